@@ -1,0 +1,51 @@
+//! The specification of Tollgate: what a limit is, what a call may ask, and who is admitted when.
+//!
+//! Everything here is a pure function from (limits, state, now, operation) to (state, verdict). It reads no
+//! clock, does no I/O and takes no lock: time is an argument, and a store's only job is to make the function
+//! atomic. All arithmetic is in integers, so there is no rounding and no drift.
+//!
+//! ```
+//! use tollgate_core::{demand, Bucket, Limit, Limits, Take, Tick};
+//!
+//! let limits = Limits::new([Limit::per_minute("rpm", 100), Limit::per_minute("tpm", 1_000)])?;
+//! let costs = limits.costs(&demand! { rpm: 1, tpm: 400 })?;
+//! let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
+//!
+//! assert!(bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).is_ok());
+//! assert!(bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).is_ok());
+//! let denial = bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).unwrap_err();
+//! assert_eq!(denial.wait().unwrap().as_secs(), 12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod amount;
+mod bucket;
+mod calendar;
+mod chain;
+mod costs;
+mod demand;
+mod limit;
+mod limits;
+mod machine;
+mod name;
+mod row;
+mod state;
+mod tick;
+mod unit;
+mod verdict;
+
+pub use amount::{AMOUNT_MAX, BadAmount, IntoAmount, UNBOUNDED};
+pub use bucket::{Bucket, Holder, Settlement, Take, Usage};
+pub use calendar::{Calendar, Edges};
+pub use chain::{Link, take_all};
+pub use costs::Costs;
+pub use demand::{Demand, DemandError};
+pub use limit::{Algorithm, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};
+pub use limits::{LIMITS_MAX, Limits, LimitsError};
+pub use machine::SLIDING_STEPS;
+pub use name::{NAME_MAX, Name};
+pub use row::Row;
+pub use state::State;
+pub use tick::{Span, Tick};
+pub use unit::{Unit, UnitError};
+pub use verdict::{Denial, Ready, Status};

@@ -1,0 +1,245 @@
+use std::time::Duration;
+
+use super::{Algorithm, Kind, Limit, LimitError, PERIOD_MAX, Resets};
+use crate::amount::{AMOUNT_MAX, BadAmount, IntoAmount, UNBOUNDED};
+use crate::machine::{FixedWindow, Machine, Meter, Quota, SlidingWindow};
+use crate::name::{Name, VALID_NAME};
+use crate::{Span, Unit};
+
+/// A limit in the making. Everything is checked by [`build`](LimitBuilder::build), or by whatever takes it.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built or given to a set"]
+pub struct LimitBuilder {
+    name: String,
+    kind: Kind,
+    amount: Result<u64, BadAmount>,
+    burst: Option<Result<u64, BadAmount>>,
+    period: Option<Duration>,
+    resolution: Option<Duration>,
+    resets: Option<Resets>,
+    unit: Option<Unit>,
+}
+
+const ONE_DAY: Duration = Duration::from_secs(86_400);
+
+impl Limit {
+    /// `amount` per second, as a token bucket.
+    pub fn per_second(name: impl Into<String>, amount: impl IntoAmount) -> LimitBuilder {
+        Limit::rate(name, amount, Duration::from_secs(1))
+    }
+
+    /// `amount` per minute, as a token bucket.
+    pub fn per_minute(name: impl Into<String>, amount: impl IntoAmount) -> LimitBuilder {
+        Limit::rate(name, amount, Duration::from_secs(60))
+    }
+
+    /// `amount` per hour, as a token bucket.
+    pub fn per_hour(name: impl Into<String>, amount: impl IntoAmount) -> LimitBuilder {
+        Limit::rate(name, amount, Duration::from_secs(3_600))
+    }
+
+    /// `amount` per day, as a token bucket.
+    pub fn per_day(name: impl Into<String>, amount: impl IntoAmount) -> LimitBuilder {
+        Limit::rate(name, amount, ONE_DAY)
+    }
+
+    /// `amount` per `period`, as a token bucket unless [`algorithm`](LimitBuilder::algorithm) says otherwise.
+    pub fn rate(name: impl Into<String>, amount: impl IntoAmount, period: Duration) -> LimitBuilder {
+        let kind = Kind::Rate(Algorithm::TokenBucket);
+        LimitBuilder { period: Some(period), ..LimitBuilder::new(name.into(), kind, amount) }
+    }
+
+    /// At most `amount` in each window of `period`, counted from the epoch.
+    pub fn fixed_window(name: impl Into<String>, amount: impl IntoAmount, period: Duration) -> LimitBuilder {
+        Limit::rate(name, amount, period).algorithm(Algorithm::FixedWindow)
+    }
+
+    /// At most `amount` in every window of `period`, wherever it starts.
+    pub fn sliding_window(
+        name: impl Into<String>,
+        amount: impl IntoAmount,
+        period: Duration,
+    ) -> LimitBuilder {
+        Limit::rate(name, amount, period).algorithm(Algorithm::SlidingWindow)
+    }
+
+    /// `amount` calls per `period`: a rate limit named `call_count` that every demand takes 1 of.
+    pub fn calls(amount: impl IntoAmount, period: Duration) -> LimitBuilder {
+        let kind = Kind::Calls(Algorithm::TokenBucket);
+        LimitBuilder { period: Some(period), ..LimitBuilder::new("call_count".into(), kind, amount) }
+    }
+
+    /// `capacity` at once: connections, permits, jobs. Every demand takes 1 unless it says otherwise.
+    pub fn resource(name: impl Into<String>, capacity: impl IntoAmount) -> LimitBuilder {
+        LimitBuilder::new(name.into(), Kind::Resource, capacity)
+    }
+
+    /// `amount` until an edge: of a calendar, or a duration after the first use.
+    pub fn quota(
+        name: impl Into<String>,
+        amount: impl IntoAmount,
+        resets: impl Into<Resets>,
+    ) -> LimitBuilder {
+        let resets = resets.into();
+        LimitBuilder { resets: Some(resets), ..LimitBuilder::new(name.into(), Kind::Quota, amount) }
+    }
+}
+
+impl LimitBuilder {
+    fn new(name: String, kind: Kind, amount: impl IntoAmount) -> LimitBuilder {
+        let amount = amount.into_amount();
+        LimitBuilder {
+            name,
+            kind,
+            amount,
+            burst: None,
+            period: None,
+            resolution: None,
+            resets: None,
+            unit: None,
+        }
+    }
+
+    /// Another name: for a second limit on calls, say.
+    pub fn named(self, name: impl Into<String>) -> LimitBuilder {
+        LimitBuilder { name: name.into(), ..self }
+    }
+
+    /// The most that can be had at once, if it is not the amount. For the bucket algorithms only.
+    pub fn burst(self, burst: impl IntoAmount) -> LimitBuilder {
+        LimitBuilder { burst: Some(burst.into_amount()), ..self }
+    }
+
+    /// How a rate is measured. Has no meaning for resources and quotas, and is refused there when built.
+    pub fn algorithm(self, algorithm: Algorithm) -> LimitBuilder {
+        let kind = match self.kind {
+            Kind::Calls(_) => Kind::Calls(algorithm),
+            _ => Kind::Rate(algorithm),
+        };
+        LimitBuilder { kind, ..self }
+    }
+
+    /// How finely a sliding window remembers; by default a thousandth of the window.
+    ///
+    /// Calls that fall into one step are remembered as of the last of them, so no window ever holds more than
+    /// the amount, and a finer step costs memory: one entry of 16 bytes for each step in the window.
+    pub fn resolution(self, step: Duration) -> LimitBuilder {
+        LimitBuilder { resolution: Some(step), ..self }
+    }
+
+    /// The unit its amounts are shown in.
+    pub fn unit(self, unit: Unit) -> LimitBuilder {
+        LimitBuilder { unit: Some(unit), ..self }
+    }
+
+    /// Checks everything and makes the limit.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitError`] with the field, its value and what would be valid.
+    pub fn build(self) -> Result<Limit, LimitError> {
+        let name = Name::new(&self.name)
+            .ok_or_else(|| self.refuse("name", format!("{:?}", self.name), VALID_NAME))?;
+        let amount = self.amount_of("amount", self.amount)?;
+        let period = self.period.map(|period| self.span_of("period", period)).transpose()?;
+        let burst = self.burst.map(|burst| self.amount_of("burst", burst)).transpose()?;
+        let capacity = if amount == UNBOUNDED { UNBOUNDED } else { burst.unwrap_or(amount) };
+        let machine = self.machine(amount, capacity, period)?;
+        let period = match &machine {
+            Machine::Quota(quota) => quota.session(),
+            _ => period,
+        };
+        Ok(Limit { name, kind: self.kind, amount, capacity, period, unit: self.unit, machine })
+    }
+
+    fn machine(&self, amount: u64, capacity: u64, period: Option<Span>) -> Result<Machine, LimitError> {
+        let algorithm = match self.kind {
+            Kind::Rate(algorithm) | Kind::Calls(algorithm) => Some(algorithm),
+            Kind::Resource | Kind::Quota => None,
+        };
+        let bucket =
+            matches!(algorithm, Some(Algorithm::TokenBucket | Algorithm::LeakyBucket | Algorithm::Gcra));
+        if let (Some(Ok(burst)), false) = (self.burst, bucket) {
+            return Err(self.refuse(
+                "burst",
+                burst.to_string(),
+                "left out: only the bucket algorithms have one",
+            ));
+        }
+        if let (Some(step), true) = (self.resolution, algorithm != Some(Algorithm::SlidingWindow)) {
+            let valid = "left out: only a sliding window has one";
+            return Err(self.refuse("resolution", format!("{step:?}"), valid));
+        }
+        let machine = match (algorithm, period, &self.resets) {
+            (None, None, Some(resets)) => {
+                if let Resets::AfterFirstUse(span) = resets {
+                    self.span_of("duration", span.to_duration())?;
+                }
+                Machine::Quota(Quota::new(amount, resets.clone()))
+            }
+            (None, None, None) => Machine::Gauge,
+            (Some(algorithm), Some(period), None) => match algorithm {
+                Algorithm::FixedWindow => Machine::Fixed(FixedWindow::new(amount, period)),
+                Algorithm::SlidingWindow => {
+                    let step = self.resolution.map(|step| self.step_of(step, period)).transpose()?;
+                    Machine::Sliding(SlidingWindow::new(amount, period, step))
+                }
+                _ => Machine::Meter(Meter::new(amount, capacity, period)),
+            },
+            _ => {
+                let shown = algorithm.unwrap_or_default().to_string();
+                return Err(self.refuse("algorithm", shown, "left out: only rates and calls have one"));
+            }
+        };
+        Ok(if capacity == UNBOUNDED && !self.kind_is_resource() { Machine::Unbounded } else { machine })
+    }
+
+    fn kind_is_resource(&self) -> bool {
+        self.kind == Kind::Resource
+    }
+
+    fn amount_of(&self, field: &'static str, amount: Result<u64, BadAmount>) -> Result<u64, LimitError> {
+        let valid = || format!("1 to {AMOUNT_MAX}, or UNBOUNDED");
+        match amount {
+            Ok(0) => Err(self.refuse(field, "0".into(), valid())),
+            Ok(amount) => Ok(amount),
+            Err(BadAmount::Negative(value)) => Err(self.refuse(field, value.to_string(), valid())),
+            Err(BadAmount::TooLarge(value)) => Err(self.refuse(field, value.to_string(), valid())),
+            Err(BadAmount::NotWhole(value)) => {
+                Err(self.refuse(field, value.to_string(), format!("a whole number, {}", valid())))
+            }
+        }
+    }
+
+    fn span_of(&self, field: &'static str, duration: Duration) -> Result<Span, LimitError> {
+        let span = Span::covering(duration);
+        let whole = span.to_duration() == duration;
+        if whole && span > Span::ZERO && span <= PERIOD_MAX {
+            return Ok(span);
+        }
+        let valid = "a whole number of microseconds, from 1 microsecond to 3660 days (ten years)";
+        Err(self.refuse(field, format!("{duration:?}"), valid))
+    }
+
+    fn step_of(&self, step: Duration, period: Span) -> Result<Span, LimitError> {
+        let span = self.span_of("resolution", step)?;
+        let entries = period.as_micros() / span.as_micros();
+        if span > period || entries > SlidingWindow::ENTRIES_MAX {
+            let valid = format!("at most the period and at least 1/{} of it", SlidingWindow::ENTRIES_MAX);
+            return Err(self.refuse("resolution", format!("{step:?}"), valid));
+        }
+        Ok(span)
+    }
+
+    fn refuse(&self, field: &'static str, value: String, valid: impl Into<String>) -> LimitError {
+        LimitError::new(&self.name, field, value, valid)
+    }
+}
+
+impl TryFrom<LimitBuilder> for Limit {
+    type Error = LimitError;
+
+    fn try_from(builder: LimitBuilder) -> Result<Limit, LimitError> {
+        builder.build()
+    }
+}

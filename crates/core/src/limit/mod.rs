@@ -1,0 +1,203 @@
+//! A limit: one rule with a name.
+
+mod builder;
+mod error;
+
+use std::fmt;
+
+use crate::machine::Machine;
+use crate::{Calendar, Name, Span, UNBOUNDED, Unit};
+
+pub use builder::LimitBuilder;
+pub use error::LimitError;
+
+/// The longest period: ten years of 366 days.
+pub const PERIOD_MAX: Span = Span::from_secs(10 * 366 * 86_400);
+
+/// One rule with a name: how much, how fast, of what kind. A `Limit` that exists is valid.
+///
+/// Made by [`Limit::per_minute`] and its relatives; see [`LimitBuilder`] for the details that can be set.
+///
+/// ```
+/// use tollgate_core::Limit;
+///
+/// let tpm = Limit::per_minute("tpm", 100_000).burst(20_000).build()?;
+/// assert_eq!(tpm.capacity(), 20_000);
+///
+/// let error = Limit::per_minute("tpm", 0).build().unwrap_err();
+/// assert_eq!(error.to_string(), "limit \"tpm\": amount is 0, but must be 1 to 1000000000000000, or UNBOUNDED");
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    name: Name,
+    kind: Kind,
+    amount: u64,
+    capacity: u64,
+    period: Option<Span>,
+    unit: Option<Unit>,
+    machine: Machine,
+}
+
+/// What a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// So much per time. A demand says how much it wants.
+    Rate(Algorithm),
+    /// Calls per time. Every demand takes 1 unless it says otherwise.
+    Calls(Algorithm),
+    /// How many at once. Every demand takes 1 unless it says otherwise, and gives it back at the end.
+    Resource,
+    /// So much until an edge, at which it is full again.
+    Quota,
+}
+
+/// How a rate is measured.
+///
+/// Token bucket, leaky bucket and GCRA are one machine in three readings: the tokens left, the level of the
+/// meter, the time at which it will be empty. They admit exactly the same calls, so the choice among the three
+/// decides only what a limit is called when it is shown. The two windows are machines of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// Tokens refill at the rate up to the burst, and calls spend them.
+    #[default]
+    TokenBucket,
+    /// Calls fill a meter that drains at the rate. The same verdicts as [`Algorithm::TokenBucket`].
+    LeakyBucket,
+    /// Calls push a theoretical arrival time ahead. The same verdicts as [`Algorithm::TokenBucket`].
+    Gcra,
+    /// At most the amount in each window; windows start at multiples of the period since the epoch.
+    FixedWindow,
+    /// At most the amount in every window of that length, wherever it starts.
+    SlidingWindow,
+}
+
+/// When a quota is full again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resets {
+    /// At the edges of a calendar.
+    Calendar(Calendar),
+    /// This long after the first use.
+    AfterFirstUse(Span),
+}
+
+impl Limit {
+    /// Its name, unique within a set.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// What it counts.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How much it allows in its period.
+    pub fn amount(&self) -> u64 {
+        self.amount
+    }
+
+    /// The most that can be had at once: the burst of a rate, otherwise the amount. [`UNBOUNDED`] for none.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The period of a rate or of a session quota.
+    pub fn period(&self) -> Option<Span> {
+        self.period
+    }
+
+    /// The unit its amounts are shown in.
+    pub fn unit(&self) -> Option<&Unit> {
+        self.unit.as_ref()
+    }
+
+    /// Whether a demand that does not name it takes 1 all the same.
+    pub fn is_implicit(&self) -> bool {
+        matches!(self.kind, Kind::Calls(_) | Kind::Resource)
+    }
+
+    /// Whether what was taken is given back when the lease ends.
+    pub fn is_resource(&self) -> bool {
+        self.kind == Kind::Resource
+    }
+
+    /// Whether it never refuses.
+    pub fn is_unbounded(&self) -> bool {
+        self.capacity == UNBOUNDED
+    }
+
+    /// An amount of this limit, written for people.
+    pub fn show(&self, amount: u64) -> String {
+        match &self.unit {
+            Some(unit) => unit.show(amount),
+            None => amount.to_string(),
+        }
+    }
+
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+}
+
+/// `rpm: 100 per 60s, burst 20` and the like.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name)?;
+        if self.is_unbounded() {
+            return f.write_str("unbounded");
+        }
+        f.write_str(&self.show(self.amount))?;
+        match (&self.machine, self.period) {
+            (Machine::Gauge, _) => f.write_str(" at once"),
+            (Machine::Quota(quota), _) => write!(f, " {}", quota.resets()),
+            (_, Some(period)) => write!(f, " per {:?}", period.to_duration()),
+            (_, None) => Ok(()),
+        }?;
+        if self.capacity != self.amount {
+            write!(f, ", burst {}", self.show(self.capacity))?;
+        }
+        match self.kind {
+            Kind::Rate(algorithm) | Kind::Calls(algorithm) if algorithm != Algorithm::TokenBucket => {
+                write!(f, " ({algorithm})")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Algorithm::TokenBucket => "token bucket",
+            Algorithm::LeakyBucket => "leaky bucket",
+            Algorithm::Gcra => "GCRA",
+            Algorithm::FixedWindow => "fixed window",
+            Algorithm::SlidingWindow => "sliding window",
+        })
+    }
+}
+
+impl fmt::Display for Resets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Resets::Calendar(calendar) => write!(f, "until the next edge of {}", calendar.text()),
+            Resets::AfterFirstUse(span) => write!(f, "in {:?} after the first use", span.to_duration()),
+        }
+    }
+}
+
+impl From<Calendar> for Resets {
+    fn from(calendar: Calendar) -> Resets {
+        Resets::Calendar(calendar)
+    }
+}
+
+impl From<std::time::Duration> for Resets {
+    fn from(after: std::time::Duration) -> Resets {
+        Resets::AfterFirstUse(Span::covering(after))
+    }
+}

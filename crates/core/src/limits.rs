@@ -1,0 +1,225 @@
+//! Several limits that share one bucket.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::machine::Machine;
+use crate::{Costs, Demand, DemandError, Limit, LimitError, Name};
+
+/// The most limits that one set may have.
+pub const LIMITS_MAX: usize = 64;
+
+/// Limits that are taken together: names are unique, the order is fixed. Cloning shares them.
+#[derive(Clone)]
+pub struct Limits(Arc<Inner>);
+
+struct Inner {
+    limits: Box<[Limit]>,
+    /// One bit for each limit that a demand takes 1 of without naming it.
+    implicit: u64,
+    /// One bit for each limit whose refunds come out the same whenever they are made.
+    timeless: u64,
+}
+
+/// Why limits do not make a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitsError {
+    /// A limit is not valid.
+    Limit(LimitError),
+    /// Two limits have this name.
+    Duplicate(Name),
+    /// There are more than [`LIMITS_MAX`].
+    TooMany(usize),
+    /// A limit to be replaced is not there.
+    Unknown(Name),
+}
+
+impl Limits {
+    /// Checks the limits and puts them together.
+    ///
+    /// # Errors
+    ///
+    /// A limit that is not valid, a name that occurs twice, or too many limits.
+    pub fn new<I>(limits: I) -> Result<Limits, LimitsError>
+    where
+        I: IntoIterator,
+        I::Item: TryInto<Limit>,
+        LimitError: From<<I::Item as TryInto<Limit>>::Error>,
+    {
+        let built = limits.into_iter().map(|limit| limit.try_into().map_err(LimitError::from));
+        Limits::from_built(built.collect::<Result<_, _>>()?)
+    }
+
+    fn from_built(limits: Box<[Limit]>) -> Result<Limits, LimitsError> {
+        if limits.len() > LIMITS_MAX {
+            return Err(LimitsError::TooMany(limits.len()));
+        }
+        let mut seen = BTreeMap::new();
+        for limit in &limits {
+            if seen.insert(limit.name().clone(), ()).is_some() {
+                return Err(LimitsError::Duplicate(limit.name().clone()));
+            }
+        }
+        let implicit = mask(&limits, Limit::is_implicit);
+        let timeless = mask(&limits, |limit| {
+            matches!(limit.machine(), Machine::Meter(_) | Machine::Gauge | Machine::Unbounded)
+        });
+        Ok(Limits(Arc::new(Inner { limits, implicit, timeless })))
+    }
+
+    /// The same limits with the one of the same name replaced by `limit`. Places stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::Unknown`] if there is no limit of that name.
+    pub fn replacing(&self, limit: Limit) -> Result<Limits, LimitsError> {
+        let Some(index) = self.index(limit.name()) else {
+            return Err(LimitsError::Unknown(limit.name().clone()));
+        };
+        let mut limits = self.0.limits.clone();
+        limits[index] = limit;
+        Limits::from_built(limits)
+    }
+
+    /// The place of the limit with this name.
+    #[inline]
+    pub fn index(&self, name: &str) -> Option<usize> {
+        self.iter().position(|limit| limit.name().as_str() == name)
+    }
+
+    /// What `demand` takes of each limit. Names it does not know are errors.
+    ///
+    /// # Errors
+    ///
+    /// Every variant of [`DemandError`]; nothing is changed by any of them.
+    pub fn costs(&self, demand: &Demand<'_>) -> Result<Costs, DemandError> {
+        self.costs_or(demand, |name| {
+            let known = self.iter().map(|limit| limit.name().clone()).collect();
+            Err(DemandError::UnknownLimit { name: name.into(), known })
+        })
+    }
+
+    /// As [`costs`](Limits::costs), with `unknown` asked what to do about names that are no limit here.
+    ///
+    /// # Errors
+    ///
+    /// As [`costs`](Limits::costs), and whatever `unknown` answers.
+    #[inline]
+    pub fn costs_or(
+        &self,
+        demand: &Demand<'_>,
+        mut unknown: impl FnMut(&str) -> Result<(), DemandError>,
+    ) -> Result<Costs, DemandError> {
+        demand.check()?;
+        let mut costs = Costs::none(self.len());
+        for (name, amount) in demand.parts() {
+            match self.index(name) {
+                Some(index) if costs.takes(index) => {
+                    return Err(DemandError::Repeated { name: (*name).into() });
+                }
+                Some(index) => costs.take_explicit(index, self.fitting(index, *amount)?),
+                None => unknown(name)?,
+            }
+        }
+        self.take_implicit(&mut costs, demand.is_empty())?;
+        Ok(costs)
+    }
+
+    #[inline]
+    fn fitting(&self, index: usize, amount: u64) -> Result<u64, DemandError> {
+        let limit = &self[index];
+        if amount > limit.capacity() {
+            let (limit, capacity) = (limit.name().clone(), limit.capacity());
+            return Err(DemandError::Impossible { limit, asked: amount, capacity });
+        }
+        Ok(amount)
+    }
+
+    #[inline]
+    fn take_implicit(&self, costs: &mut Costs, nothing_named: bool) -> Result<(), DemandError> {
+        let all = mask_of(self.len());
+        if nothing_named && self.0.implicit != all {
+            let missing = (!self.0.implicit & all).trailing_zeros() as usize;
+            return Err(DemandError::MissingAmount { limit: self[missing].name().clone() });
+        }
+        let mut left = self.0.implicit;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            if !costs.takes(index) {
+                costs.take(index, 1);
+            }
+            left &= left - 1;
+        }
+        Ok(())
+    }
+
+    /// Whether refunds of these limits come out the same whenever they are made, so that no clock is needed.
+    ///
+    /// A meter's credit and a gauge's count may be given back at any time; a window wants to know whether it
+    /// still lasts.
+    #[inline]
+    pub fn refunds_ignore_time(&self) -> bool {
+        self.0.timeless == mask_of(self.len())
+    }
+
+    /// Whether both are the very same limits, not only equal ones.
+    #[inline]
+    pub fn same(&self, other: &Limits) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+fn mask_of(len: usize) -> u64 {
+    if len == LIMITS_MAX { u64::MAX } else { (1 << len) - 1 }
+}
+
+fn mask(limits: &[Limit], wanted: impl Fn(&Limit) -> bool) -> u64 {
+    limits.iter().enumerate().filter(|(_, limit)| wanted(limit)).fold(0, |mask, (index, _)| mask | 1 << index)
+}
+
+impl Deref for Limits {
+    type Target = [Limit];
+
+    #[inline]
+    fn deref(&self) -> &[Limit] {
+        &self.0.limits
+    }
+}
+
+impl PartialEq for Limits {
+    fn eq(&self, other: &Limits) -> bool {
+        self.same(other) || self.0.limits == other.0.limits
+    }
+}
+
+impl fmt::Debug for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(Limit::to_string)).finish()
+    }
+}
+
+impl fmt::Display for LimitsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitsError::Limit(error) => error.fmt(f),
+            LimitsError::Duplicate(name) => {
+                write!(f, "two limits are named {name:?}; names must be unique within a set")
+            }
+            LimitsError::TooMany(count) => {
+                write!(f, "{count} limits are given, but at most {LIMITS_MAX} are allowed")
+            }
+            LimitsError::Unknown(name) => write!(f, "there is no limit named {name:?} to replace"),
+        }
+    }
+}
+
+impl std::error::Error for LimitsError {}
+
+impl From<LimitError> for LimitsError {
+    fn from(error: LimitError) -> LimitsError {
+        LimitsError::Limit(error)
+    }
+}

@@ -1,0 +1,86 @@
+//! The gauge: how many are in use at once.
+//!
+//! Holders that may die without a word are remembered with an expiry each, so that what they hold comes back.
+//! Anonymous use is only counted: whoever took it is known to give it back.
+
+use std::collections::BTreeMap;
+
+use crate::{Holder, Ready, Tick};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Holders {
+    anonymous: u64,
+    holds: BTreeMap<u128, Hold>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Hold {
+    amount: u64,
+    expires: Tick,
+}
+
+impl Holders {
+    pub(crate) fn with_anonymous(anonymous: u64) -> Holders {
+        Holders { anonymous, holds: BTreeMap::new() }
+    }
+
+    /// How much is in use at `now`: what has expired does not count, dropped yet or not.
+    pub(crate) fn in_use(&self, now: Tick) -> u64 {
+        let held = self.holds.values().filter(|hold| hold.expires > now).map(|hold| hold.amount);
+        held.fold(self.anonymous, u64::saturating_add)
+    }
+
+    pub(crate) fn expire(&mut self, now: Tick) -> usize {
+        let before = self.holds.len();
+        self.holds.retain(|_, hold| hold.expires > now);
+        before - self.holds.len()
+    }
+
+    pub(crate) fn hold(&mut self, holder: Option<Holder>, amount: u64) {
+        match holder {
+            None => self.anonymous = self.anonymous.saturating_add(amount),
+            Some(holder) => {
+                let fresh = Hold { amount: 0, expires: holder.expires };
+                let hold = self.holds.entry(holder.id).or_insert(fresh);
+                hold.amount = hold.amount.saturating_add(amount);
+                hold.expires = holder.expires;
+            }
+        }
+    }
+
+    /// Gives back what `holder` has, at most `amount`. A holder that is not known any more has given back.
+    pub(crate) fn release(&mut self, holder: Option<u128>, amount: u64) {
+        let Some(id) = holder else {
+            self.anonymous = self.anonymous.saturating_sub(amount);
+            return;
+        };
+        if let Some(hold) = self.holds.get_mut(&id) {
+            hold.amount = hold.amount.saturating_sub(amount);
+            if hold.amount == 0 {
+                self.holds.remove(&id);
+            }
+        }
+    }
+
+    /// Whether the holder is still known; if so it now expires at `holder.expires`.
+    pub(crate) fn renew(&mut self, holder: Holder) -> bool {
+        self.holds.get_mut(&holder.id).map(|hold| hold.expires = holder.expires).is_some()
+    }
+
+    /// When `cost` will fit, if that is known: when enough holders have expired.
+    pub(crate) fn ready(&self, capacity: u64, now: Tick, cost: u64) -> Ready {
+        let mut short = self.in_use(now).saturating_add(cost).saturating_sub(capacity);
+        if short == 0 {
+            return Ready::Now;
+        }
+        let mut live: Vec<&Hold> = self.holds.values().filter(|hold| hold.expires > now).collect();
+        live.sort_by_key(|hold| hold.expires);
+        for hold in live {
+            short = short.saturating_sub(hold.amount);
+            if short == 0 {
+                return Ready::at(hold.expires);
+            }
+        }
+        Ready::Unknown
+    }
+}

@@ -1,0 +1,28 @@
+//! The machines: how each kind of limit counts.
+//!
+//! A machine is the fixed part of a limit, worked out once when the limit is built. The moving part is a
+//! [`State`](crate::State). Each file holds one machine and argues for its own exactness.
+
+mod fixed_window;
+mod gauge;
+mod meter;
+mod quota;
+mod sliding_window;
+
+pub(crate) use fixed_window::FixedWindow;
+pub(crate) use gauge::Holders;
+pub(crate) use meter::{Credit, Meter};
+pub(crate) use quota::{Period, Quota};
+pub use sliding_window::SLIDING_STEPS;
+pub(crate) use sliding_window::{Log, SlidingWindow};
+
+/// The fixed part of a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Machine {
+    Meter(Meter),
+    Fixed(FixedWindow),
+    Sliding(SlidingWindow),
+    Gauge,
+    Quota(Quota),
+    Unbounded,
+}

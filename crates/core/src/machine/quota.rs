@@ -1,0 +1,142 @@
+//! Quotas: so much until an edge, then full again.
+//!
+//! A period opens with the first use and ends at the next edge of the calendar, or a fixed time later. Like a
+//! window, an edge forgives at most the amount: what was used beyond it is owed to the periods that follow,
+//! which then open by themselves.
+
+use super::fixed_window::keep_debt;
+use crate::{Ready, Resets, Span, Tick};
+
+/// How many edges are looked at to work off a debt or to say when it will be gone.
+const EDGES_MAX: usize = 10_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Quota {
+    amount: u64,
+    resets: Resets,
+}
+
+/// Nothing used is the default period, which has not opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Period {
+    used: i64,
+    start: Tick,
+    end: Tick,
+}
+
+impl Quota {
+    pub(crate) fn new(amount: u64, resets: Resets) -> Quota {
+        Quota { amount, resets }
+    }
+
+    pub(crate) fn resets(&self) -> &Resets {
+        &self.resets
+    }
+
+    /// How long a session lasts, if the quota is one.
+    pub(crate) fn session(&self) -> Option<Span> {
+        match self.resets {
+            Resets::AfterFirstUse(span) => Some(span),
+            Resets::Calendar(_) => None,
+        }
+    }
+
+    fn end_after(&self, start: Tick) -> Tick {
+        match &self.resets {
+            Resets::AfterFirstUse(span) => start + *span,
+            Resets::Calendar(calendar) => calendar.next_edge(start),
+        }
+    }
+
+    /// The period that `period` has become by `now`.
+    pub(crate) fn roll(&self, period: Period, now: Tick) -> Period {
+        if period.end == Tick::ZERO || now < period.end {
+            return period;
+        }
+        if let Resets::AfterFirstUse(span) = self.resets {
+            return self.roll_sessions(period, span, now);
+        }
+        let Period { mut used, mut end, .. } = period;
+        for _ in 0..EDGES_MAX {
+            used = used.saturating_sub_unsigned(self.amount);
+            if used <= 0 {
+                return Period::default();
+            }
+            let start = end;
+            end = self.end_after(start);
+            if now < end {
+                return Period { used, start, end };
+            }
+        }
+        // Too many edges to walk. What is left of the debt stays owed from here on.
+        Period { used, start: now, end: self.end_after(now) }
+    }
+
+    fn roll_sessions(&self, period: Period, span: Span, now: Tick) -> Period {
+        let ended = now.since(period.end).as_micros() / span.as_micros() + 1;
+        let forgiven = i128::from(ended) * i128::from(self.amount);
+        let owed = i128::from(period.used) - forgiven;
+        if owed <= 0 {
+            return Period::default();
+        }
+        let shift = Span::from_micros(ended.saturating_mul(span.as_micros()));
+        // Between 0 and `used`, so it fits.
+        Period { used: owed as i64, start: period.start + shift, end: period.end + shift }
+    }
+
+    pub(crate) fn left(&self, period: &Period) -> i128 {
+        i128::from(self.amount) - i128::from(period.used)
+    }
+
+    pub(crate) fn charge(&self, period: Period, now: Tick, cost: u64) -> Period {
+        if cost == 0 {
+            return period;
+        }
+        let used = period.used.saturating_add_unsigned(cost);
+        if period.end == Tick::ZERO {
+            return Period { used, start: now, end: self.end_after(now) };
+        }
+        Period { used, ..period }
+    }
+
+    /// Gives `amount` back if the period it was taken in at `at` still lasts.
+    pub(crate) fn refund(&self, period: Period, at: Tick, amount: u64) -> Period {
+        if at < period.start {
+            return period;
+        }
+        Period { used: period.used.saturating_sub_unsigned(amount).max(0), ..period }
+    }
+
+    pub(crate) fn ready(&self, period: &Period, now: Tick, cost: u64) -> Ready {
+        let over = i128::from(cost) - self.left(period);
+        if over <= 0 {
+            return Ready::Now;
+        }
+        let edges = (over - 1) / i128::from(self.amount) + 1;
+        let first = if period.end == Tick::ZERO { self.end_after(now) } else { period.end };
+        if let Resets::AfterFirstUse(span) = self.resets {
+            let more = u64::try_from(edges - 1).unwrap_or(u64::MAX).saturating_mul(span.as_micros());
+            return Ready::at(first + Span::from_micros(more));
+        }
+        let steps = usize::try_from(edges - 1).unwrap_or(EDGES_MAX).min(EDGES_MAX);
+        Ready::at((0..steps).fold(first, |edge, _| self.end_after(edge)))
+    }
+
+    /// Whether the period says nothing that a fresh one would not say.
+    pub(crate) fn is_fresh(&self, period: &Period) -> bool {
+        match self.resets {
+            // An open session lasts to its end, used or not.
+            Resets::AfterFirstUse(_) => period.end == Tick::ZERO,
+            Resets::Calendar(_) => period.used == 0,
+        }
+    }
+
+    /// The same use, in a period of this quota.
+    pub(crate) fn adopt(&self, old: &Quota, period: Period, now: Tick) -> Period {
+        let used = keep_debt(period.used, old.amount, self.amount);
+        if self.resets == old.resets || period.end == Tick::ZERO {
+            return Period { used, ..period };
+        }
+        Period { used, start: period.start, end: self.end_after(now) }
+    }
+}

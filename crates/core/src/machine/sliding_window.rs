@@ -1,0 +1,248 @@
+//! The sliding window: at most the amount in every window of that length, wherever it starts.
+//!
+//! The log has one entry for each step in which something was taken. Entries that fall into one step are merged
+//! and count as of the last of them: that is never too early, so no window holds more than the amount, and the
+//! log is bounded by the steps of a window, not by calls or tokens. With a step of one tick nothing is merged
+//! that did not happen at the same time, and the log is exact to the tick.
+//!
+//! What is used beyond the amount is debt. While there is debt the window is full, and whatever expires is at
+//! once taken again by the debt. So a debt is paid at the full rate, one amount for each window, and an entry
+//! that expires forgives nothing.
+
+use std::collections::VecDeque;
+
+use crate::{Ready, Span, Tick};
+
+/// How many steps a sliding window has unless it says otherwise.
+pub const SLIDING_STEPS: u64 = 1_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlidingWindow {
+    amount: u64,
+    period: Span,
+    step: u64,
+}
+
+/// Invariants: entries are in order of time, none is empty, `count` is their sum, and `debt > 0` only while
+/// `count` is at least the amount. (It is more only after the limit was lowered.)
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Log {
+    entries: VecDeque<Entry>,
+    count: u64,
+    debt: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Entry {
+    at: Tick,
+    amount: u64,
+}
+
+impl SlidingWindow {
+    /// The most entries that a resolution may ask for.
+    pub(crate) const ENTRIES_MAX: u64 = 100_000;
+
+    pub(crate) fn new(amount: u64, period: Span, step: Option<Span>) -> SlidingWindow {
+        let default = period.as_micros().div_ceil(SLIDING_STEPS);
+        SlidingWindow { amount, period, step: step.map_or(default, Span::as_micros) }
+    }
+
+    fn expires(&self, entry: &Entry) -> Tick {
+        entry.at + self.period
+    }
+
+    fn step_of(&self, at: Tick) -> u64 {
+        at.as_micros() / self.step
+    }
+
+    /// Brings the log to `now`: drops what has expired, and lets debt take its place.
+    pub(crate) fn advance(&self, log: &mut Log, now: Tick) {
+        self.skip_cycles(log, now);
+        while let Some(entry) = log.entries.front().copied().filter(|entry| self.expires(entry) <= now) {
+            log.entries.pop_front();
+            log.count -= entry.amount;
+            let paid = log.debt.min(self.amount.saturating_sub(log.count));
+            log.debt -= paid;
+            self.push(log, self.expires(&entry), paid);
+        }
+    }
+
+    /// While debt of at least an amount is left, a whole window only moves every entry one window on. Many of
+    /// them are done at once, so that a huge debt after a long silence costs no more than a small one.
+    fn skip_cycles(&self, log: &mut Log, now: Tick) {
+        let Some(last) = log.entries.back().filter(|_| log.count == self.amount) else { return };
+        let cycles = (now.since(last.at).as_micros() / self.period.as_micros()).min(log.debt / self.amount);
+        if cycles == 0 {
+            return;
+        }
+        log.debt -= cycles * self.amount;
+        let shift = Span::from_micros(cycles.saturating_mul(self.period.as_micros()));
+        for entry in &mut log.entries {
+            entry.at = entry.at + shift;
+        }
+    }
+
+    fn push(&self, log: &mut Log, at: Tick, amount: u64) {
+        if amount == 0 {
+            return;
+        }
+        log.count += amount;
+        match log.entries.back_mut() {
+            Some(last) if self.step_of(last.at) == self.step_of(at) => {
+                *last = Entry { at, amount: last.amount + amount };
+            }
+            _ => log.entries.push_back(Entry { at, amount }),
+        }
+    }
+
+    /// How many entries at the front have expired by `now`, and what they hold.
+    fn expired(&self, log: &Log, now: Tick) -> (usize, u64) {
+        let expired = log.entries.iter().take_while(|entry| self.expires(entry) <= now);
+        expired.fold((0, 0), |(n, sum), entry| (n + 1, sum + entry.amount))
+    }
+
+    /// What is left at `now` of the amount; below zero it is debt.
+    pub(crate) fn left(&self, log: &Log, now: Tick) -> i128 {
+        let (expired, freed) = self.expired(log, now);
+        if expired > 0 && log.debt > 0 {
+            let mut later = log.clone();
+            self.advance(&mut later, now);
+            return self.left(&later, now);
+        }
+        i128::from(self.amount) - i128::from(log.count - freed) - i128::from(log.debt)
+    }
+
+    /// Takes `cost` at `now`, to which the log has been brought. What does not fit becomes debt.
+    pub(crate) fn charge(&self, log: &mut Log, now: Tick, cost: u64) {
+        let fits = cost.min(self.amount.saturating_sub(log.count));
+        self.push(log, now, fits);
+        log.debt = log.debt.saturating_add(cost - fits);
+    }
+
+    /// Gives `amount` back, debt first, if what was taken at `at` still counts.
+    pub(crate) fn refund(&self, log: &mut Log, at: Tick, amount: u64) {
+        let step = self.step_of(at);
+        let index = log.entries.partition_point(|entry| self.step_of(entry.at) < step);
+        let Some(entry) = log.entries.get_mut(index).filter(|entry| self.step_of(entry.at) == step) else {
+            return;
+        };
+        let forgiven = amount.min(log.debt);
+        let freed = (amount - forgiven).min(entry.amount);
+        log.debt -= forgiven;
+        log.count -= freed;
+        entry.amount -= freed;
+        if entry.amount == 0 {
+            log.entries.remove(index);
+        }
+    }
+
+    pub(crate) fn ready(&self, log: &Log, now: Tick, cost: u64) -> Ready {
+        let (expired, _) = self.expired(log, now);
+        if log.debt > 0 && (expired > 0 || log.count > self.amount) {
+            return self.ready_when_even(log.clone(), now, cost);
+        }
+        let over = i128::from(cost) - self.left(log, now);
+        if over <= 0 {
+            return Ready::Now;
+        }
+        self.freed_at(log, expired, now, over)
+    }
+
+    /// As [`ready`](Self::ready) for a log with debt, brought to where it holds no more than the amount.
+    fn ready_when_even(&self, mut log: Log, now: Tick, cost: u64) -> Ready {
+        let mut then = now;
+        self.advance(&mut log, then);
+        while let Some(entry) = log.entries.front().filter(|_| log.debt > 0 && log.count > self.amount) {
+            then = self.expires(entry);
+            self.advance(&mut log, then);
+        }
+        match self.ready(&log, then, cost) {
+            Ready::Now if then > now => Ready::at(then),
+            ready => ready,
+        }
+    }
+
+    /// When `need` will have expired. While debt is paid the log is full and repeats itself every window, so
+    /// whole windows are divided out and one pass over the entries is left.
+    fn freed_at(&self, log: &Log, expired: usize, now: Tick, need: i128) -> Ready {
+        let amount = i128::from(self.amount);
+        let windows = if log.debt > 0 { (need - 1) / amount } else { 0 };
+        let shift = u64::try_from(windows).unwrap_or(u64::MAX).saturating_mul(self.period.as_micros());
+        let mut left = need - windows * amount;
+        for entry in log.entries.iter().skip(expired) {
+            left -= i128::from(entry.amount);
+            if left <= 0 {
+                return Ready::at(self.expires(entry) + Span::from_micros(shift));
+            }
+        }
+        // More than the window can ever hold: several windows after the last entry.
+        let windows = u64::try_from((left - 1) / amount + 1).unwrap_or(u64::MAX);
+        let last = log.entries.back().map_or(now, |entry| self.expires(entry).max(now));
+        Ready::at(last + Span::from_micros(windows.saturating_mul(self.period.as_micros())))
+    }
+
+    /// The log under changed numbers. What was used stays used, and a raised amount takes debt in at once.
+    pub(crate) fn adopt(&self, log: &mut Log, now: Tick) {
+        self.advance(log, now);
+        let paid = log.debt.min(self.amount.saturating_sub(log.count));
+        log.debt -= paid;
+        self.push(log, now, paid);
+    }
+}
+
+impl Log {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Span = Span::from_secs(1);
+
+    #[test]
+    fn a_million_tokens_cost_no_more_than_a_thousand() {
+        let window = SlidingWindow::new(10_000_000, Span::from_secs(60), None);
+        let mut log = Log::default();
+        for call in 0..1_000_000 {
+            let now = Tick::from_micros(call * 60);
+            window.advance(&mut log, now);
+            window.charge(&mut log, now, 1);
+        }
+        assert_eq!(log.count, 1_000_000);
+        assert!(log.entries.len() as u64 <= SLIDING_STEPS + 1, "{} entries", log.entries.len());
+    }
+
+    #[test]
+    fn debt_is_paid_one_amount_for_each_window() {
+        let window = SlidingWindow::new(10, SECOND, None);
+        let mut log = Log::default();
+        window.charge(&mut log, Tick::ZERO, 35);
+        assert_eq!(window.left(&log, Tick::ZERO), -25);
+        assert_eq!(window.ready(&log, Tick::ZERO, 5), Ready::at(Tick::from_secs(3)));
+        assert_eq!(window.ready(&log, Tick::ZERO, 6), Ready::at(Tick::from_secs(4)));
+        for (second, left) in [(1, -15), (2, -5), (3, 5), (4, 10)] {
+            assert_eq!(window.left(&log, Tick::from_secs(second)), left);
+        }
+    }
+
+    #[test]
+    fn skipping_windows_is_the_same_as_walking_them() {
+        let window = SlidingWindow::new(10, SECOND, Some(Span::from_micros(1)));
+        let mut walked = Log::default();
+        for (at, amount) in [(0, 3), (200_000, 3), (700_000, 4 + 57)] {
+            window.charge(&mut walked, Tick::from_micros(at), amount);
+        }
+        let skipped = walked.clone();
+        for micros in (700_000..8_000_000).step_by(50_000) {
+            let now = Tick::from_micros(micros);
+            window.advance(&mut walked, now);
+            let mut jumped = skipped.clone();
+            window.advance(&mut jumped, now);
+            assert_eq!(jumped, walked, "at {micros}");
+        }
+        assert!(walked.debt == 0 && walked.is_empty());
+    }
+}

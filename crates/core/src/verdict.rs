@@ -1,0 +1,169 @@
+//! What came of a demand: denial with the status of every limit, and when it would pass.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::{Limit, Limits, Row, Tick};
+
+/// When a demand will fit, if nobody else takes or gives back in the meantime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ready {
+    /// It fits now.
+    #[default]
+    Now,
+    /// It fits at this tick, and not a tick earlier.
+    At(Tick),
+    /// That depends on others giving back, so nobody can say.
+    Unknown,
+}
+
+impl Ready {
+    /// Ready at `tick`, where the end of time is never.
+    pub(crate) fn at(tick: Tick) -> Ready {
+        if tick == Tick::MAX { Ready::Unknown } else { Ready::At(tick) }
+    }
+
+    /// The later of the two; what nobody can say is later than everything.
+    pub fn later(self, other: Ready) -> Ready {
+        match (self, other) {
+            (Ready::Unknown, _) | (_, Ready::Unknown) => Ready::Unknown,
+            (Ready::Now, ready) | (ready, Ready::Now) => ready,
+            (Ready::At(one), Ready::At(two)) => Ready::At(one.max(two)),
+        }
+    }
+
+    /// How long that is from `now`, if it is known.
+    pub fn wait(self, now: Tick) -> Option<Duration> {
+        match self {
+            Ready::Now => Some(Duration::ZERO),
+            Ready::At(tick) => Some(tick.since(now).to_duration()),
+            Ready::Unknown => None,
+        }
+    }
+}
+
+/// How one limit stands towards a demand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    pub(crate) limit: Limit,
+    pub(crate) state: LimitStatus,
+}
+
+/// The numbers of a [`Status`], without its limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LimitStatus {
+    pub(crate) available: i64,
+    pub(crate) requested: u64,
+    pub(crate) ready: Ready,
+    pub(crate) full: Ready,
+}
+
+impl Status {
+    /// The limit.
+    pub fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    /// How much could be had now, in whole units. Below zero it is debt. `i64::MAX` if unbounded.
+    pub fn available(&self) -> i64 {
+        self.state.available
+    }
+
+    /// How much the demand asks; 0 if it does not name the limit.
+    pub fn requested(&self) -> u64 {
+        self.state.requested
+    }
+
+    /// Whether the limit refuses the demand.
+    pub fn is_exceeded(&self) -> bool {
+        self.state.ready != Ready::Now
+    }
+
+    /// When the limit alone would admit the demand.
+    pub fn ready(&self) -> Ready {
+        self.state.ready
+    }
+
+    /// When the limit will be full again if nobody takes anything.
+    pub fn full(&self) -> Ready {
+        self.state.full
+    }
+}
+
+/// A refusal: the status of every limit, and when all of them would admit the demand.
+#[derive(Clone, PartialEq)]
+pub struct Denial {
+    pub(crate) limits: Limits,
+    pub(crate) now: Tick,
+    pub(crate) rows: Row<LimitStatus>,
+    pub(crate) ready: Ready,
+}
+
+impl Denial {
+    /// The status of every limit, in the order of the set.
+    pub fn statuses(&self) -> impl Iterator<Item = Status> + '_ {
+        let rows = self.limits.iter().zip(self.rows.iter());
+        rows.map(|(limit, state)| Status { limit: limit.clone(), state: *state })
+    }
+
+    /// The limit that will take longest, which is what to show when there is room for one.
+    ///
+    /// `None` if no limit refuses: the demand was refused for another reason, such as a cooldown or a queue.
+    pub fn limited_by(&self) -> Option<Status> {
+        let refusing = self.statuses().filter(Status::is_exceeded);
+        refusing.reduce(|slowest, status| {
+            let as_slow = slowest.ready().later(status.ready()) == slowest.ready();
+            if as_slow { slowest } else { status }
+        })
+    }
+
+    /// When all limits would admit it.
+    pub fn ready(&self) -> Ready {
+        self.ready
+    }
+
+    /// How long until then, if it is known. Admitted after this wait, and not a microsecond earlier.
+    pub fn wait(&self) -> Option<Duration> {
+        self.ready.wait(self.now)
+    }
+
+    /// The instant of the refusal.
+    pub fn now(&self) -> Tick {
+        self.now
+    }
+
+    /// The same refusal, not to be retried before `ready`: for stores that know of another reason.
+    #[must_use]
+    pub fn not_before(self, ready: Ready) -> Denial {
+        Denial { ready: self.ready.later(ready), ..self }
+    }
+}
+
+impl fmt::Debug for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Denial").field("wait", &self.wait()).field("statuses", &&*self.rows).finish()
+    }
+}
+
+/// `tpm has 200 of the 400 asked; retry in 12s`.
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limited_by() {
+            Some(status) => {
+                let (limit, asked) = (status.limit(), status.limit().show(status.requested()));
+                match u64::try_from(status.available()) {
+                    Ok(left) => write!(f, "{} has {} of the {asked} asked", limit.name(), limit.show(left))?,
+                    Err(_) => {
+                        let debt = limit.show(status.available().unsigned_abs());
+                        write!(f, "{} is {debt} in debt, {asked} asked", limit.name())?;
+                    }
+                }
+            }
+            None => f.write_str("no limit refuses, but it is not this demand's turn")?,
+        }
+        match self.wait() {
+            Some(wait) => write!(f, "; retry in {wait:?}"),
+            None => f.write_str("; retry when something was given back"),
+        }
+    }
+}
