@@ -66,6 +66,13 @@ impl<'a> Take<'a> {
     }
 }
 
+impl Usage<'_> {
+    /// Whether more was used of any limit than was taken.
+    pub fn is_over(&self) -> bool {
+        self.used.iter().zip(self.reserved.amounts()).any(|(used, reserved)| used > reserved)
+    }
+}
+
 impl Bucket {
     /// A bucket of which nothing was used.
     pub fn fresh(limits: &Limits, now: Tick) -> Bucket {
@@ -189,6 +196,28 @@ impl Bucket {
         }
         self.stamp = now;
         settlement
+    }
+
+    /// As [`settle`](Bucket::settle), for usage that is counted in other limits than those now in force: it is
+    /// carried over by name, and what is no longer limited is left out.
+    pub fn settle_counted_in(
+        &mut self,
+        counted_in: &Limits,
+        limits: &Limits,
+        now: Tick,
+        usage: &Usage<'_>,
+    ) -> Settlement {
+        if counted_in.same(limits) || limits.has_places_of(counted_in) {
+            return self.settle(limits, now, usage);
+        }
+        let reserved = usage.reserved.moved(counted_in, limits);
+        let mut used = Row::new(limits.len());
+        for (limit, amount) in counted_in.iter().zip(usage.used) {
+            if let Some(index) = limits.index(limit.name()) {
+                used[index] = *amount;
+            }
+        }
+        self.settle(limits, now, &Usage { reserved: &reserved, used: &used, ..usage.clone() })
     }
 
     /// Makes a holder expire later. `false` if it has expired already: what it held may be somebody else's.

@@ -1,6 +1,6 @@
 //! Costs: a demand, resolved against the limits it is for.
 
-use crate::Row;
+use crate::{Limits, Row};
 
 /// What a demand takes of each limit, by its place in the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,5 +74,19 @@ impl Costs {
         for (sum, amount) in self.amounts.iter_mut().zip(other.amounts()) {
             *sum = sum.saturating_sub(*amount);
         }
+    }
+
+    /// The same costs for limits in other places: by name, leaving out what is no longer there.
+    #[must_use]
+    pub fn moved(&self, from: &Limits, to: &Limits) -> Costs {
+        let mut moved = Costs::none(to.len());
+        for (index, limit) in from.iter().enumerate().filter(|(index, _)| self.takes(*index)) {
+            match to.index(limit.name()) {
+                Some(place) if self.is_explicit(index) => moved.take_explicit(place, self.amount(index)),
+                Some(place) => moved.take(place, self.amount(index)),
+                None => {}
+            }
+        }
+        moved
     }
 }

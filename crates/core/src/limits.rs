@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem::discriminant;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ struct Inner {
     implicit: u64,
     /// One bit for each limit whose refunds come out the same whenever they are made.
     timeless: u64,
+    resources: bool,
 }
 
 /// Why limits do not make a set.
@@ -35,6 +37,8 @@ pub enum LimitsError {
     TooMany(usize),
     /// A limit to be replaced is not there.
     Unknown(Name),
+    /// A limit to be replaced counts something else.
+    OtherKind(Name),
 }
 
 impl Limits {
@@ -67,18 +71,23 @@ impl Limits {
         let timeless = mask(&limits, |limit| {
             matches!(limit.machine(), Machine::Meter(_) | Machine::Gauge | Machine::Unbounded)
         });
-        Ok(Limits(Arc::new(Inner { limits, implicit, timeless })))
+        let resources = limits.iter().any(Limit::is_resource);
+        Ok(Limits(Arc::new(Inner { limits, implicit, timeless, resources })))
     }
 
     /// The same limits with the one of the same name replaced by `limit`. Places stay as they are.
     ///
     /// # Errors
     ///
-    /// [`LimitsError::Unknown`] if there is no limit of that name.
+    /// [`LimitsError::Unknown`] if there is no limit of that name, [`LimitsError::OtherKind`] if it counts
+    /// something else: a rate cannot become a resource while leases are open.
     pub fn replacing(&self, limit: Limit) -> Result<Limits, LimitsError> {
         let Some(index) = self.index(limit.name()) else {
             return Err(LimitsError::Unknown(limit.name().clone()));
         };
+        if discriminant(&self[index].kind()) != discriminant(&limit.kind()) {
+            return Err(LimitsError::OtherKind(limit.name().clone()));
+        }
         let mut limits = self.0.limits.clone();
         limits[index] = limit;
         Limits::from_built(limits)
@@ -90,25 +99,25 @@ impl Limits {
         self.iter().position(|limit| limit.name().as_str() == name)
     }
 
-    /// What `demand` takes of each limit. Names it does not know are errors.
+    /// What `demand` takes of each limit. Names it does not know are errors, and so are amounts that never fit.
     ///
     /// # Errors
     ///
     /// Every variant of [`DemandError`]; nothing is changed by any of them.
     pub fn costs(&self, demand: &Demand<'_>) -> Result<Costs, DemandError> {
-        self.costs_or(demand, |name| {
-            let known = self.iter().map(|limit| limit.name().clone()).collect();
-            Err(DemandError::UnknownLimit { name: name.into(), known })
-        })
+        let costs = self.resolve(demand, |name| Err(self.unknown(name)))?;
+        self.impossible(&costs).map_or(Ok(costs), Err)
     }
 
-    /// As [`costs`](Limits::costs), with `unknown` asked what to do about names that are no limit here.
+    /// As [`costs`](Limits::costs), but `unknown` is asked what to do about names that are no limit here, and
+    /// capacities are not looked at: an amount that never fits is denied, and [`impossible`](Limits::impossible)
+    /// tells it from one that will.
     ///
     /// # Errors
     ///
     /// As [`costs`](Limits::costs), and whatever `unknown` answers.
     #[inline]
-    pub fn costs_or(
+    pub fn resolve(
         &self,
         demand: &Demand<'_>,
         mut unknown: impl FnMut(&str) -> Result<(), DemandError>,
@@ -120,7 +129,7 @@ impl Limits {
                 Some(index) if costs.takes(index) => {
                     return Err(DemandError::Repeated { name: (*name).into() });
                 }
-                Some(index) => costs.take_explicit(index, self.fitting(index, *amount)?),
+                Some(index) => costs.take_explicit(index, *amount),
                 None => unknown(name)?,
             }
         }
@@ -128,14 +137,11 @@ impl Limits {
         Ok(costs)
     }
 
-    #[inline]
-    fn fitting(&self, index: usize, amount: u64) -> Result<u64, DemandError> {
-        let limit = &self[index];
-        if amount > limit.capacity() {
-            let (limit, capacity) = (limit.name().clone(), limit.capacity());
-            return Err(DemandError::Impossible { limit, asked: amount, capacity });
-        }
-        Ok(amount)
+    /// The error about a name that is no limit here.
+    #[cold]
+    pub fn unknown(&self, name: &str) -> DemandError {
+        let known = self.iter().map(|limit| limit.name().clone()).collect();
+        DemandError::UnknownLimit { name: name.into(), known }
     }
 
     #[inline]
@@ -156,6 +162,12 @@ impl Limits {
         Ok(())
     }
 
+    /// Whether any of them is a resource, which must be given back.
+    #[inline]
+    pub fn have_resources(&self) -> bool {
+        self.0.resources
+    }
+
     /// Whether refunds of these limits come out the same whenever they are made, so that no clock is needed.
     ///
     /// A meter's credit and a gauge's count may be given back at any time; a window wants to know whether it
@@ -163,6 +175,19 @@ impl Limits {
     #[inline]
     pub fn refunds_ignore_time(&self) -> bool {
         self.0.timeless == mask_of(self.len())
+    }
+
+    /// Whether each limit has the place of the one of the same name in `other`.
+    pub fn has_places_of(&self, other: &Limits) -> bool {
+        self.len() == other.len() && self.iter().zip(other.iter()).all(|(one, two)| one.name() == two.name())
+    }
+
+    /// Why `costs` can never fit, if that is so.
+    pub fn impossible(&self, costs: &Costs) -> Option<DemandError> {
+        let (limit, asked) =
+            self.iter().zip(costs.amounts()).find(|(limit, asked)| **asked > limit.capacity())?;
+        let (limit, capacity) = (limit.name().clone(), limit.capacity());
+        Some(DemandError::Impossible { limit, asked: *asked, capacity })
     }
 
     /// Whether both are the very same limits, not only equal ones.
@@ -210,6 +235,9 @@ impl fmt::Display for LimitsError {
             }
             LimitsError::TooMany(count) => {
                 write!(f, "{count} limits are given, but at most {LIMITS_MAX} are allowed")
+            }
+            LimitsError::OtherKind(name) => {
+                write!(f, "the limit to replace {name:?} is of another kind; make a new set for that")
             }
             LimitsError::Unknown(name) => write!(f, "there is no limit named {name:?} to replace"),
         }

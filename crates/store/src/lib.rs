@@ -1,1 +1,33 @@
-//! Placeholder.
+//! Where buckets live, and how callers wait for them.
+//!
+//! A store makes the pure functions of `tollgate-core` atomic and nothing else: no arithmetic happens here. The
+//! memory store is the fastest of them and the one in which waiting is at home; [`Store`] is what every other
+//! one implements, and the conformance suite (feature `conformance`) proves a store equal to the core.
+
+mod acquire;
+mod block_on;
+mod cell;
+mod chain;
+mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod fault;
+mod key;
+mod memory;
+mod queue;
+mod reply;
+mod store;
+mod sync;
+#[cfg(not(loom))]
+mod timer;
+
+pub use acquire::{Acquire, Granted, Request, WaitError};
+pub use cell::{Cell, Term};
+pub use chain::{CHAIN_MAX, Chain, ChainError};
+pub use clock::{Alarm, Clock, ManualClock};
+pub use fault::{Fault, FaultStore};
+pub use key::Key;
+pub use memory::{Memory, MemoryBuilder, Space};
+pub use queue::{PATIENCE, Priority, WAITERS_MAX};
+pub use reply::Reply;
+pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError};

@@ -1,1 +1,56 @@
-//! Placeholder.
+//! Tollgate decides who may call an expensive API now, who waits and who is refused: requests, tokens, money
+//! and concurrency, taken together or not at all.
+//!
+//! ```
+//! use tollgate::{demand, Limit, LimitSet};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let limits = LimitSet::new([
+//!     Limit::per_minute("rpm", 500),
+//!     Limit::per_minute("tpm", 200_000),
+//!     Limit::resource("connections", 16),
+//! ])?;
+//!
+//! // Waits its turn, then holds a connection, a request and an estimate of the tokens.
+//! let lease = limits.acquire(demand! { rpm: 1, tpm: 1_500 }).await?;
+//! // ... call the API; an early return or a panic frees the connection ...
+//! let tokens_used = 1_180;
+//! lease.settle(demand! { rpm: 1, tpm: tokens_used }).await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! In a thread, with no runtime, write `.wait()` where a task writes `.await`: both stand in the same queue.
+//!
+//! - [`LimitSet`]: several limits taken together, shared by threads and tasks.
+//! - [`LimitPool`]: several sets to spread over, such as accounts or regions.
+//! - [`Checker`]: limits given with each call, for callers who keep none.
+//! - [`Observer`]: what happens, as events; the same go to `tracing`.
+
+mod attempt;
+mod checker;
+mod error;
+mod lease;
+mod observe;
+mod pool;
+mod set;
+#[cfg(feature = "tower")]
+pub mod tower;
+
+pub use attempt::Attempt;
+pub use checker::{Checker, Verdict};
+pub use error::{AcquireError, CheckError, PoolError, ReleaseError, SettleError};
+pub use lease::{Config, Lease, OnDrop};
+pub use observe::{Event, Observer};
+pub use pool::{LimitPool, Spread};
+pub use set::{Acquire, LimitSet, LimitSetBuilder, SetStatus};
+
+#[cfg(feature = "calendar")]
+pub use tollgate_calendar as calendar;
+pub use tollgate_core::{
+    AMOUNT_MAX, Algorithm, BadAmount, Calendar, Costs, Demand, DemandError, Denial, IntoAmount, Kind, Limit,
+    LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span, Status, Tick, UNBOUNDED, Unit,
+    UnitError, demand,
+};
+pub use tollgate_store as store;
+pub use tollgate_store::{Clock, ManualClock, Memory, Priority, Reply};

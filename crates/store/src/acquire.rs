@@ -1,0 +1,209 @@
+//! Waiting for a cell: a future that stands in its queue.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tollgate_core::{Costs, DemandError, Denial, Name, Ready, Tick};
+
+use crate::block_on::block_on;
+use crate::cell::Inner;
+use crate::queue::{Fate, Rank, Waiter};
+use crate::{Cell, Clock, Priority, Term, WAITERS_MAX};
+
+/// What somebody wants to wait for, and how long.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What to take.
+    pub costs: Costs,
+    /// Who will hold the resources, if it may vanish without a word.
+    pub term: Option<Term>,
+    /// Who goes first.
+    pub priority: Priority,
+    /// When to give up.
+    pub deadline: Option<Tick>,
+    /// How many may wait before another is turned away.
+    pub waiters_max: usize,
+}
+
+/// What was taken, and what it took to get it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Granted {
+    /// When it was taken; a refund wants to know.
+    pub at: Tick,
+    /// What was taken.
+    pub costs: Costs,
+    /// How long that took, if there was any wait.
+    pub waited: Option<Duration>,
+    /// The limit that made it wait longest, as it looked at the start.
+    pub limited_by: Option<Name>,
+}
+
+/// Why waiting came to nothing.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The deadline came, or it could be told at once that it would.
+    #[error("not admitted before the deadline, after waiting {waited:?}: {denial}")]
+    TimedOut {
+        /// What refused, and the wait it would have taken.
+        denial: Box<Denial>,
+        /// How long was waited in vain; nothing, if it could be told at once.
+        waited: Duration,
+    },
+    /// Too many wait already.
+    #[error("{waiting} wait for this already, and at most {max} may; slow down or raise the bound")]
+    QueueFull {
+        /// How many wait.
+        waiting: usize,
+        /// How many may.
+        max: usize,
+    },
+    /// The limits were lowered, and what was asked can never be had any more.
+    #[error(transparent)]
+    Impossible(#[from] DemandError),
+}
+
+impl Request {
+    /// Waits for `costs`, for as long as it takes.
+    pub fn of(costs: Costs) -> Request {
+        Request { costs, term: None, priority: Priority::default(), deadline: None, waiters_max: WAITERS_MAX }
+    }
+}
+
+/// A wait in the queue of a [`Cell`]. Does nothing until it is polled.
+///
+/// # Cancel safety
+///
+/// Dropping it at any time leaves no trace: its place in the queue is gone, what it was granted and has not
+/// heard of is given back, and the next waiter is looked at.
+#[must_use = "nobody waits until this is awaited"]
+pub struct Acquire<'a> {
+    cell: &'a Arc<Cell>,
+    clock: &'a Clock,
+    request: Request,
+    stage: Stage,
+}
+
+enum Stage {
+    New,
+    Queued(Rank, Option<Name>),
+    Done,
+}
+
+impl Cell {
+    /// Waits until the request is granted, in the order of the queue.
+    pub fn acquire<'a>(self: &'a Arc<Self>, clock: &'a Clock, request: Request) -> Acquire<'a> {
+        Acquire { cell: self, clock, request, stage: Stage::New }
+    }
+}
+
+impl Acquire<'_> {
+    /// Waits in this thread, with no runtime.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting it.
+    pub fn wait(self) -> Result<Granted, WaitError> {
+        block_on(self)
+    }
+
+    fn enter(&mut self, waker: &Waker) -> Poll<Result<Granted, WaitError>> {
+        let now = self.clock.now();
+        let mut inner = self.cell.lock();
+        if let Some(impossible) = inner.limits.impossible(&self.request.costs) {
+            return Poll::Ready(Err(impossible.into()));
+        }
+        let Request { costs, term, priority, .. } = &self.request;
+        let denial = match inner.try_take(now, costs, *term, *priority) {
+            Ok(at) => {
+                let costs = self.request.costs.clone();
+                return Poll::Ready(Ok(Granted { at, costs, waited: None, limited_by: None }));
+            }
+            Err(denial) => denial,
+        };
+        if let Err(error) = self.check_wait(&inner, denial.clone(), now) {
+            return Poll::Ready(Err(error));
+        }
+        let limited_by = denial.limited_by().map(|status| status.limit().name().clone());
+        let rank = self.enqueue(&mut inner, now, waker.clone());
+        self.stage = Stage::Queued(rank, limited_by);
+        let after = inner.serve(now);
+        self.cell.finish(inner, after, self.clock);
+        Poll::Pending
+    }
+
+    /// Whether there is room, and the wait can fit.
+    fn check_wait(&self, inner: &Inner, denial: Denial, now: Tick) -> Result<(), WaitError> {
+        let waiting = inner.side.as_ref().map_or(0, |side| side.queue.len());
+        if waiting >= self.request.waiters_max {
+            return Err(WaitError::QueueFull { waiting, max: self.request.waiters_max });
+        }
+        let in_vain = match (self.request.deadline, denial.ready()) {
+            (Some(deadline), Ready::At(ready)) => ready > deadline || deadline <= now,
+            (Some(deadline), _) => deadline <= now,
+            (None, _) => false,
+        };
+        if in_vain {
+            return Err(WaitError::TimedOut { denial: Box::new(denial), waited: Duration::ZERO });
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, inner: &mut Inner, now: Tick, waker: Waker) -> Rank {
+        let Request { term, priority, deadline, .. } = self.request;
+        let waiter = Waiter { costs: self.request.costs.clone(), term, since: now, deadline, waker };
+        inner.side.get_or_insert_default().queue.push(priority, waiter)
+    }
+
+    fn hear(&mut self, rank: Rank, waker: &Waker) -> Option<Fate> {
+        let mut inner = self.cell.lock();
+        let fate = inner.side.as_mut()?.queue.hear(rank, waker)?;
+        // The last one to hear leaves nothing behind.
+        inner.tidy(self.clock.now());
+        Some(fate)
+    }
+}
+
+impl Future for Acquire<'_> {
+    type Output = Result<Granted, WaitError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let (rank, limited_by) = match &mut this.stage {
+            Stage::New => {
+                let outcome = this.enter(context.waker());
+                if outcome.is_ready() {
+                    this.stage = Stage::Done;
+                }
+                return outcome;
+            }
+            Stage::Queued(rank, limited_by) => (*rank, limited_by.take()),
+            Stage::Done => panic!("a wait was polled after its end"),
+        };
+        let Some(fate) = this.hear(rank, context.waker()) else {
+            this.stage = Stage::Queued(rank, limited_by);
+            return Poll::Pending;
+        };
+        this.stage = Stage::Done;
+        Poll::Ready(match fate {
+            Fate::Granted { at, costs, waited } => {
+                Ok(Granted { at, costs, waited: Some(waited.to_duration()), limited_by })
+            }
+            Fate::TimedOut { denial, waited } => {
+                Err(WaitError::TimedOut { denial, waited: waited.to_duration() })
+            }
+            Fate::Impossible(why) => Err(why.into()),
+        })
+    }
+}
+
+impl Drop for Acquire<'_> {
+    fn drop(&mut self) {
+        if let Stage::Queued(rank, _) = self.stage {
+            self.cell.cancel(self.clock, rank, self.request.term);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! A cell: one bucket in memory, its lock, and the queue in front of it.
+//!
+//! Everything happens under one mutex: a lock around all limits of a bucket costs what one compare-and-swap
+//! costs, and lock-free buys nothing once several limits must move together. Whoever changes the bucket in a
+//! way that may let a waiter pass serves the queue before letting go of the lock, so a grant is the commit and
+//! nobody ever has to look again. Wakers are called after the lock is free.
+
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use tollgate_core::{
+    Bucket, Costs, Denial, Holder, Limits, Ready, Settlement, Span, Status, Take, Tick, Usage,
+};
+
+use crate::queue::{Fate, Queue, Rank, Waiter};
+use crate::sync::{Mutex, MutexGuard};
+use crate::{Alarm, Clock, Key, Priority};
+
+/// One bucket in memory with its queue. Made by [`Cell::new`] or by a [`Memory`](crate::Memory).
+pub struct Cell {
+    key: Key,
+    inner: Mutex<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) limits: Limits,
+    pub(crate) bucket: Bucket,
+    /// Only while somebody waits or a cooldown lasts: idle cells are many and stay small.
+    pub(crate) side: Option<Box<Side>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Side {
+    pub(crate) queue: Queue,
+    /// Nobody is admitted before this.
+    pub(crate) closed_until: Tick,
+    /// The next alarm that is set.
+    armed: Option<Tick>,
+}
+
+/// How long a holder of resources may be silent before they are taken from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The holder, unique among all.
+    pub holder: u128,
+    /// How long it may be silent.
+    pub ttl: Span,
+}
+
+impl Term {
+    pub(crate) fn starting(self, now: Tick) -> Holder {
+        Holder { id: self.holder, expires: now + self.ttl }
+    }
+}
+
+/// Whom to wake and when to look again, once the lock is free.
+#[derive(Default)]
+pub(crate) struct Aftermath {
+    wakers: Vec<Waker>,
+    alarm: Option<Tick>,
+}
+
+impl Cell {
+    /// A cell with a fresh bucket as of `then`; time before that does not count for it.
+    pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<Cell> {
+        let bucket = Bucket::fresh(&limits, then);
+        Arc::new(Cell { key, inner: Mutex::new(Inner { limits, bucket, side: None }) })
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// Lets go of the lock, and does what must be done without it.
+    pub(crate) fn finish(self: &Arc<Self>, inner: MutexGuard<'_, Inner>, after: Aftermath, clock: &Clock) {
+        drop(inner);
+        if let Some(at) = after.alarm {
+            let this: Arc<dyn Alarm> = self.clone();
+            let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
+            clock.alarm(at, alarm);
+        }
+        after.wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes `costs` now, or says why not. Does not overtake those who wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Denial`] with the status of every limit; nothing has changed.
+    #[allow(
+        clippy::result_large_err,
+        reason = "a denial is a value, and allocates nothing for up to 8 limits"
+    )]
+    #[inline]
+    pub fn try_take(
+        &self,
+        clock: &Clock,
+        costs: &Costs,
+        term: Option<Term>,
+        priority: Priority,
+    ) -> Result<Tick, Denial> {
+        let now = clock.now();
+        self.lock().try_take(now, costs, term, priority)
+    }
+
+    /// Settles what was taken with what was used, and lets waiters pass that now can.
+    ///
+    /// `limits` are those the usage is counted in; if the cell's have changed since, it is carried over by name.
+    pub fn settle(self: &Arc<Self>, clock: &Clock, limits: &Limits, usage: &Usage<'_>) -> Settlement {
+        let mut inner = self.lock();
+        let clock_matters = inner.side.is_some() || !inner.limits.refunds_ignore_time() || usage.is_over();
+        let now = if clock_matters { clock.now() } else { inner.bucket.stamp() };
+        let settlement = inner.settle(now, limits, usage);
+        if inner.side.is_some() {
+            let after = inner.serve(now);
+            self.finish(inner, after, clock);
+        }
+        settlement
+    }
+
+    /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
+    pub fn renew(&self, clock: &Clock, term: Term) -> bool {
+        let now = clock.now();
+        let Inner { limits, bucket, .. } = &mut *self.lock();
+        bucket.renew(limits, now, term.starting(now))
+    }
+
+    /// Drops holders that were silent for too long, lets waiters pass that now can, and says how many it were.
+    pub fn expire(self: &Arc<Self>, clock: &Clock) -> usize {
+        let now = clock.now();
+        let mut inner = self.lock();
+        let expired = inner.bucket.expire(now);
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+        expired
+    }
+
+    /// How every limit stands.
+    pub fn peek(&self, clock: &Clock) -> Vec<Status> {
+        let now = clock.now();
+        let inner = self.lock();
+        inner.bucket.peek(&inner.limits, now)
+    }
+
+    /// When `costs` would be admitted to a newcomer, as far as can be told now.
+    pub fn ready(&self, clock: &Clock, costs: &Costs, priority: Priority) -> Ready {
+        let now = clock.now();
+        self.lock().ready(now, costs, priority)
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Limits {
+        self.lock().limits.clone()
+    }
+
+    /// Puts other limits in force at once. What was used is carried over by name; waiters who can now pass do,
+    /// and those who never could any more are told so.
+    pub fn replace_limits(self: &Arc<Self>, clock: &Clock, limits: Limits) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        inner.adopt(now, &limits);
+        let refused = inner.refuse_impossible();
+        let mut after = inner.serve(now);
+        after.wakers.extend(refused);
+        self.finish(inner, after, clock);
+    }
+
+    /// Admits nobody before `until`. A later end extends the cooldown, an earlier one does not shorten it.
+    pub fn cool_down(self: &Arc<Self>, clock: &Clock, until: Tick) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        let side = inner.side.get_or_insert_default();
+        side.closed_until = side.closed_until.max(until);
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+
+    /// The end of the cooldown, if one lasts.
+    pub fn cooling_until(&self, clock: &Clock) -> Option<Tick> {
+        let now = clock.now();
+        let inner = self.lock();
+        inner.side.as_ref().map(|side| side.closed_until).filter(|until| *until > now)
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().side.as_ref().map_or(0, |side| side.queue.len())
+    }
+
+    /// Takes a waiter out of the queue. What it was granted and has not heard of is given back.
+    pub(crate) fn cancel(self: &Arc<Self>, clock: &Clock, rank: Rank, term: Option<Term>) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        let Some(side) = &mut inner.side else { return };
+        let waited = side.queue.remove(rank).is_some();
+        if let (false, Some(Fate::Granted { at, costs, .. })) = (waited, side.queue.forget(rank)) {
+            let limits = inner.limits.clone();
+            let nothing = vec![0; costs.len()];
+            let holder = term.map(|term| term.holder);
+            inner.settle(now, &limits, &Usage { at, reserved: &costs, used: &nothing, holder });
+        }
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+
+    /// Whether nothing would be lost with the cell: nobody waits, and its bucket equals a fresh one.
+    pub(crate) fn is_idle(&self, now: Tick) -> bool {
+        let inner = self.lock();
+        inner.side.is_none() && inner.bucket.is_fresh(&inner.limits, now)
+    }
+}
+
+impl Alarm for Cell {
+    fn ring(self: Arc<Self>, clock: &Clock) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        if let Some(side) = &mut inner.side {
+            side.armed = side.armed.filter(|armed| *armed > now);
+        }
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+}
+
+impl Inner {
+    #[allow(
+        clippy::result_large_err,
+        reason = "a denial is a value, and allocates nothing for up to 8 limits"
+    )]
+    #[inline]
+    pub(crate) fn try_take(
+        &mut self,
+        now: Tick,
+        costs: &Costs,
+        term: Option<Term>,
+        priority: Priority,
+    ) -> Result<Tick, Denial> {
+        if self.side.is_some() && !self.is_open(now, priority) {
+            return Err(self.denial(now, costs, priority));
+        }
+        self.bucket.take(&self.limits, now, &Take { costs, holder: term.map(|term| term.starting(now)) })
+    }
+
+    /// Why a newcomer does not pass, with the cooldown and those ahead of it in the wait.
+    #[cold]
+    pub(crate) fn denial(&self, now: Tick, costs: &Costs, priority: Priority) -> Denial {
+        let denial = self.bucket.denial(&self.limits, now, costs);
+        if self.side.is_some() { denial.not_before(self.ready(now, costs, priority)) } else { denial }
+    }
+
+    /// Whether a newcomer may try at all: no cooldown, and nobody ahead of it.
+    #[inline]
+    pub(crate) fn is_open(&self, now: Tick, priority: Priority) -> bool {
+        match &self.side {
+            None => true,
+            Some(side) => side.closed_until <= now && !side.queue.is_ahead_of(priority, now),
+        }
+    }
+
+    /// When a newcomer would pass: after the cooldown, and after those ahead of it.
+    pub(crate) fn ready(&self, now: Tick, costs: &Costs, priority: Priority) -> Ready {
+        let Some(side) = &self.side else { return self.bucket.ready(&self.limits, now, costs) };
+        let costs = side.queue.costs_up_to(priority, now, costs);
+        let ready = self.bucket.ready(&self.limits, now, &costs);
+        ready.later(self.closed_until(now))
+    }
+
+    pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) -> Settlement {
+        self.bucket.settle_counted_in(limits, &self.limits, now, usage)
+    }
+
+    pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
+        let old = std::mem::replace(&mut self.limits, limits.clone());
+        self.bucket.adopt(&old, limits, now);
+        if let (Some(side), false) = (&mut self.side, limits.has_places_of(&old)) {
+            side.queue.for_each_costs(|costs| *costs = costs.moved(&old, limits));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn adopt_if_changed(&mut self, now: Tick, limits: &Limits) {
+        if !self.limits.same(limits) && self.limits != *limits {
+            self.adopt(now, limits);
+        }
+    }
+
+    /// Ready when the cooldown is over.
+    pub(crate) fn closed_until(&self, now: Tick) -> Ready {
+        match &self.side {
+            Some(side) if side.closed_until > now => Ready::At(side.closed_until),
+            _ => Ready::Now,
+        }
+    }
+
+    /// Grants from the head for as long as it fits, then tells those whose deadline has come.
+    pub(crate) fn serve(&mut self, now: Tick) -> Aftermath {
+        let mut after = Aftermath::default();
+        while let Some(waker) = self.grant_head(now).or_else(|| self.time_out(now)) {
+            after.wakers.push(waker);
+        }
+        after.alarm = self.next_alarm(now);
+        self.tidy(now);
+        after
+    }
+
+    /// Drops the queue when nobody waits, nobody has yet to hear, and no cooldown lasts.
+    pub(crate) fn tidy(&mut self, now: Tick) {
+        if self.side.as_ref().is_some_and(|side| side.queue.is_idle() && side.closed_until <= now) {
+            self.side = None;
+        }
+    }
+
+    fn grant_head(&mut self, now: Tick) -> Option<Waker> {
+        let side = self.side.as_mut().filter(|side| side.closed_until <= now)?;
+        let (rank, head) = side.queue.head()?;
+        if !self.bucket.fits(&self.limits, now, &head.costs) {
+            return None;
+        }
+        let holder = head.term.map(|term| term.starting(now));
+        let at = self.bucket.commit(&self.limits, now, &Take { costs: &head.costs, holder });
+        side.queue.decide(rank, |Waiter { costs, since, waker, .. }| {
+            (Fate::Granted { at, costs, waited: now.since(since) }, waker)
+        })
+    }
+
+    fn time_out(&mut self, now: Tick) -> Option<Waker> {
+        let side = self.side.as_mut()?;
+        let rank = side.queue.overdue(now)?;
+        let costs = &side.queue.waiter(rank)?.costs;
+        let denial = Box::new(self.bucket.denial(&self.limits, now, costs));
+        side.queue
+            .decide(rank, |waiter| (Fate::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker))
+    }
+
+    /// When the queue must be looked at again, if no alarm is set that comes first.
+    fn next_alarm(&mut self, now: Tick) -> Option<Tick> {
+        let side = self.side.as_mut()?;
+        let head = side.queue.head().and_then(|(_, head)| {
+            let ready = self.bucket.ready(&self.limits, now, &head.costs);
+            match ready.later(Ready::At(side.closed_until)) {
+                Ready::At(tick) => Some(tick.max(now)),
+                Ready::Now | Ready::Unknown => None,
+            }
+        });
+        let cooldown = Some(side.closed_until).filter(|until| *until > now);
+        let wanted = [head, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
+        if side.armed.is_some_and(|armed| armed <= wanted) {
+            return None;
+        }
+        side.armed = Some(wanted);
+        Some(wanted)
+    }
+
+    /// Tells every waiter who could never pass any more.
+    fn refuse_impossible(&mut self) -> Vec<Waker> {
+        let Some(side) = &mut self.side else { return Vec::new() };
+        let mut wakers = Vec::new();
+        for rank in side.queue.ranks() {
+            let waiter = side.queue.waiter(rank);
+            if let Some(why) = waiter.and_then(|waiter| self.limits.impossible(&waiter.costs)) {
+                wakers.extend(side.queue.decide(rank, |waiter| (Fate::Impossible(why), waiter.waker)));
+            }
+        }
+        wakers
+    }
+}

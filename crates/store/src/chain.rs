@@ -1,0 +1,103 @@
+//! Chains: several cells taken together, locked in one order.
+
+use std::sync::Arc;
+
+use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
+
+use crate::{Cell, Clock, Priority, Term};
+
+/// The most buckets that one chain may have.
+pub const CHAIN_MAX: usize = 8;
+
+/// Several cells that are taken together or not at all, such as an entity and its parents.
+///
+/// Cells are locked in the order of their addresses, whatever their order in the chain, so two chains that
+/// share cells never wait for each other in a circle.
+#[derive(Clone)]
+pub struct Chain {
+    cells: Vec<Arc<Cell>>,
+    lock_order: Vec<usize>,
+}
+
+/// Why cells do not make a chain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainError {
+    /// There are more than [`CHAIN_MAX`].
+    #[error("a chain of {0} buckets is too long; at most 8 are allowed")]
+    TooLong(usize),
+    /// One cell stands in it twice.
+    #[error("a bucket stands in the chain twice; name each once and add the amounts up")]
+    Repeated,
+}
+
+impl Chain {
+    /// A chain of these cells.
+    ///
+    /// # Errors
+    ///
+    /// Too many cells, or one of them twice.
+    pub fn new(cells: Vec<Arc<Cell>>) -> Result<Chain, ChainError> {
+        if cells.len() > CHAIN_MAX {
+            return Err(ChainError::TooLong(cells.len()));
+        }
+        let address = |index: &usize| Arc::as_ptr(&cells[*index]).addr();
+        let mut lock_order: Vec<usize> = (0..cells.len()).collect();
+        lock_order.sort_by_key(address);
+        if lock_order.windows(2).any(|pair| address(&pair[0]) == address(&pair[1])) {
+            return Err(ChainError::Repeated);
+        }
+        Ok(Chain { cells, lock_order })
+    }
+
+    /// Its cells, in the order they were given.
+    pub fn cells(&self) -> &[Arc<Cell>] {
+        &self.cells
+    }
+
+    /// Takes `costs[i]` of each cell `i`, or nothing of any. Answers when, for each cell.
+    ///
+    /// # Errors
+    ///
+    /// The denial of every cell, in order. Nothing has changed.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many costs as cells.
+    pub fn try_take(
+        &self,
+        clock: &Clock,
+        costs: &[&Costs],
+        term: Option<Term>,
+        priority: Priority,
+    ) -> Result<[Tick; CHAIN_MAX], Vec<Denial>> {
+        assert_eq!(costs.len(), self.cells.len(), "each cell of a chain wants its costs");
+        let now = clock.now();
+        let mut locked = [const { None }; CHAIN_MAX];
+        for index in &self.lock_order {
+            locked[*index] = Some(self.cells[*index].lock());
+        }
+        let locked = &mut locked[..costs.len()];
+        let fits = locked.iter().flatten().zip(costs).all(|(inner, costs)| {
+            inner.is_open(now, priority) && inner.bucket.fits(&inner.limits, now, costs)
+        });
+        if !fits {
+            let inners = locked.iter().flatten().zip(costs);
+            return Err(inners.map(|(inner, costs)| inner.denial(now, costs, priority)).collect());
+        }
+        let mut at = [Tick::ZERO; CHAIN_MAX];
+        for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
+            let holder = term.map(|term| term.starting(now));
+            let crate::cell::Inner { limits, bucket, .. } = &mut **inner;
+            *at = bucket.commit(limits, now, &Take { costs, holder });
+        }
+        Ok(at)
+    }
+
+    /// Settles each cell with its usage, which is counted in `limits[i]`.
+    pub fn settle(&self, clock: &Clock, limits: &[Limits], usages: &[Usage<'_>]) {
+        for ((cell, limits), usage) in self.cells.iter().zip(limits).zip(usages) {
+            cell.settle(clock, limits, usage);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Keys of buckets: several parts, kept apart.
+
+use std::fmt;
+
+const INLINE: usize = 22;
+
+/// A length byte that says that the length follows in eight more.
+const LONG: u8 = u8::MAX;
+
+/// The key of a bucket. Parts stay apart: `["a:b", "c"]` is not `["a", "b:c"]`.
+///
+/// Up to 22 bytes are kept inline, so that ten million of them cost no allocation of their own.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Key(Bytes);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Bytes {
+    Inline(u8, [u8; INLINE]),
+    Heap(Box<[u8]>),
+}
+
+impl Key {
+    /// The key with these parts, in this order.
+    pub fn new<S: AsRef<str>>(parts: &[S]) -> Key {
+        Key::with_bytes(parts, Key::from_bytes)
+    }
+
+    /// Calls `use_bytes` with the encoded parts, which are on the stack unless they are long.
+    #[inline]
+    pub(crate) fn with_bytes<S: AsRef<str>, R>(parts: &[S], use_bytes: impl FnOnce(&[u8]) -> R) -> R {
+        let mut stack = [0; 128];
+        let mut len = 0;
+        let fits = encode(parts, |bytes| {
+            let place = stack.get_mut(len..len + bytes.len());
+            len += bytes.len();
+            place.map(|place| place.copy_from_slice(bytes)).is_some()
+        });
+        if fits {
+            return use_bytes(&stack[..len]);
+        }
+        let mut heap = Vec::new();
+        encode(parts, |bytes| {
+            heap.extend_from_slice(bytes);
+            true
+        });
+        use_bytes(&heap)
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Key {
+        let mut inline = [0; INLINE];
+        match inline.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Key(Bytes::Inline(bytes.len() as u8, inline))
+            }
+            None => Key(Bytes::Heap(bytes.into())),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::Inline(len, bytes) => &bytes[..usize::from(*len).min(INLINE)],
+            Bytes::Heap(bytes) => bytes,
+        }
+    }
+}
+
+/// Writes each part behind its length, for as long as `put` has room.
+#[inline]
+fn encode<S: AsRef<str>>(parts: &[S], mut put: impl FnMut(&[u8]) -> bool) -> bool {
+    parts.iter().all(|part| {
+        let part = part.as_ref().as_bytes();
+        match u8::try_from(part.len()) {
+            Ok(short) if short < LONG => put(&[short]) && put(part),
+            _ => put(&[LONG]) && put(&part.len().to_be_bytes()) && put(part),
+        }
+    })
+}
+
+fn decode(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (short, rest) = bytes.split_first()?;
+    if *short < LONG {
+        return rest.split_at_checked(usize::from(*short));
+    }
+    let (long, rest) = rest.split_first_chunk()?;
+    rest.split_at_checked(usize::from_be_bytes(*long))
+}
+
+/// The parts, as text.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = f.debug_list();
+        let mut rest = self.as_bytes();
+        while let Some((part, tail)) = decode(rest) {
+            list.entry(&String::from_utf8_lossy(part));
+            rest = tail;
+        }
+        list.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_stay_apart() {
+        assert_ne!(Key::new(&["a:b", "c"]), Key::new(&["a", "b:c"]));
+        assert_ne!(Key::new(&["ab", ""]), Key::new(&["a", "b"]));
+        assert_ne!(Key::new(&[""]), Key::new(&["", ""]));
+        assert_eq!(Key::new(&["a", "b"]), Key::new(&["a".to_string(), "b".to_string()]));
+    }
+
+    #[test]
+    fn long_and_short_keys_read_the_same() {
+        for len in [0, 1, 19, 20, 125, 126, 254, 255, 256, 70_000] {
+            let part = "x".repeat(len);
+            assert_eq!(format!("{:?}", Key::new(&[&part, "y"])), format!("[{part:?}, \"y\"]"));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What was applied lately, so that a call sent twice is applied once.
+
+use std::collections::{HashMap, VecDeque};
+
+use tollgate_core::{Span, Tick};
+
+use crate::sync::Mutex;
+use crate::{Applied, OpId, StoreError};
+
+/// How many calls are remembered.
+const REMEMBERED_MAX: usize = 100_000;
+
+/// How long a call is remembered. A caller who has not asked again by then has given up.
+const REMEMBERED_FOR: Span = Span::from_secs(600);
+
+#[derive(Default)]
+struct Calls {
+    applied: HashMap<OpId, Applied>,
+    order: VecDeque<(Tick, OpId)>,
+}
+
+pub(crate) struct Recent(Mutex<Calls>);
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent(Mutex::new(Calls::default()))
+    }
+}
+
+impl Recent {
+    /// Applies the call, or says what came of it before.
+    ///
+    /// The lock is held while it is applied, so that two copies that come at once are applied once. A denial
+    /// changed nothing and is not remembered: asking again may well be admitted.
+    pub(crate) fn once(
+        &self,
+        id: OpId,
+        now: Tick,
+        apply: impl FnOnce() -> Result<Applied, StoreError>,
+    ) -> Result<Applied, StoreError> {
+        let mut calls = self.0.lock();
+        if let Some(applied) = calls.applied.get(&id) {
+            return Ok(applied.clone());
+        }
+        let applied = apply()?;
+        if matches!(applied, Applied::Done(_)) {
+            calls.applied.insert(id, applied.clone());
+            calls.order.push_back((now, id));
+            calls.forget_old(now);
+        }
+        Ok(applied)
+    }
+}
+
+impl Calls {
+    fn forget_old(&mut self, now: Tick) {
+        while let Some((at, id)) = self.order.front().copied() {
+            if self.order.len() <= REMEMBERED_MAX && now.since(at) < REMEMBERED_FOR {
+                break;
+            }
+            self.order.pop_front();
+            self.applied.remove(&id);
+        }
+    }
+}

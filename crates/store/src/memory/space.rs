@@ -1,0 +1,140 @@
+//! A namespace: its cells by key, spread over shards.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tollgate_core::{Limits, Tick};
+
+use super::table::Table;
+use crate::sync::Mutex;
+use crate::{Cell, Key, StoreError};
+
+/// Shards are a power of two, so that a few bits of the hash choose one.
+const SHARDS: usize = 64;
+
+/// How many places are looked at for each new key. Two keep pace with any growth.
+const SWEPT_PER_INSERT: usize = 2;
+
+/// How many places of its shard a new key may look through for an idle one, once the namespace is full.
+const SWEPT_WHEN_FULL: usize = 1_024;
+
+/// The buckets of one namespace.
+pub struct Space {
+    namespace: Box<str>,
+    keys_max: usize,
+    keys: AtomicUsize,
+    hasher: foldhash::fast::RandomState,
+    shards: Box<[Mutex<Table>]>,
+}
+
+impl Space {
+    /// How many keys a namespace may have in use unless its store says otherwise.
+    pub const KEYS_MAX: usize = 100_000_000;
+
+    pub(crate) fn new(namespace: &str, keys_max: usize) -> Space {
+        Space {
+            namespace: namespace.into(),
+            keys_max,
+            keys: AtomicUsize::new(0),
+            hasher: foldhash::fast::RandomState::default(),
+            shards: (0..SHARDS).map(|_| Mutex::new(Table::default())).collect(),
+        }
+    }
+
+    /// How many keys are kept.
+    pub fn len(&self) -> usize {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    /// Whether no key is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The cell of a key, made if there is none, under `limits` from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NamespaceFull`] for a new key where there is no room.
+    pub fn cell(&self, key: &Key, limits: &Limits, now: Tick) -> Result<Arc<Cell>, StoreError> {
+        self.with(key.as_bytes(), limits, now, Arc::clone)
+    }
+
+    /// The cell of a key, if there is one.
+    pub fn find(&self, key: &Key) -> Option<Arc<Cell>> {
+        let hash = self.hash(key.as_bytes());
+        self.shard(hash).lock().find(hash, key.as_bytes()).cloned()
+    }
+
+    /// Drops a cell that was made for a call that came to nothing, if nobody else has found it since.
+    pub(crate) fn forget(&self, key: &Key, now: Tick) {
+        let hash = self.hash(key.as_bytes());
+        let forgotten = self.shard(hash).lock().forget(hash, key.as_bytes(), now);
+        self.keys.fetch_sub(usize::from(forgotten), Ordering::Relaxed);
+    }
+
+    /// Drops every bucket that equals a fresh one and that nobody has, and says how many those were.
+    ///
+    /// There is no need to call it for new keys to fit: each of them sweeps a little. It gives memory back to
+    /// the system after a burst of keys that was not followed by others.
+    pub fn sweep(&self, now: Tick) -> usize {
+        let sweep = |shard: &Mutex<Table>| {
+            let mut table = shard.lock();
+            let places = table.places();
+            table.sweep(places, now, |key| self.hash(key))
+        };
+        let swept = self.shards.iter().map(sweep).sum();
+        self.keys.fetch_sub(swept, Ordering::Relaxed);
+        swept
+    }
+
+    /// Calls `use_cell` with the cell at `key` while its shard is locked.
+    #[inline]
+    pub(crate) fn with<R>(
+        &self,
+        key: &[u8],
+        limits: &Limits,
+        now: Tick,
+        use_cell: impl FnOnce(&Arc<Cell>) -> R,
+    ) -> Result<R, StoreError> {
+        let hash = self.hash(key);
+        let mut table = self.shard(hash).lock();
+        if let Some(cell) = table.find(hash, key) {
+            return Ok(use_cell(cell));
+        }
+        self.make_room(&mut table, now)?;
+        let cell = Cell::new(Key::from_bytes(key), limits.clone(), table.fresh_as_of());
+        let result = use_cell(&cell);
+        table.insert(hash, cell, |key| self.hash(key));
+        Ok(result)
+    }
+
+    #[cold]
+    fn make_room(&self, table: &mut Table, now: Tick) -> Result<(), StoreError> {
+        let is_full = self.keys.fetch_add(1, Ordering::Relaxed) >= self.keys_max;
+        let steps = if is_full { SWEPT_WHEN_FULL } else { SWEPT_PER_INSERT };
+        let swept = table.sweep(steps, now, |key| self.hash(key));
+        self.keys.fetch_sub(swept, Ordering::Relaxed);
+        if is_full && swept == 0 {
+            self.keys.fetch_sub(1, Ordering::Relaxed);
+            return Err(StoreError::NamespaceFull {
+                namespace: self.namespace.to_string(),
+                keys_max: self.keys_max,
+            });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The table takes the low bits of the hash for the place and the top seven for the tag, so the shard is
+    /// chosen by bits in between.
+    #[inline]
+    fn shard(&self, hash: u64) -> &Mutex<Table> {
+        &self.shards[(hash >> 40) as usize % SHARDS]
+    }
+}

@@ -1,0 +1,72 @@
+//! One shard of a namespace: a table of cells that is swept a few at a time.
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use tollgate_core::Tick;
+
+use crate::Cell;
+
+#[derive(Default)]
+pub(crate) struct Table {
+    cells: HashTable<Arc<Cell>>,
+    /// Where the next sweep goes on.
+    hand: usize,
+    /// When a bucket was last dropped. New ones are as of then: should the clock have gone back since, they
+    /// must not earn again what the dropped one had earned.
+    dropped_at: Tick,
+}
+
+impl Table {
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<&Arc<Cell>> {
+        self.cells.find(hash, |cell| cell.key().as_bytes() == key)
+    }
+
+    pub(crate) fn insert(&mut self, hash: u64, cell: Arc<Cell>, hash_of: impl Fn(&[u8]) -> u64) {
+        self.cells.insert_unique(hash, cell, |cell| hash_of(cell.key().as_bytes()));
+    }
+
+    /// Drops one cell if nobody has it and it says nothing.
+    pub(crate) fn forget(&mut self, hash: u64, key: &[u8], now: Tick) -> bool {
+        let entry = self.cells.find_entry(hash, |cell| cell.key().as_bytes() == key);
+        let entry = entry.ok().filter(|entry| is_forgettable(entry.get(), now));
+        entry.map(|entry| entry.remove()).is_some()
+    }
+
+    /// Looks at the next `steps` places and drops the cells that nobody has and that say nothing.
+    pub(crate) fn sweep(&mut self, steps: usize, now: Tick, hash_of: impl Fn(&[u8]) -> u64) -> usize {
+        let before = self.cells.len();
+        for _ in 0..steps.min(self.cells.num_buckets()) {
+            self.hand = (self.hand + 1) % self.cells.num_buckets();
+            if self.cells.get_bucket(self.hand).is_some_and(|cell| is_forgettable(cell, now))
+                && let Ok(entry) = self.cells.get_bucket_entry(self.hand)
+            {
+                entry.remove();
+                self.dropped_at = self.dropped_at.max(now);
+            }
+        }
+        if self.cells.len() < self.cells.capacity() / 8 {
+            self.cells.shrink_to(self.cells.len() * 2, |cell| hash_of(cell.key().as_bytes()));
+        }
+        before - self.cells.len()
+    }
+
+    /// When a new bucket is as of.
+    pub(crate) fn fresh_as_of(&self) -> Tick {
+        self.dropped_at
+    }
+
+    /// How many places there are to look at.
+    pub(crate) fn places(&self) -> usize {
+        self.cells.num_buckets()
+    }
+}
+
+/// Whether only the table has the cell, and it equals a fresh one.
+///
+/// Handles are only ever given out under the lock of the shard, so a cell that only the table has stays alone
+/// for as long as that lock is held.
+fn is_forgettable(cell: &Arc<Cell>, now: Tick) -> bool {
+    Arc::strong_count(cell) == 1 && cell.is_idle(now)
+}

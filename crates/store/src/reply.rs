@@ -1,0 +1,66 @@
+//! An answer that may already be here.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::block_on::block_on;
+
+/// An answer: `.await` it in a task, or `.wait()` for it in a thread.
+///
+/// Memory answers at once and allocates nothing; a store across a network answers later. Both have one
+/// signature, so there are no twins of functions for threads and for tasks.
+#[must_use = "an answer that nobody waits for may never be asked for"]
+pub struct Reply<'a, T>(State<'a, T>);
+
+enum State<'a, T> {
+    Here(Option<T>),
+    Later(Pin<Box<dyn Future<Output = T> + Send + 'a>>),
+}
+
+impl<'a, T> Reply<'a, T> {
+    /// An answer that is here.
+    #[inline]
+    pub fn ready(answer: T) -> Reply<'a, T> {
+        Reply(State::Here(Some(answer)))
+    }
+
+    /// An answer that a future will give.
+    pub fn later(future: impl Future<Output = T> + Send + 'a) -> Reply<'a, T> {
+        Reply(State::Later(Box::pin(future)))
+    }
+
+    /// The answer; the thread waits for it if need be.
+    ///
+    /// # Panics
+    ///
+    /// If the reply was polled to its end before.
+    #[inline]
+    pub fn wait(self) -> T {
+        match self.0 {
+            State::Here(answer) => answer.expect("a reply is waited for once"),
+            State::Later(future) => block_on(future),
+        }
+    }
+}
+
+impl<T: Unpin> Future for Reply<'_, T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        match &mut self.0 {
+            State::Here(answer) => Poll::Ready(answer.take().expect("a reply is awaited once")),
+            State::Later(future) => future.as_mut().poll(context),
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Reply<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            State::Here(answer) => f.debug_tuple("Reply").field(answer).finish(),
+            State::Later(_) => f.write_str("Reply(later)"),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What every store can do.
+
+use std::time::Duration;
+
+use tollgate_core::{Costs, Denial, Limits, Status, Tick, Usage};
+
+use crate::{Clock, Key, Reply, Term};
+
+/// A store of buckets. Its only job is to make the functions of the core atomic.
+///
+/// A call is applied whole or not at all, and at most once for each id: a caller who lost the answer asks again
+/// with the same id and is told what happened.
+pub trait Store: Send + Sync {
+    /// Who sees the buckets.
+    fn reach(&self) -> Reach;
+
+    /// The time that the store stamps with.
+    fn clock(&self) -> &Clock;
+
+    /// Applies all steps, or none if a take is denied.
+    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>>;
+
+    /// How every limit of a bucket stands. A bucket that is not there is as a fresh one.
+    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>>;
+}
+
+/// Who sees the buckets of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reach {
+    /// The threads and tasks of one process.
+    Process,
+    /// The processes of one host.
+    Host,
+    /// Every host that can reach the store.
+    Fleet,
+}
+
+/// The id of a call, unique among all callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpId(pub u128);
+
+/// Steps that are applied together.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// With an id, the call is applied at most once however often it is sent.
+    pub id: Option<OpId>,
+    /// What to do, each to another bucket.
+    pub steps: &'a [Step<'a>],
+}
+
+/// One bucket, and what to do to it.
+#[derive(Clone, Debug)]
+pub struct Step<'a> {
+    /// The bucket.
+    pub place: Place<'a>,
+    /// What to do.
+    pub op: Op<'a>,
+}
+
+/// Which bucket, and under which limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Namespaces have nothing in common.
+    pub namespace: &'a str,
+    /// The key within the namespace.
+    pub key: &'a Key,
+    /// For a take or a peek, the limits in force: a bucket that was used under others is carried over. For a
+    /// settlement, the limits that the usage is counted in.
+    pub limits: &'a Limits,
+}
+
+/// What can be done to a bucket.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Op<'a> {
+    /// Take all of it, or deny the call.
+    Take {
+        /// What to take.
+        costs: &'a Costs,
+        /// Who holds resources, if it may vanish without a word.
+        term: Option<Term>,
+    },
+    /// Settle what was taken with what was used. A bucket that is gone is full, so there is nothing to give
+    /// back; but what was used beyond is charged to it all the same.
+    Settle(Usage<'a>),
+    /// Keep a holder's resources for another term.
+    Renew(Term),
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Applied {
+    /// Everything was applied.
+    Done(Vec<Done>),
+    /// A take was denied and nothing was applied. The denial of every step that takes, in order.
+    Denied(Vec<Denial>),
+}
+
+/// What came of one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Done {
+    /// Taken at this instant.
+    Taken(Tick),
+    /// Settled.
+    Settled,
+    /// Whether the holder was still known.
+    Renewed(bool),
+}
+
+/// Why a store could not answer. A denial is no error.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The namespace has as many keys as it may, and none of them is idle.
+    #[error(
+        "namespace {namespace:?} has {keys_max} keys in use, which is its bound; raise keys_max or use fewer"
+    )]
+    NamespaceFull {
+        /// The namespace.
+        namespace: String,
+        /// Its bound.
+        keys_max: usize,
+    },
+    /// The call itself is wrong.
+    #[error("the call is not valid: {0}")]
+    BadCall(String),
+    /// The store did not answer. Whether the call was applied is not known; ask again with the same id.
+    #[error("the store did not answer within {0:?}: {1}")]
+    Unavailable(Duration, String),
+}

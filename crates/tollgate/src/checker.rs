@@ -1,0 +1,143 @@
+//! Checks with limits given by the call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Costs, Demand, Denial, Limits, Span};
+use tollgate_store::{Clock, Key, Memory, Priority, Reply, Request, Space, WAITERS_MAX};
+
+use crate::{AcquireError, CheckError};
+
+/// Checks calls against limits that come with the call, for callers who keep none. Cloning shares the counts.
+///
+/// Several buckets are checked at once and charged all or nothing. A check holds nothing, so there is nothing
+/// to give back; use a [`LimitSet`](crate::LimitSet) to settle or to limit concurrency.
+///
+/// ```
+/// use tollgate::{demand, Checker, Limit, Limits};
+///
+/// let checker = Checker::new();
+/// let limits = Limits::new([Limit::per_minute("rpm", 10_000), Limit::per_minute("tpm", 2_000)])?;
+/// let costs = demand! { rpm: 1, tpm: 1_500 };
+/// assert!(checker.check("my_key", "chat", &costs, &limits).wait()?.is_admitted());
+/// assert!(!checker.check("my_key", "chat", &costs, &limits).wait()?.is_admitted());
+/// assert!(checker.check("your_key", "chat", &costs, &limits).wait()?.is_admitted());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Checker {
+    space: Arc<Space>,
+    clock: Clock,
+}
+
+/// What came of a check.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Admitted, and charged.
+    Admitted,
+    /// Denied: the status of every limit, and the exact wait. Nothing was charged.
+    Denied(Box<Denial>),
+}
+
+impl Verdict {
+    /// Whether it was admitted.
+    pub fn is_admitted(&self) -> bool {
+        matches!(self, Verdict::Admitted)
+    }
+}
+
+impl Default for Checker {
+    fn default() -> Checker {
+        Checker::new()
+    }
+}
+
+impl Checker {
+    /// A checker with counts of its own, in memory.
+    pub fn new() -> Checker {
+        Checker::in_memory(&Memory::default(), "")
+    }
+
+    /// A checker whose counts are in a namespace of `memory`.
+    pub fn in_memory(memory: &Memory, namespace: &str) -> Checker {
+        use tollgate_store::Store as _;
+        Checker { space: memory.space(namespace), clock: memory.clock().clone() }
+    }
+
+    /// Charges `costs` to what `entity` does by `operation`, or says why not.
+    ///
+    /// # Errors
+    ///
+    /// Costs without a limit, more than a capacity, or a resource among the limits; nothing is charged then.
+    #[inline]
+    pub fn check(
+        &self,
+        entity: &str,
+        operation: &str,
+        costs: &Demand<'_>,
+        limits: &Limits,
+    ) -> Reply<'_, Result<Verdict, CheckError>> {
+        Reply::ready(self.check_now(entity, operation, costs, limits))
+    }
+
+    fn check_now(
+        &self,
+        entity: &str,
+        operation: &str,
+        costs: &Demand<'_>,
+        limits: &Limits,
+    ) -> Result<Verdict, CheckError> {
+        let costs = resolve(costs, limits)?;
+        let taken = self.space.try_take(&self.clock, &[entity, operation], limits, &costs);
+        match taken.map_err(AcquireError::from)? {
+            Ok(_) => Ok(Verdict::Admitted),
+            Err(denial) => Ok(Verdict::Denied(Box::new(denial))),
+        }
+    }
+
+    /// As [`check`](Checker::check), but waits for the longest of its buckets, in turn, and for at most
+    /// `max_wait`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time leaves no trace.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Checker::check), and [`CheckError::TimedOut`], told at once if it can be told at once.
+    pub fn check_and_wait<'a>(
+        &'a self,
+        entity: &str,
+        operation: &str,
+        costs: &Demand<'_>,
+        limits: &Limits,
+        max_wait: impl Into<Option<Duration>>,
+    ) -> Reply<'a, Result<(), CheckError>> {
+        let costs = match resolve(costs, limits) {
+            Ok(costs) => costs,
+            Err(error) => return Reply::ready(Err(error)),
+        };
+        let now = self.clock.now();
+        let cell = match self.space.cell(&Key::new(&[entity, operation]), limits, now) {
+            Ok(cell) => cell,
+            Err(error) => return Reply::ready(Err(AcquireError::from(error).into())),
+        };
+        if cell.limits() != *limits {
+            cell.replace_limits(&self.clock, limits.clone());
+        }
+        let deadline = max_wait.into().map(|wait| now + Span::covering(wait));
+        let request =
+            Request { costs, term: None, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX };
+        Reply::later(async move {
+            cell.acquire(&self.clock, request).await.map_err(AcquireError::from)?;
+            Ok(())
+        })
+    }
+}
+
+fn resolve(costs: &Demand<'_>, limits: &Limits) -> Result<Costs, CheckError> {
+    if let Some(resource) = limits.iter().find(|limit| limit.is_resource()) {
+        return Err(CheckError::Resource(resource.name().clone()));
+    }
+    Ok(limits.costs(costs)?)
+}

@@ -1,0 +1,111 @@
+//! What happens, for metrics and logs.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tollgate_core::Name;
+
+/// Something that happened. Labels come from closed sets: names of limits, never of callers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A demand was admitted.
+    Allowed,
+    /// A demand was denied, and this limit would take longest; `None` for a cooldown or a queue.
+    Denied {
+        /// The limit.
+        limit: Option<&'a Name>,
+    },
+    /// A demand was admitted after a wait, told once at its end.
+    Waited {
+        /// The limit that made it wait longest.
+        limit: Option<&'a Name>,
+        /// How long.
+        duration: Duration,
+    },
+    /// Less was used than taken.
+    Refunded {
+        /// The limit.
+        limit: &'a Name,
+        /// What came back.
+        amount: u64,
+    },
+    /// More was used than taken; the rest is debt.
+    OverUsed {
+        /// The limit.
+        limit: &'a Name,
+        /// How much more.
+        amount: u64,
+    },
+    /// A demand or a report named what is no limit of the set.
+    UnknownLimit {
+        /// The name.
+        name: &'a str,
+    },
+    /// A lease was silent for too long and has lost its resources.
+    ExpiredLease,
+    /// A cooldown began or was extended.
+    Cooldown {
+        /// How long it lasts from now.
+        duration: Duration,
+    },
+}
+
+/// Is told what happens to a set. Called while the caller waits, so it should be quick.
+pub trait Observer: Send + Sync {
+    /// Something happened.
+    fn observe(&self, event: &Event<'_>);
+}
+
+impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
+    fn observe(&self, event: &Event<'_>) {
+        self(event);
+    }
+}
+
+/// Tells the observer and `tracing`, and warns once for each thing that is worth a warning.
+#[derive(Clone, Default)]
+pub(crate) struct Reporter {
+    observer: Option<Arc<dyn Observer>>,
+    warned: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// How many different warnings are remembered, so that names made up by callers cannot fill the memory.
+const WARNED_MAX: usize = 1_000;
+
+impl Reporter {
+    pub(crate) fn new(observer: Option<Arc<dyn Observer>>) -> Reporter {
+        Reporter { observer, warned: Arc::default() }
+    }
+
+    #[inline]
+    pub(crate) fn report(&self, event: &Event<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.observe(event);
+        }
+        #[cfg(feature = "tracing")]
+        self.trace(event);
+    }
+
+    #[cfg(feature = "tracing")]
+    #[inline]
+    fn trace(&self, event: &Event<'_>) {
+        match event {
+            Event::UnknownLimit { name } if self.is_first(&format!("unknown {name}")) => {
+                tracing::warn!(target: "tollgate", limit = name, "no such limit in this set; it is skipped");
+            }
+            Event::OverUsed { limit, amount } if self.is_first(&format!("over {limit}")) => {
+                tracing::warn!(target: "tollgate", %limit, amount, "more was used than taken; the rest is debt");
+            }
+            Event::Allowed => tracing::trace!(target: "tollgate", "allowed"),
+            _ => tracing::debug!(target: "tollgate", ?event),
+        }
+    }
+
+    #[cfg(feature = "tracing")]
+    fn is_first(&self, what: &str) -> bool {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        warned.len() < WARNED_MAX && warned.insert(what.into())
+    }
+}

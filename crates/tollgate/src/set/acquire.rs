@@ -1,0 +1,129 @@
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tollgate_core::{Costs, Span, Tick};
+use tollgate_store::{Granted, Priority, Request, Term, WaitError};
+
+use super::LimitSet;
+use crate::{AcquireError, Event, Lease};
+
+/// A demand that will wait: set its patience, then `.await` it in a task or `.wait()` for it in a thread.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{demand, AcquireError, Limit, LimitSet, Priority};
+///
+/// let set = LimitSet::new([Limit::per_hour("jobs", 1)])?;
+/// let first = set.acquire(demand! { jobs: 1 }).priority(Priority::Interactive).wait()?;
+///
+/// // The next fits in an hour. Told at once, because a second is not enough.
+/// let error = set.acquire(demand! { jobs: 1 }).timeout(Duration::from_secs(1)).wait().unwrap_err();
+/// assert!(matches!(error, AcquireError::TimedOut { waited: Duration::ZERO, .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nobody waits until this is awaited or waited for"]
+pub struct Acquire<'a> {
+    set: &'a LimitSet,
+    costs: Result<Costs, AcquireError>,
+    priority: Priority,
+    deadline: Option<Tick>,
+}
+
+/// The future of an [`Acquire`].
+///
+/// # Cancel safety
+///
+/// Dropping it at any time leaves no trace: nothing stays taken, and the next waiter is looked at.
+#[must_use = "nobody waits until this is awaited"]
+pub struct Acquiring<'a> {
+    set: &'a LimitSet,
+    term: Option<Term>,
+    waiting: Result<tollgate_store::Acquire<'a>, Option<AcquireError>>,
+}
+
+impl<'a> Acquire<'a> {
+    pub(super) fn new(set: &'a LimitSet, costs: Result<Costs, AcquireError>) -> Acquire<'a> {
+        Acquire { set, costs, priority: Priority::default(), deadline: None }
+    }
+
+    /// Waits no longer than this. If the wait cannot fit, that is told at once.
+    pub fn timeout(self, timeout: Duration) -> Acquire<'a> {
+        let deadline = self.set.clock().now() + Span::covering(timeout);
+        self.deadline(deadline)
+    }
+
+    /// Waits no later than this. If the wait cannot fit, that is told at once.
+    pub fn deadline(self, deadline: Tick) -> Acquire<'a> {
+        Acquire { deadline: Some(deadline), ..self }
+    }
+
+    /// Who goes first among those who wait.
+    pub fn priority(self, priority: Priority) -> Acquire<'a> {
+        Acquire { priority, ..self }
+    }
+
+    /// Waits in this thread, with no runtime, in the same queue as everybody.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitSet::acquire`].
+    pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
+        let Acquiring { set, term, waiting } = self.into_future();
+        match waiting {
+            Ok(waiting) => admit(set, term, waiting.wait()),
+            Err(error) => Err(error.expect("the error of a new future is there")),
+        }
+    }
+}
+
+impl<'a> IntoFuture for Acquire<'a> {
+    type Output = Result<Lease<'a>, AcquireError>;
+    type IntoFuture = Acquiring<'a>;
+
+    fn into_future(self) -> Acquiring<'a> {
+        let Acquire { set, costs, priority, deadline } = self;
+        let term = set.next_term();
+        let request = |costs| Request { costs, term, priority, deadline, waiters_max: set.0.waiters_max };
+        let waiting = costs.map(|costs| set.0.cell.acquire(&set.0.clock, request(costs))).map_err(Some);
+        Acquiring { set, term, waiting }
+    }
+}
+
+impl<'a> Future for Acquiring<'a> {
+    type Output = Result<Lease<'a>, AcquireError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let (set, term) = (self.set, self.term);
+        match &mut self.waiting {
+            Ok(waiting) => Pin::new(waiting).poll(context).map(|granted| admit(set, term, granted)),
+            Err(error) => Poll::Ready(Err(error.take().expect("a finished future is not polled again"))),
+        }
+    }
+}
+
+fn admit(
+    set: &LimitSet,
+    term: Option<Term>,
+    granted: Result<Granted, WaitError>,
+) -> Result<Lease<'_>, AcquireError> {
+    let reporter = &set.0.reporter;
+    match granted {
+        Ok(Granted { at, costs, waited, limited_by }) => {
+            if let Some(duration) = waited {
+                reporter.report(&Event::Waited { limit: limited_by.as_ref(), duration });
+            }
+            reporter.report(&Event::Allowed);
+            Ok(Lease::new(set, at, costs, term, waited))
+        }
+        Err(error) => {
+            if let WaitError::TimedOut { denial, .. } = &error {
+                let slowest = denial.limited_by();
+                let limit = slowest.as_ref().map(|status| status.limit().name());
+                reporter.report(&Event::Denied { limit });
+            }
+            Err(error.into())
+        }
+    }
+}

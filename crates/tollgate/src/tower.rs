@@ -1,0 +1,141 @@
+//! A layer for tower services: every request acquires before it is passed on.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tollgate_core::{Demand, Denial};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{AcquireError, Attempt, LimitSet};
+
+type DemandOf<Request> = dyn Fn(&Request) -> Demand<'static> + Send + Sync;
+type UsageOf<Response> = dyn Fn(&Response) -> Demand<'static> + Send + Sync;
+
+/// Limits a service by a set: requests wait for their turn, or are refused, before the service sees them.
+///
+/// ```
+/// use tollgate::{demand, tower::LimitLayer, Limit, LimitSet};
+/// use tower_layer::Layer;
+///
+/// # struct Echo;
+/// let set = LimitSet::new([Limit::per_second("rps", 100)])?;
+/// let layer = LimitLayer::<String, String>::new(set, |_request| demand! { rps: 1 });
+/// let service = layer.layer(Echo);
+/// # Ok::<(), tollgate::LimitsError>(())
+/// ```
+pub struct LimitLayer<Request, Response> {
+    shared: Arc<Shared<Request, Response>>,
+}
+
+struct Shared<Request, Response> {
+    set: LimitSet,
+    demand: Box<DemandOf<Request>>,
+    usage: Option<Box<UsageOf<Response>>>,
+    refuses: bool,
+}
+
+/// A service behind a [`LimitLayer`].
+pub struct Limited<S, Request, Response> {
+    inner: S,
+    shared: Arc<Shared<Request, Response>>,
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitedError<E> {
+    /// The limits refuse it, and the layer does not wait.
+    #[error("refused: {0}")]
+    Refused(Box<Denial>),
+    /// Nothing could be acquired.
+    #[error(transparent)]
+    Acquire(AcquireError),
+    /// The service failed.
+    #[error(transparent)]
+    Service(E),
+}
+
+impl<Request, Response> LimitLayer<Request, Response> {
+    /// Limits by `set`, of which each request takes what `demand` says.
+    pub fn new(
+        set: LimitSet,
+        demand: impl Fn(&Request) -> Demand<'static> + Send + Sync + 'static,
+    ) -> LimitLayer<Request, Response> {
+        LimitLayer { shared: Arc::new(Shared { set, demand: Box::new(demand), usage: None, refuses: false }) }
+    }
+
+    /// Settles each request with what `usage` reads from its response.
+    #[must_use]
+    pub fn settle(self, usage: impl Fn(&Response) -> Demand<'static> + Send + Sync + 'static) -> Self {
+        self.with(|shared| shared.usage = Some(Box::new(usage)))
+    }
+
+    /// Refuses requests that would have to wait.
+    #[must_use]
+    pub fn refuse(self) -> Self {
+        self.with(|shared| shared.refuses = true)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Shared<Request, Response>)) -> Self {
+        change(Arc::get_mut(&mut self.shared).expect("a layer is configured before it is used"));
+        self
+    }
+}
+
+impl<S, Request, Response> Layer<S> for LimitLayer<Request, Response> {
+    type Service = Limited<S, Request, Response>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Limited { inner, shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S: Clone, Request, Response> Clone for Limited<S, Request, Response> {
+    fn clone(&self) -> Self {
+        Limited { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S, Request> Service<Request> for Limited<S, Request, S::Response>
+where
+    S: Service<Request> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Response: Send + 'static,
+    S::Error: Send + 'static,
+    Request: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = LimitedError<S::Error>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context).map_err(LimitedError::Service)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        // The clone is not ready, so it takes the place of the one that is.
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            let demand = (shared.demand)(&request);
+            let lease = if shared.refuses {
+                match shared.set.try_acquire(demand).await.map_err(LimitedError::Acquire)? {
+                    Attempt::Admitted(lease) => lease,
+                    Attempt::Denied(denial) => return Err(LimitedError::Refused(denial)),
+                }
+            } else {
+                shared.set.acquire(demand).await.map_err(LimitedError::Acquire)?
+            };
+            let response = inner.call(request).await.map_err(LimitedError::Service)?;
+            if let Some(usage) = &shared.usage {
+                // The caller has its response; a report that is not valid must not take it away.
+                let _ = lease.settle(usage(&response)).await;
+            }
+            Ok(response)
+        })
+    }
+}
