@@ -1,0 +1,3 @@
+//! Benchmarks: Tollgate beside its peers, interleaved in one run.
+
+fn main() {}
