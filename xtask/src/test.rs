@@ -1,0 +1,115 @@
+//! `cargo xtask test`: everything that must pass, in order, until something does not.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::Cargo;
+use crate::stopwatch::Stopwatch;
+use crate::{Outcome, examples, metadata, repo, tidy};
+
+/// One step: what it is called, what it proves, and how to do it.
+struct Step {
+    name: &'static str,
+    promise: &'static str,
+    run: fn(&Path) -> Result<()>,
+}
+
+/// Cheap steps first, so that a slip is told early.
+const STEPS: [Step; 5] = [
+    Step { name: "tidy", promise: "the house rules hold", run: tidy_step },
+    Step { name: "test", promise: "unit, integration and documentation tests pass", run: tests },
+    Step { name: "examples", promise: "the examples build and run", run: examples::run },
+    Step { name: "loom", promise: "every interleaving of the store's locks is sound", run: loom },
+    Step { name: "docs", promise: "the documentation builds without a warning", run: docs },
+];
+
+/// Runs all steps, or the one that `--only` names.
+pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let chosen: Vec<&Step> = match words[..] {
+        [] => STEPS.iter().collect(),
+        ["--only", name] => STEPS.iter().filter(|step| step.name == name).collect(),
+        ["--list"] => {
+            STEPS.iter().for_each(|step| println!("{:<9} {}", step.name, step.promise));
+            return Ok(Outcome::Passed);
+        }
+        _ => return Ok(misused(&words)),
+    };
+    if chosen.is_empty() {
+        return Ok(misused(&words));
+    }
+    run_steps(&repo::root()?, &chosen)?;
+    Ok(Outcome::Passed)
+}
+
+fn run_steps(root: &Path, steps: &[&Step]) -> Result<()> {
+    for (index, step) in steps.iter().enumerate() {
+        let clock = Stopwatch::start();
+        println!("[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.promise);
+        (step.run)(root).with_context(|| format!("step {} failed", step.name))?;
+        println!("[{}/{}] {}: passed in {clock}", index + 1, steps.len(), step.name);
+    }
+    println!("xtask test: {} steps passed", steps.len());
+    Ok(())
+}
+
+fn misused(words: &[&str]) -> Outcome {
+    let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    Outcome::Misused(format!(
+        "test does not understand `{}`; it takes --list or --only STEP, with STEP one of {}",
+        words.join(" "),
+        names.join(", "),
+    ))
+}
+
+fn tidy_step(root: &Path) -> Result<()> {
+    match tidy::check_and_print(root)? {
+        0 => Ok(()),
+        count => bail!("`cargo xtask tidy` found {count} violations"),
+    }
+}
+
+fn tests(root: &Path) -> Result<()> {
+    Cargo::new(["test", "--workspace"]).run(root)
+}
+
+fn loom(root: &Path) -> Result<()> {
+    if !root.join("crates/store/tests/loom.rs").exists() {
+        println!("    skipped: crates/store/tests/loom.rs is not there yet");
+        return Ok(());
+    }
+    // A flag for all of rustc would rebuild everything else too: hence a directory of its own.
+    let target = metadata::load(root)?.target_directory.join("loom");
+    Cargo::new(["test", "--package", "tollgate-store", "--release", "--test", "loom"])
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("CARGO_TARGET_DIR", target.to_string_lossy())
+        .run(root)
+}
+
+fn docs(root: &Path) -> Result<()> {
+    Cargo::new(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run(root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSES: Step = Step { name: "passes", promise: "nothing", run: |_| Ok(()) };
+    const FAILS: Step = Step { name: "fails", promise: "nothing", run: |_| bail!("`cargo nonsense` failed") };
+    const NEVER: Step = Step { name: "never", promise: "nothing", run: |_| panic!("ran past a failure") };
+
+    #[test]
+    fn the_first_failure_stops_the_run_and_names_its_command() {
+        let error = run_steps(Path::new("."), &[&PASSES, &FAILS, &NEVER]).unwrap_err();
+        assert_eq!(format!("{error:#}"), "step fails failed: `cargo nonsense` failed");
+    }
+
+    #[test]
+    fn an_unknown_step_is_misuse_that_lists_the_known_ones() {
+        match run(&["--only".to_owned(), "lint".to_owned()]).unwrap() {
+            Outcome::Misused(why) => assert!(why.contains("loom"), "{why}"),
+            _ => panic!("accepted a step that does not exist"),
+        }
+    }
+}
