@@ -3,7 +3,8 @@
 use std::process::{Command, Output};
 
 fn bench(line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tollgate-bench")).args(line.split_whitespace()).output().unwrap()
+    let program = env!("CARGO_BIN_EXE_tollgate-bench");
+    Command::new(program).args(line.split_whitespace()).output().expect("cargo built it for this test")
 }
 
 fn printed(output: &Output) -> String {
