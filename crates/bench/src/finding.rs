@@ -48,17 +48,22 @@ impl Finding {
     }
 
     /// What the row is about: the ratio where there is a peer and no bar for the bare value.
-    pub(crate) fn value(&self) -> Option<(f64, &'static str)> {
-        match self.bar {
-            Some(Bar::ValueAtMost(_)) => self.ours.map(|ours| (ours, self.unit)),
-            _ if self.peer.is_some() => self.ratio().map(|ratio| (ratio, "x")),
-            _ => self.ours.map(|ours| (ours, self.unit)),
-        }
+    pub(crate) fn value(&self) -> Option<f64> {
+        if self.is_ratio() { self.ratio() } else { self.ours }
+    }
+
+    /// The unit of that value, measured or not.
+    pub(crate) fn value_unit(&self) -> &'static str {
+        if self.is_ratio() { "x" } else { self.unit }
+    }
+
+    fn is_ratio(&self) -> bool {
+        self.peer.is_some() && !matches!(self.bar, Some(Bar::ValueAtMost(_)))
     }
 
     /// None where there is no bar, or nothing to hold against it.
     pub(crate) fn holds(&self) -> Option<bool> {
-        let (value, _) = self.value()?;
+        let value = self.value()?;
         Some(match self.bar? {
             Bar::CostAtMost(limit) | Bar::ValueAtMost(limit) => value <= limit,
             Bar::GainAtLeast(limit) => value >= limit,
@@ -82,21 +87,21 @@ mod tests {
     #[test]
     fn a_cost_is_ours_over_the_peers() {
         let row = finding(Some(30.0), Bar::CostAtMost(2.0));
-        assert_eq!((row.value(), row.holds()), (Some((1.5, "x")), Some(true)));
+        assert_eq!((row.value(), row.value_unit(), row.holds()), (Some(1.5), "x", Some(true)));
         assert_eq!(finding(Some(41.0), Bar::CostAtMost(2.0)).holds(), Some(false));
     }
 
     #[test]
     fn a_gain_is_the_peers_over_ours() {
         let row = finding(Some(2.0), Bar::GainAtLeast(8.0));
-        assert_eq!((row.value(), row.holds()), (Some((10.0, "x")), Some(true)));
+        assert_eq!((row.value(), row.value_unit(), row.holds()), (Some(10.0), "x", Some(true)));
         assert_eq!(finding(Some(3.0), Bar::GainAtLeast(8.0)).holds(), Some(false));
     }
 
     #[test]
     fn a_bar_on_the_value_ignores_the_peer() {
         let row = finding(Some(64.0), Bar::ValueAtMost(64.0));
-        assert_eq!((row.value(), row.holds()), (Some((64.0, "ns")), Some(true)));
+        assert_eq!((row.value(), row.value_unit(), row.holds()), (Some(64.0), "ns", Some(true)));
     }
 
     #[test]

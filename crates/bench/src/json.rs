@@ -11,11 +11,10 @@ pub(crate) fn render(findings: &[Finding]) -> String {
 }
 
 fn row(finding: &Finding) -> Value {
-    let (value, unit) = finding.value().unzip();
     json!({
         "name": finding.name,
-        "value": value,
-        "unit": unit.unwrap_or(finding.unit),
+        "value": finding.value(),
+        "unit": finding.value_unit(),
         "bar": finding.bar.map(|bar| bar.to_string()),
         "holds": finding.holds(),
     })

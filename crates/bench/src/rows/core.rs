@@ -27,6 +27,13 @@ fn single_bucket() -> Vec<Row> {
             bar: Some(Bar::CostAtMost(2.0)),
         }),
         Row::Contest(Contest {
+            name: "core/try_acquire-1-limit-same-clock",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: governor(governor::one_limit_on_the_std_clock),
+            bar: None,
+        }),
+        Row::Contest(Contest {
             name: "core/try_acquire-3-limits",
             meter: Meter::ThreadCpu,
             ours: None,
