@@ -1,2 +1,104 @@
-//! Automation.
-fn main() {}
+//! Automation in Rust: `cargo xtask test`, `cargo xtask bench`, `cargo xtask tidy`.
+#![allow(clippy::print_stdout, reason = "the commands talk to a person at a terminal")]
+
+mod bench;
+mod command;
+mod examples;
+mod metadata;
+mod repo;
+mod stopwatch;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+const HELP: &str = "\
+Automation for Tollgate.
+
+Usage: cargo xtask COMMAND [OPTIONS]
+
+Commands:
+  test   Run everything that must pass: tidy, tests, examples, loom, docs
+           --only STEP   run one step
+           --list        name the steps and stop
+  bench  Run the benchmarks against the peers, in release mode
+           arguments go to tollgate-bench: --only PREFIX, --json FILE, --quick, --check
+  tidy   Check the house rules a machine can check
+  help   Print this page
+
+Examples:
+  cargo xtask test                              everything, as CI does
+  cargo xtask test --only loom                  one step
+  cargo xtask bench --quick --only core/        a first look at the hot paths
+  cargo xtask bench --json target/bench.json    all rows, for a script
+  cargo xtask tidy                              a second or two, before each commit
+
+Exit codes: 0 all is well, 1 a check failed, 2 the command line was not understood.
+";
+
+/// How a command ended, when it could run at all.
+enum Outcome {
+    Passed,
+    Failed,
+    /// The command line made no sense; the text says what would.
+    Misused(String),
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::from(1),
+        Ok(Outcome::Misused(why)) => {
+            eprintln!("xtask: {why}\nTry `cargo xtask help`.");
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<Outcome> {
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{HELP}");
+        return Ok(Outcome::Passed);
+    };
+    let wants_help = rest.iter().any(|argument| argument == "--help" || argument == "-h");
+    match name.as_str() {
+        "help" | "--help" | "-h" => print!("{HELP}"),
+        // The benchmarks have a help page of their own.
+        "bench" => return bench::run(rest),
+        "test" | "tidy" if wants_help => print!("{HELP}"),
+        "test" => return test::run(rest),
+        "tidy" => return tidy::run(rest),
+        other => {
+            return Ok(Outcome::Misused(format!(
+                "no command {other:?}; there are test, bench, tidy and help"
+            )));
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(line: &str) -> Vec<String> {
+        line.split_whitespace().map(String::from).collect()
+    }
+
+    #[test]
+    fn unknown_input_is_misuse_and_names_what_was_typed() {
+        for (line, typed) in [("tests", "tests"), ("test --onyl loom", "--onyl"), ("tidy now", "now")] {
+            match run(&arguments(line)).unwrap() {
+                Outcome::Misused(why) => assert!(why.contains(typed), "{line}: {why}"),
+                _ => panic!("{line:?} was accepted"),
+            }
+        }
+    }
+}

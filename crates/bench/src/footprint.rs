@@ -1,0 +1,93 @@
+//! How much memory a key takes that nobody uses right now.
+//!
+//! Measured in a child process each: what one side left in the allocator must not serve the other.
+
+use std::any::Any;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::finding::{Bar, Finding};
+use crate::options::Effort;
+use crate::rows::{self, Row};
+use crate::side::{self, Peer};
+
+/// Builds something that holds so many keys, and keeps it alive.
+pub(crate) type Fill = fn(u64) -> Result<Box<dyn Any>>;
+
+/// A row about resident bytes per key, the key itself included.
+pub(crate) struct Footprint {
+    pub(crate) name: &'static str,
+    pub(crate) ours: Option<Fill>,
+    pub(crate) peer: Option<Peer<Fill>>,
+    pub(crate) bar: Option<Bar>,
+}
+
+impl Footprint {
+    /// Starts a child for each side.
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
+        let ours = self.ours.map(|_| measure_in_child(self.name, effort.keys)).transpose()?;
+        let peer = self.peer.as_ref().map(|peer| {
+            let target = format!("{}@{}", self.name, peer.name);
+            measure_in_child(&target, effort.keys).map(|bytes| (peer.name, bytes))
+        });
+        Ok(Finding {
+            name: self.name.to_owned(),
+            unit: "B",
+            ours,
+            peer: peer.transpose()?,
+            bar: self.bar,
+            detail: format!("resident, {} keys", effort.keys),
+            ..Finding::default()
+        })
+    }
+}
+
+/// In the child: fills, and prints the bytes per key.
+pub(crate) fn measure_here(target: &str, keys: u64) -> Result<()> {
+    let (name, peer) = target.split_once('@').unwrap_or((target, ""));
+    let row = rows::all().into_iter().find_map(|row| match row {
+        Row::Footprint(row) if row.name == name => Some(row),
+        _ => None,
+    });
+    let row = row.with_context(|| format!("no row about memory is called {name:?}"))?;
+    let fill = side::pick(peer, row.ours.as_ref(), row.peer.as_ref())
+        .with_context(|| format!("{name} has no side {peer:?}"))?;
+    let before = resident_bytes()?;
+    let filled = fill(keys)?;
+    let grown = resident_bytes()?.saturating_sub(before);
+    drop(filled);
+    println!("{}", grown as f64 / keys as f64);
+    Ok(())
+}
+
+fn measure_in_child(target: &str, keys: u64) -> Result<f64> {
+    let this = std::env::current_exe().context("cannot find this program")?;
+    let output = Command::new(this).args(["resident", target, &keys.to_string()]).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    String::from_utf8_lossy(&output.stdout).trim().parse().context("the child printed no number")
+}
+
+/// What of this process is in memory now. The status page has it in kB; statm would need the size of a page.
+fn resident_bytes() -> Result<u64> {
+    let status =
+        std::fs::read_to_string("/proc/self/status").context("resident memory is read on Linux only")?;
+    parse_resident(&status).context("/proc/self/status has no VmRSS")
+}
+
+fn parse_resident(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_page_is_read_in_bytes() {
+        assert_eq!(parse_resident("Name:\tx\nVmRSS:\t    12 kB\n"), Some(12_288));
+        assert_eq!(parse_resident("Name:\tx\n"), None);
+    }
+}

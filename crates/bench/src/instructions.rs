@@ -1,0 +1,100 @@
+//! Instructions per operation, counted by callgrind: the same on a busy machine as on an idle one.
+//!
+//! Two runs of different length are subtracted, so that what is done once drops out. Only the loop is counted:
+//! peers that calibrate a clock when they start would drown the difference otherwise. The kernel's instructions
+//! are not seen; under valgrind reading a clock is a system call and so nearly free, for both sides alike.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::finding::{Bar, Finding};
+use crate::rows;
+use crate::side::{self, Operation, ensure_admitted};
+
+const FEW: u64 = 1_000;
+const MANY: u64 = 11_000;
+
+/// A row that counts what a contest, named in `of`, does per operation.
+pub(crate) struct Instructions {
+    pub(crate) name: &'static str,
+    pub(crate) of: &'static str,
+    pub(crate) bar: Option<Bar>,
+}
+
+impl Instructions {
+    /// Runs this program under valgrind, or says that it is skipped.
+    pub(crate) fn measure(&self) -> Result<Finding> {
+        let mut finding =
+            Finding { name: self.name.to_owned(), unit: "instr", bar: self.bar, ..Finding::default() };
+        if !valgrind_is_there() {
+            finding.detail = "skipped: valgrind is not on PATH".to_owned();
+            return Ok(finding);
+        }
+        let contest = rows::contest(self.of)?;
+        finding.ours = contest.ours.map(|_| per_operation(self.of)).transpose()?;
+        if let Some(peer) = contest.peer {
+            let target = format!("{}@{}", self.of, peer.name);
+            finding.peer = Some((peer.name, per_operation(&target)?));
+        }
+        Ok(finding)
+    }
+}
+
+/// The `count` command: one side of a contest, so many times.
+pub(crate) fn count_here(target: &str, times: u64) -> Result<()> {
+    let (name, peer) = target.split_once('@').unwrap_or((target, ""));
+    let contest = rows::contest(name)?;
+    let build = side::pick(peer, contest.ours.as_ref(), contest.peer.as_ref())
+        .with_context(|| format!("{name} has no side {peer:?}; write {name}@PEER for a peer's"))?;
+    let mut operation = build()?;
+    // The first calls fill caches and tables that are there for good: not part of an operation.
+    operation(100);
+    ensure_admitted(target, counted_operations(&mut operation, times), times)
+}
+
+/// The function callgrind is told to look into, by this name.
+#[inline(never)]
+fn counted_operations(operation: &mut Operation, times: u64) -> u64 {
+    std::hint::black_box(operation(std::hint::black_box(times)))
+}
+
+fn valgrind_is_there() -> bool {
+    Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+fn per_operation(target: &str) -> Result<f64> {
+    let (few, many) = (collected(target, FEW)?, collected(target, MANY)?);
+    Ok((many as f64 - few as f64) / (MANY - FEW) as f64)
+}
+
+fn collected(target: &str, times: u64) -> Result<u64> {
+    let this = std::env::current_exe().context("cannot find this program")?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=*counted_operations*"])
+        .arg(this)
+        .args(["count", target, &times.to_string()])
+        .output()
+        .context("cannot start valgrind")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "valgrind failed on {target}: {}", said.trim());
+    parse_collected(&said).with_context(|| format!("valgrind counted nothing for {target}"))
+}
+
+fn parse_collected(said: &str) -> Option<u64> {
+    let (_, count) = said.lines().find(|line| line.contains("Collected"))?.rsplit_once(':')?;
+    count.trim().parse().ok().filter(|&count| count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_read_from_what_callgrind_says() {
+        let said = "==7== Events    : Ir\n==7== Collected : 123456\n==7==\n";
+        assert_eq!(parse_collected(said), Some(123_456));
+        assert_eq!(parse_collected("==7== Collected : 0\n"), None);
+        assert_eq!(parse_collected("no such tool\n"), None);
+    }
+}

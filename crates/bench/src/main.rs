@@ -1,0 +1,70 @@
+//! Benchmarks: Tollgate beside its peers, interleaved in one run, as one table of ratios and counts.
+//!
+//! A ratio of two programs that ran side by side survives a noisy machine; a nanosecond does not. Where even the
+//! ratio is too noisy to judge by, the row counts instructions or bytes.
+//!
+//! To add a row, write it in `rows/`; to add a side to a row, give it one closure. [`side`] shows how.
+#![allow(clippy::print_stdout, reason = "the table is what the program is for")]
+
+mod contest;
+mod finding;
+mod footprint;
+mod instructions;
+mod json;
+mod keys;
+mod latency;
+mod meter;
+mod options;
+mod peers;
+mod rows;
+mod side;
+mod table;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use finding::Finding;
+use options::{Options, Request};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let request = match options::parse(&arguments) {
+        Ok(request) => request,
+        Err(why) => {
+            eprintln!("tollgate-bench: {why}\nTry `tollgate-bench --help`.");
+            return ExitCode::from(2);
+        }
+    };
+    answer(request).unwrap_or_else(|error| {
+        eprintln!("tollgate-bench: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn answer(request: Request) -> Result<ExitCode> {
+    match request {
+        Request::Help => print!("{}", options::HELP),
+        Request::List => rows::all().iter().for_each(|row| println!("{}", row.name())),
+        Request::Count { target, times } => instructions::count_here(&target, times)?,
+        Request::Resident { target, keys } => footprint::measure_here(&target, keys)?,
+        Request::Run(options) => return run(&options),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(options: &Options) -> Result<ExitCode> {
+    let mut findings = Vec::new();
+    for row in rows::all().iter().filter(|row| row.name().starts_with(&options.only)) {
+        eprintln!("measuring {}", row.name());
+        // One row that cannot be measured must not cost the others.
+        findings
+            .push(row.measure(&options.effort).unwrap_or_else(|error| Finding::failed(row.name(), &error)));
+    }
+    print!("{}", table::render(&findings));
+    if let Some(path) = &options.json {
+        std::fs::write(path, json::render(&findings)).with_context(|| format!("cannot write {path}"))?;
+    }
+    let good = findings.iter().all(Finding::passes);
+    Ok(if good || !options.check { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,127 @@
+//! The command line.
+
+use std::time::Duration;
+
+pub(crate) const HELP: &str = "\
+Benchmarks Tollgate beside its peers, interleaved in one run, and prints one table.
+
+Usage: tollgate-bench [OPTIONS]
+       tollgate-bench count NAME[@PEER] TIMES
+
+Options:
+  --only PREFIX  measure only the rows whose name starts with PREFIX
+  --json FILE    also write the rows to FILE: a list of {name, value, unit, bar, holds}
+  --quick        fewer and shorter rounds: a first look, not a result
+  --check        exit with 1 when a bar is missed, or a row with a bar could not be measured
+  --list         name the rows and stop
+  --help         print this page
+
+`count` does one side of a row TIMES times and nothing else, for a profiler to watch. NAME alone is our side.
+
+Columns: `ours` and `peer` are medians over the rounds; with a bar of `<= 2.0` the ratio is ours / peer (what we
+cost), with `>= 8` it is peer / ours (what we gain); `-` stands for what was not measured.
+
+Examples:
+  tollgate-bench --quick --only core/
+  tollgate-bench --json bench.json --check
+  valgrind --tool=callgrind tollgate-bench count core/try_acquire-1-limit@governor 100000
+";
+
+/// What the caller wants.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Request {
+    Help,
+    List,
+    Run(Options),
+    Count {
+        target: String,
+        times: u64,
+    },
+    /// Hidden: what a parent process asks of the child whose memory it measures.
+    Resident {
+        target: String,
+        keys: u64,
+    },
+}
+
+/// What a run should measure and leave behind.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) only: String,
+    pub(crate) json: Option<String>,
+    pub(crate) check: bool,
+    pub(crate) effort: Effort,
+}
+
+/// How much time a measurement may take.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Effort {
+    pub(crate) rounds: usize,
+    pub(crate) round_time: Duration,
+    pub(crate) latency_samples: usize,
+    pub(crate) keys: u64,
+}
+
+impl Effort {
+    const FULL: Self =
+        Self { rounds: 41, round_time: Duration::from_millis(5), latency_samples: 200_000, keys: 1_000_000 };
+    pub(crate) const QUICK: Self =
+        Self { rounds: 9, round_time: Duration::from_millis(2), latency_samples: 20_000, keys: 100_000 };
+}
+
+/// Reads the arguments; the error says what was not understood.
+pub(crate) fn parse(arguments: &[String]) -> Result<Request, String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--help" | "-h" | "help", ..] => Ok(Request::Help),
+        ["--list"] => Ok(Request::List),
+        ["count", target, times] => Ok(Request::Count { target: target.to_owned(), times: number(times)? }),
+        ["resident", target, keys] => {
+            Ok(Request::Resident { target: target.to_owned(), keys: number(keys)? })
+        }
+        _ => parse_run(&words).map(Request::Run),
+    }
+}
+
+fn parse_run(words: &[&str]) -> Result<Options, String> {
+    let mut options = Options { only: String::new(), json: None, check: false, effort: Effort::FULL };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().map(|&it| it.to_owned()).ok_or(format!("{word} needs a value"));
+        match *word {
+            "--only" => options.only = value()?,
+            "--json" => options.json = Some(value()?),
+            "--check" => options.check = true,
+            "--quick" => options.effort = Effort::QUICK,
+            other => return Err(format!("{other:?} is no option")),
+        }
+    }
+    Ok(options)
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("{word:?} is no count"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Request, String> {
+        parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_may_come_in_any_order() {
+        let expected =
+            Options { only: "core/".into(), json: Some("x".into()), check: true, effort: Effort::QUICK };
+        assert_eq!(parsed("--check --json x --quick --only core/"), Ok(Request::Run(expected)));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        assert!(parsed("--quik").unwrap_err().contains("--quik"));
+        assert!(parsed("--json").unwrap_err().contains("needs a value"));
+        assert!(parsed("count core/x many").unwrap_err().contains("many"));
+    }
+}

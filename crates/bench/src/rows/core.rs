@@ -1,0 +1,136 @@
+//! The hot paths in memory. `ours` stays empty until the library has the call; then it is one closure per row.
+
+use super::Row;
+use crate::contest::Contest;
+use crate::finding::Bar;
+use crate::footprint::{Fill, Footprint};
+use crate::instructions::Instructions;
+use crate::latency::Latency;
+use crate::meter::Meter;
+use crate::peers::{governor, limitador};
+use crate::side::{Build, Peer};
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = single_bucket();
+    rows.extend(many_keys());
+    rows.extend(counts());
+    rows
+}
+
+fn single_bucket() -> Vec<Row> {
+    vec![
+        Row::Contest(Contest {
+            name: "core/try_acquire-1-limit",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: governor(governor::one_limit),
+            bar: Some(Bar::CostAtMost(2.0)),
+        }),
+        Row::Contest(Contest {
+            name: "core/try_acquire-1-limit-same-clock",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: governor(governor::one_limit_on_the_std_clock),
+            bar: None,
+        }),
+        Row::Contest(Contest {
+            name: "core/try_acquire-3-limits",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: governor(governor::three_limits_in_a_row),
+            bar: None,
+        }),
+        Row::Contest(Contest {
+            name: "core/try_acquire-1-limit-against-limitador",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: limitador(limitador::one_limit),
+            bar: Some(Bar::GainAtLeast(8.0)),
+        }),
+        Row::Contest(Contest {
+            name: "core/try_acquire-3-limits-against-limitador",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: limitador(limitador::three_limits),
+            bar: Some(Bar::GainAtLeast(8.0)),
+        }),
+        Row::Contest(Contest {
+            name: "core/acquire-settle-3-limits",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: limitador(limitador::reserve_and_commit_three_limits),
+            bar: Some(Bar::GainAtLeast(8.0)),
+        }),
+        Row::Latency(Latency {
+            name: "core/latency-p99-1-limit",
+            ours: None,
+            peer: governor(governor::one_limit),
+            bar: None,
+        }),
+    ]
+}
+
+fn many_keys() -> Vec<Row> {
+    vec![
+        Row::Contest(Contest {
+            name: "core/keyed-hot",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: governor(governor::one_hot_key),
+            bar: None,
+        }),
+        Row::Contest(Contest {
+            name: "core/keyed-1M-random",
+            meter: Meter::ThreadCpu,
+            ours: None,
+            peer: governor(governor::million_keys),
+            bar: None,
+        }),
+        Row::Contest(Contest {
+            name: "core/keyed-hot-2-threads",
+            meter: Meter::Wall,
+            ours: None,
+            peer: governor(governor::hot_key_on_two_threads),
+            bar: None,
+        }),
+        Row::Footprint(Footprint {
+            name: "core/bytes-per-idle-key",
+            ours: None,
+            peer: Some(Peer { name: governor::NAME, side: governor::fill as Fill }),
+            bar: None,
+        }),
+    ]
+}
+
+fn counts() -> Vec<Row> {
+    vec![
+        Row::Instructions(Instructions {
+            name: "core/instructions/try_acquire-1-limit",
+            of: "core/try_acquire-1-limit",
+            bar: None,
+        }),
+        Row::Instructions(Instructions {
+            name: "core/instructions/try_acquire-3-limits",
+            of: "core/try_acquire-3-limits",
+            bar: None,
+        }),
+        Row::Instructions(Instructions {
+            name: "core/instructions/keyed-hot",
+            of: "core/keyed-hot",
+            bar: None,
+        }),
+        Row::Instructions(Instructions {
+            name: "core/instructions/acquire-settle-3-limits",
+            of: "core/acquire-settle-3-limits",
+            bar: None,
+        }),
+    ]
+}
+
+fn governor(side: Build) -> Option<Peer<Build>> {
+    Some(Peer { name: governor::NAME, side })
+}
+
+fn limitador(side: Build) -> Option<Peer<Build>> {
+    Some(Peer { name: limitador::NAME, side })
+}

@@ -1,0 +1,87 @@
+//! What is measured: one file per layer of the library, one entry per row.
+
+mod core;
+
+use anyhow::{Context, Result};
+
+use crate::contest::Contest;
+use crate::finding::Finding;
+use crate::footprint::Footprint;
+use crate::instructions::Instructions;
+use crate::latency::Latency;
+use crate::options::Effort;
+
+/// One line of the table, before it is measured.
+pub(crate) enum Row {
+    Contest(Contest),
+    Latency(Latency),
+    Footprint(Footprint),
+    Instructions(Instructions),
+}
+
+impl Row {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Contest(row) => row.name,
+            Self::Latency(row) => row.name,
+            Self::Footprint(row) => row.name,
+            Self::Instructions(row) => row.name,
+        }
+    }
+
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
+        match self {
+            Self::Contest(row) => row.measure(effort),
+            Self::Latency(row) => row.measure(effort),
+            Self::Footprint(row) => row.measure(effort),
+            Self::Instructions(row) => row.measure(),
+        }
+    }
+}
+
+/// Every row there is, in the order of the table.
+pub(crate) fn all() -> Vec<Row> {
+    core::rows()
+}
+
+/// The contest of that name.
+pub(crate) fn contest(name: &str) -> Result<Contest> {
+    let mut contests = all().into_iter().filter_map(|row| match row {
+        Row::Contest(contest) => Some(contest),
+        _ => None,
+    });
+    contests.find(|contest| contest.name == name).with_context(|| format!("no contest is called {name:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_taken_twice() {
+        let mut names: Vec<_> = all().iter().map(Row::name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_count_is_of_a_contest_that_exists() {
+        for row in all() {
+            if let Row::Instructions(row) = row {
+                contest(row.of).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_side_of_every_contest_admits_its_calls() {
+        for row in all() {
+            let Row::Contest(contest) = row else { continue };
+            for build in contest.ours.into_iter().chain(contest.peer.map(|peer| peer.side)) {
+                assert_eq!(build().unwrap()(100), 100, "{}", contest.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! One side of a row: a closure that does one operation, in a loop the harness controls.
+//!
+//! A side is built anew for every measurement. It tells whether the call was admitted, because a benchmark of
+//! refusals by accident is a benchmark of something else:
+//!
+//! ```text
+//! ours: Some(|| {
+//!     let set = LimitSet::new([Limit::per_minute("rpm", PLENTY)])?;
+//!     Ok(each(move || matches!(set.try_acquire(demand! { rpm: 1 }).wait(), Ok(Attempt::Admitted(_)))))
+//! }),
+//! ```
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+
+/// Does an operation so many times and tells how many calls were admitted.
+pub(crate) type Operation = Box<dyn FnMut(u64) -> u64>;
+
+/// Sets a side up. What happens in here is not measured.
+pub(crate) type Build = fn() -> Result<Operation>;
+
+/// The other program of a row.
+pub(crate) struct Peer<T> {
+    pub(crate) name: &'static str,
+    pub(crate) side: T,
+}
+
+/// Picks a side by the name on the command line: `NAME` is ours, `NAME@PEER` the peer's.
+pub(crate) fn pick<'a, T>(peer_name: &str, ours: Option<&'a T>, peer: Option<&'a Peer<T>>) -> Option<&'a T> {
+    match peer_name {
+        "" => ours,
+        name => peer.filter(|peer| peer.name == name).map(|peer| &peer.side),
+    }
+}
+
+/// The loop around one operation. The closure is inlined into it: no dynamic call per operation.
+pub(crate) fn each(mut operation: impl FnMut() -> bool + 'static) -> Operation {
+    Box::new(move |times| (0..times).map(|_| u64::from(black_box(operation()))).sum())
+}
+
+/// Half of the operations on each of two threads at once. Their start costs some 50 us a round, shared by all.
+pub(crate) fn each_on_two_threads(operation: impl Fn() -> bool + Send + Sync + 'static) -> Operation {
+    let operation = Arc::new(operation);
+    Box::new(move |times| {
+        let half = |times: u64| {
+            let operation = Arc::clone(&operation);
+            move || (0..times).map(|_| u64::from(black_box(operation()))).sum::<u64>()
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(half(times / 2));
+            let here = half(times - times / 2)();
+            // A thread that panicked admitted nothing, which the harness reports.
+            here + other.join().unwrap_or(0)
+        })
+    })
+}
+
+/// A refused call took another path than the one to be measured.
+pub(crate) fn ensure_admitted(who: &str, admitted: u64, asked: u64) -> Result<()> {
+    ensure!(admitted == asked, "{who} admitted only {admitted} of {asked} calls");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_is_done_once() {
+        let mut calls = 0_u64;
+        let mut operation = each(move || {
+            calls += 1;
+            calls <= 7
+        });
+        assert_eq!(operation(10), 7);
+        assert_eq!(each_on_two_threads(|| true)(11), 11);
+    }
+
+    #[test]
+    fn a_refusal_is_an_error_that_names_the_side() {
+        assert!(ensure_admitted("governor", 9, 10).unwrap_err().to_string().contains("governor"));
+    }
+}

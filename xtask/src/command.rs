@@ -1,0 +1,85 @@
+//! Running cargo, and saying which command failed.
+
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use anyhow::{Context, Result, bail};
+
+/// One call of cargo: arguments and environment, printable as a person would type it.
+pub(crate) struct Cargo {
+    arguments: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+}
+
+impl Cargo {
+    pub(crate) fn new<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        let arguments = arguments.into_iter().map(String::from).collect();
+        Self { arguments, environment: Vec::new() }
+    }
+
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    /// Runs it with the terminal's streams; a failure is an error that shows the line to repeat it.
+    pub(crate) fn run(&self, root: &Path) -> Result<()> {
+        let status = self.status(root)?;
+        if !status.success() {
+            bail!("`{}` failed ({status})", self.line());
+        }
+        Ok(())
+    }
+
+    /// Runs it with the terminal's streams and tells how it ended.
+    pub(crate) fn status(&self, root: &Path) -> Result<ExitStatus> {
+        self.command(root).status().with_context(|| format!("could not start `{}`", self.line()))
+    }
+
+    /// Runs it and returns what it wrote to standard output.
+    pub(crate) fn output(&self, root: &Path) -> Result<String> {
+        let output =
+            self.command(root).output().with_context(|| format!("could not start `{}`", self.line()))?;
+        if !output.status.success() {
+            bail!("`{}` failed: {}", self.line(), String::from_utf8_lossy(&output.stderr).trim());
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no UTF-8", self.line()))
+    }
+
+    /// The line a person would type.
+    pub(crate) fn line(&self) -> String {
+        let environment = self.environment.iter().map(|(name, value)| format!("{name}={} ", quoted(value)));
+        let arguments = self.arguments.iter().map(|argument| format!(" {}", quoted(argument)));
+        environment.chain(["cargo".to_owned()]).chain(arguments).collect()
+    }
+
+    fn command(&self, root: &Path) -> Command {
+        // Under `cargo xtask` this is the very cargo that was called, toolchain included.
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(&self.arguments).current_dir(root);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("{word:?}") } else { word.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_can_be_pasted_into_a_shell() {
+        let cargo = Cargo::new(["test", "--test", "loom"]).env("RUSTFLAGS", "--cfg loom");
+        assert_eq!(cargo.line(), "RUSTFLAGS=\"--cfg loom\" cargo test --test loom");
+    }
+
+    #[test]
+    fn a_failure_names_the_command() {
+        let error = Cargo::new(["no-such-command"]).output(Path::new(".")).unwrap_err();
+        assert!(error.to_string().contains("`cargo no-such-command` failed"), "{error}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Time is read in one place, so that tests can turn it.
+
+use super::{Violation, source};
+
+/// The clock itself, and what measures real programs from outside.
+const MAY_READ: [&str; 3] = ["crates/store/src/clock", "crates/bench/", "xtask/"];
+
+/// Looks for a clock being read in code that has no comments and strings any more.
+pub(crate) fn check(path: &str, code: &str) -> Vec<Violation> {
+    if MAY_READ.iter().any(|prefix| path.starts_with(prefix)) {
+        return Vec::new();
+    }
+    let reads =
+        ["Instant::now", "SystemTime::now"].into_iter().flat_map(|call| source::lines_with_word(code, call));
+    reads
+        .map(|line| {
+            Violation::new(path, line, "reads the system's clock, take the time from the store's Clock")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_read_outside_its_place_is_caught() {
+        let code = "let a = std::time::Instant::now();\nlet b = SystemTime::now();\n";
+        assert_eq!(check("crates/tollgate/src/lease.rs", code).len(), 2);
+        assert_eq!(check("crates/store/src/clock.rs", code), []);
+        assert_eq!(check("crates/store/src/clock/system.rs", code), []);
+        assert_eq!(check("crates/bench/src/race.rs", code), []);
+    }
+
+    #[test]
+    fn other_nows_pass() {
+        assert_eq!(check("crates/store/src/memory.rs", "let now = clock.now();\n"), []);
+    }
+}

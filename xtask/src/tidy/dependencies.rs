@@ -1,0 +1,38 @@
+//! Every dependency is named once, in `[workspace.dependencies]`.
+
+use super::{Violation, manifest};
+
+/// Wants `workspace = true` of every dependency of a member.
+pub(crate) fn check(path: &str, text: &str) -> Vec<Violation> {
+    let strays = manifest::dependencies(text).into_iter().filter(|dependency| !dependency.from_workspace);
+    strays
+        .map(|it| {
+            let message = format!(
+                "{name} is specified here, name it in [workspace.dependencies] and write `{name}.workspace = true`",
+                name = it.name,
+            );
+            Violation::new(path, it.line, message)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_or_a_path_of_its_own_is_caught() {
+        for stray in ["serde = \"1\"", "serde = { version = \"1\" }", "serde = { path = \"../serde\" }"] {
+            let found = check("Cargo.toml", &format!("[dev-dependencies]\n{stray}\n"));
+            assert_eq!(found.len(), 1, "{stray}");
+            assert_eq!(found[0].line, 2);
+        }
+    }
+
+    #[test]
+    fn features_may_be_added_to_the_workspace_s_choice() {
+        let text =
+            "[dependencies]\ntokio = { workspace = true, features = [\"time\"] }\nserde.workspace = true\n";
+        assert_eq!(check("Cargo.toml", text), []);
+    }
+}

@@ -1,0 +1,61 @@
+//! No `unsafe` outside the shared-memory crate, and no crate without the workspace's lints.
+
+use super::{Violation, manifest, source};
+
+/// The one crate whose job cannot be done without it.
+const HOME: &str = "crates/shm/";
+
+/// Looks for the keyword in code that has no comments and strings any more.
+pub(crate) fn check_source(path: &str, code: &str) -> Vec<Violation> {
+    if path.starts_with(HOME) {
+        return Vec::new();
+    }
+    let message = "unsafe code, it belongs in crates/shm or has a safe equivalent";
+    source::lines_with_word(code, "unsafe").map(|line| Violation::new(path, line, message)).collect()
+}
+
+/// Wants `[lints] workspace = true`.
+pub(crate) fn check_manifest(path: &str, text: &str) -> Option<Violation> {
+    let entries = manifest::entries(text);
+    let mut lints =
+        entries.iter().filter(|entry| entry.table == "lints" || entry.table.starts_with("lints."));
+    let good = if path.starts_with(HOME) {
+        // The workspace forbids unsafe code, and a crate cannot lift what is forbidden: it writes its own table.
+        lints.next().is_some()
+    } else {
+        lints.any(|entry| entry.table == "lints" && entry.key == "workspace" && entry.value == "true")
+    };
+    (!good).then(|| {
+        Violation::new(path, 1, "the workspace's lints are off here, add `[lints]` with `workspace = true`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsafe_code_is_caught_outside_shm_only() {
+        let code = "fn f() {\n    unsafe { g() }\n}\n";
+        assert_eq!(check_source("crates/core/src/lib.rs", code)[0].line, 2);
+        assert_eq!(check_source("crates/shm/src/lib.rs", code), []);
+    }
+
+    #[test]
+    fn the_name_of_the_lint_is_not_the_keyword() {
+        assert_eq!(check_source("crates/core/src/lib.rs", "#![forbid(unsafe_code)]\n"), []);
+    }
+
+    #[test]
+    fn a_manifest_without_lints_is_caught() {
+        assert!(check_manifest("crates/core/Cargo.toml", "[package]\nname = \"x\"\n").is_some());
+        assert!(check_manifest("crates/core/Cargo.toml", "[lints]\nworkspace = false\n").is_some());
+        assert!(check_manifest("crates/core/Cargo.toml", "[lints]\nworkspace = true\n").is_none());
+    }
+
+    #[test]
+    fn shm_has_lints_of_its_own() {
+        assert!(check_manifest("crates/shm/Cargo.toml", "[lints.rust]\nunsafe_code = \"allow\"\n").is_none());
+        assert!(check_manifest("crates/shm/Cargo.toml", "[package]\n").is_some());
+    }
+}
