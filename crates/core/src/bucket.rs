@@ -54,9 +54,9 @@ pub struct Usage<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settlement {
     /// One bit for each limit that got something back.
-    pub refunded: u64,
+    pub refunded: u32,
     /// One bit for each limit of which more was used than taken.
-    pub over_used: u64,
+    pub over_used: u32,
 }
 
 impl<'a> Take<'a> {
@@ -137,8 +137,7 @@ impl Bucket {
         let (then, now) = (self.stamp, now.max(self.stamp));
         let rows = limits.iter().zip(self.states_mut()).zip(take.costs.amounts());
         for ((limit, state), cost) in rows {
-            state.advance(limit, then, now);
-            state.charge(limit, now, *cost, take.holder);
+            state.spend(limit, then, now, *cost, take.holder);
         }
         self.stamp = now;
         now
@@ -188,7 +187,7 @@ impl Bucket {
             let used = if limit.is_resource() { 0 } else { usage.used[index] };
             if used < reserved {
                 state.refund(limit, usage.at, now, reserved - used, usage.holder);
-                settlement.refunded |= u64::from(!limit.is_resource()) << index;
+                settlement.refunded |= u32::from(!limit.is_resource()) << index;
             } else if used > reserved {
                 state.charge(limit, now, used - reserved, None);
                 settlement.over_used |= 1 << index;

@@ -6,24 +6,24 @@ use crate::{Limits, Row};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     amounts: Row<u64>,
-    taken: u64,
-    explicit: u64,
+    taken: u32,
+    explicit: u32,
 }
 
 impl Costs {
     /// Takes nothing of `limits` limits.
-    #[inline]
-    pub(crate) fn none(limits: usize) -> Costs {
+    #[inline(always)]
+    pub fn none(limits: usize) -> Costs {
         Costs { amounts: Row::new(limits), taken: 0, explicit: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, index: usize, amount: u64) {
         self.amounts[index] = amount;
         self.taken |= 1 << index;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_explicit(&mut self, index: usize, amount: u64) {
         self.take(index, amount);
         self.explicit |= 1 << index;
@@ -51,7 +51,14 @@ impl Costs {
         &self.amounts
     }
 
+    /// All amounts, as a row of their own.
+    #[inline]
+    pub fn row(&self) -> &Row<u64> {
+        &self.amounts
+    }
+
     /// Whether it takes of the limit at `index`, be it 0.
+    #[inline(always)]
     pub fn takes(&self, index: usize) -> bool {
         self.taken >> index & 1 == 1
     }
@@ -89,4 +96,34 @@ impl Costs {
         }
         moved
     }
+
+    /// The costs in few bytes, to be kept for long; `None` for more than eight limits or amounts past 2^32.
+    #[inline(always)]
+    pub fn pack(&self) -> Option<Packed> {
+        let amounts = self.amounts.inline()?;
+        let too_large = amounts.iter().fold(0, |bits, amount| bits | amount >> 32);
+        if too_large != 0 {
+            return None;
+        }
+        Some(Packed {
+            amounts: amounts.map(|amount| amount as u32),
+            taken: self.taken,
+            explicit: self.explicit,
+        })
+    }
+
+    /// The costs that were packed, for `limits` limits.
+    #[inline]
+    pub fn unpack(packed: &Packed, limits: usize) -> Costs {
+        let amounts = Row::from_inline(packed.amounts.map(u64::from), limits);
+        Costs { amounts, taken: packed.taken, explicit: packed.explicit }
+    }
+}
+
+/// Costs of up to eight limits, packed into 40 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packed {
+    amounts: [u32; 8],
+    taken: u32,
+    explicit: u32,
 }

@@ -4,22 +4,35 @@ use std::fmt;
 
 use crate::{BadAmount, IntoAmount, Name};
 
-const INLINE: usize = 8;
-
 /// What one call asks: `demand! { rpm: 1, tpm: 1_500 }`.
 ///
 /// A demand is only a list of names and amounts. Whether the names exist and the amounts fit is decided where it
 /// is used; an amount that is none (negative, say) is remembered here and refused there.
+///
+/// The macro makes a demand over an array, which costs nothing to build; [`Demand::new`] and `collect` make one
+/// over a `Vec`, for names that are not known when the program is written.
 #[derive(Clone, Debug)]
-pub struct Demand<'a> {
-    parts: Parts<'a>,
+pub struct Demand<'a, N = Vec<&'a str>, A = Vec<u64>> {
+    names: N,
+    amounts: A,
     bad: Option<(&'a str, BadAmount)>,
 }
 
-#[derive(Clone, Debug)]
-enum Parts<'a> {
-    Inline([(&'a str, u64); INLINE], usize),
-    Heap(Vec<(&'a str, u64)>),
+/// Anything that asks amounts by name. What takes a demand takes any of these.
+pub trait AsDemand {
+    /// How many names there are.
+    fn len(&self) -> usize;
+
+    /// Whether it asks for nothing.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name and the amount at `index`, in the order they were given.
+    fn part(&self, index: usize) -> (&str, u64);
+
+    /// The first amount that is none, if there is one.
+    fn bad_amount(&self) -> Option<(&str, BadAmount)>;
 }
 
 /// Why a demand does not fit the limits it was made to.
@@ -52,7 +65,7 @@ pub enum DemandError {
         /// The name it was given for.
         name: String,
         /// What is wrong with it.
-        why: BadAmount,
+        why: Box<BadAmount>,
     },
     /// It names a limit twice.
     Repeated {
@@ -69,77 +82,95 @@ macro_rules! demand {
     (@name $name:ident) => { ::core::stringify!($name) };
     (@name $name:literal) => { $name };
     ($($name:tt : $amount:expr),* $(,)?) => {
-        $crate::Demand::new()$(.with($crate::demand!(@name $name), $amount))*
+        $crate::Demand::of(
+            [$($crate::demand!(@name $name)),*],
+            [$($crate::IntoAmount::into_amount($amount)),*],
+        )
     };
 }
 
 impl<'a> Demand<'a> {
     /// A demand that asks nothing yet.
-    #[inline]
     pub fn new() -> Demand<'a> {
-        Demand { parts: Parts::Inline([("", 0); INLINE], 0), bad: None }
+        Demand { names: Vec::new(), amounts: Vec::new(), bad: None }
     }
 
     /// Asks `amount` of the limit `name`, too.
-    #[inline]
     #[must_use]
     pub fn with(mut self, name: &'a str, amount: impl IntoAmount) -> Demand<'a> {
-        match amount.into_amount() {
-            Ok(crate::UNBOUNDED) => self.refuse(name, BadAmount::TooLarge(u64::MAX.into())),
-            Ok(amount) => self.push(name, amount),
-            Err(why) => self.refuse(name, why),
-        }
+        let amount = bounded(amount.into_amount()).unwrap_or_else(|why| {
+            self.bad = self.bad.or(Some((name, why)));
+            0
+        });
+        self.names.push(name);
+        self.amounts.push(amount);
         self
     }
+}
 
-    #[inline]
-    fn push(&mut self, name: &'a str, amount: u64) {
-        match &mut self.parts {
-            Parts::Inline(parts, len) if *len < INLINE => {
-                parts[*len] = (name, amount);
-                *len += 1;
+impl<'a, const N: usize> Demand<'a, [&'a str; N], [u64; N]> {
+    /// A demand for these amounts; what [`demand!`](crate::demand) expands to.
+    #[inline(always)]
+    pub fn of(names: [&'a str; N], amounts: [Result<u64, BadAmount>; N]) -> Self {
+        let mut demand = Demand { names, amounts: [0; N], bad: None };
+        for index in 0..N {
+            match bounded(amounts[index]) {
+                Ok(amount) => demand.amounts[index] = amount,
+                Err(why) => demand.bad = demand.bad.or(Some((names[index], why))),
             }
-            Parts::Inline(parts, _) => {
-                let mut more = parts.to_vec();
-                more.push((name, amount));
-                self.parts = Parts::Heap(more);
-            }
-            Parts::Heap(parts) => parts.push((name, amount)),
         }
-    }
-
-    #[cold]
-    fn refuse(&mut self, name: &'a str, why: BadAmount) {
-        self.bad.get_or_insert((name, why));
-    }
-
-    /// The names and amounts, in the order they were given.
-    #[inline]
-    pub fn parts(&self) -> &[(&'a str, u64)] {
-        match &self.parts {
-            Parts::Inline(parts, len) => &parts[..(*len).min(INLINE)],
-            Parts::Heap(parts) => parts,
-        }
-    }
-
-    /// Whether it asks for nothing.
-    pub fn is_empty(&self) -> bool {
-        self.parts().is_empty() && self.bad.is_none()
-    }
-
-    /// The first amount that is none, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`DemandError::BadAmount`] with its name and value.
-    #[inline]
-    pub fn check(&self) -> Result<(), DemandError> {
-        match self.bad {
-            None => Ok(()),
-            Some((name, why)) => Err(DemandError::BadAmount { name: name.into(), why }),
-        }
+        demand
     }
 }
+
+/// Only a capacity may be unbounded; a demand may not.
+#[inline(always)]
+fn bounded(amount: Result<u64, BadAmount>) -> Result<u64, BadAmount> {
+    match amount {
+        Ok(crate::UNBOUNDED) => Err(BadAmount::TooLarge(crate::UNBOUNDED.into())),
+        amount => amount,
+    }
+}
+
+impl<'a, N: AsRef<[&'a str]>, A: AsRef<[u64]>> AsDemand for Demand<'a, N, A> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.amounts.as_ref().len()
+    }
+
+    #[inline(always)]
+    fn part(&self, index: usize) -> (&str, u64) {
+        (self.names.as_ref()[index], self.amounts.as_ref()[index])
+    }
+
+    #[inline(always)]
+    fn bad_amount(&self) -> Option<(&str, BadAmount)> {
+        self.bad
+    }
+}
+
+macro_rules! by_reference {
+    ($($pointer:ty),*) => {$(
+        impl<D: AsDemand + ?Sized> AsDemand for $pointer {
+            #[inline(always)]
+            fn len(&self) -> usize {
+                (**self).len()
+            }
+
+            #[inline(always)]
+            fn part(&self, index: usize) -> (&str, u64) {
+                (**self).part(index)
+            }
+
+            #[inline(always)]
+            fn bad_amount(&self) -> Option<(&str, BadAmount)> {
+                (**self).bad_amount()
+            }
+        }
+    )*};
+}
+
+by_reference!(&D, Box<D>);
 
 impl Default for Demand<'_> {
     fn default() -> Self {

@@ -7,10 +7,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::machine::Machine;
-use crate::{Costs, Demand, DemandError, Limit, LimitError, Name};
+use crate::name::Tag;
+use crate::row::Row;
+use crate::{AsDemand, Costs, DemandError, Limit, LimitError, Name};
 
 /// The most limits that one set may have.
-pub const LIMITS_MAX: usize = 64;
+pub const LIMITS_MAX: usize = 32;
 
 /// Limits that are taken together: names are unique, the order is fixed. Cloning shares them.
 #[derive(Clone)]
@@ -18,10 +20,12 @@ pub struct Limits(Arc<Inner>);
 
 struct Inner {
     limits: Box<[Limit]>,
+    /// The names, packed so that looking one up is a comparison of numbers.
+    tags: Row<Tag>,
     /// One bit for each limit that a demand takes 1 of without naming it.
-    implicit: u64,
+    implicit: u32,
     /// One bit for each limit whose refunds come out the same whenever they are made.
-    timeless: u64,
+    timeless: u32,
     resources: bool,
 }
 
@@ -67,12 +71,13 @@ impl Limits {
                 return Err(LimitsError::Duplicate(limit.name().clone()));
             }
         }
+        let tags = Row::from_fn(limits.len(), |index| Tag::of(limits[index].name()).unwrap_or_default());
         let implicit = mask(&limits, Limit::is_implicit);
         let timeless = mask(&limits, |limit| {
             matches!(limit.machine(), Machine::Meter(_) | Machine::Gauge | Machine::Unbounded)
         });
         let resources = limits.iter().any(Limit::is_resource);
-        Ok(Limits(Arc::new(Inner { limits, implicit, timeless, resources })))
+        Ok(Limits(Arc::new(Inner { limits, tags, implicit, timeless, resources })))
     }
 
     /// The same limits with the one of the same name replaced by `limit`. Places stay as they are.
@@ -94,9 +99,12 @@ impl Limits {
     }
 
     /// The place of the limit with this name.
-    #[inline]
+    #[inline(always)]
     pub fn index(&self, name: &str) -> Option<usize> {
-        self.iter().position(|limit| limit.name().as_str() == name)
+        match Tag::of(name) {
+            Some(tag) => self.0.tags.iter().position(|other| *other == tag),
+            None => self.iter().position(|limit| limit.name().as_str() == name),
+        }
     }
 
     /// What `demand` takes of each limit. Names it does not know are errors, and so are amounts that never fit.
@@ -104,7 +112,7 @@ impl Limits {
     /// # Errors
     ///
     /// Every variant of [`DemandError`]; nothing is changed by any of them.
-    pub fn costs(&self, demand: &Demand<'_>) -> Result<Costs, DemandError> {
+    pub fn costs(&self, demand: &impl AsDemand) -> Result<Costs, DemandError> {
         let costs = self.resolve(demand, |name| Err(self.unknown(name)))?;
         self.impossible(&costs).map_or(Ok(costs), Err)
     }
@@ -119,22 +127,41 @@ impl Limits {
     #[inline]
     pub fn resolve(
         &self,
-        demand: &Demand<'_>,
-        mut unknown: impl FnMut(&str) -> Result<(), DemandError>,
+        demand: &impl AsDemand,
+        unknown: impl FnMut(&str) -> Result<(), DemandError>,
     ) -> Result<Costs, DemandError> {
-        demand.check()?;
         let mut costs = Costs::none(self.len());
-        for (name, amount) in demand.parts() {
+        self.resolve_into(&mut costs, demand, unknown)?;
+        Ok(costs)
+    }
+
+    /// As [`resolve`](Limits::resolve), into costs that take nothing yet: moving them about costs more than
+    /// working them out.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Limits::resolve).
+    #[inline(always)]
+    pub fn resolve_into(
+        &self,
+        costs: &mut Costs,
+        demand: &impl AsDemand,
+        mut unknown: impl FnMut(&str) -> Result<(), DemandError>,
+    ) -> Result<(), DemandError> {
+        if let Some((name, why)) = demand.bad_amount() {
+            return Err(DemandError::BadAmount { name: name.into(), why: Box::new(why) });
+        }
+        for (name, amount) in (0..demand.len()).map(|index| demand.part(index)) {
             match self.index(name) {
-                Some(index) if costs.takes(index) => {
-                    return Err(DemandError::Repeated { name: (*name).into() });
-                }
-                Some(index) => costs.take_explicit(index, *amount),
+                Some(index) if costs.takes(index) => return Err(DemandError::Repeated { name: name.into() }),
+                Some(index) => costs.take_explicit(index, amount),
                 None => unknown(name)?,
             }
         }
-        self.take_implicit(&mut costs, demand.is_empty())?;
-        Ok(costs)
+        if self.0.implicit != 0 || demand.is_empty() {
+            self.take_implicit(costs, demand.is_empty())?;
+        }
+        Ok(())
     }
 
     /// The error about a name that is no limit here.
@@ -197,11 +224,11 @@ impl Limits {
     }
 }
 
-fn mask_of(len: usize) -> u64 {
-    if len == LIMITS_MAX { u64::MAX } else { (1 << len) - 1 }
+fn mask_of(len: usize) -> u32 {
+    if len == LIMITS_MAX { u32::MAX } else { (1 << len) - 1 }
 }
 
-fn mask(limits: &[Limit], wanted: impl Fn(&Limit) -> bool) -> u64 {
+fn mask(limits: &[Limit], wanted: impl Fn(&Limit) -> bool) -> u32 {
     limits.iter().enumerate().filter(|(_, limit)| wanted(limit)).fold(0, |mask, (index, _)| mask | 1 << index)
 }
 

@@ -32,6 +32,26 @@ impl Name {
     }
 }
 
+/// A name of up to 15 bytes as one number. For a literal it is worked out when the program is compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tag(u64, u64);
+
+impl Tag {
+    /// `None` if the name is too long. No name has the default tag, because none is empty.
+    #[inline(always)]
+    pub(crate) fn of(name: &str) -> Option<Tag> {
+        let mut packed = [0; 16];
+        let len = name.len();
+        if len > 15 {
+            return None;
+        }
+        packed[..len].copy_from_slice(name.as_bytes());
+        packed[15] = len as u8;
+        let packed = u128::from_le_bytes(packed);
+        Some(Tag(packed as u64, (packed >> 64) as u64))
+    }
+}
+
 impl Deref for Name {
     type Target = str;
 

@@ -6,23 +6,19 @@ const INLINE: usize = 8;
 
 /// One value for each limit. Eight fit without an allocation, which covers every set met in practice.
 #[derive(Clone, Debug)]
-pub struct Row<T>(Place<T>);
-
-#[derive(Clone, Debug)]
-enum Place<T> {
-    Inline([T; INLINE], u8),
-    Heap(Vec<T>),
+pub struct Row<T> {
+    inline: [T; INLINE],
+    /// All of them, if there are more than fit.
+    heap: Option<Box<[T]>>,
+    len: u8,
 }
 
 impl<T: Copy + Default> Row<T> {
-    /// A row of `len` default values.
-    #[inline]
+    /// A row of `len` default values. At most 255.
+    #[inline(always)]
     pub fn new(len: usize) -> Row<T> {
-        if len <= INLINE {
-            Row(Place::Inline([T::default(); INLINE], len as u8))
-        } else {
-            Row(Place::Heap(vec![T::default(); len]))
-        }
+        let heap = if len <= INLINE { None } else { Some(on_heap(len)) };
+        Row { inline: [T::default(); INLINE], heap, len: len as u8 }
     }
 
     /// A row of `len` values made by `make` from their index.
@@ -36,24 +32,43 @@ impl<T: Copy + Default> Row<T> {
     }
 }
 
+impl<T> Row<T> {
+    /// The places that are inline, if all values are: those past the length hold the default.
+    #[inline(always)]
+    pub(crate) fn inline(&self) -> Option<&[T; INLINE]> {
+        if self.heap.is_none() { Some(&self.inline) } else { None }
+    }
+
+    /// A row of the first `len` of these values; at most eight.
+    #[inline(always)]
+    pub(crate) fn from_inline(inline: [T; INLINE], len: usize) -> Row<T> {
+        Row { inline, heap: None, len: len.min(INLINE) as u8 }
+    }
+}
+
+#[cold]
+fn on_heap<T: Copy + Default>(len: usize) -> Box<[T]> {
+    vec![T::default(); len].into()
+}
+
 impl<T> Deref for Row<T> {
     type Target = [T];
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[T] {
-        match &self.0 {
-            Place::Inline(values, len) => &values[..usize::from(*len).min(INLINE)],
-            Place::Heap(values) => values,
+        match &self.heap {
+            None => &self.inline[..usize::from(self.len).min(INLINE)],
+            Some(values) => values,
         }
     }
 }
 
 impl<T> DerefMut for Row<T> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
-        match &mut self.0 {
-            Place::Inline(values, len) => &mut values[..usize::from(*len).min(INLINE)],
-            Place::Heap(values) => values,
+        match &mut self.heap {
+            None => &mut self.inline[..usize::from(self.len).min(INLINE)],
+            Some(values) => values,
         }
     }
 }

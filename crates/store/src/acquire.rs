@@ -124,7 +124,7 @@ impl Acquire<'_> {
             }
             Err(denial) => denial,
         };
-        if let Err(error) = self.check_wait(&inner, denial.clone(), now) {
+        if let Err(error) = self.check_wait(&inner, &denial, now) {
             return Poll::Ready(Err(error));
         }
         let limited_by = denial.limited_by().map(|status| status.limit().name().clone());
@@ -136,7 +136,7 @@ impl Acquire<'_> {
     }
 
     /// Whether there is room, and the wait can fit.
-    fn check_wait(&self, inner: &Inner, denial: Denial, now: Tick) -> Result<(), WaitError> {
+    fn check_wait(&self, inner: &Inner, denial: &Denial, now: Tick) -> Result<(), WaitError> {
         let waiting = inner.side.as_ref().map_or(0, |side| side.queue.len());
         if waiting >= self.request.waiters_max {
             return Err(WaitError::QueueFull { waiting, max: self.request.waiters_max });
@@ -147,7 +147,7 @@ impl Acquire<'_> {
             (None, _) => false,
         };
         if in_vain {
-            return Err(WaitError::TimedOut { denial: Box::new(denial), waited: Duration::ZERO });
+            return Err(WaitError::TimedOut { denial: Box::new(denial.clone()), waited: Duration::ZERO });
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ impl Cell {
         costs: &Costs,
         term: Option<Term>,
         priority: Priority,
-    ) -> Result<Tick, Denial> {
+    ) -> Result<Tick, Box<Denial>> {
         let now = clock.now();
         self.lock().try_take(now, costs, term, priority)
     }
@@ -239,11 +239,13 @@ impl Inner {
         costs: &Costs,
         term: Option<Term>,
         priority: Priority,
-    ) -> Result<Tick, Denial> {
-        if self.side.is_some() && !self.is_open(now, priority) {
-            return Err(self.denial(now, costs, priority));
+    ) -> Result<Tick, Box<Denial>> {
+        let open = self.side.is_none() || self.is_open(now, priority);
+        if !open || !self.bucket.fits(&self.limits, now, costs) {
+            return Err(Box::new(self.denial(now, costs, priority)));
         }
-        self.bucket.take(&self.limits, now, &Take { costs, holder: term.map(|term| term.starting(now)) })
+        let holder = term.map(|term| term.starting(now));
+        Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
     }
 
     /// Why a newcomer does not pass, with the cooldown and those ahead of it in the wait.

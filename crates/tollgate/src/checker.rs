@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Costs, Demand, Denial, Limits, Span};
+use tollgate_core::{AsDemand, Costs, Denial, Limits, Span};
 use tollgate_store::{Clock, Key, Memory, Priority, Reply, Request, Space, WAITERS_MAX};
 
 use crate::{AcquireError, CheckError};
@@ -74,7 +74,7 @@ impl Checker {
         &self,
         entity: &str,
         operation: &str,
-        costs: &Demand<'_>,
+        costs: &impl AsDemand,
         limits: &Limits,
     ) -> Reply<'_, Result<Verdict, CheckError>> {
         Reply::ready(self.check_now(entity, operation, costs, limits))
@@ -84,14 +84,14 @@ impl Checker {
         &self,
         entity: &str,
         operation: &str,
-        costs: &Demand<'_>,
+        costs: &impl AsDemand,
         limits: &Limits,
     ) -> Result<Verdict, CheckError> {
         let costs = resolve(costs, limits)?;
         let taken = self.space.try_take(&self.clock, &[entity, operation], limits, &costs);
         match taken.map_err(AcquireError::from)? {
             Ok(_) => Ok(Verdict::Admitted),
-            Err(denial) => Ok(Verdict::Denied(Box::new(denial))),
+            Err(denial) => Ok(Verdict::Denied(denial)),
         }
     }
 
@@ -109,7 +109,7 @@ impl Checker {
         &'a self,
         entity: &str,
         operation: &str,
-        costs: &Demand<'_>,
+        costs: &impl AsDemand,
         limits: &Limits,
         max_wait: impl Into<Option<Duration>>,
     ) -> Reply<'a, Result<(), CheckError>> {
@@ -135,7 +135,7 @@ impl Checker {
     }
 }
 
-fn resolve(costs: &Demand<'_>, limits: &Limits) -> Result<Costs, CheckError> {
+fn resolve(costs: &impl AsDemand, limits: &Limits) -> Result<Costs, CheckError> {
     if let Some(resource) = limits.iter().find(|limit| limit.is_resource()) {
         return Err(CheckError::Resource(resource.name().clone()));
     }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
-use tollgate_core::{Costs, Demand, Kind, Name, Row, Tick, Usage};
-use tollgate_store::{Reply, Term};
+use tollgate_core::{AsDemand, Costs, DemandError, Kind, Name, Packed, Row, Span, Tick, Usage};
+use tollgate_store::Reply;
 
 use crate::{Event, LimitSet, ReleaseError, SettleError};
 
@@ -41,11 +42,20 @@ pub enum OnDrop {
 pub struct Lease<'a> {
     set: Held<'a>,
     at: Tick,
-    costs: Costs,
-    term: Option<Term>,
-    waited: Option<Duration>,
-    reported: Option<Box<Used>>,
+    taken: Packed,
+    /// What only some leases have: kept apart, because moving a lease about costs more than taking it.
+    extra: Option<Box<Extra>>,
     is_open: bool,
+}
+
+#[derive(Clone, Default)]
+struct Extra {
+    /// What was taken, if it could not be packed.
+    costs: Option<Costs>,
+    /// The holder of the resources, if they can expire.
+    holder: Option<NonZeroU64>,
+    waited: Option<Span>,
+    reported: Option<Used>,
 }
 
 enum Held<'a> {
@@ -57,19 +67,49 @@ enum Held<'a> {
 #[derive(Clone)]
 struct Used {
     amounts: Row<u64>,
-    reported: u64,
+    reported: u32,
 }
 
 impl<'a> Lease<'a> {
+    #[inline(always)]
+    pub(crate) fn new(set: &'a LimitSet, at: Tick, costs: &Costs) -> Lease<'a> {
+        let lease = |taken| Lease { set: Held::Borrowed(set), at, taken, extra: None, is_open: true };
+        match costs.pack() {
+            Some(packed) => lease(packed),
+            None => {
+                let mut lease = lease(Packed::default());
+                lease.extra().costs = Some(costs.clone());
+                lease
+            }
+        }
+    }
+
+    /// With who holds its resources, and how long was waited for it.
     #[inline]
-    pub(crate) fn new(
-        set: &'a LimitSet,
-        at: Tick,
-        costs: Costs,
-        term: Option<Term>,
-        waited: Option<Duration>,
-    ) -> Lease<'a> {
-        Lease { set: Held::Borrowed(set), at, costs, term, waited, reported: None, is_open: true }
+    pub(crate) fn with(mut self, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Lease<'a> {
+        if holder.is_some() || waited.is_some() {
+            let extra = self.extra();
+            extra.holder = holder;
+            extra.waited = waited.map(Span::covering);
+        }
+        self
+    }
+
+    #[inline]
+    fn costs(&self) -> Costs {
+        match self.extra.as_ref().and_then(|extra| extra.costs.as_ref()) {
+            Some(costs) => costs.clone(),
+            None => Costs::unpack(&self.taken, self.set().names().len()),
+        }
+    }
+
+    fn extra(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+
+    #[inline]
+    fn holder(&self) -> Option<NonZeroU64> {
+        self.extra.as_ref()?.holder
     }
 
     /// The set it was taken from.
@@ -88,13 +128,13 @@ impl<'a> Lease<'a> {
 
     /// How long was waited for it, if at all.
     pub fn waited(&self) -> Option<Duration> {
-        self.waited
+        self.extra.as_ref()?.waited.map(Span::to_duration)
     }
 
     /// What was taken of the limit with this name; `None` if nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
-        let index = self.set().names().index(limit)?;
-        self.costs.takes(index).then(|| self.costs.amount(index))
+        let (index, costs) = (self.set().names().index(limit)?, self.costs());
+        costs.takes(index).then(|| costs.amount(index))
     }
 
     /// The same lease, free of the borrow, to be sent to another thread or task.
@@ -102,10 +142,8 @@ impl<'a> Lease<'a> {
         let owned = Lease {
             set: Held::Owned(self.set().clone()),
             at: self.at,
-            costs: self.costs.clone(),
-            term: self.term,
-            waited: self.waited,
-            reported: self.reported.take(),
+            taken: self.taken,
+            extra: self.extra.take(),
             is_open: self.is_open,
         };
         self.is_open = false;
@@ -117,10 +155,11 @@ impl<'a> Lease<'a> {
     /// # Errors
     ///
     /// [`SettleError`] if the report is not valid; what is valid in it is noted all the same.
-    pub fn report(&mut self, usage: Demand<'_>) -> Result<(), SettleError> {
-        let mut used = self.reported.take().map_or_else(|| self.as_reserved(), |used| *used);
-        let result = self.note(&mut used, &usage);
-        self.reported = Some(Box::new(used));
+    pub fn report(&mut self, usage: impl AsDemand) -> Result<(), SettleError> {
+        let costs = self.costs();
+        let mut used = self.used_so_far(&costs);
+        let result = self.note(&costs, &mut used, &usage);
+        self.extra().reported = Some(used);
         result
     }
 
@@ -134,10 +173,12 @@ impl<'a> Lease<'a> {
     /// # Errors
     ///
     /// [`SettleError`] if the report is not valid. The lease has ended all the same.
-    pub fn settle(mut self, usage: Demand<'_>) -> Reply<'static, Result<(), SettleError>> {
-        let mut used = self.reported.take().map_or_else(|| self.as_reserved(), |used| *used);
-        let result = self.note(&mut used, &usage);
-        self.end(&used.amounts);
+    #[inline]
+    pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
+        let costs = self.costs();
+        let mut used = self.used_so_far(&costs);
+        let result = self.note(&costs, &mut used, &usage);
+        self.end(&costs, &used.amounts);
         Reply::ready(result)
     }
 
@@ -148,15 +189,17 @@ impl<'a> Lease<'a> {
     /// [`ReleaseError::Unreported`] names the rates that wanted a report and got none. The lease has ended, and
     /// they stay charged as they were taken.
     pub fn release(mut self) -> Reply<'static, Result<(), ReleaseError>> {
-        let used = self.reported.take().map_or_else(|| self.as_reserved(), |used| *used);
-        let missing = self.unreported(&used);
-        self.end(&used.amounts);
+        let costs = self.costs();
+        let used = self.used_so_far(&costs);
+        let missing = self.unreported(&costs, &used);
+        self.end(&costs, &used.amounts);
         Reply::ready(if missing.is_empty() { Ok(()) } else { Err(ReleaseError::Unreported(missing)) })
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
     pub fn cancel(mut self) -> Reply<'static, ()> {
-        self.end(&Row::new(self.costs.len()));
+        let costs = self.costs();
+        self.end(&costs, &Row::new(costs.len()));
         Reply::ready(())
     }
 
@@ -166,7 +209,7 @@ impl<'a> Lease<'a> {
     ///
     /// [`lease_ttl`]: crate::LimitSetBuilder::lease_ttl
     pub fn heartbeat(&self) -> Reply<'_, bool> {
-        let Some(term) = self.term else { return Reply::ready(true) };
+        let Some(term) = self.set().term(self.holder()) else { return Reply::ready(true) };
         let alive = self.set().cell().renew(self.set().clock(), term);
         if !alive {
             self.set().reporter().report(&Event::ExpiredLease);
@@ -174,27 +217,37 @@ impl<'a> Lease<'a> {
         Reply::ready(alive)
     }
 
+    /// What was reported so far, or else what was reserved.
     #[inline]
-    fn as_reserved(&self) -> Used {
-        Used { amounts: Row::from_fn(self.costs.len(), |index| self.costs.amount(index)), reported: 0 }
+    fn used_so_far(&mut self, costs: &Costs) -> Used {
+        let reported = self.extra.as_mut().and_then(|extra| extra.reported.take());
+        reported.unwrap_or_else(|| Used { amounts: costs.row().clone(), reported: 0 })
     }
 
     #[inline]
-    fn note(&self, used: &mut Used, usage: &Demand<'_>) -> Result<(), SettleError> {
+    fn note(&self, costs: &Costs, used: &mut Used, usage: &impl AsDemand) -> Result<(), SettleError> {
         let set = self.set();
-        let mut result = usage.check().map_err(SettleError::from);
-        for (name, amount) in usage.parts() {
-            match set.names().index(name).filter(|index| self.costs.takes(*index)) {
-                Some(index) => result = result.and(self.note_one(used, index, *amount)),
-                None => result = result.and(set.skip_unknown(name).map_err(SettleError::from)),
+        let mut result = match usage.bad_amount() {
+            None => Ok(()),
+            Some((name, why)) => {
+                Err(SettleError::Usage(DemandError::BadAmount { name: name.into(), why: Box::new(why) }))
+            }
+        };
+        for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
+            let noted = match set.names().index(name).filter(|index| costs.takes(*index)) {
+                Some(index) => self.note_one(costs, used, index, amount),
+                None => set.skip_unknown(name).map_err(SettleError::Usage),
+            };
+            if result.is_ok() {
+                result = noted;
             }
         }
         result
     }
 
     #[inline]
-    fn note_one(&self, used: &mut Used, index: usize, amount: u64) -> Result<(), SettleError> {
-        let (limit, reserved) = (&self.set().names()[index], self.costs.amount(index));
+    fn note_one(&self, costs: &Costs, used: &mut Used, index: usize, amount: u64) -> Result<(), SettleError> {
+        let (limit, reserved) = (&self.set().names()[index], costs.amount(index));
         if matches!(limit.kind(), Kind::Calls(_)) && amount > reserved {
             return Err(SettleError::TooManyCalls { limit: limit.name().clone(), used: amount, reserved });
         }
@@ -203,35 +256,35 @@ impl<'a> Lease<'a> {
         Ok(())
     }
 
-    fn unreported(&self, used: &Used) -> Vec<Name> {
+    fn unreported(&self, costs: &Costs, used: &Used) -> Vec<Name> {
+        let names = self.set().names();
         let wants = |index: &usize| {
-            let limit = &self.set().names()[*index];
-            self.costs.is_explicit(*index) && !limit.is_resource() && used.reported >> index & 1 == 0
+            costs.is_explicit(*index) && !names[*index].is_resource() && used.reported >> index & 1 == 0
         };
-        let missing = (0..self.costs.len()).filter(wants);
-        missing.map(|index| self.set().names()[index].name().clone()).collect()
+        (0..costs.len()).filter(wants).map(|index| names[index].name().clone()).collect()
     }
 
     #[inline]
-    fn end(&mut self, used: &[u64]) {
+    fn end(&mut self, costs: &Costs, used: &[u64]) {
         // Whatever happens next, the lease has ended: dropping it must not end it again.
         self.is_open = false;
-        if used == self.costs.amounts() && !self.set().names().have_resources() {
+        let set = self.set();
+        if used == costs.amounts() && !set.names().have_resources() {
             return;
         }
-        let holder = self.term.map(|term| term.holder);
-        let usage = Usage { at: self.at, reserved: &self.costs, used, holder };
-        let set = self.set();
+        let holder = self.holder().map(|holder| holder.get().into());
+        let usage = Usage { at: self.at, reserved: costs, used, holder };
         let settlement = set.cell().settle(set.clock(), set.names(), &usage);
-        if settlement.refunded | settlement.over_used != 0 {
-            self.tell(used);
+        if settlement.refunded | settlement.over_used != 0 && set.reporter().is_watched() {
+            self.tell(costs, used);
         }
     }
 
-    fn tell(&self, used: &[u64]) {
+    #[cold]
+    fn tell(&self, costs: &Costs, used: &[u64]) {
         let set = self.set();
         for (index, limit) in set.names().iter().enumerate().filter(|(_, limit)| !limit.is_resource()) {
-            let (reserved, used, limit) = (self.costs.amount(index), used[index], limit.name());
+            let (reserved, used, limit) = (costs.amount(index), used[index], limit.name());
             if used < reserved {
                 set.reporter().report(&Event::Refunded { limit, amount: reserved - used });
             } else if used > reserved {
@@ -239,20 +292,27 @@ impl<'a> Lease<'a> {
             }
         }
     }
+
+    #[cold]
+    fn end_without_a_word(&mut self) {
+        let costs = self.costs();
+        let reported = self.extra.as_mut().and_then(|extra| extra.reported.take());
+        let used = match (reported, self.set().on_drop()) {
+            (Some(used), _) => used.amounts,
+            (None, OnDrop::Keep) => costs.row().clone(),
+            (None, OnDrop::Refund) => Row::new(costs.len()),
+        };
+        self.end(&costs, &used);
+    }
 }
 
 impl Drop for Lease<'_> {
     #[inline]
     fn drop(&mut self) {
-        if !self.is_open {
-            return;
+        let has_something_to_end = || self.extra.is_some() || self.set().ends_leases();
+        if self.is_open && has_something_to_end() {
+            self.end_without_a_word();
         }
-        let used = match (self.reported.take(), self.set().on_drop()) {
-            (Some(used), _) => used.amounts,
-            (None, OnDrop::Keep) => self.as_reserved().amounts,
-            (None, OnDrop::Refund) => Row::new(self.costs.len()),
-        };
-        self.end(&used);
     }
 }
 
@@ -260,7 +320,8 @@ impl Drop for Lease<'_> {
 impl fmt::Debug for Lease<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.set().names().iter().map(|limit| limit.name());
-        let taken: Vec<_> = names.zip(self.costs.amounts()).collect();
-        f.debug_struct("Lease").field("taken", &taken).field("waited", &self.waited).finish_non_exhaustive()
+        let costs = self.costs();
+        let taken: Vec<_> = names.zip(costs.amounts()).collect();
+        f.debug_struct("Lease").field("taken", &taken).field("waited", &self.waited()).finish_non_exhaustive()
     }
 }

@@ -48,9 +48,9 @@ pub use set::{Acquire, LimitSet, LimitSetBuilder, SetStatus};
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;
 pub use tollgate_core::{
-    AMOUNT_MAX, Algorithm, BadAmount, Calendar, Costs, Demand, DemandError, Denial, IntoAmount, Kind, Limit,
-    LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span, Status, Tick, UNBOUNDED, Unit,
-    UnitError, demand,
+    AMOUNT_MAX, Algorithm, AsDemand, BadAmount, Calendar, Costs, Demand, DemandError, Denial, IntoAmount,
+    Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span, Status, Tick,
+    UNBOUNDED, Unit, UnitError, demand,
 };
 pub use tollgate_store as store;
 pub use tollgate_store::{Clock, ManualClock, Memory, Priority, Reply};

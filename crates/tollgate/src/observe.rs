@@ -79,7 +79,25 @@ impl Reporter {
         Reporter { observer, warned: Arc::default() }
     }
 
-    #[inline]
+    /// Whether anybody would hear of an ordinary event. Lets the common path do nothing at all.
+    #[inline(always)]
+    pub(crate) fn is_watched(&self) -> bool {
+        #[cfg(feature = "tracing")]
+        let is_traced = tracing::level_filters::LevelFilter::current() > tracing::Level::WARN;
+        #[cfg(not(feature = "tracing"))]
+        let is_traced = false;
+        is_traced || self.observer.is_some()
+    }
+
+    /// Tells of an admission, if anybody listens.
+    #[inline(always)]
+    pub(crate) fn allowed(&self) {
+        if self.is_watched() {
+            self.report(&Event::Allowed);
+        }
+    }
+
+    #[cold]
     pub(crate) fn report(&self, event: &Event<'_>) {
         if let Some(observer) = &self.observer {
             observer.observe(event);
@@ -89,7 +107,6 @@ impl Reporter {
     }
 
     #[cfg(feature = "tracing")]
-    #[inline]
     fn trace(&self, event: &Event<'_>) {
         match event {
             Event::UnknownLimit { name } if self.is_first(&format!("unknown {name}")) => {

@@ -4,7 +4,7 @@ use std::ops::Index;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{Demand, Ready};
+use tollgate_core::{AsDemand, Ready};
 use tollgate_store::Reply;
 
 use crate::{AcquireError, Attempt, Lease, LimitSet, PoolError};
@@ -88,13 +88,13 @@ impl LimitPool {
     /// # Errors
     ///
     /// As [`LimitSet::try_acquire`]. A demand that can never fit one set may fit another.
-    pub fn try_acquire(&self, demand: Demand<'_>) -> Reply<'_, Result<Attempt<'_>, AcquireError>> {
+    pub fn try_acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Attempt<'_>, AcquireError>> {
         let order = self.order(&demand);
         Reply::ready(self.try_in_order(&order, &demand))
     }
 
-    fn try_in_order(&self, order: &[usize], demand: &Demand<'_>) -> Result<Attempt<'_>, AcquireError> {
-        let answer = |index: &usize| self.sets[*index].try_acquire(demand.clone()).wait();
+    fn try_in_order(&self, order: &[usize], demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
+        let answer = |index: &usize| self.sets[*index].try_acquire(demand).wait();
         let (first, others) = order.split_first().expect("a pool has at least one set");
         let mut best = answer(first);
         for index in others {
@@ -118,7 +118,7 @@ impl LimitPool {
     /// # Errors
     ///
     /// As [`LimitSet::acquire`].
-    pub fn acquire<'a>(&'a self, demand: Demand<'a>) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
+    pub fn acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Lease<'_>, AcquireError>> {
         let order = self.order(&demand);
         match self.try_in_order(&order, &demand) {
             Ok(Attempt::Admitted(lease)) => Reply::ready(Ok(lease)),
@@ -131,7 +131,7 @@ impl LimitPool {
     }
 
     /// The sets in the order to try them.
-    fn order(&self, demand: &Demand<'_>) -> Vec<usize> {
+    fn order(&self, demand: &impl AsDemand) -> Vec<usize> {
         let first = match self.spread {
             Spread::RoundRobin => self.next.fetch_add(1, Ordering::Relaxed),
             Spread::Random => random(),
@@ -140,8 +140,8 @@ impl LimitPool {
         (0..self.len()).map(|step| first.wrapping_add(step) % self.len()).collect()
     }
 
-    fn soonest_of(&self, order: &[usize], demand: &Demand<'_>) -> usize {
-        let ready = |index: &usize| match self.sets[*index].ready(demand.clone()).wait() {
+    fn soonest_of(&self, order: &[usize], demand: &impl AsDemand) -> usize {
+        let ready = |index: &usize| match self.sets[*index].ready(demand).wait() {
             Ok(Ready::Now) => (0, 0, self.sets[*index].peek().waiting),
             Ok(Ready::At(tick)) => (1, tick.as_micros(), 0),
             Ok(Ready::Unknown) => (2, 0, self.sets[*index].peek().waiting),

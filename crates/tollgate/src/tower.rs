@@ -5,14 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{Demand, Denial};
+use tollgate_core::{AsDemand, Denial};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{AcquireError, Attempt, LimitSet};
 
-type DemandOf<Request> = dyn Fn(&Request) -> Demand<'static> + Send + Sync;
-type UsageOf<Response> = dyn Fn(&Response) -> Demand<'static> + Send + Sync;
+type DemandOf<Request> = dyn Fn(&Request) -> Box<dyn AsDemand + Send> + Send + Sync;
+type UsageOf<Response> = dyn Fn(&Response) -> Box<dyn AsDemand + Send> + Send + Sync;
 
 /// Limits a service by a set: requests wait for their turn, or are refused, before the service sees them.
 ///
@@ -60,17 +60,22 @@ pub enum LimitedError<E> {
 
 impl<Request, Response> LimitLayer<Request, Response> {
     /// Limits by `set`, of which each request takes what `demand` says.
-    pub fn new(
+    pub fn new<D: AsDemand + Send + 'static>(
         set: LimitSet,
-        demand: impl Fn(&Request) -> Demand<'static> + Send + Sync + 'static,
+        demand: impl Fn(&Request) -> D + Send + Sync + 'static,
     ) -> LimitLayer<Request, Response> {
-        LimitLayer { shared: Arc::new(Shared { set, demand: Box::new(demand), usage: None, refuses: false }) }
+        let demand = Box::new(move |request: &Request| Box::new(demand(request)) as _);
+        LimitLayer { shared: Arc::new(Shared { set, demand, usage: None, refuses: false }) }
     }
 
     /// Settles each request with what `usage` reads from its response.
     #[must_use]
-    pub fn settle(self, usage: impl Fn(&Response) -> Demand<'static> + Send + Sync + 'static) -> Self {
-        self.with(|shared| shared.usage = Some(Box::new(usage)))
+    pub fn settle<D: AsDemand + Send + 'static>(
+        self,
+        usage: impl Fn(&Response) -> D + Send + Sync + 'static,
+    ) -> Self {
+        let usage = Box::new(move |response: &Response| Box::new(usage(response)) as _);
+        self.with(|shared| shared.usage = Some(usage))
     }
 
     /// Refuses requests that would have to wait.

@@ -239,7 +239,7 @@ impl Space {
         parts: &[S],
         limits: &Limits,
         costs: &Costs,
-    ) -> Result<Result<Tick, Denial>, StoreError> {
+    ) -> Result<Result<Tick, Box<Denial>>, StoreError> {
         let now = clock.now();
         Key::with_bytes(parts, |bytes| {
             self.with(bytes, limits, now, |cell| {

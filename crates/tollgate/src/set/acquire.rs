@@ -1,10 +1,11 @@
 use std::future::{Future, IntoFuture};
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tollgate_core::{Costs, Span, Tick};
-use tollgate_store::{Granted, Priority, Request, Term, WaitError};
+use tollgate_store::{Granted, Priority, Request, WaitError};
 
 use super::LimitSet;
 use crate::{AcquireError, Event, Lease};
@@ -39,7 +40,7 @@ pub struct Acquire<'a> {
 #[must_use = "nobody waits until this is awaited"]
 pub struct Acquiring<'a> {
     set: &'a LimitSet,
-    term: Option<Term>,
+    holder: Option<NonZeroU64>,
     waiting: Result<tollgate_store::Acquire<'a>, Option<AcquireError>>,
 }
 
@@ -70,9 +71,9 @@ impl<'a> Acquire<'a> {
     ///
     /// As [`LimitSet::acquire`].
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
-        let Acquiring { set, term, waiting } = self.into_future();
+        let Acquiring { set, holder, waiting } = self.into_future();
         match waiting {
-            Ok(waiting) => admit(set, term, waiting.wait()),
+            Ok(waiting) => admit(set, holder, waiting.wait()),
             Err(error) => Err(error.expect("the error of a new future is there")),
         }
     }
@@ -84,10 +85,11 @@ impl<'a> IntoFuture for Acquire<'a> {
 
     fn into_future(self) -> Acquiring<'a> {
         let Acquire { set, costs, priority, deadline } = self;
-        let term = set.next_term();
+        let holder = set.next_holder();
+        let term = set.term(holder);
         let request = |costs| Request { costs, term, priority, deadline, waiters_max: set.0.waiters_max };
         let waiting = costs.map(|costs| set.0.cell.acquire(&set.0.clock, request(costs))).map_err(Some);
-        Acquiring { set, term, waiting }
+        Acquiring { set, holder, waiting }
     }
 }
 
@@ -95,9 +97,9 @@ impl<'a> Future for Acquiring<'a> {
     type Output = Result<Lease<'a>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let (set, term) = (self.set, self.term);
+        let (set, holder) = (self.set, self.holder);
         match &mut self.waiting {
-            Ok(waiting) => Pin::new(waiting).poll(context).map(|granted| admit(set, term, granted)),
+            Ok(waiting) => Pin::new(waiting).poll(context).map(|granted| admit(set, holder, granted)),
             Err(error) => Poll::Ready(Err(error.take().expect("a finished future is not polled again"))),
         }
     }
@@ -105,7 +107,7 @@ impl<'a> Future for Acquiring<'a> {
 
 fn admit(
     set: &LimitSet,
-    term: Option<Term>,
+    holder: Option<NonZeroU64>,
     granted: Result<Granted, WaitError>,
 ) -> Result<Lease<'_>, AcquireError> {
     let reporter = &set.0.reporter;
@@ -114,8 +116,8 @@ fn admit(
             if let Some(duration) = waited {
                 reporter.report(&Event::Waited { limit: limited_by.as_ref(), duration });
             }
-            reporter.report(&Event::Allowed);
-            Ok(Lease::new(set, at, costs, term, waited))
+            reporter.allowed();
+            Ok(Lease::new(set, at, &costs).with(holder, waited))
         }
         Err(error) => {
             if let WaitError::TimedOut { denial, .. } = &error {

@@ -4,12 +4,13 @@ mod acquire;
 mod builder;
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{
-    Costs, Demand, DemandError, Limit, LimitError, Limits, LimitsError, Ready, Span, Status, Tick,
+    AsDemand, Costs, DemandError, Denial, Limit, LimitError, Limits, LimitsError, Ready, Span, Status, Tick,
 };
 use tollgate_store::{Cell, Clock, Priority, Reply, Term};
 
@@ -91,27 +92,32 @@ impl LimitSet {
     ///
     /// [`AcquireError::Demand`] for a demand that can never fit or is not valid. A denial is not an error.
     #[inline]
-    pub fn try_acquire(&self, demand: Demand<'_>) -> Reply<'_, Result<Attempt<'_>, AcquireError>> {
-        Reply::ready(self.try_now(&demand))
+    pub fn try_acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Attempt<'_>, AcquireError>> {
+        let mut costs = Costs::none(self.0.names.len());
+        let unknown = |name: &str| self.skip_unknown(name);
+        if let Err(error) = self.0.names.resolve_into(&mut costs, &demand, unknown) {
+            return Reply::ready(Err(error.into()));
+        }
+        let holder = self.next_holder();
+        match self.0.cell.try_take(&self.0.clock, &costs, self.term(holder), Priority::default()) {
+            Ok(at) => {
+                self.0.reporter.allowed();
+                Reply::ready(Ok(Attempt::Admitted(Lease::new(self, at, &costs).with(holder, None))))
+            }
+            Err(denial) => Reply::ready(self.denied(&costs, denial)),
+        }
     }
 
-    #[inline]
-    fn try_now(&self, demand: &Demand<'_>) -> Result<Attempt<'_>, AcquireError> {
-        let costs = self.costs(demand)?;
-        let term = self.next_term();
-        match self.0.cell.try_take(&self.0.clock, &costs, term, Priority::default()) {
-            Ok(at) => {
-                self.0.reporter.report(&Event::Allowed);
-                Ok(Attempt::Admitted(Lease::new(self, at, costs, term, None)))
-            }
-            Err(denial) => {
-                self.check_possible(&costs)?;
-                let slowest = denial.limited_by();
-                let limit = slowest.as_ref().map(|status| status.limit().name());
-                self.0.reporter.report(&Event::Denied { limit });
-                Ok(Attempt::Denied(Box::new(denial)))
-            }
+    #[cold]
+    fn denied(&self, costs: &Costs, denial: Box<Denial>) -> Result<Attempt<'_>, AcquireError> {
+        self.check_possible(costs)?;
+        if self.0.reporter.is_watched() {
+            let slowest = denial.limited_by();
+            self.0
+                .reporter
+                .report(&Event::Denied { limit: slowest.as_ref().map(|status| status.limit().name()) });
         }
+        Ok(Attempt::Denied(denial))
     }
 
     /// Waits until the demand is admitted, in the order of arrival. See [`Acquire`] for time-outs and priority.
@@ -124,7 +130,7 @@ impl LimitSet {
     ///
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), [`AcquireError::TimedOut`] and
     /// [`AcquireError::QueueFull`].
-    pub fn acquire(&self, demand: Demand<'_>) -> Acquire<'_> {
+    pub fn acquire(&self, demand: impl AsDemand) -> Acquire<'_> {
         Acquire::new(self, self.costs(&demand))
     }
 
@@ -133,7 +139,7 @@ impl LimitSet {
     /// # Errors
     ///
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire).
-    pub fn ready(&self, demand: Demand<'_>) -> Reply<'_, Result<Ready, AcquireError>> {
+    pub fn ready(&self, demand: impl AsDemand) -> Reply<'_, Result<Ready, AcquireError>> {
         let ready = self.costs(&demand).and_then(|costs| {
             self.check_possible(&costs)?;
             Ok(self.0.cell.ready(&self.0.clock, &costs, Priority::default()))
@@ -209,9 +215,9 @@ impl LimitSet {
         &self.0.reporter
     }
 
-    #[inline]
-    fn costs(&self, demand: &Demand<'_>) -> Result<Costs, AcquireError> {
-        Ok(self.0.names.resolve(demand, |name| self.skip_unknown(name))?)
+    #[inline(always)]
+    fn costs(&self, demand: &impl AsDemand) -> Result<Costs, AcquireError> {
+        self.0.names.resolve(demand, |name| self.skip_unknown(name)).map_err(AcquireError::Demand)
     }
 
     /// What to do about a name that is no limit of the set: skip it with a word, unless the set is strict.
@@ -230,10 +236,22 @@ impl LimitSet {
         self.0.cell.limits().impossible(costs).map_or(Ok(()), |why| Err(why.into()))
     }
 
+    /// A holder for the resources of a lease, if they can expire.
     #[inline]
-    fn next_term(&self) -> Option<Term> {
-        let ttl = self.0.lease_ttl?;
-        Some(Term { holder: self.0.holders.fetch_add(1, Ordering::Relaxed).into(), ttl })
+    fn next_holder(&self) -> Option<NonZeroU64> {
+        self.0.lease_ttl?;
+        NonZeroU64::new(self.0.holders.fetch_add(1, Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn term(&self, holder: Option<NonZeroU64>) -> Option<Term> {
+        Some(Term { holder: holder?.get().into(), ttl: self.0.lease_ttl? })
+    }
+
+    /// Whether a lease that is dropped without a word has anything to end.
+    #[inline]
+    pub(crate) fn ends_leases(&self) -> bool {
+        self.0.names.have_resources() || self.0.on_drop == OnDrop::Refund
     }
 }
 

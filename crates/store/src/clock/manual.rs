@@ -1,0 +1,117 @@
+//! A clock that a test turns by hand.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use tollgate_core::{Span, Tick};
+
+use super::{Alarm, Clock, Source};
+
+/// A clock for tests. It stands still until it is turned, and rings the alarms it passes, each at its instant.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<Hands>);
+
+#[derive(Default)]
+pub(super) struct Hands {
+    now: AtomicU64,
+    alarms: std::sync::Mutex<Alarms>,
+}
+
+#[derive(Default)]
+struct Alarms {
+    set: u64,
+    waiting: BTreeMap<(Tick, u64), Weak<dyn Alarm>>,
+}
+
+impl ManualClock {
+    /// A clock that stands at `now`.
+    pub fn at(now: Tick) -> ManualClock {
+        let hands = Hands { now: AtomicU64::new(now.as_micros()), ..Hands::default() };
+        ManualClock(Arc::new(hands))
+    }
+
+    /// The clock to give to what is tested.
+    pub fn clock(&self) -> Clock {
+        Clock(Source::Manual(Arc::clone(&self.0)))
+    }
+
+    /// The time it shows.
+    pub fn now(&self) -> Tick {
+        self.clock().now()
+    }
+
+    /// Turns it forward by `span`, ringing what it passes.
+    pub fn advance(&self, span: Span) {
+        self.set(self.now() + span);
+    }
+
+    /// Turns it to `target`. Forward it rings what it passes, in order and each at its own instant; back it
+    /// just goes back.
+    pub fn set(&self, target: Tick) {
+        while let Some((at, alarm)) = self.0.next_until(target) {
+            self.0.now.fetch_max(at.as_micros(), Ordering::SeqCst);
+            if let Some(alarm) = alarm.upgrade() {
+                alarm.ring(&self.clock());
+            }
+        }
+        self.0.now.store(target.as_micros(), Ordering::SeqCst);
+    }
+}
+
+impl Hands {
+    pub(super) fn now(&self) -> Tick {
+        Tick::from_micros(self.now.load(Ordering::SeqCst))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Alarms> {
+        self.alarms.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub(super) fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
+        let mut alarms = self.lock();
+        alarms.set += 1;
+        let order = alarms.set;
+        alarms.waiting.insert((at, order), alarm);
+    }
+
+    fn next_until(&self, target: Tick) -> Option<(Tick, Weak<dyn Alarm>)> {
+        let mut alarms = self.lock();
+        let entry = alarms.waiting.first_entry().filter(|entry| entry.key().0 <= target)?;
+        let ((at, _), alarm) = entry.remove_entry();
+        Some((at, alarm))
+    }
+}
+
+impl std::fmt::Debug for Hands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hands").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    struct Recorder(Mutex<Vec<Tick>>);
+
+    impl Alarm for Recorder {
+        fn ring(self: Arc<Self>, clock: &Clock) {
+            self.0.lock().unwrap().push(clock.now());
+        }
+    }
+
+    #[test]
+    fn a_manual_clock_rings_each_alarm_at_its_instant() {
+        let hands = ManualClock::at(Tick::from_secs(10));
+        let recorder = Arc::new(Recorder(Mutex::default()));
+        let alarm: Arc<dyn Alarm> = recorder.clone();
+        for second in [13, 11, 12, 20] {
+            hands.clock().alarm(Tick::from_secs(second), Arc::downgrade(&alarm));
+        }
+        hands.set(Tick::from_secs(15));
+        assert_eq!(*recorder.0.lock().unwrap(), [11, 12, 13].map(Tick::from_secs));
+        assert_eq!(hands.now(), Tick::from_secs(15));
+    }
+}

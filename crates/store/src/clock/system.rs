@@ -1,0 +1,184 @@
+//! The system's time: monotonic, set by the time of day, and read from the processor's counter when it is read
+//! a lot.
+//!
+//! Reading the monotonic clock of the system costs two to three times as much as all else that an admission
+//! does, so a process that reads it often reads the counter instead. The counter drifts and, on some machines,
+//! steps; so it is only ever trusted for the next few milliseconds after a look at the clock of the system.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+use tollgate_core::Tick;
+
+/// How often the monotonic clock is compared with the time of day.
+const COMPARE_EVERY: u64 = 1_000_000_000;
+
+/// How many reads make it worth a few milliseconds of another thread to measure the counter.
+const READS_BEFORE_COUNTER: u64 = 10_000;
+
+/// How long the counter is trusted after a look at the clock of the system, in nanoseconds.
+const TRUSTED_FOR: u64 = 10_000_000;
+
+/// How long that look may take, in nanoseconds. If it was interrupted it is not used.
+const LOOK_MAX: u64 = 2_000;
+
+pub(super) struct SystemClock {
+    started: Instant,
+    /// The time of day when it started, in nanoseconds. Moved forward when the machine was asleep, never back.
+    offset: AtomicU64,
+    compare_at: AtomicU64,
+    reads: AtomicU64,
+    counter: OnceLock<Counter>,
+}
+
+/// What the counter showed at one instant. Changed under a version that is odd meanwhile.
+struct Counter {
+    source: quanta::Clock,
+    version: AtomicU64,
+    raw: AtomicU64,
+    nanos: AtomicU64,
+}
+
+impl SystemClock {
+    #[inline]
+    pub(super) fn get() -> &'static SystemClock {
+        static CLOCK: OnceLock<SystemClock> = OnceLock::new();
+        CLOCK.get_or_init(SystemClock::start)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's clocks")]
+    fn start() -> SystemClock {
+        let clock = SystemClock {
+            started: Instant::now(),
+            offset: AtomicU64::new(0),
+            compare_at: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            counter: OnceLock::new(),
+        };
+        clock.follow_time_of_day(0);
+        clock
+    }
+
+    #[inline]
+    pub(super) fn now(&'static self) -> Tick {
+        let nanos = match self.counter.get() {
+            Some(counter) => counter.nanos().unwrap_or_else(|| counter.look(self)),
+            None => self.nanos_before_counter(),
+        };
+        Tick::from_micros(nanos / 1_000)
+    }
+
+    #[cold]
+    fn nanos_before_counter(&'static self) -> u64 {
+        if self.reads.fetch_add(1, Ordering::Relaxed) == READS_BEFORE_COUNTER {
+            let measure = || self.counter.set(Counter::measure());
+            // Without the thread there is no counter, and the clock of the system goes on being read.
+            let _ = thread::Builder::new().name("tollgate-clock".into()).spawn(measure);
+        }
+        self.nanos()
+    }
+
+    /// The clock of the system.
+    fn nanos(&self) -> u64 {
+        let elapsed = self.started.elapsed();
+        let elapsed = elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos());
+        if elapsed >= self.compare_at.load(Ordering::Relaxed) {
+            self.follow_time_of_day(elapsed);
+        }
+        self.offset.load(Ordering::Relaxed) + elapsed
+    }
+
+    #[cold]
+    #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's clocks")]
+    fn follow_time_of_day(&self, elapsed: u64) {
+        self.compare_at.store(elapsed + COMPARE_EVERY, Ordering::Relaxed);
+        // A time of day before 1970 is no help; then time counts from the start of the process.
+        let Ok(today) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) else { return };
+        let today = u64::try_from(today.as_nanos()).unwrap_or(u64::MAX);
+        self.offset.fetch_max(today.saturating_sub(elapsed), Ordering::Relaxed);
+    }
+}
+
+impl Counter {
+    fn measure() -> Counter {
+        let source = quanta::Clock::new();
+        Counter { source, version: AtomicU64::new(0), raw: AtomicU64::new(0), nanos: AtomicU64::new(0) }
+    }
+
+    /// The time by the counter; `None` if it must not be trusted.
+    #[inline]
+    fn nanos(&self) -> Option<u64> {
+        let raw = self.source.raw();
+        let version = self.version.load(Ordering::Acquire);
+        let (then, nanos) = (self.raw.load(Ordering::Relaxed), self.nanos.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let torn = version % 2 == 1 || self.version.load(Ordering::Relaxed) != version;
+        if torn || raw < then {
+            return None;
+        }
+        let since = self.source.delta_as_nanos(then, raw);
+        (since < TRUSTED_FOR).then_some(nanos + since)
+    }
+
+    /// Looks at the clock of the system, and trusts the counter for a while if nothing came between.
+    #[cold]
+    fn look(&self, clock: &SystemClock) -> u64 {
+        let before = self.source.raw();
+        let nanos = clock.nanos();
+        let after = self.source.raw();
+        if self.source.delta_as_nanos(before, after) <= LOOK_MAX {
+            self.trust(after, nanos);
+        }
+        nanos
+    }
+
+    fn trust(&self, raw: u64, nanos: u64) {
+        let version = self.version.load(Ordering::Relaxed);
+        let locked = version % 2 == 0
+            && self
+                .version
+                .compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok();
+        // Somebody else is at it, and will do as well.
+        if !locked {
+            return;
+        }
+        fence(Ordering::Release);
+        self.raw.store(raw, Ordering::Relaxed);
+        self.nanos.store(nanos, Ordering::Relaxed);
+        self.version.store(version + 2, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_shows_the_time_of_day() {
+        let in_2020 = Tick::from_secs(1_577_836_800);
+        assert!(SystemClock::get().now() > in_2020);
+    }
+
+    #[test]
+    fn the_counter_stays_with_the_clock_of_the_system() {
+        let clock = SystemClock::get();
+        let counter = clock.counter.get_or_init(Counter::measure);
+        let slack = 50_000;
+        let mut by_counter = 0;
+        for _ in 0..1_000_000 {
+            let before = clock.nanos();
+            let nanos = counter.nanos();
+            let after = clock.nanos();
+            let Some(nanos) = nanos else {
+                counter.look(clock);
+                continue;
+            };
+            by_counter += 1;
+            assert!(before <= nanos + slack && nanos <= after + slack, "{before} {nanos} {after}");
+        }
+        assert!(by_counter > 0, "the counter was never trusted");
+    }
+}
