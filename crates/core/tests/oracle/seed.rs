@@ -1,0 +1,59 @@
+//! Dice that can be thrown again: every failure names the seed that replays it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A small generator (SplitMix64): the same seed throws the same numbers on every machine.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    fn throw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub fn from(&mut self, low: u64, high: u64) -> u64 {
+        let span = high - low;
+        if span == u64::MAX { self.throw() } else { low + self.throw() % (span + 1) }
+    }
+
+    /// True once in `n` throws.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.throw().is_multiple_of(n)
+    }
+
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.from(0, of.len() as u64 - 1) as usize]
+    }
+}
+
+/// Runs `check` with `runs` seeds, or with the one in `TOLLGATE_SEED`, and fails with the seed that failed.
+pub fn for_seeds(runs: u64, check: impl Fn(&mut Dice) -> Result<(), String>) {
+    if let Some((seed, why)) = first_failure(runs, check) {
+        panic!("{why}\nreplay with TOLLGATE_SEED={seed}");
+    }
+}
+
+/// The first seed that fails, and why. A panic of the subject is a failure like any other.
+pub fn first_failure(
+    runs: u64,
+    check: impl Fn(&mut Dice) -> Result<(), String>,
+) -> Option<(u64, String)> {
+    let given = std::env::var("TOLLGATE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
+    let seeds = given.map_or(0..runs, |seed| seed..seed + 1);
+    for seed in seeds {
+        let outcome = catch_unwind(AssertUnwindSafe(|| check(&mut Dice::new(seed))));
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => return Some((seed, why)),
+            Err(_) => return Some((seed, "it panicked, see above".into())),
+        }
+    }
+    None
+}
