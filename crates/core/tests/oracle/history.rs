@@ -34,7 +34,9 @@ impl History {
     /// Looks at every interval that ends with the admission at `now`. Others end with no more than these.
     fn check(&self, now: u64) -> Result<(), String> {
         match &self.spec {
-            Spec::Bucket { amount, capacity, period, .. } => self.check_rate(now, *amount, *capacity, *period),
+            Spec::Bucket { amount, capacity, period, .. } => {
+                self.check_rate(now, *amount, *capacity, *period)
+            }
             Spec::Fixed { amount, period } => self.at_most(*amount, now - now % period),
             Spec::Sliding { amount, period, .. } => self.at_most(*amount, (now + 1).saturating_sub(*period)),
             Spec::Calendar { amount, edges } => {

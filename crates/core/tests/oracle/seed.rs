@@ -41,10 +41,7 @@ pub fn for_seeds(runs: u64, check: impl Fn(&mut Dice) -> Result<(), String>) {
 }
 
 /// The first seed that fails, and why. A panic of the subject is a failure like any other.
-pub fn first_failure(
-    runs: u64,
-    check: impl Fn(&mut Dice) -> Result<(), String>,
-) -> Option<(u64, String)> {
+pub fn first_failure(runs: u64, check: impl Fn(&mut Dice) -> Result<(), String>) -> Option<(u64, String)> {
     let given = std::env::var("TOLLGATE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     let seeds = given.map_or(0..runs, |seed| seed..seed + 1);
     for seed in seeds {

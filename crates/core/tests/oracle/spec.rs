@@ -82,7 +82,9 @@ impl Spec {
     /// A length of time in which something happens to it.
     pub fn pace(&self) -> u64 {
         match self {
-            Spec::Bucket { period, .. } | Spec::Fixed { period, .. } | Spec::Sliding { period, .. } => *period,
+            Spec::Bucket { period, .. } | Spec::Fixed { period, .. } | Spec::Sliding { period, .. } => {
+                *period
+            }
             Spec::Session { span, .. } => *span,
             Spec::Calendar { edges, .. } => (edges.0[1] - edges.0[0]).max(1),
             Spec::Gauge { .. } => 20,

@@ -97,7 +97,12 @@ impl<'a> Trace<'a> {
         }
     }
 
-    fn take(&mut self, subject: &mut dyn Subject, witness: &mut dyn Witness, cost: u64) -> Result<(), String> {
+    fn take(
+        &mut self,
+        subject: &mut dyn Subject,
+        witness: &mut dyn Witness,
+        cost: u64,
+    ) -> Result<(), String> {
         let holder = self.holder();
         let answer = subject.take(self.now, cost, holder);
         witness.taken(self.now, cost, holder, &answer)?;
@@ -148,7 +153,11 @@ impl Compare {
 
     fn available(&self, now: u64, told: i64) -> Result<(), String> {
         let left = self.oracle.left(now);
-        if i128::from(told) == left { Ok(()) } else { Err(format!("told {told} available, but it is {left}")) }
+        if i128::from(told) == left {
+            Ok(())
+        } else {
+            Err(format!("told {told} available, but it is {left}"))
+        }
     }
 
     /// Whether `cost` fits from `ready` on and at no tick before.
