@@ -18,6 +18,7 @@ fn rate(amount: u64, period: u64) -> BigRational {
 }
 
 /// Credit form: tokens refill at the rate up to the capacity.
+#[derive(Clone, Debug)]
 pub struct TokenBucket {
     rate: BigRational,
     capacity: BigRational,
@@ -50,9 +51,14 @@ impl Machine for TokenBucket {
         let tokens = (self.tokens(now) + whole(amount)).min(self.capacity.clone());
         (self.tokens, self.then) = (tokens, now);
     }
+
+    fn copy(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
+    }
 }
 
 /// Level form: calls fill a meter that drains at the rate, never below empty.
+#[derive(Clone, Debug)]
 pub struct LeakyBucket {
     rate: BigRational,
     capacity: BigRational,
@@ -84,10 +90,15 @@ impl Machine for LeakyBucket {
         let level = (self.level(now) - whole(amount)).max(whole(0));
         (self.level, self.then) = (level, now);
     }
+
+    fn copy(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
+    }
 }
 
 /// Arrival form: each unit pushes the theoretical arrival time on by the emission interval, and a call conforms
 /// if that time is not further ahead than the tolerance.
+#[derive(Clone, Debug)]
 pub struct Gcra {
     interval: BigRational,
     tolerance: BigRational,
@@ -117,5 +128,9 @@ impl Machine for Gcra {
 
     fn refund(&mut self, now: u64, _: u64, amount: u64, _: Option<u128>) {
         self.arrival = self.arrival(now) - &self.interval * whole(amount);
+    }
+
+    fn copy(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
     }
 }

@@ -2,12 +2,14 @@
 
 use super::Machine;
 
+#[derive(Clone, Debug)]
 struct Hold {
     id: Option<u128>,
     amount: u64,
     expires: Option<u64>,
 }
 
+#[derive(Clone, Debug)]
 pub struct Gauge {
     capacity: u64,
     holds: Vec<Hold>,
@@ -36,5 +38,9 @@ impl Machine for Gauge {
         if let Some(index) = held {
             self.holds.swap_remove(index);
         }
+    }
+
+    fn copy(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
     }
 }

@@ -5,6 +5,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
 
+use std::fmt::Debug;
+
 pub mod buckets;
 pub mod edges;
 pub mod gauge;
@@ -19,7 +21,7 @@ pub mod windows;
 /// A textbook machine: how much is left at an instant, and what taking and giving back do to that.
 ///
 /// Instants never go back here; [`Reference`] sees to it.
-pub trait Machine {
+pub trait Machine: Debug {
     /// How much is left, in whole units, rounded down. Below zero it is debt.
     fn left(&self, now: u64) -> i128;
 
@@ -28,12 +30,22 @@ pub trait Machine {
 
     /// Gives back `amount` of what was taken at `at`.
     fn refund(&mut self, now: u64, at: u64, amount: u64, holder: Option<u128>);
+
+    /// The same machine in the same state.
+    fn copy(&self) -> Box<dyn Machine>;
 }
 
 /// A machine as of its last change: a clock that steps back is answered as of then.
+#[derive(Debug)]
 pub struct Reference {
     machine: Box<dyn Machine>,
     stamp: u64,
+}
+
+impl Clone for Reference {
+    fn clone(&self) -> Reference {
+        Reference { machine: self.machine.copy(), stamp: self.stamp }
+    }
 }
 
 impl Reference {

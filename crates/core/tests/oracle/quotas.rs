@@ -4,19 +4,21 @@ use super::Machine;
 use super::edges::Listed;
 
 /// When a period that starts at an instant ends; `None` for never.
+#[derive(Clone, Debug)]
 pub enum Ends {
     After(u64),
     At(Listed),
 }
 
 /// What was used since `start`. What a period could not hold is owed to the ones that follow it at once.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Open {
     start: u64,
     end: Option<u64>,
     used: i128,
 }
 
+#[derive(Clone, Debug)]
 pub struct Quota {
     amount: i128,
     ends: Ends,
@@ -67,5 +69,9 @@ impl Machine for Quota {
         if let Some(open) = self.open.as_mut().filter(|open| open.start <= at) {
             open.used -= i128::from(amount);
         }
+    }
+
+    fn copy(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
     }
 }

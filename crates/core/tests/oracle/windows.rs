@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Machine;
 
 /// What was used in every window there ever was. What a window could not hold is owed to the next.
+#[derive(Clone, Debug)]
 pub struct FixedWindow {
     amount: i128,
     period: u64,
@@ -45,7 +46,11 @@ impl Machine for FixedWindow {
     }
 
     fn charge(&mut self, now: u64, amount: u64, _: Option<(u128, u64)>) {
-        *self.used.entry(now / self.period).or_default() += i128::from(amount);
+        let window = now / self.period;
+        if self.owed_to(window) == 0 {
+            self.used.retain(|past, _| *past >= window);
+        }
+        *self.used.entry(window).or_default() += i128::from(amount);
     }
 
     fn refund(&mut self, now: u64, at: u64, amount: u64, _: Option<u128>) {
@@ -53,10 +58,14 @@ impl Machine for FixedWindow {
             *self.used.entry(at / self.period).or_default() -= i128::from(amount);
         }
     }
+
+    fn copy(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
+    }
 }
 
 /// A list of events. Those of one step count as of the last of them; what expires makes room for debt.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SlidingWindow {
     amount: i128,
     period: u64,
@@ -124,5 +133,9 @@ impl Machine for SlidingWindow {
         let counted = &mut self.events[index].1;
         *counted = (*counted - (i128::from(amount) - forgiven)).max(0);
         self.events.retain(|(_, amount)| *amount > 0);
+    }
+
+    fn copy(&self) -> Box<dyn Machine> {
+        Box::new(self.clone())
     }
 }
