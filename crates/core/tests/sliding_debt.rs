@@ -45,6 +45,21 @@ fn a_debt_paid_in_one_leap_is_paid_as_in_many_steps() {
 }
 
 #[test]
+fn a_refund_lets_debt_in_as_of_now_and_not_as_of_what_was_refunded() {
+    let spec = Spec::Sliding { amount: 10, period: 60 * SECOND, step: None };
+    let mut core = Core::new(spec.limit("x"), 0);
+    core.try_take(0, 5).expect("it is fresh");
+    core.try_take(0, 5).expect("half is left");
+    let late = 59 * SECOND;
+    core.settle(late, &Settled { at: 0, reserved: 5, used: 10, holder: None });
+    core.settle(late, &Settled { at: 0, reserved: 5, used: 0, holder: None });
+    // 5 were used at the start, and 5 a second ago: those count for another 59 seconds.
+    assert_eq!(core.peek(late).available, 0);
+    assert_eq!(core.peek(60 * SECOND).available, 5);
+    assert_eq!(core.peek(late + 60 * SECOND).available, 10);
+}
+
+#[test]
 fn a_shorter_window_pays_no_debt_for_the_time_before_it_was_made() {
     let day = Spec::Sliding { amount: 10, period: 86_400 * SECOND, step: None };
     let minute = Spec::Sliding { amount: 10, period: 60 * SECOND, step: None };

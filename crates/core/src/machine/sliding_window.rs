@@ -6,9 +6,9 @@
 //! that did not happen at the same time, and the log is exact to the tick. Steps are cut from each period since
 //! the epoch, so that an entry which moves on by a period keeps its place among the steps.
 //!
-//! What is used beyond the amount is debt. While there is debt the window is full, and whatever expires is at
-//! once taken again by the debt. So a debt is paid at the full rate, one amount for each window, and an entry
-//! that expires forgives nothing.
+//! What is used beyond the amount is debt. While there is debt the window is full, and whatever expires or is
+//! given back is at once taken again by the debt. So a debt is paid at the full rate, one amount for each window,
+//! an entry that expires forgives nothing, and what was used late never counts as of an earlier entry.
 
 use std::collections::VecDeque;
 
@@ -69,9 +69,7 @@ impl SlidingWindow {
         while let Some(entry) = log.entries.front().copied().filter(|entry| self.has_expired(entry, now)) {
             log.entries.pop_front();
             log.count -= entry.amount;
-            let paid = log.debt.min(self.amount.saturating_sub(log.count));
-            log.debt -= paid;
-            self.push(log, self.expires(&entry), paid);
+            self.pay(log, self.expires(&entry));
             self.skip_cycles(log, now);
         }
     }
@@ -98,6 +96,13 @@ impl SlidingWindow {
         for entry in &mut log.entries {
             entry.at = entry.at + shift;
         }
+    }
+
+    /// Lets debt take whatever room there is, as of `at`.
+    fn pay(&self, log: &mut Log, at: Tick) {
+        let paid = log.debt.min(self.amount.saturating_sub(log.count));
+        log.debt -= paid;
+        self.push(log, at, paid);
     }
 
     fn push(&self, log: &mut Log, at: Tick, amount: u64) {
@@ -137,21 +142,20 @@ impl SlidingWindow {
         log.debt = log.debt.saturating_add(cost - fits);
     }
 
-    /// Gives `amount` back, debt first, if what was taken at `at` still counts.
-    pub(crate) fn refund(&self, log: &mut Log, at: Tick, amount: u64) {
+    /// Gives `amount` back if what was taken at `at` still counts. Debt takes the room as of `now`.
+    pub(crate) fn refund(&self, log: &mut Log, at: Tick, now: Tick, amount: u64) {
         let step = self.step_of(at);
         let index = log.entries.partition_point(|entry| self.step_of(entry.at) < step);
         let Some(entry) = log.entries.get_mut(index).filter(|entry| self.step_of(entry.at) == step) else {
             return;
         };
-        let forgiven = amount.min(log.debt);
-        let freed = (amount - forgiven).min(entry.amount);
-        log.debt -= forgiven;
+        let freed = amount.min(entry.amount);
         log.count -= freed;
         entry.amount -= freed;
         if entry.amount == 0 {
             log.entries.remove(index);
         }
+        self.pay(log, now);
     }
 
     pub(crate) fn ready(&self, log: &Log, now: Tick, cost: u64) -> Ready {
@@ -210,9 +214,7 @@ impl SlidingWindow {
         for entry in old.entries.iter().filter(|entry| !self.has_expired(entry, now)) {
             self.push(log, entry.at, entry.amount);
         }
-        let paid = log.debt.min(self.amount.saturating_sub(log.count));
-        log.debt -= paid;
-        self.push(log, now, paid);
+        self.pay(log, now);
     }
 }
 

@@ -103,10 +103,15 @@ impl SlidingWindow {
     fn walk(&mut self, now: u64) {
         while let Some((at, _)) = self.events.first().copied().filter(|(at, _)| at + self.period <= now) {
             self.events.remove(0);
-            let paid = self.debt.min((self.amount - self.count()).max(0));
-            self.debt -= paid;
-            self.add(at + self.period, paid);
+            self.pay(at + self.period);
         }
+    }
+
+    /// Debt takes whatever room there is.
+    fn pay(&mut self, at: u64) {
+        let paid = self.debt.min((self.amount - self.count()).max(0));
+        self.debt -= paid;
+        self.add(at, paid);
     }
 }
 
@@ -128,11 +133,10 @@ impl Machine for SlidingWindow {
         self.walk(now);
         let step = self.step_of(at);
         let Some(index) = self.events.iter().position(|(t, _)| self.step_of(*t) == step) else { return };
-        let forgiven = self.debt.min(amount.into());
-        self.debt -= forgiven;
         let counted = &mut self.events[index].1;
-        *counted = (*counted - (i128::from(amount) - forgiven)).max(0);
+        *counted = (*counted - i128::from(amount)).max(0);
         self.events.retain(|(_, amount)| *amount > 0);
+        self.pay(now);
     }
 
     fn copy(&self) -> Box<dyn Machine> {
