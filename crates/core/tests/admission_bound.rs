@@ -15,7 +15,7 @@ fn keeps_the_bound(traces: u64, spec: fn(&mut Dice) -> Spec) {
         let plan = Plan { steps: 120, overuse_max, clock_back: dice.one_in(4) };
         let trace = Trace::new(&spec, plan, dice);
         let mut core = Core::new(spec.limit("x"), trace.now);
-        trace.run(&mut core, &mut History::new(&spec))
+        trace.run(&mut core, &mut History::new(&spec)).map(drop)
     });
 }
 

@@ -55,7 +55,7 @@ fn check(dice: &mut Dice, meddle: Meddle) -> Result<(), String> {
     let trace = Trace::new(&spec, PLAN, dice);
     let mut core = Core::new(spec.limit("x"), trace.now);
     let mut twin = Twin { core: core.clone(), meddle, dice: own };
-    trace.run(&mut core, &mut twin)
+    trace.run(&mut core, &mut twin).map(drop)
 }
 
 #[test]

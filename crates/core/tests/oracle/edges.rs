@@ -20,3 +20,13 @@ impl Edges for Listed {
         self.after(after.as_micros()).map(Tick::from_micros)
     }
 }
+
+/// Regular edges, without an end.
+pub struct Every(pub u64);
+
+impl Edges for Every {
+    fn next_edge(&self, after: Tick) -> Option<Tick> {
+        let next = (after.as_micros() / self.0).checked_add(1)?;
+        next.checked_mul(self.0).map(Tick::from_micros)
+    }
+}

@@ -1,5 +1,6 @@
 //! Dice that can be thrown again: every failure names the seed that replays it.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A small generator (SplitMix64): the same seed throws the same numbers on every machine.
@@ -33,24 +34,31 @@ impl Dice {
     }
 }
 
+/// What is said of a check that panicked.
+pub const PANICKED: &str = "it panicked, see above";
+
 /// Runs `check` with `runs` seeds, or with the one in `TOLLGATE_SEED`, and fails with the seed that failed.
 pub fn for_seeds(runs: u64, check: impl Fn(&mut Dice) -> Result<(), String>) {
-    if let Some((seed, why)) = first_failure(runs, check) {
+    let given = std::env::var("TOLLGATE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
+    let seeds = given.map_or(0..runs, |seed| seed..seed + 1);
+    if let Some((seed, why)) = failure_among(seeds, check) {
         panic!("{why}\nreplay with TOLLGATE_SEED={seed}");
     }
 }
 
-/// The first seed that fails, and why. A panic of the subject is a failure like any other.
+/// The first of `runs` seeds that fails, and why: for checks that are expected to find something.
 pub fn first_failure(runs: u64, check: impl Fn(&mut Dice) -> Result<(), String>) -> Option<(u64, String)> {
-    let given = std::env::var("TOLLGATE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    let seeds = given.map_or(0..runs, |seed| seed..seed + 1);
-    for seed in seeds {
+    failure_among(0..runs, check)
+}
+
+fn failure_among(
+    mut seeds: Range<u64>,
+    check: impl Fn(&mut Dice) -> Result<(), String>,
+) -> Option<(u64, String)> {
+    seeds.find_map(|seed| {
         let outcome = catch_unwind(AssertUnwindSafe(|| check(&mut Dice::new(seed))));
-        match outcome {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => return Some((seed, why)),
-            Err(_) => return Some((seed, "it panicked, see above".into())),
-        }
-    }
-    None
+        // A panic of the subject is a failure like any other.
+        let outcome = outcome.unwrap_or_else(|_| Err(PANICKED.into()));
+        outcome.err().map(|why| (seed, why))
+    })
 }

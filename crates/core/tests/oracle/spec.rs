@@ -1,5 +1,6 @@
 //! Limits to test: each can be made for the core and for the oracle.
 
+use std::mem::discriminant;
 use std::time::Duration;
 
 use tollgate_core::{Algorithm, Limit, LimitBuilder, Resets, SLIDING_STEPS, Span};
@@ -67,6 +68,12 @@ impl Spec {
             Spec::Calendar { amount, edges } => Box::new(Quota::new(amount, Ends::At(edges))),
             Spec::Gauge { capacity } => Box::new(Gauge::new(capacity)),
         }
+    }
+
+    /// Whether both are of one machine, so that one is the other with changed numbers.
+    pub fn is_like(&self, other: &Spec) -> bool {
+        let is_quota = |spec: &Spec| matches!(spec, Spec::Session { .. } | Spec::Calendar { .. });
+        discriminant(self) == discriminant(other) || is_quota(self) && is_quota(other)
     }
 
     pub fn capacity(&self) -> u64 {

@@ -43,19 +43,24 @@ impl<'a> Trace<'a> {
             Spec::Calendar { edges, .. } => dice.from(0, edges.0[1]),
             _ => *dice.pick(&[0, 1, 17, 1_000_000, 1_700_000_000_000_000]),
         };
-        Trace { spec, plan, dice, now, loans: Vec::new(), retry: None, holders: 0 }
+        Trace::at(spec, plan, dice, now)
     }
 
-    /// Runs `subject` under the eyes of `witness`.
-    pub fn run(mut self, subject: &mut dyn Subject, witness: &mut dyn Witness) -> Result<(), String> {
+    /// A trace that starts at `now`.
+    pub fn at(spec: &'a Spec, plan: Plan, dice: &'a mut Dice, now: u64) -> Trace<'a> {
+        Trace { spec, plan, dice, now, loans: Vec::new(), retry: None, holders: u128::from(now) << 64 }
+    }
+
+    /// Runs `subject` under the eyes of `witness`, and answers when it ended.
+    pub fn run(mut self, subject: &mut dyn Subject, witness: &mut dyn Witness) -> Result<u64, String> {
         for step in 0..self.plan.steps {
             let done = self.step(subject, witness);
             done.map_err(|why| format!("{:?}: step {step}, now {}: {why}", self.spec, self.now))?;
         }
-        Ok(())
+        Ok(self.now)
     }
 
-    pub fn step(&mut self, subject: &mut dyn Subject, witness: &mut dyn Witness) -> Result<(), String> {
+    fn step(&mut self, subject: &mut dyn Subject, witness: &mut dyn Witness) -> Result<(), String> {
         // Half of what follows a denial is the same demand at the tick it was told, or one before.
         if let Some((ready, cost)) = self.retry.take().filter(|_| self.dice.one_in(2)) {
             self.now = ready - self.dice.from(0, 1);
@@ -219,5 +224,5 @@ pub fn compare<S: Subject>(
     let trace = Trace::new(spec, plan, dice);
     let mut subject = subject(spec, trace.now);
     let mut witness = Compare::new(spec, trace.now);
-    trace.run(&mut subject, &mut witness)
+    trace.run(&mut subject, &mut witness).map(drop)
 }
