@@ -167,7 +167,7 @@ impl SlidingWindow {
         if over <= 0 {
             return Ready::Now;
         }
-        self.freed_at(log, expired, now, over)
+        self.freed_at(log, now, over)
     }
 
     /// As [`ready`](Self::ready) for a log with debt, brought to where it repeats itself.
@@ -187,23 +187,23 @@ impl SlidingWindow {
         }
     }
 
-    /// When `need` will have expired. While debt is paid the log is full and repeats itself every window, so
-    /// whole windows are divided out and one pass over the entries is left.
-    fn freed_at(&self, log: &Log, expired: usize, now: Tick, need: i128) -> Ready {
-        let amount = i128::from(self.amount);
-        let windows = if log.debt > 0 { (need - 1) / amount } else { 0 };
-        let shift = u64::try_from(windows).unwrap_or(u64::MAX).saturating_mul(self.period.as_micros());
+    /// When `need` will have expired. Whatever expires is taken again at once, by debt or by a queue, and so is
+    /// the room there is now: the log is full and repeats itself every window, so whole windows are divided out
+    /// and one pass over the entries is left.
+    fn freed_at(&self, log: &Log, now: Tick, need: i128) -> Ready {
+        let (expired, freed) = self.expired(log, now);
+        let (amount, count) = (i128::from(self.amount), i128::from(log.count - freed));
+        // What a lowered limit has too much expires once, and is not taken again.
+        let windows = (need - (count - amount).max(0) - 1) / amount;
         let mut left = need - windows * amount;
-        for entry in log.entries.iter().skip(expired) {
-            left -= i128::from(entry.amount);
-            if left <= 0 {
-                return Ready::at(self.expires(entry) + Span::from_micros(shift));
-            }
-        }
-        // More than the window can ever hold: several windows after the last entry.
-        let windows = u64::try_from((left - 1) / amount + 1).unwrap_or(u64::MAX);
-        let last = log.entries.back().map_or(now, |entry| self.expires(entry).max(now));
-        Ready::at(last + Span::from_micros(windows.saturating_mul(self.period.as_micros())))
+        let live = log.entries.iter().skip(expired);
+        let reached = live.map(|entry| (self.expires(entry), entry.amount)).find(|(_, freed)| {
+            left -= i128::from(*freed);
+            left <= 0
+        });
+        let expires = reached.map_or(now + self.period, |(expires, _)| expires);
+        let shift = u64::try_from(windows).unwrap_or(u64::MAX).saturating_mul(self.period.as_micros());
+        Ready::at(expires + Span::from_micros(shift))
     }
 
     /// The log under changed numbers. What was used stays used, and a raised amount takes debt in at once.
