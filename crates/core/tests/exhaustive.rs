@@ -6,6 +6,7 @@
 mod oracle;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use oracle::Settled;
 use oracle::edges::Listed;
@@ -48,7 +49,6 @@ impl Place {
             Answer::Denied { .. } if next.core.bucket == self.core.bucket => {}
             Answer::Denied { .. } => return Err("a denial changed the bucket".into()),
         }
-        next.oracle.peeked(next.now, &next.core.peek(next.now))?;
         Ok(next)
     }
 
@@ -58,33 +58,46 @@ impl Place {
         let settled = Settled { used, ..loan };
         next.core.settle(next.now, &settled);
         next.oracle.settled(next.now, &settled)?;
-        next.oracle.peeked(next.now, &next.core.peek(next.now))?;
         Ok(next)
     }
 }
 
 /// Walks all paths of demands of up to the capacity and settlements, and answers how many places there are.
-fn enumerate(spec: &Spec, pauses: &[u64], usages: &[u64]) -> usize {
+fn enumerate(spec: &Spec, pauses: &[u64], usages: &[u64]) -> Result<usize, String> {
     let mut level = vec![Place::start(spec)];
     let mut places = 1;
-    for step in 0..STEPS {
+    for _ in 0..STEPS {
         let mut next = HashMap::new();
         for place in &level {
-            for passed in pauses {
-                let takes = (1..=spec.capacity()).map(|cost| place.take(*passed, cost, holder(spec, place)));
-                let settles = usages.iter().map(|used| place.settle(*passed, *used));
-                for reached in takes.chain(settles) {
-                    let reached = reached.unwrap_or_else(|why| {
-                        panic!("{spec:?}, step {step}, {passed} after {}: {why}", place.key())
-                    });
-                    next.entry(reached.key()).or_insert(reached);
-                }
-            }
+            step(spec, place, pauses, usages, &mut next)
+                .map_err(|why| format!("{spec:?}, after {}: {why}", place.key()))?;
         }
         level = next.into_values().collect();
         places += level.len();
     }
-    places
+    Ok(places)
+}
+
+/// Everything that can happen at `place`.
+fn step(
+    spec: &Spec,
+    place: &Place,
+    pauses: &[u64],
+    usages: &[u64],
+    next: &mut HashMap<String, Place>,
+) -> Result<(), String> {
+    for passed in pauses {
+        let takes = (1..=spec.capacity()).map(|cost| place.take(*passed, cost, holder(spec, place)));
+        let settles = usages.iter().map(|used| place.settle(*passed, *used));
+        for reached in takes.chain(settles) {
+            let mut reached = reached?;
+            if let Entry::Vacant(vacant) = next.entry(reached.key()) {
+                reached.oracle.peeked(reached.now, &reached.core.peek(reached.now))?;
+                vacant.insert(reached);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Every other tick the gauge is taken by somebody who expires.
@@ -109,7 +122,8 @@ fn all_cases(specs: impl IntoIterator<Item = Spec>, pauses: &[u64], usages: &[u6
         // The larger the capacity, the more demands there are to choose from; fewer pauses keep it walkable.
         let pauses = if spec.capacity() <= 2 { pauses } else { &pauses[..2] };
         impossible_costs_are_refused(&spec);
-        assert!(enumerate(&spec, pauses, usages) > STEPS, "{spec:?} went nowhere");
+        let places = enumerate(&spec, pauses, usages);
+        assert!(places.as_ref().is_ok_and(|places| *places > STEPS), "{places:?}");
     }
 }
 

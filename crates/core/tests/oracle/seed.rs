@@ -38,9 +38,11 @@ impl Dice {
 pub const PANICKED: &str = "it panicked, see above";
 
 /// Runs `check` with `runs` seeds, or with the one in `TOLLGATE_SEED`, and fails with the seed that failed.
+/// `TOLLGATE_RUNS=10` runs ten times as many.
 pub fn for_seeds(runs: u64, check: impl Fn(&mut Dice) -> Result<(), String>) {
-    let given = std::env::var("TOLLGATE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    let seeds = given.map_or(0..runs, |seed| seed..seed + 1);
+    let given = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let runs = runs * given("TOLLGATE_RUNS").unwrap_or(1);
+    let seeds = given("TOLLGATE_SEED").map_or(0..runs, |seed| seed..seed + 1);
     if let Some((seed, why)) = failure_among(seeds, check) {
         panic!("{why}\nreplay with TOLLGATE_SEED={seed}");
     }
