@@ -128,7 +128,7 @@ fn all_cases(specs: impl IntoIterator<Item = Spec>, pauses: &[u64], usages: &[u6
 }
 
 fn buckets(algorithm: Algorithm) -> impl Iterator<Item = Spec> {
-    let rates = [(1, 1), (1, 2), (2, 3)];
+    let rates = [(1, 2), (2, 3)];
     (1..=4).flat_map(move |capacity| {
         rates.map(|(amount, period)| Spec::Bucket { algorithm, amount, capacity, period })
     })
