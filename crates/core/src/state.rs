@@ -50,6 +50,7 @@ impl State {
     /// How much is left at `now`; below zero it is debt.
     fn left(&self, limit: &Limit, then: Tick, now: Tick) -> i128 {
         match (limit.machine(), &self.0) {
+            _ if limit.is_unbounded() => i128::from(i64::MAX),
             (Machine::Meter(meter), Inner::Meter(credit)) => {
                 meter.tokens(meter.refill(credit.get(), now.since(then)))
             }

@@ -68,7 +68,7 @@ fn step(dice: &mut Dice, core: &mut Core, now: u64, loans: &mut Vec<Settled>) {
             loans.push(Settled { at, reserved: cost, used: edgy(dice, u64::MAX), holder });
         }
         Answer::Denied { ready, .. } => {
-            assert_ne!(ready, Ready::Now);
+            assert_ne!(ready, Ready::Now, "{}: {cost}", core.limits[0]);
             if let Ready::At(ready) = ready {
                 assert!(ready > tick(now));
             }
@@ -167,4 +167,14 @@ fn sums_over_a_queue_of_the_largest_demands_do_not_overflow() {
         core.bucket.denial(&core.limits, tick(now), &sum);
         Ok(())
     });
+}
+
+#[test]
+fn an_unbounded_resource_refuses_nobody_however_much_is_held() {
+    let mut core = Core::new(Limit::resource("x", UNBOUNDED).build().expect("it is valid"), 0);
+    for id in 0..30_000 {
+        let holder = Holder { id, expires: tick(10) };
+        assert_eq!(core.take(0, AMOUNT_MAX, Some(holder).filter(|_| id == 0)), Answer::Admitted(0));
+    }
+    assert_eq!(core.peek(0).available, i64::MAX);
 }
