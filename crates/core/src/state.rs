@@ -48,6 +48,7 @@ impl State {
     /// How much is left at `now`; below zero it is debt.
     fn left(&self, limit: &Limit, then: Tick, now: Tick) -> i128 {
         match (limit.machine(), &self.0) {
+            _ if limit.is_unbounded() => i128::from(i64::MAX),
             (Machine::Meter(meter), Inner::Meter(credit)) => {
                 meter.tokens(meter.refill(credit.get(), now.since(then)))
             }
@@ -163,7 +164,7 @@ impl State {
         match (limit.machine(), &mut self.0) {
             (Machine::Meter(meter), Inner::Meter(credit)) => credit.set(meter.refund(credit.get(), amount)),
             (Machine::Fixed(window), Inner::Fixed(count)) => *count = window.refund(*count, at, now, amount),
-            (Machine::Sliding(window), Inner::Sliding(log)) => window.refund(log, at, amount),
+            (Machine::Sliding(window), Inner::Sliding(log)) => window.refund(log, at, now, amount),
             (Machine::Quota(quota), Inner::Quota(period)) => **period = quota.refund(**period, at, amount),
             // Held by a holder that has expired: it has been given back already.
             (Machine::Gauge, Inner::Gauge(in_use)) if holder.is_none() => {

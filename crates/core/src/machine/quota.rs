@@ -50,7 +50,8 @@ impl Quota {
 
     /// The period that `period` has become by `now`.
     pub(crate) fn roll(&self, period: Period, now: Tick) -> Period {
-        if period.end == Tick::ZERO || now < period.end {
+        // What ends at the end of time never does.
+        if period.end == Tick::ZERO || now < period.end || period.end == Tick::MAX {
             return period;
         }
         if let Resets::AfterFirstUse(span) = self.resets {

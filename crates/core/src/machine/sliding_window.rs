@@ -3,11 +3,12 @@
 //! The log has one entry for each step in which something was taken. Entries that fall into one step are merged
 //! and count as of the last of them: that is never too early, so no window holds more than the amount, and the
 //! log is bounded by the steps of a window, not by calls or tokens. With a step of one tick nothing is merged
-//! that did not happen at the same time, and the log is exact to the tick.
+//! that did not happen at the same time, and the log is exact to the tick. Steps are cut from each period since
+//! the epoch, so that an entry which moves on by a period keeps its place among the steps.
 //!
-//! What is used beyond the amount is debt. While there is debt the window is full, and whatever expires is at
-//! once taken again by the debt. So a debt is paid at the full rate, one amount for each window, and an entry
-//! that expires forgives nothing.
+//! What is used beyond the amount is debt. While there is debt the window is full, and whatever expires or is
+//! given back is at once taken again by the debt. So a debt is paid at the full rate, one amount for each window,
+//! an entry that expires forgives nothing, and what was used late never counts as of an earlier entry.
 
 use std::collections::VecDeque;
 
@@ -51,26 +52,41 @@ impl SlidingWindow {
         entry.at + self.period
     }
 
-    fn step_of(&self, at: Tick) -> u64 {
-        at.as_micros() / self.step
+    /// Whether `entry` counts no more at `now`. What expires at the end of time never does.
+    fn has_expired(&self, entry: &Entry, now: Tick) -> bool {
+        let expires = self.expires(entry);
+        expires <= now && expires < Tick::MAX
+    }
+
+    fn step_of(&self, at: Tick) -> (u64, u64) {
+        let (at, period) = (at.as_micros(), self.period.as_micros());
+        (at / period, at % period / self.step)
     }
 
     /// Brings the log to `now`: drops what has expired, and lets debt take its place.
     pub(crate) fn advance(&self, log: &mut Log, now: Tick) {
         self.skip_cycles(log, now);
-        while let Some(entry) = log.entries.front().copied().filter(|entry| self.expires(entry) <= now) {
+        while let Some(entry) = log.entries.front().copied().filter(|entry| self.has_expired(entry, now)) {
             log.entries.pop_front();
             log.count -= entry.amount;
-            let paid = log.debt.min(self.amount.saturating_sub(log.count));
-            log.debt -= paid;
-            self.push(log, self.expires(&entry), paid);
+            self.pay(log, self.expires(&entry));
+            self.skip_cycles(log, now);
         }
+    }
+
+    /// Whether a window in which everything is paid again only moves every entry one window on: it is full, and
+    /// no entry will meet another one in its step.
+    fn repeats(&self, log: &Log) -> bool {
+        let (Some(first), Some(last)) = (log.entries.front(), log.entries.back()) else { return true };
+        log.count == self.amount && self.step_of(self.expires(first)) != self.step_of(last.at)
     }
 
     /// While debt of at least an amount is left, a whole window only moves every entry one window on. Many of
     /// them are done at once, so that a huge debt after a long silence costs no more than a small one.
     fn skip_cycles(&self, log: &mut Log, now: Tick) {
-        let Some(last) = log.entries.back().filter(|_| log.count == self.amount) else { return };
+        let Some(last) = log.entries.back().filter(|_| log.debt >= self.amount && self.repeats(log)) else {
+            return;
+        };
         let cycles = (now.since(last.at).as_micros() / self.period.as_micros()).min(log.debt / self.amount);
         if cycles == 0 {
             return;
@@ -80,6 +96,13 @@ impl SlidingWindow {
         for entry in &mut log.entries {
             entry.at = entry.at + shift;
         }
+    }
+
+    /// Lets debt take whatever room there is, as of `at`.
+    fn pay(&self, log: &mut Log, at: Tick) {
+        let paid = log.debt.min(self.amount.saturating_sub(log.count));
+        log.debt -= paid;
+        self.push(log, at, paid);
     }
 
     fn push(&self, log: &mut Log, at: Tick, amount: u64) {
@@ -97,7 +120,7 @@ impl SlidingWindow {
 
     /// How many entries at the front have expired by `now`, and what they hold.
     fn expired(&self, log: &Log, now: Tick) -> (usize, u64) {
-        let expired = log.entries.iter().take_while(|entry| self.expires(entry) <= now);
+        let expired = log.entries.iter().take_while(|entry| self.has_expired(entry, now));
         expired.fold((0, 0), |(n, sum), entry| (n + 1, sum + entry.amount))
     }
 
@@ -119,41 +142,43 @@ impl SlidingWindow {
         log.debt = log.debt.saturating_add(cost - fits);
     }
 
-    /// Gives `amount` back, debt first, if what was taken at `at` still counts.
-    pub(crate) fn refund(&self, log: &mut Log, at: Tick, amount: u64) {
+    /// Gives `amount` back if what was taken at `at` still counts. Debt takes the room as of `now`.
+    pub(crate) fn refund(&self, log: &mut Log, at: Tick, now: Tick, amount: u64) {
         let step = self.step_of(at);
         let index = log.entries.partition_point(|entry| self.step_of(entry.at) < step);
         let Some(entry) = log.entries.get_mut(index).filter(|entry| self.step_of(entry.at) == step) else {
             return;
         };
-        let forgiven = amount.min(log.debt);
-        let freed = (amount - forgiven).min(entry.amount);
-        log.debt -= forgiven;
+        let freed = amount.min(entry.amount);
         log.count -= freed;
         entry.amount -= freed;
         if entry.amount == 0 {
             log.entries.remove(index);
         }
+        self.pay(log, now);
     }
 
     pub(crate) fn ready(&self, log: &Log, now: Tick, cost: u64) -> Ready {
         let (expired, _) = self.expired(log, now);
-        if log.debt > 0 && (expired > 0 || log.count > self.amount) {
+        if log.debt > 0 && (expired > 0 || !self.repeats(log)) {
             return self.ready_when_even(log.clone(), now, cost);
         }
         let over = i128::from(cost) - self.left(log, now);
         if over <= 0 {
             return Ready::Now;
         }
-        self.freed_at(log, expired, now, over)
+        self.freed_at(log, now, over)
     }
 
-    /// As [`ready`](Self::ready) for a log with debt, brought to where it holds no more than the amount.
+    /// As [`ready`](Self::ready) for a log with debt, brought to where it repeats itself.
     fn ready_when_even(&self, mut log: Log, now: Tick, cost: u64) -> Ready {
         let mut then = now;
         self.advance(&mut log, then);
-        while let Some(entry) = log.entries.front().filter(|_| log.debt > 0 && log.count > self.amount) {
+        while let Some(entry) = log.entries.front().filter(|_| log.debt > 0 && !self.repeats(&log)) {
             then = self.expires(entry);
+            if then == Tick::MAX {
+                return Ready::Unknown;
+            }
             self.advance(&mut log, then);
         }
         match self.ready(&log, then, cost) {
@@ -162,31 +187,34 @@ impl SlidingWindow {
         }
     }
 
-    /// When `need` will have expired. While debt is paid the log is full and repeats itself every window, so
-    /// whole windows are divided out and one pass over the entries is left.
-    fn freed_at(&self, log: &Log, expired: usize, now: Tick, need: i128) -> Ready {
-        let amount = i128::from(self.amount);
-        let windows = if log.debt > 0 { (need - 1) / amount } else { 0 };
-        let shift = u64::try_from(windows).unwrap_or(u64::MAX).saturating_mul(self.period.as_micros());
+    /// When `need` will have expired. Whatever expires is taken again at once, by debt or by a queue, and so is
+    /// the room there is now: the log is full and repeats itself every window, so whole windows are divided out
+    /// and one pass over the entries is left.
+    fn freed_at(&self, log: &Log, now: Tick, need: i128) -> Ready {
+        let (expired, freed) = self.expired(log, now);
+        let (amount, count) = (i128::from(self.amount), i128::from(log.count - freed));
+        // What a lowered limit has too much expires once, and is not taken again.
+        let windows = (need - (count - amount).max(0) - 1) / amount;
         let mut left = need - windows * amount;
-        for entry in log.entries.iter().skip(expired) {
-            left -= i128::from(entry.amount);
-            if left <= 0 {
-                return Ready::at(self.expires(entry) + Span::from_micros(shift));
-            }
-        }
-        // More than the window can ever hold: several windows after the last entry.
-        let windows = u64::try_from((left - 1) / amount + 1).unwrap_or(u64::MAX);
-        let last = log.entries.back().map_or(now, |entry| self.expires(entry).max(now));
-        Ready::at(last + Span::from_micros(windows.saturating_mul(self.period.as_micros())))
+        let live = log.entries.iter().skip(expired);
+        let reached = live.map(|entry| (self.expires(entry), entry.amount)).find(|(_, freed)| {
+            left -= i128::from(*freed);
+            left <= 0
+        });
+        let expires = reached.map_or(now + self.period, |(expires, _)| expires);
+        let shift = u64::try_from(windows).unwrap_or(u64::MAX).saturating_mul(self.period.as_micros());
+        Ready::at(expires + Span::from_micros(shift))
     }
 
     /// The log under changed numbers. What was used stays used, and a raised amount takes debt in at once.
+    /// Debt is paid by the new numbers from `now` on: what a shorter window drops has paid nothing before.
     pub(crate) fn adopt(&self, log: &mut Log, now: Tick) {
-        self.advance(log, now);
-        let paid = log.debt.min(self.amount.saturating_sub(log.count));
-        log.debt -= paid;
-        self.push(log, now, paid);
+        let old = std::mem::take(log);
+        log.debt = old.debt;
+        for entry in old.entries.iter().filter(|entry| !self.has_expired(entry, now)) {
+            self.push(log, entry.at, entry.amount);
+        }
+        self.pay(log, now);
     }
 }
 

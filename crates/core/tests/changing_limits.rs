@@ -1,0 +1,174 @@
+//! Limits that change while they are used: lowering clamps, raising mints nothing, every version keeps its bound.
+
+mod oracle;
+
+use oracle::Settled;
+use oracle::history::History;
+use oracle::seed::{Dice, for_seeds};
+use oracle::spec::{Spec, any};
+use oracle::subject::{Core, Subject, tick};
+use oracle::trace::{Plan, Trace};
+use tollgate_core::{Bucket, Limit, Limits, Ready, Take, Tick, demand};
+
+const PLAN: Plan = Plan { steps: 25, overuse_max: 4, clock_back: false };
+
+/// A bucket with a past.
+fn used(dice: &mut Dice, spec: &Spec) -> (Core, u64) {
+    let mut core = Core::new(spec.limit("x"), 100);
+    let now = Trace::at(spec, PLAN, dice, 100).run(&mut core, &mut History::new(spec));
+    (core, now.expect("the bound is kept"))
+}
+
+#[test]
+fn lowering_clamps_at_once() {
+    for_seeds(2_000, |dice| {
+        let (old, new) = (any::kind(dice), any::kind(dice));
+        let (mut core, now) = used(dice, &old);
+        core.adopt(new.limit("x"), now);
+        assert!(core.peek(now).available <= new.capacity() as i64, "{old:?} to {new:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn raising_a_bucket_mints_nothing() {
+    for_seeds(2_000, |dice| {
+        let (old, new) = (any::bucket(dice), any::bucket(dice));
+        let (mut core, now) = used(dice, &old);
+        let before = core.peek(now).available;
+        core.adopt(new.limit("x"), now);
+        assert_eq!(core.peek(now).available, before.min(new.capacity() as i64), "{old:?} to {new:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn changing_the_unit_back_and_forth_never_mints() {
+    for_seeds(2_000, |dice| {
+        let spec = any::bucket(dice);
+        let (mut core, now) = used(dice, &spec);
+        let before = core.peek(now);
+        for _ in 0..5 {
+            // Room enough that nothing is clamped, only counted in other units.
+            let Spec::Bucket { algorithm, amount, period, .. } = any::bucket(dice) else { continue };
+            core.adopt(Spec::Bucket { algorithm, amount, capacity: 1_000, period }.limit("x"), now);
+        }
+        core.adopt(spec.limit("x"), now);
+        let after = core.peek(now);
+        assert!(after.available <= before.available, "{spec:?}");
+        let at = |full: Ready| if let Ready::At(at) = full { at } else { Tick::ZERO };
+        assert!(at(after.full) >= at(before.full), "{spec:?}: {before:?} became {after:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn the_bound_holds_for_each_version() {
+    for_seeds(1_500, |dice| {
+        let mut spec = any::kind(dice);
+        let (mut core, mut now) = used(dice, &spec);
+        for _ in 0..5 {
+            spec = any::kind(dice);
+            core.adopt(spec.limit("x"), now);
+            now = Trace::at(&spec, PLAN, dice, now).run(&mut core, &mut History::new(&spec))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn another_machine_carries_over_what_is_left() {
+    for_seeds(3_000, |dice| {
+        let (old, new) = (any::kind(dice), any::kind(dice));
+        if old.is_like(&new) {
+            return Ok(());
+        }
+        let (mut core, now) = used(dice, &old);
+        let before = core.peek(now).available;
+        core.adopt(new.limit("x"), now);
+        assert_eq!(core.peek(now).available, before.min(new.capacity() as i64), "{old:?} to {new:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn the_same_limit_again_changes_no_answer() {
+    for_seeds(2_000, |dice| {
+        let spec = any::kind(dice);
+        let (mut core, now) = used(dice, &spec);
+        let same = core.clone();
+        core.adopt(spec.limit("x"), now);
+        for _ in 0..10 {
+            let later = now + dice.from(0, 5 * spec.pace());
+            assert_eq!(core.peek(later), same.peek(later), "{spec:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_change_pays_no_more_of_a_debt_than_it_raises_the_limit_by() {
+    for_seeds(2_000, |dice| {
+        let mut spec = any::kind(dice);
+        while matches!(spec, Spec::Gauge { .. }) {
+            spec = any::kind(dice);
+        }
+        let mut core = Core::new(spec.limit("x"), 0);
+        let at = core.try_take(0, 1).map_err(|denial| denial.to_string())?;
+        let used = spec.capacity() + dice.from(1, 50);
+        core.settle(0, &Settled { at, reserved: 1, used, holder: None });
+        for _ in 0..4 {
+            let (new, before) = (any::kind(dice), core.peek(0).available);
+            core.adopt(new.limit("x"), 0);
+            // A bucket mints nothing, and another machine takes over what is left. A raised window has more room.
+            let raised = new.is_like(&spec) && !matches!(new, Spec::Bucket { .. });
+            let raised = if raised { new.capacity().saturating_sub(spec.capacity()) } else { 0 };
+            let (most, left) = (before + raised as i64, core.peek(0).available);
+            assert!(left <= most, "{spec:?} to {new:?}: {before} became {left}");
+            spec = new;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_was_taken_before_a_change_can_be_settled_after_it() {
+    for_seeds(2_000, |dice| {
+        let (old, new) = (any::kind(dice), any::kind(dice));
+        let mut core = Core::new(old.limit("x"), 0);
+        let at = core.try_take(0, old.capacity()).map_err(|denial| denial.to_string())?;
+        core.adopt(new.limit("x"), 0);
+        let used = dice.from(0, 2 * old.capacity());
+        core.settle(0, &Settled { at, reserved: old.capacity(), used, holder: None });
+        assert!(core.peek(0).available <= new.capacity() as i64, "{old:?} to {new:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn after_a_change_a_rate_is_never_stuck() {
+    for_seeds(2_000, |dice| {
+        let old = any::kind(dice);
+        let new = [any::bucket, any::fixed, any::sliding, any::session][dice.from(0, 3) as usize](dice);
+        let (mut core, now) = used(dice, &old);
+        core.adopt(new.limit("x"), now);
+        let Err(denial) = core.try_take(now, new.capacity()) else { return Ok(()) };
+        let Ready::At(ready) = denial.ready() else { return Err(format!("{old:?} to {new:?}: stuck")) };
+        assert!(core.try_take(ready.as_micros() - 1, new.capacity()).is_err(), "{old:?} to {new:?}");
+        assert!(core.try_take(ready.as_micros(), new.capacity()).is_ok(), "{old:?} to {new:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn states_are_carried_over_by_name() {
+    let old = Limits::new([Limit::per_minute("a", 10), Limit::per_minute("b", 20)]).unwrap();
+    let names = ["c", "b", "d"].map(|name| Limit::per_minute(name, 20));
+    let new = Limits::new(names).unwrap();
+    let mut bucket = Bucket::fresh(&old, tick(0));
+    let costs = old.costs(&demand! { a: 3, b: 5 }).unwrap();
+    bucket.take(&old, tick(0), &Take::of(&costs)).unwrap();
+    bucket.adopt(&old, &new, tick(0));
+    let left: Vec<i64> = bucket.peek(&new, tick(0)).iter().map(|status| status.available()).collect();
+    assert_eq!(left, [20, 15, 20]);
+}

@@ -1,0 +1,106 @@
+//! Holders of a resource: what they hold comes back once, by release or by expiry, and never twice.
+
+mod oracle;
+
+use oracle::Settled;
+use oracle::subject::{Core, Subject, tick};
+use tollgate_core::{Holder, Limit, Ready};
+
+const FIVE: u64 = 5;
+
+fn five() -> Core {
+    Core::new(Limit::resource("x", FIVE).build().expect("it is valid"), 0)
+}
+
+fn holder(id: u128, expires: u64) -> Holder {
+    Holder { id, expires: tick(expires) }
+}
+
+fn release(core: &mut Core, now: u64, id: Option<u128>, reserved: u64) {
+    core.settle(now, &Settled { at: 0, reserved, used: 0, holder: id });
+}
+
+#[test]
+fn what_expires_is_back_at_its_tick_and_not_before() {
+    let mut core = five();
+    core.take(0, 3, Some(holder(1, 10)));
+    core.take(0, 2, Some(holder(2, 20)));
+    for (now, left) in [(0, 0), (9, 0), (10, 3), (19, 3), (20, 5)] {
+        assert_eq!(core.peek(now).available, left, "at {now}");
+    }
+    assert_eq!(core.try_take(0, 3).unwrap_err().ready(), Ready::At(tick(10)));
+    assert_eq!(core.try_take(0, 4).unwrap_err().ready(), Ready::At(tick(20)));
+}
+
+#[test]
+fn a_wait_for_those_who_never_expire_is_unknown() {
+    let mut core = five();
+    core.take(0, 3, None);
+    core.take(0, 2, Some(holder(1, 10)));
+    assert_eq!(core.try_take(0, 2).unwrap_err().ready(), Ready::At(tick(10)));
+    assert_eq!(core.try_take(0, 3).unwrap_err().ready(), Ready::Unknown);
+}
+
+#[test]
+fn a_release_after_the_expiry_gives_nothing_back_again() {
+    let mut core = five();
+    core.take(0, 5, Some(holder(1, 10)));
+    core.take(10, 5, Some(holder(2, 30)));
+    release(&mut core, 11, Some(1), 5);
+    assert_eq!(core.peek(11).available, 0);
+}
+
+#[test]
+fn a_release_twice_gives_back_once() {
+    let mut core = five();
+    core.take(0, 2, Some(holder(1, 10)));
+    core.take(0, 3, Some(holder(2, 10)));
+    release(&mut core, 1, Some(1), 2);
+    release(&mut core, 1, Some(1), 2);
+    assert_eq!(core.peek(1).available, 2);
+}
+
+#[test]
+fn a_holder_gives_back_only_what_is_its_own() {
+    let mut core = five();
+    core.take(0, 2, None);
+    core.take(0, 2, Some(holder(1, 10)));
+    release(&mut core, 1, Some(7), 5);
+    assert_eq!(core.peek(1).available, 1);
+    release(&mut core, 1, Some(1), 5);
+    assert_eq!(core.peek(1).available, 3);
+    release(&mut core, 1, None, 2);
+    assert_eq!(core.peek(1).available, 5);
+}
+
+#[test]
+fn renewing_keeps_a_holder_and_comes_too_late_at_the_expiry() {
+    let mut core = five();
+    core.take(0, 5, Some(holder(1, 10)));
+    let limits = core.limits.clone();
+    assert!(core.bucket.renew(&limits, tick(9), holder(1, 20)));
+    assert_eq!(core.peek(19).available, 0);
+    assert!(!core.bucket.renew(&limits, tick(20), holder(1, 30)));
+    assert_eq!(core.peek(20).available, 5);
+    assert!(!core.bucket.renew(&limits, tick(20), holder(9, 30)));
+}
+
+#[test]
+fn a_sweep_says_how_many_it_dropped() {
+    let mut core = five();
+    for id in 0..5 {
+        core.take(0, 1, Some(holder(id, 10 + id as u64)));
+    }
+    assert_eq!(core.bucket.expire(tick(9)), 0);
+    assert_eq!(core.bucket.expire(tick(12)), 3);
+    assert_eq!(core.bucket.expire(tick(12)), 0);
+    assert_eq!(core.peek(12).available, 3);
+}
+
+#[test]
+fn use_beyond_what_was_taken_is_no_debt_of_a_resource() {
+    let mut core = five();
+    core.take(0, 2, None);
+    core.settle(0, &Settled { at: 0, reserved: 2, used: 50, holder: None });
+    assert_eq!(core.peek(0).available, 5);
+}

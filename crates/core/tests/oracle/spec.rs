@@ -1,0 +1,164 @@
+//! Limits to test: each can be made for the core and for the oracle.
+
+use std::mem::discriminant;
+use std::time::Duration;
+
+use tollgate_core::{Algorithm, Limit, LimitBuilder, Resets, SLIDING_STEPS, Span};
+
+use super::Machine;
+use super::buckets::{Gcra, LeakyBucket, TokenBucket};
+use super::edges::Listed;
+use super::gauge::Gauge;
+use super::quotas::{Ends, Quota};
+use super::seed::Dice;
+use super::windows::{FixedWindow, SlidingWindow};
+
+#[derive(Clone, Debug)]
+pub enum Spec {
+    Bucket { algorithm: Algorithm, amount: u64, capacity: u64, period: u64 },
+    Fixed { amount: u64, period: u64 },
+    Sliding { amount: u64, period: u64, step: Option<u64> },
+    Session { amount: u64, span: u64 },
+    Calendar { amount: u64, edges: Listed },
+    Gauge { capacity: u64 },
+}
+
+fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+impl Spec {
+    /// The limit, for the core.
+    pub fn limit(&self, name: &str) -> Limit {
+        self.builder(name).build().expect("a spec is a valid limit")
+    }
+
+    fn builder(&self, name: &str) -> LimitBuilder {
+        match self {
+            Spec::Bucket { algorithm, amount, capacity, period } => {
+                Limit::rate(name, *amount, micros(*period)).algorithm(*algorithm).burst(*capacity)
+            }
+            Spec::Fixed { amount, period } => Limit::fixed_window(name, *amount, micros(*period)),
+            Spec::Sliding { amount, period, step } => {
+                let limit = Limit::sliding_window(name, *amount, micros(*period));
+                step.iter().fold(limit, |limit, step| limit.resolution(micros(*step)))
+            }
+            Spec::Session { amount, span } => {
+                Limit::quota(name, *amount, Resets::AfterFirstUse(Span::from_micros(*span)))
+            }
+            Spec::Calendar { amount, edges } => Limit::quota(name, *amount, edges.calendar()),
+            Spec::Gauge { capacity } => Limit::resource(name, *capacity),
+        }
+    }
+
+    /// The textbook machine, for the oracle.
+    pub fn machine(&self) -> Box<dyn Machine> {
+        match self.clone() {
+            Spec::Bucket { algorithm, amount, capacity, period } => match algorithm {
+                Algorithm::LeakyBucket => Box::new(LeakyBucket::new(amount, capacity, period)),
+                Algorithm::Gcra => Box::new(Gcra::new(amount, capacity, period)),
+                _ => Box::new(TokenBucket::new(amount, capacity, period)),
+            },
+            Spec::Fixed { amount, period } => Box::new(FixedWindow::new(amount, period)),
+            Spec::Sliding { amount, period, step } => {
+                let step = step.unwrap_or(period.div_ceil(SLIDING_STEPS));
+                Box::new(SlidingWindow::new(amount, period, step))
+            }
+            Spec::Session { amount, span } => Box::new(Quota::new(amount, Ends::After(span))),
+            Spec::Calendar { amount, edges } => Box::new(Quota::new(amount, Ends::At(edges))),
+            Spec::Gauge { capacity } => Box::new(Gauge::new(capacity)),
+        }
+    }
+
+    /// Whether both are of one machine, so that one is the other with changed numbers.
+    pub fn is_like(&self, other: &Spec) -> bool {
+        let is_quota = |spec: &Spec| matches!(spec, Spec::Session { .. } | Spec::Calendar { .. });
+        discriminant(self) == discriminant(other) || is_quota(self) && is_quota(other)
+    }
+
+    pub fn capacity(&self) -> u64 {
+        match self {
+            Spec::Bucket { capacity, .. } | Spec::Gauge { capacity } => *capacity,
+            Spec::Fixed { amount, .. }
+            | Spec::Sliding { amount, .. }
+            | Spec::Session { amount, .. }
+            | Spec::Calendar { amount, .. } => *amount,
+        }
+    }
+
+    /// A length of time in which something happens to it.
+    pub fn pace(&self) -> u64 {
+        match self {
+            Spec::Bucket { period, .. } | Spec::Fixed { period, .. } | Spec::Sliding { period, .. } => {
+                *period
+            }
+            Spec::Session { span, .. } => *span,
+            Spec::Calendar { edges, .. } => (edges.0[1] - edges.0[0]).max(1),
+            Spec::Gauge { .. } => 20,
+        }
+    }
+}
+
+/// How each kind is thrown. Numbers are small, so that boundaries are met often, and periods odd as well as even.
+pub mod any {
+    use super::*;
+
+    fn period(dice: &mut Dice) -> u64 {
+        match dice.from(0, 3) {
+            0 => dice.from(1, 12),
+            1 => dice.from(1, 100),
+            2 => *dice.pick(&[1_000, 1_001, 1_500, 3_000_000, 60_000_000]),
+            _ => *dice.pick(&[999_983, 1_000_003, 86_400_000_000]),
+        }
+    }
+
+    pub fn bucket(dice: &mut Dice) -> Spec {
+        let algorithm = *dice.pick(&[Algorithm::TokenBucket, Algorithm::LeakyBucket, Algorithm::Gcra]);
+        bucket_as(dice, algorithm)
+    }
+
+    pub fn bucket_as(dice: &mut Dice, algorithm: Algorithm) -> Spec {
+        let amount = if dice.one_in(8) { dice.from(1, 1_000_000) } else { dice.from(1, 12) };
+        let capacity = if dice.one_in(2) { amount.min(20) } else { dice.from(1, 12) };
+        Spec::Bucket { algorithm, amount, capacity, period: period(dice) }
+    }
+
+    pub fn fixed(dice: &mut Dice) -> Spec {
+        Spec::Fixed { amount: dice.from(1, 12), period: period(dice) }
+    }
+
+    pub fn sliding(dice: &mut Dice) -> Spec {
+        let (amount, period) = (dice.from(1, 12), period(dice));
+        let step = match dice.from(0, 3) {
+            0 => None,
+            1 => Some(period.div_ceil(100_000)),
+            _ => Some(dice.from(period.div_ceil(20), period)),
+        };
+        Spec::Sliding { amount, period, step }
+    }
+
+    pub fn session(dice: &mut Dice) -> Spec {
+        Spec::Session { amount: dice.from(1, 12), span: period(dice) }
+    }
+
+    pub fn calendar(dice: &mut Dice) -> Spec {
+        let scale = period(dice);
+        let mut edge = dice.from(0, 100);
+        let mut edges = Vec::new();
+        for _ in 0..dice.from(2, 60) {
+            edge += if dice.one_in(3) { dice.from(1, scale * 3) } else { scale };
+            edges.push(edge);
+        }
+        Spec::Calendar { amount: dice.from(1, 12), edges: Listed(edges) }
+    }
+
+    pub fn gauge(dice: &mut Dice) -> Spec {
+        Spec::Gauge { capacity: dice.from(1, 8) }
+    }
+
+    pub const KINDS: [fn(&mut Dice) -> Spec; 6] = [bucket, fixed, sliding, session, calendar, gauge];
+
+    pub fn kind(dice: &mut Dice) -> Spec {
+        KINDS[dice.from(0, KINDS.len() as u64 - 1) as usize](dice)
+    }
+}
