@@ -83,12 +83,15 @@ impl Costs {
         }
     }
 
-    /// The same costs for limits in other places: by name, leaving out what is no longer there.
+    /// The same costs for limits in other places: by name, leaving out what is no longer there, and what has
+    /// become a resource or ceased to be one, because only a resource is given back.
     #[must_use]
     pub fn moved(&self, from: &Limits, to: &Limits) -> Costs {
         let mut moved = Costs::none(to.len());
         for (index, limit) in from.iter().enumerate().filter(|(index, _)| self.takes(*index)) {
-            match to.index(limit.name()) {
+            let place =
+                to.index(limit.name()).filter(|place| to[*place].is_resource() == limit.is_resource());
+            match place {
                 Some(place) if self.is_explicit(index) => moved.take_explicit(place, self.amount(index)),
                 Some(place) => moved.take(place, self.amount(index)),
                 None => {}

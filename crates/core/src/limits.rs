@@ -204,9 +204,11 @@ impl Limits {
         self.0.timeless == mask_of(self.len())
     }
 
-    /// Whether each limit has the place of the one of the same name in `other`.
+    /// Whether each limit has the place of the one of the same name in `other`, and is given back like it.
     pub fn has_places_of(&self, other: &Limits) -> bool {
-        self.len() == other.len() && self.iter().zip(other.iter()).all(|(one, two)| one.name() == two.name())
+        let alike =
+            |(one, two): (&Limit, &Limit)| one.name() == two.name() && one.is_resource() == two.is_resource();
+        self.len() == other.len() && self.iter().zip(other.iter()).all(alike)
     }
 
     /// Why `costs` can never fit, if that is so.

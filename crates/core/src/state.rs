@@ -195,7 +195,7 @@ impl State {
     /// The state of `new` that says the same as this one of `old`, which has been brought to `now`.
     ///
     /// A lowered limit clamps, a raised one mints nothing. Where the machine is another one, what is left is
-    /// carried over.
+    /// carried over; but what is in use of a resource and what was used of a rate say nothing about each other.
     pub(crate) fn adopt(mut self, old: &Limit, new: &Limit, now: Tick) -> State {
         match (old.machine(), new.machine(), &mut self.0) {
             (Machine::Meter(old), Machine::Meter(new), Inner::Meter(credit)) => {
@@ -218,7 +218,7 @@ impl State {
 
     fn converted(self, old: &Limit, new: &Limit, now: Tick) -> State {
         let mut state = State::fresh(new);
-        if old.is_unbounded() || new.is_unbounded() {
+        if old.is_unbounded() || new.is_unbounded() || old.is_resource() != new.is_resource() {
             return state;
         }
         let used = i128::from(new.capacity()) - self.left(old, now, now).min(i128::from(new.capacity()));
