@@ -136,7 +136,7 @@ fn a_set_with_too_many_limits_is_refused() {
     assert!(of(LIMITS_MAX).is_ok());
     assert_eq!(
         of(LIMITS_MAX + 1).unwrap_err().to_string(),
-        "65 limits are given, but at most 64 are allowed"
+        "33 limits are given, but at most 32 are allowed"
     );
 }
 
