@@ -15,6 +15,7 @@ mod keys;
 mod latency;
 mod meter;
 mod options;
+mod ours;
 mod peers;
 mod rows;
 mod side;

@@ -1,5 +1,6 @@
 //! A bucket: the state of all limits that share one key. The unit of atomicity.
 
+use crate::express;
 use crate::{Costs, Denial, Limits, Ready, Row, State, Status, Tick};
 
 /// The state of all limits that share one key, as of one instant.
@@ -37,6 +38,13 @@ pub struct Take<'a> {
     pub holder: Option<Holder>,
 }
 
+/// What a demand comes to, as [`Bucket::quote`] writes it and [`Bucket::pay`] reads it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quote {
+    left: express::Left,
+    is_express: bool,
+}
+
 /// What came of something that was taken: how much of it was really used.
 #[derive(Clone, Debug)]
 pub struct Usage<'a> {
@@ -67,7 +75,20 @@ impl<'a> Take<'a> {
 }
 
 impl Usage<'_> {
+    /// Which limits got something back, and of which more was used than taken.
+    #[inline]
+    fn settlement(&self, limits: &Limits) -> Settlement {
+        let mut settlement = Settlement::default();
+        for (index, (used, reserved)) in self.used.iter().zip(self.reserved.amounts()).enumerate() {
+            let counts = u32::from(self.reserved.takes(index) && !limits[index].is_resource());
+            settlement.refunded |= (counts & u32::from(used < reserved)) << index;
+            settlement.over_used |= (counts & u32::from(used > reserved)) << index;
+        }
+        settlement
+    }
+
     /// Whether more was used of any limit than was taken.
+    #[inline]
     pub fn is_over(&self) -> bool {
         self.used.iter().zip(self.reserved.amounts()).any(|(used, reserved)| used > reserved)
     }
@@ -90,7 +111,7 @@ impl Bucket {
         self.stamp
     }
 
-    #[inline]
+    #[inline(always)]
     fn states(&self) -> &[State] {
         match &self.states {
             States::Pair(states) => states,
@@ -98,7 +119,7 @@ impl Bucket {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn states_mut(&mut self) -> &mut [State] {
         match &mut self.states {
             States::Pair(states) => states,
@@ -115,29 +136,56 @@ impl Bucket {
         clippy::result_large_err,
         reason = "a denial is a value, and allocates nothing for up to 8 limits"
     )]
-    #[inline]
     pub fn take(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) -> Result<Tick, Denial> {
-        if self.fits(limits, now, take.costs) {
-            return Ok(self.commit(limits, now, take));
+        let mut quote = Quote::default();
+        if self.quote(limits, now, take.costs, &mut quote) {
+            return Ok(self.pay(limits, now, take, &quote));
         }
         Err(self.denial(limits, now, take.costs))
     }
 
-    /// Whether all of `costs` fits.
-    #[inline]
-    pub fn fits(&self, limits: &Limits, now: Tick, costs: &Costs) -> bool {
+    /// Whether all of `costs` fits at `now`; [`pay`](Bucket::pay) then takes it. In two halves, so that a chain
+    /// can ask every bucket before it takes from any.
+    #[inline(always)]
+    pub fn quote(&self, limits: &Limits, now: Tick, costs: &Costs, quote: &mut Quote) -> bool {
+        let elapsed = now.since(self.stamp).as_micros();
+        let express = match (limits.express(), costs.inline()) {
+            (Some(rules), Some(costs)) => {
+                express::quote(rules, self.states(), elapsed, costs, &mut quote.left)
+            }
+            _ => None,
+        };
+        quote.is_express = express.is_some();
+        quote.is_express || self.fits(limits, now, costs)
+    }
+
+    /// Takes what was quoted for the same limits, instant and costs, of a bucket that has not changed since.
+    #[inline(always)]
+    pub fn pay(&mut self, limits: &Limits, now: Tick, take: &Take<'_>, quote: &Quote) -> Tick {
+        match (limits.express(), &take.holder) {
+            (Some(rules), None) if quote.is_express => {
+                express::pay(rules, self.states_mut(), &quote.left);
+                self.stamp = now.max(self.stamp);
+                self.stamp
+            }
+            _ => self.commit(limits, now, take),
+        }
+    }
+
+    #[inline(never)]
+    fn fits(&self, limits: &Limits, now: Tick, costs: &Costs) -> bool {
         let now = now.max(self.stamp);
         let mut rows = limits.iter().zip(self.states()).zip(costs.amounts());
         rows.all(|((limit, state), cost)| *cost == 0 || state.fits(limit, self.stamp, now, *cost))
     }
 
-    /// Takes all of it, whether it fits or not: the second half of [`take`](Bucket::take), for chains.
-    #[inline]
-    pub fn commit(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) -> Tick {
+    #[inline(never)]
+    fn commit(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) -> Tick {
         let (then, now) = (self.stamp, now.max(self.stamp));
         let rows = limits.iter().zip(self.states_mut()).zip(take.costs.amounts());
         for ((limit, state), cost) in rows {
-            state.spend(limit, then, now, *cost, take.holder);
+            state.advance(limit, then, now);
+            state.charge(limit, now, *cost, take.holder);
         }
         self.stamp = now;
         now
@@ -175,9 +223,20 @@ impl Bucket {
     }
 
     /// Gives back what was not used, takes what was used beyond, and frees all resources.
+    #[inline]
     pub fn settle(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) -> Settlement {
+        // Nothing is earned in no time, so an ordinary refund is one addition for each limit.
+        if let (Some(rules), None, Some(reserved)) = (limits.express(), usage.holder, usage.reserved.inline())
+            && now <= self.stamp
+            && express::refund(rules, self.states_mut(), reserved, usage.used)
+        {
+            return usage.settlement(limits);
+        }
+        self.settle_each(limits, now, usage)
+    }
+
+    fn settle_each(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) -> Settlement {
         let (then, now) = (self.stamp, now.max(self.stamp));
-        let mut settlement = Settlement::default();
         for (index, (limit, state)) in limits.iter().zip(self.states_mut()).enumerate() {
             state.advance(limit, then, now);
             if !usage.reserved.takes(index) {
@@ -187,14 +246,12 @@ impl Bucket {
             let used = if limit.is_resource() { 0 } else { usage.used[index] };
             if used < reserved {
                 state.refund(limit, usage.at, now, reserved - used, usage.holder);
-                settlement.refunded |= u32::from(!limit.is_resource()) << index;
             } else if used > reserved {
                 state.charge(limit, now, used - reserved, None);
-                settlement.over_used |= 1 << index;
             }
         }
         self.stamp = now;
-        settlement
+        usage.settlement(limits)
     }
 
     /// As [`settle`](Bucket::settle), for usage that is counted in other limits than those now in force: it is

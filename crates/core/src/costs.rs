@@ -1,5 +1,6 @@
 //! Costs: a demand, resolved against the limits it is for.
 
+use crate::express::Left;
 use crate::{Limits, Row};
 
 /// What a demand takes of each limit, by its place in the set.
@@ -30,6 +31,7 @@ impl Costs {
     }
 
     /// How many limits it is for.
+    #[inline]
     pub fn len(&self) -> usize {
         self.amounts.len()
     }
@@ -51,10 +53,10 @@ impl Costs {
         &self.amounts
     }
 
-    /// All amounts, as a row of their own.
-    #[inline]
-    pub fn row(&self) -> &Row<u64> {
-        &self.amounts
+    /// All amounts in places of fixed size, if there are no more than those.
+    #[inline(always)]
+    pub(crate) fn inline(&self) -> Option<&Left> {
+        self.amounts.inline()
     }
 
     /// Whether it takes of the limit at `index`, be it 0.
@@ -64,6 +66,7 @@ impl Costs {
     }
 
     /// Whether the demand named the limit at `index`, rather than taking of it without a word.
+    #[inline]
     pub fn is_explicit(&self, index: usize) -> bool {
         self.explicit >> index & 1 == 1
     }
@@ -100,33 +103,39 @@ impl Costs {
         moved
     }
 
-    /// The costs in few bytes, to be kept for long; `None` for more than eight limits or amounts past 2^32.
+    /// The costs in few bytes, to be kept for long; `None` for more than four limits or amounts past 2^32.
     #[inline(always)]
     pub fn pack(&self) -> Option<Packed> {
-        let amounts = self.amounts.inline()?;
-        let too_large = amounts.iter().fold(0, |bits, amount| bits | amount >> 32);
-        if too_large != 0 {
+        let [one, two, three, four, ..] = *self.amounts.inline()?;
+        if self.len() > 4 || (one | two | three | four) >> 32 != 0 {
             return None;
         }
-        Some(Packed {
-            amounts: amounts.map(|amount| amount as u32),
-            taken: self.taken,
-            explicit: self.explicit,
-        })
+        let amounts = [one as u32, two as u32, three as u32, four as u32];
+        Some(Packed { amounts, taken: self.taken as u8, explicit: self.explicit as u8 })
     }
 
-    /// The costs that were packed, for `limits` limits.
-    #[inline]
-    pub fn unpack(packed: &Packed, limits: usize) -> Costs {
-        let amounts = Row::from_inline(packed.amounts.map(u64::from), limits);
-        Costs { amounts, taken: packed.taken, explicit: packed.explicit }
+    /// Takes what was packed, into costs that take nothing yet.
+    #[inline(always)]
+    pub fn unpack(&mut self, packed: &Packed) {
+        packed.amounts_into(&mut self.amounts);
+        (self.taken, self.explicit) = (packed.taken.into(), packed.explicit.into());
     }
 }
 
-/// Costs of up to eight limits, packed into 40 bytes.
+impl Packed {
+    /// The amounts, one for each limit.
+    #[inline(always)]
+    pub fn amounts_into(&self, amounts: &mut [u64]) {
+        for (amount, packed) in amounts.iter_mut().zip(self.amounts) {
+            *amount = packed.into();
+        }
+    }
+}
+
+/// Costs of up to four limits, packed into 20 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
-    amounts: [u32; 8],
-    taken: u32,
-    explicit: u32,
+    amounts: [u32; 4],
+    taken: u8,
+    explicit: u8,
 }

@@ -42,9 +42,9 @@ pub enum DemandError {
     /// It names what is no limit here.
     UnknownLimit {
         /// The name in the demand.
-        name: String,
+        name: Box<str>,
         /// The limits there are.
-        known: Vec<Name>,
+        known: Box<[Name]>,
     },
     /// It names nothing, but a rate or quota wants an amount.
     MissingAmount {
@@ -63,14 +63,14 @@ pub enum DemandError {
     /// An amount is none.
     BadAmount {
         /// The name it was given for.
-        name: String,
+        name: Box<str>,
         /// What is wrong with it.
         why: Box<BadAmount>,
     },
     /// It names a limit twice.
     Repeated {
         /// The name.
-        name: String,
+        name: Box<str>,
     },
 }
 

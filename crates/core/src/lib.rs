@@ -24,6 +24,7 @@ mod calendar;
 mod chain;
 mod costs;
 mod demand;
+mod express;
 mod limit;
 mod limits;
 mod machine;
@@ -35,7 +36,7 @@ mod unit;
 mod verdict;
 
 pub use amount::{AMOUNT_MAX, BadAmount, IntoAmount, UNBOUNDED};
-pub use bucket::{Bucket, Holder, Settlement, Take, Usage};
+pub use bucket::{Bucket, Holder, Quote, Settlement, Take, Usage};
 pub use calendar::{Calendar, Edges};
 pub use chain::{Link, take_all};
 pub use costs::{Costs, Packed};

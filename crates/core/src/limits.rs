@@ -6,6 +6,7 @@ use std::mem::discriminant;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::express::Rules;
 use crate::machine::Machine;
 use crate::name::Tag;
 use crate::row::Row;
@@ -27,6 +28,8 @@ struct Inner {
     /// One bit for each limit whose refunds come out the same whenever they are made.
     timeless: u32,
     resources: bool,
+    /// If all of them may use the express lane.
+    express: Option<Rules>,
 }
 
 /// Why limits do not make a set.
@@ -77,7 +80,8 @@ impl Limits {
             matches!(limit.machine(), Machine::Meter(_) | Machine::Gauge | Machine::Unbounded)
         });
         let resources = limits.iter().any(Limit::is_resource);
-        Ok(Limits(Arc::new(Inner { limits, tags, implicit, timeless, resources })))
+        let express = Rules::of(&limits);
+        Ok(Limits(Arc::new(Inner { limits, tags, implicit, timeless, resources, express })))
     }
 
     /// The same limits with the one of the same name replaced by `limit`. Places stay as they are.
@@ -187,6 +191,11 @@ impl Limits {
             left &= left - 1;
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn express(&self) -> Option<&Rules> {
+        self.0.express.as_ref()
     }
 
     /// Whether any of them is a resource, which must be given back.

@@ -32,23 +32,36 @@ impl Name {
     }
 }
 
-/// A name of up to 15 bytes as one number. For a literal it is worked out when the program is compiled.
+/// A name of up to 16 bytes as numbers. For a literal they are worked out when the program is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Tag(u64, u64);
+pub(crate) struct Tag {
+    start: u64,
+    end: u64,
+    len: u64,
+}
 
 impl Tag {
-    /// `None` if the name is too long. No name has the default tag, because none is empty.
+    /// `None` if the name is too long. Start and end overlap in the middle, so with the length they say it all.
     #[inline(always)]
     pub(crate) fn of(name: &str) -> Option<Tag> {
-        let mut packed = [0; 16];
-        let len = name.len();
-        if len > 15 {
-            return None;
-        }
-        packed[..len].copy_from_slice(name.as_bytes());
-        packed[15] = len as u8;
-        let packed = u128::from_le_bytes(packed);
-        Some(Tag(packed as u64, (packed >> 64) as u64))
+        let (bytes, len) = (name.as_bytes(), name.len() as u64);
+        let (start, end) = match bytes {
+            [] => (0, 0),
+            [one, .., last] if bytes.len() < 4 => {
+                (u64::from(*one) | u64::from(bytes[bytes.len() / 2]) << 8, u64::from(*last))
+            }
+            [one] => (u64::from(*one), 0),
+            _ if bytes.len() < 8 => {
+                let (start, end) = (bytes.first_chunk::<4>()?, bytes.last_chunk::<4>()?);
+                (u32::from_le_bytes(*start).into(), u32::from_le_bytes(*end).into())
+            }
+            _ if bytes.len() <= 16 => {
+                let (start, end) = (bytes.first_chunk::<8>()?, bytes.last_chunk::<8>()?);
+                (u64::from_le_bytes(*start), u64::from_le_bytes(*end))
+            }
+            _ => return None,
+        };
+        Some(Tag { start, end, len })
     }
 }
 
@@ -93,6 +106,22 @@ impl fmt::Debug for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_tell_names_apart() {
+        let names: Vec<String> =
+            ["a", "b", "ab", "ba", "abc", "adc", "abd", "abcd", "abce", "abcdefg", "abcdxfg"]
+                .into_iter()
+                .map(String::from)
+                .chain((8..=16).map(|len| "n".repeat(len)))
+                .collect();
+        for one in &names {
+            for two in &names {
+                assert_eq!(Tag::of(one) == Tag::of(two), one == two, "{one} {two}");
+            }
+        }
+        assert_eq!(Tag::of(&"n".repeat(17)), None);
+    }
 
     #[test]
     fn names_are_checked() {

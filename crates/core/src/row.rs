@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-const INLINE: usize = 8;
+pub(crate) const INLINE: usize = 8;
 
 /// One value for each limit. Eight fit without an allocation, which covers every set met in practice.
 #[derive(Clone, Debug)]
@@ -38,12 +38,6 @@ impl<T> Row<T> {
     pub(crate) fn inline(&self) -> Option<&[T; INLINE]> {
         if self.heap.is_none() { Some(&self.inline) } else { None }
     }
-
-    /// A row of the first `len` of these values; at most eight.
-    #[inline(always)]
-    pub(crate) fn from_inline(inline: [T; INLINE], len: usize) -> Row<T> {
-        Row { inline, heap: None, len: len.min(INLINE) as u8 }
-    }
 }
 
 #[cold]
@@ -57,7 +51,7 @@ impl<T> Deref for Row<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         match &self.heap {
-            None => &self.inline[..usize::from(self.len).min(INLINE)],
+            None => &self.inline[..usize::from(self.len)],
             Some(values) => values,
         }
     }
@@ -67,7 +61,7 @@ impl<T> DerefMut for Row<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.heap {
-            None => &mut self.inline[..usize::from(self.len).min(INLINE)],
+            None => &mut self.inline[..usize::from(self.len)],
             Some(values) => values,
         }
     }

@@ -39,7 +39,9 @@ impl State {
     #[inline]
     pub(crate) fn fits(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> bool {
         match (limit.machine(), &self.0) {
-            (Machine::Meter(meter), Inner::Meter(credit)) => meter.after(credit, now.since(then), cost) >= 0,
+            (Machine::Meter(meter), Inner::Meter(credit)) => {
+                meter.refill(credit.get(), now.since(then)) >= meter.price(cost)
+            }
             (Machine::Gauge, Inner::Gauge(in_use)) => in_use.saturating_add(cost) <= limit.capacity(),
             _ => cost == 0 || self.left(limit, then, now) >= i128::from(cost),
         }
@@ -135,27 +137,6 @@ impl State {
             },
             (Machine::Gauge, Inner::Held(held)) if cost > 0 => held.hold(holder, cost),
             _ => {}
-        }
-    }
-
-    /// Brings the state to `now` and takes `cost`, whether it fits or not.
-    #[inline]
-    pub(crate) fn spend(&mut self, limit: &Limit, then: Tick, now: Tick, cost: u64, holder: Option<Holder>) {
-        match (limit.machine(), &mut self.0) {
-            (Machine::Meter(meter), Inner::Meter(credit)) => {
-                let elapsed = now.since(then);
-                match meter.after_narrow(credit, elapsed, cost) {
-                    Some(left) => *credit = Credit::Narrow(left),
-                    None => credit.set(meter.after(credit, elapsed, cost)),
-                }
-            }
-            (Machine::Gauge, Inner::Gauge(in_use)) if holder.is_none() => {
-                *in_use = in_use.saturating_add(cost)
-            }
-            _ => {
-                self.advance(limit, then, now);
-                self.charge(limit, now, cost, holder);
-            }
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use tollgate_core::{
-    Bucket, Costs, Denial, Holder, Limits, Ready, Settlement, Span, Status, Take, Tick, Usage,
+    Bucket, Costs, Denial, Holder, Limits, Quote, Ready, Settlement, Span, Status, Take, Tick, Usage,
 };
 
 use crate::queue::{Fate, Queue, Rank, Waiter};
@@ -96,7 +96,6 @@ impl Cell {
         clippy::result_large_err,
         reason = "a denial is a value, and allocates nothing for up to 8 limits"
     )]
-    #[inline]
     pub fn try_take(
         &self,
         clock: &Clock,
@@ -240,12 +239,19 @@ impl Inner {
         term: Option<Term>,
         priority: Priority,
     ) -> Result<Tick, Box<Denial>> {
-        let open = self.side.is_none() || self.is_open(now, priority);
-        if !open || !self.bucket.fits(&self.limits, now, costs) {
+        let mut quote = Quote::default();
+        if !self.quote(now, costs, priority, &mut quote) {
             return Err(Box::new(self.denial(now, costs, priority)));
         }
         let holder = term.map(|term| term.starting(now));
-        Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
+        Ok(self.bucket.pay(&self.limits, now, &Take { costs, holder }, &quote))
+    }
+
+    /// Whether a newcomer passes: nobody is ahead of it, no cooldown lasts, and it fits.
+    #[inline]
+    pub(crate) fn quote(&self, now: Tick, costs: &Costs, priority: Priority, quote: &mut Quote) -> bool {
+        let open = self.side.is_none() || self.is_open(now, priority);
+        open && self.bucket.quote(&self.limits, now, costs, quote)
     }
 
     /// Why a newcomer does not pass, with the cooldown and those ahead of it in the wait.
@@ -320,11 +326,12 @@ impl Inner {
     fn grant_head(&mut self, now: Tick) -> Option<Waker> {
         let side = self.side.as_mut().filter(|side| side.closed_until <= now)?;
         let (rank, head) = side.queue.head()?;
-        if !self.bucket.fits(&self.limits, now, &head.costs) {
+        let mut quote = Quote::default();
+        if !self.bucket.quote(&self.limits, now, &head.costs, &mut quote) {
             return None;
         }
-        let holder = head.term.map(|term| term.starting(now));
-        let at = self.bucket.commit(&self.limits, now, &Take { costs: &head.costs, holder });
+        let take = Take { costs: &head.costs, holder: head.term.map(|term| term.starting(now)) };
+        let at = self.bucket.pay(&self.limits, now, &take, &quote);
         side.queue.decide(rank, |Waiter { costs, since, waker, .. }| {
             (Fate::Granted { at, costs, waited: now.since(since) }, waker)
         })

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
+use tollgate_core::{Costs, Denial, Limits, Quote, Take, Tick, Usage};
 
+use crate::cell::Inner;
 use crate::{Cell, Clock, Priority, Term};
 
 /// The most buckets that one chain may have.
@@ -78,18 +79,23 @@ impl Chain {
             locked[*index] = Some(self.cells[*index].lock());
         }
         let locked = &mut locked[..costs.len()];
-        let fits = locked.iter().flatten().zip(costs).all(|(inner, costs)| {
-            inner.is_open(now, priority) && inner.bucket.fits(&inner.limits, now, costs)
-        });
+        let mut quotes = [Quote::default(); CHAIN_MAX];
+        let fits = locked
+            .iter()
+            .flatten()
+            .zip(costs)
+            .zip(&mut quotes)
+            .all(|((inner, costs), quote)| inner.quote(now, costs, priority, quote));
         if !fits {
             let inners = locked.iter().flatten().zip(costs);
             return Err(inners.map(|(inner, costs)| inner.denial(now, costs, priority)).collect());
         }
         let mut at = [Tick::ZERO; CHAIN_MAX];
-        for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
+        let quoted = locked.iter_mut().flatten().zip(costs).zip(&quotes);
+        for (((inner, costs), quote), at) in quoted.zip(&mut at) {
             let holder = term.map(|term| term.starting(now));
-            let crate::cell::Inner { limits, bucket, .. } = &mut **inner;
-            *at = bucket.commit(limits, now, &Take { costs, holder });
+            let Inner { limits, bucket, .. } = &mut **inner;
+            *at = bucket.pay(limits, now, &Take { costs, holder }, quote);
         }
         Ok(at)
     }

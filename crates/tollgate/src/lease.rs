@@ -5,7 +5,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, DemandError, Kind, Name, Packed, Row, Span, Tick, Usage};
+use tollgate_core::{AsDemand, BadAmount, Costs, DemandError, Kind, Name, Packed, Row, Span, Tick, Usage};
 use tollgate_store::Reply;
 
 use crate::{Event, LimitSet, ReleaseError, SettleError};
@@ -45,7 +45,8 @@ pub struct Lease<'a> {
     taken: Packed,
     /// What only some leases have: kept apart, because moving a lease about costs more than taking it.
     extra: Option<Box<Extra>>,
-    is_open: bool,
+    /// Whether dropping it without a word has anything to do.
+    ends_on_drop: bool,
 }
 
 #[derive(Clone, Default)]
@@ -58,6 +59,31 @@ struct Extra {
     reported: Option<Used>,
 }
 
+impl Used {
+    /// Nothing was used of `limits` limits.
+    #[inline(always)]
+    fn nothing(limits: usize) -> Used {
+        Used { amounts: Row::new(limits), reported: 0, differs: false }
+    }
+}
+
+impl Extra {
+    #[cold]
+    fn used_into(&mut self, taken: &Packed, used: &mut Used) {
+        match (self.reported.take(), &self.costs) {
+            (Some(reported), _) => *used = reported,
+            (None, Some(costs)) => used.amounts.copy_from_slice(costs.amounts()),
+            (None, None) => taken.amounts_into(&mut used.amounts),
+        }
+    }
+
+    #[cold]
+    fn boxed(costs: Option<&Costs>, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Box<Extra> {
+        let waited = waited.map(Span::covering);
+        Box::new(Extra { costs: costs.cloned(), holder, waited, reported: None })
+    }
+}
+
 enum Held<'a> {
     Borrowed(&'a LimitSet),
     Owned(LimitSet),
@@ -68,38 +94,51 @@ enum Held<'a> {
 struct Used {
     amounts: Row<u64>,
     reported: u32,
+    /// Whether any amount differs from what was reserved.
+    differs: bool,
 }
 
 impl<'a> Lease<'a> {
     #[inline(always)]
-    pub(crate) fn new(set: &'a LimitSet, at: Tick, costs: &Costs) -> Lease<'a> {
-        let lease = |taken| Lease { set: Held::Borrowed(set), at, taken, extra: None, is_open: true };
-        match costs.pack() {
-            Some(packed) => lease(packed),
-            None => {
-                let mut lease = lease(Packed::default());
-                lease.extra().costs = Some(costs.clone());
-                lease
-            }
-        }
+    pub(crate) fn new(
+        set: &'a LimitSet,
+        at: Tick,
+        costs: &Costs,
+        holder: Option<NonZeroU64>,
+        waited: Option<Duration>,
+    ) -> Lease<'a> {
+        let packed = costs.pack();
+        let extra = if packed.is_none() || holder.is_some() || waited.is_some() {
+            Some(Extra::boxed(packed.is_none().then_some(costs), holder, waited))
+        } else {
+            None
+        };
+        let ends_on_drop = extra.is_some() || set.ends_leases();
+        Lease { set: Held::Borrowed(set), at, taken: packed.unwrap_or_default(), extra, ends_on_drop }
     }
 
-    /// With who holds its resources, and how long was waited for it.
-    #[inline]
-    pub(crate) fn with(mut self, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Lease<'a> {
-        if holder.is_some() || waited.is_some() {
-            let extra = self.extra();
-            extra.holder = holder;
-            extra.waited = waited.map(Span::covering);
-        }
-        self
-    }
-
-    #[inline]
-    fn costs(&self) -> Costs {
+    /// What was taken. Costs and usage are written into places of the caller's: moving them about right after
+    /// they were written would cost more than all the rest.
+    #[inline(always)]
+    fn costs_into(&self, costs: &mut Costs) {
         match self.extra.as_ref().and_then(|extra| extra.costs.as_ref()) {
-            Some(costs) => costs.clone(),
-            None => Costs::unpack(&self.taken, self.set().names().len()),
+            Some(taken) => costs.clone_from(taken),
+            None => costs.unpack(&self.taken),
+        }
+    }
+
+    fn costs(&self) -> Costs {
+        let mut costs = Costs::none(self.set().names().len());
+        self.costs_into(&mut costs);
+        costs
+    }
+
+    /// What was reported so far, or else what was reserved.
+    #[inline(always)]
+    fn used_into(&mut self, used: &mut Used) {
+        match &mut self.extra {
+            None => self.taken.amounts_into(&mut used.amounts),
+            Some(extra) => extra.used_into(&self.taken, used),
         }
     }
 
@@ -139,15 +178,13 @@ impl<'a> Lease<'a> {
 
     /// The same lease, free of the borrow, to be sent to another thread or task.
     pub fn into_owned(mut self) -> Lease<'static> {
-        let owned = Lease {
+        Lease {
             set: Held::Owned(self.set().clone()),
             at: self.at,
             taken: self.taken,
             extra: self.extra.take(),
-            is_open: self.is_open,
-        };
-        self.is_open = false;
-        owned
+            ends_on_drop: std::mem::take(&mut self.ends_on_drop),
+        }
     }
 
     /// Notes what was used, to count when the lease ends. The last word on a limit counts.
@@ -157,9 +194,11 @@ impl<'a> Lease<'a> {
     /// [`SettleError`] if the report is not valid; what is valid in it is noted all the same.
     pub fn report(&mut self, usage: impl AsDemand) -> Result<(), SettleError> {
         let costs = self.costs();
-        let mut used = self.used_so_far(&costs);
+        let mut used = Used::nothing(costs.len());
+        self.used_into(&mut used);
         let result = self.note(&costs, &mut used, &usage);
         self.extra().reported = Some(used);
+        self.ends_on_drop = true;
         result
     }
 
@@ -175,10 +214,12 @@ impl<'a> Lease<'a> {
     /// [`SettleError`] if the report is not valid. The lease has ended all the same.
     #[inline]
     pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
-        let costs = self.costs();
-        let mut used = self.used_so_far(&costs);
+        let limits = self.set().names().len();
+        let (mut costs, mut used) = (Costs::none(limits), Used::nothing(limits));
+        self.costs_into(&mut costs);
+        self.used_into(&mut used);
         let result = self.note(&costs, &mut used, &usage);
-        self.end(&costs, &used.amounts);
+        self.end(&costs, &used);
         Reply::ready(result)
     }
 
@@ -190,16 +231,17 @@ impl<'a> Lease<'a> {
     /// they stay charged as they were taken.
     pub fn release(mut self) -> Reply<'static, Result<(), ReleaseError>> {
         let costs = self.costs();
-        let used = self.used_so_far(&costs);
+        let mut used = Used::nothing(costs.len());
+        self.used_into(&mut used);
         let missing = self.unreported(&costs, &used);
-        self.end(&costs, &used.amounts);
+        self.end(&costs, &used);
         Reply::ready(if missing.is_empty() { Ok(()) } else { Err(ReleaseError::Unreported(missing)) })
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
     pub fn cancel(mut self) -> Reply<'static, ()> {
         let costs = self.costs();
-        self.end(&costs, &Row::new(costs.len()));
+        self.end(&costs, &Used { differs: true, ..Used::nothing(costs.len()) });
         Reply::ready(())
     }
 
@@ -217,43 +259,41 @@ impl<'a> Lease<'a> {
         Reply::ready(alive)
     }
 
-    /// What was reported so far, or else what was reserved.
-    #[inline]
-    fn used_so_far(&mut self, costs: &Costs) -> Used {
-        let reported = self.extra.as_mut().and_then(|extra| extra.reported.take());
-        reported.unwrap_or_else(|| Used { amounts: costs.row().clone(), reported: 0 })
-    }
-
-    #[inline]
+    #[inline(always)]
     fn note(&self, costs: &Costs, used: &mut Used, usage: &impl AsDemand) -> Result<(), SettleError> {
-        let set = self.set();
-        let mut result = match usage.bad_amount() {
-            None => Ok(()),
-            Some((name, why)) => {
-                Err(SettleError::Usage(DemandError::BadAmount { name: name.into(), why: Box::new(why) }))
-            }
-        };
+        let mut wrong = usage.bad_amount().map(|(name, why)| bad_amount(name, why));
         for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
-            let noted = match set.names().index(name).filter(|index| costs.takes(*index)) {
-                Some(index) => self.note_one(costs, used, index, amount),
-                None => set.skip_unknown(name).map_err(SettleError::Usage),
-            };
-            if result.is_ok() {
-                result = noted;
+            let index = self.set().names().index(name).filter(|index| costs.takes(*index));
+            if !index.is_some_and(|index| self.note_one(costs, used, index, amount)) {
+                wrong = wrong.or_else(|| self.refuse(costs, index, name, amount));
             }
         }
-        result
+        match wrong {
+            None => Ok(()),
+            Some(error) => Err(*error),
+        }
     }
 
-    #[inline]
-    fn note_one(&self, costs: &Costs, used: &mut Used, index: usize, amount: u64) -> Result<(), SettleError> {
-        let (limit, reserved) = (&self.set().names()[index], costs.amount(index));
-        if matches!(limit.kind(), Kind::Calls(_)) && amount > reserved {
-            return Err(SettleError::TooManyCalls { limit: limit.name().clone(), used: amount, reserved });
+    #[inline(always)]
+    fn note_one(&self, costs: &Costs, used: &mut Used, index: usize, amount: u64) -> bool {
+        let reserved = costs.amount(index);
+        if amount > reserved && matches!(self.set().names()[index].kind(), Kind::Calls(_)) {
+            return false;
         }
+        used.differs |= amount != reserved;
         used.amounts[index] = amount;
         used.reported |= 1 << index;
-        Ok(())
+        true
+    }
+
+    /// What is wrong with a report that could not be noted, if anything is.
+    #[cold]
+    fn refuse(&self, costs: &Costs, index: Option<usize>, name: &str, used: u64) -> Option<Box<SettleError>> {
+        let Some(index) = index else {
+            return self.set().skip_unknown(name).err().map(|error| Box::new(SettleError::Usage(error)));
+        };
+        let limit = self.set().names()[index].name().clone();
+        Some(Box::new(SettleError::TooManyCalls { limit, used, reserved: costs.amount(index) }))
     }
 
     fn unreported(&self, costs: &Costs, used: &Used) -> Vec<Name> {
@@ -265,18 +305,18 @@ impl<'a> Lease<'a> {
     }
 
     #[inline]
-    fn end(&mut self, costs: &Costs, used: &[u64]) {
+    fn end(&mut self, costs: &Costs, used: &Used) {
         // Whatever happens next, the lease has ended: dropping it must not end it again.
-        self.is_open = false;
+        self.ends_on_drop = false;
         let set = self.set();
-        if used == costs.amounts() && !set.names().have_resources() {
+        if !used.differs && !set.names().have_resources() {
             return;
         }
         let holder = self.holder().map(|holder| holder.get().into());
-        let usage = Usage { at: self.at, reserved: costs, used, holder };
+        let usage = Usage { at: self.at, reserved: costs, used: &used.amounts, holder };
         let settlement = set.cell().settle(set.clock(), set.names(), &usage);
         if settlement.refunded | settlement.over_used != 0 && set.reporter().is_watched() {
-            self.tell(costs, used);
+            self.tell(costs, &used.amounts);
         }
     }
 
@@ -296,21 +336,24 @@ impl<'a> Lease<'a> {
     #[cold]
     fn end_without_a_word(&mut self) {
         let costs = self.costs();
-        let reported = self.extra.as_mut().and_then(|extra| extra.reported.take());
-        let used = match (reported, self.set().on_drop()) {
-            (Some(used), _) => used.amounts,
-            (None, OnDrop::Keep) => costs.row().clone(),
-            (None, OnDrop::Refund) => Row::new(costs.len()),
-        };
+        let mut used = Used::nothing(costs.len());
+        self.used_into(&mut used);
+        if used.reported == 0 && self.set().on_drop() == OnDrop::Refund {
+            used = Used { differs: true, ..Used::nothing(costs.len()) };
+        }
         self.end(&costs, &used);
     }
+}
+
+#[cold]
+fn bad_amount(name: &str, why: BadAmount) -> Box<SettleError> {
+    Box::new(SettleError::Usage(DemandError::BadAmount { name: name.into(), why: Box::new(why) }))
 }
 
 impl Drop for Lease<'_> {
     #[inline]
     fn drop(&mut self) {
-        let has_something_to_end = || self.extra.is_some() || self.set().ends_leases();
-        if self.is_open && has_something_to_end() {
+        if self.ends_on_drop {
             self.end_without_a_word();
         }
     }

@@ -43,7 +43,7 @@ pub use error::{AcquireError, CheckError, PoolError, ReleaseError, SettleError};
 pub use lease::{Config, Lease, OnDrop};
 pub use observe::{Event, Observer};
 pub use pool::{LimitPool, Spread};
-pub use set::{Acquire, LimitSet, LimitSetBuilder, SetStatus};
+pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SetStatus, TryAcquire};
 
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;

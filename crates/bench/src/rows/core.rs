@@ -5,8 +5,8 @@ use crate::contest::Contest;
 use crate::finding::Bar;
 use crate::footprint::{Fill, Footprint};
 use crate::instructions::Instructions;
-use crate::latency::Latency;
 use crate::meter::Meter;
+use crate::ours;
 use crate::peers::{governor, limitador};
 use crate::side::{Build, Peer};
 
@@ -22,50 +22,37 @@ fn single_bucket() -> Vec<Row> {
         Row::Contest(Contest {
             name: "core/try_acquire-1-limit",
             meter: Meter::ThreadCpu,
-            ours: None,
+            ours: Some(ours::one_limit),
             peer: governor(governor::one_limit),
             bar: Some(Bar::CostAtMost(2.0)),
         }),
         Row::Contest(Contest {
-            name: "core/try_acquire-1-limit-same-clock",
+            name: "core/acquire-settle-3-limits",
             meter: Meter::ThreadCpu,
-            ours: None,
-            peer: governor(governor::one_limit_on_the_std_clock),
-            bar: None,
-        }),
-        Row::Contest(Contest {
-            name: "core/try_acquire-3-limits",
-            meter: Meter::ThreadCpu,
-            ours: None,
+            ours: Some(ours::three_limits_settled),
             peer: governor(governor::three_limits_in_a_row),
-            bar: None,
+            bar: Some(Bar::CostAtMost(2.0)),
         }),
         Row::Contest(Contest {
-            name: "core/try_acquire-1-limit-against-limitador",
+            name: "core/chain-3x3",
             meter: Meter::ThreadCpu,
-            ours: None,
-            peer: limitador(limitador::one_limit),
-            bar: Some(Bar::GainAtLeast(8.0)),
+            ours: Some(ours::chain_of_three),
+            peer: governor(governor::three_limits_in_a_row),
+            bar: Some(Bar::CostAtMost(3.0)),
         }),
         Row::Contest(Contest {
-            name: "core/try_acquire-3-limits-against-limitador",
+            name: "core/check-3-limits-vs-limitador",
             meter: Meter::ThreadCpu,
-            ours: None,
+            ours: Some(ours::three_limits),
             peer: limitador(limitador::three_limits),
             bar: Some(Bar::GainAtLeast(8.0)),
         }),
         Row::Contest(Contest {
-            name: "core/acquire-settle-3-limits",
+            name: "core/acquire-settle-3-limits-vs-limitador",
             meter: Meter::ThreadCpu,
-            ours: None,
+            ours: Some(ours::three_limits_settled),
             peer: limitador(limitador::reserve_and_commit_three_limits),
-            bar: Some(Bar::GainAtLeast(8.0)),
-        }),
-        Row::Latency(Latency {
-            name: "core/latency-p99-1-limit",
-            ours: None,
-            peer: governor(governor::one_limit),
-            bar: None,
+            bar: Some(Bar::GainAtLeast(50.0)),
         }),
     ]
 }
@@ -75,29 +62,29 @@ fn many_keys() -> Vec<Row> {
         Row::Contest(Contest {
             name: "core/keyed-hot",
             meter: Meter::ThreadCpu,
-            ours: None,
+            ours: Some(ours::one_hot_key),
             peer: governor(governor::one_hot_key),
             bar: None,
         }),
         Row::Contest(Contest {
             name: "core/keyed-1M-random",
             meter: Meter::ThreadCpu,
-            ours: None,
+            ours: Some(ours::million_keys),
             peer: governor(governor::million_keys),
-            bar: None,
+            bar: Some(Bar::CostAtMost(1.5)),
         }),
         Row::Contest(Contest {
             name: "core/keyed-hot-2-threads",
             meter: Meter::Wall,
-            ours: None,
+            ours: Some(ours::hot_key_on_two_threads),
             peer: governor(governor::hot_key_on_two_threads),
             bar: None,
         }),
         Row::Footprint(Footprint {
             name: "core/bytes-per-idle-key",
-            ours: None,
+            ours: Some(ours::fill),
             peer: Some(Peer { name: governor::NAME, side: governor::fill as Fill }),
-            bar: None,
+            bar: Some(Bar::ValueAtMost(128.0)),
         }),
     ]
 }
@@ -110,8 +97,8 @@ fn counts() -> Vec<Row> {
             bar: None,
         }),
         Row::Instructions(Instructions {
-            name: "core/instructions/try_acquire-3-limits",
-            of: "core/try_acquire-3-limits",
+            name: "core/instructions/chain-3x3",
+            of: "core/chain-3x3",
             bar: None,
         }),
         Row::Instructions(Instructions {

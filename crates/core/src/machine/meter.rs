@@ -12,36 +12,19 @@ pub(crate) struct Meter {
     gain: u64,
     unit: u64,
     full: i128,
-    /// `full`, if everything that happens to an ordinary credit fits in 64 bits; otherwise 0.
-    narrow_full: i64,
 }
-
-/// Limits up to this much are worked with in 64 bits, with room for the sum of two.
-const NARROW_MAX: i128 = 1 << 61;
 
 impl Meter {
     pub(crate) fn new(amount: u64, capacity: u64, period: Span) -> Meter {
         let divisor = gcd(amount, period.as_micros());
         let unit = period.as_micros() / divisor;
         let full = i128::from(capacity) * i128::from(unit);
-        let narrow_full = if full <= NARROW_MAX { full as i64 } else { 0 };
-        Meter { gain: amount / divisor, unit, full, narrow_full }
+        Meter { gain: amount / divisor, unit, full }
     }
 
-    /// What `credit` is after `elapsed` less the price of `cost`: below zero if it does not cover it.
-    pub(crate) fn after(&self, credit: &Credit, elapsed: Span, cost: u64) -> i128 {
-        self.refill(credit.get(), elapsed).saturating_sub(self.price(cost))
-    }
-
-    /// The same in 64 bits, which is what nearly every call comes to. `None` where that might not be exact: for
-    /// debt, for huge limits, and for a cost above the capacity.
-    #[inline(always)]
-    pub(crate) fn after_narrow(&self, credit: &Credit, elapsed: Span, cost: u64) -> Option<i64> {
-        let Credit::Narrow(credit @ 0..) = *credit else { return None };
-        let price = cost.checked_mul(self.unit).filter(|price| *price <= self.narrow_full as u64)?;
-        // Beyond the bound it is full in any case.
-        let gained = elapsed.as_micros().saturating_mul(self.gain).min(NARROW_MAX as u64) as i64;
-        Some((credit + gained).min(self.narrow_full) - price as i64)
+    /// What a tick adds and what a token costs, in credit.
+    pub(crate) fn rate(&self) -> (u64, u64) {
+        (self.gain, self.unit)
     }
 
     pub(crate) fn full(&self) -> i128 {

@@ -18,27 +18,32 @@ pub trait Alarm: Send + Sync {
 }
 
 /// Where time comes from. Cloning is cheap, and clones tell the same time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Clock(Source);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 enum Source {
-    #[default]
-    System,
+    System(&'static SystemClock),
     Manual(Arc<Hands>),
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock::system()
+    }
 }
 
 impl Clock {
     /// The system's clock.
     pub fn system() -> Clock {
-        Clock(Source::System)
+        Clock(Source::System(SystemClock::get()))
     }
 
     /// The time. The system's may step back by a microsecond or two; a bucket never does.
     #[inline]
     pub fn now(&self) -> Tick {
         match &self.0 {
-            Source::System => SystemClock::get().now(),
+            Source::System(clock) => clock.now(),
             Source::Manual(hands) => hands.now(),
         }
     }
@@ -47,9 +52,9 @@ impl Clock {
     pub fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
         match &self.0 {
             #[cfg(not(loom))]
-            Source::System => crate::timer::Timer::get().alarm(at, alarm),
+            Source::System(_) => crate::timer::Timer::get().alarm(at, alarm),
             #[cfg(loom)]
-            Source::System => drop((at, alarm)),
+            Source::System(_) => drop((at, alarm)),
             Source::Manual(hands) => hands.alarm(at, alarm),
         }
     }

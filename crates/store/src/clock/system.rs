@@ -24,6 +24,7 @@ const TRUSTED_FOR: u64 = 10_000_000;
 /// How long that look may take, in nanoseconds. If it was interrupted it is not used.
 const LOOK_MAX: u64 = 2_000;
 
+#[derive(Debug)]
 pub(super) struct SystemClock {
     started: Instant,
     /// The time of day when it started, in nanoseconds. Moved forward when the machine was asleep, never back.
@@ -34,6 +35,7 @@ pub(super) struct SystemClock {
 }
 
 /// What the counter showed at one instant. Changed under a version that is odd meanwhile.
+#[derive(Debug)]
 struct Counter {
     source: quanta::Clock,
     version: AtomicU64,
@@ -42,7 +44,6 @@ struct Counter {
 }
 
 impl SystemClock {
-    #[inline]
     pub(super) fn get() -> &'static SystemClock {
         static CLOCK: OnceLock<SystemClock> = OnceLock::new();
         CLOCK.get_or_init(SystemClock::start)

@@ -7,7 +7,7 @@ mod table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollgate_core::{Bucket, Costs, Denial, Limits, Status, Take, Tick};
+use tollgate_core::{Bucket, Costs, Denial, Limits, Quote, Status, Take, Tick};
 
 use crate::cell::Inner;
 use crate::store::Done;
@@ -155,7 +155,8 @@ fn denials(steps: &[Step<'_>], locked: &[Option<MutexGuard<'_, Inner>>], now: Ti
     };
     let fits = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
         let open = inner.is_open(now, Priority::default());
-        open && under(inner, step.place.limits, now, |bucket, limits| bucket.fits(limits, now, costs))
+        let fits = |bucket: &Bucket, limits: &Limits| bucket.quote(limits, now, costs, &mut Quote::default());
+        open && under(inner, step.place.limits, now, fits)
     };
     if takes().all(fits) {
         return Vec::new();
@@ -190,7 +191,9 @@ fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
             inner.adopt_if_changed(now, step.place.limits);
             let Inner { limits, bucket, .. } = inner;
             let holder = term.map(|term| term.starting(now));
-            Done::Taken(bucket.commit(limits, now, &Take { costs, holder }))
+            let mut quote = Quote::default();
+            bucket.quote(limits, now, costs, &mut quote);
+            Done::Taken(bucket.pay(limits, now, &Take { costs, holder }, &quote))
         }
         (Op::Settle(usage), inner) => {
             inner.map(|inner| inner.settle(now, step.place.limits, usage));

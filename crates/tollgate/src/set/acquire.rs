@@ -117,7 +117,7 @@ fn admit(
                 reporter.report(&Event::Waited { limit: limited_by.as_ref(), duration });
             }
             reporter.allowed();
-            Ok(Lease::new(set, at, &costs).with(holder, waited))
+            Ok(Lease::new(set, at, &costs, holder, waited))
         }
         Err(error) => {
             if let WaitError::TimedOut { denial, .. } = &error {

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod builder;
+mod try_acquire;
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -17,8 +18,9 @@ use tollgate_store::{Cell, Clock, Priority, Reply, Term};
 use crate::observe::Reporter;
 use crate::{AcquireError, Attempt, Config, Event, Lease, OnDrop};
 
-pub use acquire::Acquire;
+pub use acquire::{Acquire, Acquiring};
 pub use builder::LimitSetBuilder;
+pub use try_acquire::TryAcquire;
 
 /// Several limits that are taken together or not at all. Cloning shares the set.
 ///
@@ -91,20 +93,27 @@ impl LimitSet {
     /// # Errors
     ///
     /// [`AcquireError::Demand`] for a demand that can never fit or is not valid. A denial is not an error.
+    #[inline(always)]
+    pub fn try_acquire<D: AsDemand>(&self, demand: D) -> TryAcquire<'_, D> {
+        TryAcquire::new(self, demand)
+    }
+
     #[inline]
-    pub fn try_acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Attempt<'_>, AcquireError>> {
+    fn try_now(&self, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
         let mut costs = Costs::none(self.0.names.len());
-        let unknown = |name: &str| self.skip_unknown(name);
-        if let Err(error) = self.0.names.resolve_into(&mut costs, &demand, unknown) {
-            return Reply::ready(Err(error.into()));
-        }
+        self.0.names.resolve_into(&mut costs, demand, |name| self.skip_unknown(name))?;
         let holder = self.next_holder();
-        match self.0.cell.try_take(&self.0.clock, &costs, self.term(holder), Priority::default()) {
+        // Spelt out, because a term is large and hardly ever there.
+        let taken = match holder {
+            None => self.0.cell.try_take(&self.0.clock, &costs, None, Priority::default()),
+            Some(_) => self.0.cell.try_take(&self.0.clock, &costs, self.term(holder), Priority::default()),
+        };
+        match taken {
             Ok(at) => {
                 self.0.reporter.allowed();
-                Reply::ready(Ok(Attempt::Admitted(Lease::new(self, at, &costs).with(holder, None))))
+                Ok(Attempt::Admitted(Lease::new(self, at, &costs, holder, None)))
             }
-            Err(denial) => Reply::ready(self.denied(&costs, denial)),
+            Err(denial) => self.denied(&costs, denial),
         }
     }
 

@@ -1,0 +1,110 @@
+//! Our side of the rows, through the public API.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use tollgate::store::{Cell, Chain, Key};
+use tollgate::{Attempt, Checker, Clock, Limit, LimitSet, Limits, Memory, Priority, Tick, demand};
+
+use crate::keys::{self, Walk};
+use crate::side::{Operation, each, each_on_two_threads};
+
+/// More a second than any loop can take.
+const PLENTY: u64 = 1_000_000_000;
+
+/// One rate limit, taken and left charged.
+pub(crate) fn one_limit() -> Result<Operation> {
+    let set = LimitSet::new([Limit::per_second("rps", PLENTY)])?;
+    Ok(each(move || matches!(set.try_acquire(demand! { rps: 1 }).wait(), Ok(Attempt::Admitted(_)))))
+}
+
+/// Requests, tokens and connections, taken together and settled.
+pub(crate) fn three_limits_settled() -> Result<Operation> {
+    let set = LimitSet::new(three())?;
+    Ok(each(move || {
+        let attempt = set.try_acquire(demand! { rpm: 1, tpm: 100 }).wait();
+        let lease = attempt.ok().and_then(|attempt| attempt.admitted());
+        lease.is_some_and(|lease| lease.settle(demand! { rpm: 1, tpm: 90 }).wait().is_ok())
+    }))
+}
+
+/// Requests, tokens and connections, taken together and dropped.
+pub(crate) fn three_limits() -> Result<Operation> {
+    let set = LimitSet::new(three())?;
+    Ok(each(move || {
+        set.try_acquire(demand! { rpm: 1, tpm: 100 }).wait().is_ok_and(|attempt| attempt.is_admitted())
+    }))
+}
+
+/// An entity, its team and its company, three limits each, taken together.
+pub(crate) fn chain_of_three() -> Result<Operation> {
+    let limits = Limits::new(three_rates())?;
+    let costs = limits.costs(&demand! { rpm: 1, tpm: 100, spend: 3 })?;
+    let cell = |name| Cell::new(Key::new(&[name]), limits.clone(), Tick::ZERO);
+    let chain = Chain::new(vec![cell("entity"), cell("team"), cell("company")])?;
+    let clock = Clock::system();
+    Ok(each(move || chain.try_take(&clock, &[&costs, &costs, &costs], None, Priority::Normal).is_ok()))
+}
+
+/// One key of a checker, two limits.
+pub(crate) fn one_hot_key() -> Result<Operation> {
+    let (checker, limits, key) = (Checker::new(), two()?, keys::key(0));
+    Ok(each(move || check(&checker, &limits, &key)))
+}
+
+/// A checker with a million keys, two limits each, in random order.
+pub(crate) fn million_keys() -> Result<Operation> {
+    let (checker, limits) = (Checker::new(), two()?);
+    for key in keys::million() {
+        check(&checker, &limits, key).then_some(()).context("we refused a new key")?;
+    }
+    let mut walk = Walk::over(keys::million());
+    Ok(each(move || check(&checker, &limits, walk.step())))
+}
+
+/// Two threads that want the same key.
+pub(crate) fn hot_key_on_two_threads() -> Result<Operation> {
+    let (checker, limits, key) = (Checker::new(), two()?, keys::key(0));
+    Ok(each_on_two_threads(move || check(&checker, &limits, &key)))
+}
+
+/// A checker that has seen so many keys once.
+pub(crate) fn fill(keys: u64) -> Result<Box<dyn Any>> {
+    let memory = Arc::new(Memory::default());
+    fill_memory(&memory, &two()?, keys)?;
+    Ok(Box::new(memory))
+}
+
+pub(crate) fn fill_memory(memory: &Memory, limits: &Limits, keys: u64) -> Result<()> {
+    let checker = Checker::in_memory(memory, "");
+    for index in 0..keys {
+        check(&checker, limits, &keys::key(index)).then_some(()).context("we refused a new key")?;
+    }
+    Ok(())
+}
+
+fn check(checker: &Checker, limits: &Limits, key: &str) -> bool {
+    let verdict = checker.check(key, "", &demand! { rpm: 1, tpm: 100 }, limits).wait();
+    verdict.is_ok_and(|verdict| verdict.is_admitted())
+}
+
+fn three() -> [tollgate::LimitBuilder; 3] {
+    [
+        Limit::per_second("rpm", PLENTY),
+        Limit::per_second("tpm", 100 * PLENTY),
+        Limit::resource("connections", 16),
+    ]
+}
+
+fn three_rates() -> [tollgate::LimitBuilder; 3] {
+    [
+        Limit::per_second("rpm", PLENTY),
+        Limit::per_second("tpm", 100 * PLENTY),
+        Limit::per_second("spend", 100 * PLENTY),
+    ]
+}
+
+pub(crate) fn two() -> Result<Limits> {
+    Ok(Limits::new([Limit::per_second("rpm", PLENTY), Limit::per_second("tpm", 100 * PLENTY)])?)
+}
