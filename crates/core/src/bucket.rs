@@ -1,7 +1,9 @@
 //! A bucket: the state of all limits that share one key. The unit of atomicity.
 
-use crate::express;
-use crate::{Costs, Denial, Limits, Ready, Row, State, Status, Tick};
+use std::borrow::Cow;
+
+use crate::plain::{Credits, Left};
+use crate::{Costs, Denial, Limit, Limits, Ready, Row, State, Status, Tick};
 
 /// The state of all limits that share one key, as of one instant.
 ///
@@ -13,11 +15,12 @@ pub struct Bucket {
     states: States,
 }
 
-/// Two limits are the common case (requests and tokens) and need no allocation.
 #[derive(Clone, Debug, PartialEq)]
 enum States {
-    Pair([State; 2]),
-    Many(Box<[State]>),
+    /// Whenever the limits and what happened to them allow it.
+    Plain(Credits),
+    /// One for each limit.
+    General(Box<[State]>),
 }
 
 /// Who holds what was taken of a resource, and until when if nobody hears of them.
@@ -41,8 +44,7 @@ pub struct Take<'a> {
 /// What a demand comes to, as [`Bucket::quote`] writes it and [`Bucket::pay`] reads it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quote {
-    left: express::Left,
-    is_express: bool,
+    left: Left,
 }
 
 /// What came of something that was taken: how much of it was really used.
@@ -58,15 +60,6 @@ pub struct Usage<'a> {
     pub holder: Option<u128>,
 }
 
-/// What a settlement did, over all limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settlement {
-    /// One bit for each limit that got something back.
-    pub refunded: u32,
-    /// One bit for each limit of which more was used than taken.
-    pub over_used: u32,
-}
-
 impl<'a> Take<'a> {
     /// Takes `costs` for somebody who is sure to give resources back.
     pub fn of(costs: &'a Costs) -> Take<'a> {
@@ -75,16 +68,15 @@ impl<'a> Take<'a> {
 }
 
 impl Usage<'_> {
-    /// Which limits got something back, and of which more was used than taken.
-    #[inline]
-    fn settlement(&self, limits: &Limits) -> Settlement {
-        let mut settlement = Settlement::default();
-        for (index, (used, reserved)) in self.used.iter().zip(self.reserved.amounts()).enumerate() {
-            let counts = u32::from(self.reserved.takes(index) && !limits[index].is_resource());
-            settlement.refunded |= (counts & u32::from(used < reserved)) << index;
-            settlement.over_used |= (counts & u32::from(used > reserved)) << index;
+    fn settle_one(&self, index: usize, limit: &Limit, state: &mut State, now: Tick) {
+        let reserved = self.reserved.amount(index);
+        // A resource is given back whatever was used of it.
+        let used = if limit.is_resource() { 0 } else { self.used[index] };
+        if used < reserved {
+            state.refund(limit, self.at, now, reserved - used, self.holder);
+        } else if used > reserved {
+            state.charge(limit, now, used - reserved, None);
         }
-        settlement
     }
 
     /// Whether more was used of any limit than was taken.
@@ -97,11 +89,9 @@ impl Usage<'_> {
 impl Bucket {
     /// A bucket of which nothing was used.
     pub fn fresh(limits: &Limits, now: Tick) -> Bucket {
-        let states = match &**limits {
-            [] => States::Many(Box::default()),
-            [one] => States::Pair([State::fresh(one), State(crate::state::Inner::Unbounded)]),
-            [one, two] => States::Pair([State::fresh(one), State::fresh(two)]),
-            many => States::Many(many.iter().map(State::fresh).collect()),
+        let states = match limits.plain() {
+            Some(rules) => States::Plain(rules.fresh()),
+            None => States::General(limits.iter().map(State::fresh).collect()),
         };
         Bucket { stamp: now, states }
     }
@@ -111,20 +101,28 @@ impl Bucket {
         self.stamp
     }
 
-    #[inline(always)]
-    fn states(&self) -> &[State] {
-        match &self.states {
-            States::Pair(states) => states,
-            States::Many(states) => states,
+    fn state(&self, limits: &Limits, index: usize) -> Cow<'_, State> {
+        match (&self.states, limits.plain()) {
+            (States::Plain(credits), Some(rules)) => Cow::Owned(rules.state(credits, index)),
+            (States::Plain(_), None) => Cow::Owned(State::fresh(&limits[index])),
+            (States::General(states), _) => Cow::Borrowed(&states[index]),
         }
     }
 
-    #[inline(always)]
-    fn states_mut(&mut self) -> &mut [State] {
-        match &mut self.states {
-            States::Pair(states) => states,
-            States::Many(states) => states,
-        }
+    /// Changes the states one by one, and makes them plain again if they can be.
+    fn change<R>(&mut self, limits: &Limits, change: impl FnOnce(&mut [State]) -> R) -> R {
+        let mut states: Box<[State]> = match &mut self.states {
+            States::General(states) => std::mem::take(states),
+            States::Plain(_) => {
+                (0..limits.len()).map(|index| self.state(limits, index).into_owned()).collect()
+            }
+        };
+        let result = change(&mut states);
+        self.states = match limits.plain().and_then(|rules| rules.credits_of(&states)) {
+            Some(credits) => States::Plain(credits),
+            None => States::General(states),
+        };
+        result
     }
 
     /// Takes all of it, or nothing. Answers when it was taken, which a refund will want to know.
@@ -148,23 +146,20 @@ impl Bucket {
     /// can ask every bucket before it takes from any.
     #[inline(always)]
     pub fn quote(&self, limits: &Limits, now: Tick, costs: &Costs, quote: &mut Quote) -> bool {
-        let elapsed = now.since(self.stamp).as_micros();
-        let express = match (limits.express(), costs.inline()) {
-            (Some(rules), Some(costs)) => {
-                express::quote(rules, self.states(), elapsed, costs, &mut quote.left)
+        match (&self.states, limits.plain(), costs.inline()) {
+            (States::Plain(credits), Some(rules), Some(costs)) => {
+                rules.quote(credits, now.since(self.stamp).as_micros(), costs, &mut quote.left)
             }
-            _ => None,
-        };
-        quote.is_express = express.is_some();
-        quote.is_express || self.fits(limits, now, costs)
+            _ => self.fits(limits, now, costs),
+        }
     }
 
     /// Takes what was quoted for the same limits, instant and costs, of a bucket that has not changed since.
     #[inline(always)]
     pub fn pay(&mut self, limits: &Limits, now: Tick, take: &Take<'_>, quote: &Quote) -> Tick {
-        match (limits.express(), &take.holder) {
-            (Some(rules), None) if quote.is_express => {
-                express::pay(rules, self.states_mut(), &quote.left);
+        match (&mut self.states, limits.plain(), &take.holder) {
+            (States::Plain(credits), Some(rules), None) => {
+                rules.put(credits, &quote.left);
                 self.stamp = now.max(self.stamp);
                 self.stamp
             }
@@ -175,18 +170,21 @@ impl Bucket {
     #[inline(never)]
     fn fits(&self, limits: &Limits, now: Tick, costs: &Costs) -> bool {
         let now = now.max(self.stamp);
-        let mut rows = limits.iter().zip(self.states()).zip(costs.amounts());
-        rows.all(|((limit, state), cost)| *cost == 0 || state.fits(limit, self.stamp, now, *cost))
+        let mut rows = limits.iter().zip(costs.amounts()).enumerate();
+        rows.all(|(index, (limit, cost))| {
+            *cost == 0 || self.state(limits, index).fits(limit, self.stamp, now, *cost)
+        })
     }
 
     #[inline(never)]
     fn commit(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) -> Tick {
         let (then, now) = (self.stamp, now.max(self.stamp));
-        let rows = limits.iter().zip(self.states_mut()).zip(take.costs.amounts());
-        for ((limit, state), cost) in rows {
-            state.advance(limit, then, now);
-            state.charge(limit, now, *cost, take.holder);
-        }
+        self.change(limits, |states| {
+            for ((limit, state), cost) in limits.iter().zip(states).zip(take.costs.amounts()) {
+                state.advance(limit, then, now);
+                state.charge(limit, now, *cost, take.holder);
+            }
+        });
         self.stamp = now;
         now
     }
@@ -196,7 +194,7 @@ impl Bucket {
     pub fn denial(&self, limits: &Limits, now: Tick, costs: &Costs) -> Denial {
         let then = now.max(self.stamp);
         let rows = Row::from_fn(limits.len(), |index| {
-            self.states()[index].status(&limits[index], self.stamp, then, costs.amount(index))
+            self.state(limits, index).status(&limits[index], self.stamp, then, costs.amount(index))
         });
         let ready = rows.iter().fold(Ready::Now, |latest, row| latest.later(row.ready));
         Denial { limits: limits.clone(), now, rows, ready }
@@ -205,64 +203,54 @@ impl Bucket {
     /// When `costs` will fit. They may be more than the capacities, as a sum over a queue is.
     pub fn ready(&self, limits: &Limits, now: Tick, costs: &Costs) -> Ready {
         let now = now.max(self.stamp);
-        let rows = limits.iter().zip(self.states()).zip(costs.amounts());
-        rows.fold(Ready::Now, |latest, ((limit, state), cost)| {
-            latest.later(state.ready(limit, self.stamp, now, *cost))
-        })
+        let ready = |index: usize| {
+            self.state(limits, index).ready(&limits[index], self.stamp, now, costs.amount(index))
+        };
+        (0..limits.len()).map(ready).fold(Ready::Now, Ready::later)
     }
 
     /// How every limit stands, without changing anything.
     pub fn peek(&self, limits: &Limits, now: Tick) -> Vec<Status> {
         let then = now.max(self.stamp);
-        let rows = limits.iter().zip(self.states());
-        rows.map(|(limit, state)| Status {
-            limit: limit.clone(),
-            state: state.status(limit, self.stamp, then, 0),
-        })
-        .collect()
+        let status = |(index, limit): (usize, &Limit)| {
+            let state = self.state(limits, index).status(limit, self.stamp, then, 0);
+            Status { limit: limit.clone(), state }
+        };
+        limits.iter().enumerate().map(status).collect()
     }
 
     /// Gives back what was not used, takes what was used beyond, and frees all resources.
     #[inline]
-    pub fn settle(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) -> Settlement {
-        // Nothing is earned in no time, so an ordinary refund is one addition for each limit.
-        if let (Some(rules), None, Some(reserved)) = (limits.express(), usage.holder, usage.reserved.inline())
-            && now <= self.stamp
-            && express::refund(rules, self.states_mut(), reserved, usage.used)
-        {
-            return usage.settlement(limits);
+    pub fn settle(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) {
+        let elapsed = now.since(self.stamp).as_micros();
+        let settled = match (&mut self.states, limits.plain()) {
+            (States::Plain(credits), Some(rules)) if usage.holder.is_none() => {
+                rules.settle(credits, elapsed, usage.reserved, usage.used)
+            }
+            _ => false,
+        };
+        if !settled {
+            self.settle_each(limits, now, usage);
         }
-        self.settle_each(limits, now, usage)
+        self.stamp = now.max(self.stamp);
     }
 
-    fn settle_each(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) -> Settlement {
+    #[inline(never)]
+    fn settle_each(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) {
         let (then, now) = (self.stamp, now.max(self.stamp));
-        for (index, (limit, state)) in limits.iter().zip(self.states_mut()).enumerate() {
-            state.advance(limit, then, now);
-            if !usage.reserved.takes(index) {
-                continue;
+        self.change(limits, |states| {
+            for (index, (limit, state)) in limits.iter().zip(states).enumerate() {
+                state.advance(limit, then, now);
+                if usage.reserved.takes(index) {
+                    usage.settle_one(index, limit, state, now);
+                }
             }
-            let reserved = usage.reserved.amount(index);
-            let used = if limit.is_resource() { 0 } else { usage.used[index] };
-            if used < reserved {
-                state.refund(limit, usage.at, now, reserved - used, usage.holder);
-            } else if used > reserved {
-                state.charge(limit, now, used - reserved, None);
-            }
-        }
-        self.stamp = now;
-        usage.settlement(limits)
+        });
     }
 
     /// As [`settle`](Bucket::settle), for usage that is counted in other limits than those now in force: it is
     /// carried over by name, and what is no longer limited is left out.
-    pub fn settle_counted_in(
-        &mut self,
-        counted_in: &Limits,
-        limits: &Limits,
-        now: Tick,
-        usage: &Usage<'_>,
-    ) -> Settlement {
+    pub fn settle_counted_in(&mut self, counted_in: &Limits, limits: &Limits, now: Tick, usage: &Usage<'_>) {
         if counted_in.same(limits) || limits.has_places_of(counted_in) {
             return self.settle(limits, now, usage);
         }
@@ -279,35 +267,42 @@ impl Bucket {
     /// Makes a holder expire later. `false` if it has expired already: what it held may be somebody else's.
     pub fn renew(&mut self, limits: &Limits, now: Tick, holder: Holder) -> bool {
         let now = now.max(self.stamp);
-        let states = limits.len();
-        self.states_mut()[..states].iter_mut().fold(false, |known, state| {
-            state.expire(now);
-            state.renew(holder) || known
+        let States::General(_) = &self.states else { return false };
+        self.change(limits, |states| {
+            states.iter_mut().fold(false, |known, state| {
+                state.expire(now);
+                state.renew(holder) || known
+            })
         })
     }
 
     /// Drops holders that have expired, and says how many.
-    pub fn expire(&mut self, now: Tick) -> usize {
+    pub fn expire(&mut self, limits: &Limits, now: Tick) -> usize {
         let now = now.max(self.stamp);
-        self.states_mut().iter_mut().map(|state| state.expire(now)).sum()
+        let States::General(_) = &self.states else { return 0 };
+        self.change(limits, |states| states.iter_mut().map(|state| state.expire(now)).sum())
     }
 
     /// Whether it says nothing at `now` that a fresh bucket would not say, so that it may be forgotten.
     pub fn is_fresh(&self, limits: &Limits, now: Tick) -> bool {
+        let is_fresh =
+            |(index, limit): (usize, &Limit)| self.state(limits, index).is_fresh(limit, self.stamp, now);
         // Before its own stamp it cannot tell: a fresh one would be as of an earlier time.
-        now >= self.stamp
-            && limits.iter().zip(self.states()).all(|(limit, state)| state.is_fresh(limit, self.stamp, now))
+        now >= self.stamp && limits.iter().enumerate().all(is_fresh)
     }
 
     /// The bucket under changed limits: states are carried over by name, new names start fresh.
     pub fn adopt(&mut self, old: &Limits, new: &Limits, now: Tick) {
         let (then, now) = (self.stamp, now.max(self.stamp));
         let mut adopted = Bucket::fresh(new, now);
-        for (limit, state) in old.iter().zip(self.states_mut()) {
-            let Some(index) = new.index(limit.name()) else { continue };
-            state.advance(limit, then, now);
-            adopted.states_mut()[index] = state.clone().adopt(limit, &new[index], now);
-        }
+        adopted.change(new, |states| {
+            for (index, limit) in old.iter().enumerate() {
+                let Some(place) = new.index(limit.name()) else { continue };
+                let mut state = self.state(old, index).into_owned();
+                state.advance(limit, then, now);
+                states[place] = state.adopt(limit, &new[place], now);
+            }
+        });
         *self = adopted;
     }
 }

@@ -1,6 +1,6 @@
 //! Costs: a demand, resolved against the limits it is for.
 
-use crate::express::Left;
+use crate::row::INLINE;
 use crate::{Limits, Row};
 
 /// What a demand takes of each limit, by its place in the set.
@@ -55,7 +55,7 @@ impl Costs {
 
     /// All amounts in places of fixed size, if there are no more than those.
     #[inline(always)]
-    pub(crate) fn inline(&self) -> Option<&Left> {
+    pub(crate) fn inline(&self) -> Option<&[u64; INLINE]> {
         self.amounts.inline()
     }
 

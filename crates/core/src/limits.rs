@@ -6,10 +6,10 @@ use std::mem::discriminant;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::express::Rules;
 use crate::machine::Machine;
 use crate::name::Tag;
-use crate::row::Row;
+use crate::plain::Rules;
+use crate::row::INLINE;
 use crate::{AsDemand, Costs, DemandError, Limit, LimitError, Name};
 
 /// The most limits that one set may have.
@@ -21,15 +21,15 @@ pub struct Limits(Arc<Inner>);
 
 struct Inner {
     limits: Box<[Limit]>,
-    /// The names, packed so that looking one up is a comparison of numbers.
-    tags: Row<Tag>,
+    /// The names of the first ones, packed so that looking one up is a comparison of numbers.
+    tags: [Tag; INLINE],
     /// One bit for each limit that a demand takes 1 of without naming it.
     implicit: u32,
     /// One bit for each limit whose refunds come out the same whenever they are made.
     timeless: u32,
     resources: bool,
-    /// If all of them may use the express lane.
-    express: Option<Rules>,
+    /// If all of them may be plain.
+    plain: Option<Rules>,
 }
 
 /// Why limits do not make a set.
@@ -74,14 +74,16 @@ impl Limits {
                 return Err(LimitsError::Duplicate(limit.name().clone()));
             }
         }
-        let tags = Row::from_fn(limits.len(), |index| Tag::of(limits[index].name()).unwrap_or_default());
+        let tag =
+            |index: usize| limits.get(index).and_then(|limit| Tag::of(limit.name())).unwrap_or_default();
+        let tags = std::array::from_fn(tag);
         let implicit = mask(&limits, Limit::is_implicit);
         let timeless = mask(&limits, |limit| {
             matches!(limit.machine(), Machine::Meter(_) | Machine::Gauge | Machine::Unbounded)
         });
         let resources = limits.iter().any(Limit::is_resource);
-        let express = Rules::of(&limits);
-        Ok(Limits(Arc::new(Inner { limits, tags, implicit, timeless, resources, express })))
+        let plain = Rules::of(&limits);
+        Ok(Limits(Arc::new(Inner { limits, tags, implicit, timeless, resources, plain })))
     }
 
     /// The same limits with the one of the same name replaced by `limit`. Places stay as they are.
@@ -106,7 +108,7 @@ impl Limits {
     #[inline(always)]
     pub fn index(&self, name: &str) -> Option<usize> {
         match Tag::of(name) {
-            Some(tag) => self.0.tags.iter().position(|other| *other == tag),
+            Some(tag) => self.0.index_of(tag),
             None => self.iter().position(|limit| limit.name().as_str() == name),
         }
     }
@@ -194,8 +196,8 @@ impl Limits {
     }
 
     #[inline(always)]
-    pub(crate) fn express(&self) -> Option<&Rules> {
-        self.0.express.as_ref()
+    pub(crate) fn plain(&self) -> Option<&Rules> {
+        self.0.plain.as_ref()
     }
 
     /// Whether any of them is a resource, which must be given back.
@@ -232,6 +234,21 @@ impl Limits {
     #[inline]
     pub fn same(&self, other: &Limits) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Inner {
+    #[inline(always)]
+    fn index_of(&self, tag: Tag) -> Option<usize> {
+        match self.tags.iter().position(|other| *other == tag) {
+            Some(index) => Some(index),
+            None => self.index_past_tags(tag),
+        }
+    }
+
+    #[cold]
+    fn index_past_tags(&self, tag: Tag) -> Option<usize> {
+        self.limits.iter().position(|limit| Tag::of(limit.name()) == Some(tag))
     }
 }
 

@@ -32,36 +32,33 @@ impl Name {
     }
 }
 
-/// A name of up to 16 bytes as numbers. For a literal they are worked out when the program is compiled.
+/// A name of up to 16 bytes as one number, padded with zeros, which no name contains. For a literal it is worked
+/// out when the program is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Tag {
-    start: u64,
-    end: u64,
-    len: u64,
-}
+pub(crate) struct Tag(u64, u64);
 
 impl Tag {
-    /// `None` if the name is too long. Start and end overlap in the middle, so with the length they say it all.
+    /// `None` if the name is too long.
     #[inline(always)]
     pub(crate) fn of(name: &str) -> Option<Tag> {
-        let (bytes, len) = (name.as_bytes(), name.len() as u64);
-        let (start, end) = match bytes {
-            [] => (0, 0),
-            [one, .., last] if bytes.len() < 4 => {
-                (u64::from(*one) | u64::from(bytes[bytes.len() / 2]) << 8, u64::from(*last))
+        let bytes = name.as_bytes();
+        let byte = |index: usize| u64::from(bytes[index]) << (8 * index);
+        Some(match bytes.len() {
+            0 => Tag(0, 0),
+            // Start and end overlap in the middle, where they say the same.
+            len @ 1..4 => Tag(byte(0) | byte(len / 2) | byte(len - 1), 0),
+            len @ 4..8 => {
+                let (start, end) = (bytes.first_chunk()?, bytes.last_chunk()?);
+                let end = u64::from(u32::from_le_bytes(*end)) << (8 * (len - 4));
+                Tag(u64::from(u32::from_le_bytes(*start)) | end, 0)
             }
-            [one] => (u64::from(*one), 0),
-            _ if bytes.len() < 8 => {
-                let (start, end) = (bytes.first_chunk::<4>()?, bytes.last_chunk::<4>()?);
-                (u32::from_le_bytes(*start).into(), u32::from_le_bytes(*end).into())
-            }
-            _ if bytes.len() <= 16 => {
-                let (start, end) = (bytes.first_chunk::<8>()?, bytes.last_chunk::<8>()?);
-                (u64::from_le_bytes(*start), u64::from_le_bytes(*end))
+            len @ 8..=16 => {
+                let (start, end) = (bytes.first_chunk()?, bytes.last_chunk()?);
+                let end = u64::from_le_bytes(*end).checked_shr(8 * (16 - len as u32)).unwrap_or(0);
+                Tag(u64::from_le_bytes(*start), end)
             }
             _ => return None,
-        };
-        Some(Tag { start, end, len })
+        })
     }
 }
 

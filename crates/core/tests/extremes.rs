@@ -81,7 +81,7 @@ fn step(dice: &mut Dice, core: &mut Core, now: u64, loans: &mut Vec<Settled>) {
     let left = core.peek(now).available;
     assert!(left <= i64::try_from(capacity).unwrap_or(i64::MAX), "{left} of {capacity}");
     core.is_fresh(now);
-    core.bucket.expire(tick(now));
+    core.bucket.expire(&core.limits, tick(now));
 }
 
 #[test]

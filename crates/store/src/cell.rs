@@ -8,9 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
-use tollgate_core::{
-    Bucket, Costs, Denial, Holder, Limits, Quote, Ready, Settlement, Span, Status, Take, Tick, Usage,
-};
+use tollgate_core::{Bucket, Costs, Denial, Holder, Limits, Quote, Ready, Span, Status, Take, Tick, Usage};
 
 use crate::queue::{Fate, Queue, Rank, Waiter};
 use crate::sync::{Mutex, MutexGuard};
@@ -110,16 +108,15 @@ impl Cell {
     /// Settles what was taken with what was used, and lets waiters pass that now can.
     ///
     /// `limits` are those the usage is counted in; if the cell's have changed since, it is carried over by name.
-    pub fn settle(self: &Arc<Self>, clock: &Clock, limits: &Limits, usage: &Usage<'_>) -> Settlement {
+    pub fn settle(self: &Arc<Self>, clock: &Clock, limits: &Limits, usage: &Usage<'_>) {
         let mut inner = self.lock();
         let clock_matters = inner.side.is_some() || !inner.limits.refunds_ignore_time() || usage.is_over();
         let now = if clock_matters { clock.now() } else { inner.bucket.stamp() };
-        let settlement = inner.settle(now, limits, usage);
+        inner.settle(now, limits, usage);
         if inner.side.is_some() {
             let after = inner.serve(now);
             self.finish(inner, after, clock);
         }
-        settlement
     }
 
     /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
@@ -133,7 +130,8 @@ impl Cell {
     pub fn expire(self: &Arc<Self>, clock: &Clock) -> usize {
         let now = clock.now();
         let mut inner = self.lock();
-        let expired = inner.bucket.expire(now);
+        let Inner { limits, bucket, .. } = &mut *inner;
+        let expired = bucket.expire(limits, now);
         let after = inner.serve(now);
         self.finish(inner, after, clock);
         expired
@@ -278,8 +276,8 @@ impl Inner {
         ready.later(self.closed_until(now))
     }
 
-    pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) -> Settlement {
-        self.bucket.settle_counted_in(limits, &self.limits, now, usage)
+    pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) {
+        self.bucket.settle_counted_in(limits, &self.limits, now, usage);
     }
 
     pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {

@@ -314,8 +314,8 @@ impl<'a> Lease<'a> {
         }
         let holder = self.holder().map(|holder| holder.get().into());
         let usage = Usage { at: self.at, reserved: costs, used: &used.amounts, holder };
-        let settlement = set.cell().settle(set.clock(), set.names(), &usage);
-        if settlement.refunded | settlement.over_used != 0 && set.reporter().is_watched() {
+        set.cell().settle(set.clock(), set.names(), &usage);
+        if used.differs && (set.reporter().is_watched() || usage.is_over()) {
             self.tell(costs, &used.amounts);
         }
     }

@@ -24,6 +24,11 @@ impl Holders {
         Holders { anonymous, holds: BTreeMap::new() }
     }
 
+    /// What is in use, if all of it is anonymous.
+    pub(crate) fn only_anonymous(&self) -> Option<u64> {
+        self.holds.is_empty().then_some(self.anonymous)
+    }
+
     /// How much is in use at `now`: what has expired does not count, dropped yet or not.
     pub(crate) fn in_use(&self, now: Tick) -> u64 {
         let held = self.holds.values().filter(|hold| hold.expires > now).map(|hold| hold.amount);

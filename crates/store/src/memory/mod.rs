@@ -196,7 +196,9 @@ fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
             Done::Taken(bucket.pay(limits, now, &Take { costs, holder }, &quote))
         }
         (Op::Settle(usage), inner) => {
-            inner.map(|inner| inner.settle(now, step.place.limits, usage));
+            if let Some(inner) = inner {
+                inner.settle(now, step.place.limits, usage);
+            }
             Done::Settled
         }
         (Op::Renew(term), Some(Inner { limits, bucket, .. })) => {

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tollgate_core::{Costs, Span, Tick};
+use tollgate_core::{AsDemand, Costs, Span, Tick};
 use tollgate_store::{Granted, Priority, Request, WaitError};
 
 use super::LimitSet;
@@ -25,9 +25,10 @@ use crate::{AcquireError, Event, Lease};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "nobody waits until this is awaited or waited for"]
-pub struct Acquire<'a> {
+#[derive(Debug)]
+pub struct Acquire<'a, D> {
     set: &'a LimitSet,
-    costs: Result<Costs, AcquireError>,
+    demand: D,
     priority: Priority,
     deadline: Option<Tick>,
 }
@@ -44,24 +45,25 @@ pub struct Acquiring<'a> {
     waiting: Result<tollgate_store::Acquire<'a>, Option<AcquireError>>,
 }
 
-impl<'a> Acquire<'a> {
-    pub(super) fn new(set: &'a LimitSet, costs: Result<Costs, AcquireError>) -> Acquire<'a> {
-        Acquire { set, costs, priority: Priority::default(), deadline: None }
+impl<'a, D: AsDemand> Acquire<'a, D> {
+    #[inline(always)]
+    pub(super) fn new(set: &'a LimitSet, demand: D) -> Acquire<'a, D> {
+        Acquire { set, demand, priority: Priority::default(), deadline: None }
     }
 
     /// Waits no longer than this. If the wait cannot fit, that is told at once.
-    pub fn timeout(self, timeout: Duration) -> Acquire<'a> {
+    pub fn timeout(self, timeout: Duration) -> Acquire<'a, D> {
         let deadline = self.set.clock().now() + Span::covering(timeout);
         self.deadline(deadline)
     }
 
     /// Waits no later than this. If the wait cannot fit, that is told at once.
-    pub fn deadline(self, deadline: Tick) -> Acquire<'a> {
+    pub fn deadline(self, deadline: Tick) -> Acquire<'a, D> {
         Acquire { deadline: Some(deadline), ..self }
     }
 
     /// Who goes first among those who wait.
-    pub fn priority(self, priority: Priority) -> Acquire<'a> {
+    pub fn priority(self, priority: Priority) -> Acquire<'a, D> {
         Acquire { priority, ..self }
     }
 
@@ -70,26 +72,42 @@ impl<'a> Acquire<'a> {
     /// # Errors
     ///
     /// As [`LimitSet::acquire`].
+    #[inline]
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
-        let Acquiring { set, holder, waiting } = self.into_future();
-        match waiting {
-            Ok(waiting) => admit(set, holder, waiting.wait()),
-            Err(error) => Err(error.expect("the error of a new future is there")),
+        let mut costs = Costs::none(self.set.names().len());
+        self.set.costs_into(&mut costs, &self.demand)?;
+        let holder = self.set.next_holder();
+        match self.set.take(&costs, holder, self.priority) {
+            Ok(at) => {
+                self.set.0.reporter.allowed();
+                Ok(Lease::new(self.set, at, &costs, holder, None))
+            }
+            Err(_) => self.wait_in_queue(costs, holder),
         }
+    }
+
+    #[cold]
+    fn wait_in_queue(&self, costs: Costs, holder: Option<NonZeroU64>) -> Result<Lease<'a>, AcquireError> {
+        admit(self.set, holder, self.request(costs, holder).wait())
+    }
+
+    fn request(&self, costs: Costs, holder: Option<NonZeroU64>) -> tollgate_store::Acquire<'a> {
+        let Acquire { set, priority, deadline, .. } = *self;
+        let (term, waiters_max) = (set.term(holder), set.0.waiters_max);
+        set.0.cell.acquire(&set.0.clock, Request { costs, term, priority, deadline, waiters_max })
     }
 }
 
-impl<'a> IntoFuture for Acquire<'a> {
+impl<'a, D: AsDemand> IntoFuture for Acquire<'a, D> {
     type Output = Result<Lease<'a>, AcquireError>;
     type IntoFuture = Acquiring<'a>;
 
     fn into_future(self) -> Acquiring<'a> {
-        let Acquire { set, costs, priority, deadline } = self;
-        let holder = set.next_holder();
-        let term = set.term(holder);
-        let request = |costs| Request { costs, term, priority, deadline, waiters_max: set.0.waiters_max };
-        let waiting = costs.map(|costs| set.0.cell.acquire(&set.0.clock, request(costs))).map_err(Some);
-        Acquiring { set, holder, waiting }
+        let mut costs = Costs::none(self.set.names().len());
+        let resolved = self.set.costs_into(&mut costs, &self.demand);
+        let holder = self.set.next_holder();
+        let waiting = resolved.map(|()| self.request(costs, holder)).map_err(|error| Some(error.into()));
+        Acquiring { set: self.set, holder, waiting }
     }
 }
 

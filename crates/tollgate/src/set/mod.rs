@@ -101,19 +101,28 @@ impl LimitSet {
     #[inline]
     fn try_now(&self, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
         let mut costs = Costs::none(self.0.names.len());
-        self.0.names.resolve_into(&mut costs, demand, |name| self.skip_unknown(name))?;
+        self.costs_into(&mut costs, demand)?;
         let holder = self.next_holder();
-        // Spelt out, because a term is large and hardly ever there.
-        let taken = match holder {
-            None => self.0.cell.try_take(&self.0.clock, &costs, None, Priority::default()),
-            Some(_) => self.0.cell.try_take(&self.0.clock, &costs, self.term(holder), Priority::default()),
-        };
-        match taken {
+        match self.take(&costs, holder, Priority::default()) {
             Ok(at) => {
                 self.0.reporter.allowed();
                 Ok(Attempt::Admitted(Lease::new(self, at, &costs, holder, None)))
             }
             Err(denial) => self.denied(&costs, denial),
+        }
+    }
+
+    #[inline(always)]
+    fn take(
+        &self,
+        costs: &Costs,
+        holder: Option<NonZeroU64>,
+        priority: Priority,
+    ) -> Result<Tick, Box<Denial>> {
+        // Spelt out, because a term is large and hardly ever there.
+        match holder {
+            None => self.0.cell.try_take(&self.0.clock, costs, None, priority),
+            Some(_) => self.0.cell.try_take(&self.0.clock, costs, self.term(holder), priority),
         }
     }
 
@@ -139,8 +148,9 @@ impl LimitSet {
     ///
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), [`AcquireError::TimedOut`] and
     /// [`AcquireError::QueueFull`].
-    pub fn acquire(&self, demand: impl AsDemand) -> Acquire<'_> {
-        Acquire::new(self, self.costs(&demand))
+    #[inline(always)]
+    pub fn acquire<D: AsDemand>(&self, demand: D) -> Acquire<'_, D> {
+        Acquire::new(self, demand)
     }
 
     /// When the demand would be admitted if it came now.
@@ -149,11 +159,13 @@ impl LimitSet {
     ///
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire).
     pub fn ready(&self, demand: impl AsDemand) -> Reply<'_, Result<Ready, AcquireError>> {
-        let ready = self.costs(&demand).and_then(|costs| {
-            self.check_possible(&costs)?;
-            Ok(self.0.cell.ready(&self.0.clock, &costs, Priority::default()))
-        });
-        Reply::ready(ready)
+        let mut costs = Costs::none(self.0.names.len());
+        let resolved = self.costs_into(&mut costs, &demand).map_err(AcquireError::from);
+        Reply::ready(
+            resolved
+                .and_then(|()| self.check_possible(&costs))
+                .map(|()| self.0.cell.ready(&self.0.clock, &costs, Priority::default())),
+        )
     }
 
     /// How every limit stands, how many wait, and whether a cooldown lasts. Changes nothing.
@@ -225,8 +237,8 @@ impl LimitSet {
     }
 
     #[inline(always)]
-    fn costs(&self, demand: &impl AsDemand) -> Result<Costs, AcquireError> {
-        self.0.names.resolve(demand, |name| self.skip_unknown(name)).map_err(AcquireError::Demand)
+    fn costs_into(&self, costs: &mut Costs, demand: &impl AsDemand) -> Result<(), DemandError> {
+        self.0.names.resolve_into(costs, demand, |name| self.skip_unknown(name))
     }
 
     /// What to do about a name that is no limit of the set: skip it with a word, unless the set is strict.

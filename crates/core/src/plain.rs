@@ -1,0 +1,198 @@
+//! Plain buckets: ordinary meters and gauges, which is nearly all there is, as one 64-bit number each.
+//!
+//! A gauge is a meter that gains nothing: its credit is what is not in use. So all limits of a plain bucket are
+//! worked out by the same few instructions, with no case to tell apart. The bounds below leave room for every sum
+//! that occurs; whatever could leave them, and every other kind of state, is left to the machines. Nothing is
+//! decided here that they would decide otherwise.
+
+use crate::machine::{Credit, Machine};
+use crate::row::INLINE;
+use crate::state::Inner;
+use crate::{Costs, Limit, State};
+
+/// No credit, full or owed, is larger than this: two of them can be added, and twice this to one of them.
+const CREDIT_MAX: i64 = 1 << 61;
+
+/// What is earned in any time is counted up to this, which fills every bucket whatever it owed.
+const GAIN_MAX: u64 = 1 << 62;
+
+/// The credit of each limit, in the order of the limits; places past the last limit hold nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Credits {
+    Two([i64; 2]),
+    Eight(Box<[i64; INLINE]>),
+}
+
+/// One credit for each place.
+pub(crate) type Left = [i64; INLINE];
+
+/// A limit as a plain bucket sees it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rule {
+    gain: u64,
+    unit: u64,
+    full: i64,
+    capacity: u64,
+    is_gauge: bool,
+}
+
+/// The rules of limits that may all be plain, in places of fixed size: most of the work here would otherwise be
+/// the comparing of lengths.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    rules: [Rule; INLINE],
+    len: usize,
+}
+
+impl Rules {
+    /// `None` if any of the limits may not be plain.
+    pub(crate) fn of(limits: &[Limit]) -> Option<Rules> {
+        if limits.len() > INLINE {
+            return None;
+        }
+        let mut rules = [Rule::default(); INLINE];
+        for (place, limit) in rules.iter_mut().zip(limits) {
+            *place = Rule::of(limit)?;
+        }
+        Some(Rules { rules, len: limits.len() })
+    }
+
+    pub(crate) fn fresh(&self) -> Credits {
+        self.collect(|rule, _| Some(rule.full)).expect("every limit has a full credit")
+    }
+
+    /// The credits that say what these states say, if plain credits can.
+    pub(crate) fn credits_of(&self, states: &[State]) -> Option<Credits> {
+        self.collect(|rule, index| rule.credit_of(&states[index]))
+    }
+
+    fn collect(&self, credit: impl Fn(&Rule, usize) -> Option<i64>) -> Option<Credits> {
+        let mut credits = [0; INLINE];
+        for (index, place) in credits[..self.len].iter_mut().enumerate() {
+            *place = credit(&self.rules[index], index)?;
+        }
+        Some(match credits {
+            [one, two, ..] if self.len <= 2 => Credits::Two([one, two]),
+            _ => Credits::Eight(Box::new(credits)),
+        })
+    }
+
+    /// The state that says what the credit at `index` says.
+    pub(crate) fn state(&self, credits: &Credits, index: usize) -> State {
+        let (rule, credit) = (&self.rules[index], credits.as_slice()[index]);
+        State(match rule.is_gauge {
+            true => Inner::Gauge((rule.full - credit) as u64),
+            false => Inner::Meter(Credit::Narrow(credit)),
+        })
+    }
+
+    /// Whether all of `costs` fits after `elapsed`. If so, `left` says what would be left.
+    ///
+    /// It is written to a place of the caller's and never moved: copying what was just written costs more than
+    /// working it out.
+    #[inline(always)]
+    pub(crate) fn quote(
+        &self,
+        credits: &Credits,
+        elapsed: u64,
+        costs: &[u64; INLINE],
+        left: &mut Left,
+    ) -> bool {
+        let places = self.rules.iter().zip(costs).zip(left).zip(credits.as_slice());
+        for (((rule, cost), left), credit) in places.take(self.len) {
+            let have = rule.have(*credit, elapsed);
+            // Within the capacity the price is within the bounds.
+            *left = have - (*cost).min(rule.capacity).wrapping_mul(rule.unit) as i64;
+            if (*left < 0 && *cost > 0) || *cost > rule.capacity {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives back what was not used and takes what was used beyond, after `elapsed`. `false`, with nothing
+    /// changed, if that could leave the bounds.
+    #[inline(always)]
+    pub(crate) fn settle(&self, credits: &mut Credits, elapsed: u64, reserved: &Costs, used: &[u64]) -> bool {
+        let (Some(amounts), Some(used)) = (reserved.inline(), used.get(..self.len)) else { return false };
+        let mut after = [0; INLINE];
+        let places = self.rules.iter().zip(amounts).zip(&mut after).zip(credits.as_slice().iter().zip(used));
+        for (index, (((rule, reserved_here), after), (credit, used))) in places.enumerate() {
+            let have = rule.have(*credit, elapsed);
+            let settled = match reserved.takes(index) {
+                true => rule.settle(have, *reserved_here, *used),
+                false => Some(have),
+            };
+            let Some(settled) = settled else { return false };
+            *after = settled;
+        }
+        self.put(credits, &after);
+        true
+    }
+}
+
+impl Rules {
+    /// Puts what a quote said into force. One by one: a copy of the whole would wait for what was just written.
+    #[inline(always)]
+    pub(crate) fn put(&self, credits: &mut Credits, left: &Left) {
+        let credits = match credits {
+            Credits::Two(credits) => &mut credits[..],
+            Credits::Eight(credits) => &mut credits[..],
+        };
+        for (credit, left) in credits.iter_mut().zip(left).take(self.len) {
+            *credit = *left;
+        }
+    }
+}
+
+impl Rule {
+    fn of(limit: &Limit) -> Option<Rule> {
+        let capacity = limit.capacity();
+        let (gain, unit, full) = match limit.machine() {
+            Machine::Meter(meter) => (meter.rate().0, meter.rate().1, i64::try_from(meter.full()).ok()?),
+            Machine::Gauge => (0, 1, i64::try_from(capacity).ok()?),
+            _ => return None,
+        };
+        let is_gauge = limit.is_resource();
+        (full <= CREDIT_MAX).then_some(Rule { gain, unit, full, capacity, is_gauge })
+    }
+
+    fn credit_of(&self, state: &State) -> Option<i64> {
+        let credit = match &state.0 {
+            Inner::Meter(Credit::Narrow(credit)) => *credit,
+            Inner::Gauge(in_use) => self.full.checked_sub_unsigned(*in_use)?,
+            Inner::Held(held) => self.full.checked_sub_unsigned(held.only_anonymous()?)?,
+            _ => return None,
+        };
+        (credit >= -CREDIT_MAX).then_some(credit)
+    }
+
+    /// The credit after `elapsed`.
+    #[inline(always)]
+    fn have(&self, credit: i64, elapsed: u64) -> i64 {
+        (credit + elapsed.saturating_mul(self.gain).min(GAIN_MAX) as i64).min(self.full)
+    }
+
+    /// The credit when of what was `reserved` so much was `used`; `None` if it could leave the bounds.
+    #[inline(always)]
+    fn settle(&self, have: i64, reserved: u64, used: u64) -> Option<i64> {
+        // A resource is given back whatever was used of it.
+        let used = if self.is_gauge { 0 } else { used };
+        let price =
+            reserved.abs_diff(used).checked_mul(self.unit).filter(|price| *price <= CREDIT_MAX as u64)?;
+        if used <= reserved {
+            return Some((have + price as i64).min(self.full));
+        }
+        Some(have - price as i64).filter(|credit| *credit >= -CREDIT_MAX)
+    }
+}
+
+impl Credits {
+    #[inline(always)]
+    fn as_slice(&self) -> &[i64] {
+        match self {
+            Credits::Two(credits) => credits,
+            Credits::Eight(credits) => &**credits,
+        }
+    }
+}
