@@ -233,7 +233,10 @@ impl<'a> Lease<'a> {
                 Err(SettleError::Usage(DemandError::BadAmount { name: name.into(), why: Box::new(why) }))
             }
         };
-        for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
+        // A broken amount reads as 0. Beside one, a 0 says nothing, and what was reserved stays charged.
+        let is_broken = result.is_err();
+        let parts = (0..usage.len()).map(|index| usage.part(index));
+        for (name, amount) in parts.filter(|(_, amount)| *amount > 0 || !is_broken) {
             let noted = match set.names().index(name).filter(|index| costs.takes(*index)) {
                 Some(index) => self.note_one(costs, used, index, amount),
                 None => set.skip_unknown(name).map_err(SettleError::Usage),

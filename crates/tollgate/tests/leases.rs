@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use support::{advance_ms, available, builder, count, hands, set, spend, try_take};
-use tollgate::{AMOUNT_MAX, Demand, Limit, LimitSet, ReleaseError, SettleError, demand};
+use tollgate::{AMOUNT_MAX, Demand, DemandError, Limit, LimitSet, ReleaseError, SettleError, demand};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -118,6 +118,32 @@ fn resources_want_no_report_and_come_back_whatever_is_reported() {
         lease.settle(demand! { connections: used }).wait().unwrap();
         assert_eq!(available(&set, "connections"), 4);
     }
+}
+
+#[test]
+fn what_is_wrong_in_a_report_stays_charged_as_reserved_and_the_rest_is_settled() {
+    let take = demand! { rpm: 4, tpm: 400 };
+    let reports = [
+        Demand::new().with("tpm", -5).with("rpm", 1),
+        Demand::new().with("rpm", 1).with("tpm", f64::NAN),
+        Demand::new().with("rpm", 1).with("tpm", AMOUNT_MAX + 1),
+    ];
+    for report in reports {
+        let set = api();
+        let error = try_take(&set, &take).unwrap().settle(&report).wait().unwrap_err();
+        assert!(matches!(&error, SettleError::Usage(DemandError::BadAmount { name, .. }) if name == "tpm"));
+        assert_eq!((available(&set, "rpm"), available(&set, "tpm")), (9, 600), "{error}");
+        assert_eq!(available(&set, "connections"), 4);
+
+        let mut lease = try_take(&set, &take).unwrap();
+        assert!(lease.report(&report).is_err());
+        drop(lease);
+        assert_eq!((available(&set, "rpm"), available(&set, "tpm")), (8, 200), "{error}");
+    }
+    let set = api();
+    let both = Demand::new().with("rpm", -1).with("tpm", -1);
+    assert!(try_take(&set, &take).unwrap().settle(both).wait().is_err());
+    assert_eq!((available(&set, "rpm"), available(&set, "tpm")), (6, 600), "every bad amount stays charged");
 }
 
 #[test]
