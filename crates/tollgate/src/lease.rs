@@ -205,16 +205,23 @@ impl<'a> Lease<'a> {
 
     /// Says that the holder is alive, and keeps its resources for another [`lease_ttl`].
     ///
-    /// `false` if they had expired: they may be somebody else's now. Without a `lease_ttl` nothing expires.
+    /// `false` if they had expired: they may be somebody else's now. Without a `lease_ttl` nothing expires, and
+    /// a lease that holds no resource has nothing to lose.
     ///
     /// [`lease_ttl`]: crate::LimitSetBuilder::lease_ttl
     pub fn heartbeat(&self) -> Reply<'_, bool> {
-        let Some(term) = self.set().term(self.holder()) else { return Reply::ready(true) };
+        let term = self.set().term(self.holder()).filter(|_| self.holds_resources());
+        let Some(term) = term else { return Reply::ready(true) };
         let alive = self.set().cell().renew(self.set().clock(), term);
         if !alive {
             self.set().reporter().report(&Event::ExpiredLease);
         }
         Reply::ready(alive)
+    }
+
+    fn holds_resources(&self) -> bool {
+        let (names, costs) = (self.set().names(), self.costs());
+        names.iter().zip(costs.amounts()).any(|(limit, amount)| limit.is_resource() && *amount > 0)
     }
 
     /// What was reported so far, or else what was reserved.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use support::{advance_ms, answer, available, builder, hands, poll, set, try_take};
+use support::{Ears, advance_ms, answer, available, builder, hands, poll, set, try_take};
 use tollgate::{AcquireError, Limit, LimitBuilder, LimitPool, LimitSet, OnDrop, demand};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -175,6 +175,19 @@ fn one_who_waits_gets_the_permit_at_the_instant_of_expiry_and_a_heartbeat_puts_i
     let lease = answer(&mut waiting).unwrap();
     assert_eq!(lease.waited(), Some(19 * SECOND));
     assert!(lease.heartbeat().wait());
+}
+
+#[test]
+fn a_lease_that_holds_no_resource_has_nothing_to_expire() {
+    let (hands, ears) = (hands(), Ears::default());
+    let set = builder(&hands, limits()).lease_ttl(SECOND).observer(ears.observer()).build().unwrap();
+    let none = try_take(&set, demand! { tpm: 1, connections: 0 }).unwrap();
+    assert!(none.heartbeat().wait());
+    advance_ms(&hands, 5_000);
+    assert!(none.heartbeat().wait());
+    let without = builder(&hands, [Limit::per_minute("tpm", 1)]).lease_ttl(SECOND).build().unwrap();
+    assert!(try_take(&without, demand! { tpm: 1 }).unwrap().heartbeat().wait());
+    assert_eq!(ears.count("ExpiredLease"), 0);
 }
 
 #[test]
