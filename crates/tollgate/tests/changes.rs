@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::thread;
 use std::time::Duration;
 
 use support::{START, advance_ms, answer, available, built, count, hands, poll, set, spend, try_take};
@@ -88,6 +89,23 @@ fn another_kind_and_another_name_are_refused_and_another_algorithm_is_not() {
     for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::Gcra] {
         set.replace(Limit::per_minute("rpm", 10).algorithm(algorithm)).unwrap();
         assert_eq!(available(&set, "rpm"), 6, "{algorithm}");
+    }
+}
+
+#[test]
+fn of_changes_made_at_once_by_many_threads_none_is_lost() {
+    let names: Vec<String> = (0..8).map(|index| format!("limit-{index}")).collect();
+    for round in 2..200_u64 {
+        let limits = names.iter().map(|name| Limit::per_minute(name, 1));
+        let set = tollgate::LimitSet::new(limits).unwrap();
+        thread::scope(|scope| {
+            for name in &names {
+                let set = &set;
+                scope.spawn(move || set.replace(Limit::per_minute(name, round)).unwrap());
+            }
+        });
+        let amounts: Vec<_> = set.limits().iter().map(Limit::amount).collect();
+        assert_eq!(amounts, [round; 8]);
     }
 }
 

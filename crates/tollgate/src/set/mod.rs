@@ -5,8 +5,8 @@ mod builder;
 
 use std::fmt;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tollgate_core::{
@@ -45,6 +45,8 @@ struct Shared {
     lease_ttl: Option<Span>,
     holders: AtomicU64,
     waiters_max: usize,
+    /// Held while limits are replaced: the new ones are made from the old, and no change may be lost between.
+    changing: Mutex<()>,
 }
 
 /// How a set stands at one instant.
@@ -175,6 +177,7 @@ impl LimitSet {
         LimitError: From<L::Error>,
     {
         let limit = limit.try_into().map_err(LimitError::from)?;
+        let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let limits = self.0.cell.limits().replacing(limit)?;
         self.0.cell.replace_limits(&self.0.clock, limits);
         Ok(())
