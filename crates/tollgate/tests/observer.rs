@@ -119,6 +119,22 @@ fn an_unknown_name_is_told_each_time_in_demands_and_reports() {
 }
 
 #[test]
+fn a_cooldown_is_told_when_it_begins_and_when_it_is_extended() {
+    let hands = hands();
+    let (set, ears) = api(&hands);
+    set.cool_down(10 * SECOND);
+    set.cool_down(20 * SECOND);
+    assert_eq!(ears.take(), ["Cooldown { duration: 10s }", "Cooldown { duration: 20s }"]);
+    set.cool_down(20 * SECOND);
+    set.cool_down(SECOND);
+    set.cool_down(Duration::ZERO);
+    assert_eq!(ears.take(), [""; 0], "what changes nothing is no event");
+    advance_ms(&hands, 20_000);
+    set.cool_down(SECOND);
+    assert_eq!(ears.take(), ["Cooldown { duration: 1s }"]);
+}
+
+#[test]
 fn entities_and_config_are_in_no_event() {
     const CANARY: &str = "customer-4711";
     let (hands, ears) = (hands(), Ears::default());

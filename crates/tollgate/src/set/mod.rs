@@ -185,8 +185,13 @@ impl LimitSet {
 
     /// Admits nobody for `duration`: the provider said "not now". Extends a cooldown, never shortens one.
     pub fn cool_down(&self, duration: Duration) {
-        self.0.cell.cool_down(&self.0.clock, self.0.clock.now() + Span::covering(duration));
-        self.0.reporter.report(&Event::Cooldown { duration });
+        let now = self.0.clock.now();
+        let until = now + Span::covering(duration);
+        let lasts_longer = self.0.cell.cooling_until(&self.0.clock).unwrap_or(now) < until;
+        self.0.cell.cool_down(&self.0.clock, until);
+        if lasts_longer {
+            self.0.reporter.report(&Event::Cooldown { duration });
+        }
     }
 
     /// What the set says about itself.
