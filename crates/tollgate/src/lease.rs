@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, DemandError, Kind, Name, Packed, Row, Span, Tick, Usage};
@@ -48,7 +49,7 @@ pub struct Lease<'a> {
     is_open: bool,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Extra {
     /// What was taken, if it could not be packed.
     costs: Option<Costs>,
@@ -56,6 +57,8 @@ struct Extra {
     holder: Option<NonZeroU64>,
     waited: Option<Span>,
     reported: Option<Used>,
+    /// Whether it was told that the resources have expired.
+    told_expired: AtomicBool,
 }
 
 enum Held<'a> {
@@ -210,13 +213,19 @@ impl<'a> Lease<'a> {
     ///
     /// [`lease_ttl`]: crate::LimitSetBuilder::lease_ttl
     pub fn heartbeat(&self) -> Reply<'_, bool> {
-        let term = self.set().term(self.holder()).filter(|_| self.holds_resources());
-        let Some(term) = term else { return Reply::ready(true) };
-        let alive = self.set().cell().renew(self.set().clock(), term);
-        if !alive {
-            self.set().reporter().report(&Event::ExpiredLease);
+        Reply::ready(self.renew())
+    }
+
+    /// Keeps the resources for another term. If they are lost, that is told once.
+    fn renew(&self) -> bool {
+        let set = self.set();
+        let term = set.term(self.holder()).filter(|_| self.holds_resources());
+        let (Some(term), Some(extra)) = (term, &self.extra) else { return true };
+        let alive = set.cell().renew(set.clock(), term);
+        if !alive && !extra.told_expired.swap(true, Ordering::Relaxed) {
+            set.reporter().report(&Event::ExpiredLease);
         }
-        Reply::ready(alive)
+        alive
     }
 
     fn holds_resources(&self) -> bool {
@@ -283,6 +292,10 @@ impl<'a> Lease<'a> {
             return;
         }
         let holder = self.holder().map(|holder| holder.get().into());
+        if holder.is_some() {
+            // For the event only: what has expired is not given back twice.
+            self.renew();
+        }
         let usage = Usage { at: self.at, reserved: costs, used, holder };
         let settlement = set.cell().settle(set.clock(), set.names(), &usage);
         if settlement.refunded | settlement.over_used != 0 && set.reporter().is_watched() {

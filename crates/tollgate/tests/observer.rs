@@ -119,6 +119,29 @@ fn an_unknown_name_is_told_each_time_in_demands_and_reports() {
 }
 
 #[test]
+fn an_expired_lease_is_told_once_by_whatever_its_holder_does_next() {
+    let hands = hands();
+    let (set, ears) = api(&hands);
+    let take = || try_take(&set, demand! { rpm: 1, slots: 1 }).unwrap();
+    let (beats, settles, drops, lives) = (take(), take(), take(), take());
+    ears.take();
+    advance_ms(&hands, 9_999);
+    assert!(lives.heartbeat().wait());
+    advance_ms(&hands, 1);
+    assert!(!beats.heartbeat().wait());
+    assert_eq!(ears.take(), ["ExpiredLease"]);
+    assert!(!beats.heartbeat().wait());
+    drop(beats);
+    assert_eq!(ears.take(), [""; 0], "told once");
+    settles.settle(demand! { rpm: 1 }).wait().unwrap();
+    assert_eq!(ears.take(), ["ExpiredLease"]);
+    drop(drops);
+    assert_eq!(ears.take(), ["ExpiredLease"]);
+    drop(lives);
+    assert_eq!(ears.take(), [""; 0], "a heartbeat has kept it");
+}
+
+#[test]
 fn a_cooldown_is_told_when_it_begins_and_when_it_is_extended() {
     let hands = hands();
     let (set, ears) = api(&hands);
