@@ -57,6 +57,17 @@ fn a_denial_that_no_limit_made_names_none() {
 }
 
 #[test]
+fn being_turned_away_from_a_full_queue_is_a_denial() {
+    let (hands, ears) = (hands(), Ears::default());
+    let limits = [Limit::per_minute("rpm", 1)];
+    let set = builder(&hands, limits).waiters_max(0).observer(ears.observer()).build().unwrap();
+    spend(&set, demand! { rpm: 1 });
+    ears.take();
+    assert!(set.acquire(demand! { rpm: 1 }).wait().is_err());
+    assert_eq!(ears.take(), ["Denied { limit: None }"]);
+}
+
+#[test]
 fn what_is_no_demand_is_no_event() {
     let (set, ears) = api(&hands());
     assert!(set.try_acquire(demand! { rpm: 11 }).wait().is_err());
