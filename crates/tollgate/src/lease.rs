@@ -298,7 +298,9 @@ impl<'a> Lease<'a> {
         }
         let usage = Usage { at: self.at, reserved: costs, used, holder };
         let settlement = set.cell().settle(set.clock(), set.names(), &usage);
-        if settlement.refunded | settlement.over_used != 0 && set.reporter().is_watched() {
+        // Over-use is a warning, which is heard also where ordinary events are not.
+        let is_told = settlement.over_used != 0 || settlement.refunded != 0 && set.reporter().is_watched();
+        if is_told {
             self.tell(costs, used);
         }
     }

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Ears, advance_ms, answer, builder, hands, poll, spend, try_take};
+use support::{Ears, Warnings, advance_ms, answer, builder, hands, poll, spend, try_take};
 use tollgate::{Limit, LimitSet, ManualClock, OnDrop, demand};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -118,6 +118,22 @@ fn a_drop_that_refunds_is_told_and_one_that_keeps_is_not() {
         spend(&set, demand! { rpm: 3 });
         assert_eq!(ears.count("Refunded"), refunds);
     }
+}
+
+#[test]
+fn more_than_taken_is_warned_of_once_for_each_limit_also_where_only_warnings_are_heard() {
+    let hands = hands();
+    let set = support::set(&hands, [Limit::per_minute("rpm", 100), Limit::per_minute("tpm", 100)]);
+    let warnings = Warnings::during(|| {
+        for _ in 0..3 {
+            try_take(&set, demand! { tpm: 1 }).unwrap().settle(demand! { tpm: 2 }).wait().unwrap();
+        }
+        try_take(&set, demand! { rpm: 1 }).unwrap().settle(demand! { rpm: 3 }).wait().unwrap();
+        try_take(&set, demand! { rpm: 3 }).unwrap().settle(demand! { rpm: 1 }).wait().unwrap();
+    });
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("limit=tpm amount=1"), "{warnings:?}");
+    assert!(warnings[1].contains("limit=rpm amount=2"), "{warnings:?}");
 }
 
 #[test]
