@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use support::{advance_ms, answer, available, hands, poll, set};
+use support::{advance_ms, answer, available, builder, hands, poll, set};
 use tollgate::tower::{LimitLayer, LimitedError};
-use tollgate::{AcquireError, DemandError, Limit, LimitBuilder, LimitSet, demand};
+use tollgate::{AcquireError, DemandError, Limit, LimitBuilder, LimitSet, OnDrop, demand};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -137,6 +137,16 @@ fn a_demand_that_can_never_fit_is_an_error_of_its_own() {
         assert!(matches!(why, DemandError::Impossible { .. } | DemandError::BadAmount { .. }));
     }
     assert_eq!(left(&set), (100, 2));
+}
+
+#[test]
+fn a_response_without_a_report_stays_charged_also_where_drops_are_refunded() {
+    let set = builder(&hands(), limits()).on_drop(OnDrop::Refund).build().unwrap();
+    let mut service = layer(&set).layer(Provider::default());
+    answer(&mut service.call(7)).unwrap();
+    assert_eq!(left(&set), (50, 2), "the call was made");
+    assert!(answer(&mut service.call(13)).is_err());
+    assert_eq!(left(&set), (50, 2), "a failed one is dropped, and refunded");
 }
 
 /// A service that never answers.
