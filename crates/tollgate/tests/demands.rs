@@ -12,9 +12,9 @@ use tollgate::{
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn refused(set: &LimitSet, demand: impl tollgate::AsDemand) -> DemandError {
-    let tried = set.try_acquire(&demand).wait().unwrap_err();
-    let waited = set.acquire(&demand).wait().unwrap_err();
-    let asked = set.ready(&demand).wait().unwrap_err();
+    let tried = set.try_acquire(&demand).wait().expect_err("it is refused");
+    let waited = set.acquire(&demand).wait().expect_err("it is refused");
+    let asked = set.ready(&demand).wait().expect_err("it is refused");
     // As text, because a NaN that is told is not equal to itself.
     assert_eq!(tried.to_string(), waited.to_string(), "trying and waiting refuse alike");
     assert_eq!(tried.to_string(), asked.to_string(), "trying and asking refuse alike");
