@@ -60,6 +60,15 @@ pub(crate) struct Aftermath {
     alarm: Option<Tick>,
 }
 
+impl Aftermath {
+    /// Both: everybody is woken, and the first alarm is set.
+    pub(crate) fn and(mut self, other: Aftermath) -> Aftermath {
+        self.wakers.extend(other.wakers);
+        let alarm = self.alarm.into_iter().chain(other.alarm).min();
+        Aftermath { alarm, ..self }
+    }
+}
+
 impl Cell {
     /// A cell with a fresh bucket as of `then`; time before that does not count for it.
     pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<Cell> {
@@ -79,6 +88,11 @@ impl Cell {
     /// Lets go of the lock, and does what must be done without it.
     pub(crate) fn finish(self: &Arc<Self>, inner: MutexGuard<'_, Inner>, after: Aftermath, clock: &Clock) {
         drop(inner);
+        self.follow_up(after, clock);
+    }
+
+    /// Sets the alarm and wakes, with no lock held.
+    pub(crate) fn follow_up(self: &Arc<Self>, after: Aftermath, clock: &Clock) {
         if let Some(at) = after.alarm {
             let this: Arc<dyn Alarm> = self.clone();
             let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
@@ -163,10 +177,7 @@ impl Cell {
     pub fn replace_limits(self: &Arc<Self>, clock: &Clock, limits: Limits) {
         let now = clock.now();
         let mut inner = self.lock();
-        inner.adopt(now, &limits);
-        let refused = inner.refuse_impossible();
-        let mut after = inner.serve(now);
-        after.wakers.extend(refused);
+        let after = inner.put_in_force(now, &limits);
         self.finish(inner, after, clock);
     }
 
@@ -282,6 +293,22 @@ impl Inner {
         if let (Some(side), false) = (&mut self.side, limits.has_places_of(&old)) {
             side.queue.for_each_costs(|costs| *costs = costs.moved(&old, limits));
         }
+    }
+
+    /// Puts other limits in force. Waiters who can now pass do, and those who never could are told.
+    pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) -> Aftermath {
+        self.adopt(now, limits);
+        let refused = self.refuse_impossible();
+        let mut after = self.serve(now);
+        after.wakers.extend(refused);
+        after
+    }
+
+    /// As [`put_in_force`](Inner::put_in_force), for limits that come with a call and are mostly the same.
+    #[inline]
+    pub(crate) fn put_in_force_if_changed(&mut self, now: Tick, limits: &Limits) -> Option<Aftermath> {
+        let changed = !self.limits.same(limits) && self.limits != *limits;
+        changed.then(|| self.put_in_force(now, limits))
     }
 
     #[inline]

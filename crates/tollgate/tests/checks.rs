@@ -226,6 +226,42 @@ fn changed_limits_keep_what_was_used() {
 }
 
 #[test]
+fn one_who_waits_hears_of_limits_that_another_call_has_changed() {
+    let hands = hands();
+    let checker = checker(&hands);
+    let of = |amount: u64, burst: u64| limits([Limit::per_minute("rpm", amount).burst(burst)]);
+    assert!(admitted(&checker, demand! { rpm: 10 }, &of(1, 10)));
+    let mut waiting = wait(&checker, demand! { rpm: 5 }, &of(1, 10));
+    assert!(poll(&mut waiting).is_pending());
+    // Raised by a check: five come in 5 s, and not in 5 minutes.
+    assert!(!admitted(&checker, demand! { rpm: 1 }, &of(60, 10)));
+    advance_ms(&hands, 5_000);
+    assert_eq!(answer(&mut waiting), Ok(()));
+
+    let mut waiting = wait(&checker, demand! { rpm: 5 }, &of(60, 10));
+    assert!(poll(&mut waiting).is_pending());
+    // Lowered by a check: what is waited for can never be had any more.
+    assert!(!admitted(&checker, demand! { rpm: 1 }, &of(60, 4)));
+    let error = answer(&mut waiting).unwrap_err();
+    assert!(matches!(error, CheckError::Demand(DemandError::Impossible { capacity: 4, .. })), "{error}");
+}
+
+#[test]
+fn costs_are_counted_in_the_limits_they_came_with_although_others_came_in_between() {
+    let hands = hands();
+    let checker = checker(&hands);
+    let one = limits([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000)]);
+    let other = limits([Limit::per_minute("tpm", 1_000), Limit::per_minute("rpm", 10)]);
+    let fewer = limits([Limit::per_minute("tpm", 1_000)]);
+    for between in [&other, &fewer] {
+        let mut waiting = wait(&checker, demand! { rpm: 1, tpm: 100 }, &one);
+        assert!(admitted(&checker, demand! { tpm: 0 }, between));
+        assert_eq!(answer(&mut waiting), Ok(()));
+    }
+    assert_eq!(count(&checker, demand! { tpm: 1 }, &fewer), 800);
+}
+
+#[test]
 fn threads_wait_with_no_runtime() {
     let hands = hands();
     let checker = checker(&hands);
