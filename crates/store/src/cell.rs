@@ -361,7 +361,8 @@ impl Inner {
         let side = self.side.as_mut()?;
         let rank = side.queue.overdue(now)?;
         let costs = &side.queue.waiter(rank)?.costs;
-        let denial = Box::new(self.bucket.denial(&self.limits, now, costs));
+        let cooled = if side.closed_until > now { Ready::At(side.closed_until) } else { Ready::Now };
+        let denial = Box::new(self.bucket.denial(&self.limits, now, costs).not_before(cooled));
         side.queue
             .decide(rank, |waiter| (Fate::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker))
     }

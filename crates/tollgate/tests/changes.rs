@@ -154,3 +154,18 @@ fn a_cooldown_that_is_too_long_for_a_timeout_is_told_at_once() {
     let AcquireError::TimedOut { denial, waited } = error else { panic!("{error}") };
     assert_eq!((denial.wait(), waited), (Some(MINUTE), Duration::ZERO));
 }
+
+#[test]
+fn a_cooldown_that_is_extended_past_a_deadline_is_in_the_wait_that_is_told_then() {
+    let hands = hands();
+    let set = set(&hands, [Limit::per_second("rps", 1)]);
+    set.cool_down(5 * SECOND);
+    let mut waiting = set.acquire(demand! { rps: 1 }).timeout(10 * SECOND).into_future();
+    assert!(poll(&mut waiting).is_pending());
+    set.cool_down(MINUTE);
+    advance_ms(&hands, 9_999);
+    assert!(poll(&mut waiting).is_pending());
+    advance_ms(&hands, 1);
+    let AcquireError::TimedOut { denial, waited } = answer(&mut waiting).unwrap_err() else { panic!() };
+    assert_eq!((denial.wait(), waited), (Some(50 * SECOND), 10 * SECOND));
+}
