@@ -117,18 +117,18 @@ impl Costs {
     /// Takes what was packed, into costs that take nothing yet.
     #[inline(always)]
     pub fn unpack(&mut self, packed: &Packed) {
-        packed.amounts_into(&mut self.amounts);
+        for (amount, packed) in self.amounts.iter_mut().zip(packed.amounts) {
+            *amount = packed.into();
+        }
         (self.taken, self.explicit) = (packed.taken.into(), packed.explicit.into());
     }
 }
 
 impl Packed {
-    /// The amounts, one for each limit.
+    /// The amounts, one for each limit and 0 past them.
     #[inline(always)]
-    pub fn amounts_into(&self, amounts: &mut [u64]) {
-        for (amount, packed) in amounts.iter_mut().zip(self.amounts) {
-            *amount = packed.into();
-        }
+    pub fn amounts(&self) -> [u64; 4] {
+        self.amounts.map(u64::from)
     }
 }
 

@@ -44,7 +44,7 @@ pub use demand::{AsDemand, Demand, DemandError};
 pub use limit::{Algorithm, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};
 pub use limits::{LIMITS_MAX, Limits, LimitsError};
 pub use machine::SLIDING_STEPS;
-pub use name::{NAME_MAX, Name};
+pub use name::{NAME_MAX, Name, Word};
 pub use row::Row;
 pub use state::State;
 pub use tick::{Span, Tick};

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::machine::Machine;
-use crate::name::Tag;
+use crate::name::{Tag, Word};
 use crate::plain::Rules;
 use crate::row::INLINE;
 use crate::{AsDemand, Costs, DemandError, Limit, LimitError, Name};
@@ -74,8 +74,7 @@ impl Limits {
                 return Err(LimitsError::Duplicate(limit.name().clone()));
             }
         }
-        let tag =
-            |index: usize| limits.get(index).and_then(|limit| Tag::of(limit.name())).unwrap_or_default();
+        let tag = |index: usize| limits.get(index).map_or(Tag::LONG, |limit| Tag::of(limit.name()));
         let tags = std::array::from_fn(tag);
         let implicit = mask(&limits, Limit::is_implicit);
         let timeless = mask(&limits, |limit| {
@@ -105,12 +104,23 @@ impl Limits {
     }
 
     /// The place of the limit with this name.
-    #[inline(always)]
     pub fn index(&self, name: &str) -> Option<usize> {
-        match Tag::of(name) {
-            Some(tag) => self.0.index_of(tag),
-            None => self.iter().position(|limit| limit.name().as_str() == name),
+        self.index_of(Word::new(name))
+    }
+
+    /// As [`index`](Limits::index), for a name that is ready to be looked up.
+    #[inline(always)]
+    pub fn index_of(&self, word: Word<'_>) -> Option<usize> {
+        match self.0.tags.iter().position(|tag| *tag == word.tag) {
+            Some(index) if word.tag != Tag::LONG => Some(index),
+            _ => self.index_by_text(word.as_str()),
         }
+    }
+
+    /// For long names, names of limits past the first eight, and names that are none.
+    #[cold]
+    fn index_by_text(&self, name: &str) -> Option<usize> {
+        self.iter().position(|limit| limit.name().as_str() == name)
     }
 
     /// What `demand` takes of each limit. Names it does not know are errors, and so are amounts that never fit.
@@ -158,10 +168,10 @@ impl Limits {
             return Err(DemandError::BadAmount { name: name.into(), why: Box::new(why) });
         }
         for (name, amount) in (0..demand.len()).map(|index| demand.part(index)) {
-            match self.index(name) {
-                Some(index) if costs.takes(index) => return Err(DemandError::Repeated { name: name.into() }),
+            match self.index_of(name) {
+                Some(index) if costs.takes(index) => return Err(repeated(name)),
                 Some(index) => costs.take_explicit(index, amount),
-                None => unknown(name)?,
+                None => unknown(name.as_str())?,
             }
         }
         if self.0.implicit != 0 || demand.is_empty() {
@@ -237,19 +247,9 @@ impl Limits {
     }
 }
 
-impl Inner {
-    #[inline(always)]
-    fn index_of(&self, tag: Tag) -> Option<usize> {
-        match self.tags.iter().position(|other| *other == tag) {
-            Some(index) => Some(index),
-            None => self.index_past_tags(tag),
-        }
-    }
-
-    #[cold]
-    fn index_past_tags(&self, tag: Tag) -> Option<usize> {
-        self.limits.iter().position(|limit| Tag::of(limit.name()) == Some(tag))
-    }
+#[cold]
+fn repeated(name: Word<'_>) -> DemandError {
+    DemandError::Repeated { name: name.as_str().into() }
 }
 
 fn mask_of(len: usize) -> u32 {

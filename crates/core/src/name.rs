@@ -32,33 +32,50 @@ impl Name {
     }
 }
 
-/// A name of up to 16 bytes as one number, padded with zeros, which no name contains. For a literal it is worked
-/// out when the program is compiled.
+/// The name of a limit as a demand gives it, ready to be looked up. For a literal that is done when the program
+/// is compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Word<'a> {
+    text: &'a str,
+    pub(crate) tag: Tag,
+}
+
+impl<'a> Word<'a> {
+    /// Any text; whether it is the name of a limit shows when it is looked up.
+    pub const fn new(text: &'a str) -> Word<'a> {
+        Word { text, tag: Tag::of(text) }
+    }
+
+    /// The text.
+    #[inline]
+    pub const fn as_str(self) -> &'a str {
+        self.text
+    }
+}
+
+/// A name of up to 16 bytes as one number, padded with zeros, which no name contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Tag(u64, u64);
 
 impl Tag {
-    /// `None` if the name is too long.
-    #[inline(always)]
-    pub(crate) fn of(name: &str) -> Option<Tag> {
+    /// What every longer name has, and no shorter one: no byte of a name is 255.
+    pub(crate) const LONG: Tag = Tag(u64::MAX, u64::MAX);
+
+    pub(crate) const fn of(name: &str) -> Tag {
         let bytes = name.as_bytes();
-        let byte = |index: usize| u64::from(bytes[index]) << (8 * index);
-        Some(match bytes.len() {
-            0 => Tag(0, 0),
-            // Start and end overlap in the middle, where they say the same.
-            len @ 1..4 => Tag(byte(0) | byte(len / 2) | byte(len - 1), 0),
-            len @ 4..8 => {
-                let (start, end) = (bytes.first_chunk()?, bytes.last_chunk()?);
-                let end = u64::from(u32::from_le_bytes(*end)) << (8 * (len - 4));
-                Tag(u64::from(u32::from_le_bytes(*start)) | end, 0)
+        let (mut start, mut end, mut index) = (0, 0, 0);
+        if bytes.len() > 16 {
+            return Tag::LONG;
+        }
+        while index < bytes.len() {
+            if index < 8 {
+                start |= (bytes[index] as u64) << (8 * index);
+            } else {
+                end |= (bytes[index] as u64) << (8 * (index - 8));
             }
-            len @ 8..=16 => {
-                let (start, end) = (bytes.first_chunk()?, bytes.last_chunk()?);
-                let end = u64::from_le_bytes(*end).checked_shr(8 * (16 - len as u32)).unwrap_or(0);
-                Tag(u64::from_le_bytes(*start), end)
-            }
-            _ => return None,
-        })
+            index += 1;
+        }
+        Tag(start, end)
     }
 }
 
@@ -117,7 +134,7 @@ mod tests {
                 assert_eq!(Tag::of(one) == Tag::of(two), one == two, "{one} {two}");
             }
         }
-        assert_eq!(Tag::of(&"n".repeat(17)), None);
+        assert_eq!(Tag::of(&"n".repeat(17)), Tag::LONG);
     }
 
     #[test]

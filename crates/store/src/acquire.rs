@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tollgate_core::{Costs, DemandError, Denial, Name, Ready, Tick};
+use tollgate_core::{Costs, DemandError, Denial, Limits, Name, Ready, Tick};
 
 use crate::block_on::block_on;
 use crate::cell::Inner;
@@ -83,6 +83,8 @@ impl Request {
 pub struct Acquire<'a> {
     cell: &'a Arc<Cell>,
     clock: &'a Clock,
+    /// What the costs are counted in, to be put in force; `None` if that cannot have changed.
+    limits: Option<Limits>,
     request: Request,
     stage: Stage,
 }
@@ -96,7 +98,18 @@ enum Stage {
 impl Cell {
     /// Waits until the request is granted, in the order of the queue.
     pub fn acquire<'a>(self: &'a Arc<Self>, clock: &'a Clock, request: Request) -> Acquire<'a> {
-        Acquire { cell: self, clock, request, stage: Stage::New }
+        Acquire { cell: self, clock, limits: None, request, stage: Stage::New }
+    }
+
+    /// As [`acquire`](Cell::acquire), and puts `limits`, which the request is counted in, in force first: in one
+    /// step, because others may come with other limits in between.
+    pub fn acquire_under<'a>(
+        self: &'a Arc<Self>,
+        clock: &'a Clock,
+        limits: Limits,
+        request: Request,
+    ) -> Acquire<'a> {
+        Acquire { cell: self, clock, limits: Some(limits), request, stage: Stage::New }
     }
 }
 
@@ -113,6 +126,22 @@ impl Acquire<'_> {
     fn enter(&mut self, waker: &Waker) -> Poll<Result<Granted, WaitError>> {
         let now = self.clock.now();
         let mut inner = self.cell.lock();
+        let changed = self.limits.take().and_then(|limits| inner.put_in_force_if_changed(now, &limits));
+        let mut after = changed.unwrap_or_default();
+        let outcome = self.enter_open(&mut inner, now, waker);
+        if outcome.is_pending() {
+            after = after.and(inner.serve(now));
+        }
+        self.cell.finish(inner, after, self.clock);
+        outcome
+    }
+
+    fn enter_open(
+        &mut self,
+        inner: &mut Inner,
+        now: Tick,
+        waker: &Waker,
+    ) -> Poll<Result<Granted, WaitError>> {
         if let Some(impossible) = inner.limits.impossible(&self.request.costs) {
             return Poll::Ready(Err(impossible.into()));
         }
@@ -124,14 +153,12 @@ impl Acquire<'_> {
             }
             Err(denial) => denial,
         };
-        if let Err(error) = self.check_wait(&inner, &denial, now) {
+        if let Err(error) = self.check_wait(inner, &denial, now) {
             return Poll::Ready(Err(error));
         }
         let limited_by = denial.limited_by().map(|status| status.limit().name().clone());
-        let rank = self.enqueue(&mut inner, now, waker.clone());
+        let rank = self.enqueue(inner, now, waker.clone());
         self.stage = Stage::Queued(rank, limited_by);
-        let after = inner.serve(now);
-        self.cell.finish(inner, after, self.clock);
         Poll::Pending
     }
 

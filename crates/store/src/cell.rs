@@ -58,6 +58,15 @@ pub(crate) struct Aftermath {
     alarm: Option<Tick>,
 }
 
+impl Aftermath {
+    /// Both: everybody is woken, and the first alarm is set.
+    pub(crate) fn and(mut self, other: Aftermath) -> Aftermath {
+        self.wakers.extend(other.wakers);
+        let alarm = self.alarm.into_iter().chain(other.alarm).min();
+        Aftermath { alarm, ..self }
+    }
+}
+
 impl Cell {
     /// A cell with a fresh bucket as of `then`; time before that does not count for it.
     pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<Cell> {
@@ -77,6 +86,11 @@ impl Cell {
     /// Lets go of the lock, and does what must be done without it.
     pub(crate) fn finish(self: &Arc<Self>, inner: MutexGuard<'_, Inner>, after: Aftermath, clock: &Clock) {
         drop(inner);
+        self.follow_up(after, clock);
+    }
+
+    /// Sets the alarm and wakes, with no lock held.
+    pub(crate) fn follow_up(self: &Arc<Self>, after: Aftermath, clock: &Clock) {
         if let Some(at) = after.alarm {
             let this: Arc<dyn Alarm> = self.clone();
             let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
@@ -160,10 +174,7 @@ impl Cell {
     pub fn replace_limits(self: &Arc<Self>, clock: &Clock, limits: Limits) {
         let now = clock.now();
         let mut inner = self.lock();
-        inner.adopt(now, &limits);
-        let refused = inner.refuse_impossible();
-        let mut after = inner.serve(now);
-        after.wakers.extend(refused);
+        let after = inner.put_in_force(now, &limits);
         self.finish(inner, after, clock);
     }
 
@@ -288,6 +299,22 @@ impl Inner {
         }
     }
 
+    /// Puts other limits in force. Waiters who can now pass do, and those who never could are told.
+    pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) -> Aftermath {
+        self.adopt(now, limits);
+        let refused = self.refuse_impossible();
+        let mut after = self.serve(now);
+        after.wakers.extend(refused);
+        after
+    }
+
+    /// As [`put_in_force`](Inner::put_in_force), for limits that come with a call and are mostly the same.
+    #[inline]
+    pub(crate) fn put_in_force_if_changed(&mut self, now: Tick, limits: &Limits) -> Option<Aftermath> {
+        let changed = !self.limits.same(limits) && self.limits != *limits;
+        changed.then(|| self.put_in_force(now, limits))
+    }
+
     #[inline]
     pub(crate) fn adopt_if_changed(&mut self, now: Tick, limits: &Limits) {
         if !self.limits.same(limits) && self.limits != *limits {
@@ -339,7 +366,8 @@ impl Inner {
         let side = self.side.as_mut()?;
         let rank = side.queue.overdue(now)?;
         let costs = &side.queue.waiter(rank)?.costs;
-        let denial = Box::new(self.bucket.denial(&self.limits, now, costs));
+        let cooled = if side.closed_until > now { Ready::At(side.closed_until) } else { Ready::Now };
+        let denial = Box::new(self.bucket.denial(&self.limits, now, costs).not_before(cooled));
         side.queue
             .decide(rank, |waiter| (Fate::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker))
     }

@@ -122,14 +122,12 @@ impl Checker {
             Ok(cell) => cell,
             Err(error) => return Reply::ready(Err(AcquireError::from(error).into())),
         };
-        if cell.limits() != *limits {
-            cell.replace_limits(&self.clock, limits.clone());
-        }
         let deadline = max_wait.into().map(|wait| now + Span::covering(wait));
         let request =
             Request { costs, term: None, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX };
+        let limits = limits.clone();
         Reply::later(async move {
-            cell.acquire(&self.clock, request).await.map_err(AcquireError::from)?;
+            cell.acquire_under(&self.clock, limits, request).await.map_err(AcquireError::from)?;
             Ok(())
         })
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, BadAmount, Costs, DemandError, Kind, Name, Packed, Row, Span, Tick, Usage};
+use tollgate_core::{AsDemand, BadAmount, Costs, DemandError, Kind, Name, Packed, Span, Tick, Usage};
 use tollgate_store::Reply;
 
 use crate::{Event, LimitSet, ReleaseError, SettleError};
@@ -49,39 +50,17 @@ pub struct Lease<'a> {
     ends_on_drop: bool,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Extra {
     /// What was taken, if it could not be packed.
     costs: Option<Costs>,
     /// The holder of the resources, if they can expire.
     holder: Option<NonZeroU64>,
     waited: Option<Span>,
-    reported: Option<Used>,
-}
-
-impl Used {
-    /// Nothing was used of `limits` limits.
-    #[inline(always)]
-    fn nothing(limits: usize) -> Used {
-        Used { amounts: Row::new(limits), reported: 0, differs: false }
-    }
-}
-
-impl Extra {
-    #[cold]
-    fn used_into(&mut self, taken: &Packed, used: &mut Used) {
-        match (self.reported.take(), &self.costs) {
-            (Some(reported), _) => *used = reported,
-            (None, Some(costs)) => used.amounts.copy_from_slice(costs.amounts()),
-            (None, None) => taken.amounts_into(&mut used.amounts),
-        }
-    }
-
-    #[cold]
-    fn boxed(costs: Option<&Costs>, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Box<Extra> {
-        let waited = waited.map(Span::covering);
-        Box::new(Extra { costs: costs.cloned(), holder, waited, reported: None })
-    }
+    /// What was used of each limit so far, and what of that was reported.
+    reported: Option<(Vec<u64>, Noted)>,
+    /// Whether it was told that the resources have expired.
+    told_expired: AtomicBool,
 }
 
 enum Held<'a> {
@@ -89,13 +68,21 @@ enum Held<'a> {
     Owned(LimitSet),
 }
 
-/// What was used of each limit: as reserved, unless it was reported.
-#[derive(Clone)]
-struct Used {
-    amounts: Row<u64>,
-    reported: u32,
+/// What was reported of the use of each limit.
+#[derive(Clone, Copy, Default)]
+struct Noted {
+    /// One bit for each limit that was reported.
+    limits: u32,
     /// Whether any amount differs from what was reserved.
     differs: bool,
+}
+
+impl Extra {
+    #[cold]
+    fn boxed(costs: Option<&Costs>, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Box<Extra> {
+        let waited = waited.map(Span::covering);
+        Box::new(Extra { costs: costs.cloned(), holder, waited, ..Extra::default() })
+    }
 }
 
 impl<'a> Lease<'a> {
@@ -117,29 +104,19 @@ impl<'a> Lease<'a> {
         Lease { set: Held::Borrowed(set), at, taken: packed.unwrap_or_default(), extra, ends_on_drop }
     }
 
-    /// What was taken. Costs and usage are written into places of the caller's: moving them about right after
-    /// they were written would cost more than all the rest.
-    #[inline(always)]
-    fn costs_into(&self, costs: &mut Costs) {
-        match self.extra.as_ref().and_then(|extra| extra.costs.as_ref()) {
-            Some(taken) => costs.clone_from(taken),
-            None => costs.unpack(&self.taken),
-        }
-    }
-
     fn costs(&self) -> Costs {
+        if let Some(costs) = self.extra.as_ref().and_then(|extra| extra.costs.as_ref()) {
+            return costs.clone();
+        }
         let mut costs = Costs::none(self.set().names().len());
-        self.costs_into(&mut costs);
+        costs.unpack(&self.taken);
         costs
     }
 
-    /// What was reported so far, or else what was reserved.
-    #[inline(always)]
-    fn used_into(&mut self, used: &mut Used) {
-        match &mut self.extra {
-            None => self.taken.amounts_into(&mut used.amounts),
-            Some(extra) => extra.used_into(&self.taken, used),
-        }
+    /// What was used so far, as reserved unless it was reported.
+    fn used_so_far(&mut self, costs: &Costs) -> (Vec<u64>, Noted) {
+        let reported = self.extra.as_mut().and_then(|extra| extra.reported.take());
+        reported.unwrap_or_else(|| (costs.amounts().to_vec(), Noted::default()))
     }
 
     fn extra(&mut self) -> &mut Extra {
@@ -194,10 +171,9 @@ impl<'a> Lease<'a> {
     /// [`SettleError`] if the report is not valid; what is valid in it is noted all the same.
     pub fn report(&mut self, usage: impl AsDemand) -> Result<(), SettleError> {
         let costs = self.costs();
-        let mut used = Used::nothing(costs.len());
-        self.used_into(&mut used);
-        let result = self.note(&costs, &mut used, &usage);
-        self.extra().reported = Some(used);
+        let (mut used, mut noted) = self.used_so_far(&costs);
+        let result = self.note(&costs, &mut used, &mut noted, &usage);
+        self.extra().reported = Some((used, noted));
         self.ends_on_drop = true;
         result
     }
@@ -214,12 +190,24 @@ impl<'a> Lease<'a> {
     /// [`SettleError`] if the report is not valid. The lease has ended all the same.
     #[inline]
     pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
+        if self.extra.is_some() {
+            return self.settle_with_extra(&usage);
+        }
         let limits = self.set().names().len();
-        let (mut costs, mut used) = (Costs::none(limits), Used::nothing(limits));
-        self.costs_into(&mut costs);
-        self.used_into(&mut used);
-        let result = self.note(&costs, &mut used, &usage);
-        self.end(&costs, &used);
+        let (mut costs, mut used, mut noted) = (Costs::none(limits), self.taken.amounts(), Noted::default());
+        costs.unpack(&self.taken);
+        let used = &mut used[..limits];
+        let result = self.note(&costs, used, &mut noted, &usage);
+        self.end(&costs, used, noted);
+        Reply::ready(result)
+    }
+
+    #[cold]
+    fn settle_with_extra(mut self, usage: &impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
+        let costs = self.costs();
+        let (mut used, mut noted) = self.used_so_far(&costs);
+        let result = self.note(&costs, &mut used, &mut noted, usage);
+        self.end(&costs, &used, noted);
         Reply::ready(result)
     }
 
@@ -231,41 +219,68 @@ impl<'a> Lease<'a> {
     /// they stay charged as they were taken.
     pub fn release(mut self) -> Reply<'static, Result<(), ReleaseError>> {
         let costs = self.costs();
-        let mut used = Used::nothing(costs.len());
-        self.used_into(&mut used);
-        let missing = self.unreported(&costs, &used);
-        self.end(&costs, &used);
+        let (used, noted) = self.used_so_far(&costs);
+        let missing = self.unreported(&costs, noted);
+        self.end(&costs, &used, noted);
         Reply::ready(if missing.is_empty() { Ok(()) } else { Err(ReleaseError::Unreported(missing)) })
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
     pub fn cancel(mut self) -> Reply<'static, ()> {
-        let costs = self.costs();
-        self.end(&costs, &Used { differs: true, ..Used::nothing(costs.len()) });
+        self.refund();
         Reply::ready(())
+    }
+
+    fn refund(&mut self) {
+        let costs = self.costs();
+        self.end(&costs, &vec![0; costs.len()], Noted { differs: true, limits: 0 });
     }
 
     /// Says that the holder is alive, and keeps its resources for another [`lease_ttl`].
     ///
-    /// `false` if they had expired: they may be somebody else's now. Without a `lease_ttl` nothing expires.
+    /// `false` if they had expired: they may be somebody else's now. Without a `lease_ttl` nothing expires, and
+    /// a lease that holds no resource has nothing to lose.
     ///
     /// [`lease_ttl`]: crate::LimitSetBuilder::lease_ttl
     pub fn heartbeat(&self) -> Reply<'_, bool> {
-        let Some(term) = self.set().term(self.holder()) else { return Reply::ready(true) };
-        let alive = self.set().cell().renew(self.set().clock(), term);
-        if !alive {
-            self.set().reporter().report(&Event::ExpiredLease);
+        Reply::ready(self.renew())
+    }
+
+    /// Keeps the resources for another term. If they are lost, that is told once.
+    fn renew(&self) -> bool {
+        let set = self.set();
+        let term = set.term(self.holder()).filter(|_| self.holds_resources());
+        let (Some(term), Some(extra)) = (term, &self.extra) else { return true };
+        let alive = set.cell().renew(set.clock(), term);
+        if !alive && !extra.told_expired.swap(true, Ordering::Relaxed) {
+            set.reporter().report(&Event::ExpiredLease);
         }
-        Reply::ready(alive)
+        alive
+    }
+
+    fn holds_resources(&self) -> bool {
+        let (names, costs) = (self.set().names(), self.costs());
+        names.iter().zip(costs.amounts()).any(|(limit, amount)| limit.is_resource() && *amount > 0)
     }
 
     #[inline(always)]
-    fn note(&self, costs: &Costs, used: &mut Used, usage: &impl AsDemand) -> Result<(), SettleError> {
-        let mut wrong = usage.bad_amount().map(|(name, why)| bad_amount(name, why));
+    fn note(
+        &self,
+        costs: &Costs,
+        used: &mut [u64],
+        noted: &mut Noted,
+        usage: &impl AsDemand,
+    ) -> Result<(), SettleError> {
+        let broken = usage.bad_amount();
+        let mut wrong = broken.map(|(name, why)| bad_amount(name, why));
         for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
-            let index = self.set().names().index(name).filter(|index| costs.takes(*index));
-            if !index.is_some_and(|index| self.note_one(costs, used, index, amount)) {
-                wrong = wrong.or_else(|| self.refuse(costs, index, name, amount));
+            // A broken amount reads as 0. Beside one, a 0 says nothing, and what was reserved stays charged.
+            if amount == 0 && broken.is_some() {
+                continue;
+            }
+            let index = self.set().names().index_of(name).filter(|index| costs.takes(*index));
+            if !index.is_some_and(|index| self.note_one(costs, used, noted, index, amount)) {
+                wrong = wrong.or_else(|| self.refuse(costs, index, name.as_str(), amount));
             }
         }
         match wrong {
@@ -275,48 +290,66 @@ impl<'a> Lease<'a> {
     }
 
     #[inline(always)]
-    fn note_one(&self, costs: &Costs, used: &mut Used, index: usize, amount: u64) -> bool {
+    fn note_one(
+        &self,
+        costs: &Costs,
+        used: &mut [u64],
+        noted: &mut Noted,
+        index: usize,
+        amount: u64,
+    ) -> bool {
         let reserved = costs.amount(index);
         if amount > reserved && matches!(self.set().names()[index].kind(), Kind::Calls(_)) {
             return false;
         }
-        used.differs |= amount != reserved;
-        used.amounts[index] = amount;
-        used.reported |= 1 << index;
+        noted.differs |= amount != reserved;
+        noted.limits |= 1 << index;
+        used[index] = amount;
         true
     }
 
     /// What is wrong with a report that could not be noted, if anything is.
     #[cold]
     fn refuse(&self, costs: &Costs, index: Option<usize>, name: &str, used: u64) -> Option<Box<SettleError>> {
-        let Some(index) = index else {
-            return self.set().skip_unknown(name).err().map(|error| Box::new(SettleError::Usage(error)));
-        };
-        let limit = self.set().names()[index].name().clone();
-        Some(Box::new(SettleError::TooManyCalls { limit, used, reserved: costs.amount(index) }))
+        let names = self.set().names();
+        match (index, names.index(name)) {
+            (Some(index), _) => {
+                let (limit, reserved) = (names[index].name().clone(), costs.amount(index));
+                Some(Box::new(SettleError::TooManyCalls { limit, used, reserved }))
+            }
+            (None, Some(index)) if self.set().is_strict() => {
+                Some(Box::new(SettleError::NotTaken { limit: names[index].name().clone() }))
+            }
+            (None, _) => self.set().skip_unknown(name).err().map(|error| Box::new(SettleError::Usage(error))),
+        }
     }
 
-    fn unreported(&self, costs: &Costs, used: &Used) -> Vec<Name> {
+    fn unreported(&self, costs: &Costs, noted: Noted) -> Vec<Name> {
         let names = self.set().names();
         let wants = |index: &usize| {
-            costs.is_explicit(*index) && !names[*index].is_resource() && used.reported >> index & 1 == 0
+            costs.is_explicit(*index) && !names[*index].is_resource() && noted.limits >> index & 1 == 0
         };
         (0..costs.len()).filter(wants).map(|index| names[index].name().clone()).collect()
     }
 
     #[inline]
-    fn end(&mut self, costs: &Costs, used: &Used) {
+    fn end(&mut self, costs: &Costs, used: &[u64], noted: Noted) {
         // Whatever happens next, the lease has ended: dropping it must not end it again.
         self.ends_on_drop = false;
         let set = self.set();
-        if !used.differs && !set.names().have_resources() {
+        if !noted.differs && !set.names().have_resources() {
             return;
         }
         let holder = self.holder().map(|holder| holder.get().into());
-        let usage = Usage { at: self.at, reserved: costs, used: &used.amounts, holder };
+        if holder.is_some() {
+            // For the event only: what has expired is not given back twice.
+            self.renew();
+        }
+        let usage = Usage { at: self.at, reserved: costs, used, holder };
         set.cell().settle(set.clock(), set.names(), &usage);
-        if used.differs && (set.reporter().is_watched() || usage.is_over()) {
-            self.tell(costs, &used.amounts);
+        // Over-use is a warning, which is heard also where ordinary events are not.
+        if noted.differs && (set.reporter().is_watched() || usage.is_over()) {
+            self.tell(costs, used);
         }
     }
 
@@ -336,12 +369,11 @@ impl<'a> Lease<'a> {
     #[cold]
     fn end_without_a_word(&mut self) {
         let costs = self.costs();
-        let mut used = Used::nothing(costs.len());
-        self.used_into(&mut used);
-        if used.reported == 0 && self.set().on_drop() == OnDrop::Refund {
-            used = Used { differs: true, ..Used::nothing(costs.len()) };
+        let (used, noted) = self.used_so_far(&costs);
+        if noted.limits == 0 && self.set().on_drop() == OnDrop::Refund {
+            return self.refund();
         }
-        self.end(&costs, &used);
+        self.end(&costs, &used, noted);
     }
 }
 

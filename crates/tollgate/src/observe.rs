@@ -1,7 +1,10 @@
 //! What happens, for metrics and logs.
 
+#[cfg(feature = "tracing")]
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+#[cfg(feature = "tracing")]
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tollgate_core::Name;
@@ -68,15 +71,21 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
 #[derive(Clone, Default)]
 pub(crate) struct Reporter {
     observer: Option<Arc<dyn Observer>>,
+    #[cfg(feature = "tracing")]
     warned: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// How many different warnings are remembered, so that names made up by callers cannot fill the memory.
+#[cfg(feature = "tracing")]
 const WARNED_MAX: usize = 1_000;
 
 impl Reporter {
     pub(crate) fn new(observer: Option<Arc<dyn Observer>>) -> Reporter {
-        Reporter { observer, warned: Arc::default() }
+        Reporter {
+            observer,
+            #[cfg(feature = "tracing")]
+            warned: Arc::default(),
+        }
     }
 
     /// Whether anybody would hear of an ordinary event. Lets the common path do nothing at all.

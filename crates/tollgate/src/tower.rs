@@ -136,9 +136,10 @@ where
                 shared.set.acquire(demand).await.map_err(LimitedError::Acquire)?
             };
             let response = inner.call(request).await.map_err(LimitedError::Service)?;
-            if let Some(usage) = &shared.usage {
-                // The caller has its response; a report that is not valid must not take it away.
-                let _ = lease.settle(usage(&response)).await;
+            // The caller has its response; a report that is missing or not valid must not take it away.
+            match &shared.usage {
+                Some(usage) => drop(lease.settle(usage(&response)).await),
+                None => drop(lease.release().await),
             }
             Ok(response)
         })

@@ -246,12 +246,17 @@ impl Space {
         costs: &Costs,
     ) -> Result<Result<Tick, Box<Denial>>, StoreError> {
         let now = clock.now();
-        Key::with_bytes(parts, |bytes| {
+        let (taken, after) = Key::with_bytes(parts, |bytes| {
             self.with(bytes, limits, now, |cell| {
                 let mut inner = cell.lock();
-                inner.adopt_if_changed(now, limits);
-                inner.try_take(now, costs, None, Priority::default())
+                let after = inner.put_in_force_if_changed(now, limits);
+                let after = after.map(|after| (Arc::clone(cell), after));
+                (inner.try_take(now, costs, None, Priority::default()), after)
             })
-        })
+        })?;
+        if let Some((cell, after)) = after {
+            cell.follow_up(after, clock);
+        }
+        Ok(taken)
     }
 }

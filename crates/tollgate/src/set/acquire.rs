@@ -138,8 +138,12 @@ fn admit(
             Ok(Lease::new(set, at, &costs, holder, waited))
         }
         Err(error) => {
-            if let WaitError::TimedOut { denial, .. } = &error {
-                let slowest = denial.limited_by();
+            let slowest = match &error {
+                WaitError::TimedOut { denial, .. } => Some(denial.limited_by()),
+                WaitError::QueueFull { .. } => Some(None),
+                _ => None,
+            };
+            if let Some(slowest) = slowest {
                 let limit = slowest.as_ref().map(|status| status.limit().name());
                 reporter.report(&Event::Denied { limit });
             }

@@ -1,6 +1,6 @@
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollgate_core::{Limit, LimitError, Limits, LimitsError, Span, Tick};
@@ -120,6 +120,7 @@ impl LimitSetBuilder {
             lease_ttl: self.lease_ttl.map(Span::covering),
             holders: AtomicU64::new(1),
             waiters_max: self.waiters_max,
+            changing: Mutex::default(),
         })))
     }
 }

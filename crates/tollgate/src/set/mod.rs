@@ -6,8 +6,8 @@ mod try_acquire;
 
 use std::fmt;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tollgate_core::{
@@ -47,6 +47,8 @@ struct Shared {
     lease_ttl: Option<Span>,
     holders: AtomicU64,
     waiters_max: usize,
+    /// Held while limits are replaced: the new ones are made from the old, and no change may be lost between.
+    changing: Mutex<()>,
 }
 
 /// How a set stands at one instant.
@@ -196,6 +198,7 @@ impl LimitSet {
         LimitError: From<L::Error>,
     {
         let limit = limit.try_into().map_err(LimitError::from)?;
+        let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let limits = self.0.cell.limits().replacing(limit)?;
         self.0.cell.replace_limits(&self.0.clock, limits);
         Ok(())
@@ -203,8 +206,13 @@ impl LimitSet {
 
     /// Admits nobody for `duration`: the provider said "not now". Extends a cooldown, never shortens one.
     pub fn cool_down(&self, duration: Duration) {
-        self.0.cell.cool_down(&self.0.clock, self.0.clock.now() + Span::covering(duration));
-        self.0.reporter.report(&Event::Cooldown { duration });
+        let now = self.0.clock.now();
+        let until = now + Span::covering(duration);
+        let lasts_longer = self.0.cell.cooling_until(&self.0.clock).unwrap_or(now) < until;
+        self.0.cell.cool_down(&self.0.clock, until);
+        if lasts_longer {
+            self.0.reporter.report(&Event::Cooldown { duration });
+        }
     }
 
     /// What the set says about itself.
@@ -230,6 +238,10 @@ impl LimitSet {
 
     pub(crate) fn on_drop(&self) -> OnDrop {
         self.0.on_drop
+    }
+
+    pub(crate) fn is_strict(&self) -> bool {
+        self.0.strict
     }
 
     pub(crate) fn reporter(&self) -> &Reporter {
