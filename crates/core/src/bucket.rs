@@ -250,6 +250,7 @@ impl Bucket {
 
     /// As [`settle`](Bucket::settle), for usage that is counted in other limits than those now in force: it is
     /// carried over by name, and what is no longer limited is left out.
+    #[inline]
     pub fn settle_counted_in(&mut self, counted_in: &Limits, limits: &Limits, now: Tick, usage: &Usage<'_>) {
         if counted_in.same(limits) || limits.has_places_of(counted_in) {
             return self.settle(limits, now, usage);

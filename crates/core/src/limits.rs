@@ -74,7 +74,7 @@ impl Limits {
                 return Err(LimitsError::Duplicate(limit.name().clone()));
             }
         }
-        let tag = |index: usize| limits.get(index).map_or(Tag::LONG, |limit| Tag::of(limit.name()));
+        let tag = |index: usize| limits.get(index).map_or(Tag::NONE, |limit| Tag::of(limit.name()));
         let tags = std::array::from_fn(tag);
         let implicit = mask(&limits, Limit::is_implicit);
         let timeless = mask(&limits, |limit| {
@@ -112,12 +112,12 @@ impl Limits {
     #[inline(always)]
     pub fn index_of(&self, word: Word<'_>) -> Option<usize> {
         match self.0.tags.iter().position(|tag| *tag == word.tag) {
-            Some(index) if word.tag != Tag::LONG => Some(index),
+            Some(index) if word.tag.is_exact() || self[index].name() == word.as_str() => Some(index),
             _ => self.index_by_text(word.as_str()),
         }
     }
 
-    /// For long names, names of limits past the first eight, and names that are none.
+    /// For limits past the first eight, and names that are none.
     #[cold]
     fn index_by_text(&self, name: &str) -> Option<usize> {
         self.iter().position(|limit| limit.name().as_str() == name)

@@ -53,29 +53,34 @@ impl<'a> Word<'a> {
     }
 }
 
-/// A name of up to 16 bytes as one number, padded with zeros, which no name contains.
+/// A name as one number: itself if it has up to 8 bytes, padded with zeros, which no name contains; otherwise a
+/// hash of it with the top bit set, which no byte of a name has.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Tag(u64, u64);
+pub(crate) struct Tag(u64);
 
 impl Tag {
-    /// What every longer name has, and no shorter one: no byte of a name is 255.
-    pub(crate) const LONG: Tag = Tag(u64::MAX, u64::MAX);
+    /// The tag of no name.
+    pub(crate) const NONE: Tag = Tag(u64::MAX);
 
     pub(crate) const fn of(name: &str) -> Tag {
         let bytes = name.as_bytes();
-        let (mut start, mut end, mut index) = (0, 0, 0);
-        if bytes.len() > 16 {
-            return Tag::LONG;
-        }
+        let (mut tag, mut index) = (0, 0);
         while index < bytes.len() {
-            if index < 8 {
-                start |= (bytes[index] as u64) << (8 * index);
+            // FNV-1a for long names; it only narrows the search.
+            tag = if bytes.len() <= 8 {
+                tag | (bytes[index] as u64) << (8 * index)
             } else {
-                end |= (bytes[index] as u64) << (8 * (index - 8));
-            }
+                (tag ^ bytes[index] as u64).wrapping_mul(0x100_0000_01b3) | 1 << 63
+            };
             index += 1;
         }
-        Tag(start, end)
+        Tag(tag)
+    }
+
+    /// Whether only one name has this tag.
+    #[inline(always)]
+    pub(crate) const fn is_exact(self) -> bool {
+        self.0 >> 63 == 0
     }
 }
 
@@ -122,19 +127,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_tell_names_apart() {
-        let names: Vec<String> =
-            ["a", "b", "ab", "ba", "abc", "adc", "abd", "abcd", "abce", "abcdefg", "abcdxfg"]
-                .into_iter()
-                .map(String::from)
-                .chain((8..=16).map(|len| "n".repeat(len)))
-                .collect();
-        for one in &names {
-            for two in &names {
+    fn exact_tags_tell_names_apart() {
+        let short = ["a", "b", "ab", "ba", "abc", "adc", "abcd", "abce", "abcdefg", "abcdefgh", "abcdefgi"];
+        for one in short {
+            assert!(Tag::of(one).is_exact());
+            for two in short {
                 assert_eq!(Tag::of(one) == Tag::of(two), one == two, "{one} {two}");
             }
         }
-        assert_eq!(Tag::of(&"n".repeat(17)), Tag::LONG);
+        for long in ["abcdefghi", &"n".repeat(64), "é", "ééééé"] {
+            assert!(!Tag::of(long).is_exact(), "{long}");
+        }
     }
 
     #[test]

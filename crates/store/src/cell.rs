@@ -115,8 +115,8 @@ impl Cell {
         term: Option<Term>,
         priority: Priority,
     ) -> Result<Tick, Box<Denial>> {
-        let now = clock.now();
-        self.lock().try_take(now, costs, term, priority)
+        let mut inner = self.lock();
+        inner.try_take(clock.now(), costs, term, priority)
     }
 
     /// Settles what was taken with what was used, and lets waiters pass that now can.

@@ -366,8 +366,13 @@ impl<'a> Lease<'a> {
         }
     }
 
-    #[cold]
     fn end_without_a_word(&mut self) {
+        if self.extra.is_none() && self.set().on_drop() == OnDrop::Keep {
+            let mut costs = Costs::none(self.set().names().len());
+            costs.unpack(&self.taken);
+            let used = self.taken.amounts();
+            return self.end(&costs, &used[..costs.len()], Noted::default());
+        }
         let costs = self.costs();
         let (used, noted) = self.used_so_far(&costs);
         if noted.limits == 0 && self.set().on_drop() == OnDrop::Refund {

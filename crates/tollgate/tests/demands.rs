@@ -186,7 +186,7 @@ fn a_strict_set_refuses_a_name_that_is_no_limit_and_takes_nothing() {
     let warnings = Warnings::during(|| {
         let why = refused(&set, demand! { rpm: 1, gpu: 1 });
         let DemandError::UnknownLimit { name, known } = &why else { panic!("{why}") };
-        assert_eq!((&*name, known.len()), ("gpu", 2));
+        assert_eq!((&**name, known.len()), ("gpu", 2));
         assert!(why.to_string().ends_with("known limits: rpm, tpm"), "{why}");
     });
     assert_eq!(warnings, [""; 0]);

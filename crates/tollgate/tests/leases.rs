@@ -131,7 +131,9 @@ fn what_is_wrong_in_a_report_stays_charged_as_reserved_and_the_rest_is_settled()
     for report in reports {
         let set = api();
         let error = try_take(&set, &take).unwrap().settle(&report).wait().unwrap_err();
-        assert!(matches!(&error, SettleError::Usage(DemandError::BadAmount { name, .. }) if &**name == "tpm"));
+        assert!(
+            matches!(&error, SettleError::Usage(DemandError::BadAmount { name, .. }) if &**name == "tpm")
+        );
         assert_eq!((available(&set, "rpm"), available(&set, "tpm")), (9, 600), "{error}");
         assert_eq!(available(&set, "connections"), 4);
 
