@@ -50,7 +50,11 @@ impl Clock {
             Source::System => crate::timer::Timer::get().alarm(at, alarm),
             #[cfg(loom)]
             Source::System => drop((at, alarm)),
-            Source::Manual(hands) => hands.alarm(at, alarm),
+            Source::Manual(hands) => {
+                if let Some(alarm) = hands.alarm(at, alarm) {
+                    alarm.ring(self);
+                }
+            }
         }
     }
 }
