@@ -79,6 +79,11 @@ impl Cell {
     /// Lets go of the lock, and does what must be done without it.
     pub(crate) fn finish(self: &Arc<Self>, inner: MutexGuard<'_, Inner>, after: Aftermath, clock: &Clock) {
         drop(inner);
+        self.follow_up(after, clock);
+    }
+
+    /// Sets the alarm and wakes whom it is for. Whoever calls this holds no lock: a waker may do anything.
+    pub(crate) fn follow_up(self: &Arc<Self>, after: Aftermath, clock: &Clock) {
         if let Some(at) = after.alarm {
             let this: Arc<dyn Alarm> = self.clone();
             let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Status, Take, Tick};
 
-use crate::cell::Inner;
+use crate::cell::{Aftermath, Inner};
 use crate::store::Done;
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Applied, Call, Cell, Clock, Key, Op, Place, Priority, Reach, Reply, Step, Store, StoreError};
@@ -28,6 +28,9 @@ pub struct Memory {
     spaces: Mutex<HashMap<Box<str>, Arc<Space>>>,
     recent: Recent,
 }
+
+/// What is to be done for each cell once no lock is held.
+type Afters = Vec<(Arc<Cell>, Aftermath)>;
 
 /// Settings of a [`Memory`].
 #[derive(Clone, Debug)]
@@ -88,25 +91,29 @@ impl Memory {
     }
 
     fn apply_once(&self, call: &Call<'_>) -> Result<Applied, StoreError> {
-        match call.id {
-            None => self.apply_steps(call.steps),
-            Some(id) => self.recent.once(id, self.clock.now(), || self.apply_steps(call.steps)),
-        }
+        let mut afters = Vec::new();
+        let applied = match call.id {
+            None => self.apply_steps(call.steps, &mut afters),
+            Some(id) => self.recent.once(id, self.clock.now(), || self.apply_steps(call.steps, &mut afters)),
+        };
+        // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
+        afters.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
+        applied
     }
 
     /// Applies the steps; a call that is denied leaves nothing behind, not even an empty bucket.
-    fn apply_steps(&self, steps: &[Step<'_>]) -> Result<Applied, StoreError> {
+    fn apply_steps(&self, steps: &[Step<'_>], afters: &mut Afters) -> Result<Applied, StoreError> {
         let space = |step: &Step<'_>| self.space(step.place.namespace);
         let is_new = |step: &&Step<'_>| take_of(step).is_some() && space(step).find(step.place.key).is_none();
         let new: Vec<&Step<'_>> = steps.iter().filter(is_new).collect();
-        let applied = self.apply_to_cells(steps);
+        let applied = self.apply_to_cells(steps, afters);
         if !matches!(applied, Ok(Applied::Done(_))) {
             new.into_iter().for_each(|step| space(step).forget(step.place.key, self.clock.now()));
         }
         applied
     }
 
-    fn apply_to_cells(&self, steps: &[Step<'_>]) -> Result<Applied, StoreError> {
+    fn apply_to_cells(&self, steps: &[Step<'_>], afters: &mut Afters) -> Result<Applied, StoreError> {
         let cells = steps.iter().map(|step| self.cell_for(step)).collect::<Result<Vec<_>, _>>()?;
         let mut order: Vec<usize> = (0..cells.len()).filter(|index| cells[*index].is_some()).collect();
         let address = |index: &usize| cells[*index].as_ref().map(|cell| Arc::as_ptr(cell).addr());
@@ -125,10 +132,11 @@ impl Memory {
         }
         let done = steps.iter().zip(&mut locked).map(|(step, inner)| commit(step, inner.as_deref_mut(), now));
         let done = done.collect();
-        for (cell, inner) in cells.iter().zip(locked) {
-            if let (Some(cell), Some(mut inner)) = (cell, inner) {
-                let after = inner.serve(now);
-                cell.finish(inner, after, &self.clock);
+        for (cell, inner) in cells.iter().zip(&mut locked) {
+            if let (Some(cell), Some(inner)) = (cell, inner)
+                && inner.side.is_some()
+            {
+                afters.push((Arc::clone(cell), inner.serve(now)));
             }
         }
         Ok(Applied::Done(done))
