@@ -13,7 +13,7 @@ use tollgate_core::{
 };
 
 use crate::queue::{Fate, Queue, Rank, Waiter};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, order_of};
 use crate::{Alarm, Clock, Key, Priority};
 
 /// One bucket in memory with its queue. Made by [`Cell::new`] or by a [`Memory`](crate::Memory).
@@ -69,6 +69,11 @@ impl Cell {
 
     pub(crate) fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// Where it stands in the order in which several cells are locked.
+    pub(crate) fn lock_order(&self) -> usize {
+        order_of(&self.inner)
     }
 
     #[inline]

@@ -116,7 +116,7 @@ impl Memory {
     fn apply_to_cells(&self, steps: &[Step<'_>], afters: &mut Afters) -> Result<Applied, StoreError> {
         let cells = steps.iter().map(|step| self.cell_for(step)).collect::<Result<Vec<_>, _>>()?;
         let mut order: Vec<usize> = (0..cells.len()).filter(|index| cells[*index].is_some()).collect();
-        let address = |index: &usize| cells[*index].as_ref().map(|cell| Arc::as_ptr(cell).addr());
+        let address = |index: &usize| cells[*index].as_ref().map(|cell| cell.lock_order());
         order.sort_by_key(address);
         if order.windows(2).any(|pair| address(&pair[0]) == address(&pair[1])) {
             return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));

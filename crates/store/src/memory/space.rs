@@ -10,6 +10,14 @@ use super::table::Table;
 use crate::sync::Mutex;
 use crate::{Cell, Key, StoreError};
 
+/// Seeded, so that nobody can choose keys that meet in one place.
+#[cfg(not(loom))]
+use foldhash::fast::RandomState as Hasher;
+
+/// loom wants one run of a model to be like the next.
+#[cfg(loom)]
+use foldhash::fast::FixedState as Hasher;
+
 /// Shards are a power of two, so that a few bits of the hash choose one.
 const SHARDS: usize = 64;
 
@@ -24,7 +32,7 @@ pub struct Space {
     namespace: Box<str>,
     keys_max: usize,
     keys: AtomicUsize,
-    hasher: foldhash::fast::RandomState,
+    hasher: Hasher,
     shards: Box<[Mutex<Table>]>,
 }
 
@@ -37,7 +45,7 @@ impl Space {
             namespace: namespace.into(),
             keys_max,
             keys: AtomicUsize::new(0),
-            hasher: foldhash::fast::RandomState::default(),
+            hasher: Hasher::default(),
             shards: (0..SHARDS).map(|_| Mutex::new(Table::default())).collect(),
         }
     }
