@@ -158,9 +158,16 @@ impl Acquire<'_> {
         inner.side.get_or_insert_default().queue.push(priority, waiter)
     }
 
+    /// What became of the wait. If nothing yet, `waker` is who to wake.
     fn hear(&mut self, rank: Rank, waker: &Waker) -> Option<Fate> {
+        // Declared before the lock is taken, so dropped after it is free.
+        let _replaced;
         let mut inner = self.cell.lock();
-        let fate = inner.side.as_mut()?.queue.hear(rank, waker)?;
+        let queue = &mut inner.side.as_mut()?.queue;
+        let Some(fate) = queue.forget(rank) else {
+            _replaced = queue.leave_waker(rank, waker);
+            return None;
+        };
         // The last one to hear leaves nothing behind.
         inner.tidy(self.clock.now());
         Some(fate)

@@ -207,8 +207,9 @@ impl Cell {
         let now = clock.now();
         let mut inner = self.lock();
         let Some(side) = &mut inner.side else { return };
-        let waited = side.queue.remove(rank).is_some();
-        if let (false, Some(Fate::Granted { at, costs, .. })) = (waited, side.queue.forget(rank)) {
+        // Kept until the lock is free: dropping its waker may drop a task that waits here, too.
+        let waiter = side.queue.remove(rank);
+        if let (None, Some(Fate::Granted { at, costs, .. })) = (&waiter, side.queue.forget(rank)) {
             let limits = inner.limits.clone();
             let nothing = vec![0; costs.len()];
             let holder = term.map(|term| term.holder);

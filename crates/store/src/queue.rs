@@ -138,15 +138,14 @@ impl Queue {
         Some(waker)
     }
 
-    /// What became of the waiter, told once. If nothing yet, `waker` is who to wake.
-    pub(crate) fn hear(&mut self, rank: Rank, waker: &Waker) -> Option<Fate> {
-        if let Some(waiter) = self.waiting.get_mut(&rank) {
-            waiter.waker.clone_from(waker);
-        }
-        self.forget(rank)
+    /// Makes `waker` the one to wake, and answers the one it replaces: to be dropped when no lock is held,
+    /// because it may be the last of a task that waits here, too.
+    pub(crate) fn leave_waker(&mut self, rank: Rank, waker: &Waker) -> Option<Waker> {
+        let waiter = self.waiting.get_mut(&rank).filter(|waiter| !waiter.waker.will_wake(waker))?;
+        Some(std::mem::replace(&mut waiter.waker, waker.clone()))
     }
 
-    /// As [`hear`](Queue::hear), for one who will not ask again.
+    /// What became of the waiter, told once.
     pub(crate) fn forget(&mut self, rank: Rank) -> Option<Fate> {
         self.fates.remove(&rank)
     }

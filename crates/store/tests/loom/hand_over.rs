@@ -1,7 +1,7 @@
 //! Waiting, being granted, and leaving at the wrong moment.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use loom::thread;
 
@@ -143,4 +143,36 @@ fn a_grant_lost_with_its_waiter_is_noticed() {
 fn a_waiter_left_in_the_queue_is_noticed() {
     let sticky = || Toy::new(Fault::LeavesCancelledWaiter);
     must_fail("a dead waiter", whoever_leaves_alone_leaves_nothing(sticky));
+}
+
+/// A waker that looks at the cell when it is dropped, as the last one of a task does that waits there, too.
+struct Last(Arc<OfCell>);
+
+impl Wake for Last {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.0.cell.waiting();
+        }
+    }
+}
+
+#[test]
+fn a_waker_is_dropped_with_no_lock_held() {
+    check(|| {
+        let gate = Arc::new(OfCell::new());
+        assert!(gate.try_take());
+        let last = || Waker::from(Arc::new(Last(Arc::clone(&gate))));
+        let mut wait = Arc::clone(&gate).acquire();
+        for _ in 0..2 {
+            // The one of the first time is replaced by the one of the second.
+            assert!(wait.as_mut().poll(&mut Context::from_waker(&last())).is_pending());
+        }
+        drop(wait);
+        assert_eq!(gate.waiting(), 0);
+        gate.give_back();
+    });
 }
