@@ -1,0 +1,11 @@
+//! Waiting for a cell: who passes, when, and what is left of those who do not.
+#![cfg(not(loom))]
+
+mod cancel;
+mod cooldown;
+mod deadline;
+mod fixture;
+mod notice;
+mod order;
+mod runtimes;
+mod term;
