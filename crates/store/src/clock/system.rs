@@ -136,7 +136,7 @@ impl Counter {
 
     fn trust(&self, raw: u64, nanos: u64) {
         let version = self.version.load(Ordering::Relaxed);
-        let locked = version % 2 == 0
+        let locked = version.is_multiple_of(2)
             && self
                 .version
                 .compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed)

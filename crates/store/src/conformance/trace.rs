@@ -38,7 +38,7 @@ struct Trace<'a, S> {
 
 pub(super) fn run<S: Store>(seed: u64, open: &impl Fn(Clock) -> S) {
     let hands = ManualClock::at(START);
-    let goes_back = seed % 2 == 0;
+    let goes_back = seed.is_multiple_of(2);
     let versions = versions(goes_back);
     let keys: Vec<Key> = (0..5).map(|key| Key::new(&["entity", &key.to_string()])).collect();
     let mut trace = Trace {

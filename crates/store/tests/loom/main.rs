@@ -5,6 +5,7 @@
 //! Every checker runs over the cell and over a toy: the toy passes as long as it is right, and is caught with
 //! each fault that can be planted in it.
 #![cfg(loom)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod block_on;
 mod cell;
