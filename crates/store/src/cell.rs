@@ -36,6 +36,8 @@ pub(crate) struct Side {
     pub(crate) closed_until: Tick,
     /// The next alarm that is set.
     armed: Option<Tick>,
+    /// Waiters who were told that they can never pass under new limits, and have yet to be woken.
+    refused: Vec<Waker>,
 }
 
 /// How long a holder of resources may be silent before they are taken from it.
@@ -174,9 +176,7 @@ impl Cell {
         let now = clock.now();
         let mut inner = self.lock();
         inner.adopt(now, &limits);
-        let refused = inner.refuse_impossible();
-        let mut after = inner.serve(now);
-        after.wakers.extend(refused);
+        let after = inner.serve(now);
         self.finish(inner, after, clock);
     }
 
@@ -287,19 +287,24 @@ impl Inner {
         self.bucket.settle_counted_in(limits, &self.limits, now, usage)
     }
 
+    /// Puts other limits in force, and tells waiters who can never pass under them. Whoever calls this serves.
     pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
         let old = std::mem::replace(&mut self.limits, limits.clone());
         self.bucket.adopt(&old, limits, now);
         if let (Some(side), false) = (&mut self.side, limits.has_places_of(&old)) {
             side.queue.for_each_costs(|costs| *costs = costs.moved(&old, limits));
         }
+        self.refuse_impossible();
     }
 
+    /// As [`adopt`](Inner::adopt), and answers whether anything has changed.
     #[inline]
-    pub(crate) fn adopt_if_changed(&mut self, now: Tick, limits: &Limits) {
-        if !self.limits.same(limits) && self.limits != *limits {
+    pub(crate) fn adopt_if_changed(&mut self, now: Tick, limits: &Limits) -> bool {
+        let changed = !self.limits.same(limits) && self.limits != *limits;
+        if changed {
             self.adopt(now, limits);
         }
+        changed
     }
 
     /// Ready when the cooldown is over.
@@ -312,7 +317,8 @@ impl Inner {
 
     /// Grants from the head for as long as it fits, then tells those whose deadline has come.
     pub(crate) fn serve(&mut self, now: Tick) -> Aftermath {
-        let mut after = Aftermath::default();
+        let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
+        let mut after = Aftermath { wakers: refused.unwrap_or_default(), alarm: None };
         while let Some(waker) = self.grant_head(now).or_else(|| self.time_out(now)) {
             after.wakers.push(waker);
         }
@@ -370,15 +376,14 @@ impl Inner {
     }
 
     /// Tells every waiter who could never pass any more.
-    fn refuse_impossible(&mut self) -> Vec<Waker> {
-        let Some(side) = &mut self.side else { return Vec::new() };
-        let mut wakers = Vec::new();
+    fn refuse_impossible(&mut self) {
+        let Some(side) = &mut self.side else { return };
         for rank in side.queue.ranks() {
             let waiter = side.queue.waiter(rank);
             if let Some(why) = waiter.and_then(|waiter| self.limits.impossible(&waiter.costs)) {
-                wakers.extend(side.queue.decide(rank, |waiter| (Fate::Impossible(why), waiter.waker)));
+                let waker = side.queue.decide(rank, |waiter| (Fate::Impossible(why), waiter.waker));
+                side.refused.extend(waker);
             }
         }
-        wakers
     }
 }

@@ -249,12 +249,20 @@ impl Space {
         costs: &Costs,
     ) -> Result<Result<Tick, Box<Denial>>, StoreError> {
         let now = clock.now();
-        Key::with_bytes(parts, |bytes| {
+        let (taken, after) = Key::with_bytes(parts, |bytes| {
             self.with(bytes, limits, now, |cell| {
                 let mut inner = cell.lock();
-                inner.adopt_if_changed(now, limits);
-                inner.try_take(now, costs, None, Priority::default())
+                let changed = inner.adopt_if_changed(now, limits);
+                // Under other limits those who wait may pass, and they come first.
+                let after =
+                    (changed && inner.side.is_some()).then(|| Box::new((Arc::clone(cell), inner.serve(now))));
+                (inner.try_take(now, costs, None, Priority::default()), after)
             })
-        })
+        })?;
+        if let Some(after) = after {
+            let (cell, after) = *after;
+            cell.follow_up(after, clock);
+        }
+        Ok(taken)
     }
 }

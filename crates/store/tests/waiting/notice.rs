@@ -1,7 +1,7 @@
 //! Whatever may let the head pass looks at it at once.
 
 use tollgate_core::{DemandError, Limit, Limits, Span, demand};
-use tollgate_store::{Priority, Request, WaitError};
+use tollgate_store::{Call, Key, ManualClock, Memory, Op, Place, Priority, Request, Step, Store, WaitError};
 
 use crate::fixture::{Desk, START, Wait};
 
@@ -106,4 +106,59 @@ fn waiters_move_along_when_limits_change_places() {
     let granted = wait.granted();
     assert_eq!(granted.costs.amounts(), [3, 0, 2]);
     assert_eq!(desk.available(), [7, 5, 0]);
+}
+
+/// A cell of a memory store with all slots taken.
+struct Shop {
+    memory: Memory,
+    desk: Desk,
+    key: Key,
+}
+
+impl Shop {
+    fn new(capacity: u64) -> Shop {
+        let hands = ManualClock::at(START);
+        let memory = Memory::builder().clock(hands.clock()).build();
+        let limits = Limits::new([Limit::resource("slots", capacity)]).unwrap();
+        let key = Key::new(&["k"]);
+        let cell = memory.cell(&Place { namespace: "n", key: &key, limits: &limits }).unwrap();
+        let desk = Desk { clock: hands.clock(), hands, cell, limits };
+        desk.take_slots(capacity);
+        Shop { memory, desk, key }
+    }
+
+    /// Takes nothing by way of the store, which puts these limits in force.
+    fn adopt(&self, capacity: u64) {
+        let limits = Limits::new([Limit::resource("slots", capacity)]).unwrap();
+        let nothing = limits.costs(&demand! { slots: 0 }).unwrap();
+        let place = Place { namespace: "n", key: &self.key, limits: &limits };
+        let steps = [Step { place, op: Op::Take { costs: &nothing, term: None } }];
+        let _ = self.memory.apply(&Call { id: None, steps: &steps }).wait().unwrap();
+    }
+}
+
+#[test]
+fn limits_raised_by_a_call_to_the_store_let_the_head_pass_at_once() {
+    let shop = Shop::new(2);
+    let wait = shop.desk.wait_for(shop.desk.slots(1));
+    let limits = Limits::new([Limit::resource("slots", 3)]).unwrap();
+    let one = limits.costs(&demand! {}).unwrap();
+    let taken = shop.memory.space("n").try_take(&shop.desk.clock, &["k"], &limits, &one).unwrap();
+    assert!(taken.is_err(), "the waiter was first");
+    wait.granted();
+}
+
+#[test]
+fn limits_lowered_by_a_call_to_the_store_tell_a_waiter_who_can_never_pass() {
+    let shop = Shop::new(4);
+    let patient = |amount| Request { priority: Priority::Batch, ..Request::of(shop.desk.slots(amount)) };
+    let wait = shop.desk.wait(patient(3));
+    shop.adopt(2);
+    assert!(matches!(wait.heard(), Err(WaitError::Impossible(_))));
+    let wait = shop.desk.wait(patient(2));
+    let limits = Limits::new([Limit::resource("slots", 1)]).unwrap();
+    let one = limits.costs(&demand! {}).unwrap();
+    let taken = shop.memory.space("n").try_take(&shop.desk.clock, &["k"], &limits, &one).unwrap();
+    assert!(taken.is_err());
+    assert!(matches!(wait.heard(), Err(WaitError::Impossible(_))));
 }
