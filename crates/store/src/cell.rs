@@ -277,10 +277,25 @@ impl Inner {
 
     /// When a newcomer would pass: after the cooldown, and after those ahead of it.
     pub(crate) fn ready(&self, now: Tick, costs: &Costs, priority: Priority) -> Ready {
-        let Some(side) = &self.side else { return self.bucket.ready(&self.limits, now, costs) };
-        let costs = side.queue.costs_up_to(priority, now, costs);
-        let ready = self.bucket.ready(&self.limits, now, &costs);
-        ready.later(self.closed_until(now))
+        self.ready_under(&self.limits, &self.bucket, now, costs, priority)
+    }
+
+    /// The same if `limits` were in force and the bucket were `bucket`; `costs` are counted in those.
+    pub(crate) fn ready_under(
+        &self,
+        limits: &Limits,
+        bucket: &Bucket,
+        now: Tick,
+        costs: &Costs,
+        priority: Priority,
+    ) -> Ready {
+        let Some(side) = &self.side else { return bucket.ready(limits, now, costs) };
+        let mut sum = side.queue.costs_ahead_of(priority, now, self.limits.len());
+        if !limits.has_places_of(&self.limits) {
+            sum = sum.moved(&self.limits, limits);
+        }
+        sum.add(costs);
+        bucket.ready(limits, now, &sum).later(self.closed_until(now))
     }
 
     pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) -> Settlement {

@@ -89,10 +89,10 @@ impl Queue {
         self.head().is_some_and(|(head, _)| head < newcomer)
     }
 
-    /// The costs of everybody whom a newcomer of this priority would wait behind, and its own.
-    pub(crate) fn costs_up_to(&self, priority: Priority, now: Tick, own: &Costs) -> Costs {
+    /// The costs of everybody whom a newcomer of this priority would wait behind.
+    pub(crate) fn costs_ahead_of(&self, priority: Priority, now: Tick, limits: usize) -> Costs {
         let newcomer = Rank { due: now + priority.patience(), ticket: u64::MAX };
-        let mut sum = own.clone();
+        let mut sum = Costs::none(limits);
         let is_last = self.waiting.last_key_value().is_none_or(|(last, _)| *last < newcomer);
         match &self.total {
             Some(total) if is_last => sum.add(total),

@@ -169,8 +169,13 @@ fn denials(steps: &[Step<'_>], locked: &[Option<MutexGuard<'_, Inner>>], now: Ti
         return Vec::new();
     }
     let denial = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
-        let denial = under(inner, step.place.limits, now, |bucket, limits| bucket.denial(limits, now, costs));
-        denial.not_before(inner.closed_until(now))
+        under(inner, step.place.limits, now, |bucket, limits| {
+            let denial = bucket.denial(limits, now, costs);
+            if inner.side.is_none() {
+                return denial;
+            }
+            denial.not_before(inner.ready_under(limits, bucket, now, costs, Priority::default()))
+        })
     };
     takes().map(denial).collect()
 }

@@ -1,7 +1,11 @@
 //! Whatever may let the head pass looks at it at once.
 
+use std::time::Duration;
+
 use tollgate_core::{DemandError, Limit, Limits, Span, demand};
-use tollgate_store::{Call, Key, ManualClock, Memory, Op, Place, Priority, Request, Step, Store, WaitError};
+use tollgate_store::{
+    Applied, Call, Key, ManualClock, Memory, Op, Place, Priority, Request, Step, Store, WaitError,
+};
 
 use crate::fixture::{Desk, START, Wait};
 
@@ -161,4 +165,25 @@ fn limits_lowered_by_a_call_to_the_store_tell_a_waiter_who_can_never_pass() {
     let taken = shop.memory.space("n").try_take(&shop.desk.clock, &["k"], &limits, &one).unwrap();
     assert!(taken.is_err());
     assert!(matches!(wait.heard(), Err(WaitError::Impossible(_))));
+}
+
+#[test]
+fn a_call_to_the_store_is_told_the_wait_of_those_ahead_of_it() {
+    let hands = ManualClock::at(START);
+    let memory = Memory::builder().clock(hands.clock()).build();
+    let limits = Limits::new([Limit::per_second("rps", 10)]).unwrap();
+    let key = Key::new(&["k"]);
+    let place = Place { namespace: "n", key: &key, limits: &limits };
+    let cell = memory.cell(&place).unwrap();
+    let desk = Desk { clock: hands.clock(), hands, cell, limits: limits.clone() };
+    desk.try_take(&desk.rps(5), Priority::default()).unwrap();
+    let _wait = desk.wait_for(desk.rps(10));
+    let one = desk.rps(1);
+    let steps = [Step { place, op: Op::Take { costs: &one, term: None } }];
+    match memory.apply(&Call { id: None, steps: &steps }).wait().unwrap() {
+        Applied::Denied(denials) => {
+            assert_eq!(denials[0].wait(), Some(Duration::from_millis(600)));
+        }
+        other => panic!("{other:?}"),
+    }
 }
