@@ -40,6 +40,12 @@ pub(crate) struct Side {
     refused: Vec<Waker>,
 }
 
+impl Side {
+    fn closed_until_after(&self, now: Tick) -> Ready {
+        if self.closed_until > now { Ready::At(self.closed_until) } else { Ready::Now }
+    }
+}
+
 /// How long a holder of resources may be silent before they are taken from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
@@ -324,10 +330,7 @@ impl Inner {
 
     /// Ready when the cooldown is over.
     pub(crate) fn closed_until(&self, now: Tick) -> Ready {
-        match &self.side {
-            Some(side) if side.closed_until > now => Ready::At(side.closed_until),
-            _ => Ready::Now,
-        }
+        self.side.as_ref().map_or(Ready::Now, |side| side.closed_until_after(now))
     }
 
     /// Grants from the head for as long as it fits, then tells those whose deadline has come.
@@ -365,8 +368,14 @@ impl Inner {
     fn time_out(&mut self, now: Tick) -> Option<Waker> {
         let side = self.side.as_mut()?;
         let rank = side.queue.overdue(now)?;
-        let costs = &side.queue.waiter(rank)?.costs;
-        let denial = Box::new(self.bucket.denial(&self.limits, now, costs));
+        let mut costs = side.queue.waiter(rank)?.costs.clone();
+        let denial = self.bucket.denial(&self.limits, now, &costs);
+        // The head at least would have gone first. Counting all who are ahead takes too long for one who gives up.
+        if let Some((_, head)) = side.queue.head().filter(|(head, _)| *head != rank) {
+            costs.add(&head.costs);
+        }
+        let ready = self.bucket.ready(&self.limits, now, &costs).later(side.closed_until_after(now));
+        let denial = Box::new(denial.not_before(ready));
         side.queue
             .decide(rank, |waiter| (Fate::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker))
     }

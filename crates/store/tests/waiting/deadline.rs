@@ -148,3 +148,27 @@ fn a_full_queue_turns_the_next_one_away_and_has_room_again_when_one_leaves() {
     let _third = desk.wait(request());
     assert_eq!(desk.cell.waiting(), 2);
 }
+
+#[test]
+fn the_wait_told_to_one_who_gave_up_in_a_cooldown_reaches_to_its_end() {
+    let desk = Desk::with_spent_rate(1);
+    let wait = desk.wait(until(&desk, 1, START + Span::from_secs(2)));
+    desk.cell.cool_down(&desk.clock, START + Span::from_secs(10));
+    desk.turn_to(2_000_000);
+    let error = wait.heard().unwrap_err();
+    assert_eq!(timed_out(error), (Some(Duration::from_secs(8)), Duration::from_secs(2)));
+}
+
+#[test]
+fn the_wait_told_to_one_who_gave_up_behind_another_is_not_shorter_than_for_both() {
+    let desk = Desk::with_spent_rate(10);
+    let large = desk.wait_for(desk.rps(2));
+    let small = desk.wait(until(&desk, 1, START + Span::from_millis(300)));
+    // Something else is charged beyond what it took, so neither passes in time.
+    desk.settle(&desk.rps(10), &[12]);
+    desk.turn_to(300_000);
+    let error = small.heard().unwrap_err();
+    assert_eq!(timed_out(error), (Some(Duration::from_millis(200)), Duration::from_millis(300)));
+    desk.turn_to(400_000);
+    large.granted();
+}
