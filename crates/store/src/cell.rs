@@ -16,6 +16,10 @@ use crate::queue::{Fate, Queue, Rank, Waiter};
 use crate::sync::{Mutex, MutexGuard, order_of};
 use crate::{Alarm, Clock, Key, Priority};
 
+/// How much too early an alarm may ring by the clock of the cell, which may have stepped back a little since the
+/// timer read it. Such an alarm is set again; to take it for one that is still set would be to wait for ever.
+const EARLY_MAX: Span = Span::from_millis(1);
+
 /// One bucket in memory with its queue. Made by [`Cell::new`] or by a [`Memory`](crate::Memory).
 pub struct Cell {
     key: Key,
@@ -237,7 +241,7 @@ impl Alarm for Cell {
         let now = clock.now();
         let mut inner = self.lock();
         if let Some(side) = &mut inner.side {
-            side.armed = side.armed.filter(|armed| *armed > now);
+            side.armed = side.armed.filter(|armed| *armed > now + EARLY_MAX);
         }
         let after = inner.serve(now);
         self.finish(inner, after, clock);

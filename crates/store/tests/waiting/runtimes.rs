@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate_core::{Costs, Limit, Limits, Span, Tick, Usage, demand};
-use tollgate_store::{Alarm, Cell, Clock, Key, Priority, Request, WaitError};
+use tollgate_store::{Alarm, Cell, Clock, Key, ManualClock, Priority, Request, WaitError};
 
 fn slots(capacity: u64) -> (Arc<Cell>, Clock, Limits) {
     let limits = Limits::new([Limit::resource("slots", capacity)]).unwrap();
@@ -147,7 +147,7 @@ fn alarms_of_cells_that_are_gone_do_nothing_and_those_after_them_ring() {
 
 #[test]
 fn a_cell_that_is_dropped_takes_its_alarm_with_it() {
-    let hands = tollgate_store::ManualClock::at(Tick::from_secs(1_000));
+    let hands = ManualClock::at(Tick::from_secs(1_000));
     let clock = hands.clock();
     let limits = Limits::new([Limit::per_second("rps", 1)]).unwrap();
     let cell = Cell::new(Key::new(&["gone"]), limits.clone(), clock.now());
@@ -160,4 +160,22 @@ fn a_cell_that_is_dropped_takes_its_alarm_with_it() {
     drop(cell);
     assert_eq!(watch.strong_count(), 0, "an alarm keeps no cell alive");
     hands.advance(Span::covering(Duration::from_secs(60)));
+}
+
+#[test]
+fn an_alarm_that_rings_a_tick_early_because_the_clock_stepped_back_is_set_again() {
+    let due = Tick::from_secs(1_001);
+    let limits = Limits::new([Limit::per_second("rps", 1)]).unwrap();
+    let one = limits.costs(&demand! { rps: 1 }).unwrap();
+    let clock = ManualClock::at(Tick::from_secs(1_000)).clock();
+    let cell = Cell::new(Key::new(&["early"]), limits, clock.now());
+    cell.try_take(&clock, &one, None, Priority::default()).unwrap();
+    let mut wait = pin!(cell.acquire(&clock, Request::of(one)));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(wait.as_mut().poll(&mut context).is_pending());
+    let stepped_back = ManualClock::at(due - Span::from_micros(1));
+    Arc::clone(&cell).ring(&stepped_back.clock());
+    assert!(wait.as_mut().poll(&mut context).is_pending());
+    stepped_back.set(due);
+    assert!(wait.as_mut().poll(&mut context).is_ready(), "nobody looked again");
 }
