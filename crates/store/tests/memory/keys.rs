@@ -35,6 +35,23 @@ fn a_full_namespace_refuses_new_keys_and_serves_the_old() {
 }
 
 #[test]
+fn an_idle_key_makes_room_wherever_it_is() {
+    for round in 0..200 {
+        let (hands, memory) = with_keys_max(10);
+        let (short, long) = (per_second(), limits([Limit::per_day("calls", 1)]));
+        for number in 0..10 {
+            let limits = if number == round % 10 { &short } else { &long };
+            take(&memory, None, place(&key(number), limits), &each(limits, 1)).unwrap();
+        }
+        hands.advance(Span::from_secs(1));
+        let newcomer = take(&memory, None, place(&key(100), &long), &each(&long, 1));
+        assert!(is_taken(&newcomer), "round {round}: {newcomer:?}");
+        assert_eq!(memory.space("test").len(), 10);
+        assert!(take(&memory, None, place(&key(101), &long), &each(&long, 1)).is_err());
+    }
+}
+
+#[test]
 fn one_namespace_cannot_push_out_another() {
     let (hands, memory) = with_keys_max(10);
     let limits = per_second();
@@ -82,6 +99,16 @@ fn a_cell_that_somebody_has_survives_every_sweep() {
     drop(cell);
     assert_eq!((space.sweep(hands.now()), space.len()), (1, 0));
     assert!(space.find(&key(0)).is_none());
+}
+
+#[test]
+fn a_cell_that_somebody_has_does_not_make_room() {
+    let (_hands, memory) = with_keys_max(1);
+    let limits = per_second();
+    let cell = memory.cell(&place(&key(0), &limits)).unwrap();
+    assert!(memory.cell(&place(&key(1), &limits)).is_err());
+    drop(cell);
+    memory.cell(&place(&key(1), &limits)).unwrap();
 }
 
 #[test]
