@@ -29,7 +29,7 @@ pub struct Cell {
 pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) bucket: Bucket,
-    /// Only while somebody waits or a cooldown lasts: idle cells are many and stay small.
+    /// Only while somebody waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
     pub(crate) side: Option<Box<Side>>,
 }
 
@@ -45,6 +45,11 @@ pub(crate) struct Side {
 }
 
 impl Side {
+    /// Whether nobody waits, nobody has yet to hear, and no cooldown lasts.
+    fn is_idle(&self, now: Tick) -> bool {
+        self.queue.is_idle() && self.closed_until <= now
+    }
+
     fn closed_until_after(&self, now: Tick) -> Ready {
         if self.closed_until > now { Ready::At(self.closed_until) } else { Ready::Now }
     }
@@ -232,7 +237,7 @@ impl Cell {
     /// Whether nothing would be lost with the cell: nobody waits, and its bucket equals a fresh one.
     pub(crate) fn is_idle(&self, now: Tick) -> bool {
         let inner = self.lock();
-        inner.side.is_none() && inner.bucket.is_fresh(&inner.limits, now)
+        inner.side.as_ref().is_none_or(|side| side.is_idle(now)) && inner.bucket.is_fresh(&inner.limits, now)
     }
 }
 
@@ -349,9 +354,10 @@ impl Inner {
         after
     }
 
-    /// Drops the queue when nobody waits, nobody has yet to hear, and no cooldown lasts.
+    /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
+    /// is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms up.
     pub(crate) fn tidy(&mut self, now: Tick) {
-        if self.side.as_ref().is_some_and(|side| side.queue.is_idle() && side.closed_until <= now) {
+        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_none()) {
             self.side = None;
         }
     }

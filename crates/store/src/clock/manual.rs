@@ -41,6 +41,11 @@ impl ManualClock {
         self.clock().now()
     }
 
+    /// How many alarms are set.
+    pub fn alarms(&self) -> usize {
+        self.0.lock().waiting.len()
+    }
+
     /// Turns it forward by `span`, ringing what it passes.
     pub fn advance(&self, span: Span) {
         self.set(self.now() + span);

@@ -143,3 +143,16 @@ fn ten_thousand_cancellations_leave_a_queue_of_none_and_a_cell_that_can_be_dropp
         "nothing is left but the bucket, and that is full"
     );
 }
+
+#[test]
+fn waiters_who_come_and_go_set_one_alarm_and_not_one_each() {
+    let desk = Desk::with_spent_rate(1);
+    for _ in 0..10_000 {
+        drop(desk.wait_for(desk.rps(1)));
+    }
+    assert_eq!((desk.cell.waiting(), desk.hands.alarms()), (0, 1));
+    let waiter = desk.wait_for(desk.rps(1));
+    desk.turn_to(1_000_000);
+    waiter.granted();
+    assert_eq!(desk.hands.alarms(), 0);
+}
