@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tollgate_core::{Costs, DemandError, Denial, Name, Ready, Tick};
+use tollgate_core::{Costs, DemandError, Denial, Limits, Name, Ready, Tick};
 
 use crate::block_on::block_on;
 use crate::cell::Inner;
@@ -84,6 +84,7 @@ pub struct Acquire<'a> {
     cell: &'a Arc<Cell>,
     clock: &'a Clock,
     request: Request,
+    under: Option<Limits>,
     stage: Stage,
 }
 
@@ -96,11 +97,20 @@ enum Stage {
 impl Cell {
     /// Waits until the request is granted, in the order of the queue.
     pub fn acquire<'a>(self: &'a Arc<Self>, clock: &'a Clock, request: Request) -> Acquire<'a> {
-        Acquire { cell: self, clock, request, stage: Stage::New }
+        Acquire { cell: self, clock, request, under: None, stage: Stage::New }
     }
 }
 
 impl Acquire<'_> {
+    /// Puts `limits` in force when the wait begins; the costs are counted in these.
+    ///
+    /// Without it they must be counted in the limits of the cell, and nobody may have changed which limits those
+    /// are, or their order, before the wait begins.
+    pub fn under(mut self, limits: Limits) -> Self {
+        self.under = Some(limits);
+        self
+    }
+
     /// Waits in this thread, with no runtime.
     ///
     /// # Errors
@@ -113,6 +123,24 @@ impl Acquire<'_> {
     fn enter(&mut self, waker: &Waker) -> Poll<Result<Granted, WaitError>> {
         let now = self.clock.now();
         let mut inner = self.cell.lock();
+        if let Some(limits) = self.under.take() {
+            inner.adopt_if_changed(now, &limits);
+        }
+        let outcome = self.enter_locked(&mut inner, now, waker);
+        // It stands in the queue now, or the limits have changed for those who do.
+        if inner.side.is_some() {
+            let after = inner.serve(now);
+            self.cell.finish(inner, after, self.clock);
+        }
+        outcome
+    }
+
+    fn enter_locked(
+        &mut self,
+        inner: &mut Inner,
+        now: Tick,
+        waker: &Waker,
+    ) -> Poll<Result<Granted, WaitError>> {
         if let Some(impossible) = inner.limits.impossible(&self.request.costs) {
             return Poll::Ready(Err(impossible.into()));
         }
@@ -124,14 +152,12 @@ impl Acquire<'_> {
             }
             Err(denial) => denial,
         };
-        if let Err(error) = self.check_wait(&inner, &denial, now) {
+        if let Err(error) = self.check_wait(inner, &denial, now) {
             return Poll::Ready(Err(error));
         }
         let limited_by = denial.limited_by().map(|status| status.limit().name().clone());
-        let rank = self.enqueue(&mut inner, now, waker.clone());
+        let rank = self.enqueue(inner, now, waker.clone());
         self.stage = Stage::Queued(rank, limited_by);
-        let after = inner.serve(now);
-        self.cell.finish(inner, after, self.clock);
         Poll::Pending
     }
 

@@ -1,5 +1,7 @@
 //! Whatever may let the head pass looks at it at once.
 
+use std::future::Future;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tollgate_core::{DemandError, Limit, Limits, Span, demand};
@@ -186,4 +188,35 @@ fn a_call_to_the_store_is_told_the_wait_of_those_ahead_of_it() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_wait_under_its_own_limits_puts_them_in_force_when_it_begins() {
+    let desk = Desk::new([Limit::per_second("rps", 1)]);
+    let other = Limits::new([Limit::per_day("rpd", 10), Limit::per_second("rps", 1)]).unwrap();
+    let costs = other.costs(&demand! { rps: 1 }).unwrap();
+    let wait = || desk.cell.acquire(&desk.clock, Request::of(costs.clone())).under(other.clone());
+    // Whatever others do before it begins is nothing to it.
+    let waits = (wait(), wait());
+    desk.cell.replace_limits(&desk.clock, desk.limits.clone());
+    assert_eq!(waits.0.wait().unwrap().at, START);
+    assert_eq!(desk.available(), [10, 0]);
+    desk.cell.replace_limits(&desk.clock, desk.limits.clone());
+    let mut second = Box::pin(waits.1);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    desk.turn_to(1_000_000);
+    assert!(second.as_mut().poll(&mut context).is_ready());
+    assert_eq!(desk.available(), [10, 0]);
+}
+
+#[test]
+fn a_wait_that_brings_higher_limits_lets_those_before_it_pass_first() {
+    let desk = Desk::with_taken_slots(1);
+    let first = desk.wait_for(desk.slots(1));
+    let higher = Limits::new([Limit::resource("slots", 2)]).unwrap();
+    let mut second = Box::pin(desk.cell.acquire(&desk.clock, Request::of(desk.slots(1))).under(higher));
+    assert!(second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    first.granted();
+    assert_eq!(desk.cell.waiting(), 1);
 }
