@@ -1,5 +1,6 @@
 //! Forgetting a bucket never changes a later verdict, and only what says nothing is forgotten.
 
+use std::panic::catch_unwind;
 use std::time::Duration;
 
 use tollgate_core::{Limit, LimitBuilder, Limits, Ready, Span, Tick, Usage};
@@ -28,6 +29,8 @@ struct Twins {
     hands: tollgate_store::ManualClock,
     swept: Memory,
     kept: Memory,
+    /// How much too early buckets are taken for full: not at all, but for a planted fault.
+    ahead: Span,
     forgotten: usize,
 }
 
@@ -40,22 +43,29 @@ impl Twins {
             let peeks = [&self.swept, &self.kept].map(|store| store.peek(&step.place).wait());
             assert_eq!(peeks[0], peeks[1], "{context}: {call:?}");
         }
-        self.forgotten += self.swept.space("test").sweep(self.hands.now());
+        self.forgotten += self.swept.space("test").sweep(self.hands.now() + self.ahead);
         swept
     }
 }
 
 #[test]
 fn a_sweep_after_every_step_changes_no_later_verdict() {
-    let forgotten: usize = (0..150).map(trace).sum();
+    let forgotten: usize = (0..150).map(|seed| trace(seed, Span::ZERO)).sum();
     assert!(forgotten > 1_000, "only {forgotten} were forgotten, so little was shown");
 }
 
-fn trace(seed: u64) -> usize {
+#[test]
+fn a_sweep_that_forgets_a_moment_too_early_is_noticed() {
+    let ahead = Span::from_millis(100);
+    let noticed = (0..150).filter(|seed| catch_unwind(|| trace(*seed, ahead)).is_err()).count();
+    assert!(noticed > 0);
+}
+
+fn trace(seed: u64, ahead: Span) -> usize {
     let mut random = Random(seed);
     let (hands, swept) = memory();
     let kept = Memory::builder().clock(hands.clock()).build();
-    let mut twins = Twins { hands, swept, kept, forgotten: 0 };
+    let mut twins = Twins { hands, swept, kept, ahead, forgotten: 0 };
     let sets: Vec<Limits> = machines().into_iter().map(|limit| limits([limit])).collect();
     let both = limits([Limit::rate("bucket", 2, seconds(1)), Limit::resource("slots", 2)]);
     let sets: Vec<Limits> = sets.into_iter().chain([both]).collect();
