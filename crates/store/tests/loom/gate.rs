@@ -36,7 +36,7 @@ impl OfCell {
     }
 
     pub(crate) fn one(&self) -> Costs {
-        self.limits.costs(&demand! { slots: 1, rpd: 1 }).unwrap()
+        self.limits.costs(&demand! { slots: 1, rpd: 3 }).unwrap()
     }
 
     pub(crate) fn give_back_costs(&self, costs: &Costs) {

@@ -1,7 +1,5 @@
 //! Leaving the queue: at any point, and without a trace.
 
-use std::task::Poll;
-
 use tollgate_core::{Costs, Limit, Limits, Span, demand};
 use tollgate_store::{Key, ManualClock, Memory, Place, Priority, Request, Term};
 
@@ -22,45 +20,55 @@ fn one(desk: &Desk) -> Costs {
 fn dropped_after_any_number_of_polls_it_leaves_nothing_and_the_next_passes() {
     for others in 1..=3 {
         for place in 0..=others {
-            for polls in 0..6 {
-                for granted in 0..=polls {
-                    leave(others, place, polls, granted);
+            for polls in 1..6 {
+                for granted in 1..=polls + 1 {
+                    let desk = desk();
+                    leave(&desk, others, place, polls, granted);
+                    let case = format!("{others} others, place {place}, {polls} polls, granted {granted}");
+                    assert_eq!((desk.cell.waiting(), desk.available()), (0, vec![1, 100]), "{case}");
                 }
             }
         }
     }
 }
 
-/// One of the waiters, with `place` of the others before it, polls `polls` times and leaves. What it waits for is
-/// given back before its poll number `granted`, or after it has left.
-fn leave(others: usize, place: usize, polls: usize, granted: usize) {
-    let desk = desk();
-    let mut rest: Vec<Wait<'_>> = (0..place).map(|_| desk.wait_for(one(&desk))).collect();
-    let mut leaver = desk.enter(Request::of(one(&desk)));
+/// One of the waiters, with `place` of the others before it, polls `polls` times and leaves. It is granted what it
+/// waits for after its poll number `granted`, if it has not left by then.
+fn leave(desk: &Desk, others: usize, place: usize, polls: usize, granted: usize) {
+    let mut ahead: Vec<Wait<'_>> = (0..place).map(|_| desk.wait_for(one(desk))).collect();
+    let mut leaver = desk.wait_for(one(desk));
+    let behind: Vec<Wait<'_>> = (place..others).map(|_| desk.wait_for(one(desk))).collect();
     let mut heard = false;
-    for poll in 0..polls {
+    for poll in 1..=polls {
+        heard = heard || (poll > 1 && leaver.poll().is_ready());
         if poll == granted {
-            desk.release(&one(&desk));
+            ahead.drain(..).for_each(|wait| pass(desk, wait));
+            desk.release(&one(desk));
+            assert_eq!((leaver.woken(), desk.available()), (1, vec![0, 99]), "granted, and not heard yet");
         }
-        heard = heard || matches!(leaver.poll(), Poll::Ready(Ok(_)));
         if heard {
             break;
         }
-        if poll == 0 {
-            rest.extend((place..others).map(|_| desk.wait_for(one(&desk))));
-        }
     }
     drop(leaver);
-    if heard || granted >= polls {
-        desk.release(&one(&desk));
+    // Whoever held the place before, or the leaver who heard of it, gives it to the next; if the leaver was granted
+    // it and left without a word, the next has it already.
+    let next = behind.iter().chain(&ahead).map(Wait::woken).max();
+    let passed_on = granted <= polls && !heard;
+    assert!(next.is_none_or(|woken| (woken == 1) == passed_on));
+    if !passed_on {
+        desk.release(&one(desk));
     }
-    // Everybody else passes, one after the other.
-    for wait in rest {
+    for wait in ahead.into_iter().chain(behind) {
         wait.granted();
-        desk.release(&one(&desk));
+        desk.release(&one(desk));
     }
-    assert_eq!(desk.cell.waiting(), 0);
-    assert_eq!(desk.available(), [1, 100], "{others} others, place {place}, poll {polls}, granted {granted}");
+}
+
+/// The place is given back, and whoever waits first takes it.
+fn pass(desk: &Desk, wait: Wait<'_>) {
+    desk.release(&one(desk));
+    wait.granted();
 }
 
 #[test]
