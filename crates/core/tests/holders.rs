@@ -91,9 +91,9 @@ fn a_sweep_says_how_many_it_dropped() {
     for id in 0..5 {
         core.take(0, 1, Some(holder(id, 10 + id as u64)));
     }
-    assert_eq!(core.bucket.expire(tick(9)), 0);
-    assert_eq!(core.bucket.expire(tick(12)), 3);
-    assert_eq!(core.bucket.expire(tick(12)), 0);
+    assert_eq!(core.bucket.expire(&core.limits, tick(9)), 0);
+    assert_eq!(core.bucket.expire(&core.limits, tick(12)), 3);
+    assert_eq!(core.bucket.expire(&core.limits, tick(12)), 0);
     assert_eq!(core.peek(12).available, 3);
 }
 

@@ -84,7 +84,7 @@ fn bringing_a_bucket_up_to_date_changes_no_later_answer() {
 fn a_sweep_of_expired_holders_changes_no_later_answer() {
     for_seeds(1_000, |dice| {
         check(dice, |core, now| {
-            core.bucket.expire(tick(now));
+            core.bucket.expire(&core.limits, tick(now));
         })
     });
 }

@@ -83,9 +83,8 @@ impl Request {
 pub struct Acquire<'a> {
     cell: &'a Arc<Cell>,
     clock: &'a Clock,
-    /// What the costs are counted in, to be put in force; `None` if that cannot have changed.
-    limits: Option<Limits>,
     request: Request,
+    under: Option<Limits>,
     stage: Stage,
 }
 
@@ -98,22 +97,20 @@ enum Stage {
 impl Cell {
     /// Waits until the request is granted, in the order of the queue.
     pub fn acquire<'a>(self: &'a Arc<Self>, clock: &'a Clock, request: Request) -> Acquire<'a> {
-        Acquire { cell: self, clock, limits: None, request, stage: Stage::New }
-    }
-
-    /// As [`acquire`](Cell::acquire), and puts `limits`, which the request is counted in, in force first: in one
-    /// step, because others may come with other limits in between.
-    pub fn acquire_under<'a>(
-        self: &'a Arc<Self>,
-        clock: &'a Clock,
-        limits: Limits,
-        request: Request,
-    ) -> Acquire<'a> {
-        Acquire { cell: self, clock, limits: Some(limits), request, stage: Stage::New }
+        Acquire { cell: self, clock, request, under: None, stage: Stage::New }
     }
 }
 
 impl Acquire<'_> {
+    /// Puts `limits` in force when the wait begins; the costs are counted in these.
+    ///
+    /// Without it they must be counted in the limits of the cell, and nobody may have changed which limits those
+    /// are, or their order, before the wait begins.
+    pub fn under(mut self, limits: Limits) -> Self {
+        self.under = Some(limits);
+        self
+    }
+
     /// Waits in this thread, with no runtime.
     ///
     /// # Errors
@@ -126,17 +123,19 @@ impl Acquire<'_> {
     fn enter(&mut self, waker: &Waker) -> Poll<Result<Granted, WaitError>> {
         let now = self.clock.now();
         let mut inner = self.cell.lock();
-        let changed = self.limits.take().and_then(|limits| inner.put_in_force_if_changed(now, &limits));
-        let mut after = changed.unwrap_or_default();
-        let outcome = self.enter_open(&mut inner, now, waker);
-        if outcome.is_pending() {
-            after = after.and(inner.serve(now));
+        if let Some(limits) = self.under.take() {
+            inner.adopt_if_changed(now, &limits);
         }
-        self.cell.finish(inner, after, self.clock);
+        let outcome = self.enter_locked(&mut inner, now, waker);
+        // It stands in the queue now, or the limits have changed for those who do.
+        if inner.side.is_some() {
+            let after = inner.serve(now);
+            self.cell.finish(inner, after, self.clock);
+        }
         outcome
     }
 
-    fn enter_open(
+    fn enter_locked(
         &mut self,
         inner: &mut Inner,
         now: Tick,
@@ -185,9 +184,16 @@ impl Acquire<'_> {
         inner.side.get_or_insert_default().queue.push(priority, waiter)
     }
 
+    /// What became of the wait. If nothing yet, `waker` is who to wake.
     fn hear(&mut self, rank: Rank, waker: &Waker) -> Option<Fate> {
+        // Declared before the lock is taken, so dropped after it is free.
+        let _replaced;
         let mut inner = self.cell.lock();
-        let fate = inner.side.as_mut()?.queue.hear(rank, waker)?;
+        let queue = &mut inner.side.as_mut()?.queue;
+        let Some(fate) = queue.forget(rank) else {
+            _replaced = queue.leave_waker(rank, waker);
+            return None;
+        };
         // The last one to hear leaves nothing behind.
         inner.tidy(self.clock.now());
         Some(fate)

@@ -11,8 +11,12 @@ use std::task::Waker;
 use tollgate_core::{Bucket, Costs, Denial, Holder, Limits, Quote, Ready, Span, Status, Take, Tick, Usage};
 
 use crate::queue::{Fate, Queue, Rank, Waiter};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, order_of};
 use crate::{Alarm, Clock, Key, Priority};
+
+/// How much too early an alarm may ring by the clock of the cell, which may have stepped back a little since the
+/// timer read it. Such an alarm is set again; to take it for one that is still set would be to wait for ever.
+const EARLY_MAX: Span = Span::from_millis(1);
 
 /// One bucket in memory with its queue. Made by [`Cell::new`] or by a [`Memory`](crate::Memory).
 pub struct Cell {
@@ -23,7 +27,7 @@ pub struct Cell {
 pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) bucket: Bucket,
-    /// Only while somebody waits or a cooldown lasts: idle cells are many and stay small.
+    /// Only while somebody waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
     pub(crate) side: Option<Box<Side>>,
 }
 
@@ -34,6 +38,19 @@ pub(crate) struct Side {
     pub(crate) closed_until: Tick,
     /// The next alarm that is set.
     armed: Option<Tick>,
+    /// Waiters who were told that they can never pass under new limits, and have yet to be woken.
+    refused: Vec<Waker>,
+}
+
+impl Side {
+    /// Whether nobody waits, nobody has yet to hear, and no cooldown lasts.
+    fn is_idle(&self, now: Tick) -> bool {
+        self.queue.is_idle() && self.closed_until <= now
+    }
+
+    fn closed_until_after(&self, now: Tick) -> Ready {
+        if self.closed_until > now { Ready::At(self.closed_until) } else { Ready::Now }
+    }
 }
 
 /// How long a holder of resources may be silent before they are taken from it.
@@ -58,15 +75,6 @@ pub(crate) struct Aftermath {
     alarm: Option<Tick>,
 }
 
-impl Aftermath {
-    /// Both: everybody is woken, and the first alarm is set.
-    pub(crate) fn and(mut self, other: Aftermath) -> Aftermath {
-        self.wakers.extend(other.wakers);
-        let alarm = self.alarm.into_iter().chain(other.alarm).min();
-        Aftermath { alarm, ..self }
-    }
-}
-
 impl Cell {
     /// A cell with a fresh bucket as of `then`; time before that does not count for it.
     pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<Cell> {
@@ -76,6 +84,11 @@ impl Cell {
 
     pub(crate) fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// Where it stands in the order in which several cells are locked.
+    pub(crate) fn lock_order(&self) -> usize {
+        order_of(&self.inner)
     }
 
     #[inline]
@@ -89,7 +102,7 @@ impl Cell {
         self.follow_up(after, clock);
     }
 
-    /// Sets the alarm and wakes, with no lock held.
+    /// Sets the alarm and wakes whom it is for. Whoever calls this holds no lock: a waker may do anything.
     pub(crate) fn follow_up(self: &Arc<Self>, after: Aftermath, clock: &Clock) {
         if let Some(at) = after.alarm {
             let this: Arc<dyn Alarm> = self.clone();
@@ -174,7 +187,8 @@ impl Cell {
     pub fn replace_limits(self: &Arc<Self>, clock: &Clock, limits: Limits) {
         let now = clock.now();
         let mut inner = self.lock();
-        let after = inner.put_in_force(now, &limits);
+        inner.adopt(now, &limits);
+        let after = inner.serve(now);
         self.finish(inner, after, clock);
     }
 
@@ -205,8 +219,9 @@ impl Cell {
         let now = clock.now();
         let mut inner = self.lock();
         let Some(side) = &mut inner.side else { return };
-        let waited = side.queue.remove(rank).is_some();
-        if let (false, Some(Fate::Granted { at, costs, .. })) = (waited, side.queue.forget(rank)) {
+        // Kept until the lock is free: dropping its waker may drop a task that waits here, too.
+        let waiter = side.queue.remove(rank);
+        if let (None, Some(Fate::Granted { at, costs, .. })) = (&waiter, side.queue.forget(rank)) {
             let limits = inner.limits.clone();
             let nothing = vec![0; costs.len()];
             let holder = term.map(|term| term.holder);
@@ -219,7 +234,7 @@ impl Cell {
     /// Whether nothing would be lost with the cell: nobody waits, and its bucket equals a fresh one.
     pub(crate) fn is_idle(&self, now: Tick) -> bool {
         let inner = self.lock();
-        inner.side.is_none() && inner.bucket.is_fresh(&inner.limits, now)
+        inner.side.as_ref().is_none_or(|side| side.is_idle(now)) && inner.bucket.is_fresh(&inner.limits, now)
     }
 }
 
@@ -228,7 +243,7 @@ impl Alarm for Cell {
         let now = clock.now();
         let mut inner = self.lock();
         if let Some(side) = &mut inner.side {
-            side.armed = side.armed.filter(|armed| *armed > now);
+            side.armed = side.armed.filter(|armed| *armed > now + EARLY_MAX);
         }
         let after = inner.serve(now);
         self.finish(inner, after, clock);
@@ -281,58 +296,60 @@ impl Inner {
 
     /// When a newcomer would pass: after the cooldown, and after those ahead of it.
     pub(crate) fn ready(&self, now: Tick, costs: &Costs, priority: Priority) -> Ready {
-        let Some(side) = &self.side else { return self.bucket.ready(&self.limits, now, costs) };
-        let costs = side.queue.costs_up_to(priority, now, costs);
-        let ready = self.bucket.ready(&self.limits, now, &costs);
-        ready.later(self.closed_until(now))
+        self.ready_under(&self.limits, &self.bucket, now, costs, priority)
+    }
+
+    /// The same if `limits` were in force and the bucket were `bucket`; `costs` are counted in those.
+    pub(crate) fn ready_under(
+        &self,
+        limits: &Limits,
+        bucket: &Bucket,
+        now: Tick,
+        costs: &Costs,
+        priority: Priority,
+    ) -> Ready {
+        let Some(side) = &self.side else { return bucket.ready(limits, now, costs) };
+        let mut sum = side.queue.costs_ahead_of(priority, now, self.limits.len());
+        if !limits.has_places_of(&self.limits) {
+            sum = sum.moved(&self.limits, limits);
+        }
+        sum.add(costs);
+        bucket.ready(limits, now, &sum).later(self.closed_until(now))
     }
 
     pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) {
         self.bucket.settle_counted_in(limits, &self.limits, now, usage);
     }
 
+    /// Puts other limits in force, and tells waiters who can never pass under them. Whoever calls this serves.
     pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
         let old = std::mem::replace(&mut self.limits, limits.clone());
         self.bucket.adopt(&old, limits, now);
         if let (Some(side), false) = (&mut self.side, limits.has_places_of(&old)) {
             side.queue.for_each_costs(|costs| *costs = costs.moved(&old, limits));
         }
+        self.refuse_impossible();
     }
 
-    /// Puts other limits in force. Waiters who can now pass do, and those who never could are told.
-    pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) -> Aftermath {
-        self.adopt(now, limits);
-        let refused = self.refuse_impossible();
-        let mut after = self.serve(now);
-        after.wakers.extend(refused);
-        after
-    }
-
-    /// As [`put_in_force`](Inner::put_in_force), for limits that come with a call and are mostly the same.
+    /// As [`adopt`](Inner::adopt), and answers whether anything has changed.
     #[inline]
-    pub(crate) fn put_in_force_if_changed(&mut self, now: Tick, limits: &Limits) -> Option<Aftermath> {
+    pub(crate) fn adopt_if_changed(&mut self, now: Tick, limits: &Limits) -> bool {
         let changed = !self.limits.same(limits) && self.limits != *limits;
-        changed.then(|| self.put_in_force(now, limits))
-    }
-
-    #[inline]
-    pub(crate) fn adopt_if_changed(&mut self, now: Tick, limits: &Limits) {
-        if !self.limits.same(limits) && self.limits != *limits {
+        if changed {
             self.adopt(now, limits);
         }
+        changed
     }
 
     /// Ready when the cooldown is over.
     pub(crate) fn closed_until(&self, now: Tick) -> Ready {
-        match &self.side {
-            Some(side) if side.closed_until > now => Ready::At(side.closed_until),
-            _ => Ready::Now,
-        }
+        self.side.as_ref().map_or(Ready::Now, |side| side.closed_until_after(now))
     }
 
     /// Grants from the head for as long as it fits, then tells those whose deadline has come.
     pub(crate) fn serve(&mut self, now: Tick) -> Aftermath {
-        let mut after = Aftermath::default();
+        let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
+        let mut after = Aftermath { wakers: refused.unwrap_or_default(), alarm: None };
         while let Some(waker) = self.grant_head(now).or_else(|| self.time_out(now)) {
             after.wakers.push(waker);
         }
@@ -341,9 +358,10 @@ impl Inner {
         after
     }
 
-    /// Drops the queue when nobody waits, nobody has yet to hear, and no cooldown lasts.
+    /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
+    /// is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms up.
     pub(crate) fn tidy(&mut self, now: Tick) {
-        if self.side.as_ref().is_some_and(|side| side.queue.is_idle() && side.closed_until <= now) {
+        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_none()) {
             self.side = None;
         }
     }
@@ -365,9 +383,14 @@ impl Inner {
     fn time_out(&mut self, now: Tick) -> Option<Waker> {
         let side = self.side.as_mut()?;
         let rank = side.queue.overdue(now)?;
-        let costs = &side.queue.waiter(rank)?.costs;
-        let cooled = if side.closed_until > now { Ready::At(side.closed_until) } else { Ready::Now };
-        let denial = Box::new(self.bucket.denial(&self.limits, now, costs).not_before(cooled));
+        let mut costs = side.queue.waiter(rank)?.costs.clone();
+        let denial = self.bucket.denial(&self.limits, now, &costs);
+        // The head at least would have gone first. Counting all who are ahead takes too long for one who gives up.
+        if let Some((_, head)) = side.queue.head().filter(|(head, _)| *head != rank) {
+            costs.add(&head.costs);
+        }
+        let ready = self.bucket.ready(&self.limits, now, &costs).later(side.closed_until_after(now));
+        let denial = Box::new(denial.not_before(ready));
         side.queue
             .decide(rank, |waiter| (Fate::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker))
     }
@@ -392,15 +415,14 @@ impl Inner {
     }
 
     /// Tells every waiter who could never pass any more.
-    fn refuse_impossible(&mut self) -> Vec<Waker> {
-        let Some(side) = &mut self.side else { return Vec::new() };
-        let mut wakers = Vec::new();
+    fn refuse_impossible(&mut self) {
+        let Some(side) = &mut self.side else { return };
         for rank in side.queue.ranks() {
             let waiter = side.queue.waiter(rank);
             if let Some(why) = waiter.and_then(|waiter| self.limits.impossible(&waiter.costs)) {
-                wakers.extend(side.queue.decide(rank, |waiter| (Fate::Impossible(why), waiter.waker)));
+                let waker = side.queue.decide(rank, |waiter| (Fate::Impossible(why), waiter.waker));
+                side.refused.extend(waker);
             }
         }
-        wakers
     }
 }

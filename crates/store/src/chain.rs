@@ -42,7 +42,7 @@ impl Chain {
         if cells.len() > CHAIN_MAX {
             return Err(ChainError::TooLong(cells.len()));
         }
-        let address = |index: &usize| Arc::as_ptr(&cells[*index]).addr();
+        let address = |index: &usize| cells[*index].lock_order();
         let mut lock_order: Vec<usize> = (0..cells.len()).collect();
         lock_order.sort_by_key(address);
         if lock_order.windows(2).any(|pair| address(&pair[0]) == address(&pair[1])) {

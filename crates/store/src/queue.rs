@@ -89,10 +89,10 @@ impl Queue {
         self.head().is_some_and(|(head, _)| head < newcomer)
     }
 
-    /// The costs of everybody whom a newcomer of this priority would wait behind, and its own.
-    pub(crate) fn costs_up_to(&self, priority: Priority, now: Tick, own: &Costs) -> Costs {
+    /// The costs of everybody whom a newcomer of this priority would wait behind.
+    pub(crate) fn costs_ahead_of(&self, priority: Priority, now: Tick, limits: usize) -> Costs {
         let newcomer = Rank { due: now + priority.patience(), ticket: u64::MAX };
-        let mut sum = own.clone();
+        let mut sum = Costs::none(limits);
         let is_last = self.waiting.last_key_value().is_none_or(|(last, _)| *last < newcomer);
         match &self.total {
             Some(total) if is_last => sum.add(total),
@@ -138,15 +138,14 @@ impl Queue {
         Some(waker)
     }
 
-    /// What became of the waiter, told once. If nothing yet, `waker` is who to wake.
-    pub(crate) fn hear(&mut self, rank: Rank, waker: &Waker) -> Option<Fate> {
-        if let Some(waiter) = self.waiting.get_mut(&rank) {
-            waiter.waker.clone_from(waker);
-        }
-        self.forget(rank)
+    /// Makes `waker` the one to wake, and answers the one it replaces: to be dropped when no lock is held,
+    /// because it may be the last of a task that waits here, too.
+    pub(crate) fn leave_waker(&mut self, rank: Rank, waker: &Waker) -> Option<Waker> {
+        let waiter = self.waiting.get_mut(&rank).filter(|waiter| !waiter.waker.will_wake(waker))?;
+        Some(std::mem::replace(&mut waiter.waker, waker.clone()))
     }
 
-    /// As [`hear`](Queue::hear), for one who will not ask again.
+    /// What became of the waiter, told once.
     pub(crate) fn forget(&mut self, rank: Rank) -> Option<Fate> {
         self.fates.remove(&rank)
     }

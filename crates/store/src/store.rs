@@ -114,7 +114,8 @@ pub enum Done {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The namespace has as many keys as it may, and none of them is idle.
+    /// The namespace has as many keys as it may, and none that was looked at is idle. A full namespace is looked
+    /// through a part at a time, so one of very many keys that is idle may be found by a later call only.
     #[error(
         "namespace {namespace:?} has {keys_max} keys in use, which is its bound; raise keys_max or use fewer"
     )]

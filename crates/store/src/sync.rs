@@ -4,22 +4,40 @@
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 
 #[cfg(loom)]
-pub(crate) use model::{Mutex, MutexGuard};
+pub(crate) use model::{Mutex, MutexGuard, order_of};
+
+/// Where a mutex stands in the order in which several are locked.
+#[cfg(not(loom))]
+pub(crate) fn order_of<T>(mutex: &Mutex<T>) -> usize {
+    std::ptr::from_ref(mutex).addr()
+}
 
 #[cfg(loom)]
 mod model {
     pub(crate) use loom::sync::MutexGuard;
 
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     /// loom's mutex with parking_lot's signature.
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+    pub(crate) struct Mutex<T> {
+        inner: loom::sync::Mutex<T>,
+        /// Addresses differ from one run of a model to the next, and loom wants the runs alike.
+        serial: usize,
+    }
+
+    pub(crate) fn order_of<T>(mutex: &Mutex<T>) -> usize {
+        mutex.serial
+    }
 
     impl<T> Mutex<T> {
         pub(crate) fn new(value: T) -> Mutex<T> {
-            Mutex(loom::sync::Mutex::new(value))
+            static MADE: AtomicUsize = AtomicUsize::new(0);
+            let serial = MADE.fetch_add(1, Ordering::Relaxed);
+            Mutex { inner: loom::sync::Mutex::new(value), serial }
         }
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().expect("no test panics with the lock held")
+            self.inner.lock().expect("no test panics with the lock held")
         }
     }
 }

@@ -11,8 +11,30 @@ use tollgate_core::Tick;
 use crate::{Alarm, Clock};
 
 pub(crate) struct Timer {
-    alarms: Mutex<BinaryHeap<Reverse<Entry>>>,
+    alarms: Mutex<Alarms>,
     earlier: Condvar,
+}
+
+#[derive(Default)]
+struct Alarms {
+    heap: BinaryHeap<Reverse<Entry>>,
+    /// How many there were when those whose owner is gone were last thrown out.
+    swept: usize,
+}
+
+/// So few alarms are not worth looking through.
+const NOT_SWEPT: usize = 64;
+
+impl Alarms {
+    /// Adds an alarm. Those whose owner is gone are thrown out whenever the number has doubled, so that the dead
+    /// are never more than the living, and each addition pays for looking at two.
+    fn add(&mut self, entry: Entry) {
+        self.heap.push(Reverse(entry));
+        if self.heap.len() > NOT_SWEPT.max(self.swept * 2) {
+            self.heap.retain(|entry| entry.0.alarm.strong_count() > 0);
+            self.swept = self.heap.len();
+        }
+    }
 }
 
 struct Entry {
@@ -37,8 +59,8 @@ impl Timer {
 
     pub(crate) fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
         let mut alarms = self.alarms.lock();
-        let is_next = alarms.peek().is_none_or(|next| at < next.0.at);
-        alarms.push(Reverse(Entry { at, alarm }));
+        let is_next = alarms.heap.peek().is_none_or(|next| at < next.0.at);
+        alarms.add(Entry { at, alarm });
         if is_next {
             self.earlier.notify_one();
         }
@@ -55,14 +77,14 @@ impl Timer {
         let mut alarms = self.alarms.lock();
         loop {
             let now = Clock::system().now();
-            match alarms.peek() {
+            match alarms.heap.peek() {
                 None => self.earlier.wait(&mut alarms),
                 Some(next) if next.0.at > now => {
                     let sleep = next.0.at.since(now).to_duration();
                     self.earlier.wait_for(&mut alarms, sleep);
                 }
                 Some(_) => {
-                    if let Some(alarm) = alarms.pop().and_then(|next| next.0.alarm.upgrade()) {
+                    if let Some(alarm) = alarms.heap.pop().and_then(|next| next.0.alarm.upgrade()) {
                         return alarm;
                     }
                 }
@@ -88,5 +110,31 @@ impl PartialOrd for Entry {
 impl Ord for Entry {
     fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
         self.at.cmp(&other.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl Alarm for Silent {
+        fn ring(self: Arc<Self>, _: &Clock) {}
+    }
+
+    #[test]
+    fn alarms_whose_owners_are_gone_do_not_pile_up() {
+        let mut alarms = Alarms::default();
+        let living: Vec<Arc<dyn Alarm>> = (0..100).map(|_| Arc::new(Silent) as Arc<dyn Alarm>).collect();
+        let at = Tick::MAX;
+        living.iter().for_each(|alarm| alarms.add(Entry { at, alarm: Arc::downgrade(alarm) }));
+        for _ in 0..100_000 {
+            let gone: Arc<dyn Alarm> = Arc::new(Silent);
+            alarms.add(Entry { at, alarm: Arc::downgrade(&gone) });
+        }
+        let kept = alarms.heap.iter().filter(|entry| entry.0.alarm.strong_count() > 0).count();
+        assert_eq!(kept, 100);
+        assert!(alarms.heap.len() <= 200, "{} alarms", alarms.heap.len());
     }
 }

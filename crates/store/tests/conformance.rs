@@ -1,4 +1,5 @@
 //! The memory store passes the suite, and the suite catches stores that are wrong.
+#![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

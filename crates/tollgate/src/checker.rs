@@ -127,7 +127,7 @@ impl Checker {
             Request { costs, term: None, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX };
         let limits = limits.clone();
         Reply::later(async move {
-            cell.acquire_under(&self.clock, limits, request).await.map_err(AcquireError::from)?;
+            cell.acquire(&self.clock, request).under(limits).await.map_err(AcquireError::from)?;
             Ok(())
         })
     }

@@ -76,7 +76,7 @@ fn what_is_wrong_with_the_costs_is_an_error_in_both_and_charges_nothing() {
         why
     };
     assert!(
-        matches!(both(&demand! { rpm: 1, gpu: 1 }), DemandError::UnknownLimit { name, .. } if name == "gpu")
+        matches!(both(&demand! { rpm: 1, gpu: 1 }), DemandError::UnknownLimit { name, .. } if &*name == "gpu")
     );
     assert!(matches!(
         both(&demand! { rpm: 1, tpm: 6 }),

@@ -41,6 +41,11 @@ impl ManualClock {
         self.clock().now()
     }
 
+    /// How many alarms are set.
+    pub fn alarms(&self) -> usize {
+        self.0.lock().waiting.len()
+    }
+
     /// Turns it forward by `span`, ringing what it passes.
     pub fn advance(&self, span: Span) {
         self.set(self.now() + span);
@@ -55,7 +60,6 @@ impl ManualClock {
                 alarm.ring(&self.clock());
             }
         }
-        self.0.now.store(target.as_micros(), Ordering::SeqCst);
     }
 }
 
@@ -68,17 +72,27 @@ impl Hands {
         self.alarms.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub(super) fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
+    /// Sets an alarm. If its time has passed it is answered instead, to be rung at once.
+    pub(super) fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) -> Option<Arc<dyn Alarm>> {
         let mut alarms = self.lock();
+        if at <= self.now() {
+            return alarm.upgrade();
+        }
         alarms.set += 1;
         let order = alarms.set;
         alarms.waiting.insert((at, order), alarm);
+        None
     }
 
+    /// The next alarm to ring on the way to `target`. If there is none `target` is reached, under the same lock,
+    /// so that an alarm set meanwhile either is seen here or sees the new time.
     fn next_until(&self, target: Tick) -> Option<(Tick, Weak<dyn Alarm>)> {
         let mut alarms = self.lock();
-        let entry = alarms.waiting.first_entry().filter(|entry| entry.key().0 <= target)?;
-        let ((at, _), alarm) = entry.remove_entry();
+        let next = alarms.waiting.first_entry().filter(|entry| entry.key().0 <= target);
+        let Some(((at, _), alarm)) = next.map(|entry| entry.remove_entry()) else {
+            self.now.store(target.as_micros(), Ordering::SeqCst);
+            return None;
+        };
         Some((at, alarm))
     }
 }
@@ -113,5 +127,16 @@ mod tests {
         hands.set(Tick::from_secs(15));
         assert_eq!(*recorder.0.lock().unwrap(), [11, 12, 13].map(Tick::from_secs));
         assert_eq!(hands.now(), Tick::from_secs(15));
+    }
+
+    #[test]
+    fn an_alarm_for_a_time_that_has_passed_rings_at_once() {
+        let hands = ManualClock::at(Tick::from_secs(10));
+        let recorder = Arc::new(Recorder(Mutex::default()));
+        let alarm: Arc<dyn Alarm> = recorder.clone();
+        for second in [9, 10, 11] {
+            hands.clock().alarm(Tick::from_secs(second), Arc::downgrade(&alarm));
+        }
+        assert_eq!(*recorder.0.lock().unwrap(), [10, 10].map(Tick::from_secs));
     }
 }

@@ -55,7 +55,11 @@ impl Clock {
             Source::System(_) => crate::timer::Timer::get().alarm(at, alarm),
             #[cfg(loom)]
             Source::System(_) => drop((at, alarm)),
-            Source::Manual(hands) => hands.alarm(at, alarm),
+            Source::Manual(hands) => {
+                if let Some(alarm) = hands.alarm(at, alarm) {
+                    alarm.ring(self);
+                }
+            }
         }
     }
 }

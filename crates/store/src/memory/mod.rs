@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Quote, Status, Take, Tick};
 
-use crate::cell::Inner;
+use crate::cell::{Aftermath, Inner};
 use crate::store::Done;
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Applied, Call, Cell, Clock, Key, Op, Place, Priority, Reach, Reply, Step, Store, StoreError};
@@ -28,6 +28,9 @@ pub struct Memory {
     spaces: Mutex<HashMap<Box<str>, Arc<Space>>>,
     recent: Recent,
 }
+
+/// What is to be done for each cell once no lock is held.
+type Afters = Vec<(Arc<Cell>, Aftermath)>;
 
 /// Settings of a [`Memory`].
 #[derive(Clone, Debug)]
@@ -88,28 +91,32 @@ impl Memory {
     }
 
     fn apply_once(&self, call: &Call<'_>) -> Result<Applied, StoreError> {
-        match call.id {
-            None => self.apply_steps(call.steps),
-            Some(id) => self.recent.once(id, self.clock.now(), || self.apply_steps(call.steps)),
-        }
+        let mut afters = Vec::new();
+        let applied = match call.id {
+            None => self.apply_steps(call.steps, &mut afters),
+            Some(id) => self.recent.once(id, self.clock.now(), || self.apply_steps(call.steps, &mut afters)),
+        };
+        // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
+        afters.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
+        applied
     }
 
     /// Applies the steps; a call that is denied leaves nothing behind, not even an empty bucket.
-    fn apply_steps(&self, steps: &[Step<'_>]) -> Result<Applied, StoreError> {
+    fn apply_steps(&self, steps: &[Step<'_>], afters: &mut Afters) -> Result<Applied, StoreError> {
         let space = |step: &Step<'_>| self.space(step.place.namespace);
         let is_new = |step: &&Step<'_>| take_of(step).is_some() && space(step).find(step.place.key).is_none();
         let new: Vec<&Step<'_>> = steps.iter().filter(is_new).collect();
-        let applied = self.apply_to_cells(steps);
+        let applied = self.apply_to_cells(steps, afters);
         if !matches!(applied, Ok(Applied::Done(_))) {
             new.into_iter().for_each(|step| space(step).forget(step.place.key, self.clock.now()));
         }
         applied
     }
 
-    fn apply_to_cells(&self, steps: &[Step<'_>]) -> Result<Applied, StoreError> {
+    fn apply_to_cells(&self, steps: &[Step<'_>], afters: &mut Afters) -> Result<Applied, StoreError> {
         let cells = steps.iter().map(|step| self.cell_for(step)).collect::<Result<Vec<_>, _>>()?;
         let mut order: Vec<usize> = (0..cells.len()).filter(|index| cells[*index].is_some()).collect();
-        let address = |index: &usize| cells[*index].as_ref().map(|cell| Arc::as_ptr(cell).addr());
+        let address = |index: &usize| cells[*index].as_ref().map(|cell| cell.lock_order());
         order.sort_by_key(address);
         if order.windows(2).any(|pair| address(&pair[0]) == address(&pair[1])) {
             return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
@@ -125,10 +132,11 @@ impl Memory {
         }
         let done = steps.iter().zip(&mut locked).map(|(step, inner)| commit(step, inner.as_deref_mut(), now));
         let done = done.collect();
-        for (cell, inner) in cells.iter().zip(locked) {
-            if let (Some(cell), Some(mut inner)) = (cell, inner) {
-                let after = inner.serve(now);
-                cell.finish(inner, after, &self.clock);
+        for (cell, inner) in cells.iter().zip(&mut locked) {
+            if let (Some(cell), Some(inner)) = (cell, inner)
+                && inner.side.is_some()
+            {
+                afters.push((Arc::clone(cell), inner.serve(now)));
             }
         }
         Ok(Applied::Done(done))
@@ -162,8 +170,13 @@ fn denials(steps: &[Step<'_>], locked: &[Option<MutexGuard<'_, Inner>>], now: Ti
         return Vec::new();
     }
     let denial = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
-        let denial = under(inner, step.place.limits, now, |bucket, limits| bucket.denial(limits, now, costs));
-        denial.not_before(inner.closed_until(now))
+        under(inner, step.place.limits, now, |bucket, limits| {
+            let denial = bucket.denial(limits, now, costs);
+            if inner.side.is_none() {
+                return denial;
+            }
+            denial.not_before(inner.ready_under(limits, bucket, now, costs, Priority::default()))
+        })
     };
     takes().map(denial).collect()
 }
@@ -249,12 +262,15 @@ impl Space {
         let (taken, after) = Key::with_bytes(parts, |bytes| {
             self.with(bytes, limits, now, |cell| {
                 let mut inner = cell.lock();
-                let after = inner.put_in_force_if_changed(now, limits);
-                let after = after.map(|after| (Arc::clone(cell), after));
+                let changed = inner.adopt_if_changed(now, limits);
+                // Under other limits those who wait may pass, and they come first.
+                let after =
+                    (changed && inner.side.is_some()).then(|| Box::new((Arc::clone(cell), inner.serve(now))));
                 (inner.try_take(now, costs, None, Priority::default()), after)
             })
         })?;
-        if let Some((cell, after)) = after {
+        if let Some(after) = after {
+            let (cell, after) = *after;
             cell.follow_up(after, clock);
         }
         Ok(taken)

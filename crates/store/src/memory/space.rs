@@ -10,6 +10,14 @@ use super::table::Table;
 use crate::sync::Mutex;
 use crate::{Cell, Key, StoreError};
 
+/// Seeded, so that nobody can choose keys that meet in one place.
+#[cfg(not(loom))]
+use foldhash::fast::RandomState as Hasher;
+
+/// loom wants one run of a model to be like the next.
+#[cfg(loom)]
+use foldhash::fast::FixedState as Hasher;
+
 /// Shards are a power of two, so that a few bits of the hash choose one.
 const SHARDS: usize = 64;
 
@@ -19,12 +27,15 @@ const SWEPT_PER_INSERT: usize = 2;
 /// How many places of its shard a new key may look through for an idle one, once the namespace is full.
 const SWEPT_WHEN_FULL: usize = 1_024;
 
+/// How many places of every other shard it may look through after that.
+const SWEPT_ELSEWHERE: usize = 16;
+
 /// The buckets of one namespace.
 pub struct Space {
     namespace: Box<str>,
     keys_max: usize,
     keys: AtomicUsize,
-    hasher: foldhash::fast::RandomState,
+    hasher: Hasher,
     shards: Box<[Mutex<Table>]>,
 }
 
@@ -37,7 +48,7 @@ impl Space {
             namespace: namespace.into(),
             keys_max,
             keys: AtomicUsize::new(0),
-            hasher: foldhash::fast::RandomState::default(),
+            hasher: Hasher::default(),
             shards: (0..SHARDS).map(|_| Mutex::new(Table::default())).collect(),
         }
     }
@@ -103,27 +114,48 @@ impl Space {
         if let Some(cell) = table.find(hash, key) {
             return Ok(use_cell(cell));
         }
-        self.make_room(&mut table, now)?;
+        if !self.make_room(&mut table, now) {
+            // No two shards are ever locked at once.
+            drop(table);
+            self.make_room_elsewhere(now)?;
+            table = self.shard(hash).lock();
+            if let Some(cell) = table.find(hash, key) {
+                self.keys.fetch_sub(1, Ordering::Relaxed);
+                return Ok(use_cell(cell));
+            }
+        }
         let cell = Cell::new(Key::from_bytes(key), limits.clone(), table.fresh_as_of());
         let result = use_cell(&cell);
         table.insert(hash, cell, |key| self.hash(key));
         Ok(result)
     }
 
+    /// Counts a new key, and answers whether there is room for it.
+    ///
+    /// It stays counted while room is looked for, so that what is swept for it is taken by nobody else.
     #[cold]
-    fn make_room(&self, table: &mut Table, now: Tick) -> Result<(), StoreError> {
+    fn make_room(&self, table: &mut Table, now: Tick) -> bool {
         let is_full = self.keys.fetch_add(1, Ordering::Relaxed) >= self.keys_max;
         let steps = if is_full { SWEPT_WHEN_FULL } else { SWEPT_PER_INSERT };
+        self.sweep_table(table, steps, now) || !is_full
+    }
+
+    /// Looks for an idle key in all shards, for a new one that is counted already.
+    #[cold]
+    fn make_room_elsewhere(&self, now: Tick) -> Result<(), StoreError> {
+        let swept = self.shards.iter().any(|shard| self.sweep_table(&mut shard.lock(), SWEPT_ELSEWHERE, now));
+        if swept || self.keys.load(Ordering::Relaxed) <= self.keys_max {
+            return Ok(());
+        }
+        self.keys.fetch_sub(1, Ordering::Relaxed);
+        Err(StoreError::NamespaceFull { namespace: self.namespace.to_string(), keys_max: self.keys_max })
+    }
+
+    /// Looks through the next places of a table, and answers whether any key was dropped.
+    fn sweep_table(&self, table: &mut Table, steps: usize, now: Tick) -> bool {
         let swept = table.sweep(steps, now, |key| self.hash(key));
         self.keys.fetch_sub(swept, Ordering::Relaxed);
-        if is_full && swept == 0 {
-            self.keys.fetch_sub(1, Ordering::Relaxed);
-            return Err(StoreError::NamespaceFull {
-                namespace: self.namespace.to_string(),
-                keys_max: self.keys_max,
-            });
-        }
-        Ok(())
+        swept > 0
     }
 
     #[inline]

@@ -1,0 +1,95 @@
+//! A memory store under a manual clock, and calls of one step.
+
+use tollgate_core::{Costs, Demand, Limit, LimitBuilder, Limits, Tick, Usage};
+use tollgate_store::{
+    Applied, Call, Done, Key, ManualClock, Memory, Op, OpId, Place, Step, Store, StoreError, Term,
+};
+
+pub(crate) const START: Tick = Tick::from_secs(1_000_000);
+
+pub(crate) fn memory() -> (ManualClock, Memory) {
+    with_keys_max(1_000_000)
+}
+
+pub(crate) fn with_keys_max(keys_max: usize) -> (ManualClock, Memory) {
+    let hands = ManualClock::at(START);
+    let memory = Memory::builder().clock(hands.clock()).keys_max(keys_max).build();
+    (hands, memory)
+}
+
+pub(crate) fn limits(limits: impl IntoIterator<Item = LimitBuilder>) -> Limits {
+    Limits::new(limits).unwrap()
+}
+
+/// `amount` of every limit.
+pub(crate) fn each(limits: &Limits, amount: u64) -> Costs {
+    let demand = limits.iter().map(Limit::name).fold(Demand::new(), |demand, name| demand.with(name, amount));
+    limits.costs(&demand).unwrap()
+}
+
+pub(crate) fn place<'a>(key: &'a Key, limits: &'a Limits) -> Place<'a> {
+    Place { namespace: "test", key, limits }
+}
+
+pub(crate) type Outcome = Result<Applied, StoreError>;
+
+pub(crate) fn apply(store: &impl Store, id: Option<u128>, place: Place<'_>, op: Op<'_>) -> Outcome {
+    store.apply(&Call { id: id.map(OpId), steps: &[Step { place, op }] }).wait()
+}
+
+pub(crate) fn take(store: &impl Store, id: Option<u128>, place: Place<'_>, costs: &Costs) -> Outcome {
+    apply(store, id, place, Op::Take { costs, term: None })
+}
+
+pub(crate) fn hold(store: &impl Store, place: Place<'_>, costs: &Costs, term: Term) -> Outcome {
+    apply(store, None, place, Op::Take { costs, term: Some(term) })
+}
+
+/// Settles with nothing used.
+pub(crate) fn give_back(store: &impl Store, id: Option<u128>, place: Place<'_>, costs: &Costs) -> Outcome {
+    let used = vec![0; costs.len()];
+    let at = store.clock().now();
+    apply(store, id, place, Op::Settle(Usage { at, reserved: costs, used: &used, holder: None }))
+}
+
+pub(crate) fn is_taken(outcome: &Outcome) -> bool {
+    matches!(outcome, Ok(Applied::Done(done)) if matches!(done[..], [Done::Taken(_)]))
+}
+
+pub(crate) fn is_denied(outcome: &Outcome) -> bool {
+    matches!(outcome, Ok(Applied::Denied(_)))
+}
+
+/// What is left of the first limit.
+pub(crate) fn left(store: &impl Store, place: Place<'_>) -> i64 {
+    store.peek(&place).wait().unwrap()[0].available()
+}
+
+/// SplitMix64: numbers that a seed replays.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound
+    }
+}
+
+/// Runs `run` in `threads` threads that start together, and answers what each of them says.
+pub(crate) fn together<R: Send>(threads: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let start = std::sync::Barrier::new(threads);
+    std::thread::scope(|scope| {
+        let spawn = |number| {
+            let (start, run) = (&start, &run);
+            scope.spawn(move || {
+                start.wait();
+                run(number)
+            })
+        };
+        let threads: Vec<_> = (0..threads).map(spawn).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}

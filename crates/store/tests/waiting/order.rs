@@ -1,0 +1,147 @@
+//! Who goes first.
+
+use tollgate_core::{Limit, Span, demand};
+use tollgate_store::{PATIENCE, Priority, Request};
+
+use crate::fixture::{Desk, START, Wait};
+
+fn of_priority<'a>(desk: &'a Desk, priority: Priority) -> Wait<'a> {
+    desk.wait(Request { priority, ..Request::of(desk.rps(1)) })
+}
+
+#[test]
+fn waiters_pass_in_the_order_they_came() {
+    let desk = Desk::with_spent_rate(1);
+    let mut waits: Vec<Wait<'_>> = (0..50).map(|_| desk.wait_for(desk.rps(1))).collect();
+    for second in 1..=50 {
+        desk.turn_to(second * 1_000_000 - 1);
+        assert!(waits.iter_mut().all(Wait::sleeps), "nobody passes before {second} s");
+        desk.turn_to(second * 1_000_000);
+        let first = waits.remove(0).granted();
+        assert_eq!(first.at, START + Span::from_secs(second));
+        assert_eq!(first.waited, Some(Span::from_secs(second).to_duration()));
+    }
+    assert_eq!(desk.cell.waiting(), 0);
+}
+
+#[test]
+fn a_jump_of_the_clock_grants_each_waiter_at_its_own_instant() {
+    let desk = Desk::with_spent_rate(2);
+    let waits: Vec<Wait<'_>> = (0..5).map(|_| desk.wait_for(desk.rps(1))).collect();
+    desk.turn_to(60_000_000);
+    let at: Vec<_> = waits.into_iter().map(|wait| wait.granted().at).collect();
+    let half_seconds = [500, 1_000, 1_500, 2_000, 2_500].map(|millis| START + Span::from_millis(millis));
+    assert_eq!(at, half_seconds);
+}
+
+#[test]
+fn a_large_demand_is_not_starved_by_a_thousand_small_ones() {
+    let desk = Desk::with_spent_rate(1_000);
+    let mut before: Vec<Wait<'_>> = (0..500).map(|_| desk.wait_for(desk.rps(1))).collect();
+    let large = desk.wait_for(desk.rps(500));
+    let mut after: Vec<Wait<'_>> = (0..500).map(|_| desk.wait_for(desk.rps(1))).collect();
+    // 500 before it take half a second, and then it saves up half a second more.
+    desk.turn_to(500_000);
+    assert!(before.drain(..).all(|wait| wait.granted().at <= START + Span::from_millis(500)));
+    desk.turn_to(999_999);
+    assert!(large.woken() == 0 && after.iter_mut().all(Wait::sleeps), "nobody passes the large one");
+    desk.turn_to(1_000_000);
+    assert_eq!(large.granted().at, START + Span::from_secs(1));
+    desk.turn_to(1_500_000);
+    assert!(after.into_iter().all(|wait| wait.heard().is_ok()));
+    assert_eq!(desk.cell.waiting(), 0);
+}
+
+#[test]
+fn a_large_demand_for_places_is_not_starved_either() {
+    let desk = Desk::with_taken_slots(10);
+    let large = desk.wait_for(desk.slots(5));
+    let mut small = desk.wait_for(desk.slots(1));
+    for _ in 0..4 {
+        desk.release(&desk.slots(1));
+        assert!(large.woken() == 0 && small.sleeps());
+        assert!(desk.try_take(&desk.slots(1), Priority::default()).is_err());
+    }
+    desk.release(&desk.slots(1));
+    large.granted();
+    assert!(small.sleeps());
+    desk.release(&desk.slots(1));
+    small.granted();
+}
+
+#[test]
+fn a_newcomer_never_overtakes_those_who_wait() {
+    let desk = Desk::with_spent_rate(10);
+    let waiter = desk.wait_for(desk.rps(10));
+    desk.turn_to(500_000);
+    assert_eq!(desk.available(), [5]);
+    let denied = desk.try_take(&desk.rps(1), Priority::default()).unwrap_err();
+    // The waiter passes after another half second, and the newcomer a tenth later.
+    assert_eq!(denied, "no limit refuses, but it is not this demand's turn; retry in 600ms");
+    desk.turn_to(1_000_000);
+    waiter.granted();
+    assert!(desk.try_take(&desk.rps(1), Priority::default()).is_err());
+    desk.turn_to(1_100_000);
+    desk.try_take(&desk.rps(1), Priority::default()).unwrap();
+}
+
+#[test]
+fn a_newcomer_who_wants_another_limit_does_not_overtake_either() {
+    let desk = Desk::new([Limit::per_second("rps", 1), Limit::resource("slots", 1)]);
+    let both = desk.limits.costs(&demand! { rps: 1, slots: 0 }).unwrap();
+    desk.try_take(&both, Priority::default()).unwrap();
+    let waiter = desk.wait_for(both);
+    let slot = desk.limits.costs(&demand! { slots: 1 }).unwrap();
+    assert!(desk.try_take(&slot, Priority::default()).is_err());
+    drop(waiter);
+    desk.try_take(&slot, Priority::default()).unwrap();
+}
+
+#[test]
+fn the_interactive_pass_before_the_normal_and_those_before_the_batch() {
+    let desk = Desk::with_spent_rate(1);
+    let mut batch = of_priority(&desk, Priority::Batch);
+    let mut normal = of_priority(&desk, Priority::Normal);
+    let interactive = of_priority(&desk, Priority::Interactive);
+    desk.turn_to(1_000_000);
+    interactive.granted();
+    assert!(normal.sleeps() && batch.sleeps());
+    desk.turn_to(2_000_000);
+    normal.granted();
+    assert!(batch.sleeps());
+    desk.turn_to(3_000_000);
+    batch.granted();
+}
+
+#[test]
+fn a_newcomer_of_a_higher_priority_may_take_while_lower_ones_wait() {
+    let desk = Desk::with_taken_slots(2);
+    let mut batch = desk.wait(Request { priority: Priority::Batch, ..Request::of(desk.slots(2)) });
+    desk.release(&desk.slots(1));
+    assert!(desk.try_take(&desk.slots(1), Priority::Batch).is_err());
+    desk.try_take(&desk.slots(1), Priority::Interactive).unwrap();
+    assert!(batch.sleeps());
+    desk.release(&desk.slots(2));
+    batch.granted();
+}
+
+#[test]
+fn a_lower_priority_is_passed_over_for_its_patience_and_no_longer() {
+    for (priority, patience) in [Priority::Normal, Priority::Batch].into_iter().zip(&PATIENCE[1..]) {
+        let desk = Desk::with_spent_rate(1);
+        let patient = of_priority(&desk, priority);
+        let patience = patience.as_secs();
+        // One comes and one passes each second; whoever came within the patience goes first.
+        let mut queue = Vec::new();
+        for second in 0..=patience + 2 {
+            desk.turn_to(second * 1_000_000);
+            let late = second > patience;
+            assert_eq!(patient.woken() == 1, late, "{priority:?} after {second} s");
+            queue.push(of_priority(&desk, Priority::Interactive));
+        }
+        let granted = patient.granted();
+        assert_eq!(granted.waited.unwrap().as_secs(), patience + 1);
+        let passed = queue.iter().filter(|wait| wait.woken() == 1).count() as u64;
+        assert_eq!(passed, patience + 1, "everybody else who passed came in time");
+    }
+}
