@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::date;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use tollgate_calendar::{cron, daily};
-use tollgate_core::{Bucket, Demand, Limit, Limits, Ready, Take, Tick, Usage, demand};
+use tollgate_core::{Bucket, Limit, Limits, Ready, Take, Tick, Usage, demand};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -39,7 +39,7 @@ fn spend_limits() -> Result<Limits, Box<dyn Error>> {
 #[test]
 fn a_daily_quota_is_full_again_at_each_local_midnight_of_a_year() -> Outcome {
     let limits = spend_limits()?;
-    let all: Demand = demand! { spend: 100 };
+    let all = demand! { spend: 100 };
     let costs = limits.costs(&all)?;
     let mut lengths = Vec::new();
     let mut day = date(2026, 1, 1);

@@ -46,6 +46,8 @@ pub enum LimitsError {
     Unknown(Name),
     /// A limit to be replaced counts something else.
     OtherKind(Name),
+    /// A lease would expire at once.
+    LeaseTtlZero,
 }
 
 impl Limits {
@@ -112,12 +114,12 @@ impl Limits {
     #[inline(always)]
     pub fn index_of(&self, word: Word<'_>) -> Option<usize> {
         match self.0.tags.iter().position(|tag| *tag == word.tag) {
-            Some(index) if word.tag.is_exact() || self[index].name() == word.as_str() => Some(index),
+            Some(index) if word.tag != Tag::NONE => Some(index),
             _ => self.index_by_text(word.as_str()),
         }
     }
 
-    /// For limits past the first eight, and names that are none.
+    /// For long names, names of limits past the first eight, and names that are none.
     #[cold]
     fn index_by_text(&self, name: &str) -> Option<usize> {
         self.iter().position(|limit| limit.name().as_str() == name)
@@ -290,6 +292,9 @@ impl fmt::Display for LimitsError {
             }
             LimitsError::TooMany(count) => {
                 write!(f, "{count} limits are given, but at most {LIMITS_MAX} are allowed")
+            }
+            LimitsError::LeaseTtlZero => {
+                f.write_str("lease_ttl is 0, but must be at least a microsecond: leases would expire at once")
             }
             LimitsError::OtherKind(name) => {
                 write!(f, "the limit to replace {name:?} is of another kind; make a new set for that")

@@ -53,34 +53,25 @@ impl<'a> Word<'a> {
     }
 }
 
-/// A name as one number: itself if it has up to 8 bytes, padded with zeros, which no name contains; otherwise a
-/// hash of it with the top bit set, which no byte of a name has.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// A name of up to 8 bytes as one number, padded with zeros, which no name contains.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tag(u64);
 
 impl Tag {
-    /// The tag of no name.
+    /// What a longer name has, and no shorter one: no text has a byte of 255.
     pub(crate) const NONE: Tag = Tag(u64::MAX);
 
     pub(crate) const fn of(name: &str) -> Tag {
         let bytes = name.as_bytes();
+        if bytes.len() > 8 {
+            return Tag::NONE;
+        }
         let (mut tag, mut index) = (0, 0);
         while index < bytes.len() {
-            // FNV-1a for long names; it only narrows the search.
-            tag = if bytes.len() <= 8 {
-                tag | (bytes[index] as u64) << (8 * index)
-            } else {
-                (tag ^ bytes[index] as u64).wrapping_mul(0x100_0000_01b3) | 1 << 63
-            };
+            tag |= (bytes[index] as u64) << (8 * index);
             index += 1;
         }
         Tag(tag)
-    }
-
-    /// Whether only one name has this tag.
-    #[inline(always)]
-    pub(crate) const fn is_exact(self) -> bool {
-        self.0 >> 63 == 0
     }
 }
 
@@ -127,17 +118,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_tags_tell_names_apart() {
-        let short = ["a", "b", "ab", "ba", "abc", "adc", "abcd", "abce", "abcdefg", "abcdefgh", "abcdefgi"];
+    fn tags_tell_short_names_apart() {
+        let short =
+            ["a", "b", "ab", "ba", "abc", "adc", "abcd", "abce", "abcdefg", "abcdefgh", "abcdefgi", "é"];
         for one in short {
-            assert!(Tag::of(one).is_exact());
             for two in short {
                 assert_eq!(Tag::of(one) == Tag::of(two), one == two, "{one} {two}");
             }
+            assert_ne!(Tag::of(one), Tag::NONE);
         }
-        for long in ["abcdefghi", &"n".repeat(64), "é", "ééééé"] {
-            assert!(!Tag::of(long).is_exact(), "{long}");
-        }
+        assert_eq!(Tag::of("abcdefghi"), Tag::NONE);
     }
 
     #[test]

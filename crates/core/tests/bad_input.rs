@@ -204,3 +204,9 @@ fn a_unit_that_is_none_says_why() {
         assert_eq!(told(text), format!("{text:?} is no amount; write it like 12.5, with at most 2 decimals"));
     }
 }
+
+#[test]
+fn a_burst_on_an_unbounded_amount_is_refused() {
+    let error = Limit::per_minute("x", UNBOUNDED).burst(5).build().unwrap_err();
+    assert_eq!(error.to_string(), "limit \"x\": burst is 5, but must be left out: the amount is unbounded");
+}

@@ -39,7 +39,7 @@ fn any_limit(dice: &mut Dice) -> Limit {
     let algorithm = [Algorithm::TokenBucket, Algorithm::LeakyBucket, Algorithm::Gcra];
     let limit: LimitBuilder = match dice.from(0, 6) {
         0 => Limit::rate("x", amount, period).algorithm(*dice.pick(&algorithm)),
-        1 => Limit::rate("x", amount, period).burst(burst),
+        1 if amount != UNBOUNDED => Limit::rate("x", amount, period).burst(burst),
         2 => Limit::fixed_window("x", amount, period),
         3 => {
             let micros = period.as_micros() as u64;

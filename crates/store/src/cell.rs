@@ -166,9 +166,16 @@ impl Cell {
 
     /// How every limit stands.
     pub fn peek(&self, clock: &Clock) -> Vec<Status> {
-        let now = clock.now();
+        self.snapshot(clock).0
+    }
+
+    /// How every limit stands, how many wait, and when the cooldown ends if one lasts: all as of one instant.
+    pub fn snapshot(&self, clock: &Clock) -> (Vec<Status>, usize, Option<Tick>) {
         let inner = self.lock();
-        inner.bucket.peek(&inner.limits, now)
+        let now = clock.now();
+        let side = inner.side.as_ref();
+        let cooling_until = side.map(|side| side.closed_until).filter(|until| *until > now);
+        (inner.bucket.peek(&inner.limits, now), side.map_or(0, |side| side.queue.len()), cooling_until)
     }
 
     /// When `costs` would be admitted to a newcomer, as far as can be told now.

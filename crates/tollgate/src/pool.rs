@@ -119,13 +119,43 @@ impl LimitPool {
     ///
     /// As [`LimitSet::acquire`].
     pub fn acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Lease<'_>, AcquireError>> {
-        let order = self.order(&demand);
-        match self.try_in_order(&order, &demand) {
+        self.acquire_within(&demand, None)
+    }
+
+    /// As [`acquire`](LimitPool::acquire), waiting no longer than `timeout`. If no set can be that soon, that is
+    /// told at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time leaves no trace.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitSet::acquire`].
+    pub fn acquire_timeout(
+        &self,
+        demand: impl AsDemand,
+        timeout: Duration,
+    ) -> Reply<'_, Result<Lease<'_>, AcquireError>> {
+        self.acquire_within(&demand, Some(timeout))
+    }
+
+    fn acquire_within(
+        &self,
+        demand: &impl AsDemand,
+        timeout: Option<Duration>,
+    ) -> Reply<'_, Result<Lease<'_>, AcquireError>> {
+        let order = self.order(demand);
+        match self.try_in_order(&order, demand) {
             Ok(Attempt::Admitted(lease)) => Reply::ready(Ok(lease)),
             Err(error) => Reply::ready(Err(error)),
             Ok(Attempt::Denied(_)) => {
-                let set = &self.sets[self.soonest_of(&order, &demand)];
-                Reply::later(set.acquire(demand).into_future())
+                let waiting = self.sets[self.soonest_of(&order, demand)].acquire(demand);
+                let waiting = match timeout {
+                    Some(timeout) => waiting.timeout(timeout),
+                    None => waiting,
+                };
+                Reply::later(waiting.into_future())
             }
         }
     }

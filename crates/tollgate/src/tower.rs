@@ -90,6 +90,12 @@ impl<Request, Response> LimitLayer<Request, Response> {
     }
 }
 
+impl<Request, Response> Clone for LimitLayer<Request, Response> {
+    fn clone(&self) -> Self {
+        LimitLayer { shared: Arc::clone(&self.shared) }
+    }
+}
+
 impl<S, Request, Response> Layer<S> for LimitLayer<Request, Response> {
     type Service = Limited<S, Request, Response>;
 

@@ -143,7 +143,10 @@ impl LimitBuilder {
         let amount = self.amount_of("amount", self.amount)?;
         let period = self.period.map(|period| self.span_of("period", period)).transpose()?;
         let burst = self.burst.map(|burst| self.amount_of("burst", burst)).transpose()?;
-        let capacity = if amount == UNBOUNDED { UNBOUNDED } else { burst.unwrap_or(amount) };
+        if let (UNBOUNDED, Some(burst)) = (amount, burst) {
+            return Err(self.refuse("burst", burst.to_string(), "left out: the amount is unbounded"));
+        }
+        let capacity = burst.unwrap_or(amount);
         let machine = self.machine(amount, capacity, period)?;
         let period = match &machine {
             Machine::Quota(quota) => quota.session(),

@@ -105,9 +105,12 @@ impl LimitSetBuilder {
     ///
     /// # Errors
     ///
-    /// A limit that is not valid, or two of one name.
+    /// A limit that is not valid, two of one name, or a lease that would expire at once.
     pub fn build(self) -> Result<LimitSet, LimitsError> {
         let limits = Limits::new(self.limits.into_iter().collect::<Result<Vec<_>, _>>()?)?;
+        if self.lease_ttl == Some(Duration::ZERO) {
+            return Err(LimitsError::LeaseTtlZero);
+        }
         let cell = Cell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO);
         Ok(LimitSet(Arc::new(Shared {
             cell,

@@ -172,11 +172,8 @@ impl LimitSet {
 
     /// How every limit stands, how many wait, and whether a cooldown lasts. Changes nothing.
     pub fn peek(&self) -> SetStatus {
-        SetStatus {
-            limits: self.0.cell.peek(&self.0.clock),
-            waiting: self.0.cell.waiting(),
-            cooling_until: self.0.cell.cooling_until(&self.0.clock),
-        }
+        let (limits, waiting, cooling_until) = self.0.cell.snapshot(&self.0.clock);
+        SetStatus { limits, waiting, cooling_until }
     }
 
     /// The limits in force.
