@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::plain::{Credits, Left};
+use crate::plain::Credits;
 use crate::{Costs, Denial, Limit, Limits, Ready, Row, State, Status, Tick};
 
 /// The state of all limits that share one key, as of one instant.
@@ -39,12 +39,6 @@ pub struct Take<'a> {
     pub costs: &'a Costs,
     /// Who holds the resources; `None` for one who is sure to give them back.
     pub holder: Option<Holder>,
-}
-
-/// What a demand comes to, as [`Bucket::quote`] writes it and [`Bucket::pay`] reads it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Quote {
-    left: Left,
 }
 
 /// What came of something that was taken: how much of it was really used.
@@ -135,40 +129,39 @@ impl Bucket {
         reason = "a denial is a value, and allocates nothing for up to 8 limits"
     )]
     pub fn take(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) -> Result<Tick, Denial> {
-        let mut quote = Quote::default();
-        if self.quote(limits, now, take.costs, &mut quote) {
-            return Ok(self.pay(limits, now, take, &quote));
+        if self.fits(limits, now, take.costs) {
+            return Ok(self.commit(limits, now, take));
         }
         Err(self.denial(limits, now, take.costs))
     }
 
-    /// Whether all of `costs` fits at `now`; [`pay`](Bucket::pay) then takes it. In two halves, so that a chain
-    /// can ask every bucket before it takes from any.
+    /// Whether all of `costs` fits at `now`; [`commit`](Bucket::commit) then takes it. In two halves, so that a
+    /// chain can ask every bucket before it takes from any.
     #[inline(always)]
-    pub fn quote(&self, limits: &Limits, now: Tick, costs: &Costs, quote: &mut Quote) -> bool {
+    pub fn fits(&self, limits: &Limits, now: Tick, costs: &Costs) -> bool {
         match (&self.states, limits.plain(), costs.inline()) {
             (States::Plain(credits), Some(rules), Some(costs)) => {
-                rules.quote(credits, now.since(self.stamp).as_micros(), costs, &mut quote.left)
+                rules.fits(credits, now.since(self.stamp).as_micros(), costs)
             }
-            _ => self.fits(limits, now, costs),
+            _ => self.fits_each(limits, now, costs),
         }
     }
 
-    /// Takes what was quoted for the same limits, instant and costs, of a bucket that has not changed since.
+    /// Takes what was found to [fit](Bucket::fits) at the same instant. Answers when it was taken.
     #[inline(always)]
-    pub fn pay(&mut self, limits: &Limits, now: Tick, take: &Take<'_>, quote: &Quote) -> Tick {
-        match (&mut self.states, limits.plain(), &take.holder) {
-            (States::Plain(credits), Some(rules), None) => {
-                rules.put(credits, &quote.left);
-                self.stamp = now.max(self.stamp);
-                self.stamp
+    pub fn commit(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) -> Tick {
+        match (&mut self.states, limits.plain(), take.costs.inline()) {
+            (States::Plain(credits), Some(rules), Some(costs)) if take.holder.is_none() => {
+                rules.take(credits, now.since(self.stamp).as_micros(), costs);
             }
-            _ => self.commit(limits, now, take),
+            _ => self.take_each(limits, now, take),
         }
+        self.stamp = now.max(self.stamp);
+        self.stamp
     }
 
     #[inline(never)]
-    fn fits(&self, limits: &Limits, now: Tick, costs: &Costs) -> bool {
+    fn fits_each(&self, limits: &Limits, now: Tick, costs: &Costs) -> bool {
         let now = now.max(self.stamp);
         let mut rows = limits.iter().zip(costs.amounts()).enumerate();
         rows.all(|(index, (limit, cost))| {
@@ -177,7 +170,7 @@ impl Bucket {
     }
 
     #[inline(never)]
-    fn commit(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) -> Tick {
+    fn take_each(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) {
         let (then, now) = (self.stamp, now.max(self.stamp));
         self.change(limits, |states| {
             for ((limit, state), cost) in limits.iter().zip(states).zip(take.costs.amounts()) {
@@ -185,8 +178,6 @@ impl Bucket {
                 state.charge(limit, now, *cost, take.holder);
             }
         });
-        self.stamp = now;
-        now
     }
 
     /// Why `costs` does not fit, and when it would.

@@ -1,6 +1,6 @@
 //! Chains: several buckets, all or nothing.
 
-use crate::{Bucket, Costs, Denial, Holder, Limits, Quote, Take, Tick};
+use crate::{Bucket, Costs, Denial, Holder, Limits, Take, Tick};
 
 /// One bucket of a chain, with what is to be taken of it.
 pub struct Link<'a> {
@@ -23,15 +23,11 @@ pub fn take_all(
     holder: Option<Holder>,
     mut taken: impl FnMut(usize, Tick),
 ) -> Result<(), Vec<Denial>> {
-    let mut quotes = vec![Quote::default(); chain.len()];
-    let fits =
-        |(link, quote): (&Link<'_>, &mut Quote)| link.bucket.quote(link.limits, now, link.costs, quote);
-    if !chain.iter().zip(&mut quotes).all(fits) {
+    if !chain.iter().all(|link| link.bucket.fits(link.limits, now, link.costs)) {
         return Err(chain.iter().map(|link| link.bucket.denial(link.limits, now, link.costs)).collect());
     }
-    for (index, (link, quote)) in chain.iter_mut().zip(&quotes).enumerate() {
-        let take = Take { costs: link.costs, holder };
-        taken(index, link.bucket.pay(link.limits, now, &take, quote));
+    for (index, link) in chain.iter_mut().enumerate() {
+        taken(index, link.bucket.commit(link.limits, now, &Take { costs: link.costs, holder }));
     }
     Ok(())
 }

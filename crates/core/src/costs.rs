@@ -111,7 +111,7 @@ impl Costs {
             return None;
         }
         let amounts = [one as u32, two as u32, three as u32, four as u32];
-        Some(Packed { amounts, taken: self.taken as u8, explicit: self.explicit as u8 })
+        Some(Packed { amounts, masks: self.taken << 8 | self.explicit })
     }
 
     /// Takes what was packed, into costs that take nothing yet.
@@ -120,7 +120,7 @@ impl Costs {
         for (amount, packed) in self.amounts.iter_mut().zip(packed.amounts) {
             *amount = packed.into();
         }
-        (self.taken, self.explicit) = (packed.taken.into(), packed.explicit.into());
+        (self.taken, self.explicit) = (packed.masks >> 8 & 0xF, packed.masks & 0xF);
     }
 }
 
@@ -136,6 +136,6 @@ impl Packed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
     amounts: [u32; 4],
-    taken: u8,
-    explicit: u8,
+    /// What is taken and what of that was named. In one number: bytes that were just written are slow to move.
+    masks: u32,
 }

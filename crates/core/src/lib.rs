@@ -36,7 +36,7 @@ mod unit;
 mod verdict;
 
 pub use amount::{AMOUNT_MAX, BadAmount, IntoAmount, UNBOUNDED};
-pub use bucket::{Bucket, Holder, Quote, Take, Usage};
+pub use bucket::{Bucket, Holder, Take, Usage};
 pub use calendar::{Calendar, Edges};
 pub use chain::{Link, take_all};
 pub use costs::{Costs, Packed};

@@ -23,9 +23,6 @@ pub(crate) enum Credits {
     Eight(Box<[i64; INLINE]>),
 }
 
-/// One credit for each place.
-pub(crate) type Left = [i64; INLINE];
-
 /// A limit as a plain bucket sees it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rule {
@@ -86,28 +83,25 @@ impl Rules {
         })
     }
 
-    /// Whether all of `costs` fits after `elapsed`. If so, `left` says what would be left.
-    ///
-    /// It is written to a place of the caller's and never moved: copying what was just written costs more than
-    /// working it out.
+    /// Whether all of `costs` fits after `elapsed`.
     #[inline(always)]
-    pub(crate) fn quote(
-        &self,
-        credits: &Credits,
-        elapsed: u64,
-        costs: &[u64; INLINE],
-        left: &mut Left,
-    ) -> bool {
-        let places = self.rules.iter().zip(costs).zip(left).zip(credits.as_slice());
-        for (((rule, cost), left), credit) in places.take(self.len) {
-            let have = rule.have(*credit, elapsed);
-            // Within the capacity the price is within the bounds.
-            *left = have - (*cost).min(rule.capacity).wrapping_mul(rule.unit) as i64;
-            if (*left < 0 && *cost > 0) || *cost > rule.capacity {
-                return false;
-            }
+    pub(crate) fn fits(&self, credits: &Credits, elapsed: u64, costs: &[u64; INLINE]) -> bool {
+        let credits = credits.as_slice();
+        // By index, and bounded once: zipping rows would compare their lengths over and over.
+        (0..self.len.min(INLINE).min(credits.len())).all(|index| {
+            let (rule, cost) = (&self.rules[index], costs[index]);
+            cost == 0 || (cost <= rule.capacity && rule.after(credits[index], elapsed, cost) >= 0)
+        })
+    }
+
+    /// Takes `costs` after `elapsed`, which were found to fit. Working the same out again is quicker than
+    /// writing it down in between: whoever lets go of a lock waits for everything that was written.
+    #[inline(always)]
+    pub(crate) fn take(&self, credits: &mut Credits, elapsed: u64, costs: &[u64; INLINE]) {
+        let credits = credits.as_mut_slice();
+        for index in 0..self.len.min(INLINE).min(credits.len()) {
+            credits[index] = self.rules[index].after(credits[index], elapsed, costs[index]);
         }
-        true
     }
 
     /// Gives back what was not used and takes what was used beyond, after `elapsed`. `false`, with nothing
@@ -116,32 +110,19 @@ impl Rules {
     pub(crate) fn settle(&self, credits: &mut Credits, elapsed: u64, reserved: &Costs, used: &[u64]) -> bool {
         let (Some(amounts), Some(used)) = (reserved.inline(), used.get(..self.len)) else { return false };
         let mut after = [0; INLINE];
-        let places = self.rules.iter().zip(amounts).zip(&mut after).zip(credits.as_slice().iter().zip(used));
-        for (index, (((rule, reserved_here), after), (credit, used))) in places.enumerate() {
-            let have = rule.have(*credit, elapsed);
-            let settled = match reserved.takes(index) {
-                true => rule.settle(have, *reserved_here, *used),
-                false => Some(have),
-            };
-            let Some(settled) = settled else { return false };
-            *after = settled;
+        let now = credits.as_slice();
+        for index in 0..self.len.min(INLINE).min(now.len()).min(used.len()) {
+            let rule = &self.rules[index];
+            let have = rule.have(now[index], elapsed);
+            let used = if reserved.takes(index) { used[index] } else { 0 };
+            let Some(settled) = rule.settle(have, amounts[index], used) else { return false };
+            after[index] = settled;
         }
-        self.put(credits, &after);
+        let credits = credits.as_mut_slice();
+        for index in 0..self.len.min(INLINE).min(credits.len()) {
+            credits[index] = after[index];
+        }
         true
-    }
-}
-
-impl Rules {
-    /// Puts what a quote said into force. One by one: a copy of the whole would wait for what was just written.
-    #[inline(always)]
-    pub(crate) fn put(&self, credits: &mut Credits, left: &Left) {
-        let credits = match credits {
-            Credits::Two(credits) => &mut credits[..],
-            Credits::Eight(credits) => &mut credits[..],
-        };
-        for (credit, left) in credits.iter_mut().zip(left).take(self.len) {
-            *credit = *left;
-        }
     }
 }
 
@@ -173,6 +154,12 @@ impl Rule {
         (credit + elapsed.saturating_mul(self.gain).min(GAIN_MAX) as i64).min(self.full)
     }
 
+    /// The credit after `elapsed` less the price of `cost`, which is within the capacity.
+    #[inline(always)]
+    fn after(&self, credit: i64, elapsed: u64, cost: u64) -> i64 {
+        self.have(credit, elapsed) - cost.wrapping_mul(self.unit) as i64
+    }
+
     /// The credit when of what was `reserved` so much was `used`; `None` if it could leave the bounds.
     #[inline(always)]
     fn settle(&self, have: i64, reserved: u64, used: u64) -> Option<i64> {
@@ -193,6 +180,14 @@ impl Credits {
         match self {
             Credits::Two(credits) => credits,
             Credits::Eight(credits) => &**credits,
+        }
+    }
+
+    #[inline(always)]
+    fn as_mut_slice(&mut self) -> &mut [i64] {
+        match self {
+            Credits::Two(credits) => credits,
+            Credits::Eight(credits) => &mut **credits,
         }
     }
 }

@@ -135,13 +135,8 @@ fn the_denial_of_a_set_names_the_slowest_and_fits_at_its_tick() {
             let slowest = denial.limited_by().ok_or("nothing limits")?;
             assert_eq!(slowest.ready(), denial.ready());
             if let tollgate_core::Ready::At(at) = denial.ready() {
-                assert!(set.bucket.quote(&set.limits, at, &costs, &mut tollgate_core::Quote::default()));
-                assert!(!set.bucket.quote(
-                    &set.limits,
-                    at - tollgate_core::Span::from_micros(1),
-                    &costs,
-                    &mut tollgate_core::Quote::default()
-                ));
+                assert!(set.bucket.fits(&set.limits, at, &costs));
+                assert!(!set.bucket.fits(&set.limits, at - tollgate_core::Span::from_micros(1), &costs));
             }
         }
         Ok(())

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
-use tollgate_core::{Bucket, Costs, Denial, Holder, Limits, Quote, Ready, Span, Status, Take, Tick, Usage};
+use tollgate_core::{Bucket, Costs, Denial, Holder, Limits, Ready, Span, Status, Take, Tick, Usage};
 
 use crate::queue::{Fate, Queue, Rank, Waiter};
 use crate::sync::{Mutex, MutexGuard, order_of};
@@ -270,19 +270,18 @@ impl Inner {
         term: Option<Term>,
         priority: Priority,
     ) -> Result<Tick, Box<Denial>> {
-        let mut quote = Quote::default();
-        if !self.quote(now, costs, priority, &mut quote) {
+        if !self.fits(now, costs, priority) {
             return Err(Box::new(self.denial(now, costs, priority)));
         }
         let holder = term.map(|term| term.starting(now));
-        Ok(self.bucket.pay(&self.limits, now, &Take { costs, holder }, &quote))
+        Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
     }
 
     /// Whether a newcomer passes: nobody is ahead of it, no cooldown lasts, and it fits.
     #[inline]
-    pub(crate) fn quote(&self, now: Tick, costs: &Costs, priority: Priority, quote: &mut Quote) -> bool {
+    pub(crate) fn fits(&self, now: Tick, costs: &Costs, priority: Priority) -> bool {
         let open = self.side.is_none() || self.is_open(now, priority);
-        open && self.bucket.quote(&self.limits, now, costs, quote)
+        open && self.bucket.fits(&self.limits, now, costs)
     }
 
     /// Why a newcomer does not pass, with the cooldown and those ahead of it in the wait.
@@ -376,12 +375,11 @@ impl Inner {
     fn grant_head(&mut self, now: Tick) -> Option<Waker> {
         let side = self.side.as_mut().filter(|side| side.closed_until <= now)?;
         let (rank, head) = side.queue.head()?;
-        let mut quote = Quote::default();
-        if !self.bucket.quote(&self.limits, now, &head.costs, &mut quote) {
+        if !self.bucket.fits(&self.limits, now, &head.costs) {
             return None;
         }
         let take = Take { costs: &head.costs, holder: head.term.map(|term| term.starting(now)) };
-        let at = self.bucket.pay(&self.limits, now, &take, &quote);
+        let at = self.bucket.commit(&self.limits, now, &take);
         side.queue.decide(rank, |Waiter { costs, since, waker, .. }| {
             (Fate::Granted { at, costs, waited: now.since(since) }, waker)
         })

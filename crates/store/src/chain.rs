@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Costs, Denial, Limits, Quote, Take, Tick, Usage};
+use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
 
 use crate::cell::Inner;
 use crate::{Cell, Clock, Priority, Term};
@@ -79,23 +79,16 @@ impl Chain {
             locked[*index] = Some(self.cells[*index].lock());
         }
         let locked = &mut locked[..costs.len()];
-        let mut quotes = [Quote::default(); CHAIN_MAX];
-        let fits = locked
-            .iter()
-            .flatten()
-            .zip(costs)
-            .zip(&mut quotes)
-            .all(|((inner, costs), quote)| inner.quote(now, costs, priority, quote));
-        if !fits {
+        let mut inners = locked.iter().flatten().zip(costs);
+        if !inners.all(|(inner, costs)| inner.fits(now, costs, priority)) {
             let inners = locked.iter().flatten().zip(costs);
             return Err(inners.map(|(inner, costs)| inner.denial(now, costs, priority)).collect());
         }
         let mut at = [Tick::ZERO; CHAIN_MAX];
-        let quoted = locked.iter_mut().flatten().zip(costs).zip(&quotes);
-        for (((inner, costs), quote), at) in quoted.zip(&mut at) {
+        for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
             let holder = term.map(|term| term.starting(now));
             let Inner { limits, bucket, .. } = &mut **inner;
-            *at = bucket.pay(limits, now, &Take { costs, holder }, quote);
+            *at = bucket.commit(limits, now, &Take { costs, holder });
         }
         Ok(at)
     }

@@ -5,8 +5,9 @@
 //! does, so a process that reads it often reads the counter instead. The counter drifts and, on some machines,
 //! steps; so it is only ever trusted for the next few milliseconds after a look at the clock of the system.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Instant, SystemTime};
 
@@ -34,13 +35,13 @@ pub(super) struct SystemClock {
     counter: OnceLock<Counter>,
 }
 
-/// What the counter showed at one instant. Changed under a version that is odd meanwhile.
+/// The counter of the processor, measured.
 #[derive(Debug)]
-struct Counter {
-    source: quanta::Clock,
-    version: AtomicU64,
-    raw: AtomicU64,
-    nanos: AtomicU64,
+struct Counter(quanta::Clock);
+
+thread_local! {
+    /// What the counter showed at one instant, and what time that was, as this thread saw it last.
+    static LOOKED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
 impl SystemClock {
@@ -104,52 +105,27 @@ impl SystemClock {
 
 impl Counter {
     fn measure() -> Counter {
-        let source = quanta::Clock::new();
-        Counter { source, version: AtomicU64::new(0), raw: AtomicU64::new(0), nanos: AtomicU64::new(0) }
+        Counter(quanta::Clock::new())
     }
 
     /// The time by the counter; `None` if it must not be trusted.
     #[inline]
     fn nanos(&self) -> Option<u64> {
-        let raw = self.source.raw();
-        let version = self.version.load(Ordering::Acquire);
-        let (then, nanos) = (self.raw.load(Ordering::Relaxed), self.nanos.load(Ordering::Relaxed));
-        fence(Ordering::Acquire);
-        let torn = version % 2 == 1 || self.version.load(Ordering::Relaxed) != version;
-        if torn || raw < then {
-            return None;
-        }
-        let since = self.source.delta_as_nanos(then, raw);
-        (since < TRUSTED_FOR).then_some(nanos + since)
+        let ((then, nanos), raw) = (LOOKED.get(), self.0.raw());
+        let since = if raw >= then { self.0.delta_as_nanos(then, raw) } else { u64::MAX };
+        (since < TRUSTED_FOR).then(|| nanos + since)
     }
 
     /// Looks at the clock of the system, and trusts the counter for a while if nothing came between.
     #[cold]
     fn look(&self, clock: &SystemClock) -> u64 {
-        let before = self.source.raw();
+        let before = self.0.raw();
         let nanos = clock.nanos();
-        let after = self.source.raw();
-        if self.source.delta_as_nanos(before, after) <= LOOK_MAX {
-            self.trust(after, nanos);
+        let after = self.0.raw();
+        if self.0.delta_as_nanos(before, after) <= LOOK_MAX {
+            LOOKED.set((after, nanos));
         }
         nanos
-    }
-
-    fn trust(&self, raw: u64, nanos: u64) {
-        let version = self.version.load(Ordering::Relaxed);
-        let locked = version.is_multiple_of(2)
-            && self
-                .version
-                .compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok();
-        // Somebody else is at it, and will do as well.
-        if !locked {
-            return;
-        }
-        fence(Ordering::Release);
-        self.raw.store(raw, Ordering::Relaxed);
-        self.nanos.store(nanos, Ordering::Relaxed);
-        self.version.store(version + 2, Ordering::Release);
     }
 }
 

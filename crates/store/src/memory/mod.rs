@@ -7,7 +7,7 @@ mod table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollgate_core::{Bucket, Costs, Denial, Limits, Quote, Status, Take, Tick};
+use tollgate_core::{Bucket, Costs, Denial, Limits, Status, Take, Tick};
 
 use crate::cell::{Aftermath, Inner};
 use crate::store::Done;
@@ -163,7 +163,7 @@ fn denials(steps: &[Step<'_>], locked: &[Option<MutexGuard<'_, Inner>>], now: Ti
     };
     let fits = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
         let open = inner.is_open(now, Priority::default());
-        let fits = |bucket: &Bucket, limits: &Limits| bucket.quote(limits, now, costs, &mut Quote::default());
+        let fits = |bucket: &Bucket, limits: &Limits| bucket.fits(limits, now, costs);
         open && under(inner, step.place.limits, now, fits)
     };
     if takes().all(fits) {
@@ -204,9 +204,7 @@ fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
             inner.adopt_if_changed(now, step.place.limits);
             let Inner { limits, bucket, .. } = inner;
             let holder = term.map(|term| term.starting(now));
-            let mut quote = Quote::default();
-            bucket.quote(limits, now, costs, &mut quote);
-            Done::Taken(bucket.pay(limits, now, &Take { costs, holder }, &quote))
+            Done::Taken(bucket.commit(limits, now, &Take { costs, holder }))
         }
         (Op::Settle(usage), inner) => {
             if let Some(inner) = inner {
