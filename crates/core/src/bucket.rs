@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::plain::Credits;
-use crate::{Costs, Denial, Limit, Limits, Ready, Row, State, Status, Tick};
+use crate::{Costs, Denial, Limit, Limits, Packed, Ready, Row, State, Status, Tick};
 
 /// The state of all limits that share one key, as of one instant.
 ///
@@ -62,6 +62,11 @@ impl<'a> Take<'a> {
 }
 
 impl Usage<'_> {
+    /// Whether nothing is said of limits of which nothing was taken; such words do not count.
+    fn is_of_what_was_taken(&self) -> bool {
+        self.used.iter().enumerate().all(|(index, used)| *used == 0 || self.reserved.takes(index))
+    }
+
     fn settle_one(&self, index: usize, limit: &Limit, state: &mut State, now: Tick) {
         let reserved = self.reserved.amount(index);
         // A resource is given back whatever was used of it.
@@ -215,8 +220,10 @@ impl Bucket {
     pub fn settle(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) {
         let elapsed = now.since(self.stamp).as_micros();
         let settled = match (&mut self.states, limits.plain()) {
-            (States::Plain(credits), Some(rules)) if usage.holder.is_none() => {
-                rules.settle(credits, elapsed, usage.reserved, usage.used)
+            (States::Plain(credits), Some(rules))
+                if usage.holder.is_none() && usage.is_of_what_was_taken() =>
+            {
+                rules.settle(credits, elapsed, |index| usage.reserved.amount(index), usage.used)
             }
             _ => false,
         };
@@ -224,6 +231,19 @@ impl Bucket {
             self.settle_each(limits, now, usage);
         }
         self.stamp = now.max(self.stamp);
+    }
+
+    /// As [`settle`](Bucket::settle), straight from packed costs, for the common case: `false`, with nothing
+    /// changed, if it is not. Of limits of which nothing was taken, nothing may be said.
+    #[inline]
+    pub fn settle_packed(&mut self, limits: &Limits, now: Tick, packed: &Packed, used: &[u64; 4]) -> bool {
+        let (States::Plain(credits), Some(rules)) = (&mut self.states, limits.plain()) else { return false };
+        let elapsed = now.since(self.stamp).as_micros();
+        let settled = rules.settle(credits, elapsed, |index| packed.amount(index), used);
+        if settled {
+            self.stamp = now.max(self.stamp);
+        }
+        settled
     }
 
     #[inline(never)]

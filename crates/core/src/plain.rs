@@ -8,7 +8,7 @@
 use crate::machine::{Credit, Machine};
 use crate::row::INLINE;
 use crate::state::Inner;
-use crate::{Costs, Limit, State};
+use crate::{Limit, State};
 
 /// No credit, full or owed, is larger than this: two of them can be added, and twice this to one of them.
 const CREDIT_MAX: i64 = 1 << 61;
@@ -104,23 +104,27 @@ impl Rules {
         }
     }
 
-    /// Gives back what was not used and takes what was used beyond, after `elapsed`. `false`, with nothing
-    /// changed, if that could leave the bounds.
+    /// Gives back what was not used and takes what was used beyond, after `elapsed`; of each limit, `reserved` says
+    /// what was taken. `false`, with nothing changed, if that could leave the bounds.
     #[inline(always)]
-    pub(crate) fn settle(&self, credits: &mut Credits, elapsed: u64, reserved: &Costs, used: &[u64]) -> bool {
-        let (Some(amounts), Some(used)) = (reserved.inline(), used.get(..self.len)) else { return false };
-        let mut after = [0; INLINE];
-        let now = credits.as_slice();
-        for index in 0..self.len.min(INLINE).min(now.len()).min(used.len()) {
-            let rule = &self.rules[index];
-            let have = rule.have(now[index], elapsed);
-            let used = if reserved.takes(index) { used[index] } else { 0 };
-            let Some(settled) = rule.settle(have, amounts[index], used) else { return false };
-            after[index] = settled;
-        }
+    pub(crate) fn settle(
+        &self,
+        credits: &mut Credits,
+        elapsed: u64,
+        reserved: impl Fn(usize) -> u64,
+        used: &[u64],
+    ) -> bool {
         let credits = credits.as_mut_slice();
-        for index in 0..self.len.min(INLINE).min(credits.len()) {
-            credits[index] = after[index];
+        let places = 0..self.len.min(INLINE).min(credits.len()).min(used.len());
+        let settled = |index: usize, credit: i64| {
+            let rule = &self.rules[index];
+            rule.settle(rule.have(credit, elapsed), reserved(index), used[index])
+        };
+        if !places.clone().all(|index| settled(index, credits[index]).is_some()) {
+            return false;
+        }
+        for index in places {
+            credits[index] = settled(index, credits[index]).unwrap_or(credits[index]);
         }
         true
     }

@@ -75,6 +75,36 @@ struct Noted {
     limits: u32,
     /// Whether any amount differs from what was reserved.
     differs: bool,
+    /// Whether any amount is more than what was reserved.
+    is_over: bool,
+}
+
+/// What was taken, packed or not.
+trait Reserved {
+    fn takes(&self, index: usize) -> bool;
+    fn amount(&self, index: usize) -> u64;
+}
+
+impl Reserved for Costs {
+    fn takes(&self, index: usize) -> bool {
+        Costs::takes(self, index)
+    }
+
+    fn amount(&self, index: usize) -> u64 {
+        Costs::amount(self, index)
+    }
+}
+
+impl Reserved for Packed {
+    #[inline(always)]
+    fn takes(&self, index: usize) -> bool {
+        Packed::takes(self, index)
+    }
+
+    #[inline(always)]
+    fn amount(&self, index: usize) -> u64 {
+        Packed::amount(self, index)
+    }
 }
 
 impl Extra {
@@ -193,12 +223,12 @@ impl<'a> Lease<'a> {
         if self.extra.is_some() {
             return self.settle_with_extra(&usage);
         }
-        let limits = self.set().names().len();
-        let (mut costs, mut used, mut noted) = (Costs::none(limits), self.taken.amounts(), Noted::default());
-        costs.unpack(&self.taken);
-        let used = &mut used[..limits];
-        let result = self.note(&costs, used, &mut noted, &usage);
-        self.end(&costs, used, noted);
+        let (mut used, mut noted) = (self.taken.amounts(), Noted::default());
+        let result = self.note(&self.taken, &mut used, &mut noted, &usage);
+        if !self.end_packed(&used, noted) {
+            let costs = self.costs();
+            self.end(&costs, &used[..costs.len()], noted);
+        }
         Reply::ready(result)
     }
 
@@ -233,7 +263,7 @@ impl<'a> Lease<'a> {
 
     fn refund(&mut self) {
         let costs = self.costs();
-        self.end(&costs, &vec![0; costs.len()], Noted { differs: true, limits: 0 });
+        self.end(&costs, &vec![0; costs.len()], Noted { differs: true, ..Noted::default() });
     }
 
     /// Says that the holder is alive, and keeps its resources for another [`lease_ttl`].
@@ -263,10 +293,22 @@ impl<'a> Lease<'a> {
         names.iter().zip(costs.amounts()).any(|(limit, amount)| limit.is_resource() && *amount > 0)
     }
 
+    /// Ends the lease if it is a common one: packed, nothing over-used, nobody to tell.
+    #[inline]
+    fn end_packed(&mut self, used: &[u64; 4], noted: Noted) -> bool {
+        let set = self.set();
+        let is_quiet = !noted.is_over && !(noted.differs && set.reporter().is_watched());
+        let ended = is_quiet
+            && (!noted.differs && !set.names().have_resources()
+                || set.cell().settle_packed(set.names(), &self.taken, used));
+        self.ends_on_drop &= !ended;
+        ended
+    }
+
     #[inline(always)]
     fn note(
         &self,
-        costs: &Costs,
+        costs: &impl Reserved,
         used: &mut [u64],
         noted: &mut Noted,
         usage: &impl AsDemand,
@@ -292,7 +334,7 @@ impl<'a> Lease<'a> {
     #[inline(always)]
     fn note_one(
         &self,
-        costs: &Costs,
+        costs: &impl Reserved,
         used: &mut [u64],
         noted: &mut Noted,
         index: usize,
@@ -303,6 +345,7 @@ impl<'a> Lease<'a> {
             return false;
         }
         noted.differs |= amount != reserved;
+        noted.is_over |= amount > reserved;
         noted.limits |= 1 << index;
         used[index] = amount;
         true
@@ -310,7 +353,13 @@ impl<'a> Lease<'a> {
 
     /// What is wrong with a report that could not be noted, if anything is.
     #[cold]
-    fn refuse(&self, costs: &Costs, index: Option<usize>, name: &str, used: u64) -> Option<Box<SettleError>> {
+    fn refuse(
+        &self,
+        costs: &impl Reserved,
+        index: Option<usize>,
+        name: &str,
+        used: u64,
+    ) -> Option<Box<SettleError>> {
         let names = self.set().names();
         match (index, names.index(name)) {
             (Some(index), _) => {
@@ -367,11 +416,9 @@ impl<'a> Lease<'a> {
     }
 
     fn end_without_a_word(&mut self) {
-        if self.extra.is_none() && self.set().on_drop() == OnDrop::Keep {
-            let mut costs = Costs::none(self.set().names().len());
-            costs.unpack(&self.taken);
-            let used = self.taken.amounts();
-            return self.end(&costs, &used[..costs.len()], Noted::default());
+        let is_kept = self.extra.is_none() && self.set().on_drop() == OnDrop::Keep;
+        if is_kept && self.end_packed(&self.taken.amounts(), Noted::default()) {
+            return;
         }
         let costs = self.costs();
         let (used, noted) = self.used_so_far(&costs);
