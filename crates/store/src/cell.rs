@@ -112,6 +112,17 @@ impl Cell {
         after.wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Takes `costs` now if nobody waits, the bucket is plain and they fit, which is the common case; otherwise
+    /// does nothing, and [`try_take`](Cell::try_take) knows more.
+    pub fn take_plain(&self, clock: &Clock, costs: &Costs) -> Option<Tick> {
+        let mut inner = self.lock();
+        let Inner { limits, bucket, side } = &mut *inner;
+        if side.is_some() {
+            return None;
+        }
+        bucket.take_plain(limits, clock.now(), costs)
+    }
+
     /// Takes `costs` now, or says why not. Does not overtake those who wait.
     ///
     /// # Errors

@@ -297,8 +297,8 @@ impl<'a> Lease<'a> {
     #[inline]
     fn end_packed(&mut self, used: &[u64; 4], noted: Noted) -> bool {
         let set = self.set();
-        let is_quiet = !noted.is_over && !(noted.differs && set.reporter().is_watched());
-        let ended = is_quiet
+        let is_told = noted.is_over || noted.differs && set.reporter().is_watched();
+        let ended = !is_told
             && (!noted.differs && !set.names().have_resources()
                 || set.cell().settle_packed(set.names(), &self.taken, used));
         self.ends_on_drop &= !ended;

@@ -87,8 +87,9 @@ impl Space {
 
     /// Drops every bucket that equals a fresh one and that nobody has, and says how many those were.
     ///
-    /// There is no need to call it for new keys to fit: each of them sweeps a little. It gives memory back to
-    /// the system after a burst of keys that was not followed by others.
+    /// There is no need to call it for new keys to fit: each of them sweeps a little. It frees the memory of a
+    /// burst of keys that was not followed by others; whether the allocator gives it back to the system is up to
+    /// the allocator.
     pub fn sweep(&self, now: Tick) -> usize {
         let sweep = |shard: &Mutex<Table>| {
             let mut table = shard.lock();

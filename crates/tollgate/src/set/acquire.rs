@@ -77,18 +77,19 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         let mut costs = Costs::none(self.set.names().len());
         self.set.costs_into(&mut costs, &self.demand)?;
         let holder = self.set.next_holder();
-        match self.set.take(&costs, holder, self.priority) {
-            Ok(at) => {
+        // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
+        match holder.is_none().then(|| self.set.cell().take_plain(self.set.clock(), &costs)).flatten() {
+            Some(at) => {
                 self.set.0.reporter.allowed();
-                Ok(Lease::new(self.set, at, &costs, holder, None))
+                Ok(Lease::new(self.set, at, &costs, None, None))
             }
-            Err(_) => self.wait_in_queue(costs, holder),
+            None => self.wait_in_queue(&costs, holder),
         }
     }
 
     #[cold]
-    fn wait_in_queue(&self, costs: Costs, holder: Option<NonZeroU64>) -> Result<Lease<'a>, AcquireError> {
-        admit(self.set, holder, self.request(costs, holder).wait())
+    fn wait_in_queue(&self, costs: &Costs, holder: Option<NonZeroU64>) -> Result<Lease<'a>, AcquireError> {
+        admit(self.set, holder, self.request(costs.clone(), holder).wait())
     }
 
     fn request(&self, costs: Costs, holder: Option<NonZeroU64>) -> tollgate_store::Acquire<'a> {

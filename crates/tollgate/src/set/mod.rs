@@ -121,11 +121,23 @@ impl LimitSet {
         holder: Option<NonZeroU64>,
         priority: Priority,
     ) -> Result<Tick, Box<Denial>> {
-        // Spelt out, because a term is large and hardly ever there.
         match holder {
-            None => self.0.cell.try_take(&self.0.clock, costs, None, priority),
-            Some(_) => self.0.cell.try_take(&self.0.clock, costs, self.term(holder), priority),
+            None => match self.0.cell.take_plain(&self.0.clock, costs) {
+                Some(at) => Ok(at),
+                None => self.take_uncommon(costs, holder, priority),
+            },
+            Some(_) => self.take_uncommon(costs, holder, priority),
         }
+    }
+
+    #[cold]
+    fn take_uncommon(
+        &self,
+        costs: &Costs,
+        holder: Option<NonZeroU64>,
+        priority: Priority,
+    ) -> Result<Tick, Box<Denial>> {
+        self.0.cell.try_take(&self.0.clock, costs, self.term(holder), priority)
     }
 
     #[cold]
