@@ -17,7 +17,7 @@ pub(crate) struct Contest {
 }
 
 /// A side at the start: set up, warm, and with as many operations a round as fill the round's time.
-struct Runner {
+pub(crate) struct Runner {
     who: &'static str,
     operation: Operation,
     times: u64,
@@ -50,7 +50,7 @@ impl Contest {
 }
 
 impl Runner {
-    fn start(who: &'static str, build: Build, meter: Meter, effort: &Effort) -> Result<Self> {
+    pub(crate) fn start(who: &'static str, build: Build, meter: Meter, effort: &Effort) -> Result<Self> {
         let operation = build().with_context(|| format!("cannot set up {who}"))?;
         let mut runner = Self { who, operation, times: 16, ns_per_operation: Vec::new() };
         // Doubling until a round is long enough also warms caches and branch predictors.
@@ -60,7 +60,7 @@ impl Runner {
         Ok(runner)
     }
 
-    fn round(&mut self, meter: Meter) -> Result<()> {
+    pub(crate) fn round(&mut self, meter: Meter) -> Result<()> {
         let ns = self.timed_ns(meter)?;
         self.ns_per_operation.push(ns / self.times as f64);
         Ok(())
@@ -72,7 +72,7 @@ impl Runner {
         Ok(time.as_nanos() as f64)
     }
 
-    fn median(self) -> f64 {
+    pub(crate) fn median(self) -> f64 {
         median(self.ns_per_operation)
     }
 }

@@ -37,7 +37,7 @@ impl Footprint {
             ours,
             peer: peer.transpose()?,
             bar: self.bar,
-            detail: format!("resident, {} keys", effort.keys),
+            detail: format!("resident memory over {} keys", effort.keys),
             ..Finding::default()
         })
     }

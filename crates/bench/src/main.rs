@@ -9,17 +9,20 @@
 mod contest;
 mod finding;
 mod footprint;
+mod idle;
 mod instructions;
 mod json;
 mod keys;
-mod latency;
 mod meter;
 mod options;
 mod ours;
 mod peers;
 mod rows;
 mod side;
+mod slow_down;
+mod solo;
 mod table;
+mod wake;
 
 use std::process::ExitCode;
 

@@ -1,11 +1,12 @@
 //! Our side of the rows, through the public API.
 
 use std::any::Any;
-use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tollgate::store::{Cell, Chain, Key};
-use tollgate::{Attempt, Checker, Clock, Limit, LimitSet, Limits, Memory, Priority, Tick, demand};
+use tollgate::{
+    Attempt, Checker, Clock, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick, demand,
+};
 
 use crate::keys::{self, Walk};
 use crate::side::{Operation, each, each_on_two_threads};
@@ -66,18 +67,35 @@ pub(crate) fn hot_key_on_two_threads() -> Result<Operation> {
     Ok(each_on_two_threads(move || check(&checker, &limits, &key)))
 }
 
-/// A checker that has seen so many keys once.
+/// A store that has seen so many keys once, and has to remember every one of them.
 pub(crate) fn fill(keys: u64) -> Result<Box<dyn Any>> {
-    let memory = Arc::new(Memory::default());
-    fill_memory(&memory, &two()?, keys)?;
+    let memory = Memory::default();
+    fill_memory(&memory, keys)?;
     Ok(Box::new(memory))
 }
 
-pub(crate) fn fill_memory(memory: &Memory, limits: &Limits, keys: u64) -> Result<()> {
+/// The same store once all keys are full again and have been swept out.
+pub(crate) fn fill_and_sweep(keys: u64) -> Result<Box<dyn Any>> {
+    let hands = ManualClock::at(Clock::system().now());
+    let memory = Memory::builder().clock(hands.clock()).build();
+    fill_memory(&memory, keys)?;
+    hands.advance(Span::from_secs(2 * 86_400));
+    let space = memory.space("");
+    space.sweep(hands.now());
+    ensure!(space.is_empty(), "{} of {keys} keys were not swept", space.len());
+    Ok(Box::new(memory))
+}
+
+/// What a key has spent here comes back in a quarter of an hour: none may be full again, and so swept, before
+/// the last key is in.
+fn fill_memory(memory: &Memory, keys: u64) -> Result<()> {
+    let limits = Limits::new([Limit::per_day("rpm", 100), Limit::per_day("tpm", 10_000)])?;
     let checker = Checker::in_memory(memory, "");
     for index in 0..keys {
-        check(&checker, limits, &keys::key(index)).then_some(()).context("we refused a new key")?;
+        check(&checker, &limits, &keys::key(index)).then_some(()).context("we refused a new key")?;
     }
+    let kept = memory.space("").len();
+    ensure!(kept as u64 == keys, "only {kept} of {keys} keys were kept");
     Ok(())
 }
 
@@ -102,6 +120,6 @@ fn three_rates() -> [tollgate::LimitBuilder; 3] {
     ]
 }
 
-pub(crate) fn two() -> Result<Limits> {
+fn two() -> Result<Limits> {
     Ok(Limits::new([Limit::per_second("rpm", PLENTY), Limit::per_second("tpm", 100 * PLENTY)])?)
 }

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::num::NonZeroU32;
 
 use anyhow::{Context, Result};
-use governor::clock::MonotonicClock;
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::keys::{self, Walk};
@@ -18,12 +17,6 @@ const CELLS_PER_SECOND: u32 = 1_000_000_000;
 /// `check` on one limiter.
 pub(crate) fn one_limit() -> Result<Operation> {
     let limiter = direct()?;
-    Ok(each(move || limiter.check().is_ok()))
-}
-
-/// The same on the clock of std, which is the one Tollgate reads: what is left is the limiter itself.
-pub(crate) fn one_limit_on_the_std_clock() -> Result<Operation> {
-    let limiter = RateLimiter::direct_with_clock(quota()?, MonotonicClock);
     Ok(each(move || limiter.check().is_ok()))
 }
 
