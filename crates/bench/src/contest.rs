@@ -17,7 +17,7 @@ pub(crate) struct Contest {
 }
 
 /// A side at the start: set up, warm, and with as many operations a round as fill the round's time.
-pub(crate) struct Runner {
+struct Runner {
     who: &'static str,
     operation: Operation,
     times: u64,
@@ -50,7 +50,7 @@ impl Contest {
 }
 
 impl Runner {
-    pub(crate) fn start(who: &'static str, build: Build, meter: Meter, effort: &Effort) -> Result<Self> {
+    fn start(who: &'static str, build: Build, meter: Meter, effort: &Effort) -> Result<Self> {
         let operation = build().with_context(|| format!("cannot set up {who}"))?;
         let mut runner = Self { who, operation, times: 16, ns_per_operation: Vec::new() };
         // Doubling until a round is long enough also warms caches and branch predictors.
@@ -60,7 +60,7 @@ impl Runner {
         Ok(runner)
     }
 
-    pub(crate) fn round(&mut self, meter: Meter) -> Result<()> {
+    fn round(&mut self, meter: Meter) -> Result<()> {
         let ns = self.timed_ns(meter)?;
         self.ns_per_operation.push(ns / self.times as f64);
         Ok(())
@@ -72,13 +72,13 @@ impl Runner {
         Ok(time.as_nanos() as f64)
     }
 
-    pub(crate) fn median(self) -> f64 {
+    fn median(self) -> f64 {
         median(self.ns_per_operation)
     }
 }
 
 /// The middle value: one round in which the machine hiccuped does not move it.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

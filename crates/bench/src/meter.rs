@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Which time an operation is charged with.
@@ -47,6 +48,13 @@ fn cpu(clock: ClockId) -> Duration {
 )]
 pub(crate) fn wall() -> Instant {
     Instant::now()
+}
+
+/// How often this thread had to leave its core to a stranger, rather than to sleep.
+pub(crate) fn times_pushed_off() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    Ok(line.context("/proc/thread-self/status does not say")?.trim().parse()?)
 }
 
 /// Lets the others be for a while.

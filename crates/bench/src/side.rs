@@ -39,20 +39,6 @@ pub(crate) fn each(mut operation: impl FnMut() -> bool + 'static) -> Operation {
     Box::new(move |times| (0..times).map(|_| u64::from(black_box(operation()))).sum())
 }
 
-/// All of the operations on each of two threads at once, so that time per operation means what it means for one
-/// thread. Starting the second costs some 50 us a round.
-pub(crate) fn each_on_two_threads(operation: impl Fn() -> bool + Send + Sync + 'static) -> Operation {
-    Box::new(move |times| {
-        let all = || (0..times).map(|_| u64::from(black_box(operation()))).sum::<u64>();
-        std::thread::scope(|scope| {
-            let other = scope.spawn(all);
-            let here = all();
-            // A thread that panicked admitted nothing. The harness reports what either was refused.
-            here.min(other.join().unwrap_or(0))
-        })
-    })
-}
-
 /// A refused call took another path than the one to be measured.
 pub(crate) fn ensure_admitted(who: &str, admitted: u64, asked: u64) -> Result<()> {
     ensure!(admitted == asked, "{who} admitted only {admitted} of {asked} calls");
@@ -71,7 +57,6 @@ mod tests {
             calls <= 7
         });
         assert_eq!(operation(10), 7);
-        assert_eq!(each_on_two_threads(|| true)(11), 11);
     }
 
     #[test]

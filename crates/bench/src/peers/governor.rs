@@ -6,8 +6,9 @@ use std::num::NonZeroU32;
 use anyhow::{Context, Result};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 
+use crate::company::{Shared, shared};
 use crate::keys::{self, Walk};
-use crate::side::{Operation, each, each_on_two_threads};
+use crate::side::{Operation, each};
 
 pub(crate) const NAME: &str = "governor";
 
@@ -42,10 +43,10 @@ pub(crate) fn million_keys() -> Result<Operation> {
     Ok(each(move || limiter.check_key(walk.step()).is_ok()))
 }
 
-/// Two threads that want the same key.
-pub(crate) fn hot_key_on_two_threads() -> Result<Operation> {
+/// A map of limiters, and one key that all threads want.
+pub(crate) fn one_shared_key() -> Result<Shared> {
     let (limiter, key) = (keyed()?, keys::key(0));
-    Ok(each_on_two_threads(move || limiter.check_key(&key).is_ok()))
+    Ok(shared(move || limiter.check_key(&key).is_ok()))
 }
 
 /// A map that has seen so many keys once.

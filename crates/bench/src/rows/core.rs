@@ -10,7 +10,7 @@ use crate::meter::Meter;
 use crate::ours;
 use crate::peers::{governor, limitador};
 use crate::side::{Build, Peer};
-use crate::slow_down::{OneAndTwo, SlowDown};
+use crate::slow_down::SlowDown;
 use crate::solo::Solo;
 use crate::wake;
 
@@ -81,11 +81,8 @@ fn many_keys() -> Vec<Row> {
         }),
         Row::SlowDown(SlowDown {
             name: "core/two-threads-slow-down",
-            ours: OneAndTwo { one: ours::one_hot_key, two: ours::hot_key_on_two_threads },
-            peer: Peer {
-                name: governor::NAME,
-                side: OneAndTwo { one: governor::one_hot_key, two: governor::hot_key_on_two_threads },
-            },
+            ours: ours::one_shared_key,
+            peer: Peer { name: governor::NAME, side: governor::one_shared_key },
             bar: Some(Bar::CostAtMost(1.5)),
         }),
     ]
