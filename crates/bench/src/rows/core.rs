@@ -3,7 +3,7 @@
 use super::Row;
 use crate::contest::Contest;
 use crate::finding::Bar;
-use crate::footprint::{Fill, Footprint};
+use crate::footprint::{Allocator, Fill, Footprint};
 use crate::idle;
 use crate::instructions::Instructions;
 use crate::meter::Meter;
@@ -94,12 +94,21 @@ fn memory() -> Vec<Row> {
             name: "core/bytes-per-idle-key",
             ours: Some(ours::fill),
             peer: Some(Peer { name: governor::NAME, side: governor::fill as Fill }),
+            allocator: Allocator::AsIs,
             bar: Some(Bar::ValueAtMost(128.0)),
         }),
         Row::Footprint(Footprint {
             name: "core/bytes-after-sweep",
             ours: Some(ours::fill_and_sweep),
             peer: None,
+            allocator: Allocator::AsIs,
+            bar: None,
+        }),
+        Row::Footprint(Footprint {
+            name: "core/bytes-after-sweep-no-tcache",
+            ours: Some(ours::fill_and_sweep),
+            peer: None,
+            allocator: Allocator::NoThreadCache,
             bar: Some(Bar::ValueAtMost(8.0)),
         }),
     ]
