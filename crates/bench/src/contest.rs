@@ -78,7 +78,7 @@ impl Runner {
 }
 
 /// The middle value: one round in which the machine hiccuped does not move it.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

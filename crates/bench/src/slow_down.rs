@@ -1,19 +1,23 @@
 //! What company costs: the same operation by one thread and by two at once, beside a peer that does the same.
 
-use anyhow::{Result, ensure};
+use std::fmt;
+
+use anyhow::{Context, Result, ensure};
 
 use crate::company::{Shared, ns_each};
-use crate::contest::median;
 use crate::finding::{Bar, Finding};
 use crate::meter::Meter;
 use crate::options::Effort;
 use crate::side::Peer;
 
-/// Fewer undisturbed rounds than this say nothing.
-const ROUNDS_MIN: usize = 5;
+/// Fewer turns than this say nothing.
+const TURNS_MIN: usize = 5;
 
-/// A busy machine disturbs most rounds: so many times more are tried.
-const PATIENCE: usize = 20;
+/// A busy machine disturbs many rounds: so often one is tried before its turn is given up.
+const TRIES: usize = 10;
+
+/// So many turns are tried for each that is wanted.
+const TURNS_TRIED: usize = 4;
 
 /// A row about how many times longer an operation takes when a second thread does it too.
 ///
@@ -29,70 +33,97 @@ pub(crate) struct SlowDown {
 /// Sets a side up. What happens in here is not measured.
 pub(crate) type BuildShared = fn() -> Result<Shared>;
 
-/// A side with a number of threads, and what it took per operation in every round that counts.
-struct Runner<'a> {
+/// A side, and how often it does its operation in a round.
+struct Runner {
     who: &'static str,
-    operation: &'a Shared,
-    threads: usize,
+    operation: Shared,
     times: u64,
-    ns: Vec<f64>,
 }
 
+/// What one thread and two took per operation, a moment apart.
+#[derive(Clone, Copy)]
+struct OneAndTwo {
+    one_ns: f64,
+    two_ns: f64,
+}
+
+/// Both sides, a moment apart.
+type Turn = (OneAndTwo, OneAndTwo);
+
 impl SlowDown {
-    /// Lets one and two threads of both sides run in turns.
+    /// Lets one and two threads of both sides run in turns, and shows the turn in the middle.
+    ///
+    /// Whether two virtual cores share a real one changes all numbers twofold, and changes by the second. So
+    /// only what was measured in one turn is compared.
     pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
-        let (ours, theirs, peer) = ((self.ours)()?, (self.peer.side)()?, self.peer.name);
-        let mut runners = [
-            Runner::start("tollgate", &ours, 1, effort),
-            Runner::start("tollgate", &ours, 2, effort),
-            Runner::start(peer, &theirs, 1, effort),
-            Runner::start(peer, &theirs, 2, effort),
-        ];
-        for _ in 0..effort.rounds * PATIENCE {
-            runners.iter_mut().try_for_each(Runner::round)?;
-            if runners.iter().all(|runner| runner.ns.len() >= effort.rounds) {
+        let ours = Runner::start("tollgate", self.ours, effort)?;
+        let theirs = Runner::start(self.peer.name, self.peer.side, effort)?;
+        let mut turns: Vec<Turn> = Vec::new();
+        for _ in 0..effort.rounds * TURNS_TRIED {
+            if turns.len() == effort.rounds {
                 break;
             }
+            turns.extend(ours.round()?.zip(theirs.round()?));
         }
-        let [our_one, our_two, their_one, their_two] = runners.map(Runner::median);
-        Ok(self.finding([our_one?, our_two?], [their_one?, their_two?]))
+        let count = turns.len();
+        ensure!(count >= TURNS_MIN, "the machine is too busy: only {count} turns were undisturbed");
+        turns.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+        Ok(self.finding(turns[count / 2], count))
     }
 
-    fn finding(&self, ours: [f64; 2], theirs: [f64; 2]) -> Finding {
-        let slow_down = |[one, two]: [f64; 2]| two / one;
-        let shown = |[one, two]: [f64; 2]| format!("{one:.1} and {two:.1} ns");
+    fn finding(&self, (ours, theirs): Turn, count: usize) -> Finding {
         let peer = self.peer.name;
         Finding {
             name: self.name.to_owned(),
             unit: "x",
-            ours: Some(slow_down(ours)),
-            peer: Some((peer, slow_down(theirs))),
+            ours: Some(ours.slow_down()),
+            peer: Some((peer, theirs.slow_down())),
             bar: self.bar,
-            detail: format!("one thread and two: tollgate {}, {peer} {}", shown(ours), shown(theirs)),
+            detail: format!("one thread, two: tollgate {ours}, {peer} {theirs}; the middle of {count} turns"),
             ..Finding::default()
         }
     }
 }
 
-impl<'a> Runner<'a> {
-    fn start(who: &'static str, operation: &'a Shared, threads: usize, effort: &Effort) -> Self {
+fn ratio((ours, theirs): &Turn) -> f64 {
+    ours.slow_down() / theirs.slow_down()
+}
+
+impl Runner {
+    fn start(who: &'static str, build: BuildShared, effort: &Effort) -> Result<Self> {
+        let operation = build().with_context(|| format!("cannot set up {who}"))?;
         let mut times = 16;
         // Short rounds, because only those without a stranger count. Doubling also warms caches.
-        while Meter::Wall.time(|| operation(times)).1 < effort.round_time / 5 {
+        while Meter::Wall.time(|| operation(times)).1 < effort.round_time / 10 {
             times *= 2;
         }
-        Self { who, operation, threads, times, ns: Vec::new() }
+        Ok(Self { who, operation, times })
     }
 
-    fn round(&mut self) -> Result<()> {
-        self.ns.extend(ns_each(self.who, self.operation, self.threads, self.times)?);
-        Ok(())
+    fn round(&self) -> Result<Option<OneAndTwo>> {
+        let (one, two) = (self.undisturbed(1)?, self.undisturbed(2)?);
+        Ok(one.zip(two).map(|(one_ns, two_ns)| OneAndTwo { one_ns, two_ns }))
     }
 
-    fn median(self) -> Result<f64> {
-        let (who, threads, rounds) = (self.who, self.threads, self.ns.len());
-        ensure!(rounds >= ROUNDS_MIN, "the machine is too busy: {who} had {rounds} good rounds of {threads}");
-        Ok(median(self.ns))
+    fn undisturbed(&self, threads: usize) -> Result<Option<f64>> {
+        for _ in 0..TRIES {
+            if let Some(ns) = ns_each(self.who, &self.operation, threads, self.times)? {
+                return Ok(Some(ns));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl OneAndTwo {
+    fn slow_down(self) -> f64 {
+        self.two_ns / self.one_ns
+    }
+}
+
+impl fmt::Display for OneAndTwo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0}, {:.0} ns", self.one_ns, self.two_ns)
     }
 }
 
