@@ -4,7 +4,6 @@ use std::fmt;
 
 /// The line a row has to stay on the right side of.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "which bars exist does not depend on which of them today's rows use")]
 pub(crate) enum Bar {
     /// Ours costs at most this many times what the peer's costs.
     CostAtMost(f64),

@@ -20,16 +20,42 @@ pub(crate) struct Footprint {
     pub(crate) name: &'static str,
     pub(crate) ours: Option<Fill>,
     pub(crate) peer: Option<Peer<Fill>>,
+    pub(crate) allocator: Allocator,
     pub(crate) bar: Option<Bar>,
+}
+
+/// How the system's allocator is set in the child.
+#[derive(Clone, Copy)]
+pub(crate) enum Allocator {
+    AsIs,
+    /// Without the few freed blocks glibc keeps at hand for each thread. They lie anywhere in the heap, and all
+    /// that lies below one of them stays resident, free as it is.
+    NoThreadCache,
+}
+
+impl Allocator {
+    fn tunables(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::AsIs => None,
+            Self::NoThreadCache => Some(("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")),
+        }
+    }
+
+    fn detail(self) -> &'static str {
+        match self {
+            Self::AsIs => "",
+            Self::NoThreadCache => ", glibc without its thread cache",
+        }
+    }
 }
 
 impl Footprint {
     /// Starts a child for each side.
     pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
-        let ours = self.ours.map(|_| measure_in_child(self.name, effort.keys)).transpose()?;
+        let ours = self.ours.map(|_| self.measure_in_child(self.name, effort.keys)).transpose()?;
         let peer = self.peer.as_ref().map(|peer| {
             let target = format!("{}@{}", self.name, peer.name);
-            measure_in_child(&target, effort.keys).map(|bytes| (peer.name, bytes))
+            self.measure_in_child(&target, effort.keys).map(|bytes| (peer.name, bytes))
         });
         Ok(Finding {
             name: self.name.to_owned(),
@@ -37,9 +63,21 @@ impl Footprint {
             ours,
             peer: peer.transpose()?,
             bar: self.bar,
-            detail: format!("resident, {} keys", effort.keys),
+            detail: format!("resident memory over {} keys{}", effort.keys, self.allocator.detail()),
             ..Finding::default()
         })
+    }
+
+    fn measure_in_child(&self, target: &str, keys: u64) -> Result<f64> {
+        let this = std::env::current_exe().context("cannot find this program")?;
+        let mut child = Command::new(this);
+        let output = child
+            .args(["resident", target, &keys.to_string()])
+            .envs(self.allocator.tunables())
+            .output()
+            .context("cannot start this program again")?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+        String::from_utf8_lossy(&output.stdout).trim().parse().context("the child printed no number")
     }
 }
 
@@ -59,13 +97,6 @@ pub(crate) fn measure_here(target: &str, keys: u64) -> Result<()> {
     drop(filled);
     println!("{}", grown as f64 / keys as f64);
     Ok(())
-}
-
-fn measure_in_child(target: &str, keys: u64) -> Result<f64> {
-    let this = std::env::current_exe().context("cannot find this program")?;
-    let output = Command::new(this).args(["resident", target, &keys.to_string()]).output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
-    String::from_utf8_lossy(&output.stdout).trim().parse().context("the child printed no number")
 }
 
 /// What of this process is in memory now. The status page has it in kB; statm would need the size of a page.

@@ -6,20 +6,24 @@
 //! To add a row, write it in `rows/`; to add a side to a row, give it one closure. [`side`] shows how.
 #![allow(clippy::print_stdout, reason = "the table is what the program is for")]
 
+mod company;
 mod contest;
 mod finding;
 mod footprint;
+mod idle;
 mod instructions;
 mod json;
 mod keys;
-mod latency;
 mod meter;
 mod options;
 mod ours;
 mod peers;
 mod rows;
 mod side;
+mod slow_down;
+mod solo;
 mod table;
+mod wake;
 
 use std::process::ExitCode;
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Which time an operation is charged with.
@@ -11,16 +12,15 @@ pub(crate) enum Meter {
     ThreadCpu,
     /// What passed on the wall: for what several threads do together, waiting for each other included.
     Wall,
+    /// What all threads of this process spent on all cores.
+    ProcessCpu,
 }
 
 impl Meter {
     pub(crate) fn time<T>(self, work: impl FnOnce() -> T) -> (T, Duration) {
         match self {
-            Self::ThreadCpu => {
-                let before = thread_cpu();
-                let result = work();
-                (result, thread_cpu().saturating_sub(before))
-            }
+            Self::ThreadCpu => cpu_time(ClockId::ThreadCPUTime, work),
+            Self::ProcessCpu => cpu_time(ClockId::ProcessCPUTime, work),
             Self::Wall => {
                 let before = wall();
                 let result = work();
@@ -30,9 +30,15 @@ impl Meter {
     }
 }
 
-fn thread_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither part is ever negative on this clock, and the second is below 10^9.
+fn cpu_time<T>(clock: ClockId, work: impl FnOnce() -> T) -> (T, Duration) {
+    let before = cpu(clock);
+    let result = work();
+    (result, cpu(clock).saturating_sub(before))
+}
+
+fn cpu(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    // Neither part is ever negative on these clocks, and the second is below 10^9.
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
@@ -40,8 +46,21 @@ fn thread_cpu() -> Duration {
     clippy::disallowed_methods,
     reason = "a benchmark measures the real clock; no limiter reads this one"
 )]
-fn wall() -> Instant {
+pub(crate) fn wall() -> Instant {
     Instant::now()
+}
+
+/// How often this thread had to leave its core to a stranger, rather than to sleep.
+pub(crate) fn times_pushed_off() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    Ok(line.context("/proc/thread-self/status does not say")?.trim().parse()?)
+}
+
+/// Lets the others be for a while.
+#[allow(clippy::disallowed_methods, reason = "what is measured is how others wait meanwhile")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
 
 #[cfg(test)]
@@ -49,8 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_takes_time_on_both_clocks() {
-        for meter in [Meter::ThreadCpu, Meter::Wall] {
+    fn work_takes_time_on_every_clock() {
+        for meter in [Meter::ThreadCpu, Meter::Wall, Meter::ProcessCpu] {
             let work = || (0..100_000_u64).map(std::hint::black_box).sum::<u64>();
             assert!(meter.time(work).1 > Duration::ZERO);
         }

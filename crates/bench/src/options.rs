@@ -19,7 +19,13 @@ Options:
 `count` does one side of a row TIMES times and nothing else, for a profiler to watch. NAME alone is our side.
 
 Columns: `ours` and `peer` are medians over the rounds; with a bar of `<= 2.0` the ratio is ours / peer (what we
-cost), with `>= 8` it is peer / ours (what we gain); `-` stands for what was not measured.
+cost), with `>= 8` it is peer / ours (what we gain); `-` stands for what was not measured. In memory:
+  core/try_acquire, acquire-settle, chain, check, keyed   processor time of one call, beside a peer's
+  core/two-threads-slow-down   wall time per call with two threads on one key / with one thread
+  core/bytes                   resident memory per key, filled, and after all were swept (as glibc is by
+                               itself, and without its thread cache: what we freed, whoever keeps it)
+  core/wake, idle-waiters-cpu  from a release to the waiter's return; what 1,000 that wait cost a second
+  core/instructions            counted by callgrind, where valgrind is installed
 
 Examples:
   tollgate-bench --quick --only core/
@@ -58,15 +64,15 @@ pub(crate) struct Options {
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
     pub(crate) round_time: Duration,
-    pub(crate) latency_samples: usize,
+    pub(crate) wakes: usize,
     pub(crate) keys: u64,
 }
 
 impl Effort {
     const FULL: Self =
-        Self { rounds: 41, round_time: Duration::from_millis(5), latency_samples: 200_000, keys: 1_000_000 };
+        Self { rounds: 41, round_time: Duration::from_millis(5), wakes: 5_000, keys: 10_000_000 };
     pub(crate) const QUICK: Self =
-        Self { rounds: 9, round_time: Duration::from_millis(2), latency_samples: 20_000, keys: 100_000 };
+        Self { rounds: 9, round_time: Duration::from_millis(2), wakes: 500, keys: 1_000_000 };
 }
 
 /// Reads the arguments; the error says what was not understood.

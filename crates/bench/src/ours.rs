@@ -1,17 +1,22 @@
 //! Our side of the rows, through the public API.
 
 use std::any::Any;
-use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tollgate::store::{Cell, Chain, Key};
-use tollgate::{Attempt, Checker, Clock, Limit, LimitSet, Limits, Memory, Priority, Tick, demand};
+use tollgate::{
+    Attempt, Checker, Clock, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick, demand,
+};
 
+use crate::company::{Shared, shared};
 use crate::keys::{self, Walk};
-use crate::side::{Operation, each, each_on_two_threads};
+use crate::side::{Operation, each};
 
 /// More a second than any loop can take.
 const PLENTY: u64 = 1_000_000_000;
+
+/// For glibc: not small any more, and not yet mapped by itself.
+const LARGE_BLOCK: usize = 100_000;
 
 /// One rate limit, taken and left charged.
 pub(crate) fn one_limit() -> Result<Operation> {
@@ -60,24 +65,43 @@ pub(crate) fn million_keys() -> Result<Operation> {
     Ok(each(move || check(&checker, &limits, walk.step())))
 }
 
-/// Two threads that want the same key.
-pub(crate) fn hot_key_on_two_threads() -> Result<Operation> {
+/// One key of a checker that all threads want, two limits.
+pub(crate) fn one_shared_key() -> Result<Shared> {
     let (checker, limits, key) = (Checker::new(), two()?, keys::key(0));
-    Ok(each_on_two_threads(move || check(&checker, &limits, &key)))
+    Ok(shared(move || check(&checker, &limits, &key)))
 }
 
-/// A checker that has seen so many keys once.
+/// A store that has seen so many keys once, and has to remember every one of them.
 pub(crate) fn fill(keys: u64) -> Result<Box<dyn Any>> {
-    let memory = Arc::new(Memory::default());
-    fill_memory(&memory, &two()?, keys)?;
+    let memory = Memory::default();
+    fill_memory(&memory, keys)?;
     Ok(Box::new(memory))
 }
 
-pub(crate) fn fill_memory(memory: &Memory, limits: &Limits, keys: u64) -> Result<()> {
+/// The same store once all keys are full again and have been swept out.
+pub(crate) fn fill_and_sweep(keys: u64) -> Result<Box<dyn Any>> {
+    let hands = ManualClock::at(Clock::system().now());
+    let memory = Memory::builder().clock(hands.clock()).build();
+    fill_memory(&memory, keys)?;
+    hands.advance(Span::from_secs(2 * 86_400));
+    let space = memory.space("");
+    space.sweep(hands.now());
+    ensure!(space.is_empty(), "{} of {keys} keys were not swept", space.len());
+    // glibc keeps small blocks that were freed until a larger one comes and goes, as it does in any program.
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE_BLOCK)));
+    Ok(Box::new(memory))
+}
+
+/// What a key has spent here comes back in a quarter of an hour: none may be full again, and so swept, before
+/// the last key is in.
+fn fill_memory(memory: &Memory, keys: u64) -> Result<()> {
+    let limits = Limits::new([Limit::per_day("rpm", 100), Limit::per_day("tpm", 10_000)])?;
     let checker = Checker::in_memory(memory, "");
     for index in 0..keys {
-        check(&checker, limits, &keys::key(index)).then_some(()).context("we refused a new key")?;
+        check(&checker, &limits, &keys::key(index)).then_some(()).context("we refused a new key")?;
     }
+    let kept = memory.space("").len();
+    ensure!(kept as u64 == keys, "only {kept} of {keys} keys were kept");
     Ok(())
 }
 
@@ -102,6 +126,6 @@ fn three_rates() -> [tollgate::LimitBuilder; 3] {
     ]
 }
 
-pub(crate) fn two() -> Result<Limits> {
+fn two() -> Result<Limits> {
     Ok(Limits::new([Limit::per_second("rpm", PLENTY), Limit::per_second("tpm", 100 * PLENTY)])?)
 }

@@ -11,7 +11,6 @@
 //! ```
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 
@@ -40,23 +39,6 @@ pub(crate) fn each(mut operation: impl FnMut() -> bool + 'static) -> Operation {
     Box::new(move |times| (0..times).map(|_| u64::from(black_box(operation()))).sum())
 }
 
-/// Half of the operations on each of two threads at once. Their start costs some 50 us a round, shared by all.
-pub(crate) fn each_on_two_threads(operation: impl Fn() -> bool + Send + Sync + 'static) -> Operation {
-    let operation = Arc::new(operation);
-    Box::new(move |times| {
-        let half = |times: u64| {
-            let operation = Arc::clone(&operation);
-            move || (0..times).map(|_| u64::from(black_box(operation()))).sum::<u64>()
-        };
-        std::thread::scope(|scope| {
-            let other = scope.spawn(half(times / 2));
-            let here = half(times - times / 2)();
-            // A thread that panicked admitted nothing, which the harness reports.
-            here + other.join().unwrap_or(0)
-        })
-    })
-}
-
 /// A refused call took another path than the one to be measured.
 pub(crate) fn ensure_admitted(who: &str, admitted: u64, asked: u64) -> Result<()> {
     ensure!(admitted == asked, "{who} admitted only {admitted} of {asked} calls");
@@ -75,7 +57,6 @@ mod tests {
             calls <= 7
         });
         assert_eq!(operation(10), 7);
-        assert_eq!(each_on_two_threads(|| true)(11), 11);
     }
 
     #[test]

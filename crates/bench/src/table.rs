@@ -1,8 +1,8 @@
-//! The one table: aligned, for eyes.
+//! The one table: aligned, for eyes. What there is to say about a row goes below it, so that lines stay short.
 
 use crate::finding::Finding;
 
-const HEAD: [&str; 7] = ["name", "ours", "peer", "ratio", "bar", "holds", "detail"];
+const HEAD: [&str; 6] = ["name", "ours", "peer", "ratio", "bar", "holds"];
 
 /// All findings under one head.
 pub(crate) fn render(findings: &[Finding]) -> String {
@@ -11,12 +11,17 @@ pub(crate) fn render(findings: &[Finding]) -> String {
     let widths: [usize; HEAD.len()] = std::array::from_fn(|column| {
         lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0)
     });
-    lines.iter().map(|line| aligned(line, &widths)).collect()
+    let details = [""].into_iter().chain(findings.iter().map(|finding| finding.detail.as_str()));
+    lines.iter().zip(details).map(|(line, detail)| aligned(line, &widths) + &below(detail)).collect()
 }
 
 fn aligned(line: &[String; HEAD.len()], widths: &[usize; HEAD.len()]) -> String {
     let padded = line.iter().zip(widths).map(|(cell, &width)| format!("{cell:<width$}"));
     padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+}
+
+fn below(detail: &str) -> String {
+    if detail.is_empty() { String::new() } else { format!("    {detail}\n") }
 }
 
 fn cells(finding: &Finding) -> [String; HEAD.len()] {
@@ -28,7 +33,6 @@ fn cells(finding: &Finding) -> [String; HEAD.len()] {
         or_dash(finding.ratio().map(|ratio| format!("{ratio:.2} x"))),
         or_dash(finding.bar.map(|bar| bar.to_string())),
         or_dash(finding.holds().map(|holds| if holds { "yes" } else { "no" }.to_owned())),
-        finding.detail.clone(),
     ]
 }
 
@@ -59,8 +63,9 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_missing_values_are_dashes() {
-        let row = |name: &str, ours| Finding {
+        let row = |name: &str, ours, detail: &str| Finding {
             name: name.to_owned(),
+            detail: detail.to_owned(),
             unit: "ns",
             ours,
             peer: Some(("governor", 20.7)),
@@ -68,11 +73,13 @@ mod tests {
             ..Finding::default()
         };
         let expected = "\
-name         ours     peer              ratio   bar     holds  detail
+name         ours     peer              ratio   bar     holds
 core/one     31.0 ns  governor 20.7 ns  1.50 x  <= 2.0  yes
+    in passing
 core/longer  -        governor 20.7 ns  -       <= 2.0  -
 ";
-        assert_eq!(render(&[row("core/one", Some(31.04)), row("core/longer", None)]), expected);
+        let rows = [row("core/one", Some(31.04), "in passing"), row("core/longer", None, "")];
+        assert_eq!(render(&rows), expected);
     }
 
     #[test]

@@ -26,9 +26,17 @@ fn what_is_not_understood_exits_with_2() {
 
 #[test]
 fn memory_per_key_is_at_least_the_key_and_not_absurd() {
-    let output = bench("resident core/bytes-per-idle-key@governor 50000");
-    let bytes: f64 = printed(&output).trim().parse().unwrap();
-    assert!((32.0..1000.0).contains(&bytes), "{bytes} bytes per key");
+    for side in ["core/bytes-per-idle-key", "core/bytes-per-idle-key@governor"] {
+        let output = bench(&format!("resident {side} 50000"));
+        let bytes: f64 = printed(&output).trim().parse().unwrap();
+        assert!((32.0..1000.0).contains(&bytes), "{side}: {bytes} bytes per key");
+    }
+}
+
+#[test]
+fn a_sweep_leaves_no_key() {
+    let output = bench("resident core/bytes-after-sweep 50000");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -47,6 +55,7 @@ fn a_run_prints_one_table_and_writes_what_it_printed() {
     std::fs::remove_file(&file).unwrap();
     let rows: serde_json::Value = serde_json::from_str(&written).unwrap();
     assert_eq!(rows[0]["name"], "core/keyed-hot");
-    // A head, and a line for each row.
-    assert_eq!(printed(&output).lines().count(), 1 + rows.as_array().unwrap().len());
+    // A head, and a line for each row; what is indented is about the row above.
+    let lines = printed(&output).lines().filter(|line| !line.starts_with(' ')).count();
+    assert_eq!(lines, 1 + rows.as_array().unwrap().len());
 }

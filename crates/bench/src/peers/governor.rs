@@ -4,11 +4,11 @@ use std::any::Any;
 use std::num::NonZeroU32;
 
 use anyhow::{Context, Result};
-use governor::clock::MonotonicClock;
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 
+use crate::company::{Shared, shared};
 use crate::keys::{self, Walk};
-use crate::side::{Operation, each, each_on_two_threads};
+use crate::side::{Operation, each};
 
 pub(crate) const NAME: &str = "governor";
 
@@ -18,12 +18,6 @@ const CELLS_PER_SECOND: u32 = 1_000_000_000;
 /// `check` on one limiter.
 pub(crate) fn one_limit() -> Result<Operation> {
     let limiter = direct()?;
-    Ok(each(move || limiter.check().is_ok()))
-}
-
-/// The same on the clock of std, which is the one Tollgate reads: what is left is the limiter itself.
-pub(crate) fn one_limit_on_the_std_clock() -> Result<Operation> {
-    let limiter = RateLimiter::direct_with_clock(quota()?, MonotonicClock);
     Ok(each(move || limiter.check().is_ok()))
 }
 
@@ -49,10 +43,10 @@ pub(crate) fn million_keys() -> Result<Operation> {
     Ok(each(move || limiter.check_key(walk.step()).is_ok()))
 }
 
-/// Two threads that want the same key.
-pub(crate) fn hot_key_on_two_threads() -> Result<Operation> {
+/// A map of limiters, and one key that all threads want.
+pub(crate) fn one_shared_key() -> Result<Shared> {
     let (limiter, key) = (keyed()?, keys::key(0));
-    Ok(each_on_two_threads(move || limiter.check_key(&key).is_ok()))
+    Ok(shared(move || limiter.check_key(&key).is_ok()))
 }
 
 /// A map that has seen so many keys once.

@@ -15,23 +15,24 @@ pub(crate) const NAME: &str = "limitador";
 
 const NAMESPACE: &str = "bench";
 const MAX_VALUE: u64 = 1 << 60;
+/// A minute, an hour and a day.
+const WINDOWS_SECONDS: [u64; 3] = [60, 3_600, 86_400];
 /// How many counters it may keep for limits with variables. There are none.
 const CACHE_SIZE: u64 = 1_000;
 const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 
-/// `check_rate_limited_and_update` with one limit.
-pub(crate) fn one_limit() -> Result<Operation> {
-    check_and_update(&[60])
-}
-
-/// `check_rate_limited_and_update` with three limits: per minute, hour and day.
+/// `check_rate_limited_and_update` with three limits.
 pub(crate) fn three_limits() -> Result<Operation> {
-    check_and_update(&[60, 3_600, 86_400])
+    let (limiter, namespace) = limiter();
+    let context = Context::default();
+    Ok(each(move || {
+        limiter.check_rate_limited_and_update(&namespace, &context, 1).is_ok_and(|result| !result.limited)
+    }))
 }
 
 /// `reserve`, then `commit_reservation` with a little less: its nearest to a lease that is settled.
 pub(crate) fn reserve_and_commit_three_limits() -> Result<Operation> {
-    let (limiter, namespace) = limiter(&[60, 3_600, 86_400]);
+    let (limiter, namespace) = limiter();
     let context = Context::default();
     let reserve =
         reserved(&limiter, &namespace, &context).context("limitador refused a first reservation")?;
@@ -39,14 +40,6 @@ pub(crate) fn reserve_and_commit_three_limits() -> Result<Operation> {
     Ok(each(move || {
         let id = reserved(&limiter, &namespace, &context);
         id.and_then(|id| commit(&limiter, &namespace, &context, &id)).is_some()
-    }))
-}
-
-fn check_and_update(windows_seconds: &[u64]) -> Result<Operation> {
-    let (limiter, namespace) = limiter(windows_seconds);
-    let context = Context::default();
-    Ok(each(move || {
-        limiter.check_rate_limited_and_update(&namespace, &context, 1).is_ok_and(|result| !result.limited)
     }))
 }
 
@@ -64,9 +57,9 @@ fn commit(
     result.reservation_released.then_some(())
 }
 
-fn limiter(windows_seconds: &[u64]) -> (RateLimiter, Namespace) {
+fn limiter() -> (RateLimiter, Namespace) {
     let limiter = RateLimiter::new(CACHE_SIZE);
-    for &seconds in windows_seconds {
+    for seconds in WINDOWS_SECONDS {
         limiter.add_limit(Limit::new(NAMESPACE, MAX_VALUE, seconds, [], []));
     }
     (limiter, NAMESPACE.into())

@@ -1,18 +1,24 @@
-//! The hot paths in memory. `ours` stays empty until the library has the call; then it is one closure per row.
+//! The hot paths in memory, what keys take, and what waiting takes.
 
 use super::Row;
 use crate::contest::Contest;
 use crate::finding::Bar;
-use crate::footprint::{Fill, Footprint};
+use crate::footprint::{Allocator, Fill, Footprint};
+use crate::idle;
 use crate::instructions::Instructions;
 use crate::meter::Meter;
 use crate::ours;
 use crate::peers::{governor, limitador};
 use crate::side::{Build, Peer};
+use crate::slow_down::SlowDown;
+use crate::solo::Solo;
+use crate::wake;
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = single_bucket();
     rows.extend(many_keys());
+    rows.extend(memory());
+    rows.extend(waiting());
     rows.extend(counts());
     rows
 }
@@ -73,18 +79,50 @@ fn many_keys() -> Vec<Row> {
             peer: governor(governor::million_keys),
             bar: Some(Bar::CostAtMost(1.5)),
         }),
-        Row::Contest(Contest {
-            name: "core/keyed-hot-2-threads",
-            meter: Meter::Wall,
-            ours: Some(ours::hot_key_on_two_threads),
-            peer: governor(governor::hot_key_on_two_threads),
-            bar: None,
+        Row::SlowDown(SlowDown {
+            name: "core/two-threads-slow-down",
+            ours: ours::one_shared_key,
+            peer: Peer { name: governor::NAME, side: governor::one_shared_key },
+            bar: Some(Bar::CostAtMost(1.5)),
         }),
+    ]
+}
+
+fn memory() -> Vec<Row> {
+    vec![
         Row::Footprint(Footprint {
             name: "core/bytes-per-idle-key",
             ours: Some(ours::fill),
             peer: Some(Peer { name: governor::NAME, side: governor::fill as Fill }),
+            allocator: Allocator::AsIs,
             bar: Some(Bar::ValueAtMost(128.0)),
+        }),
+        Row::Footprint(Footprint {
+            name: "core/bytes-after-sweep",
+            ours: Some(ours::fill_and_sweep),
+            peer: None,
+            allocator: Allocator::AsIs,
+            bar: None,
+        }),
+        Row::Footprint(Footprint {
+            name: "core/bytes-after-sweep-no-tcache",
+            ours: Some(ours::fill_and_sweep),
+            peer: None,
+            allocator: Allocator::NoThreadCache,
+            bar: Some(Bar::ValueAtMost(8.0)),
+        }),
+    ]
+}
+
+fn waiting() -> Vec<Row> {
+    vec![
+        Row::Solo(Solo { name: "core/wake-thread", unit: "us", read: wake::thread, bar: None }),
+        Row::Solo(Solo { name: "core/wake-task", unit: "us", read: wake::task, bar: None }),
+        Row::Solo(Solo {
+            name: "core/idle-waiters-cpu",
+            unit: "ms",
+            read: idle::waiters_cpu,
+            bar: Some(Bar::ValueAtMost(10.0)),
         }),
     ]
 }

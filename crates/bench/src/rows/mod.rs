@@ -8,13 +8,15 @@ use crate::contest::Contest;
 use crate::finding::Finding;
 use crate::footprint::Footprint;
 use crate::instructions::Instructions;
-use crate::latency::Latency;
 use crate::options::Effort;
+use crate::slow_down::SlowDown;
+use crate::solo::Solo;
 
 /// One line of the table, before it is measured.
 pub(crate) enum Row {
     Contest(Contest),
-    Latency(Latency),
+    SlowDown(SlowDown),
+    Solo(Solo),
     Footprint(Footprint),
     Instructions(Instructions),
 }
@@ -23,7 +25,8 @@ impl Row {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Contest(row) => row.name,
-            Self::Latency(row) => row.name,
+            Self::SlowDown(row) => row.name,
+            Self::Solo(row) => row.name,
             Self::Footprint(row) => row.name,
             Self::Instructions(row) => row.name,
         }
@@ -32,7 +35,8 @@ impl Row {
     pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
         match self {
             Self::Contest(row) => row.measure(effort),
-            Self::Latency(row) => row.measure(effort),
+            Self::SlowDown(row) => row.measure(effort),
+            Self::Solo(row) => row.measure(effort),
             Self::Footprint(row) => row.measure(effort),
             Self::Instructions(row) => row.measure(),
         }
@@ -78,9 +82,18 @@ mod tests {
     #[test]
     fn every_side_of_every_contest_admits_its_calls() {
         for row in all() {
-            let Row::Contest(contest) = row else { continue };
-            for build in contest.ours.into_iter().chain(contest.peer.map(|peer| peer.side)) {
-                assert_eq!(build().unwrap()(100), 100, "{}", contest.name);
+            match &row {
+                Row::Contest(it) => {
+                    for build in it.ours.iter().chain(it.peer.as_ref().map(|peer| &peer.side)) {
+                        assert_eq!(build().unwrap()(100), 100, "{}", it.name);
+                    }
+                }
+                Row::SlowDown(it) => {
+                    for build in [it.ours, it.peer.side] {
+                        assert_eq!(build().unwrap()(100), 100, "{}", it.name);
+                    }
+                }
+                _ => {}
             }
         }
     }

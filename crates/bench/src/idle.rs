@@ -1,0 +1,42 @@
+//! What waiters cost while nothing happens. One that polls instead of sleeping shows up here.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use tollgate::demand;
+
+use crate::meter::{self, Meter};
+use crate::options::Effort;
+use crate::solo::Reading;
+use crate::wake::{one_slot, runtime, until_waiting};
+
+/// As many threads, and as many tasks again.
+const HALF: usize = 500;
+const WATCHED: Duration = Duration::from_secs(1);
+const STACK_BYTES: usize = 128 * 1024;
+
+/// The processor time of the whole process while all of them wait for what nobody releases.
+pub(crate) fn waiters_cpu(_: &Effort) -> Result<Reading> {
+    let set = one_slot()?;
+    let runtime = runtime()?;
+    let held = set.acquire(demand! { slots: 1 }).wait()?;
+    let spent = thread::scope(|scope| -> Result<Duration> {
+        // Moved in, so that the threads get their turn and end however this closure ends.
+        let held = held;
+        for _ in 0..HALF {
+            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            thread.spawn_scoped(scope, || drop(set.acquire(demand! { slots: 1 }).wait()))?;
+            let set = set.clone();
+            runtime.spawn(async move { drop(set.acquire(demand! { slots: 1 }).await) });
+        }
+        until_waiting(&set, 2 * HALF);
+        // The last ones stand in the queue but may not have fallen asleep.
+        meter::pause(WATCHED / 10);
+        let ((), spent) = Meter::ProcessCpu.time(|| meter::pause(WATCHED));
+        drop(held);
+        Ok(spent)
+    })?;
+    let detail = format!("processor time in {WATCHED:?}, {HALF} threads and {HALF} tasks that wait");
+    Ok(Reading { value: spent.as_nanos() as f64 / 1e6, detail })
+}

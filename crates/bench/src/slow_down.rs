@@ -1,0 +1,159 @@
+//! What company costs: the same operation by one thread and by two at once, beside a peer that does the same.
+
+use std::fmt;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::company::{Shared, ns_each};
+use crate::finding::{Bar, Finding};
+use crate::meter::Meter;
+use crate::options::Effort;
+use crate::side::Peer;
+
+/// Fewer turns than this say nothing.
+const TURNS_MIN: usize = 5;
+
+/// A busy machine disturbs many rounds: so often one is tried before its turn is given up.
+const TRIES: usize = 10;
+
+/// So many turns are tried for each that is wanted.
+const TURNS_TRIED: usize = 4;
+
+/// A row about how many times longer an operation takes when a second thread does it too.
+///
+/// All numbers are wall time per operation of a thread: a side that does not mind company stays at 1.0, one whose
+/// threads take turns goes to 2.0.
+pub(crate) struct SlowDown {
+    pub(crate) name: &'static str,
+    pub(crate) ours: BuildShared,
+    pub(crate) peer: Peer<BuildShared>,
+    pub(crate) bar: Option<Bar>,
+}
+
+/// Sets a side up. What happens in here is not measured.
+pub(crate) type BuildShared = fn() -> Result<Shared>;
+
+/// A side, and how often it does its operation in a round.
+struct Runner {
+    who: &'static str,
+    operation: Shared,
+    times: u64,
+}
+
+/// What one thread and two took per operation, a moment apart.
+#[derive(Clone, Copy)]
+struct OneAndTwo {
+    one_ns: f64,
+    two_ns: f64,
+}
+
+/// Both sides, a moment apart.
+type Turn = (OneAndTwo, OneAndTwo);
+
+impl SlowDown {
+    /// Lets one and two threads of both sides run in turns, and shows the turn in the middle.
+    ///
+    /// Whether two virtual cores share a real one changes all numbers twofold, and changes by the second. So
+    /// only what was measured in one turn is compared.
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
+        let ours = Runner::start("tollgate", self.ours, effort)?;
+        let theirs = Runner::start(self.peer.name, self.peer.side, effort)?;
+        let mut turns: Vec<Turn> = Vec::new();
+        for _ in 0..effort.rounds * TURNS_TRIED {
+            if turns.len() == effort.rounds {
+                break;
+            }
+            turns.extend(ours.round()?.zip(theirs.round()?));
+        }
+        let count = turns.len();
+        ensure!(count >= TURNS_MIN, "the machine is too busy: only {count} turns were undisturbed");
+        turns.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+        Ok(self.finding(turns[count / 2], count))
+    }
+
+    fn finding(&self, (ours, theirs): Turn, count: usize) -> Finding {
+        let peer = self.peer.name;
+        Finding {
+            name: self.name.to_owned(),
+            unit: "x",
+            ours: Some(ours.slow_down()),
+            peer: Some((peer, theirs.slow_down())),
+            bar: self.bar,
+            detail: format!("one thread, two: tollgate {ours}, {peer} {theirs}; the middle of {count} turns"),
+            ..Finding::default()
+        }
+    }
+}
+
+fn ratio((ours, theirs): &Turn) -> f64 {
+    ours.slow_down() / theirs.slow_down()
+}
+
+impl Runner {
+    fn start(who: &'static str, build: BuildShared, effort: &Effort) -> Result<Self> {
+        let operation = build().with_context(|| format!("cannot set up {who}"))?;
+        let mut times = 16;
+        // Short rounds, because only those without a stranger count. Doubling also warms caches.
+        while Meter::Wall.time(|| operation(times)).1 < effort.round_time / 10 {
+            times *= 2;
+        }
+        Ok(Self { who, operation, times })
+    }
+
+    fn round(&self) -> Result<Option<OneAndTwo>> {
+        let (one, two) = (self.undisturbed(1)?, self.undisturbed(2)?);
+        Ok(one.zip(two).map(|(one_ns, two_ns)| OneAndTwo { one_ns, two_ns }))
+    }
+
+    fn undisturbed(&self, threads: usize) -> Result<Option<f64>> {
+        for _ in 0..TRIES {
+            if let Some(ns) = ns_each(self.who, &self.operation, threads, self.times)? {
+                return Ok(Some(ns));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl OneAndTwo {
+    fn slow_down(self) -> f64 {
+        self.two_ns / self.one_ns
+    }
+}
+
+impl fmt::Display for OneAndTwo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0}, {:.0} ns", self.one_ns, self.two_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::company::shared;
+
+    fn work() -> bool {
+        (0..1_000_u64).map(std::hint::black_box).sum::<u64>() > 0
+    }
+
+    fn takes_turns() -> bool {
+        static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _turn = TURN.lock();
+        work()
+    }
+
+    #[test]
+    fn threads_that_take_turns_are_seen_to_slow_each_other_down() {
+        let row = SlowDown {
+            name: "test/turns",
+            ours: || Ok(shared(takes_turns)),
+            peer: Peer { name: "loner", side: || Ok(shared(work)) },
+            bar: Some(Bar::CostAtMost(1.5)),
+        };
+        match row.measure(&Effort::QUICK) {
+            Ok(finding) => assert!(finding.ours > Some(1.4), "{finding:?}"),
+            // A machine that is too busy to tell says so, which is no failure of this test.
+            Err(error) => assert!(error.to_string().contains("too busy"), "{error:#}"),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Rows about us alone: what no peer does, or what is judged by itself.
+
+use anyhow::Result;
+
+use crate::finding::{Bar, Finding};
+use crate::options::Effort;
+
+/// A row with one value.
+pub(crate) struct Solo {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) read: fn(&Effort) -> Result<Reading>,
+    pub(crate) bar: Option<Bar>,
+}
+
+/// The value of a row, and what to know about it.
+pub(crate) struct Reading {
+    pub(crate) value: f64,
+    pub(crate) detail: String,
+}
+
+impl Solo {
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
+        let Reading { value, detail } = (self.read)(effort)?;
+        Ok(Finding {
+            name: self.name.to_owned(),
+            unit: self.unit,
+            ours: Some(value),
+            bar: self.bar,
+            detail,
+            ..Finding::default()
+        })
+    }
+}
