@@ -9,7 +9,7 @@ use std::time::Duration;
 use tollgate_core::{Costs, DemandError, Denial, Limits, Name, Ready, Tick};
 
 use crate::block_on::block_on;
-use crate::cell::Inner;
+use crate::inner::Inner;
 use crate::queue::{Fate, Rank, Waiter};
 use crate::{Cell, Clock, Priority, Term, WAITERS_MAX};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
 
-use crate::cell::Inner;
+use crate::inner::Inner;
 use crate::{Cell, Clock, Priority, Term};
 
 /// The most buckets that one chain may have.

@@ -12,6 +12,7 @@ mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod fault;
+mod inner;
 mod key;
 mod memory;
 mod queue;

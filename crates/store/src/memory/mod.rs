@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Status, Take, Tick};
 
-use crate::cell::{Aftermath, Inner};
+use crate::inner::{Aftermath, Inner};
 use crate::store::Done;
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Applied, Call, Cell, Clock, Key, Op, Place, Priority, Reach, Reply, Step, Store, StoreError};

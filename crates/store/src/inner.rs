@@ -1,0 +1,229 @@
+//! What the lock of a cell guards: the limits in force, the bucket, and who waits.
+//!
+//! Everything here happens under that lock. What must happen without it, because a waker may do anything, is left
+//! to the [`Aftermath`].
+
+use std::task::Waker;
+
+use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Span, Take, Tick, Usage};
+
+use crate::queue::{Fate, Queue, Waiter};
+use crate::{Priority, Term};
+
+/// How much too early an alarm may ring by the clock of the cell, which may have stepped back a little since the
+/// timer read it. Such an alarm is set again; to take it for one that is still set would be to wait for ever.
+const EARLY_MAX: Span = Span::from_millis(1);
+
+pub(crate) struct Inner {
+    pub(crate) limits: Limits,
+    pub(crate) bucket: Bucket,
+    /// Only while somebody waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
+    pub(crate) side: Option<Box<Side>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Side {
+    pub(crate) queue: Queue,
+    /// Nobody is admitted before this.
+    pub(crate) closed_until: Tick,
+    /// The next alarm that is set.
+    armed: Option<Tick>,
+    /// Waiters who were told that they can never pass under new limits, and have yet to be woken.
+    refused: Vec<Waker>,
+}
+
+impl Side {
+    /// Whether nobody waits, nobody has yet to hear, and no cooldown lasts.
+    pub(crate) fn is_idle(&self, now: Tick) -> bool {
+        self.queue.is_idle() && self.closed_until <= now
+    }
+
+    fn closed_until_after(&self, now: Tick) -> Ready {
+        if self.closed_until > now { Ready::At(self.closed_until) } else { Ready::Now }
+    }
+}
+
+/// Whom to wake and when to look again, once the lock is free.
+#[derive(Default)]
+pub(crate) struct Aftermath {
+    pub(crate) wakers: Vec<Waker>,
+    pub(crate) alarm: Option<Tick>,
+}
+
+impl Inner {
+    #[inline]
+    pub(crate) fn try_take(
+        &mut self,
+        now: Tick,
+        costs: &Costs,
+        term: Option<Term>,
+        priority: Priority,
+    ) -> Result<Tick, Box<Denial>> {
+        if !self.fits(now, costs, priority) {
+            return Err(Box::new(self.denial(now, costs, priority)));
+        }
+        let holder = term.map(|term| term.starting(now));
+        Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
+    }
+
+    /// Whether a newcomer passes: nobody is ahead of it, no cooldown lasts, and it fits.
+    #[inline]
+    pub(crate) fn fits(&self, now: Tick, costs: &Costs, priority: Priority) -> bool {
+        let open = self.side.is_none() || self.is_open(now, priority);
+        open && self.bucket.fits(&self.limits, now, costs)
+    }
+
+    /// Why a newcomer does not pass, with the cooldown and those ahead of it in the wait.
+    #[cold]
+    pub(crate) fn denial(&self, now: Tick, costs: &Costs, priority: Priority) -> Denial {
+        let denial = self.bucket.denial(&self.limits, now, costs);
+        if self.side.is_some() { denial.not_before(self.ready(now, costs, priority)) } else { denial }
+    }
+
+    /// Whether a newcomer may try at all: no cooldown, and nobody ahead of it.
+    #[inline]
+    pub(crate) fn is_open(&self, now: Tick, priority: Priority) -> bool {
+        match &self.side {
+            None => true,
+            Some(side) => side.closed_until <= now && !side.queue.is_ahead_of(priority, now),
+        }
+    }
+
+    /// When a newcomer would pass: after the cooldown, and after those ahead of it.
+    pub(crate) fn ready(&self, now: Tick, costs: &Costs, priority: Priority) -> Ready {
+        self.ready_under(&self.limits, &self.bucket, now, costs, priority)
+    }
+
+    /// The same if `limits` were in force and the bucket were `bucket`; `costs` are counted in those.
+    pub(crate) fn ready_under(
+        &self,
+        limits: &Limits,
+        bucket: &Bucket,
+        now: Tick,
+        costs: &Costs,
+        priority: Priority,
+    ) -> Ready {
+        let Some(side) = &self.side else { return bucket.ready(limits, now, costs) };
+        let mut sum = side.queue.costs_ahead_of(priority, now, self.limits.len());
+        if !limits.has_places_of(&self.limits) {
+            sum = sum.moved(&self.limits, limits);
+        }
+        sum.add(costs);
+        bucket.ready(limits, now, &sum).later(self.closed_until(now))
+    }
+
+    pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) {
+        self.bucket.settle_counted_in(limits, &self.limits, now, usage);
+    }
+
+    /// Puts other limits in force, and tells waiters who can never pass under them. Whoever calls this serves.
+    pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
+        let old = std::mem::replace(&mut self.limits, limits.clone());
+        self.bucket.adopt(&old, limits, now);
+        if let (Some(side), false) = (&mut self.side, limits.has_places_of(&old)) {
+            side.queue.for_each_costs(|costs| *costs = costs.moved(&old, limits));
+        }
+        self.refuse_impossible();
+    }
+
+    /// As [`adopt`](Inner::adopt), and answers whether anything has changed.
+    #[inline]
+    pub(crate) fn adopt_if_changed(&mut self, now: Tick, limits: &Limits) -> bool {
+        let changed = !self.limits.same(limits) && self.limits != *limits;
+        if changed {
+            self.adopt(now, limits);
+        }
+        changed
+    }
+
+    /// Ready when the cooldown is over.
+    pub(crate) fn closed_until(&self, now: Tick) -> Ready {
+        self.side.as_ref().map_or(Ready::Now, |side| side.closed_until_after(now))
+    }
+
+    /// Grants from the head for as long as it fits, then tells those whose deadline has come.
+    pub(crate) fn serve(&mut self, now: Tick) -> Aftermath {
+        let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
+        let mut after = Aftermath { wakers: refused.unwrap_or_default(), alarm: None };
+        while let Some(waker) = self.grant_head(now).or_else(|| self.time_out(now)) {
+            after.wakers.push(waker);
+        }
+        after.alarm = self.next_alarm(now);
+        self.tidy(now);
+        after
+    }
+
+    /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
+    /// is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms up.
+    pub(crate) fn tidy(&mut self, now: Tick) {
+        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_none()) {
+            self.side = None;
+        }
+    }
+
+    fn grant_head(&mut self, now: Tick) -> Option<Waker> {
+        let side = self.side.as_mut().filter(|side| side.closed_until <= now)?;
+        let (rank, head) = side.queue.head()?;
+        if !self.bucket.fits(&self.limits, now, &head.costs) {
+            return None;
+        }
+        let take = Take { costs: &head.costs, holder: head.term.map(|term| term.starting(now)) };
+        let at = self.bucket.commit(&self.limits, now, &take);
+        side.queue.decide(rank, |Waiter { costs, since, waker, .. }| {
+            (Fate::Granted { at, costs, waited: now.since(since) }, waker)
+        })
+    }
+
+    fn time_out(&mut self, now: Tick) -> Option<Waker> {
+        let side = self.side.as_mut()?;
+        let rank = side.queue.overdue(now)?;
+        let mut costs = side.queue.waiter(rank)?.costs.clone();
+        let denial = self.bucket.denial(&self.limits, now, &costs);
+        // The head at least would have gone first. Counting all who are ahead takes too long for one who gives up.
+        if let Some((_, head)) = side.queue.head().filter(|(head, _)| *head != rank) {
+            costs.add(&head.costs);
+        }
+        let ready = self.bucket.ready(&self.limits, now, &costs).later(side.closed_until_after(now));
+        let denial = Box::new(denial.not_before(ready));
+        side.queue
+            .decide(rank, |waiter| (Fate::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker))
+    }
+
+    /// When the queue must be looked at again, if no alarm is set that comes first.
+    fn next_alarm(&mut self, now: Tick) -> Option<Tick> {
+        let side = self.side.as_mut()?;
+        let head = side.queue.head().and_then(|(_, head)| {
+            let ready = self.bucket.ready(&self.limits, now, &head.costs);
+            match ready.later(Ready::At(side.closed_until)) {
+                Ready::At(tick) => Some(tick.max(now)),
+                Ready::Now | Ready::Unknown => None,
+            }
+        });
+        let cooldown = Some(side.closed_until).filter(|until| *until > now);
+        let wanted = [head, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
+        if side.armed.is_some_and(|armed| armed <= wanted) {
+            return None;
+        }
+        side.armed = Some(wanted);
+        Some(wanted)
+    }
+
+    /// The alarm that was set has rung.
+    pub(crate) fn alarm_rang(&mut self, now: Tick) {
+        if let Some(side) = &mut self.side {
+            side.armed = side.armed.filter(|armed| *armed > now + EARLY_MAX);
+        }
+    }
+
+    /// Tells every waiter who could never pass any more.
+    fn refuse_impossible(&mut self) {
+        let Some(side) = &mut self.side else { return };
+        for rank in side.queue.ranks() {
+            let waiter = side.queue.waiter(rank);
+            if let Some(why) = waiter.and_then(|waiter| self.limits.impossible(&waiter.costs)) {
+                let waker = side.queue.decide(rank, |waiter| (Fate::Impossible(why), waiter.waker));
+                side.refused.extend(waker);
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Reports of usage: what a lease is told it has used, and what is wrong with that.
+
+use tollgate_core::{AsDemand, BadAmount, Costs, DemandError, Kind, Name, Packed};
+
+use super::Lease;
+use crate::SettleError;
+
+/// What was reported of the use of each limit.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Noted {
+    /// One bit for each limit that was reported.
+    pub(super) limits: u32,
+    /// Whether any amount differs from what was reserved.
+    pub(super) differs: bool,
+    /// Whether any amount is more than what was reserved.
+    pub(super) is_over: bool,
+}
+
+/// What was taken, packed or not.
+pub(super) trait Reserved {
+    fn takes(&self, index: usize) -> bool;
+    fn amount(&self, index: usize) -> u64;
+}
+
+impl Reserved for Costs {
+    fn takes(&self, index: usize) -> bool {
+        Costs::takes(self, index)
+    }
+
+    fn amount(&self, index: usize) -> u64 {
+        Costs::amount(self, index)
+    }
+}
+
+impl Reserved for Packed {
+    #[inline(always)]
+    fn takes(&self, index: usize) -> bool {
+        Packed::takes(self, index)
+    }
+
+    #[inline(always)]
+    fn amount(&self, index: usize) -> u64 {
+        Packed::amount(self, index)
+    }
+}
+
+impl Lease<'_> {
+    /// Notes what was used of each limit. What is not valid is left as it was.
+    #[inline(always)]
+    pub(super) fn note(
+        &self,
+        costs: &impl Reserved,
+        used: &mut [u64],
+        noted: &mut Noted,
+        usage: &impl AsDemand,
+    ) -> Result<(), SettleError> {
+        let broken = usage.bad_amount();
+        let mut wrong = broken.map(|(name, why)| bad_amount(name, why));
+        for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
+            // A broken amount reads as 0. Beside one, a 0 says nothing, and what was reserved stays charged.
+            if amount == 0 && broken.is_some() {
+                continue;
+            }
+            let index = self.set().names().index_of(name).filter(|index| costs.takes(*index));
+            if !index.is_some_and(|index| self.note_one(costs, used, noted, index, amount)) {
+                wrong = wrong.or_else(|| self.refuse(costs, index, name.as_str(), amount));
+            }
+        }
+        match wrong {
+            None => Ok(()),
+            Some(error) => Err(*error),
+        }
+    }
+
+    #[inline(always)]
+    fn note_one(
+        &self,
+        costs: &impl Reserved,
+        used: &mut [u64],
+        noted: &mut Noted,
+        index: usize,
+        amount: u64,
+    ) -> bool {
+        let reserved = costs.amount(index);
+        if amount > reserved && matches!(self.set().names()[index].kind(), Kind::Calls(_)) {
+            return false;
+        }
+        noted.differs |= amount != reserved;
+        noted.is_over |= amount > reserved;
+        noted.limits |= 1 << index;
+        used[index] = amount;
+        true
+    }
+
+    /// What is wrong with a report that could not be noted, if anything is.
+    #[cold]
+    fn refuse(
+        &self,
+        costs: &impl Reserved,
+        index: Option<usize>,
+        name: &str,
+        used: u64,
+    ) -> Option<Box<SettleError>> {
+        let names = self.set().names();
+        match (index, names.index(name)) {
+            (Some(index), _) => {
+                let (limit, reserved) = (names[index].name().clone(), costs.amount(index));
+                Some(Box::new(SettleError::TooManyCalls { limit, used, reserved }))
+            }
+            (None, Some(index)) if self.set().is_strict() => {
+                Some(Box::new(SettleError::NotTaken { limit: names[index].name().clone() }))
+            }
+            (None, _) => self.set().skip_unknown(name).err().map(|error| Box::new(SettleError::Usage(error))),
+        }
+    }
+
+    /// The limits that wanted a report and got none.
+    pub(super) fn unreported(&self, costs: &Costs, noted: Noted) -> Vec<Name> {
+        let names = self.set().names();
+        let wants = |index: &usize| {
+            costs.is_explicit(*index) && !names[*index].is_resource() && noted.limits >> index & 1 == 0
+        };
+        (0..costs.len()).filter(wants).map(|index| names[index].name().clone()).collect()
+    }
+}
+
+#[cold]
+fn bad_amount(name: &str, why: BadAmount) -> Box<SettleError> {
+    Box::new(SettleError::Usage(DemandError::BadAmount { name: name.into(), why: Box::new(why) }))
+}
