@@ -112,8 +112,10 @@ impl LimitSetBuilder {
             return Err(LimitsError::LeaseTtlZero);
         }
         let cell = Cell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO);
+        let ends_leases = limits.have_resources() || self.on_drop == OnDrop::Refund;
         Ok(LimitSet(Arc::new(Shared {
             cell,
+            ends_leases,
             names: limits,
             clock: self.clock,
             config: self.config,

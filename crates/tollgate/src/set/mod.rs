@@ -44,6 +44,8 @@ struct Shared {
     reporter: Reporter,
     strict: bool,
     on_drop: OnDrop,
+    /// Whether a lease that is dropped without a word has anything to end.
+    ends_leases: bool,
     lease_ttl: Option<Span>,
     holders: AtomicU64,
     waiters_max: usize,
@@ -293,7 +295,7 @@ impl LimitSet {
     /// Whether a lease that is dropped without a word has anything to end.
     #[inline]
     pub(crate) fn ends_leases(&self) -> bool {
-        self.0.names.have_resources() || self.0.on_drop == OnDrop::Refund
+        self.0.ends_leases
     }
 }
 
