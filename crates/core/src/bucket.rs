@@ -48,7 +48,8 @@ pub struct Usage<'a> {
     pub at: Tick,
     /// What was taken.
     pub reserved: &'a Costs,
-    /// What was used of each limit, in the order of the limits. Resources are given back whatever it says.
+    /// What was used of each limit, in the order of the limits, be it that nothing was taken of it. Resources are
+    /// given back whatever it says.
     pub used: &'a [u64],
     /// Who held the resources.
     pub holder: Option<u128>,
@@ -62,11 +63,6 @@ impl<'a> Take<'a> {
 }
 
 impl Usage<'_> {
-    /// Whether nothing is said of limits of which nothing was taken; such words do not count.
-    fn is_of_what_was_taken(&self) -> bool {
-        self.used.iter().enumerate().all(|(index, used)| *used == 0 || self.reserved.takes(index))
-    }
-
     fn settle_one(&self, index: usize, limit: &Limit, state: &mut State, now: Tick) {
         let reserved = self.reserved.amount(index);
         // A resource is given back whatever was used of it.
@@ -234,9 +230,7 @@ impl Bucket {
     pub fn settle(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) {
         let elapsed = now.since(self.stamp).as_micros();
         let settled = match (&mut self.states, limits.plain()) {
-            (States::Plain(credits), Some(rules))
-                if usage.holder.is_none() && usage.is_of_what_was_taken() =>
-            {
+            (States::Plain(credits), Some(rules)) if usage.holder.is_none() => {
                 rules.settle(credits, elapsed, |index| usage.reserved.amount(index), usage.used)
             }
             _ => false,
@@ -248,7 +242,7 @@ impl Bucket {
     }
 
     /// As [`settle`](Bucket::settle), straight from packed costs, for the common case: `false`, with nothing
-    /// changed, if it is not. Of limits of which nothing was taken, nothing may be said.
+    /// changed, if it is not.
     #[inline]
     pub fn settle_packed(&mut self, limits: &Limits, now: Tick, packed: &Packed, used: &[u64; 4]) -> bool {
         let (States::Plain(credits), Some(rules)) = (&mut self.states, limits.plain()) else { return false };
@@ -266,9 +260,7 @@ impl Bucket {
         self.change(limits, |states| {
             for (index, (limit, state)) in limits.iter().zip(states).enumerate() {
                 state.advance(limit, then, now);
-                if usage.reserved.takes(index) {
-                    usage.settle_one(index, limit, state, now);
-                }
+                usage.settle_one(index, limit, state, now);
             }
         });
     }

@@ -131,12 +131,6 @@ impl Packed {
         self.amounts.get(index).copied().map_or(0, u64::from)
     }
 
-    /// Whether it takes of the limit at `index`, be it 0.
-    #[inline(always)]
-    pub fn takes(&self, index: usize) -> bool {
-        self.masks >> 8 >> index & 1 == 1
-    }
-
     /// The amounts, one for each limit and 0 past them.
     #[inline(always)]
     pub fn amounts(&self) -> [u64; 4] {

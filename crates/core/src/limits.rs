@@ -105,6 +105,22 @@ impl Limits {
         Limits::from_built(limits)
     }
 
+    /// These limits with those of `other` added, or put in place of the ones of the same name.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::TooMany`] if that makes too many.
+    pub fn merged(&self, other: &Limits) -> Result<Limits, LimitsError> {
+        let mut limits = self.0.limits.to_vec();
+        for limit in other.iter() {
+            match self.index(limit.name()) {
+                Some(index) => limits[index] = limit.clone(),
+                None => limits.push(limit.clone()),
+            }
+        }
+        Limits::from_built(limits.into())
+    }
+
     /// The place of the limit with this name.
     pub fn index(&self, name: &str) -> Option<usize> {
         self.index_of(Word::new(name))

@@ -53,7 +53,7 @@ impl<'a> Word<'a> {
     }
 }
 
-/// A name of up to 8 bytes as one number, padded with zeros, which no name contains.
+/// A name of up to 8 bytes as one number, padded with zeros, which no name contains; other text has none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tag(u64);
 
@@ -68,6 +68,9 @@ impl Tag {
         }
         let (mut tag, mut index) = (0, 0);
         while index < bytes.len() {
+            if bytes[index] == 0 {
+                return Tag::NONE;
+            }
             tag |= (bytes[index] as u64) << (8 * index);
             index += 1;
         }
@@ -128,6 +131,7 @@ mod tests {
             assert_ne!(Tag::of(one), Tag::NONE);
         }
         assert_eq!(Tag::of("abcdefghi"), Tag::NONE);
+        assert_eq!(Tag::of("a\0"), Tag::NONE);
     }
 
     #[test]

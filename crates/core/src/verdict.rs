@@ -122,7 +122,8 @@ impl Denial {
         self.ready
     }
 
-    /// How long until then, if it is known. Admitted after this wait, and not a microsecond earlier.
+    /// How long until then, if it is known. Admitted after this wait, and not a microsecond earlier, if nobody
+    /// waits ahead; behind others it is the least that it can be.
     pub fn wait(&self) -> Option<Duration> {
         self.ready.wait(self.now)
     }
@@ -159,7 +160,7 @@ impl fmt::Display for Denial {
                     }
                 }
             }
-            None => f.write_str("no limit refuses, but it is not this demand's turn")?,
+            None => f.write_str("no limit refuses, but others are ahead or a cooldown lasts")?,
         }
         match self.wait() {
             Some(wait) => write!(f, "; retry in {wait:?}"),

@@ -102,7 +102,7 @@ impl Cell {
 }
 
 impl Acquire<'_> {
-    /// Puts `limits` in force when the wait begins; the costs are counted in these.
+    /// Puts `limits` in force when the wait begins, beside those of other names; the costs are counted in these.
     ///
     /// Without it they must be counted in the limits of the cell, and nobody may have changed which limits those
     /// are, or their order, before the wait begins.
@@ -123,8 +123,8 @@ impl Acquire<'_> {
     fn enter(&mut self, waker: &Waker) -> Poll<Result<Granted, WaitError>> {
         let now = self.clock.now();
         let mut inner = self.cell.lock();
-        if let Some(limits) = self.under.take() {
-            inner.adopt_if_changed(now, &limits);
+        if let Some(limits) = self.under.take().filter(|limits| !inner.is_under(limits)) {
+            self.request.costs = inner.join(now, &limits, &self.request.costs);
         }
         let outcome = self.enter_locked(&mut inner, now, waker);
         // It stands in the queue now, or the limits have changed for those who do.

@@ -5,6 +5,7 @@
 //! way that may let a waiter pass serves the queue before letting go of the lock, so a grant is the commit and
 //! nobody ever has to look again. Wakers are called after the lock is free.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
@@ -70,7 +71,7 @@ impl Cell {
             let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
             clock.alarm(at, alarm);
         }
-        after.wakers.into_iter().for_each(Waker::wake);
+        wake_all(after.wakers);
     }
 
     /// Takes `costs` now if nobody waits, the bucket is plain and they fit, which is the common case; otherwise
@@ -188,6 +189,17 @@ impl Cell {
         self.finish(inner, after, clock);
     }
 
+    /// Ends the cooldown, if one lasts.
+    pub fn end_cool_down(self: &Arc<Self>, clock: &Clock) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        if let Some(side) = &mut inner.side {
+            side.closed_until = Tick::ZERO;
+        }
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+
     /// The end of the cooldown, if one lasts.
     pub fn cooling_until(&self, clock: &Clock) -> Option<Tick> {
         let now = clock.now();
@@ -225,11 +237,22 @@ impl Cell {
 }
 
 impl Alarm for Cell {
-    fn ring(self: Arc<Self>, clock: &Clock) {
+    fn ring(self: Arc<Self>, at: Tick, clock: &Clock) {
         let now = clock.now();
         let mut inner = self.lock();
-        inner.alarm_rang(now);
+        inner.alarm_rang(at);
         let after = inner.serve(now);
         self.finish(inner, after, clock);
+    }
+}
+
+/// Wakes everybody, also if the waker of one panics; that panic then goes on.
+fn wake_all(wakers: Vec<Waker>) {
+    let mut panicked = None;
+    for waker in wakers {
+        panicked = catch_unwind(AssertUnwindSafe(|| waker.wake())).err().or(panicked);
+    }
+    if let Some(panic) = panicked {
+        resume_unwind(panic);
     }
 }

@@ -5,14 +5,10 @@
 
 use std::task::Waker;
 
-use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Span, Take, Tick, Usage};
+use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
 
 use crate::queue::{Fate, Queue, Waiter};
 use crate::{Priority, Term};
-
-/// How much too early an alarm may ring by the clock of the cell, which may have stepped back a little since the
-/// timer read it. Such an alarm is set again; to take it for one that is still set would be to wait for ever.
-const EARLY_MAX: Span = Span::from_millis(1);
 
 pub(crate) struct Inner {
     pub(crate) limits: Limits,
@@ -26,8 +22,8 @@ pub(crate) struct Side {
     pub(crate) queue: Queue,
     /// Nobody is admitted before this.
     pub(crate) closed_until: Tick,
-    /// The next alarm that is set.
-    armed: Option<Tick>,
+    /// The alarms that are set, the next one last: each was set because it comes before those that were.
+    armed: Vec<Tick>,
     /// Waiters who were told that they can never pass under new limits, and have yet to be woken.
     refused: Vec<Waker>,
 }
@@ -126,14 +122,23 @@ impl Inner {
         self.refuse_impossible();
     }
 
-    /// As [`adopt`](Inner::adopt), and answers whether anything has changed.
+    /// Whether these limits are in force as they are.
     #[inline]
-    pub(crate) fn adopt_if_changed(&mut self, now: Tick, limits: &Limits) -> bool {
-        let changed = !self.limits.same(limits) && self.limits != *limits;
-        if changed {
-            self.adopt(now, limits);
+    pub(crate) fn is_under(&self, limits: &Limits) -> bool {
+        self.limits.same(limits) || self.limits == *limits
+    }
+
+    /// Puts limits in force that came with a call, beside those that came with others: a call that does not name a
+    /// limit must not make it forget. Answers what the costs are in the limits then in force.
+    ///
+    /// Of more names than a set may have, those of this call are kept.
+    #[cold]
+    pub(crate) fn join(&mut self, now: Tick, limits: &Limits, costs: &Costs) -> Costs {
+        let joined = self.limits.merged(limits).unwrap_or_else(|_| limits.clone());
+        if self.limits != joined {
+            self.adopt(now, &joined);
         }
-        changed
+        costs.moved(limits, &self.limits)
     }
 
     /// Ready when the cooldown is over.
@@ -156,7 +161,7 @@ impl Inner {
     /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
     /// is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms up.
     pub(crate) fn tidy(&mut self, now: Tick) {
-        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_none()) {
+        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_empty()) {
             self.side = None;
         }
     }
@@ -201,17 +206,18 @@ impl Inner {
         });
         let cooldown = Some(side.closed_until).filter(|until| *until > now);
         let wanted = [head, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
-        if side.armed.is_some_and(|armed| armed <= wanted) {
+        if side.armed.last().is_some_and(|armed| *armed <= wanted) {
             return None;
         }
-        side.armed = Some(wanted);
+        side.armed.push(wanted);
         Some(wanted)
     }
 
-    /// The alarm that was set has rung.
-    pub(crate) fn alarm_rang(&mut self, now: Tick) {
+    /// The alarm that was set for `at` has rung. It may do so a little early by the clock of the cell, which may
+    /// have stepped back since the timer read it; then it is set again.
+    pub(crate) fn alarm_rang(&mut self, at: Tick) {
         if let Some(side) = &mut self.side {
-            side.armed = side.armed.filter(|armed| *armed > now + EARLY_MAX);
+            side.armed.retain(|armed| *armed != at);
         }
     }
 

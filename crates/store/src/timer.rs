@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 
@@ -68,12 +69,14 @@ impl Timer {
 
     fn run(&self) {
         loop {
-            self.next().ring(&Clock::system());
+            let (at, alarm) = self.next();
+            // A waker that panics must not take everybody's alarms with it. The panic has been reported.
+            let _ = catch_unwind(AssertUnwindSafe(|| alarm.ring(at, &Clock::system())));
         }
     }
 
     /// Sleeps until an alarm is due whose owner is still there.
-    fn next(&self) -> Arc<dyn Alarm> {
+    fn next(&self) -> (Tick, Arc<dyn Alarm>) {
         let mut alarms = self.alarms.lock();
         loop {
             let now = Clock::system().now();
@@ -84,8 +87,9 @@ impl Timer {
                     self.earlier.wait_for(&mut alarms, sleep);
                 }
                 Some(_) => {
-                    if let Some(alarm) = alarms.heap.pop().and_then(|next| next.0.alarm.upgrade()) {
-                        return alarm;
+                    let due = alarms.heap.pop().map(|next| next.0);
+                    if let Some(due) = due.and_then(|due| Some((due.at, due.alarm.upgrade()?))) {
+                        return due;
                     }
                 }
             }
@@ -120,7 +124,7 @@ mod tests {
     struct Silent;
 
     impl Alarm for Silent {
-        fn ring(self: Arc<Self>, _: &Clock) {}
+        fn ring(self: Arc<Self>, _: Tick, _: &Clock) {}
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::{AcquireError, CheckError};
 
 /// Checks calls against limits that come with the call, for callers who keep none. Cloning shares the counts.
 ///
+/// Keep the checker: its counts live in it. Limits of other names that came with other calls for the same entity and
+/// operation keep what was used of them.
+///
 /// Several buckets are checked at once and charged all or nothing. A check holds nothing, so there is nothing
 /// to give back; use a [`LimitSet`](crate::LimitSet) to settle or to limit concurrency.
 ///

@@ -60,12 +60,6 @@ pub enum SettleError {
         /// What was taken.
         reserved: u64,
     },
-    /// The set is strict, and nothing was taken of a limit that was reported.
-    #[error("{limit} was reported, but nothing was taken of it; name it in the demand, be it with 0")]
-    NotTaken {
-        /// The limit.
-        limit: Name,
-    },
     /// The report is not valid.
     #[error(transparent)]
     Usage(#[from] DemandError),

@@ -118,8 +118,11 @@ impl LimitPool {
     /// # Errors
     ///
     /// As [`LimitSet::acquire`].
-    pub fn acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Lease<'_>, AcquireError>> {
-        self.acquire_within(&demand, None)
+    pub fn acquire<'a>(
+        &'a self,
+        demand: impl AsDemand + Send + Sync + 'a,
+    ) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
+        Reply::later(self.acquire_within(demand, None))
     }
 
     /// As [`acquire`](LimitPool::acquire), waiting no longer than `timeout`. If no set can be that soon, that is
@@ -132,31 +135,27 @@ impl LimitPool {
     /// # Errors
     ///
     /// As [`LimitSet::acquire`].
-    pub fn acquire_timeout(
-        &self,
-        demand: impl AsDemand,
+    pub fn acquire_timeout<'a>(
+        &'a self,
+        demand: impl AsDemand + Send + Sync + 'a,
         timeout: Duration,
-    ) -> Reply<'_, Result<Lease<'_>, AcquireError>> {
-        self.acquire_within(&demand, Some(timeout))
+    ) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
+        Reply::later(self.acquire_within(demand, Some(timeout)))
     }
 
-    fn acquire_within(
+    async fn acquire_within(
         &self,
-        demand: &impl AsDemand,
+        demand: impl AsDemand,
         timeout: Option<Duration>,
-    ) -> Reply<'_, Result<Lease<'_>, AcquireError>> {
-        let order = self.order(demand);
-        match self.try_in_order(&order, demand) {
-            Ok(Attempt::Admitted(lease)) => Reply::ready(Ok(lease)),
-            Err(error) => Reply::ready(Err(error)),
-            Ok(Attempt::Denied(_)) => {
-                let waiting = self.sets[self.soonest_of(&order, demand)].acquire(demand);
-                let waiting = match timeout {
-                    Some(timeout) => waiting.timeout(timeout),
-                    None => waiting,
-                };
-                Reply::later(waiting.into_future())
-            }
+    ) -> Result<Lease<'_>, AcquireError> {
+        let order = self.order(&demand);
+        if let Attempt::Admitted(lease) = self.try_in_order(&order, &demand)? {
+            return Ok(lease);
+        }
+        let waiting = self.sets[self.soonest_of(&order, &demand)].acquire(&demand);
+        match timeout {
+            Some(timeout) => waiting.timeout(timeout).await,
+            None => waiting.await,
         }
     }
 

@@ -57,7 +57,7 @@ impl ManualClock {
         while let Some((at, alarm)) = self.0.next_until(target) {
             self.0.now.fetch_max(at.as_micros(), Ordering::SeqCst);
             if let Some(alarm) = alarm.upgrade() {
-                alarm.ring(&self.clock());
+                alarm.ring(at, &self.clock());
             }
         }
     }
@@ -111,7 +111,7 @@ mod tests {
     struct Recorder(Mutex<Vec<Tick>>);
 
     impl Alarm for Recorder {
-        fn ring(self: Arc<Self>, clock: &Clock) {
+        fn ring(self: Arc<Self>, _: Tick, clock: &Clock) {
             self.0.lock().unwrap().push(clock.now());
         }
     }

@@ -13,8 +13,8 @@ use system::SystemClock;
 
 /// What a clock can wake.
 pub trait Alarm: Send + Sync {
-    /// The time that was asked for has come.
-    fn ring(self: Arc<Self>, clock: &Clock);
+    /// The time that was asked for, `at`, has come.
+    fn ring(self: Arc<Self>, at: Tick, clock: &Clock);
 }
 
 /// Where time comes from. Cloning is cheap, and clones tell the same time.
@@ -57,7 +57,7 @@ impl Clock {
             Source::System(_) => drop((at, alarm)),
             Source::Manual(hands) => {
                 if let Some(alarm) = hands.alarm(at, alarm) {
-                    alarm.ring(self);
+                    alarm.ring(at, self);
                 }
             }
         }

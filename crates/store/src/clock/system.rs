@@ -28,7 +28,8 @@ const LOOK_MAX: u64 = 2_000;
 #[derive(Debug)]
 pub(super) struct SystemClock {
     started: Instant,
-    /// The time of day when it started, in nanoseconds. Moved forward when the machine was asleep, never back.
+    /// The time of day when it started, in nanoseconds. Moved forward when the machine was asleep or its time of
+    /// day was set forward, never back.
     offset: AtomicU64,
     compare_at: AtomicU64,
     reads: AtomicU64,
@@ -82,10 +83,14 @@ impl SystemClock {
         self.nanos()
     }
 
+    fn elapsed(&self) -> u64 {
+        let elapsed = self.started.elapsed();
+        elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos())
+    }
+
     /// The clock of the system.
     fn nanos(&self) -> u64 {
-        let elapsed = self.started.elapsed();
-        let elapsed = elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos());
+        let elapsed = self.elapsed();
         if elapsed >= self.compare_at.load(Ordering::Relaxed) {
             self.follow_time_of_day(elapsed);
         }
@@ -99,7 +104,8 @@ impl SystemClock {
         // A time of day before 1970 is no help; then time counts from the start of the process.
         let Ok(today) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) else { return };
         let today = u64::try_from(today.as_nanos()).unwrap_or(u64::MAX);
-        self.offset.fetch_max(today.saturating_sub(elapsed), Ordering::Relaxed);
+        // Read after the time of day: if something came between, the clock is moved too little, never too far.
+        self.offset.fetch_max(today.saturating_sub(self.elapsed()), Ordering::Relaxed);
     }
 }
 

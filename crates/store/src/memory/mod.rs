@@ -201,7 +201,9 @@ fn under<R>(inner: &Inner, limits: &Limits, now: Tick, ask: impl FnOnce(&Bucket,
 fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
     match (&step.op, inner) {
         (Op::Take { costs, term }, Some(inner)) => {
-            inner.adopt_if_changed(now, step.place.limits);
+            if !inner.is_under(step.place.limits) {
+                inner.adopt(now, step.place.limits);
+            }
             let Inner { limits, bucket, .. } = inner;
             let holder = term.map(|term| term.starting(now));
             Done::Taken(bucket.commit(limits, now, &Take { costs, holder }))
@@ -245,6 +247,8 @@ impl Store for Memory {
 impl Space {
     /// Takes `costs` of the bucket at `parts` now, or says why not. The fastest way in for many keys.
     ///
+    /// The limits come with the call. Limits of other names that came with other calls keep what was used of them.
+    ///
     /// # Errors
     ///
     /// [`StoreError::NamespaceFull`] for a new key where there is no room.
@@ -260,11 +264,13 @@ impl Space {
         let (taken, after) = Key::with_bytes(parts, |bytes| {
             self.with(bytes, limits, now, |cell| {
                 let mut inner = cell.lock();
-                let changed = inner.adopt_if_changed(now, limits);
+                if inner.is_under(limits) {
+                    return (inner.try_take(now, costs, None, Priority::default()), None);
+                }
+                let costs = inner.join(now, limits, costs);
                 // Under other limits those who wait may pass, and they come first.
-                let after =
-                    (changed && inner.side.is_some()).then(|| Box::new((Arc::clone(cell), inner.serve(now))));
-                (inner.try_take(now, costs, None, Priority::default()), after)
+                let after = inner.side.is_some().then(|| Box::new((Arc::clone(cell), inner.serve(now))));
+                (inner.try_take(now, &costs, None, Priority::default()), after)
             })
         })?;
         if let Some(after) = after {

@@ -57,12 +57,9 @@ fn one_namespace_cannot_push_out_another() {
     let limits = per_second();
     let one = each(&limits, 1);
     fill(&memory, &limits, 10);
-    let foreign = Key::new(&["foreign"]);
-    let other = Place { namespace: "other", key: &foreign, limits: &limits };
-    assert!(is_taken(&take(&memory, None, other, &one)));
     // Even when all of it is idle, nothing of it is dropped for a key of another namespace.
     hands.advance(Span::from_secs(1));
-    for number in 0..9 {
+    for number in 0..10 {
         let foreign = key(number);
         let other = Place { namespace: "other", key: &foreign, limits: &limits };
         assert!(is_taken(&take(&memory, None, other, &one)));

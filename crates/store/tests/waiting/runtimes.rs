@@ -122,7 +122,7 @@ fn a_thread_that_waits_in_vain_is_told_by_the_timer() {
 struct Ring(mpsc::SyncSender<Tick>);
 
 impl Alarm for Ring {
-    fn ring(self: Arc<Self>, clock: &Clock) {
+    fn ring(self: Arc<Self>, _: Tick, clock: &Clock) {
         self.0.send(clock.now()).unwrap();
     }
 }
@@ -174,8 +174,32 @@ fn an_alarm_that_rings_a_tick_early_because_the_clock_stepped_back_is_set_again(
     let mut context = Context::from_waker(Waker::noop());
     assert!(wait.as_mut().poll(&mut context).is_pending());
     let stepped_back = ManualClock::at(due - Span::from_micros(1));
-    Arc::clone(&cell).ring(&stepped_back.clock());
+    Arc::clone(&cell).ring(due, &stepped_back.clock());
     assert!(wait.as_mut().poll(&mut context).is_pending());
     stepped_back.set(due);
     assert!(wait.as_mut().poll(&mut context).is_ready(), "nobody looked again");
+}
+
+#[test]
+fn short_waits_beside_a_long_one_pile_up_no_alarms() {
+    let hands = ManualClock::at(Tick::from_secs(1_000));
+    let clock = hands.clock();
+    let limits = Limits::new([Limit::resource("slots", 1)]).unwrap();
+    let one = limits.costs(&demand! { slots: 1 }).unwrap();
+    let cell = Cell::new(Key::new(&["pile"]), limits, clock.now());
+    cell.try_take(&clock, &one, None, Priority::default()).unwrap();
+    let until = |seconds| Request {
+        deadline: Some(clock.now() + Span::from_secs(seconds)),
+        ..Request::of(one.clone())
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    let mut long = Box::pin(cell.acquire(&clock, until(10_000)));
+    assert!(long.as_mut().poll(&mut context).is_pending());
+    for _ in 0..1_000 {
+        let mut short = Box::pin(cell.acquire(&clock, until(1)));
+        assert!(short.as_mut().poll(&mut context).is_pending());
+        hands.advance(Span::from_secs(2));
+        assert!(short.as_mut().poll(&mut context).is_ready());
+    }
+    assert!(hands.alarms() <= 2, "{} alarms are set", hands.alarms());
 }

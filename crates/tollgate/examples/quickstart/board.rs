@@ -33,7 +33,7 @@ pub(crate) enum State {
 }
 
 /// Words and colours that read well on dark and on light. Yellow and cyan do not.
-const STATES: [(&str, &str); 4] = [("waiting", "35"), ("admitted", "32"), ("refused", "31"), ("gone", "2")];
+const STATES: [(&str, &str); 4] = [("waiting", "35"), ("admitted", "32"), ("refused", "31"), ("done", "2")];
 
 impl Row {
     pub(crate) fn new(name: &'static str, kind: &'static str, hurried: bool) -> Row {
@@ -171,7 +171,10 @@ fn bars(status: &SetStatus, paint: Paint) -> Vec<String> {
         let drawn = format!("{}{}", "█".repeat(full), "░".repeat(WIDTH as usize - full));
         let colour = if left == 0 { "31" } else { "32" };
         let name = limit.limit().name();
-        format!(" {name:<12} {} {:>5} of {capacity} left", paint.with(colour, &drawn), limit.available())
+        // `rpm: 840 per 60s, burst 6`, of which the name stands at the left.
+        let rule = limit.limit().to_string();
+        let rule = rule.split_once(": ").map_or("", |(_, rule)| rule);
+        format!(" {name:<12} {} {:>5} of {capacity:<6} {rule}", paint.with(colour, &drawn), limit.available())
     };
     status.limits.iter().map(bar).collect()
 }

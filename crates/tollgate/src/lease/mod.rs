@@ -173,8 +173,8 @@ impl<'a> Lease<'a> {
         result
     }
 
-    /// Ends the lease with what was really used. Less than taken is given back, more becomes debt, and what is
-    /// not named counts as it was taken or [reported](Lease::report).
+    /// Ends the lease with what was really used. Less than taken is given back, more becomes debt, also where
+    /// nothing was taken, and what is not named counts as it was taken or [reported](Lease::report).
     ///
     /// # Cancel safety
     ///

@@ -18,26 +18,16 @@ pub(super) struct Noted {
 
 /// What was taken, packed or not.
 pub(super) trait Reserved {
-    fn takes(&self, index: usize) -> bool;
     fn amount(&self, index: usize) -> u64;
 }
 
 impl Reserved for Costs {
-    fn takes(&self, index: usize) -> bool {
-        Costs::takes(self, index)
-    }
-
     fn amount(&self, index: usize) -> u64 {
         Costs::amount(self, index)
     }
 }
 
 impl Reserved for Packed {
-    #[inline(always)]
-    fn takes(&self, index: usize) -> bool {
-        Packed::takes(self, index)
-    }
-
     #[inline(always)]
     fn amount(&self, index: usize) -> u64 {
         Packed::amount(self, index)
@@ -61,7 +51,7 @@ impl Lease<'_> {
             if amount == 0 && broken.is_some() {
                 continue;
             }
-            let index = self.set().names().index_of(name).filter(|index| costs.takes(*index));
+            let index = self.set().names().index_of(name);
             if !index.is_some_and(|index| self.note_one(costs, used, noted, index, amount)) {
                 wrong = wrong.or_else(|| self.refuse(costs, index, name.as_str(), amount));
             }
@@ -101,17 +91,11 @@ impl Lease<'_> {
         name: &str,
         used: u64,
     ) -> Option<Box<SettleError>> {
-        let names = self.set().names();
-        match (index, names.index(name)) {
-            (Some(index), _) => {
-                let (limit, reserved) = (names[index].name().clone(), costs.amount(index));
-                Some(Box::new(SettleError::TooManyCalls { limit, used, reserved }))
-            }
-            (None, Some(index)) if self.set().is_strict() => {
-                Some(Box::new(SettleError::NotTaken { limit: names[index].name().clone() }))
-            }
-            (None, _) => self.set().skip_unknown(name).err().map(|error| Box::new(SettleError::Usage(error))),
-        }
+        let Some(index) = index else {
+            return self.set().skip_unknown(name).err().map(|error| Box::new(SettleError::Usage(error)));
+        };
+        let limit = self.set().names()[index].name().clone();
+        Some(Box::new(SettleError::TooManyCalls { limit, used, reserved: costs.amount(index) }))
     }
 
     /// The limits that wanted a report and got none.

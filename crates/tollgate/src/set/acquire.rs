@@ -51,7 +51,7 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         Acquire { set, demand, priority: Priority::default(), deadline: None }
     }
 
-    /// Waits no longer than this. If the wait cannot fit, that is told at once.
+    /// Waits no longer than this, counted from now. If the wait cannot fit, that is told at once.
     pub fn timeout(self, timeout: Duration) -> Acquire<'a, D> {
         let deadline = self.set.clock().now() + Span::covering(timeout);
         self.deadline(deadline)
@@ -80,8 +80,10 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
         match holder.is_none().then(|| self.set.cell().take_plain(self.set.clock(), &costs)).flatten() {
             Some(at) => {
+                // The lease first: should the observer panic, it gives back.
+                let lease = Lease::new(self.set, at, &costs, None, None);
                 self.set.0.reporter.allowed();
-                Ok(Lease::new(self.set, at, &costs, None, None))
+                Ok(lease)
             }
             None => self.wait_in_queue(&costs, holder),
         }
@@ -132,11 +134,12 @@ fn admit(
     let reporter = &set.0.reporter;
     match granted {
         Ok(Granted { at, costs, waited, limited_by }) => {
+            let lease = Lease::new(set, at, &costs, holder, waited);
             if let Some(duration) = waited {
                 reporter.report(&Event::Waited { limit: limited_by.as_ref(), duration });
             }
             reporter.allowed();
-            Ok(Lease::new(set, at, &costs, holder, waited))
+            Ok(lease)
         }
         Err(error) => {
             let slowest = match &error {

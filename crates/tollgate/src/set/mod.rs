@@ -109,8 +109,10 @@ impl LimitSet {
         let holder = self.next_holder();
         match self.take(&costs, holder, Priority::default()) {
             Ok(at) => {
+                // The lease first: should the observer panic, it gives back.
+                let lease = Lease::new(self, at, &costs, holder, None);
                 self.0.reporter.allowed();
-                Ok(Attempt::Admitted(Lease::new(self, at, &costs, holder, None)))
+                Ok(Attempt::Admitted(lease))
             }
             Err(denial) => self.denied(&costs, denial),
         }
@@ -226,6 +228,11 @@ impl LimitSet {
         }
     }
 
+    /// Ends a cooldown before its time: whoever said "not now" has changed their mind.
+    pub fn end_cool_down(&self) {
+        self.0.cell.end_cool_down(&self.0.clock);
+    }
+
     /// What the set says about itself.
     pub fn config(&self) -> &Config {
         &self.0.config
@@ -249,10 +256,6 @@ impl LimitSet {
 
     pub(crate) fn on_drop(&self) -> OnDrop {
         self.0.on_drop
-    }
-
-    pub(crate) fn is_strict(&self) -> bool {
-        self.0.strict
     }
 
     pub(crate) fn reporter(&self) -> &Reporter {
