@@ -98,14 +98,6 @@ impl Reporter {
         is_traced || self.observer.is_some()
     }
 
-    /// Tells of an admission, if anybody listens.
-    #[inline(always)]
-    pub(crate) fn allowed(&self) {
-        if self.is_watched() {
-            self.report(&Event::Allowed);
-        }
-    }
-
     #[cold]
     pub(crate) fn report(&self, event: &Event<'_>) {
         if let Some(observer) = &self.observer {

@@ -80,10 +80,10 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
         match holder.is_none().then(|| self.set.cell().take_plain(self.set.clock(), &costs)).flatten() {
             Some(at) => {
-                // The lease first: should the observer panic, it gives back.
-                let lease = Lease::new(self.set, at, &costs, None, None);
-                self.set.0.reporter.allowed();
-                Ok(lease)
+                if self.set.0.reporter.is_watched() {
+                    return Ok(self.set.admit_watched(at, &costs, None, None));
+                }
+                Ok(Lease::new(self.set, at, &costs, None, None))
             }
             None => self.wait_in_queue(&costs, holder),
         }
@@ -138,7 +138,9 @@ fn admit(
             if let Some(duration) = waited {
                 reporter.report(&Event::Waited { limit: limited_by.as_ref(), duration });
             }
-            reporter.allowed();
+            if reporter.is_watched() {
+                reporter.report(&Event::Allowed);
+            }
             Ok(lease)
         }
         Err(error) => {

@@ -109,10 +109,10 @@ impl LimitSet {
         let holder = self.next_holder();
         match self.take(&costs, holder, Priority::default()) {
             Ok(at) => {
-                // The lease first: should the observer panic, it gives back.
-                let lease = Lease::new(self, at, &costs, holder, None);
-                self.0.reporter.allowed();
-                Ok(Attempt::Admitted(lease))
+                if self.0.reporter.is_watched() {
+                    return Ok(Attempt::Admitted(self.admit_watched(at, &costs, holder, None)));
+                }
+                Ok(Attempt::Admitted(Lease::new(self, at, &costs, holder, None)))
             }
             Err(denial) => self.denied(&costs, denial),
         }
@@ -132,6 +132,20 @@ impl LimitSet {
             },
             Some(_) => self.take_uncommon(costs, holder, priority),
         }
+    }
+
+    /// The lease, told of. It comes first: should the observer panic, it gives back.
+    #[cold]
+    fn admit_watched(
+        &self,
+        at: Tick,
+        costs: &Costs,
+        holder: Option<NonZeroU64>,
+        waited: Option<Duration>,
+    ) -> Lease<'_> {
+        let lease = Lease::new(self, at, costs, holder, waited);
+        self.0.reporter.report(&Event::Allowed);
+        lease
     }
 
     #[cold]
