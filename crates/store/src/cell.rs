@@ -76,7 +76,9 @@ impl Cell {
 
     /// Takes `costs` now if nobody waits, the bucket is plain and they fit, which is the common case; otherwise
     /// does nothing, and [`try_take`](Cell::try_take) knows more.
-    #[inline]
+    ///
+    /// Inlined, because the call would be a tenth of all that it does.
+    #[inline(always)]
     pub fn take_plain(&self, clock: &Clock, costs: &Costs) -> Option<Tick> {
         let mut inner = self.lock();
         let Inner { limits, bucket, side } = &mut *inner;
