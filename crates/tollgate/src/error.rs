@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{DemandError, Denial, LimitsError, Name};
+use tollgate_core::{DemandError, Denial, Name};
 use tollgate_store::{StoreError, WaitError};
 
 /// Why nothing was acquired.
@@ -118,7 +118,4 @@ pub enum PoolError {
     /// There is no set to choose from.
     #[error("the pool has no limit set; give it at least one")]
     Empty,
-    /// A limit is not valid.
-    #[error(transparent)]
-    Limits(#[from] LimitsError),
 }
