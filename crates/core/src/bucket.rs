@@ -282,6 +282,19 @@ impl Bucket {
         self.settle(limits, now, &Usage { reserved: &reserved, used: &used, ..usage.clone() })
     }
 
+    /// Gives credit that nobody had taken: debt is repaid first, and no limit becomes more than full. Resources are
+    /// left alone, because only who holds one can give it back.
+    pub fn top_up(&mut self, limits: &Limits, now: Tick, credit: &Costs) {
+        let (then, now) = (self.stamp, now.max(self.stamp));
+        self.change(limits, |states| {
+            for ((limit, state), amount) in limits.iter().zip(states).zip(credit.amounts()) {
+                state.advance(limit, then, now);
+                state.top_up(limit, now, *amount);
+            }
+        });
+        self.stamp = now;
+    }
+
     /// Makes a holder expire later. `false` if it has expired already: what it held may be somebody else's.
     pub fn renew(&mut self, limits: &Limits, now: Tick, holder: Holder) -> bool {
         let now = now.max(self.stamp);

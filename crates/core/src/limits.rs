@@ -19,8 +19,10 @@ pub const LIMITS_MAX: usize = 32;
 #[derive(Clone)]
 pub struct Limits(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     limits: Box<[Limit]>,
+    version: u64,
     /// The names of the first ones, packed so that looking one up is a comparison of numbers.
     tags: [Tag; INLINE],
     /// One bit for each limit that a demand takes 1 of without naming it.
@@ -84,7 +86,20 @@ impl Limits {
         });
         let resources = limits.iter().any(Limit::is_resource);
         let plain = Rules::of(&limits);
-        Ok(Limits(Arc::new(Inner { limits, tags, implicit, timeless, resources, plain })))
+        Ok(Limits(Arc::new(Inner { limits, version: 0, tags, implicit, timeless, resources, plain })))
+    }
+
+    /// The same limits as of a version of the config they come from, if it is not 0: a bucket that was used under a
+    /// later one refuses them as stale, so that whoever has not heard of a change cannot undo it.
+    #[must_use]
+    pub fn at_version(self, version: u64) -> Limits {
+        Limits(Arc::new(Inner { version, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// The version of the config they come from; 0 if they come from none.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.0.version
     }
 
     /// The same limits with the one of the same name replaced by `limit`. Places stay as they are.

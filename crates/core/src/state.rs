@@ -156,6 +156,19 @@ impl State {
         }
     }
 
+    /// Gives `amount` that nobody had taken, up to what is full. Resources are left alone.
+    pub(crate) fn top_up(&mut self, limit: &Limit, now: Tick, amount: u64) {
+        match (limit.machine(), &mut self.0) {
+            (Machine::Meter(meter), Inner::Meter(credit)) => credit.set(meter.refund(credit.get(), amount)),
+            (Machine::Fixed(_), Inner::Fixed(count)) => {
+                *count = count.saturating_sub_unsigned(amount).max(0);
+            }
+            (Machine::Sliding(window), Inner::Sliding(log)) => window.top_up(log, now, amount),
+            (Machine::Quota(_), Inner::Quota(period)) => period.top_up(amount),
+            _ => {}
+        }
+    }
+
     /// Whether the state, as of `then`, equals a fresh one at `now`.
     pub(crate) fn is_fresh(&self, limit: &Limit, then: Tick, now: Tick) -> bool {
         match (limit.machine(), &self.0) {

@@ -5,6 +5,7 @@
 //! one implements, and the conformance suite (feature `conformance`) proves a store equal to the core.
 
 mod acquire;
+mod backend;
 mod block_on;
 mod cell;
 mod chain;
@@ -16,13 +17,16 @@ mod inner;
 mod key;
 mod memory;
 mod queue;
+pub mod records;
 mod reply;
 mod store;
 mod sync;
 #[cfg(not(loom))]
 mod timer;
+pub mod usage;
 
 pub use acquire::{Acquire, Granted, Request, WaitError};
+pub use backend::{Backend, BucketStatus, FORGET_MAX, Pin, Scope};
 pub use cell::{Cell, Term};
 pub use chain::{CHAIN_MAX, Chain, ChainError};
 pub use clock::{Alarm, Clock, ManualClock};
@@ -31,4 +35,4 @@ pub use key::Key;
 pub use memory::{Memory, MemoryBuilder, Space};
 pub use queue::{PATIENCE, Priority, WAITERS_MAX};
 pub use reply::Reply;
-pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError};
+pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken};

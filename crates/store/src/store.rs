@@ -20,8 +20,17 @@ pub trait Store: Send + Sync {
     /// Applies all steps, or none if a take is denied.
     fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>>;
 
+    /// How every step that takes would fare now, in order, with nothing taken: one that would pass is ready now.
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>>;
+
     /// How every limit of a bucket stands. A bucket that is not there is as a fresh one.
     fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>>;
+
+    /// Applies a call whose answer nobody waits for, such as the end of a lease that was dropped. Never blocks.
+    fn hand_over(&self, call: &Call<'_>);
+
+    /// An id for somebody who holds resources, unlike that of any other.
+    fn new_holder(&self) -> u128;
 }
 
 /// Who sees the buckets of a store.
@@ -47,6 +56,9 @@ pub struct Call<'a> {
     pub id: Option<OpId>,
     /// What to do, each to another bucket.
     pub steps: &'a [Step<'a>],
+    /// Whether what is used is added up, by hour and day and month, for the entity and the resource that are the
+    /// two parts of each key.
+    pub metered: bool,
 }
 
 /// One bucket, and what to do to it.
@@ -65,7 +77,8 @@ pub struct Place<'a> {
     pub namespace: &'a str,
     /// The key within the namespace.
     pub key: &'a Key,
-    /// For a take or a peek, the limits in force: a bucket that was used under others is carried over. For a
+    /// For a take or a peek, the limits in force: a bucket that was used under others is carried over, unless those
+    /// were of a later version. For a
     /// settlement, the limits that the usage is counted in.
     pub limits: &'a Limits,
 }
@@ -84,6 +97,13 @@ pub enum Op<'a> {
     /// Settle what was taken with what was used. A bucket that is gone is full, so there is nothing to give
     /// back; but what was used beyond is charged to it all the same.
     Settle(Usage<'a>),
+    /// As [`Op::Settle`], but a bucket that is gone stays gone: for buckets that are only gone if somebody deleted
+    /// them.
+    SettleIfThere(Usage<'a>),
+    /// Give credit that nobody had taken, up to what is full.
+    TopUp(&'a Costs),
+    /// Make it as if nothing had been used. Whoever holds a resource holds it no more.
+    Reset,
     /// Keep a holder's resources for another term.
     Renew(Term),
 }
@@ -96,18 +116,34 @@ pub enum Applied {
     Done(Vec<Done>),
     /// A take was denied and nothing was applied. The denial of every step that takes, in order.
     Denied(Vec<Denial>),
+    /// The bucket of this step was used under limits of a later version, and nothing was applied. Find out which,
+    /// and ask again.
+    Stale(usize),
 }
 
 /// What came of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Done {
-    /// Taken at this instant.
-    Taken(Tick),
+    /// Taken.
+    Taken(Taken),
     /// Settled.
     Settled,
+    /// Topped up, or reset.
+    Changed,
     /// Whether the holder was still known.
     Renewed(bool),
+}
+
+/// Something that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// When; a refund wants to know.
+    pub at: Tick,
+    /// One bit for each limit, by its place, that had something to remark: see [`Bucket::remarks`].
+    ///
+    /// [`Bucket::remarks`]: tollgate_core::Bucket::remarks
+    pub remarks: u32,
 }
 
 /// Why a store could not answer. A denial is no error.
@@ -125,6 +161,12 @@ pub enum StoreError {
         /// Its bound.
         keys_max: usize,
     },
+    /// The namespace was closed: it is being purged, or has been.
+    #[error("namespace {0:?} is gone; register it again to get a new one")]
+    NamespaceGone(String),
+    /// The store refuses, and will go on doing so: no permission, a damaged file, a foreign one.
+    #[error("the store refuses: {0}")]
+    Refused(String),
     /// The call itself is wrong.
     #[error("the call is not valid: {0}")]
     BadCall(String),

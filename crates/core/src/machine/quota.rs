@@ -24,6 +24,13 @@ pub(crate) struct Period {
     end: Tick,
 }
 
+impl Period {
+    /// Takes `amount` off what was used. The period lasts as it did.
+    pub(crate) fn top_up(&mut self, amount: u64) {
+        self.used = self.used.saturating_sub_unsigned(amount).max(0);
+    }
+}
+
 impl Quota {
     pub(crate) fn new(amount: u64, resets: Resets) -> Quota {
         Quota { amount, resets }

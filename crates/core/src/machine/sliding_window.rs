@@ -158,6 +158,24 @@ impl SlidingWindow {
         self.pay(log, now);
     }
 
+    /// Takes `amount` off what counts at `now`, to which the log has been brought: debt first, then what would
+    /// expire last.
+    pub(crate) fn top_up(&self, log: &mut Log, now: Tick, amount: u64) {
+        let repaid = amount.min(log.debt);
+        log.debt -= repaid;
+        let mut left = amount - repaid;
+        while let Some(last) = log.entries.back_mut().filter(|_| left > 0) {
+            let freed = left.min(last.amount);
+            left -= freed;
+            log.count -= freed;
+            last.amount -= freed;
+            if last.amount == 0 {
+                log.entries.pop_back();
+            }
+        }
+        self.pay(log, now);
+    }
+
     pub(crate) fn ready(&self, log: &Log, now: Tick, cost: u64) -> Ready {
         let (expired, _) = self.expired(log, now);
         if log.debt > 0 && (expired > 0 || !self.repeats(log)) {

@@ -1,0 +1,86 @@
+//! What a limiter needs of a store: buckets and records together.
+
+use std::sync::Arc;
+
+use tollgate_core::Status;
+
+use crate::records::{Cursor, Page, Records, RecordsError, Write};
+use crate::{Applied, Call, Cell, Place, Reply, Store, StoreError, Tally};
+
+/// How many buckets [`Backend::forget`] forgets at once.
+pub const FORGET_MAX: usize = 1_000;
+
+/// Buckets and records in one store, so that both can change together.
+///
+/// The key of a bucket has two parts here: the entity and the resource.
+pub trait Backend: Store + Records {
+    /// Applies the call and makes the writes, or does neither. The writes of a call that is denied are not made.
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>>;
+
+    /// How buckets stand, under the limits they were used under last. Those that are full may be missing.
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>>;
+
+    /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`] at once, and says how many.
+    /// Leases on them end without making them anew.
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>>;
+
+    /// Makes no bucket in this namespace any more, for good: calls that would are told
+    /// [`StoreError::NamespaceGone`].
+    fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>>;
+
+    /// Brings the records of usage up to date.
+    fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;
+
+    /// The bucket itself, if it is in this process: whoever has it can take from it with nothing in between.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::apply`].
+    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
+        let _ = place;
+        Ok(None)
+    }
+}
+
+/// Which buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// Those of an entity.
+    Entity(&'a str),
+    /// Those of a resource.
+    Resource(&'a str),
+    /// One of them.
+    Bucket(&'a str, &'a str),
+    /// All of the namespace.
+    All,
+}
+
+/// How one bucket stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BucketStatus {
+    /// The entity.
+    pub entity: String,
+    /// The resource.
+    pub resource: String,
+    /// Each limit.
+    pub limits: Vec<Status>,
+}
+
+/// A bucket in this process, and where its usage is counted.
+#[derive(Clone)]
+pub struct Pin {
+    /// The bucket.
+    pub cell: Arc<Cell>,
+    /// Where its usage is counted.
+    pub tally: Arc<Tally>,
+}

@@ -1,0 +1,155 @@
+use std::collections::BTreeMap;
+
+use tollgate_core::Tick;
+
+/// The fields of a record, by name.
+pub type Fields = BTreeMap<String, Value>;
+
+/// The key of a record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ItemKey {
+    /// Which partition. What stands before its first `/` is the namespace.
+    pub partition: String,
+    /// Where in the partition.
+    pub sort: String,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// Its key.
+    pub key: ItemKey,
+    /// What it says.
+    pub fields: Fields,
+    /// Where else it can be found: at most one place in each index. Its place in [`Index::Namespace`] is implied.
+    pub indexed: Vec<(Index, ItemKey)>,
+    /// When it may be forgotten. It is not answered from then on, forgotten yet or not.
+    pub expires: Option<Tick>,
+}
+
+/// A value of a field.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// Known to be nothing.
+    Null,
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Text.
+    Text(String),
+    /// Texts in no order, each once, never none: a set that loses its last member is gone.
+    Set(std::collections::BTreeSet<String>),
+    /// Values by name.
+    Map(Fields),
+}
+
+/// By what else records can be found. An index answers keys only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Index {
+    /// The children of an entity.
+    Children,
+    /// What belongs to a resource.
+    Resource,
+    /// Which entities have limits of their own.
+    Custom,
+    /// Everything in a namespace: the partition is the namespace, the sort key is the partition of the record.
+    Namespace,
+}
+
+impl ItemKey {
+    /// The key of a partition and a sort key.
+    pub fn new(partition: impl Into<String>, sort: impl Into<String>) -> ItemKey {
+        ItemKey { partition: partition.into(), sort: sort.into() }
+    }
+
+    /// The namespace: what stands before the first `/` of the partition.
+    pub fn namespace(&self) -> &str {
+        self.partition.split('/').next().unwrap_or_default()
+    }
+}
+
+impl Item {
+    /// A record with no fields.
+    pub fn new(key: ItemKey) -> Item {
+        Item { key, fields: Fields::new(), indexed: Vec::new(), expires: None }
+    }
+
+    /// The same with a field set.
+    #[must_use]
+    pub fn with(mut self, field: impl Into<String>, value: impl Into<Value>) -> Item {
+        self.fields.insert(field.into(), value.into());
+        self
+    }
+
+    /// The same, found in an index as well.
+    #[must_use]
+    pub fn indexed(mut self, index: Index, partition: impl Into<String>, sort: impl Into<String>) -> Item {
+        self.indexed.push((index, ItemKey::new(partition, sort)));
+        self
+    }
+
+    /// The text of a field, if it is one.
+    pub fn text(&self, field: &str) -> Option<&str> {
+        match self.fields.get(field)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number of a field, if it is one.
+    pub fn int(&self, field: &str) -> Option<i64> {
+        match self.fields.get(field)? {
+            Value::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Whether a field is there and says yes.
+    pub fn is_set(&self, field: &str) -> bool {
+        self.fields.get(field) == Some(&Value::Bool(true))
+    }
+
+    /// Whether it may be forgotten at `now`.
+    pub fn has_expired(&self, now: Tick) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Int(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(yes: bool) -> Value {
+        Value::Bool(yes)
+    }
+}
+
+impl From<Fields> for Value {
+    fn from(fields: Fields) -> Value {
+        Value::Map(fields)
+    }
+}
+
+/// Nothing is known to be nothing.
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Null, Into::into)
+    }
+}

@@ -1,0 +1,95 @@
+//! Records: what is known beside buckets, such as entities, stored limits, usage and audit.
+//!
+//! The model is that of a table with a partition and a sort key, because that is what the largest of the stores is,
+//! and the others can be it with little effort. So what is built on records is written once.
+
+mod item;
+mod write;
+
+use crate::{Reply, StoreError};
+
+pub use item::{Fields, Index, Item, ItemKey, Value};
+pub use write::{Change, Test, Write};
+
+/// How many records can be read at once.
+pub const GETS_MAX: usize = 100;
+
+/// How many writes can be made together.
+pub const WRITES_MAX: usize = 100;
+
+/// How many records a page has at most.
+pub const PAGE_MAX: usize = 1_000;
+
+/// A store of records.
+pub trait Records: Send + Sync {
+    /// The records at these keys, in their order. At most [`GETS_MAX`].
+    fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>>;
+
+    /// Makes all writes, each to another record, or none if a test fails. At most [`WRITES_MAX`].
+    fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>>;
+
+    /// The records of a partition, in the order of their sort keys.
+    fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>>;
+
+    /// The keys of the records that an index has in a partition of its own, in the order of its sort keys.
+    fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>>;
+
+    /// A number that is another one after any write, if that costs nothing to know: then nothing that was read
+    /// needs to be read again while it stays the same.
+    fn revision(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// What part of a partition to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The partition: of the records, or of the index.
+    pub partition: String,
+    /// Only sort keys that start with this.
+    pub prefix: String,
+    /// Where to go on, as the last page said.
+    pub after: Option<Cursor>,
+    /// How many at most; [`PAGE_MAX`] bounds it.
+    pub limit: usize,
+    /// Whether the last come first.
+    pub newest_first: bool,
+}
+
+/// Where a page ended. Stores make it and read it; to everybody else it is only text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor(pub String);
+
+/// Some of the answers, and where to ask for more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T> {
+    /// The answers.
+    pub items: Vec<T>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+/// Why records could not be read or written.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordsError {
+    /// The test of this write failed, and nothing was written.
+    #[error("the test of write {0} failed; nothing was written")]
+    Failed(usize),
+    /// The store could not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Query {
+    /// A whole partition, page by page.
+    pub fn all(partition: impl Into<String>) -> Query {
+        Query::prefix(partition, "")
+    }
+
+    /// What starts with `prefix` in a partition, page by page.
+    pub fn prefix(partition: impl Into<String>, prefix: impl Into<String>) -> Query {
+        let (partition, prefix) = (partition.into(), prefix.into());
+        Query { partition, prefix, after: None, limit: PAGE_MAX, newest_first: false }
+    }
+}

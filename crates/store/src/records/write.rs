@@ -1,0 +1,145 @@
+use tollgate_core::Tick;
+
+use super::{Fields, Index, Item, ItemKey, Value};
+
+/// One write, made only if all its tests hold. What has expired counts as absent.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Write {
+    /// Puts a record in place of whatever is there.
+    Put(Item, Vec<Test>),
+    /// Changes a record, which is made if there is none.
+    Change(ItemKey, Vec<Change>, Vec<Test>),
+    /// Deletes a record; one that is not there is deleted already.
+    Delete(ItemKey, Vec<Test>),
+    /// Only tests a record that stays as it is.
+    Check(ItemKey, Vec<Test>),
+}
+
+/// A change to a record.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Sets a field.
+    Set(String, Value),
+    /// Removes a field.
+    Remove(String),
+    /// Adds to a number, which is 0 if it is not there.
+    Add(String, i64),
+    /// Adds a member to a set.
+    Include(String, String),
+    /// Takes a member out of a set.
+    Exclude(String, String),
+    /// Sets its place in an index.
+    Place(Index, ItemKey),
+    /// Takes it out of an index.
+    Displace(Index),
+    /// Sets when it may be forgotten.
+    Expire(Option<Tick>),
+}
+
+/// A test of a record as it was before the write.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Test {
+    /// It is there.
+    Exists,
+    /// It is not there.
+    Absent,
+    /// The field has this value.
+    Is(String, Value),
+    /// The number is not larger; one that is not there is 0.
+    AtMost(String, i64),
+}
+
+impl Write {
+    /// The record it is about.
+    pub fn key(&self) -> &ItemKey {
+        match self {
+            Write::Put(item, _) => &item.key,
+            Write::Change(key, ..) | Write::Delete(key, _) | Write::Check(key, _) => key,
+        }
+    }
+
+    /// What must hold.
+    pub fn tests(&self) -> &[Test] {
+        match self {
+            Write::Put(_, tests) | Write::Change(_, _, tests) => tests,
+            Write::Delete(_, tests) | Write::Check(_, tests) => tests,
+        }
+    }
+
+    /// Whether every test holds of the record that is there.
+    pub fn passes(&self, there: Option<&Item>) -> bool {
+        self.tests().iter().all(|test| test.holds(there))
+    }
+
+    /// What the record becomes; `None` if it is gone. For stores that have to work it out.
+    pub fn applied(&self, there: Option<Item>) -> Option<Item> {
+        match self {
+            Write::Put(item, _) => Some(item.clone()),
+            Write::Delete(..) => None,
+            Write::Check(..) => there,
+            Write::Change(key, changes, _) => {
+                let mut item = there.unwrap_or_else(|| Item::new(key.clone()));
+                changes.iter().for_each(|change| change.apply(&mut item));
+                Some(item)
+            }
+        }
+    }
+}
+
+impl Test {
+    fn holds(&self, there: Option<&Item>) -> bool {
+        let field = |name: &str| there.and_then(|item| item.fields.get(name));
+        match self {
+            Test::Exists => there.is_some(),
+            Test::Absent => there.is_none(),
+            Test::Is(name, value) => field(name) == Some(value),
+            Test::AtMost(name, most) => there.and_then(|item| item.int(name)).unwrap_or(0) <= *most,
+        }
+    }
+}
+
+impl Change {
+    fn apply(&self, item: &mut Item) {
+        match self {
+            Change::Set(name, value) => {
+                item.fields.insert(name.clone(), value.clone());
+            }
+            Change::Remove(name) => {
+                item.fields.remove(name);
+            }
+            Change::Add(name, amount) => {
+                let sum = item.int(name).unwrap_or(0).saturating_add(*amount);
+                item.fields.insert(name.clone(), Value::Int(sum));
+            }
+            Change::Include(name, member) => include(&mut item.fields, name, member),
+            Change::Exclude(name, member) => exclude(&mut item.fields, name, member),
+            Change::Place(index, key) => {
+                item.indexed.retain(|(other, _)| other != index);
+                item.indexed.push((*index, key.clone()));
+            }
+            Change::Displace(index) => item.indexed.retain(|(other, _)| other != index),
+            Change::Expire(expires) => item.expires = *expires,
+        }
+    }
+}
+
+fn include(fields: &mut Fields, name: &str, member: &str) {
+    match fields.entry(name.into()).or_insert_with(|| Value::Set(Default::default())) {
+        Value::Set(members) => {
+            members.insert(member.into());
+        }
+        other => *other = Value::Set([member.into()].into()),
+    }
+}
+
+fn exclude(fields: &mut Fields, name: &str, member: &str) {
+    if let Some(Value::Set(members)) = fields.get_mut(name) {
+        members.remove(member);
+        if members.is_empty() {
+            fields.remove(name);
+        }
+    }
+}
