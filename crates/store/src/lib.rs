@@ -32,7 +32,7 @@ pub use chain::{CHAIN_MAX, Chain, ChainError};
 pub use clock::{Alarm, Clock, ManualClock};
 pub use fault::{Fault, FaultStore};
 pub use key::Key;
-pub use memory::{Memory, MemoryBuilder, Space};
+pub use memory::{Memory, MemoryBuilder, Space, Tally};
 pub use queue::{PATIENCE, Priority, WAITERS_MAX};
 pub use reply::Reply;
 pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken};
