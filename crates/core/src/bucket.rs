@@ -314,6 +314,25 @@ impl Bucket {
         self.change(limits, |states| states.iter_mut().map(|state| state.expire(now)).sum())
     }
 
+    /// Drops what is held by those whom `keep` does not want, and says how many they were: for stores that can see
+    /// that somebody is gone.
+    pub fn retain_holders(
+        &mut self,
+        limits: &Limits,
+        now: Tick,
+        mut keep: impl FnMut(u128) -> bool,
+    ) -> usize {
+        let now = now.max(self.stamp);
+        let States::General(_) = &self.states else { return 0 };
+        self.change(limits, |states| {
+            let retain = |state: &mut State| {
+                state.expire(now);
+                state.retain_holders(&mut keep)
+            };
+            states.iter_mut().map(retain).sum()
+        })
+    }
+
     /// Whether it says nothing at `now` that a fresh bucket would not say, so that it may be forgotten.
     pub fn is_fresh(&self, limits: &Limits, now: Tick) -> bool {
         let is_fresh =

@@ -227,6 +227,13 @@ impl State {
         }
     }
 
+    pub(crate) fn retain_holders(&mut self, keep: impl FnMut(u128) -> bool) -> usize {
+        match &mut self.0 {
+            Inner::Held(held) => held.retain(keep),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn expire(&mut self, now: Tick) -> usize {
         match &mut self.0 {
             Inner::Held(held) => held.expire(now),

@@ -41,6 +41,13 @@ impl Holders {
         before - self.holds.len()
     }
 
+    /// Drops the holders that `keep` does not want, and says how many.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(u128) -> bool) -> usize {
+        let before = self.holds.len();
+        self.holds.retain(|id, _| keep(*id));
+        before - self.holds.len()
+    }
+
     pub(crate) fn hold(&mut self, holder: Option<Holder>, amount: u64) {
         match holder {
             None => self.anonymous = self.anonymous.saturating_add(amount),
