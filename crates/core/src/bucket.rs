@@ -225,6 +225,20 @@ impl Bucket {
         limits.iter().enumerate().map(status).collect()
     }
 
+    /// One bit for each limit, by its place, that has something to remark at `now`: a
+    /// [shadow](crate::LimitBuilder::shadow) limit that is in debt, where an enforced one would have refused, or
+    /// more in use than the [soft](crate::LimitBuilder::soft) level.
+    pub fn remarks(&self, limits: &Limits, now: Tick) -> u32 {
+        if !limits.have_remarks() {
+            return 0;
+        }
+        let now = now.max(self.stamp);
+        let is_remarkable = |(index, limit): &(usize, &Limit)| {
+            limit.has_remarks() && self.state(limits, *index).is_remarkable(limit, self.stamp, now)
+        };
+        limits.iter().enumerate().filter(is_remarkable).fold(0, |bits, (index, _)| bits | 1 << index)
+    }
+
     /// Gives back what was not used, takes what was used beyond, and frees all resources.
     #[inline]
     pub fn settle(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) {

@@ -132,6 +132,9 @@ impl Rules {
 
 impl Rule {
     fn of(limit: &Limit) -> Option<Rule> {
+        if limit.has_remarks() {
+            return None;
+        }
         let capacity = limit.capacity();
         let (gain, unit, full) = match limit.machine() {
             Machine::Meter(meter) => (meter.rate().0, meter.rate().1, i64::try_from(meter.full()).ok()?),

@@ -36,18 +36,6 @@ impl Quota {
         Quota { amount, resets }
     }
 
-    pub(crate) fn resets(&self) -> &Resets {
-        &self.resets
-    }
-
-    /// How long a session lasts, if the quota is one.
-    pub(crate) fn session(&self) -> Option<Span> {
-        match self.resets {
-            Resets::AfterFirstUse(span) => Some(span),
-            Resets::Calendar(_) => None,
-        }
-    }
-
     fn end_after(&self, start: Tick) -> Tick {
         match &self.resets {
             Resets::AfterFirstUse(span) => start + *span,
