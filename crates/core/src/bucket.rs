@@ -16,7 +16,7 @@ pub struct Bucket {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum States {
+pub(crate) enum States {
     /// Whenever the limits and what happened to them allow it.
     Plain(Credits),
     /// One for each limit.
@@ -94,6 +94,22 @@ impl Bucket {
     /// The instant the bucket is as of.
     pub fn stamp(&self) -> Tick {
         self.stamp
+    }
+
+    /// A bucket with these states, one for each limit.
+    pub(crate) fn of_states(limits: &Limits, stamp: Tick, states: Box<[State]>) -> Bucket {
+        let mut bucket = Bucket { stamp, states: States::General(states) };
+        bucket.change(limits, |_| ());
+        bucket
+    }
+
+    /// A bucket with these credits.
+    pub(crate) fn plain(stamp: Tick, credits: Credits) -> Bucket {
+        Bucket { stamp, states: States::Plain(credits) }
+    }
+
+    pub(crate) fn states(&self) -> &States {
+        &self.states
     }
 
     fn state(&self, limits: &Limits, index: usize) -> Cow<'_, State> {

@@ -25,6 +25,18 @@ pub(crate) struct Period {
 }
 
 impl Period {
+    /// A period with these numbers; `None` if there is none with them.
+    pub(crate) fn of(used: i64, start: Tick, end: Tick) -> Option<Period> {
+        let period = Period { used, start, end };
+        let has_opened = end > Tick::ZERO && start <= end && used >= 0;
+        (has_opened || period == Period::default()).then_some(period)
+    }
+
+    /// What was used of it, when it began and when it ends.
+    pub(crate) fn parts(&self) -> (i64, Tick, Tick) {
+        (self.used, self.start, self.end)
+    }
+
     /// Takes `amount` off what was used. The period lasts as it did.
     pub(crate) fn top_up(&mut self, amount: u64) {
         self.used = self.used.saturating_sub_unsigned(amount).max(0);
