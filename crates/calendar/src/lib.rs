@@ -83,6 +83,36 @@ pub fn cron(expression: &str, zone: &str) -> Result<Calendar, CalendarError> {
     Ok(Calendar::new(&text, CronEdges { pattern, zone }))
 }
 
+/// The calendar that is written as `text`: the expression and the zone, as [`Calendar::text`] says them.
+///
+/// # Errors
+///
+/// As [`cron`].
+///
+/// # Examples
+///
+/// ```
+/// let calendar = tollgate_calendar::parse("0 0 * * * Europe/Berlin")?;
+/// assert_eq!(calendar, tollgate_calendar::daily("Europe/Berlin")?);
+///
+/// let error = tollgate_calendar::parse("0 0 * * *").unwrap_err();
+/// assert!(error.to_string().ends_with("but must be an expression and a time zone, such as 0 0 * * * Europe/Berlin"));
+/// # Ok::<(), tollgate_calendar::CalendarError>(())
+/// ```
+pub fn parse(text: &str) -> Result<Calendar, CalendarError> {
+    let words = text.split_ascii_whitespace().count();
+    let expected = if text.trim_start().starts_with('@') { 2 } else { 6 };
+    match text.trim_end().rsplit_once(|char: char| char.is_ascii_whitespace()) {
+        Some((expression, zone)) if words == expected => cron(expression, zone),
+        _ => Err(CalendarError::Field {
+            expression: text.into(),
+            field: "number of words",
+            value: words.to_string(),
+            valid: "an expression and a time zone, such as 0 0 * * * Europe/Berlin".into(),
+        }),
+    }
+}
+
 /// An edge as each hour of the zone begins.
 ///
 /// # Errors

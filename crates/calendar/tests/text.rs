@@ -1,6 +1,6 @@
 //! The text of a calendar: one for each calendar, whichever way it was written.
 
-use tollgate_calendar::{cron, daily, hourly, monthly, weekly};
+use tollgate_calendar::{CalendarError, cron, daily, hourly, monthly, parse, weekly};
 
 #[test]
 fn the_ways_to_write_a_calendar_have_one_text() {
@@ -46,4 +46,30 @@ fn the_conveniences_are_the_nicknames() {
     assert_eq!(daily(zone), cron("@daily", zone));
     assert_eq!(weekly(zone), cron("@weekly", zone));
     assert_eq!(monthly(zone), cron("@monthly", zone));
+}
+
+#[test]
+fn a_calendar_is_read_from_its_text() {
+    let expressions =
+        ["@hourly", "0 9 * * MON-FRI", "*/15 0,12 1-7 JAN-MAR 1", "0 0 31 2 MON", "59 23 31 12 *"];
+    for expression in expressions {
+        for zone in ["UTC", "europe/berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5"] {
+            let calendar = cron(expression, zone).unwrap();
+            let read = parse(calendar.text()).unwrap();
+            assert_eq!(read.text(), calendar.text());
+            let at = tollgate_core::Tick::from_secs(1_767_225_600);
+            assert_eq!(read.next_edge(at), calendar.next_edge(at));
+        }
+    }
+    assert_eq!(parse(" @daily\tAsia/Tokyo\n").unwrap(), daily("Asia/Tokyo").unwrap());
+}
+
+#[test]
+fn text_that_is_no_calendar_is_refused() {
+    for text in ["", " ", "@daily", "0 0 * * *", "UTC", "@daily UTC UTC", "0 0 * * * * UTC"] {
+        let error = parse(text).unwrap_err();
+        assert!(matches!(error, CalendarError::Field { field: "number of words", .. }), "{text:?}: {error}");
+    }
+    assert!(matches!(parse("61 0 * * * UTC"), Err(CalendarError::Field { field: "minute", .. })));
+    assert!(matches!(parse("0 0 * * * Mars/Base"), Err(CalendarError::UnknownZone { .. })));
 }

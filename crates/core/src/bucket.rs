@@ -16,7 +16,7 @@ pub struct Bucket {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum States {
+pub(crate) enum States {
     /// Whenever the limits and what happened to them allow it.
     Plain(Credits),
     /// One for each limit.
@@ -94,6 +94,22 @@ impl Bucket {
     /// The instant the bucket is as of.
     pub fn stamp(&self) -> Tick {
         self.stamp
+    }
+
+    /// A bucket with these states, one for each limit.
+    pub(crate) fn of_states(limits: &Limits, stamp: Tick, states: Box<[State]>) -> Bucket {
+        let mut bucket = Bucket { stamp, states: States::General(states) };
+        bucket.change(limits, |_| ());
+        bucket
+    }
+
+    /// A bucket with these credits.
+    pub(crate) fn plain(stamp: Tick, credits: Credits) -> Bucket {
+        Bucket { stamp, states: States::Plain(credits) }
+    }
+
+    pub(crate) fn states(&self) -> &States {
+        &self.states
     }
 
     fn state(&self, limits: &Limits, index: usize) -> Cow<'_, State> {
@@ -225,6 +241,20 @@ impl Bucket {
         limits.iter().enumerate().map(status).collect()
     }
 
+    /// One bit for each limit, by its place, that has something to remark at `now`: a
+    /// [shadow](crate::LimitBuilder::shadow) limit that is in debt, where an enforced one would have refused, or
+    /// more in use than the [soft](crate::LimitBuilder::soft) level.
+    pub fn remarks(&self, limits: &Limits, now: Tick) -> u32 {
+        if !limits.have_remarks() {
+            return 0;
+        }
+        let now = now.max(self.stamp);
+        let is_remarkable = |(index, limit): &(usize, &Limit)| {
+            limit.has_remarks() && self.state(limits, *index).is_remarkable(limit, self.stamp, now)
+        };
+        limits.iter().enumerate().filter(is_remarkable).fold(0, |bits, (index, _)| bits | 1 << index)
+    }
+
     /// Gives back what was not used, takes what was used beyond, and frees all resources.
     #[inline]
     pub fn settle(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) {
@@ -312,6 +342,25 @@ impl Bucket {
         let now = now.max(self.stamp);
         let States::General(_) = &self.states else { return 0 };
         self.change(limits, |states| states.iter_mut().map(|state| state.expire(now)).sum())
+    }
+
+    /// Drops what is held by those whom `keep` does not want, and says how many they were: for stores that can see
+    /// that somebody is gone.
+    pub fn retain_holders(
+        &mut self,
+        limits: &Limits,
+        now: Tick,
+        mut keep: impl FnMut(u128) -> bool,
+    ) -> usize {
+        let now = now.max(self.stamp);
+        let States::General(_) = &self.states else { return 0 };
+        self.change(limits, |states| {
+            let retain = |state: &mut State| {
+                state.expire(now);
+                state.retain_holders(&mut keep)
+            };
+            states.iter_mut().map(retain).sum()
+        })
     }
 
     /// Whether it says nothing at `now` that a fresh bucket would not say, so that it may be forgotten.

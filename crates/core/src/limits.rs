@@ -30,6 +30,7 @@ struct Inner {
     /// One bit for each limit whose refunds come out the same whenever they are made.
     timeless: u32,
     resources: bool,
+    remarks: bool,
     /// If all of them may be plain.
     plain: Option<Rules>,
 }
@@ -85,8 +86,18 @@ impl Limits {
             matches!(limit.machine(), Machine::Meter(_) | Machine::Gauge | Machine::Unbounded)
         });
         let resources = limits.iter().any(Limit::is_resource);
+        let remarks = limits.iter().any(Limit::has_remarks);
         let plain = Rules::of(&limits);
-        Ok(Limits(Arc::new(Inner { limits, version: 0, tags, implicit, timeless, resources, plain })))
+        Ok(Limits(Arc::new(Inner {
+            limits,
+            version: 0,
+            tags,
+            implicit,
+            timeless,
+            resources,
+            remarks,
+            plain,
+        })))
     }
 
     /// The same limits as of a version of the config they come from, if it is not 0: a bucket that was used under a
@@ -249,6 +260,12 @@ impl Limits {
         self.0.resources
     }
 
+    /// Whether any of them may have something to remark: see [`Bucket::remarks`](crate::Bucket::remarks).
+    #[inline]
+    pub fn have_remarks(&self) -> bool {
+        self.0.remarks
+    }
+
     /// Whether refunds of these limits come out the same whenever they are made, so that no clock is needed.
     ///
     /// A meter's credit and a gauge's count may be given back at any time; a window wants to know whether it
@@ -267,8 +284,8 @@ impl Limits {
 
     /// Why `costs` can never fit, if that is so.
     pub fn impossible(&self, costs: &Costs) -> Option<DemandError> {
-        let (limit, asked) =
-            self.iter().zip(costs.amounts()).find(|(limit, asked)| **asked > limit.capacity())?;
+        let never_fits = |(limit, asked): &(&Limit, &u64)| **asked > limit.capacity() && !limit.is_shadow();
+        let (limit, asked) = self.iter().zip(costs.amounts()).find(never_fits)?;
         let (limit, capacity) = (limit.name().clone(), limit.capacity());
         Some(DemandError::Impossible { limit, asked: *asked, capacity })
     }

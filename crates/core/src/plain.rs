@@ -63,6 +63,12 @@ impl Rules {
         self.collect(|rule, index| rule.credit_of(&states[index]))
     }
 
+    /// These credits, if each is one that its limit can have; places past the last limit are empty.
+    pub(crate) fn credits(&self, credits: [i64; INLINE]) -> Option<Credits> {
+        let is_valid = |rule: &Rule, credit: i64| (-CREDIT_MAX..=rule.full).contains(&credit);
+        self.collect(|rule, index| Some(credits[index]).filter(|credit| is_valid(rule, *credit)))
+    }
+
     fn collect(&self, credit: impl Fn(&Rule, usize) -> Option<i64>) -> Option<Credits> {
         let mut credits = [0; INLINE];
         for (index, place) in credits[..self.len].iter_mut().enumerate() {
@@ -132,6 +138,9 @@ impl Rules {
 
 impl Rule {
     fn of(limit: &Limit) -> Option<Rule> {
+        if limit.has_remarks() {
+            return None;
+        }
         let capacity = limit.capacity();
         let (gain, unit, full) = match limit.machine() {
             Machine::Meter(meter) => (meter.rate().0, meter.rate().1, i64::try_from(meter.full()).ok()?),
@@ -144,7 +153,7 @@ impl Rule {
 
     fn credit_of(&self, state: &State) -> Option<i64> {
         let credit = match &state.0 {
-            Inner::Meter(Credit::Narrow(credit)) => *credit,
+            Inner::Meter(credit) => i64::try_from(credit.get()).ok()?,
             Inner::Gauge(in_use) => self.full.checked_sub_unsigned(*in_use)?,
             Inner::Held(held) => self.full.checked_sub_unsigned(held.only_anonymous()?)?,
             _ => return None,
@@ -179,6 +188,13 @@ impl Rule {
 }
 
 impl Credits {
+    /// All of them but empty places at the end, which say nothing that is not said by leaving them out.
+    pub(crate) fn without_tail(&self) -> &[i64] {
+        let credits = self.as_slice();
+        let len = credits.iter().rposition(|credit| *credit != 0).map_or(0, |last| last + 1);
+        &credits[..len]
+    }
+
     #[inline(always)]
     fn as_slice(&self) -> &[i64] {
         match self {

@@ -35,9 +35,14 @@ impl State {
         })
     }
 
-    /// Whether `cost` fits at `now`.
+    /// Whether `cost` fits at `now`, or is let pass all the same.
     #[inline]
     pub(crate) fn fits(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> bool {
+        limit.is_shadow() || self.has_room(limit, then, now, cost)
+    }
+
+    #[inline]
+    fn has_room(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> bool {
         match (limit.machine(), &self.0) {
             (Machine::Meter(meter), Inner::Meter(credit)) => {
                 meter.refill(credit.get(), now.since(then)) >= meter.price(cost)
@@ -65,9 +70,21 @@ impl State {
         }
     }
 
-    /// When `cost` will fit. It may be more than the capacity, as a sum over a queue is: then it says when all
+    /// Whether there is something to remark at `now`: debt of a limit that lets it happen, or use past a level.
+    pub(crate) fn is_remarkable(&self, limit: &Limit, then: Tick, now: Tick) -> bool {
+        let left = self.left(limit, then, now);
+        let is_past = |level: u64| i128::from(limit.capacity()) - left > i128::from(level);
+        limit.is_shadow() && left < 0 || limit.soft_level().is_some_and(is_past)
+    }
+
+    /// When `cost` will pass. It may be more than the capacity, as a sum over a queue is: then it says when all
     /// of it could have passed, one after the other.
     pub(crate) fn ready(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> Ready {
+        if limit.is_shadow() { Ready::Now } else { self.room_for(limit, then, now, cost) }
+    }
+
+    /// When there will be room for `cost`, be it that nobody has to wait for it.
+    fn room_for(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> Ready {
         match (limit.machine(), &self.0) {
             (_, _) if cost == 0 => Ready::Now,
             (Machine::Meter(meter), Inner::Meter(credit)) => {
@@ -81,7 +98,7 @@ impl State {
             (Machine::Quota(quota), Inner::Quota(period)) => {
                 quota.ready(&quota.roll(**period, now), now, cost)
             }
-            _ if self.fits(limit, then, now, cost) => Ready::Now,
+            _ if self.has_room(limit, then, now, cost) => Ready::Now,
             _ => Ready::Unknown,
         }
     }
@@ -96,7 +113,7 @@ impl State {
     }
 
     fn full(&self, limit: &Limit, then: Tick, now: Tick) -> Ready {
-        self.ready(limit, then, now, limit.capacity())
+        self.room_for(limit, then, now, limit.capacity())
     }
 
     /// Brings the state to `now`.
@@ -224,6 +241,13 @@ impl State {
         match &mut self.0 {
             Inner::Held(held) => held.renew(holder),
             _ => false,
+        }
+    }
+
+    pub(crate) fn retain_holders(&mut self, keep: impl FnMut(u128) -> bool) -> usize {
+        match &mut self.0 {
+            Inner::Held(held) => held.retain(keep),
+            _ => 0,
         }
     }
 

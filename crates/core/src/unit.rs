@@ -51,6 +51,16 @@ impl Unit {
         Ok(Unit { symbol: symbol.into(), decimals })
     }
 
+    /// What stands behind an amount.
+    pub fn symbol(&self) -> &str {
+        &self.symbol
+    }
+
+    /// How many decimals an amount has: it counts in `10^-decimals`.
+    pub fn decimals(&self) -> u8 {
+        self.decimals
+    }
+
     /// The amount that `text` (such as `12.50`) stands for.
     ///
     /// # Errors

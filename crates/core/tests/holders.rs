@@ -98,6 +98,36 @@ fn a_sweep_says_how_many_it_dropped() {
 }
 
 #[test]
+fn those_who_are_seen_to_be_gone_give_back_at_once() {
+    let mut core = five();
+    for id in 1..=3 {
+        core.take(0, 1, Some(holder(id, 10 * id as u64)));
+    }
+    core.take(0, 1, None);
+    let limits = core.limits.clone();
+    let mut asked = Vec::new();
+    let dropped = core.bucket.retain_holders(&limits, tick(10), |id| {
+        asked.push(id);
+        id != 2
+    });
+    assert_eq!((dropped, asked), (1, vec![2, 3]), "one had expired, so nobody asks for it");
+    assert_eq!(core.peek(10).available, 3);
+    assert_eq!(core.bucket.retain_holders(&limits, tick(10), |_| true), 0);
+    release(&mut core, 11, Some(2), 1);
+    assert_eq!(core.peek(11).available, 3, "what was dropped is not given back again");
+    assert_eq!(core.bucket.retain_holders(&limits, tick(11), |_| false), 1);
+    assert_eq!(core.peek(11).available, 4, "the anonymous are nobody's to judge");
+}
+
+#[test]
+fn a_bucket_that_nobody_holds_has_nobody_to_drop() {
+    let mut core = five();
+    core.take(0, 2, None);
+    assert_eq!(core.bucket.retain_holders(&core.limits, tick(0), |_| false), 0);
+    assert_eq!(core.peek(0).available, 3);
+}
+
+#[test]
 fn use_beyond_what_was_taken_is_no_debt_of_a_resource() {
     let mut core = five();
     core.take(0, 2, None);

@@ -61,6 +61,9 @@ pub enum WaitError {
         /// How many may.
         max: usize,
     },
+    /// The bucket was forgotten, with all who waited for it.
+    #[error("the bucket was forgotten; ask again to get a new one")]
+    Gone,
     /// The limits were lowered, and what was asked can never be had any more.
     #[error(transparent)]
     Impossible(#[from] DemandError),
@@ -141,6 +144,9 @@ impl Acquire<'_> {
         now: Tick,
         waker: &Waker,
     ) -> Poll<Result<Granted, WaitError>> {
+        if inner.is_gone() {
+            return Poll::Ready(Err(WaitError::Gone));
+        }
         if let Some(impossible) = inner.limits.impossible(&self.request.costs) {
             return Poll::Ready(Err(impossible.into()));
         }
@@ -229,6 +235,7 @@ impl Future for Acquire<'_> {
                 Err(WaitError::TimedOut { denial, waited: waited.to_duration() })
             }
             Fate::Impossible(why) => Err(why.into()),
+            Fate::Gone => Err(WaitError::Gone),
         })
     }
 }

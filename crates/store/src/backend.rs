@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate_core::Status;
 
 use crate::records::{Cursor, Page, Records, RecordsError, Write};
-use crate::{Applied, Call, Cell, Place, Reply, Room, Store, StoreError, Tally};
+use crate::{Applied, Call, Cell, Key, Place, Reply, Room, Space, Store, StoreError, Tally};
 
 /// How many buckets [`Backend::forget`] forgets at once.
 pub const FORGET_MAX: usize = 1_000;
@@ -86,4 +86,25 @@ pub struct Pin {
     pub cell: Arc<Cell>,
     /// Where its usage is counted.
     pub tally: Arc<Tally>,
+    /// Where what was counted is written down.
+    pub(crate) space: Arc<Space>,
+}
+
+impl Pin {
+    /// The key of the bucket.
+    pub fn key(&self) -> &Key {
+        self.cell.key()
+    }
+}
+
+impl Scope<'_> {
+    /// Whether the bucket of these is one of them.
+    pub fn has(&self, entity: &str, resource: &str) -> bool {
+        match self {
+            Scope::Entity(wanted) => entity == *wanted,
+            Scope::Resource(wanted) => resource == *wanted,
+            Scope::Bucket(one, two) => entity == *one && resource == *two,
+            Scope::All => true,
+        }
+    }
 }

@@ -242,6 +242,19 @@ impl Cell {
         self.finish(inner, after, clock);
     }
 
+    /// Whether the bucket was forgotten while somebody had the cell: nothing can be taken from it any more, and what
+    /// is settled on it is seen by nobody. Whoever still wants the bucket looks it up again.
+    pub fn is_gone(&self) -> bool {
+        self.lock().is_gone()
+    }
+
+    /// Forgets the bucket for all who have the cell. Whoever calls this follows up.
+    pub(crate) fn go(&self, now: Tick) -> Aftermath {
+        let mut inner = self.lock();
+        inner.go();
+        inner.serve(now)
+    }
+
     /// Whether nothing would be lost with the cell: nobody waits, and its bucket equals a fresh one.
     pub(crate) fn is_idle(&self, now: Tick) -> bool {
         let inner = self.lock();

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_core::Status;
+use tollgate_core::{Denial, Status};
 
-use crate::{Applied, Call, Clock, Place, Reach, Reply, Store, StoreError};
+use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
+use crate::{
+    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
+};
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +30,7 @@ pub struct FaultStore<S> {
     calls: AtomicU64,
 }
 
-impl<S: Store> FaultStore<S> {
+impl<S> FaultStore<S> {
     /// A store that fails as `plan` says. Calls count from 0.
     pub fn new(inner: S, plan: impl Fn(u64) -> Option<Fault> + Send + Sync + 'static) -> FaultStore<S> {
         FaultStore { inner, plan: Arc::new(plan), calls: AtomicU64::new(0) }
@@ -42,14 +45,31 @@ impl<S: Store> FaultStore<S> {
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
+}
+
+impl<S> FaultStore<S> {
+    /// Makes a call as the plan says. What only reads has the same fault either way.
+    fn call<'a, T: Unpin + Send + 'a, E: From<StoreError> + Unpin + Send + 'a>(
+        &'a self,
+        make: impl FnOnce(&'a S) -> Reply<'a, Result<T, E>>,
+    ) -> Reply<'a, Result<T, E>> {
+        match self.next_fault() {
+            None => make(&self.inner),
+            Some(Fault::LoseCall) => Reply::ready(Err(lost("the call was lost").into())),
+            Some(Fault::LoseReply) => {
+                let reply = make(&self.inner);
+                Reply::later(async move { reply.await.and_then(|_| Err(lost("the reply was lost").into())) })
+            }
+        }
+    }
 
     fn next_fault(&self) -> Option<Fault> {
         (self.plan)(self.calls.fetch_add(1, Ordering::SeqCst))
     }
 }
 
-fn unavailable<T>(what: &str) -> Result<T, StoreError> {
-    Err(StoreError::Unavailable(Duration::ZERO, what.into()))
+fn lost(what: &str) -> StoreError {
+    StoreError::Unavailable(Duration::ZERO, what.into())
 }
 
 impl<S: Store> Store for FaultStore<S> {
@@ -62,20 +82,83 @@ impl<S: Store> Store for FaultStore<S> {
     }
 
     fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
-        match self.next_fault() {
-            None => self.inner.apply(call),
-            Some(Fault::LoseCall) => Reply::ready(unavailable("the call was lost")),
-            Some(Fault::LoseReply) => {
-                let reply = self.inner.apply(call);
-                Reply::later(async move { reply.await.and_then(|_| unavailable("the reply was lost")) })
-            }
-        }
+        self.call(|inner| inner.apply(call))
+    }
+
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        self.call(|inner| inner.ask(steps))
     }
 
     fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
-        match self.next_fault() {
-            None => self.inner.peek(place),
-            Some(_) => Reply::ready(unavailable("the call was lost")),
+        self.call(|inner| inner.peek(place))
+    }
+
+    fn hand_over(&self, call: &Call<'_>) {
+        if self.next_fault() != Some(Fault::LoseCall) {
+            self.inner.hand_over(call);
         }
+    }
+
+    fn new_holder(&self) -> u128 {
+        self.inner.new_holder()
+    }
+}
+
+impl<S: Records> Records for FaultStore<S> {
+    fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        self.call(|inner| inner.get_many(keys))
+    }
+
+    fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
+        self.call(|inner| inner.write(writes))
+    }
+
+    fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
+        self.call(|inner| inner.query(query))
+    }
+
+    fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
+        self.call(|inner| inner.find(index, query))
+    }
+
+    fn revision(&self) -> Option<u64> {
+        self.inner.revision()
+    }
+}
+
+/// Nothing is [pinned](Backend::pin): what has nothing in between is out of the reach of faults.
+impl<S: Backend> Backend for FaultStore<S> {
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>> {
+        self.call(|inner| inner.apply_with(call, writes))
+    }
+
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
+        self.call(|inner| inner.buckets(namespace, scope, after, limit))
+    }
+
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
+        self.call(|inner| inner.forget(namespace, scope))
+    }
+
+    fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
+        self.call(|inner| inner.close(namespace))
+    }
+
+    fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
+        self.call(|inner| inner.write_usage(namespace, scope))
+    }
+
+    fn room(&self) -> &Room {
+        self.inner.room()
     }
 }

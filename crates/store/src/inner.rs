@@ -24,8 +24,10 @@ pub(crate) struct Side {
     pub(crate) closed_until: Tick,
     /// The alarms that are set, the next one last: each was set because it comes before those that were.
     armed: Vec<Tick>,
-    /// Waiters who were told that they can never pass under new limits, and have yet to be woken.
+    /// Waiters who were told that they can never pass, and have yet to be woken.
     refused: Vec<Waker>,
+    /// The bucket was forgotten while somebody had the cell. Nobody is admitted any more.
+    gone: bool,
 }
 
 impl Side {
@@ -35,6 +37,9 @@ impl Side {
     }
 
     fn closed_until_after(&self, now: Tick) -> Ready {
+        if self.gone {
+            return Ready::Unknown;
+        }
         if self.closed_until > now { Ready::At(self.closed_until) } else { Ready::Now }
     }
 }
@@ -81,7 +86,7 @@ impl Inner {
     pub(crate) fn is_open(&self, now: Tick, priority: Priority) -> bool {
         match &self.side {
             None => true,
-            Some(side) => side.closed_until <= now && !side.queue.is_ahead_of(priority, now),
+            Some(side) => !side.gone && side.closed_until <= now && !side.queue.is_ahead_of(priority, now),
         }
     }
 
@@ -106,6 +111,33 @@ impl Inner {
         }
         sum.add(costs);
         bucket.ready(limits, now, &sum).later(self.closed_until(now))
+    }
+
+    /// Whether the bucket was used under limits of a later version than these, if they have one.
+    pub(crate) fn is_past(&self, limits: &Limits) -> bool {
+        limits.version() != 0 && self.limits.version() > limits.version()
+    }
+
+    /// Puts limits in force that are [not past](Inner::is_past). Whoever calls this serves.
+    pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) {
+        if !self.is_under(limits) {
+            self.adopt(now, limits);
+        } else if limits.version() >= self.limits.version() {
+            self.limits = limits.clone();
+        }
+    }
+
+    /// Makes the bucket as if nothing had been used. Whoever calls this serves.
+    pub(crate) fn reset(&mut self, now: Tick) {
+        self.bucket = Bucket::fresh(&self.limits, now.max(self.bucket.stamp()));
+    }
+
+    /// Gives credit that is counted in `limits`. Whoever calls this serves.
+    pub(crate) fn top_up(&mut self, now: Tick, limits: &Limits, credit: &Costs) {
+        if self.limits.has_places_of(limits) {
+            return self.bucket.top_up(&self.limits, now, credit);
+        }
+        self.bucket.top_up(&self.limits, now, &credit.moved(limits, &self.limits));
     }
 
     pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) {
@@ -161,13 +193,13 @@ impl Inner {
     /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
     /// is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms up.
     pub(crate) fn tidy(&mut self, now: Tick) {
-        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_empty()) {
+        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_empty() && !side.gone) {
             self.side = None;
         }
     }
 
     fn grant_head(&mut self, now: Tick) -> Option<Waker> {
-        let side = self.side.as_mut().filter(|side| side.closed_until <= now)?;
+        let side = self.side.as_mut().filter(|side| side.closed_until <= now && !side.gone)?;
         let (rank, head) = side.queue.head()?;
         if !self.bucket.fits(&self.limits, now, &head.costs) {
             return None;
@@ -218,6 +250,21 @@ impl Inner {
     pub(crate) fn alarm_rang(&mut self, at: Tick) {
         if let Some(side) = &mut self.side {
             side.armed.retain(|armed| *armed != at);
+        }
+    }
+
+    /// Whether the bucket was forgotten.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.side.as_ref().is_some_and(|side| side.gone)
+    }
+
+    /// Forgets the bucket for all who still have the cell, and tells those who wait. Whoever calls this serves.
+    pub(crate) fn go(&mut self) {
+        let side = self.side.get_or_insert_default();
+        side.gone = true;
+        for rank in side.queue.ranks() {
+            let waker = side.queue.decide(rank, |waiter| (Fate::Gone, waiter.waker));
+            side.refused.extend(waker);
         }
     }
 

@@ -57,6 +57,16 @@ impl Key {
         }
     }
 
+    /// The two parts, if it has two.
+    pub fn pair(&self) -> Option<(&str, &str)> {
+        let (first, rest) = decode(self.as_bytes())?;
+        let (second, rest) = decode(rest)?;
+        if !rest.is_empty() {
+            return None;
+        }
+        Some((str::from_utf8(first).ok()?, str::from_utf8(second).ok()?))
+    }
+
     #[inline]
     pub(crate) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
@@ -110,6 +120,15 @@ mod tests {
         assert_ne!(Key::new(&["ab", ""]), Key::new(&["a", "b"]));
         assert_ne!(Key::new(&[""]), Key::new(&["", ""]));
         assert_eq!(Key::new(&["a", "b"]), Key::new(&["a".to_string(), "b".to_string()]));
+    }
+
+    #[test]
+    fn a_pair_is_two_parts_and_no_more() {
+        assert_eq!(Key::new(&["entity", "resource"]).pair(), Some(("entity", "resource")));
+        assert_eq!(Key::new(&["", ""]).pair(), Some(("", "")));
+        for parts in [&[][..], &["a"], &["a", "b", "c"], &["a", "b", ""]] {
+            assert_eq!(Key::new(parts).pair(), None);
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod queue;
 pub mod records;
 mod reply;
 mod room;
+mod shared;
 mod store;
 mod sync;
 #[cfg(not(loom))]
@@ -33,7 +34,7 @@ pub use chain::{CHAIN_MAX, Chain, ChainError};
 pub use clock::{Alarm, Clock, ManualClock};
 pub use fault::{Fault, FaultStore};
 pub use key::Key;
-pub use memory::{Memory, MemoryBuilder, Space};
+pub use memory::{Memory, MemoryBuilder, Space, Tally};
 pub use queue::{PATIENCE, Priority, WAITERS_MAX};
 pub use reply::Reply;
 pub use room::{Room, RoomFull, Ticket};

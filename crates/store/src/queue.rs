@@ -69,6 +69,7 @@ pub(crate) enum Fate {
     Granted { at: Tick, costs: Costs, waited: Span },
     TimedOut { denial: Box<Denial>, waited: Span },
     Impossible(DemandError),
+    Gone,
 }
 
 #[derive(Default)]

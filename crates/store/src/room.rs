@@ -23,7 +23,7 @@ use tollgate_core::Tick;
 
 use crate::queue::Rank;
 use crate::sync::Mutex;
-use crate::{Alarm, Clock, Key, Priority};
+use crate::{Alarm, Call, Clock, Key, Op, Priority, Step};
 
 type Address = (Box<str>, Key);
 type Line = BTreeMap<Rank, Arc<Spot>>;
@@ -125,6 +125,25 @@ impl Room {
         }
         let first = first_of(&self.lines.lock(), &(namespace.into(), key.clone()));
         wake(first.and_then(|spot| spot.poke()));
+    }
+
+    /// A call was applied: whoever is first in line for a bucket that it gave back to asks again.
+    pub fn poke_freed(&self, call: &Call<'_>) {
+        if self.is_quiet() {
+            return;
+        }
+        let frees = |step: &&Step<'_>| !matches!(step.op, Op::Take { .. } | Op::Renew(_));
+        call.steps.iter().filter(frees).for_each(|step| self.poke(step.place.namespace, step.place.key));
+    }
+
+    /// Limits may have changed: whoever is first in any line asks again.
+    pub fn poke_all(&self) {
+        if self.is_quiet() {
+            return;
+        }
+        let first = |line: &Line| line.first_key_value().map(|(_, spot)| Arc::clone(spot));
+        let all: Vec<Arc<Spot>> = self.lines.lock().values().filter_map(first).collect();
+        all.into_iter().for_each(|spot| wake(spot.poke()));
     }
 
     /// A place for one who comes at `now`. It stands in no line yet.

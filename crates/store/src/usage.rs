@@ -99,11 +99,38 @@ impl Sums {
         self.events == 0 && self.amounts.iter().all(|amount| *amount == 0)
     }
 
-    /// Whether what happens at `at` under `limits` can be added to these.
+    /// Whether what happens at `at` under `limits` can be added to these as they are.
     #[inline]
     pub fn covers(&self, limits: &Limits, at: Tick) -> bool {
-        let is_of_hour = at.as_micros() / HOUR == u64::from(self.hour);
-        is_of_hour && (self.limits.same(limits) || self.limits == *limits) && self.events < u32::MAX
+        self.limits.same(limits) && self.is_open(at)
+    }
+
+    /// Goes on under other limits, if they are of the same names in the same places and it is the same hour: what is
+    /// counted is known by name. `false`, with nothing changed, if not.
+    pub fn adopt(&mut self, limits: &Limits, at: Tick) -> bool {
+        let fits = self.is_open(at) && limits.has_places_of(&self.limits);
+        if fits {
+            self.limits = limits.clone();
+        }
+        fits
+    }
+
+    /// Whether there is room for another event, at `at`.
+    #[inline]
+    fn is_open(&self, at: Tick) -> bool {
+        self.is_of_hour(at) && self.events < u32::MAX
+    }
+
+    /// Whether `at` is in their hour.
+    #[inline]
+    pub fn is_of_hour(&self, at: Tick) -> bool {
+        at.as_micros() / HOUR == u64::from(self.hour)
+    }
+
+    /// Makes them nothing, in the same hour of the same limits.
+    pub fn clear(&mut self) {
+        self.events = 0;
+        self.amounts.fill(0);
     }
 
     /// Adds what was taken.
@@ -146,7 +173,10 @@ impl Sums {
                 Change::Add("total_events".into(), self.events.into()),
                 Change::Place(
                     Index::Resource,
-                    ItemKey::new(format!("{namespace}/RESOURCE#{resource}"), usage_sort(window, &iso, entity)),
+                    ItemKey::new(
+                        format!("{namespace}/RESOURCE#{resource}"),
+                        usage_sort(window, &iso, entity),
+                    ),
                 ),
                 Change::Expire(Some(start + kept)),
             ];
@@ -224,7 +254,8 @@ mod tests {
 
     #[test]
     fn every_day_of_800_years_follows_the_one_before() {
-        let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let is_leap =
+            |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for days in 0..800 * 365 {
             assert_eq!(date_of(days), (year, month, day));

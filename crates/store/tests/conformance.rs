@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tollgate_core::Status;
+use tollgate_core::{Denial, Status};
 use tollgate_store::{
     Applied, Call, Clock, Done, Memory, Op, Place, Reach, Reply, Step, Store, StoreError, conformance,
 };
@@ -32,23 +32,26 @@ impl Faulty {
     fn apply_faulty(&self, call: &Call<'_>) -> Result<Applied, StoreError> {
         let steps = call.steps;
         match self.fault {
-            Fault::ForgetsIds => self.memory.apply(&Call { id: None, steps }).wait(),
+            Fault::ForgetsIds => self.memory.apply(&Call { id: None, steps, metered: false }).wait(),
             Fault::LosesSettlements => match steps[0].op {
                 Op::Settle(_) => Ok(Applied::Done(vec![Done::Settled])),
                 _ => self.memory.apply(call).wait(),
             },
             Fault::TakesChainsLinkByLink => {
-                let one =
-                    |step| self.memory.apply(&Call { id: None, steps: std::slice::from_ref(step) }).wait();
+                let one = |step| {
+                    self.memory
+                        .apply(&Call { id: None, steps: std::slice::from_ref(step), metered: false })
+                        .wait()
+                };
                 steps.iter().map(one).last().expect("a call has a step")
             }
             Fault::IgnoresExpiry => {
                 let steps: Vec<Step<'_>> = steps.iter().map(without_term).collect();
-                self.memory.apply(&Call { id: call.id, steps: &steps }).wait()
+                self.memory.apply(&Call { id: call.id, steps: &steps, metered: false }).wait()
             }
             Fault::MixesNamespaces => {
                 let steps: Vec<Step<'_>> = steps.iter().map(in_one_namespace).collect();
-                self.memory.apply(&Call { id: call.id, steps: &steps }).wait()
+                self.memory.apply(&Call { id: call.id, steps: &steps, metered: false }).wait()
             }
         }
     }
@@ -82,6 +85,18 @@ impl Store for Faulty {
     fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let namespace = if matches!(self.fault, Fault::MixesNamespaces) { "all" } else { place.namespace };
         self.memory.peek(&Place { namespace, ..*place })
+    }
+
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        self.memory.ask(steps)
+    }
+
+    fn hand_over(&self, call: &Call<'_>) {
+        drop(self.apply_faulty(call));
+    }
+
+    fn new_holder(&self) -> u128 {
+        self.memory.new_holder()
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Algorithm, Kind, Limit, LimitError, PERIOD_MAX, Resets};
+use super::{Algorithm, Enforcement, Kind, Limit, LimitError, PERIOD_MAX, Resets};
 use crate::amount::{AMOUNT_MAX, BadAmount, IntoAmount, UNBOUNDED};
 use crate::machine::{FixedWindow, Machine, Meter, Quota, SlidingWindow};
 use crate::name::{Name, VALID_NAME};
@@ -10,14 +10,16 @@ use crate::{Span, Unit};
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built or given to a set"]
 pub struct LimitBuilder {
-    name: String,
-    kind: Kind,
-    amount: Result<u64, BadAmount>,
-    burst: Option<Result<u64, BadAmount>>,
-    period: Option<Duration>,
-    resolution: Option<Duration>,
-    resets: Option<Resets>,
-    unit: Option<Unit>,
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) amount: Result<u64, BadAmount>,
+    pub(super) burst: Option<Result<u64, BadAmount>>,
+    pub(super) period: Option<Duration>,
+    pub(super) resolution: Option<Duration>,
+    pub(super) resets: Option<Resets>,
+    pub(super) unit: Option<Unit>,
+    pub(super) enforcement: Enforcement,
+    pub(super) soft: Option<Result<u64, BadAmount>>,
 }
 
 const ONE_DAY: Duration = Duration::from_secs(86_400);
@@ -86,6 +88,11 @@ impl Limit {
 }
 
 impl LimitBuilder {
+    /// A limit of this kind, with nothing else said about it.
+    pub(super) fn of(name: &str, kind: Kind, amount: u64) -> LimitBuilder {
+        LimitBuilder::new(name.into(), kind, amount)
+    }
+
     fn new(name: String, kind: Kind, amount: impl IntoAmount) -> LimitBuilder {
         let amount = amount.into_amount();
         LimitBuilder {
@@ -97,6 +104,8 @@ impl LimitBuilder {
             resolution: None,
             resets: None,
             unit: None,
+            enforcement: Enforcement::Refuses,
+            soft: None,
         }
     }
 
@@ -132,6 +141,20 @@ impl LimitBuilder {
         LimitBuilder { unit: Some(unit), ..self }
     }
 
+    /// Counts, and never refuses: for trying out a limit before it is enforced.
+    ///
+    /// What is taken beyond the capacity is debt, as it is of what a settlement adds, and that it is there is
+    /// [remarked](crate::Bucket::remarks).
+    pub fn shadow(self) -> LimitBuilder {
+        LimitBuilder { enforcement: Enforcement::Remarks, ..self }
+    }
+
+    /// While more than `level` is in use, that is [remarked](crate::Bucket::remarks); nothing is refused that
+    /// would not be refused anyway. It lies below the capacity.
+    pub fn soft(self, level: impl IntoAmount) -> LimitBuilder {
+        LimitBuilder { soft: Some(level.into_amount()), ..self }
+    }
+
     /// Checks everything and makes the limit.
     ///
     /// # Errors
@@ -147,12 +170,27 @@ impl LimitBuilder {
             return Err(self.refuse("burst", burst.to_string(), "left out: the amount is unbounded"));
         }
         let capacity = burst.unwrap_or(amount);
+        let soft = self.soft.map(|level| self.level_of(level, capacity)).transpose()?;
         let machine = self.machine(amount, capacity, period)?;
-        let period = match &machine {
-            Machine::Quota(quota) => quota.session(),
+        let resolution = self.resolution.map(Span::covering);
+        let period = match self.resets {
+            Some(Resets::AfterFirstUse(session)) => Some(session),
             _ => period,
         };
-        Ok(Limit { name, kind: self.kind, amount, capacity, period, unit: self.unit, machine })
+        let LimitBuilder { kind, resets, unit, enforcement, .. } = self;
+        Ok(Limit {
+            name,
+            kind,
+            amount,
+            capacity,
+            period,
+            resolution,
+            resets,
+            unit,
+            enforcement,
+            soft,
+            machine,
+        })
     }
 
     fn machine(&self, amount: u64, capacity: u64, period: Option<Span>) -> Result<Machine, LimitError> {
@@ -212,6 +250,18 @@ impl LimitBuilder {
                 Err(self.refuse(field, value.to_string(), format!("a whole number, {}", valid())))
             }
         }
+    }
+
+    fn level_of(&self, level: Result<u64, BadAmount>, capacity: u64) -> Result<u64, LimitError> {
+        let level = self.amount_of("soft", level)?;
+        if capacity == UNBOUNDED {
+            return Err(self.refuse("soft", level.to_string(), "left out: the limit is unbounded"));
+        }
+        if level >= capacity {
+            let valid = format!("below the capacity, which is {capacity}");
+            return Err(self.refuse("soft", level.to_string(), valid));
+        }
+        Ok(level)
     }
 
     fn span_of(&self, field: &'static str, duration: Duration) -> Result<Span, LimitError> {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod error;
+mod share;
 
 use std::fmt;
 
@@ -35,8 +36,19 @@ pub struct Limit {
     amount: u64,
     capacity: u64,
     period: Option<Span>,
+    resolution: Option<Span>,
+    resets: Option<Resets>,
     unit: Option<Unit>,
+    enforcement: Enforcement,
+    soft: Option<u64>,
     machine: Machine,
+}
+
+/// What a limit does about a demand that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Enforcement {
+    Refuses,
+    Remarks,
 }
 
 /// What a limit counts.
@@ -110,6 +122,16 @@ impl Limit {
         self.period
     }
 
+    /// How finely a sliding window remembers, if that was said when it was made.
+    pub fn resolution(&self) -> Option<Span> {
+        self.resolution
+    }
+
+    /// When a quota is full again.
+    pub fn resets(&self) -> Option<&Resets> {
+        self.resets.as_ref()
+    }
+
     /// The unit its amounts are shown in.
     pub fn unit(&self) -> Option<&Unit> {
         self.unit.as_ref()
@@ -130,6 +152,21 @@ impl Limit {
         self.capacity == UNBOUNDED
     }
 
+    /// Whether it counts and never refuses: see [`LimitBuilder::shadow`].
+    pub fn is_shadow(&self) -> bool {
+        self.enforcement == Enforcement::Remarks
+    }
+
+    /// The level past which use is remarked: see [`LimitBuilder::soft`].
+    pub fn soft_level(&self) -> Option<u64> {
+        self.soft
+    }
+
+    /// Whether there may be something to remark about it.
+    pub(crate) fn has_remarks(&self) -> bool {
+        self.is_shadow() || self.soft.is_some()
+    }
+
     /// An amount of this limit, written for people.
     pub fn show(&self, amount: u64) -> String {
         match &self.unit {
@@ -148,14 +185,14 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.name)?;
         if self.is_unbounded() {
-            return f.write_str("unbounded");
+            f.write_str("unbounded")?;
+            return self.fmt_enforcement(f);
         }
         f.write_str(&self.show(self.amount))?;
-        match (&self.machine, self.period) {
-            (Machine::Gauge, _) => f.write_str(" at once"),
-            (Machine::Quota(quota), _) => write!(f, " {}", quota.resets()),
-            (_, Some(period)) => write!(f, " per {:?}", period.to_duration()),
-            (_, None) => Ok(()),
+        match (&self.resets, self.period) {
+            (Some(resets), _) => write!(f, " {resets}"),
+            (None, Some(period)) => write!(f, " per {:?}", period.to_duration()),
+            (None, None) => f.write_str(" at once"),
         }?;
         if self.capacity != self.amount {
             write!(f, ", burst {}", self.show(self.capacity))?;
@@ -165,7 +202,17 @@ impl fmt::Display for Limit {
                 write!(f, " ({algorithm})")
             }
             _ => Ok(()),
+        }?;
+        self.fmt_enforcement(f)
+    }
+}
+
+impl Limit {
+    fn fmt_enforcement(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(level) = self.soft {
+            write!(f, ", soft {}", self.show(level))?;
         }
+        f.write_str(if self.is_shadow() { ", shadow" } else { "" })
     }
 }
 

@@ -24,6 +24,22 @@ impl Holders {
         Holders { anonymous, holds: BTreeMap::new() }
     }
 
+    /// Who holds what, in order of the ids; `None` if they are not in order or one holds nothing.
+    pub(crate) fn of(anonymous: u64, holds: Vec<(Holder, u64)>) -> Option<Holders> {
+        let in_order = holds.windows(2).all(|pair| pair[0].0.id < pair[1].0.id);
+        if !in_order || holds.iter().any(|(_, amount)| *amount == 0) {
+            return None;
+        }
+        let hold = |(holder, amount): (Holder, u64)| (holder.id, Hold { amount, expires: holder.expires });
+        Some(Holders { anonymous, holds: holds.into_iter().map(hold).collect() })
+    }
+
+    /// What nobody in particular holds, and who holds what.
+    pub(crate) fn parts(&self) -> (u64, impl ExactSizeIterator<Item = (Holder, u64)>) {
+        let hold = |(id, hold): (&u128, &Hold)| (Holder { id: *id, expires: hold.expires }, hold.amount);
+        (self.anonymous, self.holds.iter().map(hold))
+    }
+
     /// What is in use, if all of it is anonymous.
     pub(crate) fn only_anonymous(&self) -> Option<u64> {
         self.holds.is_empty().then_some(self.anonymous)
@@ -38,6 +54,13 @@ impl Holders {
     pub(crate) fn expire(&mut self, now: Tick) -> usize {
         let before = self.holds.len();
         self.holds.retain(|_, hold| hold.expires > now);
+        before - self.holds.len()
+    }
+
+    /// Drops the holders that `keep` does not want, and says how many.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(u128) -> bool) -> usize {
+        let before = self.holds.len();
+        self.holds.retain(|id, _| keep(*id));
         before - self.holds.len()
     }
 

@@ -25,6 +25,18 @@ pub(crate) struct Period {
 }
 
 impl Period {
+    /// A period with these numbers; `None` if there is none with them.
+    pub(crate) fn of(used: i64, start: Tick, end: Tick) -> Option<Period> {
+        let period = Period { used, start, end };
+        let has_opened = end > Tick::ZERO && start <= end && used >= 0;
+        (has_opened || period == Period::default()).then_some(period)
+    }
+
+    /// What was used of it, when it began and when it ends.
+    pub(crate) fn parts(&self) -> (i64, Tick, Tick) {
+        (self.used, self.start, self.end)
+    }
+
     /// Takes `amount` off what was used. The period lasts as it did.
     pub(crate) fn top_up(&mut self, amount: u64) {
         self.used = self.used.saturating_sub_unsigned(amount).max(0);
@@ -34,18 +46,6 @@ impl Period {
 impl Quota {
     pub(crate) fn new(amount: u64, resets: Resets) -> Quota {
         Quota { amount, resets }
-    }
-
-    pub(crate) fn resets(&self) -> &Resets {
-        &self.resets
-    }
-
-    /// How long a session lasts, if the quota is one.
-    pub(crate) fn session(&self) -> Option<Span> {
-        match self.resets {
-            Resets::AfterFirstUse(span) => Some(span),
-            Resets::Calendar(_) => None,
-        }
     }
 
     fn end_after(&self, start: Tick) -> Tick {

@@ -48,6 +48,16 @@ impl SlidingWindow {
         SlidingWindow { amount, period, step: step.map_or(default, Span::as_micros) }
     }
 
+    /// The log of a bucket that is as of `stamp`; `None` if no log has these entries and this debt.
+    pub(crate) fn log_of(&self, entries: Vec<(Tick, u64)>, debt: u64, stamp: Tick) -> Option<Log> {
+        let in_order = entries.windows(2).all(|pair| self.step_of(pair[0].0) < self.step_of(pair[1].0));
+        let is_taken = |(at, amount): &(Tick, u64)| *amount > 0 && *at <= stamp;
+        let count = entries.iter().try_fold(0u64, |sum, (_, amount)| sum.checked_add(*amount))?;
+        let is_log = in_order && entries.iter().all(is_taken) && (debt == 0 || count >= self.amount);
+        let entries = entries.into_iter().map(|(at, amount)| Entry { at, amount }).collect();
+        is_log.then_some(Log { entries, count, debt })
+    }
+
     fn expires(&self, entry: &Entry) -> Tick {
         entry.at + self.period
     }
@@ -237,6 +247,11 @@ impl SlidingWindow {
 }
 
 impl Log {
+    /// When how much was taken, in order, and the debt.
+    pub(crate) fn parts(&self) -> (impl ExactSizeIterator<Item = (Tick, u64)>, u64) {
+        (self.entries.iter().map(|entry| (entry.at, entry.amount)), self.debt)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -74,6 +74,12 @@ impl Reference {
         fits
     }
 
+    /// Takes `cost` whether it fits or not.
+    pub fn charge(&mut self, now: u64, cost: u64, holder: Option<(u128, u64)>) {
+        self.stamp = self.stamp.max(now);
+        self.machine.charge(self.stamp, cost, holder);
+    }
+
     pub fn settle(&mut self, now: u64, settled: &Settled) {
         self.stamp = self.stamp.max(now);
         if settled.used < settled.reserved {

@@ -33,7 +33,7 @@ impl Spec {
         self.builder(name).build().expect("a spec is a valid limit")
     }
 
-    fn builder(&self, name: &str) -> LimitBuilder {
+    pub fn builder(&self, name: &str) -> LimitBuilder {
         match self {
             Spec::Bucket { algorithm, amount, capacity, period } => {
                 Limit::rate(name, *amount, micros(*period)).algorithm(*algorithm).burst(*capacity)

@@ -25,7 +25,10 @@ fn available<S: Store>(store: &S, place: &Place<'_>) -> Vec<i64> {
 }
 
 fn apply<S: Store>(store: &S, id: u128, steps: &[Step<'_>]) -> Applied {
-    store.apply(&Call { id: Some(OpId(id)), steps }).wait().expect("a store that is there answers")
+    store
+        .apply(&Call { id: Some(OpId(id)), steps, metered: false })
+        .wait()
+        .expect("a store that is there answers")
 }
 
 fn a_denied_chain_changes_nothing<S: Store>(open: &impl Fn(Clock) -> S) {
@@ -91,7 +94,10 @@ fn namespaces_have_nothing_in_common<S: Store>(open: &impl Fn(Clock) -> S) {
     for namespace in ["one", "two"] {
         let place = Place { namespace, key: &key, limits: &limits };
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-        assert!(matches!(store.apply(&Call { id: None, steps: &steps }).wait(), Ok(Applied::Done(_))));
+        assert!(matches!(
+            store.apply(&Call { id: None, steps: &steps, metered: false }).wait(),
+            Ok(Applied::Done(_))
+        ));
     }
 }
 

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use tollgate_core::{Bucket, Limits, Link, Status, Tick, take_all};
 
-use crate::store::Done;
-use crate::{Applied, Call, Key, Op, OpId, Place, Step, Term};
+use crate::{Applied, Call, Done, Key, Op, OpId, Place, Step, Taken, Term};
 
 type Address = (String, Key);
 
@@ -44,12 +43,27 @@ impl Model {
         }
         let mut taken = taken.into_iter();
         let done = steps.iter().zip(&mut places).map(|(step, place)| match &step.op {
-            Op::Take { .. } => Done::Taken(taken.next().expect("one for each take")),
-            Op::Settle(usage) => {
+            Op::Take { .. } => {
+                let at = taken.next().expect("one for each take");
+                Done::Taken(Taken { at, remarks: 0 })
+            }
+            Op::Settle(usage) | Op::SettleIfThere(usage) => {
                 if let Some((limits, bucket)) = place {
                     bucket.settle_counted_in(step.place.limits, limits, now, usage);
                 }
                 Done::Settled
+            }
+            Op::TopUp(credit) => {
+                if let Some((limits, bucket)) = place {
+                    bucket.top_up(limits, now, &credit.moved(step.place.limits, limits));
+                }
+                Done::Changed
+            }
+            Op::Reset => {
+                if let Some((limits, bucket)) = place {
+                    *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
+                }
+                Done::Changed
             }
             Op::Renew(term) => Done::Renewed(
                 place.as_mut().is_some_and(|(limits, bucket)| bucket.renew(limits, now, term.starting(now))),
@@ -69,7 +83,7 @@ impl Model {
         match &step.op {
             Op::Take { .. } => under_its_limits(),
             Op::Settle(usage) if usage.is_over() => known.or_else(under_its_limits),
-            Op::Settle(_) | Op::Renew(_) => known,
+            _ => known,
         }
     }
 

@@ -6,8 +6,7 @@ use tollgate_core::{Costs, Demand, Limit, Limits, Ready, Span, Tick, Usage};
 
 use super::model::Model;
 use super::random::Random;
-use crate::store::Done;
-use crate::{Applied, Call, Clock, Key, ManualClock, Op, OpId, Place, Step, Store, Term};
+use crate::{Applied, Call, Clock, Done, Key, ManualClock, Op, OpId, Place, Step, Store, Taken, Term};
 
 const STEPS: u64 = 120;
 const START: Tick = Tick::from_secs(1_000_000);
@@ -131,7 +130,7 @@ impl<'a, S: Store> Trace<'a, S> {
         let zero = place.limits.iter().fold(Demand::new(), |demand, limit| demand.with(limit.name(), 0));
         let costs = place.limits.costs(&zero).expect("nothing always fits");
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-        self.apply_both(step, &Call { id: None, steps: &steps });
+        self.apply_both(step, &Call { id: None, steps: &steps, metered: false });
     }
 
     fn place(&self, key: usize, version: usize) -> Place<'a> {
@@ -153,7 +152,7 @@ impl<'a, S: Store> Trace<'a, S> {
             let place = self.place(*key, self.current[*key]);
             calls.push(Step { place, op: Op::Take { costs, term } });
         }
-        let call = Call { id, steps: &calls };
+        let call = Call { id, steps: &calls, metered: false };
         let applied = self.apply_both(step, &call);
         // A call that is sent again changes nothing more.
         if id.is_some() && self.random.one_in(3) {
@@ -166,7 +165,7 @@ impl<'a, S: Store> Trace<'a, S> {
         match applied {
             Applied::Done(done) => {
                 for ((key, costs), done) in links.iter().zip(done) {
-                    let Done::Taken(at) = done else { continue };
+                    let Done::Taken(Taken { at, .. }) = done else { continue };
                     let (version, holder) = (self.current[*key], term.map(|term| term.holder));
                     self.receipts.push(Receipt { key: *key, version, at, costs: costs.clone(), holder });
                 }
@@ -177,6 +176,7 @@ impl<'a, S: Store> Trace<'a, S> {
                     self.retry_at = Some(tick);
                 }
             }
+            Applied::Stale(_) => {}
         }
     }
 
@@ -207,7 +207,7 @@ impl<'a, S: Store> Trace<'a, S> {
         let op = renew.map_or(Op::Settle(usage), Op::Renew);
         let steps = [Step { place, op }];
         self.ids += 1;
-        let call = Call { id: Some(OpId(self.ids)), steps: &steps };
+        let call = Call { id: Some(OpId(self.ids)), steps: &steps, metered: false };
         self.apply_both(step, &call);
         if self.random.one_in(3) {
             self.apply_both(step, &call);

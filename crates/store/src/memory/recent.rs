@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use tollgate_core::{Span, Tick};
 
 use crate::sync::Mutex;
-use crate::{Applied, OpId, StoreError};
+use crate::{Applied, OpId};
 
 /// How many calls are remembered.
 const REMEMBERED_MAX: usize = 100_000;
@@ -32,12 +32,12 @@ impl Recent {
     ///
     /// The lock is held while it is applied, so that two copies that come at once are applied once. A denial
     /// changed nothing and is not remembered: asking again may well be admitted.
-    pub(crate) fn once(
+    pub(crate) fn once<E>(
         &self,
         id: OpId,
         now: Tick,
-        apply: impl FnOnce() -> Result<Applied, StoreError>,
-    ) -> Result<Applied, StoreError> {
+        apply: impl FnOnce() -> Result<Applied, E>,
+    ) -> Result<Applied, E> {
         let mut calls = self.0.lock();
         if let Some(applied) = calls.applied.get(&id) {
             return Ok(applied.clone());

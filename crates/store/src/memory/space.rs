@@ -2,11 +2,13 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tollgate_core::{Limits, Tick};
 
+use super::records::RecordTable;
 use super::table::Table;
+use super::tallies::Tallies;
 use crate::sync::Mutex;
 use crate::{Cell, Key, StoreError};
 
@@ -19,7 +21,7 @@ use foldhash::fast::RandomState as Hasher;
 use foldhash::fast::FixedState as Hasher;
 
 /// Shards are a power of two, so that a few bits of the hash choose one.
-const SHARDS: usize = 64;
+pub(super) const SHARDS: usize = 64;
 
 /// How many places are looked at for each new key. Two keep pace with any growth.
 const SWEPT_PER_INSERT: usize = 2;
@@ -32,24 +34,33 @@ const SWEPT_ELSEWHERE: usize = 16;
 
 /// The buckets of one namespace.
 pub struct Space {
-    namespace: Box<str>,
-    keys_max: usize,
-    keys: AtomicUsize,
+    pub(super) namespace: Box<str>,
+    pub(super) keys_max: usize,
+    pub(super) keys: AtomicUsize,
     hasher: Hasher,
-    shards: Box<[Mutex<Table>]>,
+    pub(super) shards: Box<[Mutex<Table>]>,
+    /// What is counted of metered buckets, in shards of the same keys. Whoever wants both locks the cells first.
+    pub(super) tallies: Box<[Mutex<Tallies>]>,
+    /// Where it is written down.
+    pub(super) records: Arc<RecordTable>,
+    /// No cell is made any more. Set for good, and read under the lock of a shard.
+    pub(super) closed: AtomicBool,
 }
 
 impl Space {
     /// How many keys a namespace may have in use unless its store says otherwise.
     pub const KEYS_MAX: usize = 100_000_000;
 
-    pub(crate) fn new(namespace: &str, keys_max: usize) -> Space {
+    pub(crate) fn new(namespace: &str, keys_max: usize, records: Arc<RecordTable>) -> Space {
         Space {
             namespace: namespace.into(),
             keys_max,
             keys: AtomicUsize::new(0),
             hasher: Hasher::default(),
             shards: (0..SHARDS).map(|_| Mutex::new(Table::default())).collect(),
+            tallies: (0..SHARDS).map(|_| Mutex::new(Tallies::default())).collect(),
+            records,
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -67,7 +78,8 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`StoreError::NamespaceFull`] for a new key where there is no room.
+    /// [`StoreError::NamespaceFull`] for a new key where there is no room, [`StoreError::NamespaceGone`] for one in a
+    /// namespace that was closed.
     pub fn cell(&self, key: &Key, limits: &Limits, now: Tick) -> Result<Arc<Cell>, StoreError> {
         self.with(key.as_bytes(), limits, now, Arc::clone)
     }
@@ -79,9 +91,9 @@ impl Space {
     }
 
     /// Drops a cell that was made for a call that came to nothing, if nobody else has found it since.
-    pub(crate) fn forget(&self, key: &Key, now: Tick) {
+    pub(crate) fn drop_unused(&self, key: &Key, now: Tick) {
         let hash = self.hash(key.as_bytes());
-        let forgotten = self.shard(hash).lock().forget(hash, key.as_bytes(), now);
+        let forgotten = self.shard(hash).lock().drop_unused(hash, key.as_bytes(), now);
         self.keys.fetch_sub(usize::from(forgotten), Ordering::Relaxed);
     }
 
@@ -115,6 +127,7 @@ impl Space {
         if let Some(cell) = table.find(hash, key) {
             return Ok(use_cell(cell));
         }
+        self.check_open()?;
         if !self.make_room(&mut table, now) {
             // No two shards are ever locked at once.
             drop(table);
@@ -124,11 +137,24 @@ impl Space {
                 self.keys.fetch_sub(1, Ordering::Relaxed);
                 return Ok(use_cell(cell));
             }
+            if let Err(gone) = self.check_open() {
+                self.keys.fetch_sub(1, Ordering::Relaxed);
+                return Err(gone);
+            }
         }
         let cell = Cell::new(Key::from_bytes(key), limits.clone(), table.fresh_as_of());
         let result = use_cell(&cell);
         table.insert(hash, cell, |key| self.hash(key));
         Ok(result)
+    }
+
+    /// Whoever asks has a shard locked, so that nothing is made in it after the namespace was closed.
+    #[cold]
+    fn check_open(&self) -> Result<(), StoreError> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(StoreError::NamespaceGone(self.namespace.to_string()));
+        }
+        Ok(())
     }
 
     /// Counts a new key, and answers whether there is room for it.
@@ -160,14 +186,19 @@ impl Space {
     }
 
     #[inline]
-    fn hash(&self, key: &[u8]) -> u64 {
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// The table takes the low bits of the hash for the place and the top seven for the tag, so the shard is
-    /// chosen by bits in between.
     #[inline]
-    fn shard(&self, hash: u64) -> &Mutex<Table> {
-        &self.shards[(hash >> 40) as usize % SHARDS]
+    pub(super) fn shard(&self, hash: u64) -> &Mutex<Table> {
+        &self.shards[shard_of(hash)]
     }
+}
+
+/// The table takes the low bits of the hash for the place and the top seven for the tag, so the shard is chosen by
+/// bits in between.
+#[inline]
+pub(super) fn shard_of(hash: u64) -> usize {
+    (hash >> 40) as usize % SHARDS
 }

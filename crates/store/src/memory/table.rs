@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use tollgate_core::Tick;
 
-use crate::Cell;
+use crate::{Cell, Key};
 
 #[derive(Default)]
 pub(crate) struct Table {
@@ -28,7 +28,7 @@ impl Table {
     }
 
     /// Drops one cell if nobody has it and it says nothing.
-    pub(crate) fn forget(&mut self, hash: u64, key: &[u8], now: Tick) -> bool {
+    pub(crate) fn drop_unused(&mut self, hash: u64, key: &[u8], now: Tick) -> bool {
         let entry = self.cells.find_entry(hash, |cell| cell.key().as_bytes() == key);
         let entry = entry.ok().filter(|entry| is_forgettable(entry.get(), now));
         entry.map(|entry| entry.remove()).is_some()
@@ -46,10 +46,34 @@ impl Table {
                 self.dropped_at = self.dropped_at.max(now);
             }
         }
+        self.shrink(hash_of);
+        before - self.cells.len()
+    }
+
+    /// Takes out at most `most` cells that `is_wanted` names, whatever they say.
+    pub(crate) fn remove(
+        &mut self,
+        most: usize,
+        now: Tick,
+        is_wanted: impl Fn(&Key) -> bool,
+        hash_of: impl Fn(&[u8]) -> u64,
+    ) -> Vec<Arc<Cell>> {
+        let removed: Vec<_> = self.cells.extract_if(|cell| is_wanted(cell.key())).take(most).collect();
+        if !removed.is_empty() {
+            self.dropped_at = self.dropped_at.max(now);
+            self.shrink(hash_of);
+        }
+        removed
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Cell>> {
+        self.cells.iter()
+    }
+
+    fn shrink(&mut self, hash_of: impl Fn(&[u8]) -> u64) {
         if self.cells.len() < self.cells.capacity() / 8 {
             self.cells.shrink_to(self.cells.len() * 2, |cell| hash_of(cell.key().as_bytes()));
         }
-        before - self.cells.len()
     }
 
     /// When a new bucket is as of.

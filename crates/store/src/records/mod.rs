@@ -3,11 +3,15 @@
 //! The model is that of a table with a partition and a sort key, because that is what the largest of the stores is,
 //! and the others can be it with little effort. So what is built on records is written once.
 
+mod check;
+mod cursor;
 mod item;
 mod write;
 
 use crate::{Reply, StoreError};
 
+pub use check::{check_keys, check_writes};
+pub use cursor::Cursor;
 pub use item::{Fields, Index, Item, ItemKey, Value};
 pub use write::{Change, Test, Write};
 
@@ -35,7 +39,8 @@ pub trait Records: Send + Sync {
     fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>>;
 
     /// A number that is another one after any write, if that costs nothing to know: then nothing that was read
-    /// needs to be read again while it stays the same.
+    /// needs to be read again while it stays the same. The store's own writes of usage do not count, nor does a
+    /// record that expires.
     fn revision(&self) -> Option<u64> {
         None
     }
@@ -50,17 +55,14 @@ pub struct Query {
     pub prefix: String,
     /// Where to go on, as the last page said.
     pub after: Option<Cursor>,
-    /// How many at most; [`PAGE_MAX`] bounds it.
+    /// How many at most; [`PAGE_MAX`] bounds it, and 0 counts as 1.
     pub limit: usize,
     /// Whether the last come first.
     pub newest_first: bool,
 }
 
-/// Where a page ended. Stores make it and read it; to everybody else it is only text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor(pub String);
-
-/// Some of the answers, and where to ask for more.
+/// Some of the answers, and where to ask for more. Pages that follow each other have everything that was there all the
+/// while, once, whatever comes and goes in between; a page may have fewer answers than it could.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<T> {
     /// The answers.

@@ -32,14 +32,14 @@ impl Shop {
     fn take(&self, id: Option<OpId>, keys: &[Key]) -> Applied {
         let op = || Op::Take { costs: &self.one, term: None };
         let steps: Vec<Step<'_>> = keys.iter().map(|key| Step { place: self.place(key), op: op() }).collect();
-        self.memory.apply(&Call { id, steps: &steps }).wait().unwrap()
+        self.memory.apply(&Call { id, steps: &steps, metered: false }).wait().unwrap()
     }
 
     fn give_back(&self, id: Option<OpId>, keys: &[Key]) {
         let usage = || Usage { at: START, reserved: &self.one, used: &[0], holder: None };
         let steps: Vec<Step<'_>> =
             keys.iter().map(|key| Step { place: self.place(key), op: Op::Settle(usage()) }).collect();
-        self.memory.apply(&Call { id, steps: &steps }).wait().unwrap();
+        self.memory.apply(&Call { id, steps: &steps, metered: false }).wait().unwrap();
     }
 
     fn left(&self, key: &Key) -> i64 {

@@ -84,13 +84,16 @@ fn trace(seed: u64, ahead: Span) -> usize {
             let used: Vec<u64> = sets[index].iter().map(|_| random.below(8)).collect();
             let op = Op::Settle(Usage { at, reserved: &costs, used: &used, holder: None });
             let place = crate::fixture::place(&keys[index], &sets[index]);
-            twins.apply(&Call { id: None, steps: &[Step { place, op }] }, &context).unwrap();
+            twins.apply(&Call { id: None, steps: &[Step { place, op }], metered: false }, &context).unwrap();
         } else {
             let costs = each(limits, 1 + random.below(2));
             let op = Op::Take { costs: &costs, term: None };
-            match twins.apply(&Call { id: None, steps: &[Step { place, op }] }, &context).unwrap() {
+            match twins
+                .apply(&Call { id: None, steps: &[Step { place, op }], metered: false }, &context)
+                .unwrap()
+            {
                 Applied::Done(done) => match done[0] {
-                    Done::Taken(at) => open.push((index, at, costs)),
+                    Done::Taken(taken) => open.push((index, taken.at, costs)),
                     _ => panic!("{context}: {done:?}"),
                 },
                 Applied::Denied(denials) => retry = Some(denials[0].ready()),
@@ -198,6 +201,6 @@ fn a_denied_call_leaves_no_bucket_behind() {
     take(&memory, None, place(&full, &limits), &five).unwrap();
     let op = || Op::Take { costs: &five, term: None };
     let steps = [&fresh, &full].map(|key| Step { place: place(key, &limits), op: op() });
-    assert!(is_denied(&memory.apply(&Call { id: None, steps: &steps }).wait()));
+    assert!(is_denied(&memory.apply(&Call { id: None, steps: &steps, metered: false }).wait()));
     assert_eq!(memory.space("test").len(), 1);
 }

@@ -34,7 +34,7 @@ pub(crate) fn place<'a>(key: &'a Key, limits: &'a Limits) -> Place<'a> {
 pub(crate) type Outcome = Result<Applied, StoreError>;
 
 pub(crate) fn apply(store: &impl Store, id: Option<u128>, place: Place<'_>, op: Op<'_>) -> Outcome {
-    store.apply(&Call { id: id.map(OpId), steps: &[Step { place, op }] }).wait()
+    store.apply(&Call { id: id.map(OpId), steps: &[Step { place, op }], metered: false }).wait()
 }
 
 pub(crate) fn take(store: &impl Store, id: Option<u128>, place: Place<'_>, costs: &Costs) -> Outcome {

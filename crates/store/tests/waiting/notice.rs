@@ -139,7 +139,7 @@ impl Shop {
         let nothing = limits.costs(&demand! { slots: 0 }).unwrap();
         let place = Place { namespace: "n", key: &self.key, limits: &limits };
         let steps = [Step { place, op: Op::Take { costs: &nothing, term: None } }];
-        let _ = self.memory.apply(&Call { id: None, steps: &steps }).wait().unwrap();
+        let _ = self.memory.apply(&Call { id: None, steps: &steps, metered: false }).wait().unwrap();
     }
 }
 
@@ -182,7 +182,7 @@ fn a_call_to_the_store_is_told_the_wait_of_those_ahead_of_it() {
     let _wait = desk.wait_for(desk.rps(10));
     let one = desk.rps(1);
     let steps = [Step { place, op: Op::Take { costs: &one, term: None } }];
-    match memory.apply(&Call { id: None, steps: &steps }).wait().unwrap() {
+    match memory.apply(&Call { id: None, steps: &steps, metered: false }).wait().unwrap() {
         Applied::Denied(denials) => {
             assert_eq!(denials[0].wait(), Some(Duration::from_millis(600)));
         }

@@ -76,7 +76,7 @@ impl Limiter {
             let route = self.0.routes.get(request.entity, name)?;
             for (link, found) in route.chain.links.iter().enumerate() {
                 let limits = given.filter(|_| link == 0).unwrap_or(&found.limits);
-                let limits = limits.scaled(self.0.settings.local_share)?;
+                let limits = limits.scaled(self.0.settings.local_share);
                 let costs = limits.resolve(demand, |_| Ok(())).ok().filter(|costs| fits_ever(&limits, costs))?;
                 plan.push(Planned::under(&route.chain, link, resource, limits, costs));
             }

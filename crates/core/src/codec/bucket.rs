@@ -1,0 +1,181 @@
+//! A bucket as bytes: the form, when it is as of, and what there is of each limit.
+
+use super::CodecError;
+use super::bytes::{Reader, put_number, put_signed, put_tick, put_wide};
+use crate::bucket::States;
+use crate::machine::{Credit, Holders, Machine, Period};
+use crate::row::INLINE;
+use crate::state::Inner;
+use crate::{Bucket, Holder, Limit, Limits, State, Tick};
+
+/// A row of credits, as ordinary buckets are.
+const CREDITS: u8 = 1;
+/// One state for each limit.
+const STATES: u8 = 2;
+
+const METER: u8 = 1;
+const FIXED: u8 = 2;
+const SLIDING: u8 = 3;
+const GAUGE: u8 = 4;
+const HELD: u8 = 5;
+const QUOTA: u8 = 6;
+const UNBOUNDED: u8 = 7;
+
+impl Bucket {
+    /// The bucket in few bytes, to be kept: about 20 for two ordinary limits. They mean nothing without its limits.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(32);
+        match self.states() {
+            States::Plain(credits) => {
+                out.push(CREDITS);
+                put_tick(&mut out, self.stamp());
+                let credits = credits.without_tail();
+                put_number(&mut out, credits.len() as u64);
+                credits.iter().for_each(|credit| put_signed(&mut out, (*credit).into()));
+            }
+            States::General(states) => {
+                out.push(STATES);
+                put_tick(&mut out, self.stamp());
+                states.iter().for_each(|state| put_state(&mut out, state));
+            }
+        }
+        out
+    }
+
+    /// The bucket that was [written](Bucket::to_bytes) under these limits.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] for anything that is no bucket of these limits.
+    pub fn from_bytes(limits: &Limits, bytes: &[u8]) -> Result<Bucket, CodecError> {
+        let mut reader = Reader::new(bytes);
+        let form = reader.byte()?;
+        let bucket = match form {
+            CREDITS => plain(&mut reader, limits)?,
+            STATES => {
+                let stamp = reader.tick()?;
+                let states = limits.iter().map(|limit| state(&mut reader, limit, stamp));
+                Bucket::of_states(limits, stamp, states.collect::<Result<_, _>>()?)
+            }
+            other => return Err(CodecError::UnknownForm(other.to_string())),
+        };
+        reader.end()?;
+        Ok(bucket)
+    }
+}
+
+fn plain(reader: &mut Reader<'_>, limits: &Limits) -> Result<Bucket, CodecError> {
+    let bad =
+        || CodecError::BadState(limits.first().map_or_else(String::new, |limit| limit.name().to_string()));
+    let rules = limits.plain().ok_or_else(bad)?;
+    let stamp = reader.tick()?;
+    let mut credits = [0; INLINE];
+    let len = usize::try_from(reader.number()?).ok().filter(|len| *len <= limits.len());
+    for credit in &mut credits[..len.ok_or_else(bad)?] {
+        *credit = i64::try_from(reader.signed()?).map_err(|_| CodecError::BadNumber)?;
+    }
+    rules.credits(credits).map(|credits| Bucket::plain(stamp, credits)).ok_or_else(bad)
+}
+
+fn put_state(out: &mut Vec<u8>, state: &State) {
+    match &state.0 {
+        Inner::Meter(credit) => {
+            out.push(METER);
+            put_signed(out, credit.get());
+        }
+        Inner::Fixed(count) => {
+            out.push(FIXED);
+            put_signed(out, (*count).into());
+        }
+        Inner::Sliding(log) => {
+            let (entries, debt) = log.parts();
+            out.push(SLIDING);
+            put_number(out, entries.len() as u64);
+            let mut then = Tick::ZERO;
+            for (at, amount) in entries {
+                put_number(out, at.since(then).as_micros());
+                put_number(out, amount);
+                then = at;
+            }
+            put_number(out, debt);
+        }
+        Inner::Gauge(in_use) => {
+            out.push(GAUGE);
+            put_number(out, *in_use);
+        }
+        Inner::Held(held) => {
+            let (anonymous, holds) = held.parts();
+            out.push(HELD);
+            put_number(out, anonymous);
+            put_number(out, holds.len() as u64);
+            for (holder, amount) in holds {
+                put_wide(out, holder.id);
+                put_number(out, amount);
+                put_tick(out, holder.expires);
+            }
+        }
+        Inner::Quota(period) => {
+            let (used, start, end) = period.parts();
+            out.push(QUOTA);
+            put_signed(out, used.into());
+            put_tick(out, start);
+            put_number(out, end.since(start).as_micros());
+        }
+        Inner::Unbounded => out.push(UNBOUNDED),
+    }
+}
+
+/// The state of `limit` in a bucket that is as of `stamp`.
+fn state(reader: &mut Reader<'_>, limit: &Limit, stamp: Tick) -> Result<State, CodecError> {
+    let bad = || CodecError::BadState(limit.name().to_string());
+    let kind = reader.byte()?;
+    let inner = match (limit.machine(), kind) {
+        (Machine::Meter(meter), METER) => {
+            let credit = Some(reader.signed()?).filter(|credit| *credit <= meter.full());
+            Inner::Meter(Credit::new(credit.ok_or_else(bad)?))
+        }
+        (Machine::Fixed(_), FIXED) => Inner::Fixed(count(reader)?.ok_or_else(bad)?),
+        (Machine::Sliding(window), SLIDING) => {
+            let (entries, debt) = log(reader)?;
+            Inner::Sliding(Box::new(window.log_of(entries, debt, stamp).ok_or_else(bad)?))
+        }
+        (Machine::Gauge, GAUGE) => Inner::Gauge(reader.number()?),
+        (Machine::Gauge, HELD) => Inner::Held(Box::new(holders(reader)?.ok_or_else(bad)?)),
+        (Machine::Quota(_), QUOTA) => {
+            let (used, start, length) = (count(reader)?, reader.tick()?, reader.number()?);
+            let end = start.as_micros().checked_add(length).map(Tick::from_micros);
+            let period = used.zip(end).and_then(|(used, end)| Period::of(used, start, end));
+            Inner::Quota(Box::new(period.ok_or_else(bad)?))
+        }
+        (Machine::Unbounded, UNBOUNDED) => Inner::Unbounded,
+        _ => return Err(bad()),
+    };
+    Ok(State(inner))
+}
+
+/// A count that is not below zero, if it is one.
+fn count(reader: &mut Reader<'_>) -> Result<Option<i64>, CodecError> {
+    Ok(i64::try_from(reader.signed()?).ok().filter(|count| *count >= 0))
+}
+
+/// When how much was taken, in order, and the debt.
+fn log(reader: &mut Reader<'_>) -> Result<(Vec<(Tick, u64)>, u64), CodecError> {
+    // No room is made for as many as are announced: they may not come.
+    let mut entries = Vec::new();
+    let mut at = 0u64;
+    for _ in 0..reader.number()? {
+        at = at.checked_add(reader.number()?).ok_or(CodecError::BadNumber)?;
+        entries.push((Tick::from_micros(at), reader.number()?));
+    }
+    Ok((entries, reader.number()?))
+}
+
+fn holders(reader: &mut Reader<'_>) -> Result<Option<Holders>, CodecError> {
+    let anonymous = reader.number()?;
+    let mut holds = Vec::new();
+    for _ in 0..reader.number()? {
+        let (id, amount, expires) = (reader.wide()?, reader.number()?, reader.tick()?);
+        holds.push((Holder { id, expires }, amount));
+    }
+    Ok(Holders::of(anonymous, holds))
+}

@@ -1,0 +1,11 @@
+//! Limits as text and buckets as bytes, for stores that write them down.
+//!
+//! Both say which form they are in, so that a later version can tell an older one's from its own. Whoever reads them
+//! gets a valid value or an error: nothing that was cut off, mixed up or made up is taken for a state.
+
+mod bucket;
+mod bytes;
+mod error;
+mod text;
+
+pub use error::CodecError;

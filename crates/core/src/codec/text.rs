@@ -1,0 +1,239 @@
+//! Limits as text: a line that says the form and the version of the limits, then a line for each limit.
+//!
+//! ```text
+//! limits/1 version=7
+//! rate:gcra rpm 100 period=60000000 burst=20 soft=15
+//! quota spend 5000000 unit=6:USD calendar=0%200%20*%20*%20*%20Europe/Berlin shadow
+//! ```
+//!
+//! Times are in microseconds. Whatever is not the default is said, and nothing twice.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::CodecError;
+use crate::{
+    Algorithm, Calendar, Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Resets, Span, UNBOUNDED,
+    Unit,
+};
+
+const FORM: &str = "limits/1";
+
+const ALGORITHMS: [(Algorithm, &str); 5] = [
+    (Algorithm::TokenBucket, "token-bucket"),
+    (Algorithm::LeakyBucket, "leaky-bucket"),
+    (Algorithm::Gcra, "gcra"),
+    (Algorithm::FixedWindow, "fixed-window"),
+    (Algorithm::SlidingWindow, "sliding-window"),
+];
+
+impl Limits {
+    /// The limits as text, to be kept: equal limits of one version have one text.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{FORM} version={}\n", self.version());
+        self.iter().for_each(|limit| put_line(&mut text, limit));
+        text
+    }
+
+    /// The limits that a text says. `calendars` knows the calendar of a text: core knows no time zones.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] with what is wrong: a form of a later version, a line that is none of a limit, a calendar that
+    /// is not known, limits that are not valid.
+    pub fn from_text(text: &str, calendars: &dyn Fn(&str) -> Option<Calendar>) -> Result<Limits, CodecError> {
+        let whole = text.split_once('\n').filter(|_| text.ends_with('\n'));
+        let (head, lines) = whole.ok_or(CodecError::TooShort)?;
+        let version = head.strip_prefix(FORM).and_then(|rest| rest.strip_prefix(" version="));
+        let version = version.and_then(digits).ok_or_else(|| CodecError::UnknownForm(head.into()))?;
+        let limits = lines.lines().enumerate().map(|(index, line)| {
+            let bad = |why: String| CodecError::BadLine { line: index + 2, why };
+            let line = Line::parse(line).map_err(bad)?;
+            let builder = line.builder(calendars)?;
+            builder.build().map_err(|why: LimitError| LimitsError::from(why).into())
+        });
+        let limits = Limits::new(limits.collect::<Result<Vec<_>, CodecError>>()?)?;
+        Ok(if version == 0 { limits } else { limits.at_version(version) })
+    }
+}
+
+fn put_line(text: &mut String, limit: &Limit) {
+    let mut put = |args: std::fmt::Arguments<'_>| {
+        // A string takes whatever is written to it.
+        let _ = text.write_fmt(args);
+    };
+    let (kind, algorithm) = match limit.kind() {
+        Kind::Rate(algorithm) => ("rate", Some(algorithm)),
+        Kind::Calls(algorithm) => ("calls", Some(algorithm)),
+        Kind::Resource => ("resource", None),
+        Kind::Quota => ("quota", None),
+    };
+    put(format_args!("{kind}"));
+    if let Some((_, name)) = ALGORITHMS.iter().find(|(it, _)| Some(*it) == algorithm) {
+        put(format_args!(":{name}"));
+    }
+    put(format_args!(" {} {}", limit.name(), amount_text(limit.amount())));
+    match (limit.resets(), limit.period()) {
+        (Some(Resets::Calendar(calendar)), _) => put(format_args!(" calendar={}", escaped(calendar.text()))),
+        (Some(Resets::AfterFirstUse(span)), _) => put(format_args!(" session={}", span.as_micros())),
+        (None, Some(period)) => put(format_args!(" period={}", period.as_micros())),
+        (None, None) => {}
+    }
+    if limit.capacity() != limit.amount() {
+        put(format_args!(" burst={}", amount_text(limit.capacity())));
+    }
+    if let Some(step) = limit.resolution() {
+        put(format_args!(" resolution={}", step.as_micros()));
+    }
+    if let Some(unit) = limit.unit() {
+        put(format_args!(" unit={}:{}", unit.decimals(), escaped(unit.symbol())));
+    }
+    if let Some(level) = limit.soft_level() {
+        put(format_args!(" soft={level}"));
+    }
+    put(format_args!("{}\n", if limit.is_shadow() { " shadow" } else { "" }));
+}
+
+fn amount_text(amount: u64) -> String {
+    if amount == UNBOUNDED { "unbounded".into() } else { amount.to_string() }
+}
+
+/// A line that says a limit, taken apart.
+struct Line<'a> {
+    kind: Kind,
+    name: &'a str,
+    amount: u64,
+    fields: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a str) -> Result<Line<'a>, String> {
+        let mut words = line.split(' ');
+        let mut word =
+            |what: &str| words.next().filter(|word| !word.is_empty()).ok_or(format!("{what} is missing"));
+        let (kind, name, amount) = (word("the kind")?, word("the name")?, word("the amount")?);
+        let kind = kind_of(kind).ok_or_else(|| format!("{kind:?} is no kind of limit"))?;
+        let amount = amount_of(amount).ok_or_else(|| format!("{amount:?} is no amount"))?;
+        let mut fields = BTreeMap::new();
+        for field in words {
+            let (key, value) = field.split_once('=').unwrap_or((field, ""));
+            if fields.insert(key, value).is_some() {
+                return Err(format!("{key:?} is said twice"));
+            }
+        }
+        Line { kind, name, amount, fields }.checked()
+    }
+
+    /// Every field is one that is known and says what it should; then the others need not look again.
+    fn checked(self) -> Result<Line<'a>, String> {
+        for (key, value) in &self.fields {
+            let says_something = match *key {
+                "period" | "session" | "resolution" | "soft" => digits(value).is_some(),
+                "burst" => amount_of(value).is_some(),
+                "unit" => unit_of(value).is_some(),
+                "calendar" => unescaped(value).is_some(),
+                "shadow" => value.is_empty(),
+                _ => return Err(format!("{key:?} is not known here")),
+            };
+            if !says_something {
+                return Err(format!("{key} cannot be {value:?}"));
+            }
+        }
+        let times = ["period", "session", "calendar"].map(|key| self.fields.contains_key(key));
+        let fits = match self.kind {
+            Kind::Rate(_) | Kind::Calls(_) => times == [true, false, false],
+            Kind::Resource => times == [false; 3],
+            Kind::Quota => !times[0] && times[1] != times[2],
+        };
+        if fits { Ok(self) } else { Err("its kind wants another period".into()) }
+    }
+
+    fn micros(&self, key: &str) -> Option<Span> {
+        self.fields.get(key).and_then(|value| digits(value)).map(Span::from_micros)
+    }
+
+    fn builder(&self, calendars: &dyn Fn(&str) -> Option<Calendar>) -> Result<LimitBuilder, CodecError> {
+        let (name, amount) = (self.name, self.amount);
+        let period = self.micros("period").unwrap_or(Span::ZERO).to_duration();
+        let mut builder = match self.kind {
+            Kind::Rate(algorithm) => Limit::rate(name, amount, period).algorithm(algorithm),
+            Kind::Calls(algorithm) => Limit::calls(amount, period).algorithm(algorithm).named(name),
+            Kind::Resource => Limit::resource(name, amount),
+            Kind::Quota => Limit::quota(name, amount, self.resets(calendars)?),
+        };
+        if let Some(burst) = self.fields.get("burst").and_then(|value| amount_of(value)) {
+            builder = builder.burst(burst);
+        }
+        if let Some(step) = self.micros("resolution") {
+            builder = builder.resolution(step.to_duration());
+        }
+        if let Some(unit) = self.fields.get("unit").and_then(|value| unit_of(value)) {
+            builder = builder.unit(unit);
+        }
+        if let Some(level) = self.fields.get("soft").and_then(|value| digits(value)) {
+            builder = builder.soft(level);
+        }
+        Ok(if self.fields.contains_key("shadow") { builder.shadow() } else { builder })
+    }
+
+    fn resets(&self, calendars: &dyn Fn(&str) -> Option<Calendar>) -> Result<Resets, CodecError> {
+        if let Some(span) = self.micros("session") {
+            return Ok(Resets::AfterFirstUse(span));
+        }
+        let text = self.fields.get("calendar").and_then(|value| unescaped(value)).unwrap_or_default();
+        calendars(&text).map(Resets::Calendar).ok_or(CodecError::UnknownCalendar(text))
+    }
+}
+
+fn kind_of(word: &str) -> Option<Kind> {
+    let algorithm =
+        |name: &str| ALGORITHMS.iter().find(|(_, it)| *it == name).map(|(algorithm, _)| *algorithm);
+    Some(match word.split_once(':') {
+        Some(("rate", name)) => Kind::Rate(algorithm(name)?),
+        Some(("calls", name)) => Kind::Calls(algorithm(name)?),
+        None if word == "resource" => Kind::Resource,
+        None if word == "quota" => Kind::Quota,
+        _ => return None,
+    })
+}
+
+fn amount_of(word: &str) -> Option<u64> {
+    if word == "unbounded" { Some(UNBOUNDED) } else { digits(word) }
+}
+
+fn unit_of(word: &str) -> Option<Unit> {
+    let (decimals, symbol) = word.split_once(':')?;
+    Unit::new(&unescaped(symbol)?, u8::try_from(digits(decimals)?).ok()?).ok()
+}
+
+/// A number that is written with digits alone.
+fn digits(word: &str) -> Option<u64> {
+    word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok()).flatten()
+}
+
+/// Text with no space and no end of line in it: those, and what marks them, are written as `%` and their number.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '%' | ' ' => escaped.push_str(if char == ' ' { "%20" } else { "%25" }),
+            char if char.is_ascii_control() => {
+                let _ = write!(escaped, "%{:02x}", u32::from(char));
+            }
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut unescaped = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2)?;
+        let byte = u8::from_str_radix(code, 16).ok().filter(u8::is_ascii)?;
+        unescaped.push(char::from(byte));
+        unescaped.push_str(rest);
+    }
+    Some(unescaped)
+}

@@ -1,0 +1,274 @@
+//! Applying a call: all steps under the locks of all their cells, or nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Bucket, Costs, Denial, Limits, Take, Tick};
+
+use super::records::Locked;
+use super::{Afters, Memory};
+use crate::inner::Inner;
+use crate::records::{self, RecordsError, Write};
+use crate::sync::MutexGuard;
+use crate::{Applied, Call, Cell, Done, Op, Place, Priority, Step, StoreError, Taken};
+
+/// How often a call looks for its cells. It does so again only if one was forgotten between being found and being
+/// locked.
+pub(super) const LOOKUPS_MAX: usize = 100;
+
+/// The cells of a call while they are locked, in the order of its steps. A step may have none.
+type Inners<'a> = [Option<MutexGuard<'a, Inner>>];
+
+impl Memory {
+    /// Applies the call and makes the writes, or neither; once if the call has an id.
+    pub(super) fn apply_once(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+        records::check_writes(writes)?;
+        check_metered(call)?;
+        let mut afters = Vec::new();
+        let mut apply = || self.apply_or_leave_nothing(call, writes, &mut afters);
+        let applied = match call.id {
+            None => apply(),
+            Some(id) => self.recent.once(id, self.clock.now(), apply),
+        };
+        // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
+        self.follow_up(afters);
+        if matches!(applied, Ok(Applied::Done(_))) {
+            self.room.poke_freed(call);
+        }
+        applied
+    }
+
+    /// Applies the call; one that comes to nothing leaves nothing behind, not even an empty bucket.
+    fn apply_or_leave_nothing(
+        &self,
+        call: &Call<'_>,
+        writes: &[Write],
+        afters: &mut Afters,
+    ) -> Result<Applied, RecordsError> {
+        let space = |step: &Step<'_>| self.space(step.place.namespace);
+        let is_new = |step: &&Step<'_>| take_of(step).is_some() && space(step).find(step.place.key).is_none();
+        let new: Vec<&Step<'_>> = call.steps.iter().filter(is_new).collect();
+        let applied = self.apply_to_cells(call, writes, afters);
+        if !matches!(applied, Ok(Applied::Done(_))) {
+            new.into_iter().for_each(|step| space(step).drop_unused(step.place.key, self.clock.now()));
+        }
+        applied
+    }
+
+    fn apply_to_cells(
+        &self,
+        call: &Call<'_>,
+        writes: &[Write],
+        afters: &mut Afters,
+    ) -> Result<Applied, RecordsError> {
+        for _ in 0..LOOKUPS_MAX {
+            let cells = call.steps.iter().map(|step| self.cell_for(step)).collect::<Result<Vec<_>, _>>()?;
+            let order = lock_order(&cells)?;
+            // Before the cells and never after one, so that no two calls wait for each other.
+            let records = (!writes.is_empty()).then(|| self.records.lock(self.clock.now()));
+            let mut locked: Vec<_> = cells.iter().map(|_| None).collect();
+            for index in order {
+                locked[index] = cells[index].as_ref().map(|cell| cell.lock());
+            }
+            if locked.iter().flatten().any(|inner| inner.is_gone()) {
+                continue;
+            }
+            let now = self.clock.now();
+            let applied = apply_locked(call.steps, &mut locked, records, writes, now)?;
+            let Applied::Done(done) = &applied else { return Ok(applied) };
+            for (cell, inner) in cells.iter().zip(&mut locked) {
+                if let (Some(cell), Some(inner)) = (cell, inner)
+                    && inner.side.is_some()
+                {
+                    afters.push((Arc::clone(cell), inner.serve(now)));
+                }
+            }
+            drop(locked);
+            if call.metered {
+                self.count(call.steps, &cells, done, now);
+            }
+            return Ok(applied);
+        }
+        Err(forgotten_too_fast().into())
+    }
+
+    /// The cell of a step. Only what charges makes one: a refund or a renewal must create nothing.
+    fn cell_for(&self, step: &Step<'_>) -> Result<Option<Arc<Cell>>, StoreError> {
+        let charges = match &step.op {
+            Op::Take { .. } => true,
+            Op::Settle(usage) => usage.is_over(),
+            Op::SettleIfThere(_) | Op::TopUp(_) | Op::Reset | Op::Renew(_) => false,
+        };
+        if charges {
+            return self.cell(&step.place).map(Some);
+        }
+        Ok(self.space(step.place.namespace).find(step.place.key))
+    }
+
+    /// Counts what the steps used. No lock is held: what is counted may have to be written down first.
+    fn count(&self, steps: &[Step<'_>], cells: &[Option<Arc<Cell>>], done: &[Done], now: Tick) {
+        for ((step, cell), done) in steps.iter().zip(cells).zip(done) {
+            let Place { namespace, key, limits } = step.place;
+            let space = self.space(namespace);
+            let tally = || match (cell, &step.op) {
+                (Some(cell), _) => space.tally(cell, limits, now),
+                (None, Op::Settle(_)) => space.tally_without_cell(key, limits, now),
+                (None, _) => space.find_tally(key),
+            };
+            match (&step.op, done) {
+                (Op::Take { costs, .. }, Done::Taken(Taken { at, .. })) => {
+                    tally().iter().for_each(|tally| tally.count_take(&space, *at, limits, costs));
+                }
+                (Op::Settle(usage) | Op::SettleIfThere(usage), _) => {
+                    tally().iter().for_each(|tally| tally.count_settlement(&space, now, limits, usage));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// How every take would fare, each by itself.
+    pub(super) fn ask_each(&self, steps: &[Step<'_>]) -> Vec<Denial> {
+        let now = self.clock.now();
+        let ask = |(costs, place): (&Costs, &Place<'_>)| match self.space(place.namespace).find(place.key) {
+            Some(cell) => denial(&cell.lock(), place.limits, now, costs),
+            None => Bucket::fresh(place.limits, Tick::ZERO).denial(place.limits, now, costs),
+        };
+        steps.iter().filter_map(|step| Some((take_of(step)?, &step.place))).map(ask).collect()
+    }
+}
+
+pub(super) fn forgotten_too_fast() -> StoreError {
+    StoreError::Unavailable(Duration::ZERO, "its buckets are forgotten faster than they are found".into())
+}
+
+fn check_metered(call: &Call<'_>) -> Result<(), StoreError> {
+    let is_pair = |step: &Step<'_>| step.place.key.pair().is_some();
+    if call.metered && !call.steps.iter().all(is_pair) {
+        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
+    }
+    Ok(())
+}
+
+fn lock_order(cells: &[Option<Arc<Cell>>]) -> Result<Vec<usize>, StoreError> {
+    let address = |index: &usize| cells[*index].as_ref().map(|cell| cell.lock_order());
+    let mut order: Vec<usize> = (0..cells.len()).filter(|index| cells[*index].is_some()).collect();
+    order.sort_by_key(address);
+    if order.windows(2).any(|pair| address(&pair[0]) == address(&pair[1])) {
+        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
+    }
+    Ok(order)
+}
+
+fn apply_locked(
+    steps: &[Step<'_>],
+    locked: &mut Inners<'_>,
+    records: Option<Locked<'_>>,
+    writes: &[Write],
+    now: Tick,
+) -> Result<Applied, RecordsError> {
+    if let Some(stale) = stale(steps, locked) {
+        return Ok(Applied::Stale(stale));
+    }
+    records.iter().try_for_each(|records| records.test(writes))?;
+    let denials = denials(steps, locked, now);
+    if !denials.is_empty() {
+        return Ok(Applied::Denied(denials));
+    }
+    records.into_iter().for_each(|mut records| records.make(writes));
+    let done = steps.iter().zip(locked).map(|(step, inner)| commit(step, inner.as_deref_mut(), now));
+    Ok(Applied::Done(done.collect()))
+}
+
+/// The first take under limits that the bucket is past.
+fn stale(steps: &[Step<'_>], locked: &Inners<'_>) -> Option<usize> {
+    let mut steps = steps.iter().zip(locked);
+    steps.position(|(step, inner)| {
+        take_of(step).is_some() && inner.as_ref().is_some_and(|inner| inner.is_past(step.place.limits))
+    })
+}
+
+/// The denial of every take, if any take is denied; otherwise nothing.
+fn denials(steps: &[Step<'_>], locked: &Inners<'_>, now: Tick) -> Vec<Denial> {
+    let takes = || {
+        steps.iter().zip(locked).filter_map(|(step, inner)| Some((take_of(step)?, step, inner.as_deref()?)))
+    };
+    let fits = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
+        let open = inner.is_open(now, Priority::default());
+        let fits = |bucket: &Bucket, limits: &Limits| bucket.fits(limits, now, costs);
+        open && under(inner, step.place.limits, now, fits)
+    };
+    if takes().all(fits) {
+        return Vec::new();
+    }
+    takes().map(|(costs, step, inner)| denial(inner, step.place.limits, now, costs)).collect()
+}
+
+/// How a take stands, with those who wait ahead of it. `costs` are counted in `limits`.
+fn denial(inner: &Inner, counted_in: &Limits, now: Tick, costs: &Costs) -> Denial {
+    under(inner, counted_in, now, |bucket, limits| {
+        let moved = (!limits.has_places_of(counted_in)).then(|| costs.moved(counted_in, limits));
+        let costs = moved.as_ref().unwrap_or(costs);
+        let denial = bucket.denial(limits, now, costs);
+        if inner.side.is_none() {
+            return denial;
+        }
+        denial.not_before(inner.ready_under(limits, bucket, now, costs, Priority::default()))
+    })
+}
+
+fn take_of<'a>(step: &'a Step<'_>) -> Option<&'a Costs> {
+    match &step.op {
+        Op::Take { costs, .. } => Some(costs),
+        _ => None,
+    }
+}
+
+/// Asks the bucket as it would be under `limits`, without changing it; under those in force if they are later.
+pub(super) fn under<R>(
+    inner: &Inner,
+    limits: &Limits,
+    now: Tick,
+    ask: impl FnOnce(&Bucket, &Limits) -> R,
+) -> R {
+    if inner.is_under(limits) || inner.is_past(limits) {
+        return ask(&inner.bucket, &inner.limits);
+    }
+    let mut bucket = inner.bucket.clone();
+    bucket.adopt(&inner.limits, limits, now);
+    ask(&bucket, limits)
+}
+
+fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
+    let limits = step.place.limits;
+    match (&step.op, inner) {
+        (Op::Take { costs, term }, Some(inner)) => {
+            inner.put_in_force(now, limits);
+            let Inner { limits, bucket, .. } = inner;
+            let holder = term.map(|term| term.starting(now));
+            let at = bucket.commit(limits, now, &Take { costs, holder });
+            Done::Taken(Taken { at, remarks: remarks_of(limits, bucket, now) })
+        }
+        (Op::Settle(usage) | Op::SettleIfThere(usage), inner) => {
+            inner.into_iter().for_each(|inner| inner.settle(now, limits, usage));
+            Done::Settled
+        }
+        (Op::TopUp(credit), inner) => {
+            inner.into_iter().for_each(|inner| inner.top_up(now, limits, credit));
+            Done::Changed
+        }
+        (Op::Reset, inner) => {
+            inner.into_iter().for_each(|inner| inner.reset(now));
+            Done::Changed
+        }
+        (Op::Renew(term), Some(Inner { limits, bucket, .. })) => {
+            Done::Renewed(bucket.renew(limits, now, term.starting(now)))
+        }
+        (Op::Take { .. } | Op::Renew(_), None) => Done::Renewed(false),
+    }
+}
+
+/// What the limits have to remark about a bucket that was taken from.
+fn remarks_of(limits: &Limits, bucket: &Bucket, now: Tick) -> u32 {
+    if limits.have_remarks() { bucket.remarks(limits, now) } else { 0 }
+}

@@ -1,0 +1,90 @@
+//! Usage in a namespace: which tally counts for a bucket, and how it gets into the records.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tollgate_core::{Limits, Tick};
+
+use super::space::{SHARDS, Space, shard_of};
+use super::tallies::{Sweep, Tallies};
+use super::tally::Tally;
+use crate::sync::{Mutex, MutexGuard};
+use crate::usage::Sums;
+use crate::{Cell, Key, Scope};
+
+/// How many places are looked at for each new tally. Two keep pace with any growth.
+const SWEPT_PER_INSERT: usize = 2;
+
+/// How many are looked at once there are more tallies than the namespace may have keys.
+const SWEPT_WHEN_FULL: usize = 16;
+
+impl Space {
+    /// The tally of a cell, made if there is none; `None` if the bucket was forgotten.
+    pub(super) fn tally(&self, cell: &Cell, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
+        self.tally_if(cell.key(), limits, at, || !cell.is_gone())
+    }
+
+    /// The tally of a bucket that may have been dropped because it was full; `None` in a closed namespace.
+    pub(super) fn tally_without_cell(&self, key: &Key, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
+        self.tally_if(key, limits, at, || !self.closed.load(Ordering::Relaxed))
+    }
+
+    /// The tally of a key, if there is one.
+    pub(super) fn find_tally(&self, key: &Key) -> Option<Arc<Tally>> {
+        let hash = self.hash(key.as_bytes());
+        self.tallies(hash).lock().find(hash, key.as_bytes()).cloned()
+    }
+
+    /// `is_wanted` is asked with the cells of the shard locked, so that what it says stays true until the tally is
+    /// there: forgetting takes the cell and the tally together.
+    fn tally_if(
+        &self,
+        key: &Key,
+        limits: &Limits,
+        at: Tick,
+        is_wanted: impl FnOnce() -> bool,
+    ) -> Option<Arc<Tally>> {
+        let hash = self.hash(key.as_bytes());
+        let cells = self.shard(hash).lock();
+        if !is_wanted() {
+            return None;
+        }
+        let mut tallies = self.tallies(hash).lock();
+        if let Some(tally) = tallies.find(hash, key.as_bytes()) {
+            return Some(Arc::clone(tally));
+        }
+        let unwritten = self.sweep_tallies(&mut tallies, at);
+        let tally = Tally::new(key.clone(), limits, at);
+        tallies.insert(hash, Arc::clone(&tally), |key| self.hash(key));
+        drop((tallies, cells));
+        unwritten.iter().for_each(|tally| tally.flush(self));
+        Some(tally)
+    }
+
+    fn sweep_tallies(&self, tallies: &mut MutexGuard<'_, Tallies>, now: Tick) -> Vec<Arc<Tally>> {
+        let is_full = tallies.len() >= self.keys_max.div_ceil(SHARDS);
+        let (steps, which) =
+            if is_full { (SWEPT_WHEN_FULL, Sweep::Unused) } else { (SWEPT_PER_INSERT, Sweep::Old) };
+        tallies.sweep(steps, which, now, |key| self.hash(key))
+    }
+
+    /// Writes down all that was counted in a scope.
+    pub(super) fn write_usage(&self, scope: Scope<'_>) {
+        for shard in &self.tallies[self.shards_of(scope)] {
+            let found: Vec<_> =
+                shard.lock().iter().filter(|tally| scope.has_key(tally.key())).cloned().collect();
+            found.iter().for_each(|tally| tally.flush(self));
+        }
+    }
+
+    /// Adds sums to the records of usage.
+    pub(super) fn write_sums(&self, key: &Key, sums: &Sums) {
+        if let Some((entity, resource)) = key.pair().filter(|_| !sums.is_empty()) {
+            self.records.write_usage(&sums.writes(&self.namespace, entity, resource));
+        }
+    }
+
+    pub(super) fn tallies(&self, hash: u64) -> &Mutex<Tallies> {
+        &self.tallies[shard_of(hash)]
+    }
+}

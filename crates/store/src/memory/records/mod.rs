@@ -1,0 +1,98 @@
+//! Records in memory: ordered maps behind one lock.
+
+mod range;
+mod rows;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::Tick;
+
+use crate::records::{self, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
+use crate::sync::{Mutex, MutexGuard};
+use crate::{Memory, Reply};
+
+use rows::Rows;
+
+pub(crate) struct RecordTable {
+    rows: Mutex<Rows>,
+    revision: AtomicU64,
+}
+
+impl Default for RecordTable {
+    fn default() -> RecordTable {
+        RecordTable { rows: Mutex::new(Rows::default()), revision: AtomicU64::new(0) }
+    }
+}
+
+/// The records while their lock is held, so that buckets can change together with them.
+pub(crate) struct Locked<'a> {
+    rows: MutexGuard<'a, Rows>,
+    revision: &'a AtomicU64,
+}
+
+impl RecordTable {
+    pub(crate) fn lock(&self, now: Tick) -> Locked<'_> {
+        let mut rows = self.rows.lock();
+        rows.now = now;
+        Locked { rows, revision: &self.revision }
+    }
+
+    /// Makes writes that no cache has to hear of, because they are about usage.
+    pub(crate) fn write_usage(&self, writes: &[Write]) {
+        self.rows.lock().make(writes);
+    }
+}
+
+impl Locked<'_> {
+    /// The error of the first write whose test fails.
+    pub(crate) fn test(&self, writes: &[Write]) -> Result<(), RecordsError> {
+        self.rows.failing(writes).map_or(Ok(()), |index| Err(RecordsError::Failed(index)))
+    }
+
+    /// Makes writes that were tested under the same lock.
+    pub(crate) fn make(&mut self, writes: &[Write]) {
+        self.rows.make(writes);
+        // Still under the lock: whoever has read the new number reads what was written.
+        self.revision.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Memory {
+    fn write_records(&self, writes: &[Write]) -> Result<(), RecordsError> {
+        records::check_writes(writes)?;
+        let mut records = self.records.lock(self.clock.now());
+        records.test(writes)?;
+        records.make(writes);
+        Ok(())
+    }
+
+    fn get_records(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
+        records::check_keys(keys)?;
+        let records = self.records.lock(self.clock.now());
+        Ok(keys.iter().map(|key| records.rows.get(key)).collect())
+    }
+}
+
+impl Records for Memory {
+    fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        Reply::ready(self.get_records(keys))
+    }
+
+    fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
+        Reply::ready(self.write_records(writes))
+    }
+
+    fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
+        let records = self.records.lock(self.clock.now());
+        Reply::ready(records.rows.query(query).map_err(RecordsError::from))
+    }
+
+    fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
+        let records = self.records.lock(self.clock.now());
+        Reply::ready(records.rows.find(index, query).map_err(RecordsError::from))
+    }
+
+    fn revision(&self) -> Option<u64> {
+        Some(self.records.revision.load(Ordering::Acquire))
+    }
+}

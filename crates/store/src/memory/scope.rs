@@ -1,0 +1,116 @@
+//! Looking at and forgetting many buckets of a namespace at once.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tollgate_core::Tick;
+
+use super::Afters;
+use super::space::{SHARDS, Space, shard_of};
+use crate::records::{Cursor, PAGE_MAX, Page};
+use crate::{BucketStatus, Cell, Clock, FORGET_MAX, Key, Scope, StoreError};
+
+impl Scope<'_> {
+    /// Whether the bucket of a key is one of them. A key that is no pair is of no entity and of no resource.
+    pub(super) fn has_key(&self, key: &Key) -> bool {
+        match key.pair() {
+            Some((entity, resource)) => self.has(entity, resource),
+            None => *self == Scope::All,
+        }
+    }
+}
+
+impl Space {
+    /// Makes no cell any more.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        // Whoever had a shard locked before this may not have seen it, and is waited for.
+        self.shards.iter().for_each(|shard| drop(shard.lock()));
+    }
+
+    /// Forgets the buckets of a scope and what was counted of them, at most [`FORGET_MAX`], and says how many.
+    pub(super) fn forget(&self, scope: Scope<'_>, now: Tick, afters: &mut Afters) -> usize {
+        let mut forgotten = 0;
+        for index in self.shards_of(scope) {
+            let mut table = self.shards[index].lock();
+            let most = FORGET_MAX - forgotten;
+            let cells = table.remove(most, now, |key| scope.has_key(key), |key| self.hash(key));
+            self.keys.fetch_sub(cells.len(), Ordering::Relaxed);
+            forgotten += cells.len();
+            let mut tallies = self.tallies[index].lock();
+            for cell in &cells {
+                let key = cell.key().as_bytes();
+                tallies.remove(self.hash(key), key).iter().for_each(|tally| tally.go());
+            }
+            // Tallies outlive buckets that were dropped because they were full.
+            let others = tallies.remove_if(FORGET_MAX - forgotten, |key| scope.has_key(key));
+            others.iter().for_each(|tally| tally.go());
+            forgotten += others.len();
+            afters.extend(cells.into_iter().map(|cell| {
+                let after = cell.go(now);
+                (cell, after)
+            }));
+        }
+        forgotten
+    }
+
+    /// How the buckets of a scope stand, in the order of their keys.
+    pub(super) fn buckets(
+        &self,
+        clock: &Clock,
+        scope: Scope<'_>,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Page<BucketStatus>, StoreError> {
+        let after = after.map(Cursor::parts::<2>).transpose()?;
+        let limit = limit.clamp(1, PAGE_MAX);
+        let mut found = self.first_cells(scope, after, limit + 1);
+        let more = found.len() > limit;
+        if more {
+            found.pop_last();
+        }
+        let last = found.last_key_value().map(|((entity, resource), _)| Cursor::of(&[entity, resource]));
+        let status = |((entity, resource), cell): ((String, String), Arc<Cell>)| BucketStatus {
+            entity,
+            resource,
+            limits: cell.peek(clock),
+        };
+        Ok(Page { items: found.into_iter().map(status).collect(), next: last.filter(|_| more) })
+    }
+
+    /// The shards that may have something of a scope.
+    pub(super) fn shards_of(&self, scope: Scope<'_>) -> Range<usize> {
+        match scope {
+            Scope::Bucket(entity, resource) => {
+                let shard = shard_of(self.hash(Key::new(&[entity, resource]).as_bytes()));
+                shard..shard + 1
+            }
+            _ => 0..SHARDS,
+        }
+    }
+
+    /// The first `most` cells of a scope behind `after`. Looks at all, and keeps no more than it answers.
+    fn first_cells(
+        &self,
+        scope: Scope<'_>,
+        after: Option<[&str; 2]>,
+        most: usize,
+    ) -> BTreeMap<(String, String), Arc<Cell>> {
+        let mut found = BTreeMap::new();
+        for shard in &self.shards[self.shards_of(scope)] {
+            for cell in shard.lock().iter() {
+                let Some((entity, resource)) = cell.key().pair() else { continue };
+                if !scope.has(entity, resource) || after.is_some_and(|after| [entity, resource] <= after) {
+                    continue;
+                }
+                found.insert((entity.to_string(), resource.to_string()), Arc::clone(cell));
+                if found.len() > most {
+                    found.pop_last();
+                }
+            }
+        }
+        found
+    }
+}

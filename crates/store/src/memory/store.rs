@@ -1,0 +1,104 @@
+//! Memory as a store of buckets, and of buckets beside records.
+
+use std::sync::atomic::Ordering;
+
+use tollgate_core::{Bucket, Denial, Status, Tick};
+
+use super::Memory;
+use super::apply::{LOOKUPS_MAX, forgotten_too_fast, under};
+use crate::records::{Cursor, Page, RecordsError, Write};
+use crate::{
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
+};
+
+impl Store for Memory {
+    fn reach(&self) -> Reach {
+        Reach::Process
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+        Reply::ready(self.apply_once(call, &[]).map_err(|error| match error {
+            RecordsError::Store(error) => error,
+            RecordsError::Failed(_) => StoreError::BadCall(error.to_string()),
+        }))
+    }
+
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        Reply::ready(Ok(self.ask_each(steps)))
+    }
+
+    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+        let now = self.clock.now();
+        let statuses = match self.space(place.namespace).find(place.key) {
+            Some(cell) => under(&cell.lock(), place.limits, now, |bucket, limits| bucket.peek(limits, now)),
+            None => Bucket::fresh(place.limits, Tick::ZERO).peek(place.limits, now),
+        };
+        Reply::ready(Ok(statuses))
+    }
+
+    fn hand_over(&self, call: &Call<'_>) {
+        // Nobody is left to hear of an error.
+        drop(self.apply_once(call, &[]));
+    }
+
+    fn new_holder(&self) -> u128 {
+        self.holders.fetch_add(1, Ordering::Relaxed).into()
+    }
+}
+
+impl Backend for Memory {
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>> {
+        Reply::ready(self.apply_once(call, writes))
+    }
+
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
+        Reply::ready(self.space(namespace).buckets(&self.clock, scope, after.as_ref(), limit))
+    }
+
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
+        let mut afters = Vec::new();
+        let forgotten = self.space(namespace).forget(scope, self.clock.now(), &mut afters);
+        self.follow_up(afters);
+        Reply::ready(Ok(forgotten))
+    }
+
+    fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
+        self.space(namespace).close();
+        Reply::ready(Ok(()))
+    }
+
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
+        self.space(namespace).write_usage(scope);
+        Reply::ready(Ok(()))
+    }
+
+    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
+        let space = self.space(place.namespace);
+        let now = self.clock.now();
+        for _ in 0..LOOKUPS_MAX {
+            let cell = space.cell(place.key, place.limits, now)?;
+            if let Some(tally) = space.tally(&cell, place.limits, now) {
+                return Ok(Some(Pin { cell, tally, space }));
+            }
+        }
+        Err(forgotten_too_fast())
+    }
+}

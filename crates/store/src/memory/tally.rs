@@ -1,0 +1,93 @@
+//! Counting what is used of a bucket, beside it.
+
+use std::sync::Arc;
+
+use tollgate_core::{Costs, Limits, Tick, Usage};
+
+use super::Space;
+use crate::sync::Mutex;
+use crate::usage::Sums;
+use crate::{Key, Pin};
+
+/// What was used of one bucket in the current hour, and is not yet in the records.
+///
+/// Apart from the cell, because most cells are not metered and stay small.
+pub struct Tally {
+    key: Key,
+    /// Nothing once the bucket was forgotten: what is counted after that is nobody's.
+    sums: Mutex<Option<Sums>>,
+}
+
+impl Tally {
+    pub(super) fn new(key: Key, limits: &Limits, at: Tick) -> Arc<Tally> {
+        Arc::new(Tally { key, sums: Mutex::new(Some(Sums::new(limits, at))) })
+    }
+
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    #[inline]
+    fn count(&self, space: &Space, at: Tick, limits: &Limits, add: impl FnOnce(&mut Sums)) {
+        let mut sums = self.sums.lock();
+        let Some(sums) = &mut *sums else { return };
+        if !sums.covers(limits, at) {
+            self.turn(sums, space, limits, at);
+        }
+        add(sums);
+    }
+
+    /// Makes the sums those of another hour or of other limits. What they were goes to the records before the lock is
+    /// free: whoever asks for usage finds it here or there.
+    #[cold]
+    fn turn(&self, sums: &mut Sums, space: &Space, limits: &Limits, at: Tick) {
+        if !sums.adopt(limits, at) {
+            space.write_sums(&self.key, sums);
+            *sums = Sums::new(limits, at);
+        }
+    }
+
+    #[inline]
+    pub(super) fn count_take(&self, space: &Space, at: Tick, limits: &Limits, costs: &Costs) {
+        self.count(space, at, limits, |sums| sums.add_take(costs));
+    }
+
+    #[inline]
+    pub(super) fn count_settlement(&self, space: &Space, now: Tick, limits: &Limits, usage: &Usage<'_>) {
+        self.count(space, now, limits, |sums| sums.add_settlement(usage));
+    }
+
+    /// Writes down what was counted.
+    pub(super) fn flush(&self, space: &Space) {
+        if let Some(sums) = &mut *self.sums.lock() {
+            space.write_sums(&self.key, sums);
+            sums.clear();
+        }
+    }
+
+    /// Forgets what was counted and whatever is yet to be.
+    pub(super) fn go(&self) {
+        *self.sums.lock() = None;
+    }
+
+    /// Whether it is of an earlier hour than that of `now`, and whether it has anything to write down.
+    pub(super) fn is_old(&self, now: Tick) -> (bool, bool) {
+        let sums = self.sums.lock();
+        let is_old = sums.as_ref().is_none_or(|sums| !sums.is_of_hour(now));
+        (is_old, sums.as_ref().is_some_and(|sums| !sums.is_empty()))
+    }
+}
+
+impl Pin {
+    /// Counts what was taken of the bucket at `at`.
+    #[inline]
+    pub fn count_take(&self, at: Tick, limits: &Limits, costs: &Costs) {
+        self.tally.count_take(&self.space, at, limits, costs);
+    }
+
+    /// Counts what a settlement changes, which is counted in `limits`.
+    #[inline]
+    pub fn count_settlement(&self, now: Tick, limits: &Limits, usage: &Usage<'_>) {
+        self.tally.count_settlement(&self.space, now, limits, usage);
+    }
+}
