@@ -127,6 +127,13 @@ impl Inner {
         }
     }
 
+    /// Puts limits in force that a take was denied under, if that is news and not the demand's doing.
+    pub(crate) fn heed(&mut self, now: Tick, limits: &Limits) {
+        if limits.are_heeded_after(&self.limits) {
+            self.put_in_force(now, limits);
+        }
+    }
+
     /// Makes the bucket as if nothing had been used. Whoever calls this serves.
     pub(crate) fn reset(&mut self, now: Tick) {
         self.bucket = Bucket::fresh(&self.limits, now.max(self.bucket.stamp()));

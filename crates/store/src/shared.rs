@@ -96,7 +96,7 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).write_usage(namespace, scope)
     }
 
-    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
+    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
         (**self).pin(place)
     }
 }

@@ -14,7 +14,7 @@ use crate::{Applied, Call, Cell, Done, Op, Place, Priority, Step, StoreError, Ta
 
 /// How often a call looks for its cells. It does so again only if one was forgotten between being found and being
 /// locked.
-pub(super) const LOOKUPS_MAX: usize = 100;
+const LOOKUPS_MAX: usize = 100;
 
 /// The cells of a call while they are locked, in the order of its steps. A step may have none.
 type Inners<'a> = [Option<MutexGuard<'a, Inner>>];
@@ -138,7 +138,7 @@ impl Memory {
     }
 }
 
-pub(super) fn forgotten_too_fast() -> StoreError {
+fn forgotten_too_fast() -> StoreError {
     StoreError::Unavailable(Duration::ZERO, "its buckets are forgotten faster than they are found".into())
 }
 
@@ -173,6 +173,11 @@ fn apply_locked(
     records.iter().try_for_each(|records| records.test(writes))?;
     let denials = denials(steps, locked, now);
     if !denials.is_empty() {
+        for (step, inner) in steps.iter().zip(locked) {
+            if let (Some(_), Some(inner)) = (take_of(step), inner) {
+                inner.heed(now, step.place.limits);
+            }
+        }
         return Ok(Applied::Denied(denials));
     }
     records.into_iter().for_each(|mut records| records.make(writes));

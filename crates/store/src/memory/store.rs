@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use tollgate_core::{Bucket, Denial, Status, Tick};
 
 use super::Memory;
-use super::apply::{LOOKUPS_MAX, forgotten_too_fast, under};
+use super::apply::under;
 use crate::records::{Cursor, Page, RecordsError, Write};
 use crate::{
     Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
@@ -90,15 +90,10 @@ impl Backend for Memory {
         Reply::ready(Ok(()))
     }
 
-    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
+    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
         let space = self.space(place.namespace);
-        let now = self.clock.now();
-        for _ in 0..LOOKUPS_MAX {
-            let cell = space.cell(place.key, place.limits, now)?;
-            if let Some(tally) = space.tally(&cell, place.limits, now) {
-                return Ok(Some(Pin { cell, tally, space }));
-            }
-        }
-        Err(forgotten_too_fast())
+        let Some(cell) = space.find(place.key) else { return None };
+        let tally = space.tally(&cell, place.limits, self.clock.now())?;
+        Some(Pin { cell, tally, space })
     }
 }

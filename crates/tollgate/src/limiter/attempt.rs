@@ -208,6 +208,7 @@ impl<'a> Trial<'a, '_> {
         let shared = self.shared();
         let now = shared.clock.now();
         let waited = self.ticket.is_some().then(|| now.since(self.since).to_duration());
+        shared.pin_route(self.request, &plan);
         let stored = Stored::new(shared, self.request, plan, done, term);
         let lease = Lease::stored(self.limiter, stored, waited);
         if let Some(duration) = waited {
@@ -222,6 +223,15 @@ impl<'a> Trial<'a, '_> {
 }
 
 impl Shared {
+    /// The bucket of a route is there now: the next call need not look for it.
+    fn pin_route(&self, request: &Request<'_>, plan: &[Planned]) {
+        let ([planned], None, Reach::Process) = (plan, request.limits, self.backend.reach()) else { return };
+        let resource = request.demands[0].0;
+        if self.routes.get(request.entity, resource).is_some_and(|route| route.pin.is_none()) {
+            self.keep_route(request.entity, resource, Arc::clone(&planned.chain));
+        }
+    }
+
     /// Takes all steps of a plan, or none.
     pub(super) async fn apply_takes(&self, plan: &[Planned], term: Option<Term>) -> Result<Applied, StoreError> {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, term)).collect();

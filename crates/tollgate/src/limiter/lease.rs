@@ -84,7 +84,7 @@ pub(super) struct Held {
 
 impl Held {
     fn new(shared: &Shared, planned: Planned, at: Tick) -> Held {
-        let pin = shared.backend.pin(&planned.place(&shared.namespace)).ok().flatten();
+        let pin = shared.backend.pin(&planned.place(&shared.namespace));
         Held { planned, at, _pin: pin }
     }
 }

@@ -7,6 +7,8 @@
 mod acquire;
 mod attempt;
 mod builder;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod end;
 mod error;
 mod heart;

@@ -109,16 +109,21 @@ impl Shared {
         }
         let chain = within(&self.clock, self.settings.timeout, self.catalog.chain(entity, resource)).await?;
         *self.last_policy.lock() = chain.on_unavailable;
+        Ok(self.keep_route(entity, resource, chain))
+    }
+
+    /// Keeps what was found out. A bucket in this process is pinned, if there is one by now.
+    pub(super) fn keep_route(&self, entity: &str, resource: &str, chain: Arc<Chain>) -> Arc<Route> {
         let pin = match chain.links.as_slice() {
             [only] => {
                 let place = Place { namespace: &self.namespace, key: &only.key, limits: &only.limits };
-                self.backend.pin(&place)?
+                self.backend.pin(&place)
             }
             _ => None,
         };
         let route = Arc::new(Route::new(entity, resource, chain, pin));
         self.routes.keep(Arc::clone(&route));
-        Ok(route)
+        route
     }
 
     /// What the request takes from whom. Nothing has been asked of any bucket yet.

@@ -94,8 +94,10 @@ impl Routes {
     /// Forgets a route.
     pub(crate) fn forget(&self, entity: &str, resource: &str) {
         let hash = self.hash(entity, resource);
-        let forgotten = self.shard(hash).lock().find_entry(hash, |route| route.is_of(entity, resource)).map(|it| it.remove().0);
-        drop(forgotten);
+        // Declared before the lock is taken, so dropped after it is free.
+        let _forgotten;
+        let mut table = self.shard(hash).lock();
+        _forgotten = table.find_entry(hash, |route| route.is_of(entity, resource)).map(|entry| entry.remove().0).ok();
     }
 }
 

@@ -1,6 +1,9 @@
 //! What a law works on: a limiter on a store of its own, by a clock that is turned by hand.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use tollgate_catalog::{Catalog, Level, NewEntity, Registry};
 use tollgate_core::{AsDemand, Limit, LimitBuilder, Limits, Span, Tick};
@@ -13,7 +16,7 @@ use crate::limiter::{Attempt, Lease, LimiterBuilder, Standing};
 pub type Open<'a> = &'a dyn Fn(Clock) -> Arc<dyn Backend>;
 
 /// Where clocks start: 2025-12-31T23:59:59.123457Z, on no round number of any period.
-pub const START: Tick = Tick::from_micros(1_767_225_599_123_457);
+pub(super) const START: Tick = Tick::from_micros(1_767_225_599_123_457);
 
 /// A limiter, and the clock that it goes by.
 pub struct Bench {
@@ -89,21 +92,33 @@ impl Bench {
 }
 
 /// The resource of calls that name none.
-pub const RESOURCE: &str = "gpt-4";
+pub(super) const RESOURCE: &str = "gpt-4";
 
 /// Limits as they were built.
-pub fn built<const N: usize>(limits: [LimitBuilder; N]) -> Limits {
+pub(super) fn built<const N: usize>(limits: [LimitBuilder; N]) -> Limits {
     let limits: Vec<Limit> =
         limits.into_iter().map(|limit| limit.build().expect("the limits of a law are valid")).collect();
     Limits::new(limits).expect("the limits of a law are valid")
 }
 
 /// A limiter of its own on a store, as another process would have it.
-pub fn limiter_on(
+pub(super) fn limiter_on(
     backend: &Arc<dyn Backend>,
     settings: impl FnOnce(LimiterBuilder) -> LimiterBuilder,
 ) -> Limiter {
     let registry = Registry::new(Arc::clone(backend));
     let catalog = registry.open_or_register("default").wait().expect("a fresh store can be opened");
     settings(Limiter::builder(catalog)).build()
+}
+
+/// Runs a future to its end in this thread.
+pub(super) fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::yield_now();
+    }
 }

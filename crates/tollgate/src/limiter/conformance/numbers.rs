@@ -11,7 +11,7 @@ use tollgate_store::records::{Index, Query, Records as _};
 use tollgate_store::usage::Window;
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock, Scope};
 
-use super::bench_of::{RESOURCE, START, built, limiter_on};
+use super::bench_of::{RESOURCE, START, block_on, built, limiter_on};
 use super::{Bench, Open};
 use crate::limiter::AcquireError;
 
@@ -196,7 +196,7 @@ pub fn an_error_in_the_block_leaves_everything_as_before_it_adjustments_included
         lease.adjust([("tpm", 30)])?;
         Err("the provider is down".into())
     });
-    let failed = tollgate_store::Reply::later(failed).wait();
+    let failed = block_on(failed);
     assert_eq!(failed.expect_err("the block failed").to_string(), "the provider is down");
     for entity in ["user", "parent"] {
         assert_eq!((bench.available(entity, "tpm"), bench.available(entity, "slots")), (100, 2), "{entity}");
