@@ -73,7 +73,11 @@ impl Catalog {
     /// # Errors
     ///
     /// A name that is not valid, or the store's.
-    pub fn audit<'a>(&'a self, subject: Subject<'a>, page: PageRequest) -> Reply<'a, Result<Page<AuditEvent>>> {
+    pub fn audit<'a>(
+        &'a self,
+        subject: Subject<'a>,
+        page: PageRequest,
+    ) -> Reply<'a, Result<Page<AuditEvent>>> {
         Reply::later(async move {
             match subject {
                 Subject::Entity(entity) => name::ENTITY.check(entity)?,

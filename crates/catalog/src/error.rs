@@ -64,7 +64,9 @@ pub enum CatalogError {
     #[error("there is no entity {0:?}; create it first")]
     EntityNotFound(String),
     /// The parent was never created, or is being deleted.
-    #[error("entity {entity:?} cannot have the parent {parent:?}, which does not exist; create that one first")]
+    #[error(
+        "entity {entity:?} cannot have the parent {parent:?}, which does not exist; create that one first"
+    )]
     ParentNotFound {
         /// The child.
         entity: String,
@@ -143,7 +145,9 @@ pub enum CatalogError {
         known: String,
     },
     /// The records ask for a later version of this program.
-    #[error("the records want version {wanted} of this program or later, but this is {this}; use a newer one")]
+    #[error(
+        "the records want version {wanted} of this program or later, but this is {this}; use a newer one"
+    )]
     ClientTooOld {
         /// The least version that may be used.
         wanted: String,

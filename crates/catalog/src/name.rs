@@ -111,7 +111,8 @@ impl Rule {
         if self.reserved.contains(&name) {
             return refuse(Fault::Reserved);
         }
-        let is_bad = |(index, c): &(usize, char)| !if *index == 0 { (self.first)(*c) } else { (self.rest)(*c) };
+        let is_bad =
+            |(index, c): &(usize, char)| !if *index == 0 { (self.first)(*c) } else { (self.rest)(*c) };
         if let Some((index, character)) = name.chars().enumerate().find(is_bad) {
             return refuse(Fault::Character { character, position: index + 1 });
         }

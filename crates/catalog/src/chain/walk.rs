@@ -12,7 +12,7 @@ use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
 impl Catalog {
     pub(super) async fn walk_up(&self, entity: &str, resource: &str) -> Result<Chain> {
         let moment = self.moment();
-        let (mut links, mut expires, mut on_unavailable) = (Vec::new(), moment.expires, None);
+        let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
         let mut next = Some(entity.to_owned());
         while let Some(entity) = next {
             if links.len() == CHAIN_MAX {

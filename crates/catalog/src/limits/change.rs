@@ -177,7 +177,8 @@ impl Catalog {
     fn config_item(&self, level: Level<'_>, limits: &Limits) -> Item {
         let ns = self.namespace_id();
         let now = self.now().as_micros();
-        let mut item = Item::new(level.key(ns)).with("config_version", i64::try_from(now).unwrap_or(i64::MAX));
+        let mut item =
+            Item::new(level.key(ns)).with("config_version", i64::try_from(now).unwrap_or(i64::MAX));
         if let Some(resource) = level.resource() {
             item = item.with("resource", resource);
         }

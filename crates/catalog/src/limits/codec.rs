@@ -142,7 +142,8 @@ impl Parts<'_> {
             builder = builder.resolution(Duration::from_micros(micros));
         }
         if let Some(unit) = self.text("un") {
-            builder = builder.unit(unit_of(unit).ok_or_else(|| format!("limit {name:?} has no unit {unit:?}"))?);
+            builder =
+                builder.unit(unit_of(unit).ok_or_else(|| format!("limit {name:?} has no unit {unit:?}"))?);
         }
         if let Some(level) = self.number("so") {
             builder = builder.soft(level);
