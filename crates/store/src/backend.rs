@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate_core::Status;
 
 use crate::records::{Cursor, Page, Records, RecordsError, Write};
-use crate::{Applied, Call, Cell, Place, Reply, Space, Store, StoreError, Tally};
+use crate::{Applied, Call, Cell, Key, Place, Reply, Room, Space, Store, StoreError, Tally};
 
 /// How many buckets [`Backend::forget`] forgets at once.
 pub const FORGET_MAX: usize = 1_000;
@@ -37,6 +37,9 @@ pub trait Backend: Store + Records {
     /// Makes no bucket in this namespace any more, for good: calls that would are told
     /// [`StoreError::NamespaceGone`].
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>>;
+
+    /// Where those wait in this process who were denied. The store tells it of every bucket that it gives back to.
+    fn room(&self) -> &Room;
 
     /// Brings the records of usage up to date.
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;
@@ -85,6 +88,13 @@ pub struct Pin {
     pub tally: Arc<Tally>,
     /// Where what was counted is written down.
     pub(crate) space: Arc<Space>,
+}
+
+impl Pin {
+    /// The key of the bucket.
+    pub fn key(&self) -> &Key {
+        self.cell.key()
+    }
 }
 
 impl Scope<'_> {

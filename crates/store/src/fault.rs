@@ -8,7 +8,8 @@ use tollgate_core::{Denial, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store, StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
+    StoreError,
 };
 
 /// How a call fails.
@@ -156,6 +157,10 @@ impl<S: Backend> Backend for FaultStore<S> {
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
         self.call(|inner| inner.write_usage(namespace, scope))
+    }
+
+    fn room(&self) -> &Room {
+        self.inner.room()
     }
 
     fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {

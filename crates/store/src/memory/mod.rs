@@ -1,6 +1,7 @@
 //! The memory store.
 
 mod apply;
+mod ask;
 mod metering;
 mod recent;
 mod records;
@@ -19,7 +20,7 @@ use tollgate_core::{Costs, Denial, Limits, Tick};
 
 use crate::inner::Aftermath;
 use crate::sync::Mutex;
-use crate::{Cell, Clock, Key, Place, Priority, StoreError};
+use crate::{Cell, Clock, Key, Place, Priority, Room, StoreError};
 
 use recent::Recent;
 use records::RecordTable;
@@ -38,10 +39,16 @@ pub struct Memory {
     recent: Recent,
     records: Arc<RecordTable>,
     holders: AtomicU64,
+    room: Room,
 }
 
-/// What is to be done for each cell once no lock is held.
-type Afters = Vec<(Arc<Cell>, Aftermath)>;
+/// What is to be done once no lock is held.
+#[derive(Default)]
+struct Afters {
+    cells: Vec<(Arc<Cell>, Aftermath)>,
+    /// Buckets that may have more room, for those who wait in the [`Room`].
+    pokes: Vec<(Box<str>, Key)>,
+}
 
 /// Settings of a [`Memory`].
 #[derive(Clone, Debug)]
@@ -72,6 +79,7 @@ impl MemoryBuilder {
             recent: Recent::default(),
             records: Arc::default(),
             holders: AtomicU64::new(1),
+            room: Room::default(),
         }
     }
 }
@@ -110,7 +118,8 @@ impl Memory {
 
     /// Whoever calls this holds no lock.
     fn follow_up(&self, afters: Afters) {
-        afters.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
+        afters.cells.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
+        afters.pokes.iter().for_each(|(namespace, key)| self.room.poke(namespace, key));
     }
 }
 
