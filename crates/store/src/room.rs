@@ -107,7 +107,13 @@ impl Room {
 
     /// Whether somebody waits for a bucket whom a newcomer may not overtake; if so, when that one will ask again, if
     /// it is known.
-    pub fn is_ahead(&self, namespace: &str, key: &Key, priority: Priority, now: Tick) -> Option<Option<Tick>> {
+    pub fn is_ahead(
+        &self,
+        namespace: &str,
+        key: &Key,
+        priority: Priority,
+        now: Tick,
+    ) -> Option<Option<Tick>> {
         if self.is_quiet() {
             return None;
         }
@@ -217,7 +223,10 @@ impl Ticket<'_> {
     fn is_first(&self) -> bool {
         let lines = self.room.lines.lock();
         let is_first = |address: &Address| {
-            lines.get(address).and_then(|line| line.first_key_value()).is_some_and(|(rank, _)| *rank == self.rank)
+            lines
+                .get(address)
+                .and_then(|line| line.first_key_value())
+                .is_some_and(|(rank, _)| *rank == self.rank)
         };
         self.stands.iter().all(is_first)
     }

@@ -3,28 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Bucket, Costs, Denial, Limits, Take, Tick};
+use tollgate_core::{Take, Tick};
 
+use super::ask::{denials, stale, take_of};
 use super::records::Locked;
 use super::{Afters, Memory};
 use crate::inner::Inner;
 use crate::records::{self, RecordsError, Write};
 use crate::sync::MutexGuard;
-use crate::{Applied, Call, Cell, Done, Op, Place, Priority, Step, StoreError, Taken};
+use crate::{Applied, Call, Cell, Done, Key, Op, Place, Step, StoreError, Taken};
 
 /// How often a call looks for its cells. It does so again only if one was forgotten between being found and being
 /// locked.
 const LOOKUPS_MAX: usize = 100;
 
 /// The cells of a call while they are locked, in the order of its steps. A step may have none.
-type Inners<'a> = [Option<MutexGuard<'a, Inner>>];
+pub(super) type Inners<'a> = [Option<MutexGuard<'a, Inner>>];
 
 impl Memory {
     /// Applies the call and makes the writes, or neither; once if the call has an id.
     pub(super) fn apply_once(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
         records::check_writes(writes)?;
         check_metered(call)?;
-        let mut afters = Vec::new();
+        let mut afters = Afters::default();
         let mut apply = || self.apply_or_leave_nothing(call, writes, &mut afters);
         let applied = match call.id {
             None => apply(),
@@ -74,22 +75,34 @@ impl Memory {
                 continue;
             }
             let now = self.clock.now();
+            let pokes = self.pokes(call.steps, &locked);
             let applied = apply_locked(call.steps, &mut locked, records, writes, now)?;
             let Applied::Done(done) = &applied else { return Ok(applied) };
             for (cell, inner) in cells.iter().zip(&mut locked) {
                 if let (Some(cell), Some(inner)) = (cell, inner)
                     && inner.side.is_some()
                 {
-                    afters.push((Arc::clone(cell), inner.serve(now)));
+                    afters.cells.push((Arc::clone(cell), inner.serve(now)));
                 }
             }
             drop(locked);
+            afters.pokes = pokes;
             if call.metered {
                 self.count(call.steps, &cells, done, now);
             }
             return Ok(applied);
         }
         Err(forgotten_too_fast().into())
+    }
+
+    /// The buckets that may have more room after these steps.
+    fn pokes(&self, steps: &[Step<'_>], locked: &Inners<'_>) -> Vec<(Box<str>, Key)> {
+        if self.room.is_quiet() {
+            return Vec::new();
+        }
+        let steps = steps.iter().zip(locked).filter_map(|(step, inner)| Some((step, inner.as_ref()?)));
+        let roomier = steps.filter(|(step, inner)| makes_room(step, inner));
+        roomier.map(|(Step { place, .. }, _)| (place.namespace.into(), place.key.clone())).collect()
     }
 
     /// The cell of a step. Only what charges makes one: a refund or a renewal must create nothing.
@@ -125,16 +138,6 @@ impl Memory {
                 _ => {}
             }
         }
-    }
-
-    /// How every take would fare, each by itself.
-    pub(super) fn ask_each(&self, steps: &[Step<'_>]) -> Vec<Denial> {
-        let now = self.clock.now();
-        let ask = |(costs, place): (&Costs, &Place<'_>)| match self.space(place.namespace).find(place.key) {
-            Some(cell) => denial(&cell.lock(), place.limits, now, costs),
-            None => Bucket::fresh(place.limits, Tick::ZERO).denial(place.limits, now, costs),
-        };
-        steps.iter().filter_map(|step| Some((take_of(step)?, &step.place))).map(ask).collect()
     }
 }
 
@@ -185,63 +188,13 @@ fn apply_locked(
     Ok(Applied::Done(done.collect()))
 }
 
-/// The first take under limits that the bucket is past.
-fn stale(steps: &[Step<'_>], locked: &Inners<'_>) -> Option<usize> {
-    let mut steps = steps.iter().zip(locked);
-    steps.position(|(step, inner)| {
-        take_of(step).is_some() && inner.as_ref().is_some_and(|inner| inner.is_past(step.place.limits))
-    })
-}
-
-/// The denial of every take, if any take is denied; otherwise nothing.
-fn denials(steps: &[Step<'_>], locked: &Inners<'_>, now: Tick) -> Vec<Denial> {
-    let takes = || {
-        steps.iter().zip(locked).filter_map(|(step, inner)| Some((take_of(step)?, step, inner.as_deref()?)))
-    };
-    let fits = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
-        let open = inner.is_open(now, Priority::default());
-        let fits = |bucket: &Bucket, limits: &Limits| bucket.fits(limits, now, costs);
-        open && under(inner, step.place.limits, now, fits)
-    };
-    if takes().all(fits) {
-        return Vec::new();
+/// Whether there may be more room after a step, for those who were denied before it.
+fn makes_room(step: &Step<'_>, inner: &Inner) -> bool {
+    match step.op {
+        Op::Take { .. } => !inner.is_under(step.place.limits),
+        Op::Renew(_) => false,
+        _ => true,
     }
-    takes().map(|(costs, step, inner)| denial(inner, step.place.limits, now, costs)).collect()
-}
-
-/// How a take stands, with those who wait ahead of it. `costs` are counted in `limits`.
-fn denial(inner: &Inner, counted_in: &Limits, now: Tick, costs: &Costs) -> Denial {
-    under(inner, counted_in, now, |bucket, limits| {
-        let moved = (!limits.has_places_of(counted_in)).then(|| costs.moved(counted_in, limits));
-        let costs = moved.as_ref().unwrap_or(costs);
-        let denial = bucket.denial(limits, now, costs);
-        if inner.side.is_none() {
-            return denial;
-        }
-        denial.not_before(inner.ready_under(limits, bucket, now, costs, Priority::default()))
-    })
-}
-
-fn take_of<'a>(step: &'a Step<'_>) -> Option<&'a Costs> {
-    match &step.op {
-        Op::Take { costs, .. } => Some(costs),
-        _ => None,
-    }
-}
-
-/// Asks the bucket as it would be under `limits`, without changing it; under those in force if they are later.
-pub(super) fn under<R>(
-    inner: &Inner,
-    limits: &Limits,
-    now: Tick,
-    ask: impl FnOnce(&Bucket, &Limits) -> R,
-) -> R {
-    if inner.is_under(limits) || inner.is_past(limits) {
-        return ask(&inner.bucket, &inner.limits);
-    }
-    let mut bucket = inner.bucket.clone();
-    bucket.adopt(&inner.limits, limits, now);
-    ask(&bucket, limits)
 }
 
 fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
@@ -252,7 +205,7 @@ fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
             let Inner { limits, bucket, .. } = inner;
             let holder = term.map(|term| term.starting(now));
             let at = bucket.commit(limits, now, &Take { costs, holder });
-            Done::Taken(Taken { at, remarks: remarks_of(limits, bucket, now) })
+            Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
         }
         (Op::Settle(usage) | Op::SettleIfThere(usage), inner) => {
             inner.into_iter().for_each(|inner| inner.settle(now, limits, usage));
@@ -271,9 +224,4 @@ fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
         }
         (Op::Take { .. } | Op::Renew(_), None) => Done::Renewed(false),
     }
-}
-
-/// What the limits have to remark about a bucket that was taken from.
-fn remarks_of(limits: &Limits, bucket: &Bucket, now: Tick) -> u32 {
-    if limits.have_remarks() { bucket.remarks(limits, now) } else { 0 }
 }

@@ -1,6 +1,7 @@
 //! The memory store.
 
 mod apply;
+mod ask;
 mod metering;
 mod recent;
 mod records;
@@ -41,8 +42,13 @@ pub struct Memory {
     room: Room,
 }
 
-/// What is to be done for each cell once no lock is held.
-type Afters = Vec<(Arc<Cell>, Aftermath)>;
+/// What is to be done once no lock is held.
+#[derive(Default)]
+struct Afters {
+    cells: Vec<(Arc<Cell>, Aftermath)>,
+    /// Buckets that may have more room, for those who wait in the [`Room`].
+    pokes: Vec<(Box<str>, Key)>,
+}
 
 /// Settings of a [`Memory`].
 #[derive(Clone, Debug)]
@@ -112,7 +118,8 @@ impl Memory {
 
     /// Whoever calls this holds no lock.
     fn follow_up(&self, afters: Afters) {
-        afters.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
+        afters.cells.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
+        afters.pokes.iter().for_each(|(namespace, key)| self.room.poke(namespace, key));
     }
 }
 

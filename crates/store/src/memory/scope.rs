@@ -48,10 +48,12 @@ impl Space {
             let others = tallies.remove_if(FORGET_MAX - forgotten, |key| scope.has_key(key));
             others.iter().for_each(|tally| tally.go());
             forgotten += others.len();
-            afters.extend(cells.into_iter().map(|cell| {
+            for cell in cells {
+                // Whoever waits for a bucket that is gone has to find that out.
+                afters.pokes.push((self.namespace.clone(), cell.key().clone()));
                 let after = cell.go(now);
-                (cell, after)
-            }));
+                afters.cells.push((cell, after));
+            }
         }
         forgotten
     }

@@ -4,11 +4,12 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::{Bucket, Denial, Status, Tick};
 
-use super::Memory;
-use super::apply::under;
+use super::ask::under;
+use super::{Afters, Memory};
 use crate::records::{Cursor, Page, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
+    StoreError,
 };
 
 impl Store for Memory {
@@ -70,7 +71,7 @@ impl Backend for Memory {
     }
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
-        let mut afters = Vec::new();
+        let mut afters = Afters::default();
         let forgotten = self.space(namespace).forget(scope, self.clock.now(), &mut afters);
         self.follow_up(afters);
         Reply::ready(Ok(forgotten))
