@@ -54,7 +54,29 @@ impl Catalog {
         Reply::later(async move {
             name::ENTITY.check(entity)?;
             name::RESOURCE.check(resource)?;
-            Ok(Arc::new(self.walk_up(entity, resource).await?))
+            Ok(Arc::new(self.walk_up(entity, resource, None).await?))
+        })
+    }
+
+    /// As [`chain`](Catalog::chain), with limits for the entity itself that came with the call: none need be stored for it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`chain`](Catalog::chain).
+    pub fn chain_under<'a>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+        limits: &'a Limits,
+    ) -> Reply<'a, Result<Arc<Chain>>> {
+        Reply::later(async move {
+            name::ENTITY.check(entity)?;
+            name::RESOURCE.check(resource)?;
+            Ok(Arc::new(self.walk_up(entity, resource, Some(limits)).await?))
         })
     }
 

@@ -10,7 +10,8 @@ use crate::error::Switchable;
 use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
 
 impl Catalog {
-    pub(super) async fn walk_up(&self, entity: &str, resource: &str) -> Result<Chain> {
+    /// With `given` limits for the entity itself, none need be stored for it.
+    pub(super) async fn walk_up(&self, entity: &str, resource: &str, given: Option<&Limits>) -> Result<Chain> {
         let moment = self.moment();
         let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
         let mut next = Some(entity.to_owned());
@@ -23,7 +24,11 @@ impl Catalog {
             expires = expires.min(facts.expires());
             on_unavailable = facts.on_unavailable();
             next = facts.cascades_to();
-            links.push(facts.link(entity, resource)?);
+            let link = match given.filter(|_| links.is_empty()) {
+                Some(limits) => facts.link_under(entity, resource, limits),
+                None => facts.link(entity, resource)?,
+            };
+            links.push(link);
         }
         self.shared().cache.saw_on_unavailable(on_unavailable);
         Ok(Chain { links, on_unavailable, moment, expires })
@@ -80,6 +85,12 @@ impl Facts {
         };
         let key = Key::new(&[entity.as_str(), resource]);
         Ok(Link { entity, key, limits, source })
+    }
+
+    /// The same with limits that came with the call. They come from the level of the entity and the resource.
+    fn link_under(&self, entity: String, resource: &str, limits: &Limits) -> Link {
+        let key = Key::new(&[entity.as_str(), resource]);
+        Link { entity, key, limits: limits.clone(), source: Source::Entity }
     }
 
     /// The limits and where they come from. Their version is the least of what they were found by: that a level above
