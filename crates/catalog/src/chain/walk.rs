@@ -11,7 +11,12 @@ use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
 
 impl Catalog {
     /// With `given` limits for the entity itself, none need be stored for it.
-    pub(super) async fn walk_up(&self, entity: &str, resource: &str, given: Option<&Limits>) -> Result<Chain> {
+    pub(super) async fn walk_up(
+        &self,
+        entity: &str,
+        resource: &str,
+        given: Option<&Limits>,
+    ) -> Result<Chain> {
         let moment = self.moment();
         let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
         let mut next = Some(entity.to_owned());

@@ -116,10 +116,12 @@ impl<'a> Trial<'a, '_> {
         }
         let denials = shared.ask(plan).await?;
         let ahead = |planned: &Planned| {
-            let ahead = shared.backend.room().is_ahead(&shared.namespace, planned.key(), self.request.priority, now);
+            let ahead =
+                shared.backend.room().is_ahead(&shared.namespace, planned.key(), self.request.priority, now);
             ahead.map_or(Ready::Now, |due| due.map_or(Ready::Unknown, Ready::At))
         };
-        let behind = plan.iter().zip(denials).map(|(planned, denial)| denial.not_before(ahead(planned))).collect();
+        let behind =
+            plan.iter().zip(denials).map(|(planned, denial)| denial.not_before(ahead(planned))).collect();
         Err(self.refuse(standing(self.request, plan, behind), now))
     }
 
@@ -233,7 +235,11 @@ impl Shared {
     }
 
     /// Takes all steps of a plan, or none.
-    pub(super) async fn apply_takes(&self, plan: &[Planned], term: Option<Term>) -> Result<Applied, StoreError> {
+    pub(super) async fn apply_takes(
+        &self,
+        plan: &[Planned],
+        term: Option<Term>,
+    ) -> Result<Applied, StoreError> {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, term)).collect();
         self.apply(&steps).await
     }

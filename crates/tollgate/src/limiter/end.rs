@@ -108,9 +108,11 @@ impl Lease<'_> {
             return Err(DemandError::BadAmount { name: name.into(), why: Box::new(why) }.into());
         }
         let parts = (0..usage.len()).map(|index| usage.part(index));
-        self.note(resource, parts.map(|(name, amount)| (name.as_str(), i128::from(amount))), |reserved, _, used| {
-            used - reserved
-        })
+        self.note(
+            resource,
+            parts.map(|(name, amount)| (name.as_str(), i128::from(amount))),
+            |reserved, _, used| used - reserved,
+        )
     }
 
     /// Adds to what was used of the resource of the call, to count when the lease ends. Never refused: what is used beyond
@@ -320,7 +322,8 @@ fn end_pinned(
 fn used_of(group: &[Held], deltas: Option<&Deltas>, word: Word) -> Vec<Vec<u64>> {
     let of_limit = |held: &Held, index: usize| {
         let reserved = i128::from(held.planned.costs.amount(index));
-        let delta = deltas.map_or(0, |deltas| deltas.of(held.planned.resource, held.planned.limits()[index].name()));
+        let delta =
+            deltas.map_or(0, |deltas| deltas.of(held.planned.resource, held.planned.limits()[index].name()));
         u64::try_from((reserved + delta).clamp(0, AMOUNT_MAX.into())).unwrap_or(AMOUNT_MAX)
     };
     let of_bucket = |held: &Held| match word {
@@ -362,4 +365,3 @@ fn tell(shared: &Shared, group: &[Held], used: &[Vec<u64>]) {
         }
     }
 }
-

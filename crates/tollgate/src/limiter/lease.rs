@@ -289,7 +289,10 @@ impl<'a> Lease<'a> {
                 Applied::Denied(denials) => {
                     Err(AcquireError::Refused(super::plan::standing(&request, &plan, denials)))
                 }
-                _ => Err(StoreError::BadCall("limits have changed; end the lease and take another".into()).into()),
+                _ => {
+                    Err(StoreError::BadCall("limits have changed; end the lease and take another".into())
+                        .into())
+                }
             }
         })
     }
@@ -310,7 +313,8 @@ impl<'a> Lease<'a> {
             let shared = self.shared();
             let steps: Vec<Step<'_>> = heart.steps();
             let call = Call { id: None, steps: &steps, metered: false };
-            let answer = super::within::within(&shared.clock, shared.settings.timeout, shared.backend.apply(&call));
+            let answer =
+                super::within::within(&shared.clock, shared.settings.timeout, shared.backend.apply(&call));
             let Applied::Done(done) = answer.await? else { return Ok(false) };
             let is_alive = done.iter().all(|done| *done == Done::Renewed(true));
             if !is_alive {
@@ -328,7 +332,9 @@ impl fmt::Debug for Lease<'_> {
             Grant::Pinned { route, at, .. } => {
                 shown.field("entity", &route.entity()).field("resource", &route.resource()).field("at", at)
             }
-            Grant::Stored(stored) => shown.field("entity", &stored.entity).field("resources", &stored.resources),
+            Grant::Stored(stored) => {
+                shown.field("entity", &stored.entity).field("resources", &stored.resources)
+            }
             Grant::Nothing => shown.field("degraded", &true),
         };
         shown.finish_non_exhaustive()

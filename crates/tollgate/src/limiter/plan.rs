@@ -76,7 +76,13 @@ impl Planned {
     }
 
     /// A step under other limits than those of the chain.
-    pub(super) fn under(chain: &Arc<Chain>, link: usize, resource: usize, limits: Limits, costs: Costs) -> Planned {
+    pub(super) fn under(
+        chain: &Arc<Chain>,
+        link: usize,
+        resource: usize,
+        limits: Limits,
+        costs: Costs,
+    ) -> Planned {
         Planned { chain: Arc::clone(chain), link, resource, given: Some(limits), costs }
     }
 
@@ -93,7 +99,10 @@ impl Planned {
     pub(super) fn holds_resources(&self) -> bool {
         let limits = self.limits();
         limits.have_resources()
-            && limits.iter().zip(self.costs.amounts()).any(|(limit, amount)| limit.is_resource() && *amount > 0)
+            && limits
+                .iter()
+                .zip(self.costs.amounts())
+                .any(|(limit, amount)| limit.is_resource() && *amount > 0)
     }
 }
 

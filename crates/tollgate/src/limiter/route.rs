@@ -97,7 +97,8 @@ impl Routes {
         // Declared before the lock is taken, so dropped after it is free.
         let _forgotten;
         let mut table = self.shard(hash).lock();
-        _forgotten = table.find_entry(hash, |route| route.is_of(entity, resource)).map(|entry| entry.remove().0).ok();
+        _forgotten =
+            table.find_entry(hash, |route| route.is_of(entity, resource)).map(|entry| entry.remove().0).ok();
     }
 }
 
@@ -105,6 +106,7 @@ impl Routes {
 fn evict(table: &mut HashTable<Arc<Route>>, hash: u64) -> Option<Arc<Route>> {
     let places = table.num_buckets();
     let start = (hash >> 20) as usize % places.max(1);
-    let victim = (0..places).map(|step| (start + step) % places).find(|place| table.get_bucket(*place).is_some())?;
+    let victim =
+        (0..places).map(|step| (start + step) % places).find(|place| table.get_bucket(*place).is_some())?;
     table.get_bucket_entry(victim).ok().map(|entry| entry.remove().0)
 }

@@ -18,10 +18,15 @@ pub fn several_resources_are_taken_all_or_nothing(open: Open<'_>) {
     let bench = Bench::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
     let both = |chat: u64, embed: u64| {
-        bench.limiter.acquire("user", RESOURCE, demand! { rpm: chat }).also("embed", demand! { rpm: embed }).wait()
+        bench
+            .limiter
+            .acquire("user", RESOURCE, demand! { rpm: chat })
+            .also("embed", demand! { rpm: embed })
+            .wait()
     };
     let left = |resource| {
-        let standing = bench.limiter.available("user", resource).wait().expect("a store that is there answers");
+        let standing =
+            bench.limiter.available("user", resource).wait().expect("a store that is there answers");
         standing.available("rpm").expect("the limit is there")
     };
     let mut lease = both(2, 5).expect("there is room");
@@ -130,9 +135,8 @@ pub fn what_is_disabled_is_refused_until_it_is_enabled(open: Open<'_>) {
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
-    let (catalog, is_admitted) = (bench.catalog(), || {
-        bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().is_ok()
-    });
+    let (catalog, is_admitted) =
+        (bench.catalog(), || bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().is_ok());
     assert!(is_admitted());
     catalog.disable_entity("parent").wait().expect("it is there");
     assert!(!is_admitted());
