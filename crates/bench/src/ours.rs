@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use anyhow::{Context, Result, ensure};
-use tollgate::store::{Backend, Cell, Chain, Key, Pin, Place, Store};
+use tollgate::store::{Cell, Chain, Key};
 use tollgate::{
     Attempt, Checker, Clock, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick, demand,
 };
@@ -76,48 +76,6 @@ pub(crate) fn fill(keys: u64) -> Result<Box<dyn Any>> {
     let memory = Memory::default();
     fill_memory(&memory, keys)?;
     Ok(Box::new(memory))
-}
-
-/// A store that has seen so many keys once and counts what each has used in this hour.
-pub(crate) fn fill_metered(keys: u64) -> Result<Box<dyn Any>> {
-    let memory = Memory::default();
-    let limits = Limits::new([Limit::per_day("rpm", 100), Limit::per_day("tpm", 10_000)])?;
-    let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
-    for index in 0..keys {
-        let pin = pin(&memory, &keys::key(index), &limits)?;
-        let at = pin.cell.take_plain(memory.clock(), &costs).context("we refused a new key")?;
-        pin.count_take(at, &limits, &costs);
-    }
-    let kept = memory.space("").len();
-    ensure!(kept as u64 == keys, "only {kept} of {keys} keys were kept");
-    Ok(Box::new(memory))
-}
-
-/// One bucket of two limits, taken and counted by somebody who has it at hand.
-pub(crate) fn pinned_and_metered() -> Result<Operation> {
-    let (memory, limits) = (Memory::default(), two()?);
-    let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
-    let pin = pin(&memory, &keys::key(0), &limits)?;
-    Ok(each(move || match pin.cell.take_plain(memory.clock(), &costs) {
-        Some(at) => {
-            pin.count_take(at, &limits, &costs);
-            true
-        }
-        None => false,
-    }))
-}
-
-/// The same without being counted.
-pub(crate) fn pinned() -> Result<Operation> {
-    let (memory, limits) = (Memory::default(), two()?);
-    let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
-    let pin = pin(&memory, &keys::key(0), &limits)?;
-    Ok(each(move || pin.cell.take_plain(memory.clock(), &costs).is_some()))
-}
-
-fn pin(memory: &Memory, key: &str, limits: &Limits) -> Result<Pin> {
-    let key = Key::new(&[key, ""]);
-    memory.pin(&Place { namespace: "", key: &key, limits })?.context("memory has its buckets at hand")
 }
 
 /// The same store once all keys are full again and have been swept out.
