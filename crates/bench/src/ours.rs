@@ -3,9 +3,10 @@
 use std::any::Any;
 
 use anyhow::{Context, Result, ensure};
-use tollgate::store::{Backend, Cell, Chain, Key, Pin, Place, Store};
+use tollgate::store::{Applied, Backend, Call, Cell, Chain, Key, Op, Pin, Place, Step, Store};
 use tollgate::{
-    Attempt, Checker, Clock, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick, demand,
+    Attempt, Checker, Clock, Costs, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick,
+    demand,
 };
 
 use crate::company::{Shared, shared};
@@ -84,9 +85,7 @@ pub(crate) fn fill_metered(keys: u64) -> Result<Box<dyn Any>> {
     let limits = Limits::new([Limit::per_day("rpm", 100), Limit::per_day("tpm", 10_000)])?;
     let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
     for index in 0..keys {
-        let pin = pin(&memory, &keys::key(index), &limits)?;
-        let at = pin.cell.take_plain(memory.clock(), &costs).context("we refused a new key")?;
-        pin.count_take(at, &limits, &costs);
+        pin(&memory, &keys::key(index), &limits, &costs)?;
     }
     let kept = memory.space("").len();
     ensure!(kept as u64 == keys, "only {kept} of {keys} keys were kept");
@@ -97,7 +96,7 @@ pub(crate) fn fill_metered(keys: u64) -> Result<Box<dyn Any>> {
 pub(crate) fn pinned_and_metered() -> Result<Operation> {
     let (memory, limits) = (Memory::default(), two()?);
     let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
-    let pin = pin(&memory, &keys::key(0), &limits)?;
+    let pin = pin(&memory, &keys::key(0), &limits, &costs)?;
     Ok(each(move || match pin.cell.take_plain(memory.clock(), &costs) {
         Some(at) => {
             pin.count_take(at, &limits, &costs);
@@ -111,13 +110,18 @@ pub(crate) fn pinned_and_metered() -> Result<Operation> {
 pub(crate) fn pinned() -> Result<Operation> {
     let (memory, limits) = (Memory::default(), two()?);
     let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
-    let pin = pin(&memory, &keys::key(0), &limits)?;
+    let pin = pin(&memory, &keys::key(0), &limits, &costs)?;
     Ok(each(move || pin.cell.take_plain(memory.clock(), &costs).is_some()))
 }
 
-fn pin(memory: &Memory, key: &str, limits: &Limits) -> Result<Pin> {
+/// A bucket that was taken from and counted once, at hand.
+fn pin(memory: &Memory, key: &str, limits: &Limits, costs: &Costs) -> Result<Pin> {
     let key = Key::new(&[key, ""]);
-    memory.pin(&Place { namespace: "", key: &key, limits })?.context("memory has its buckets at hand")
+    let place = Place { namespace: "", key: &key, limits };
+    let steps = [Step { place, op: Op::Take { costs, term: None } }];
+    let applied = memory.apply(&Call { id: None, steps: &steps, metered: true }).wait()?;
+    ensure!(matches!(applied, Applied::Done(_)), "we refused a new key");
+    memory.pin(&place).context("memory has its buckets at hand")
 }
 
 /// The same store once all keys are full again and have been swept out.

@@ -6,7 +6,8 @@ use tollgate_core::{Denial, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
+    StoreError,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {

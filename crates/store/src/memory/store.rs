@@ -96,7 +96,7 @@ impl Backend for Memory {
 
     fn pin(&self, place: &Place<'_>) -> Option<Pin> {
         let space = self.space(place.namespace);
-        let Some(cell) = space.find(place.key) else { return None };
+        let cell = space.find(place.key)?;
         let tally = space.tally(&cell, place.limits, self.clock.now())?;
         Some(Pin { cell, tally, space })
     }
