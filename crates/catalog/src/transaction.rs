@@ -48,6 +48,11 @@ impl<'a> Transaction<'a> {
         self.writes.len() - 1
     }
 
+    /// Adds a write, if there is one.
+    pub(crate) fn extend(&mut self, write: Option<Write>) {
+        self.writes.extend(write);
+    }
+
     /// Stored limits change, so what was worked out from earlier ones is of an earlier version.
     pub(crate) fn config_changed(&mut self) {
         let version = vec![Change::Add("version".into(), 1)];

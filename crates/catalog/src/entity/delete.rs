@@ -2,8 +2,9 @@
 //!
 //! That may be more than fits one transaction. So an entity is marked first, from when on it gets no children; then goes
 //! what is stored of it, and the entity itself last. Whoever is interrupted deletes it again, and goes on from there.
+//! Every transaction checks the mark: an entity that somebody else deleted, and then created anew, is left alone.
 
-use tollgate_store::records::{Change, Fields, Query, Test, WRITES_MAX, Write};
+use tollgate_store::records::{Change, Fields, ItemKey, Query, Test, WRITES_MAX, Write};
 use tollgate_store::{FORGET_MAX, Reply, Scope};
 
 use super::family::has_parent;
@@ -12,11 +13,12 @@ use crate::audit::{Action, Subject};
 use crate::transaction::{ATTEMPTS_MAX, Commit};
 use crate::{Catalog, CatalogError, DEFAULT_RESOURCE, Level, Result, keys, name};
 
-/// How much is deleted in one transaction beside the check of the namespace.
-const BATCH: usize = WRITES_MAX - 1;
+/// How much is deleted in one transaction beside the checks of the namespace and the mark.
+const BATCH: usize = WRITES_MAX - 2;
 
 impl Catalog {
-    /// Deletes an entity: its limits, its buckets, its usage and itself. Its audit events stay.
+    /// Deletes an entity: its limits, its buckets, its usage and itself. Its audit events stay. Of one that was never
+    /// created, all that is stored goes.
     ///
     /// # Cancel safety
     ///
@@ -24,22 +26,16 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`EntityNotFound`](CatalogError::EntityNotFound) if nothing at all is stored of it,
-    /// [`HasChildren`](CatalogError::HasChildren), a name that is not valid, a namespace that is gone, or the store's.
+    /// [`EntityNotFound`](CatalogError::EntityNotFound) if nothing at all is stored of it, or if somebody else deleted it
+    /// at the same time; [`HasChildren`](CatalogError::HasChildren), a name that is not valid, a namespace that is gone, or
+    /// the store's.
     pub fn delete_entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<()>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
             if self.mark_deleting(id).await? {
-                self.delete_stored(id).await?;
                 self.delete_marked(id).await
-            } else if self.has_stored(id).await? {
-                let mut tx = self.transaction();
-                tx.push(Write::Delete(keys::entity_switch(self.namespace_id(), id), Vec::new()));
-                tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
-                tx.commit().await?.expect_done(&id)?;
-                self.delete_stored(id).await
             } else {
-                Err(CatalogError::EntityNotFound(id.into()))
+                self.delete_implicit(id).await
             }
         })
     }
@@ -63,70 +59,17 @@ impl Catalog {
         Err(CatalogError::Contended(format!("entity {id:?}")))
     }
 
-    async fn has_stored(&self, id: &str) -> Result<bool> {
-        let partition = keys::entity_partition(self.namespace_id(), id);
-        let records = self.backend().query(&Query { limit: 1, ..Query::all(partition) }).await?;
-        if !records.items.is_empty() {
-            return Ok(true);
-        }
-        let scope = Scope::Entity(id);
-        Ok(!self.backend().buckets(self.namespace_id(), scope, None, 1).await?.items.is_empty())
-    }
-
-    async fn delete_stored(&self, id: &str) -> Result<()> {
-        while self.backend().forget(self.namespace_id(), Scope::Entity(id)).await? >= FORGET_MAX {}
-        self.delete_configs(id).await?;
-        self.delete_usage(id).await
-    }
-
-    async fn delete_configs(&self, id: &str) -> Result<()> {
-        let partition = keys::entity_partition(self.namespace_id(), id);
-        let mut query = Query::prefix(partition, keys::CONFIG_PREFIX);
-        loop {
-            let page = self.backend().query(&query).await?;
-            for item in page.items {
-                let resource = item.key.sort.strip_prefix(keys::CONFIG_PREFIX).unwrap_or_default();
-                let level = match resource {
-                    DEFAULT_RESOURCE => Level::Entity(id),
-                    resource => Level::EntityResource(id, resource),
-                };
-                self.delete_limits(level).await?;
-            }
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(()),
-            }
-        }
-    }
-
-    async fn delete_usage(&self, id: &str) -> Result<()> {
-        let partition = keys::entity_partition(self.namespace_id(), id);
-        let mut query = Query::prefix(partition, keys::USAGE_PREFIX);
-        loop {
-            let page = self.backend().query(&query).await?;
-            for batch in page.items.chunks(BATCH) {
-                let mut tx = self.transaction();
-                for item in batch {
-                    tx.push(Write::Delete(item.key.clone(), Vec::new()));
-                }
-                tx.commit().await?.expect_done(&"usage")?;
-            }
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(()),
-            }
-        }
-    }
-
     async fn delete_marked(&self, id: &str) -> Result<()> {
         let ns = self.namespace_id();
+        let not_found = || CatalogError::EntityNotFound(id.into());
+        let is_marked = || Test::Is(DELETING.into(), 1.into());
+        let mark = Write::Check(keys::entity(ns, id), vec![is_marked()]);
+        self.delete_stored(id, Some(&mark)).await?;
         for _ in 0..ATTEMPTS_MAX {
-            // Gone means that somebody else was deleting it, too.
-            let Some(item) = self.get(keys::entity(ns, id)).await? else { return Ok(()) };
-            let parent = Entity::of(id, &item).parent;
+            let item = self.get(keys::entity(ns, id)).await?.filter(|item| item.int(DELETING) == Some(1));
+            let parent = Entity::of(id, &item.ok_or_else(not_found)?).parent;
             let mut tx = self.transaction();
-            let tests = vec![Test::AtMost("children".into(), 0), has_parent(parent.as_deref()), Test::Exists];
-            tx.push(Write::Delete(keys::entity(ns, id), tests));
+            tx.push(Write::Delete(keys::entity(ns, id), vec![is_marked(), has_parent(parent.as_deref())]));
             tx.push(Write::Delete(keys::entity_switch(ns, id), Vec::new()));
             if let Some(parent) = &parent
                 && self.exists(parent).await?
@@ -140,5 +83,61 @@ impl Catalog {
             }
         }
         Err(CatalogError::Contended(format!("entity {id:?}")))
+    }
+
+    /// Of an entity that was never created there may be limits, usage and buckets all the same.
+    async fn delete_implicit(&self, id: &str) -> Result<()> {
+        self.backend().write_usage(self.namespace_id(), Scope::Entity(id)).await?;
+        if !self.has_stored(id).await? {
+            return Err(CatalogError::EntityNotFound(id.into()));
+        }
+        // The event comes first: were it last, whoever is interrupted would leave nothing to come back for.
+        let mut tx = self.transaction();
+        tx.push(Write::Delete(keys::entity_switch(self.namespace_id(), id), Vec::new()));
+        tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
+        tx.commit().await?.expect_done(&id)?;
+        self.delete_stored(id, None).await
+    }
+
+    async fn has_stored(&self, id: &str) -> Result<bool> {
+        let partition = keys::entity_partition(self.namespace_id(), id);
+        let records = self.backend().query(&Query { limit: 1, ..Query::all(partition) }).await?;
+        if !records.items.is_empty() {
+            return Ok(true);
+        }
+        let scope = Scope::Entity(id);
+        Ok(!self.backend().buckets(self.namespace_id(), scope, None, 1).await?.items.is_empty())
+    }
+
+    /// Deletes the limits, the buckets and the usage of an entity, for as long as the check holds.
+    async fn delete_stored(&self, id: &str, check: Option<&Write>) -> Result<()> {
+        for level in self.keys_of(id, keys::CONFIG_PREFIX).await? {
+            let level = match level.sort.strip_prefix(keys::CONFIG_PREFIX).unwrap_or_default() {
+                DEFAULT_RESOURCE => Level::Entity(id),
+                resource => Level::EntityResource(id, resource),
+            };
+            self.delete_config(level, check.cloned()).await?;
+        }
+        while self.backend().forget(self.namespace_id(), Scope::Entity(id)).await? >= FORGET_MAX {}
+        for batch in self.keys_of(id, keys::USAGE_PREFIX).await?.chunks(BATCH) {
+            let mut tx = self.transaction();
+            tx.extend(check.cloned());
+            batch.iter().for_each(|key| tx.extend(Some(Write::Delete(key.clone(), Vec::new()))));
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    async fn keys_of(&self, id: &str, prefix: &str) -> Result<Vec<ItemKey>> {
+        let mut query = Query::prefix(keys::entity_partition(self.namespace_id(), id), prefix);
+        let mut keys = Vec::new();
+        loop {
+            let page = self.backend().query(&query).await?;
+            keys.extend(page.items.into_iter().map(|item| item.key));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(keys),
+            }
+        }
     }
 }

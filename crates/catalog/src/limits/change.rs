@@ -89,21 +89,27 @@ impl Catalog {
     pub fn delete_limits<'a>(&'a self, level: Level<'a>) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
             level.check()?;
-            let ns = self.namespace_id();
-            let mut tx = self.transaction();
-            tx.push(Write::Delete(level.key(ns), vec![Test::Exists]));
-            match level {
-                Level::System => {}
-                Level::Resource(resource) => {
-                    let change = Change::Exclude("resources".into(), resource.into());
-                    tx.push(Write::Change(keys::resources(ns), vec![change], Vec::new()));
-                }
-                Level::Entity(_) | Level::EntityResource(..) => tx.count_entity_config(level, -1),
-            }
-            tx.config_changed();
-            tx.audit(level.subject(), Action::LimitsDeleted, level.resource(), Fields::new())?;
-            Ok(matches!(tx.commit().await?, Commit::Done))
+            Ok(self.delete_config(level, None).await? == Commit::Done)
         })
+    }
+
+    /// Deletes the limits of a level if they are there, and if what else is to be checked holds.
+    pub(crate) async fn delete_config(&self, level: Level<'_>, check: Option<Write>) -> Result<Commit> {
+        let ns = self.namespace_id();
+        let mut tx = self.transaction();
+        tx.push(Write::Delete(level.key(ns), vec![Test::Exists]));
+        tx.extend(check);
+        match level {
+            Level::System => {}
+            Level::Resource(resource) => {
+                let change = Change::Exclude("resources".into(), resource.into());
+                tx.push(Write::Change(keys::resources(ns), vec![change], Vec::new()));
+            }
+            Level::Entity(_) | Level::EntityResource(..) => tx.count_entity_config(level, -1),
+        }
+        tx.config_changed();
+        tx.audit(level.subject(), Action::LimitsDeleted, level.resource(), Fields::new())?;
+        tx.commit().await
     }
 
     async fn put_resource(&self, level: Level<'_>, limits: &Limits) -> Result<()> {
@@ -193,7 +199,7 @@ impl Catalog {
 
 impl Transaction<'_> {
     /// One more or one less entity has limits for the resource.
-    pub(crate) fn count_entity_config(&mut self, level: Level<'_>, by: i64) {
+    fn count_entity_config(&mut self, level: Level<'_>, by: i64) {
         if let Some((_, resource)) = level.entity() {
             let counts = keys::entity_config_resources(self.namespace_id());
             self.push(Write::Change(counts, vec![Change::Add(resource.into(), by)], Vec::new()));

@@ -8,7 +8,7 @@ use super::ask::under;
 use super::{Afters, Memory};
 use crate::records::{Cursor, Page, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
+    Applied, Backend, BucketStatus, Call, Clock, Key, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
     StoreError,
 };
 
@@ -71,9 +71,12 @@ impl Backend for Memory {
     }
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
-        let mut afters = Afters::default();
+        let mut afters = Afters::new();
         let forgotten = self.space(namespace).forget(scope, self.clock.now(), &mut afters);
+        // Whoever waits for a bucket that is gone has to find that out.
+        let keys: Vec<Key> = afters.iter().map(|(cell, _)| cell.key().clone()).collect();
         self.follow_up(afters);
+        keys.iter().for_each(|key| self.room.poke(namespace, key));
         Reply::ready(Ok(forgotten))
     }
 
@@ -93,7 +96,7 @@ impl Backend for Memory {
 
     fn pin(&self, place: &Place<'_>) -> Option<Pin> {
         let space = self.space(place.namespace);
-        let Some(cell) = space.find(place.key) else { return None };
+        let cell = space.find(place.key)?;
         let tally = space.tally(&cell, place.limits, self.clock.now())?;
         Some(Pin { cell, tally, space })
     }
