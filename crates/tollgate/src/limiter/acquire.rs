@@ -1,13 +1,16 @@
 //! A call in the making: what is wanted, and how patiently.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_catalog::Link;
 use tollgate_core::{AsDemand, Costs, Limits, Span, Tick};
 use tollgate_store::{Priority, Reply};
 
-use super::lease::Lease;
-use super::plan::{AnyDemand, Request};
+use super::lease::{Lease, Stored};
+use super::plan::{AnyDemand, Request, costs_of};
+use super::route::{Pins, Route};
 use super::{AcquireError, Limiter, Standing};
 
 type Boxed<'a> = Box<dyn AsDemand + Send + Sync + 'a>;
@@ -166,10 +169,12 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
             return None;
         }
         let route = shared.routes.get(self.entity, self.resource)?;
-        let pin = route.pin.as_ref()?;
+        if !shared.catalog.is_current(&route.chain, shared.clock.now()) {
+            return None;
+        }
+        let Some(pin) = route.only_pin() else { return self.take_pinned_chain(route) };
         let limits = &route.chain.links[0].limits;
-        let expires_holders = shared.settings.lease_ttl.is_some() && limits.have_resources();
-        if expires_holders || !shared.catalog.is_current(&route.chain, shared.clock.now()) {
+        if limits.have_resources() && shared.settings.lease_ttl.is_some() {
             return None;
         }
         let mut costs = Costs::none(limits.len());
@@ -178,6 +183,28 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         let at = pin.cell.take_plain_under(&shared.clock, limits, &costs)?;
         pin.count_take(at, limits, &costs);
         Some(Lease::pinned(self.limiter, route, at, packed))
+    }
+
+    /// The same for an entity that cascades, if all buckets of the chain are in this process.
+    #[inline(never)]
+    fn take_pinned_chain(&self, route: Arc<Route>) -> Option<Lease<'a>> {
+        let shared = &*self.limiter.0;
+        let Pins { pins, cells } = route.pins.as_ref()?;
+        let links = &route.chain.links;
+        let is_common = |link: &Link| {
+            !link.limits.have_remarks()
+                && !(link.limits.have_resources() && shared.settings.lease_ttl.is_some())
+        };
+        if !links.iter().all(is_common) {
+            return None;
+        }
+        let costs = |(index, link): (usize, &Link)| costs_of(&link.limits, index, &self.demand).ok();
+        let costs: Vec<Costs> = links.iter().enumerate().map(costs).collect::<Option<_>>()?;
+        let at = cells.take_under(&shared.clock, links.iter().map(|link| &link.limits), &costs)?;
+        for (((pin, link), costs), at) in pins.iter().zip(links).zip(&costs).zip(at) {
+            pin.count_take(at, &link.limits, costs);
+        }
+        Some(Lease::stored(self.limiter, Stored::of_route(&route, costs, &at), None))
     }
 
     #[cold]

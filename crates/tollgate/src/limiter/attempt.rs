@@ -225,12 +225,14 @@ impl<'a> Trial<'a, '_> {
 }
 
 impl Shared {
-    /// The bucket of a route is there now: the next call need not look for it.
+    /// The buckets of a route are there now: the next call need not look for them.
     fn pin_route(&self, request: &Request<'_>, plan: &[Planned]) {
-        let ([planned], None, Reach::Process) = (plan, request.limits, self.backend.reach()) else { return };
-        let resource = request.demands[0].0;
-        if self.routes.get(request.entity, resource).is_some_and(|route| route.pin.is_none()) {
-            self.keep_route(request.entity, resource, Arc::clone(&planned.chain));
+        let (Some(first), [(resource, _)], None) = (plan.first(), &*request.demands, request.limits) else {
+            return;
+        };
+        let is_here = self.backend.reach() == Reach::Process;
+        if is_here && self.routes.get(request.entity, resource).is_some_and(|route| route.pins.is_none()) {
+            self.keep_route(request.entity, resource, Arc::clone(&first.chain));
         }
     }
 

@@ -78,14 +78,15 @@ pub(super) struct Stored {
 pub(super) struct Held {
     pub(super) planned: Planned,
     pub(super) at: Tick,
-    /// While somebody has it, a bucket in memory is not forgotten, so that it is there to be charged.
-    _pin: Option<Pin>,
+    /// The bucket, if it is in this process. While somebody has it, it is not forgotten, so that it is there to be
+    /// charged.
+    pub(super) pin: Option<Pin>,
 }
 
 impl Held {
     fn new(shared: &Shared, planned: Planned, at: Tick) -> Held {
         let pin = shared.backend.pin(&planned.place(&shared.namespace));
-        Held { planned, at, _pin: pin }
+        Held { planned, at, pin }
     }
 }
 
@@ -111,10 +112,29 @@ impl Stored {
         }
     }
 
+    /// What was taken from the buckets of a route that are all in this process.
+    pub(super) fn of_route(route: &Arc<Route>, costs: Vec<Costs>, at: &[Tick]) -> Stored {
+        let pin = |link: usize| route.pins.as_ref().and_then(|pins| pins.pins.get(link)).cloned();
+        let held = |(link, (costs, at)): (usize, (Costs, &Tick))| Held {
+            planned: Planned::of_route(route, link, costs),
+            at: *at,
+            pin: pin(link),
+        };
+        Stored {
+            groups: vec![costs.into_iter().zip(at).enumerate().map(held).collect()],
+            resources: vec![route.resource().into()],
+            entity: route.entity().into(),
+            term: None,
+            heart: None,
+            remarks: Vec::new(),
+            is_local: false,
+        }
+    }
+
     /// What was taken while the store was away, from the memory that stands in for it.
     pub(super) fn local(request: &Request<'_>, plan: Vec<Planned>, done: &[Done]) -> Stored {
         let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
-        let held = plan.into_iter().zip(at).map(|(planned, at)| Held { planned, at, _pin: None }).collect();
+        let held = plan.into_iter().zip(at).map(|(planned, at)| Held { planned, at, pin: None }).collect();
         Stored {
             groups: vec![held],
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
@@ -243,17 +263,7 @@ impl<'a> Lease<'a> {
         if let Grant::Pinned { route, at, taken } = &self.grant {
             let mut costs = Costs::none(route.chain.links[0].limits.len());
             costs.unpack(taken);
-            let held = Held { planned: Planned::of_route(route, costs), at: *at, _pin: route.pin.clone() };
-            let stored = Stored {
-                groups: vec![vec![held]],
-                resources: vec![route.resource().into()],
-                entity: route.entity().into(),
-                term: None,
-                heart: None,
-                remarks: Vec::new(),
-                is_local: false,
-            };
-            self.grant = Grant::Stored(Box::new(stored));
+            self.grant = Grant::Stored(Box::new(Stored::of_route(route, vec![costs], &[*at])));
         }
         match &mut self.grant {
             Grant::Stored(stored) => Some(stored),

@@ -70,9 +70,9 @@ impl Planned {
         self.given.is_none().then(|| self.link().source)
     }
 
-    /// The only step of a route that has one.
-    pub(super) fn of_route(route: &Route, costs: Costs) -> Planned {
-        Planned { chain: Arc::clone(&route.chain), link: 0, resource: 0, given: None, costs }
+    /// A step of a route that is the only one of its call.
+    pub(super) fn of_route(route: &Route, link: usize, costs: Costs) -> Planned {
+        Planned { chain: Arc::clone(&route.chain), link, resource: 0, given: None, costs }
     }
 
     /// A step under other limits than those of the chain.
@@ -109,10 +109,8 @@ impl Planned {
 impl Shared {
     /// The route of a call, as it was found last or anew.
     pub(super) async fn route(&self, entity: &str, resource: &str) -> Result<Arc<Route>, CatalogError> {
-        let is_current = |route: &Arc<Route>| {
-            let is_gone = route.pin.as_ref().is_some_and(|pin| pin.cell.is_gone());
-            !is_gone && self.catalog.is_current(&route.chain, self.clock.now())
-        };
+        let is_current =
+            |route: &Arc<Route>| !route.is_gone() && self.catalog.is_current(&route.chain, self.clock.now());
         if let Some(route) = self.routes.get(entity, resource).filter(is_current) {
             return Ok(route);
         }
@@ -121,16 +119,14 @@ impl Shared {
         Ok(self.keep_route(entity, resource, chain))
     }
 
-    /// Keeps what was found out. A bucket in this process is pinned, if there is one by now.
+    /// Keeps what was found out. Buckets in this process are pinned, if they are there by now.
     pub(super) fn keep_route(&self, entity: &str, resource: &str, chain: Arc<Chain>) -> Arc<Route> {
-        let pin = match chain.links.as_slice() {
-            [only] => {
-                let place = Place { namespace: &self.namespace, key: &only.key, limits: &only.limits };
-                self.backend.pin(&place)
-            }
-            _ => None,
+        let pin = |link: &Link| {
+            let place = Place { namespace: &self.namespace, key: &link.key, limits: &link.limits };
+            self.backend.pin(&place)
         };
-        let route = Arc::new(Route::new(entity, resource, chain, pin));
+        let pins = chain.links.iter().map(pin).collect();
+        let route = Arc::new(Route::new(entity, resource, chain, pins));
         self.routes.keep(Arc::clone(&route));
         route
     }
@@ -164,7 +160,7 @@ impl Shared {
 }
 
 /// A parent limits what it has limits for, and nothing else; the entity itself wants to know what is meant.
-fn costs_of(limits: &Limits, link: usize, demand: &AnyDemand<'_>) -> Result<Costs, DemandError> {
+pub(super) fn costs_of(limits: &Limits, link: usize, demand: &impl AsDemand) -> Result<Costs, DemandError> {
     let unknown = |name: &str| if link == 0 { Err(limits.unknown(name)) } else { Ok(()) };
     let costs = limits.resolve(demand, unknown)?;
     limits.impossible(&costs).map_or(Ok(costs), Err)
