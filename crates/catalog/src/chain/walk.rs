@@ -10,12 +10,12 @@ use crate::error::Switchable;
 use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
 
 impl Catalog {
-    /// With `given` limits for the entity itself, none need be stored for it.
+    /// The chain of an entity, whose own limits are those given, if any are.
     pub(super) async fn walk_up(
         &self,
         entity: &str,
         resource: &str,
-        given: Option<&Limits>,
+        mut given: Option<&Limits>,
     ) -> Result<Chain> {
         let moment = self.moment();
         let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
@@ -29,11 +29,8 @@ impl Catalog {
             expires = expires.min(facts.expires());
             on_unavailable = facts.on_unavailable();
             next = facts.cascades_to();
-            let link = match given.filter(|_| links.is_empty()) {
-                Some(limits) => facts.link_under(entity, resource, limits),
-                None => facts.link(entity, resource)?,
-            };
-            links.push(link);
+            let given = given.take().map(|limits| (limits.clone(), Source::Call));
+            links.push(facts.link(entity, resource, given)?);
         }
         self.shared().cache.saw_on_unavailable(on_unavailable);
         Ok(Chain { links, on_unavailable, moment, expires })
@@ -42,7 +39,7 @@ impl Catalog {
     /// The entity's own link, whether it is disabled or not.
     pub(crate) async fn own_link(&self, entity: &str, resource: &str) -> Result<Link> {
         let facts = self.facts(&self.moment(), entity, resource).await?;
-        facts.link(entity.to_owned(), resource)
+        facts.link(entity.to_owned(), resource, None)
     }
 
     fn moment(&self) -> Moment {
@@ -83,19 +80,13 @@ impl Facts {
         }
     }
 
-    /// The limits of the first level that has some.
-    fn link(&self, entity: String, resource: &str) -> Result<Link> {
-        let Some((limits, source)) = self.limits() else {
+    /// The limits given, or those of the first level that has some.
+    fn link(&self, entity: String, resource: &str, given: Option<(Limits, Source)>) -> Result<Link> {
+        let Some((limits, source)) = given.or_else(|| self.limits()) else {
             return Err(CatalogError::NoLimits { entity, resource: resource.into() });
         };
         let key = Key::new(&[entity.as_str(), resource]);
         Ok(Link { entity, key, limits, source })
-    }
-
-    /// The same with limits that came with the call. They come from the level of the entity and the resource.
-    fn link_under(&self, entity: String, resource: &str, limits: &Limits) -> Link {
-        let key = Key::new(&[entity.as_str(), resource]);
-        Link { entity, key, limits: limits.clone(), source: Source::Entity }
     }
 
     /// The limits and where they come from. Their version is the least of what they were found by: that a level above
