@@ -140,7 +140,7 @@ impl Shared {
             let chain: Arc<Chain> = match given {
                 None => Arc::clone(&self.route(request.entity, name).await?.chain),
                 Some(limits) => {
-                    let chain = self.catalog.chain_under(request.entity, name, limits);
+                    let chain = self.catalog.chain_with(request.entity, name, limits);
                     within(&self.clock, self.settings.timeout, chain).await?
                 }
             };
