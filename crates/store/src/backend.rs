@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate_core::Status;
 
 use crate::records::{Cursor, Page, Records, RecordsError, Write};
-use crate::{Applied, Call, Cell, Place, Reply, Space, Store, StoreError, Tally};
+use crate::{Applied, Call, Cell, Key, Place, Reply, Room, Space, Store, StoreError, Tally};
 
 /// How many buckets [`Backend::forget`] forgets at once.
 pub const FORGET_MAX: usize = 1_000;
@@ -38,17 +38,17 @@ pub trait Backend: Store + Records {
     /// [`StoreError::NamespaceGone`].
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>>;
 
+    /// Where those wait in this process who were denied. The store tells it of every bucket that it gives back to.
+    fn room(&self) -> &Room;
+
     /// Brings the records of usage up to date.
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;
 
-    /// The bucket itself, if it is in this process: whoever has it can take from it with nothing in between.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::apply`].
-    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
+    /// The bucket itself, if there is one and it is in this process: whoever has it can take from it with nothing in
+    /// between. Makes none: one that was never used would not be full under the limits that come next.
+    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
         let _ = place;
-        Ok(None)
+        None
     }
 }
 
@@ -85,6 +85,13 @@ pub struct Pin {
     pub tally: Arc<Tally>,
     /// Where what was counted is written down.
     pub(crate) space: Arc<Space>,
+}
+
+impl Pin {
+    /// The key of the bucket.
+    pub fn key(&self) -> &Key {
+        self.cell.key()
+    }
 }
 
 impl Scope<'_> {

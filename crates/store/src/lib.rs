@@ -19,6 +19,8 @@ mod memory;
 mod queue;
 pub mod records;
 mod reply;
+mod room;
+mod shared;
 mod store;
 mod sync;
 #[cfg(not(loom))]
@@ -36,4 +38,5 @@ pub use key::Key;
 pub use memory::{Memory, MemoryBuilder, Space, Tally};
 pub use queue::{PATIENCE, Priority, WAITERS_MAX};
 pub use reply::Reply;
+pub use room::{Room, RoomFull, Ticket};
 pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken};

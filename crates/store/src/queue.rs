@@ -44,6 +44,18 @@ pub(crate) struct Rank {
     ticket: u64,
 }
 
+impl Rank {
+    /// Of one who came at `since`.
+    pub(crate) fn new(priority: Priority, since: Tick, ticket: u64) -> Rank {
+        Rank { due: since + priority.patience(), ticket }
+    }
+
+    /// Of one who comes now, and so stands behind everybody of the same due time.
+    pub(crate) fn newcomer(priority: Priority, now: Tick) -> Rank {
+        Rank::new(priority, now, u64::MAX)
+    }
+}
+
 pub(crate) struct Waiter {
     pub(crate) costs: Costs,
     pub(crate) term: Option<Term>,
@@ -86,13 +98,13 @@ impl Queue {
 
     /// Whether somebody waits who may not be overtaken by a newcomer of this priority.
     pub(crate) fn is_ahead_of(&self, priority: Priority, now: Tick) -> bool {
-        let newcomer = Rank { due: now + priority.patience(), ticket: u64::MAX };
+        let newcomer = Rank::newcomer(priority, now);
         self.head().is_some_and(|(head, _)| head < newcomer)
     }
 
     /// The costs of everybody whom a newcomer of this priority would wait behind.
     pub(crate) fn costs_ahead_of(&self, priority: Priority, now: Tick, limits: usize) -> Costs {
-        let newcomer = Rank { due: now + priority.patience(), ticket: u64::MAX };
+        let newcomer = Rank::newcomer(priority, now);
         let mut sum = Costs::none(limits);
         let is_last = self.waiting.last_key_value().is_none_or(|(last, _)| *last < newcomer);
         match &self.total {
@@ -104,7 +116,7 @@ impl Queue {
 
     pub(crate) fn push(&mut self, priority: Priority, waiter: Waiter) -> Rank {
         self.tickets += 1;
-        let rank = Rank { due: waiter.since + priority.patience(), ticket: self.tickets };
+        let rank = Rank::new(priority, waiter.since, self.tickets);
         match &mut self.total {
             Some(total) => total.add(&waiter.costs),
             None => self.total = Some(waiter.costs.clone()),

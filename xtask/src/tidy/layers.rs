@@ -18,7 +18,7 @@ const LAYERS: [(&str, Allowed); 17] = [
     ("tollgate-shm", Allowed::Only(&["tollgate-core", "tollgate-store"])),
     ("tollgate-redis", Allowed::Only(&["tollgate-core", "tollgate-store"])),
     ("tollgate-dynamo", Allowed::Only(&["tollgate-core", "tollgate-store"])),
-    ("tollgate-catalog", Allowed::Only(&["tollgate-core", "tollgate-store"])),
+    ("tollgate-catalog", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-calendar", Allowed::Only(&["tollgate-core"])),
     (
         "tollgate",

@@ -3,28 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Bucket, Costs, Denial, Limits, Take, Tick};
+use tollgate_core::{Take, Tick};
 
+use super::ask::{denials, stale, take_of};
 use super::records::Locked;
 use super::{Afters, Memory};
 use crate::inner::Inner;
 use crate::records::{self, RecordsError, Write};
 use crate::sync::MutexGuard;
-use crate::{Applied, Call, Cell, Done, Op, Place, Priority, Step, StoreError, Taken};
+use crate::{Applied, Call, Cell, Done, Op, Place, Step, StoreError, Taken};
 
 /// How often a call looks for its cells. It does so again only if one was forgotten between being found and being
 /// locked.
-pub(super) const LOOKUPS_MAX: usize = 100;
+const LOOKUPS_MAX: usize = 100;
 
 /// The cells of a call while they are locked, in the order of its steps. A step may have none.
-type Inners<'a> = [Option<MutexGuard<'a, Inner>>];
+pub(super) type Inners<'a> = [Option<MutexGuard<'a, Inner>>];
 
 impl Memory {
     /// Applies the call and makes the writes, or neither; once if the call has an id.
     pub(super) fn apply_once(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
         records::check_writes(writes)?;
         check_metered(call)?;
-        let mut afters = Vec::new();
+        let mut afters = Afters::new();
         let mut apply = || self.apply_or_leave_nothing(call, writes, &mut afters);
         let applied = match call.id {
             None => apply(),
@@ -32,6 +33,9 @@ impl Memory {
         };
         // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
         self.follow_up(afters);
+        if matches!(applied, Ok(Applied::Done(_))) {
+            self.room.poke_freed(call);
+        }
         applied
     }
 
@@ -72,7 +76,7 @@ impl Memory {
             }
             let now = self.clock.now();
             let applied = apply_locked(call.steps, &mut locked, records, writes, now)?;
-            let Applied::Done(done) = &applied else { return Ok(applied) };
+            // Also if it was denied: the limits it came with may let others pass.
             for (cell, inner) in cells.iter().zip(&mut locked) {
                 if let (Some(cell), Some(inner)) = (cell, inner)
                     && inner.side.is_some()
@@ -81,7 +85,7 @@ impl Memory {
                 }
             }
             drop(locked);
-            if call.metered {
+            if let (Applied::Done(done), true) = (&applied, call.metered) {
                 self.count(call.steps, &cells, done, now);
             }
             return Ok(applied);
@@ -123,19 +127,9 @@ impl Memory {
             }
         }
     }
-
-    /// How every take would fare, each by itself.
-    pub(super) fn ask_each(&self, steps: &[Step<'_>]) -> Vec<Denial> {
-        let now = self.clock.now();
-        let ask = |(costs, place): (&Costs, &Place<'_>)| match self.space(place.namespace).find(place.key) {
-            Some(cell) => denial(&cell.lock(), place.limits, now, costs),
-            None => Bucket::fresh(place.limits, Tick::ZERO).denial(place.limits, now, costs),
-        };
-        steps.iter().filter_map(|step| Some((take_of(step)?, &step.place))).map(ask).collect()
-    }
 }
 
-pub(super) fn forgotten_too_fast() -> StoreError {
+fn forgotten_too_fast() -> StoreError {
     StoreError::Unavailable(Duration::ZERO, "its buckets are forgotten faster than they are found".into())
 }
 
@@ -170,70 +164,16 @@ fn apply_locked(
     records.iter().try_for_each(|records| records.test(writes))?;
     let denials = denials(steps, locked, now);
     if !denials.is_empty() {
+        for (step, inner) in steps.iter().zip(locked) {
+            if let (Some(_), Some(inner)) = (take_of(step), inner) {
+                inner.heed(now, step.place.limits);
+            }
+        }
         return Ok(Applied::Denied(denials));
     }
     records.into_iter().for_each(|mut records| records.make(writes));
     let done = steps.iter().zip(locked).map(|(step, inner)| commit(step, inner.as_deref_mut(), now));
     Ok(Applied::Done(done.collect()))
-}
-
-/// The first take under limits that the bucket is past.
-fn stale(steps: &[Step<'_>], locked: &Inners<'_>) -> Option<usize> {
-    let mut steps = steps.iter().zip(locked);
-    steps.position(|(step, inner)| {
-        take_of(step).is_some() && inner.as_ref().is_some_and(|inner| inner.is_past(step.place.limits))
-    })
-}
-
-/// The denial of every take, if any take is denied; otherwise nothing.
-fn denials(steps: &[Step<'_>], locked: &Inners<'_>, now: Tick) -> Vec<Denial> {
-    let takes = || {
-        steps.iter().zip(locked).filter_map(|(step, inner)| Some((take_of(step)?, step, inner.as_deref()?)))
-    };
-    let fits = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
-        let open = inner.is_open(now, Priority::default());
-        let fits = |bucket: &Bucket, limits: &Limits| bucket.fits(limits, now, costs);
-        open && under(inner, step.place.limits, now, fits)
-    };
-    if takes().all(fits) {
-        return Vec::new();
-    }
-    takes().map(|(costs, step, inner)| denial(inner, step.place.limits, now, costs)).collect()
-}
-
-/// How a take stands, with those who wait ahead of it. `costs` are counted in `limits`.
-fn denial(inner: &Inner, counted_in: &Limits, now: Tick, costs: &Costs) -> Denial {
-    under(inner, counted_in, now, |bucket, limits| {
-        let moved = (!limits.has_places_of(counted_in)).then(|| costs.moved(counted_in, limits));
-        let costs = moved.as_ref().unwrap_or(costs);
-        let denial = bucket.denial(limits, now, costs);
-        if inner.side.is_none() {
-            return denial;
-        }
-        denial.not_before(inner.ready_under(limits, bucket, now, costs, Priority::default()))
-    })
-}
-
-fn take_of<'a>(step: &'a Step<'_>) -> Option<&'a Costs> {
-    match &step.op {
-        Op::Take { costs, .. } => Some(costs),
-        _ => None,
-    }
-}
-
-/// Asks the bucket as it would be under `limits`, without changing it; under those in force if they are later.
-pub(super) fn under<R>(
-    inner: &Inner,
-    limits: &Limits,
-    now: Tick,
-    ask: impl FnOnce(&Bucket, &Limits) -> R,
-) -> R {
-    if inner.is_under(limits) || inner.is_past(limits) {
-        return ask(&inner.bucket, &inner.limits);
-    }
-    let mut bucket = inner.bucket.clone();
-    bucket.adopt(&inner.limits, limits, now);
-    ask(&bucket, limits)
 }
 
 fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
@@ -244,7 +184,7 @@ fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
             let Inner { limits, bucket, .. } = inner;
             let holder = term.map(|term| term.starting(now));
             let at = bucket.commit(limits, now, &Take { costs, holder });
-            Done::Taken(Taken { at, remarks: remarks_of(limits, bucket, now) })
+            Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
         }
         (Op::Settle(usage) | Op::SettleIfThere(usage), inner) => {
             inner.into_iter().for_each(|inner| inner.settle(now, limits, usage));
@@ -263,9 +203,4 @@ fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
         }
         (Op::Take { .. } | Op::Renew(_), None) => Done::Renewed(false),
     }
-}
-
-/// What the limits have to remark about a bucket that was taken from.
-pub(crate) fn remarks_of(_limits: &Limits, _bucket: &Bucket, _now: Tick) -> u32 {
-    0
 }

@@ -1,6 +1,7 @@
 //! The memory store.
 
 mod apply;
+mod ask;
 mod metering;
 mod recent;
 mod records;
@@ -19,7 +20,7 @@ use tollgate_core::{Costs, Denial, Limits, Tick};
 
 use crate::inner::Aftermath;
 use crate::sync::Mutex;
-use crate::{Cell, Clock, Key, Place, Priority, StoreError};
+use crate::{Cell, Clock, Key, Place, Priority, Room, StoreError};
 
 use recent::Recent;
 use records::RecordTable;
@@ -38,6 +39,7 @@ pub struct Memory {
     recent: Recent,
     records: Arc<RecordTable>,
     holders: AtomicU64,
+    room: Room,
 }
 
 /// What is to be done for each cell once no lock is held.
@@ -72,6 +74,7 @@ impl MemoryBuilder {
             recent: Recent::default(),
             records: Arc::default(),
             holders: AtomicU64::new(1),
+            room: Room::default(),
         }
     }
 }

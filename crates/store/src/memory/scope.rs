@@ -48,10 +48,10 @@ impl Space {
             let others = tallies.remove_if(FORGET_MAX - forgotten, |key| scope.has_key(key));
             others.iter().for_each(|tally| tally.go());
             forgotten += others.len();
-            afters.extend(cells.into_iter().map(|cell| {
+            for cell in cells {
                 let after = cell.go(now);
-                (cell, after)
-            }));
+                afters.push((cell, after));
+            }
         }
         forgotten
     }

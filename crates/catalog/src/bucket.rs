@@ -1,0 +1,221 @@
+//! Buckets, by hand: reset, topped up, looked at.
+
+use tollgate_core::{AsDemand, BadAmount, Costs, Demand, DemandError, Limit, Limits, Span};
+use tollgate_store::records::{Cursor, Fields, Item, RecordsError, Test, Write};
+use tollgate_store::{Applied, BucketStatus, Call, Key, Op, OpId, Place, Reply, Scope, Step};
+
+use crate::audit::{Action, Subject};
+use crate::chain::Link;
+use crate::transaction::{Commit, Transaction};
+use crate::{Catalog, CatalogError, Result, keys, name};
+
+/// How long the key of a change that happens once is remembered: 30 days.
+pub const KEY_KEPT: Span = Span::from_secs(30 * 86_400);
+
+/// How often a change is tried when the bucket knows of later limits.
+const STALE_MAX: usize = 8;
+
+/// How many buckets are asked for at once.
+const PAGE: usize = 1_000;
+
+/// A change to one bucket.
+struct Deed<'a> {
+    entity: &'a str,
+    resource: &'a str,
+    key: Option<&'a str>,
+    action: Action,
+    credit: Vec<(String, u64)>,
+}
+
+impl Catalog {
+    /// Makes a bucket as if nothing had been used: the entity's own, not those that it cascades to.
+    ///
+    /// With a key it happens once: `true` if it was done now, `false` if the key was used before, be it for another
+    /// bucket. Keys are remembered for [`KEY_KEPT`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing. With a key it can be asked again.
+    ///
+    /// # Errors
+    ///
+    /// [`NoLimits`](CatalogError::NoLimits) if there is neither a limit nor a bucket, a name that is not valid, a
+    /// namespace that is gone, or the store's.
+    pub fn reset<'a>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+        key: Option<&'a str>,
+    ) -> Reply<'a, Result<bool>> {
+        let deed = Deed { entity, resource, key, action: Action::Reset, credit: Vec::new() };
+        Reply::later(async move {
+            deed.check()?;
+            self.perform(&deed).await
+        })
+    }
+
+    /// Gives a bucket credit that nobody had taken, up to what is full: the entity's own, not those that it cascades to.
+    ///
+    /// The key is as in [`reset`](Catalog::reset).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing. With a key it can be asked again.
+    ///
+    /// # Errors
+    ///
+    /// As [`reset`](Catalog::reset), [`Credit`](CatalogError::Credit) for an unknown limit or an amount that is none, and
+    /// [`CreditOfResource`](CatalogError::CreditOfResource).
+    pub fn top_up<'a>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+        credit: &impl AsDemand,
+        key: Option<&'a str>,
+    ) -> Reply<'a, Result<bool>> {
+        let bad = credit.bad_amount().map(|(name, why)| bad_amount(name, why));
+        let parts = (0..credit.len()).map(|index| credit.part(index));
+        let credit = parts.map(|(name, amount)| (name.as_str().to_owned(), amount)).collect();
+        let deed = Deed { entity, resource, key, action: Action::ToppedUp, credit };
+        Reply::later(async move {
+            deed.check()?;
+            match bad {
+                Some(bad) => Err(bad),
+                None if deed.credit.is_empty() => Err(CatalogError::Invalid {
+                    what: "the credit",
+                    value: "empty".into(),
+                    valid: "an amount for at least one limit, such as demand! { tpm: 100 }".into(),
+                }),
+                None => self.perform(&deed).await,
+            }
+        })
+    }
+
+    /// How the buckets of an entity stand. Those that are full may be missing.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, or the store's.
+    pub fn buckets<'a>(&'a self, entity: &'a str) -> Reply<'a, Result<Vec<BucketStatus>>> {
+        Reply::later(async move {
+            name::ENTITY.check(entity)?;
+            self.all_buckets(Scope::Entity(entity)).await
+        })
+    }
+
+    pub(crate) async fn all_buckets(&self, scope: Scope<'_>) -> Result<Vec<BucketStatus>> {
+        let mut after: Option<Cursor> = None;
+        let mut buckets = Vec::new();
+        loop {
+            let page = self.backend().buckets(self.namespace_id(), scope, after, PAGE).await?;
+            buckets.extend(page.items);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(buckets),
+            }
+        }
+    }
+
+    async fn perform(&self, deed: &Deed<'_>) -> Result<bool> {
+        for _ in 0..STALE_MAX {
+            let limits = self.limits_of_bucket(deed.entity, deed.resource).await?;
+            if let Some(done) = self.try_perform(deed, &limits).await? {
+                return Ok(done);
+            }
+            self.refresh(deed.entity, deed.resource);
+        }
+        Err(CatalogError::Contended(format!("the limits of entity {:?}", deed.entity)))
+    }
+
+    /// The limits in force, or those that the bucket was used under if no level has any.
+    async fn limits_of_bucket(&self, entity: &str, resource: &str) -> Result<Limits> {
+        match self.own_link(entity, resource).await {
+            Ok(Link { limits, .. }) => Ok(limits),
+            Err(no_limits @ CatalogError::NoLimits { .. }) => {
+                let buckets = self.all_buckets(Scope::Bucket(entity, resource)).await?;
+                let bucket = buckets.into_iter().next().ok_or(no_limits)?;
+                let limits = bucket.limits.iter().map(|status| status.limit().clone());
+                Ok(Limits::new(limits).expect("the limits of a bucket made a set before"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// `None` if the bucket knows of later limits.
+    async fn try_perform(&self, deed: &Deed<'_>, limits: &Limits) -> Result<Option<bool>> {
+        let mut tx = self.transaction();
+        let once = deed.key.map(|key| tx.once(key, deed));
+        let details = deed
+            .credit
+            .iter()
+            .map(|(name, amount)| (name.clone(), i64::try_from(*amount).unwrap_or(i64::MAX).into()));
+        let details: Fields = details.collect();
+        tx.audit(Subject::Entity(deed.entity), deed.action.clone(), Some(deed.resource), details)?;
+        let credit = deed.costs(limits)?;
+        let op = if deed.action == Action::Reset { Op::Reset } else { Op::TopUp(&credit) };
+        let bucket = Key::new(&[deed.entity, deed.resource]);
+        let place = Place { namespace: self.namespace_id(), key: &bucket, limits };
+        let steps = [Step { place, op }];
+        let id = self.shared().ulids.next(self.now())?;
+        let call = Call { id: Some(OpId(id)), steps: &steps, metered: false };
+        let applied = self.backend().apply_with(&call, tx.writes()).await;
+        let (applied, written) = match applied {
+            Ok(applied) => (Some(applied), Ok(())),
+            Err(RecordsError::Store(tollgate_store::StoreError::NamespaceGone(_))) => return Err(self.gone()),
+            Err(error) => (None, Err(error)),
+        };
+        match (tx.outcome(written)?, applied) {
+            (Commit::Done, Some(Applied::Stale(_))) => Ok(None),
+            (Commit::Done, _) => Ok(Some(true)),
+            (Commit::Failed(place), _) if Some(place) == once => Ok(Some(false)),
+            (Commit::Failed(_), _) => Err(CatalogError::Contended(format!("entity {:?}", deed.entity))),
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// Makes the change happen once for each key.
+    fn once(&mut self, key: &str, deed: &Deed<'_>) -> usize {
+        let now = self.catalog().now();
+        let mut item = Item::new(keys::done(self.namespace_id(), key))
+            .with("entity_id", deed.entity)
+            .with("resource", deed.resource)
+            .with("action", deed.action.name())
+            .with("timestamp", tollgate_store::usage::iso(now));
+        item.expires = Some(now + KEY_KEPT);
+        self.push(Write::Put(item, vec![Test::Absent]))
+    }
+}
+
+impl Deed<'_> {
+    fn check(&self) -> Result<()> {
+        name::ENTITY.check(self.entity)?;
+        name::RESOURCE.check(self.resource)?;
+        self.key.map_or(Ok(()), |key| name::IDEMPOTENCY_KEY.check(key))?;
+        Ok(())
+    }
+
+    /// The credit for each limit, and nothing for those that are not named: unlike a call, it takes 1 of none.
+    fn costs(&self, limits: &Limits) -> Result<Costs> {
+        let mut named: Vec<Limit> = Vec::new();
+        for (name, _) in &self.credit {
+            let index = limits.index(name).ok_or_else(|| limits.unknown(name))?;
+            let limit = limits[index].clone();
+            if limit.is_resource() {
+                return Err(CatalogError::CreditOfResource(name.clone()));
+            }
+            if named.iter().all(|other| other.name() != limit.name()) {
+                named.push(limit);
+            }
+        }
+        let named = Limits::new(named).expect("some of the limits of a set make one");
+        let demand: Demand<'_> = self.credit.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
+        let unknown = |name: &str| Err(limits.unknown(name));
+        let costs = if self.credit.is_empty() { Costs::none(0) } else { named.resolve(&demand, unknown)? };
+        Ok(costs.moved(&named, limits))
+    }
+}
+
+fn bad_amount(name: &str, why: BadAmount) -> CatalogError {
+    CatalogError::Credit(DemandError::BadAmount { name: name.into(), why: Box::new(why) })
+}

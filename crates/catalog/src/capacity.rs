@@ -1,0 +1,82 @@
+//! Capacity: how much of a limit all entities have together, and how much of it is left.
+
+use tollgate_core::Status;
+use tollgate_store::{BucketStatus, Reply, Scope};
+
+use crate::{Catalog, Result, name};
+
+/// How one limit of a resource stands for everybody who has used it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResourceCapacity {
+    /// Each entity, in the order the store has them. Those whose bucket is full may be missing.
+    pub entities: Vec<EntityCapacity>,
+    /// What those whose limit is bounded have together.
+    pub total_capacity: u64,
+    /// How much of that could be had now. Debts count against it.
+    pub total_available: i64,
+    /// How much of that is used.
+    pub total_used: u64,
+}
+
+/// How one limit stands for an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntityCapacity {
+    /// The entity.
+    pub entity: String,
+    /// The most it can have at once; `None` if it is unbounded.
+    pub capacity: Option<u64>,
+    /// How much it could have now. Below zero it is debt.
+    pub available: i64,
+    /// How much it uses; with a debt that is more than the capacity.
+    pub used: u64,
+}
+
+impl Catalog {
+    /// How a limit of a resource stands for everybody who has used it.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, or the store's.
+    pub fn capacity<'a>(&'a self, resource: &'a str, limit: &'a str) -> Reply<'a, Result<ResourceCapacity>> {
+        Reply::later(async move {
+            name::RESOURCE.check(resource)?;
+            name::LIMIT.check(limit)?;
+            let buckets = self.all_buckets(Scope::Resource(resource)).await?;
+            let mut whole = ResourceCapacity::default();
+            buckets
+                .into_iter()
+                .filter_map(|bucket| EntityCapacity::of(bucket, limit))
+                .for_each(|it| whole.add(it));
+            Ok(whole)
+        })
+    }
+}
+
+impl EntityCapacity {
+    fn of(bucket: BucketStatus, limit: &str) -> Option<EntityCapacity> {
+        let status = bucket.limits.iter().find(|status| status.limit().name() == limit)?;
+        let (capacity, used) = match status.limit().is_unbounded() {
+            true => (None, 0),
+            false => (Some(status.limit().capacity()), used(status)),
+        };
+        Some(EntityCapacity { entity: bucket.entity, capacity, available: status.available(), used })
+    }
+}
+
+fn used(status: &Status) -> u64 {
+    let used = i128::from(status.limit().capacity()) - i128::from(status.available());
+    u64::try_from(used.max(0)).unwrap_or(u64::MAX)
+}
+
+impl ResourceCapacity {
+    fn add(&mut self, entity: EntityCapacity) {
+        if let Some(capacity) = entity.capacity {
+            self.total_capacity = self.total_capacity.saturating_add(capacity);
+            self.total_available = self.total_available.saturating_add(entity.available);
+            self.total_used = self.total_used.saturating_add(entity.used);
+        }
+        self.entities.push(entity);
+    }
+}

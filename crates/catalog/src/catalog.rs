@@ -1,0 +1,115 @@
+//! One namespace: what is known of its entities and limits.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate_core::{Span, Tick};
+use tollgate_store::Backend;
+use tollgate_store::records::{Index, Item, ItemKey, Page, Query};
+
+use crate::cache::{Cache, CacheStats};
+use crate::transaction::Transaction;
+use crate::ulid::Ulids;
+use crate::{CatalogError, Namespace, Result, keys, name};
+
+/// Everything of one namespace. Cloning is cheap, and clones share what they remember.
+///
+/// Opened by [`Registry::open`](crate::Registry::open). Every operation answers a [`Reply`](tollgate_store::Reply),
+/// for tasks to await and threads to wait for.
+#[derive(Clone)]
+pub struct Catalog {
+    shared: Arc<Shared>,
+    principal: Arc<str>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) namespace: Namespace,
+    pub(crate) cache: Cache,
+    pub(crate) ulids: Arc<Ulids>,
+    pub(crate) audit_retention: Option<Span>,
+}
+
+impl Catalog {
+    pub(crate) fn new(shared: Shared, principal: Arc<str>) -> Catalog {
+        Catalog { shared: Arc::new(shared), principal }
+    }
+
+    /// The id of the namespace, under which its buckets and records are stored.
+    pub fn namespace_id(&self) -> &str {
+        &self.shared.namespace.id
+    }
+
+    /// The name of the namespace.
+    pub fn namespace_name(&self) -> &str {
+        &self.shared.namespace.name
+    }
+
+    /// The store that everything is in.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.shared.backend
+    }
+
+    /// The same catalog for somebody else: audit events name whoever made a change.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::Name`] if the name is not valid.
+    pub fn acting_as(&self, principal: &str) -> Result<Catalog> {
+        name::PRINCIPAL.check(principal)?;
+        Ok(Catalog { shared: Arc::clone(&self.shared), principal: principal.into() })
+    }
+
+    /// Who makes changes through this catalog.
+    pub fn principal(&self) -> &str {
+        &self.principal
+    }
+
+    /// Forgets everything that was read, so that it is read again.
+    pub fn invalidate(&self) {
+        self.shared.cache.clear();
+    }
+
+    /// How often what was asked was remembered.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.shared.cache.stats()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(crate) fn now(&self) -> Tick {
+        self.backend().clock().now()
+    }
+
+    pub(crate) fn transaction(&self) -> Transaction<'_> {
+        Transaction::new(self)
+    }
+
+    pub(crate) fn gone(&self) -> CatalogError {
+        let Namespace { name, id, .. } = self.shared.namespace.clone();
+        CatalogError::NamespaceGone { name, id }
+    }
+
+    /// A record, read from the store.
+    pub(crate) async fn get(&self, key: ItemKey) -> Result<Option<Item>> {
+        let keys = [key];
+        Ok(self.backend().get_many(&keys).await?.pop().flatten())
+    }
+
+    /// The entities whose records an index has.
+    pub(crate) async fn find_entities(&self, index: Index, query: Query) -> Result<Page<String>> {
+        let Page { items, next } = self.backend().find(index, &query).await?;
+        let entities = items.iter().filter_map(keys::entity_of).map(str::to_owned);
+        Ok(Page { items: entities.collect(), next })
+    }
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut it = f.debug_struct("Catalog");
+        it.field("namespace", &self.shared.namespace).field("principal", &self.principal);
+        it.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! Chains: an entity, those it cascades to, and the limits in force for each.
+
+mod read;
+mod walk;
+
+use std::sync::Arc;
+
+use tollgate_core::{Limits, Tick};
+use tollgate_store::{Key, Reply};
+
+use crate::cache::Moment;
+use crate::{Catalog, OnUnavailable, Result, Source, name};
+
+/// What a call of an entity to a resource takes from: the entity's bucket first, then its parent's while each
+/// cascades, with the limits in force for each.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The buckets, the entity's own first.
+    pub links: Vec<Link>,
+    /// What the system says about a store that does not answer.
+    pub on_unavailable: Option<OnUnavailable>,
+    moment: Moment,
+    expires: Tick,
+}
+
+/// A bucket of a chain, and the limits in force for it.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// The entity.
+    pub entity: String,
+    /// The bucket: the entity and the resource.
+    pub key: Key,
+    /// The limits, as of a version of the namespace's config.
+    pub limits: Limits,
+    /// The level that they come from.
+    pub source: Source,
+}
+
+impl Catalog {
+    /// What a call of the entity to the resource takes from. An entity that was never created has no parent.
+    ///
+    /// What is remembered is not read again; what is not costs one read for each entity of the chain.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// [`NoLimits`](crate::CatalogError::NoLimits), [`Disabled`](crate::CatalogError::Disabled) and
+    /// [`ChainTooLong`](crate::CatalogError::ChainTooLong), a name that is not valid, a record that cannot be read, or
+    /// the store's.
+    pub fn chain<'a>(&'a self, entity: &'a str, resource: &'a str) -> Reply<'a, Result<Arc<Chain>>> {
+        Reply::later(async move {
+            name::ENTITY.check(entity)?;
+            name::RESOURCE.check(resource)?;
+            Ok(Arc::new(self.walk_up(entity, resource).await?))
+        })
+    }
+
+    /// Whether a chain is still what [`chain`](Catalog::chain) would answer, as far as that is known. Costs a few
+    /// comparisons.
+    #[inline]
+    pub fn is_current(&self, chain: &Chain, now: Tick) -> bool {
+        let shared = self.shared();
+        shared.cache.holds(&chain.moment, chain.expires, shared.backend.revision(), now)
+    }
+
+    /// Forgets what is remembered of the entity, those above it, and the resource: for when a bucket turned out to know
+    /// of later limits.
+    pub fn refresh(&self, entity: &str, resource: &str) {
+        self.forget_chain(entity, resource);
+    }
+
+    /// What the system said last about a store that does not answer, for when it does not.
+    pub fn last_on_unavailable(&self) -> Option<OnUnavailable> {
+        self.shared().cache.on_unavailable()
+    }
+}

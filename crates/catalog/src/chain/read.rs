@@ -1,0 +1,118 @@
+//! The records that say what an entity takes from, remembered or read.
+//!
+//! Limits carry the version of the namespace's config, so that a bucket can tell later ones from earlier ones. A version
+//! must never be larger than that of the limits it stands on, or an old limit would pass for a new one. So limits get
+//! the version that was seen *before* they were read. If it was another one afterwards, they are read again.
+
+use std::sync::Arc;
+
+use tollgate_store::records::{Item, ItemKey};
+
+use crate::cache::{Entry, Known, Moment};
+use crate::limits::read_config;
+use crate::{Catalog, DEFAULT_RESOURCE, Result, Source, keys};
+
+/// How often the records are read when the config keeps changing. After that they get the version from before the
+/// last reading, which is true but may be refused as stale once more.
+const READS_MAX: usize = 3;
+
+/// Where limits come from, in the order in which they are looked for.
+pub(super) const SOURCES: [Source; 4] =
+    [Source::Entity, Source::EntityDefault, Source::Resource, Source::System];
+
+/// What is known of an entity and a resource.
+pub(super) struct Facts {
+    pub(super) entity: Entry,
+    pub(super) entity_switch: Entry,
+    pub(super) resource_switch: Entry,
+    /// The limits of each level, in the order of [`SOURCES`].
+    pub(super) configs: [Entry; 4],
+}
+
+impl Catalog {
+    pub(super) async fn facts(&self, moment: &Moment, entity: &str, resource: &str) -> Result<Facts> {
+        let keys = self.fact_keys(entity, resource);
+        let mut found = self.shared().cache.look(moment, &keys);
+        if found.iter().any(Option::is_none) {
+            self.read_missing(moment, &keys, &mut found).await?;
+        }
+        let nothing = || Entry { known: Known::Nothing, version: 0, expires: moment.expires };
+        let [entity, entity_switch, resource_switch, configs @ ..] =
+            found.map(|entry| entry.unwrap_or_else(nothing));
+        Ok(Facts { entity, entity_switch, resource_switch, configs })
+    }
+
+    pub(super) fn forget_chain(&self, entity: &str, resource: &str) {
+        let cache = &self.shared().cache;
+        let (mut next, mut seen) = (Some(entity.to_owned()), 0);
+        while let Some(entity) = next.take()
+            && seen < tollgate_store::CHAIN_MAX
+        {
+            let keys = self.fact_keys(&entity, resource);
+            if let Some(Known::Entity { parent, cascades: true }) = cache.peek(&keys[0]) {
+                next = parent;
+            }
+            cache.forget(&keys.each_ref());
+            seen += 1;
+        }
+    }
+
+    fn fact_keys(&self, entity: &str, resource: &str) -> [ItemKey; 7] {
+        let ns = self.namespace_id();
+        [
+            keys::entity(ns, entity),
+            keys::entity_switch(ns, entity),
+            keys::resource_switch(ns, resource),
+            keys::entity_config(ns, entity, resource),
+            keys::entity_config(ns, entity, DEFAULT_RESOURCE),
+            keys::resource_config(ns, resource),
+            keys::system_config(ns),
+        ]
+    }
+
+    /// Reads what is missing, all at once, with the version of the config.
+    async fn read_missing(
+        &self,
+        moment: &Moment,
+        keys: &[ItemKey; 7],
+        found: &mut [Option<Entry>; 7],
+    ) -> Result<()> {
+        let cache = &self.shared().cache;
+        let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
+        let mut asked: Vec<ItemKey> = missing.iter().map(|index| keys[*index].clone()).collect();
+        asked.push(keys::config_version(self.namespace_id()));
+        for attempt in 1..=READS_MAX {
+            let before = cache.version();
+            let mut items = self.backend().get_many(&asked).await?;
+            let counted = items.pop().flatten().and_then(|item| item.int("version")).unwrap_or(0);
+            let after = u64::try_from(counted).unwrap_or(0);
+            cache.saw_version(after);
+            if before != Some(after) && attempt < READS_MAX {
+                continue;
+            }
+            let version = before.unwrap_or(0).min(after);
+            for (index, item) in missing.iter().zip(items) {
+                let known = item.as_ref().map_or(Ok(Known::Nothing), |item| known(item, version))?;
+                found[*index] = Some(Entry { known, version, expires: moment.expires });
+            }
+            break;
+        }
+        let read = missing.iter().filter_map(|index| Some((keys[*index].clone(), found[*index].clone()?)));
+        cache.keep(moment, read.collect());
+        Ok(())
+    }
+}
+
+/// What a record says, by where it is.
+fn known(item: &Item, version: u64) -> Result<Known> {
+    if keys::is_entity(&item.key) {
+        let (parent, cascades) = (item.text("parent_id").map(str::to_owned), item.is_set("cascade"));
+        return Ok(Known::Entity { parent, cascades });
+    }
+    if keys::is_switch(&item.key) {
+        return Ok(Known::Off);
+    }
+    let mut stored = read_config(item)?;
+    stored.limits = stored.limits.at_version(version);
+    Ok(Known::Config(Arc::new(stored)))
+}

@@ -1,0 +1,101 @@
+//! From an entity up to those it cascades to.
+
+use tollgate_core::{Limits, Tick};
+use tollgate_store::{CHAIN_MAX, Key};
+
+use super::read::{Facts, SOURCES};
+use super::{Chain, Link};
+use crate::cache::{Entry, Known, Moment};
+use crate::error::Switchable;
+use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
+
+impl Catalog {
+    pub(super) async fn walk_up(&self, entity: &str, resource: &str) -> Result<Chain> {
+        let moment = self.moment();
+        let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
+        let mut next = Some(entity.to_owned());
+        while let Some(entity) = next {
+            if links.len() == CHAIN_MAX {
+                return Err(CatalogError::ChainTooLong(links.swap_remove(0).entity));
+            }
+            let facts = self.facts(&moment, &entity, resource).await?;
+            facts.refuse_disabled(&entity, resource)?;
+            expires = expires.min(facts.expires());
+            on_unavailable = facts.on_unavailable();
+            next = facts.cascades_to();
+            links.push(facts.link(entity, resource)?);
+        }
+        self.shared().cache.saw_on_unavailable(on_unavailable);
+        Ok(Chain { links, on_unavailable, moment, expires })
+    }
+
+    /// The entity's own link, whether it is disabled or not.
+    pub(crate) async fn own_link(&self, entity: &str, resource: &str) -> Result<Link> {
+        let facts = self.facts(&self.moment(), entity, resource).await?;
+        facts.link(entity.to_owned(), resource)
+    }
+
+    fn moment(&self) -> Moment {
+        self.shared().cache.moment(self.backend().revision(), self.now())
+    }
+}
+
+impl Facts {
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        [&self.entity, &self.entity_switch, &self.resource_switch].into_iter().chain(&self.configs)
+    }
+
+    fn expires(&self) -> Tick {
+        self.entries().map(|entry| entry.expires).min().unwrap_or(Tick::ZERO)
+    }
+
+    fn refuse_disabled(&self, entity: &str, resource: &str) -> Result<()> {
+        let is_off = |entry: &Entry| matches!(entry.known, Known::Off);
+        let what = match (is_off(&self.entity_switch), is_off(&self.resource_switch)) {
+            (true, _) => Switchable::Entity(entity.into()),
+            (false, true) => Switchable::Resource(resource.into()),
+            (false, false) => return Ok(()),
+        };
+        Err(CatalogError::Disabled { what })
+    }
+
+    fn cascades_to(&self) -> Option<String> {
+        match &self.entity.known {
+            Known::Entity { parent, cascades: true } => parent.clone(),
+            _ => None,
+        }
+    }
+
+    fn on_unavailable(&self) -> Option<OnUnavailable> {
+        match &self.configs.last()?.known {
+            Known::Config(stored) => stored.on_unavailable,
+            _ => None,
+        }
+    }
+
+    /// The limits of the first level that has some.
+    fn link(&self, entity: String, resource: &str) -> Result<Link> {
+        let Some((limits, source)) = self.limits() else {
+            return Err(CatalogError::NoLimits { entity, resource: resource.into() });
+        };
+        let key = Key::new(&[entity.as_str(), resource]);
+        Ok(Link { entity, key, limits, source })
+    }
+
+    /// The limits and where they come from. Their version is the least of what they were found by: that a level above
+    /// has no limits may be older news than what the level itself says.
+    fn limits(&self) -> Option<(Limits, Source)> {
+        let mut version = u64::MAX;
+        for (entry, source) in self.configs.iter().zip(SOURCES) {
+            version = version.min(entry.version);
+            if let Known::Config(stored) = &entry.known
+                && stored.have_limits()
+            {
+                let limits = stored.limits.clone();
+                let limits = if limits.version() == version { limits } else { limits.at_version(version) };
+                return Some((limits, source));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,143 @@
+//! Deleting entities, with all that is stored of them.
+//!
+//! That may be more than fits one transaction. So an entity is marked first, from when on it gets no children; then goes
+//! what is stored of it, and the entity itself last. Whoever is interrupted deletes it again, and goes on from there.
+//! Every transaction checks the mark: an entity that somebody else deleted, and then created anew, is left alone.
+
+use tollgate_store::records::{Change, Fields, ItemKey, Query, Test, WRITES_MAX, Write};
+use tollgate_store::{FORGET_MAX, Reply, Scope};
+
+use super::family::has_parent;
+use super::{DELETING, Entity};
+use crate::audit::{Action, Subject};
+use crate::transaction::{ATTEMPTS_MAX, Commit};
+use crate::{Catalog, CatalogError, DEFAULT_RESOURCE, Level, Result, keys, name};
+
+/// How much is deleted in one transaction beside the checks of the namespace and the mark.
+const BATCH: usize = WRITES_MAX - 2;
+
+impl Catalog {
+    /// Deletes an entity: its limits, its buckets, its usage and itself. Its audit events stay. Of one that was never
+    /// created, all that is stored goes.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, part of it may be gone; delete it again to go on.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](CatalogError::EntityNotFound) if nothing at all is stored of it, or if somebody else deleted it
+    /// at the same time; [`HasChildren`](CatalogError::HasChildren), a name that is not valid, a namespace that is gone, or
+    /// the store's.
+    pub fn delete_entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<()>> {
+        Reply::later(async move {
+            name::ENTITY.check(id)?;
+            if self.mark_deleting(id).await? {
+                self.delete_marked(id).await
+            } else {
+                self.delete_implicit(id).await
+            }
+        })
+    }
+
+    /// Marks an entity and says whether there is one.
+    async fn mark_deleting(&self, id: &str) -> Result<bool> {
+        let key = keys::entity(self.namespace_id(), id);
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(item) = self.get(key.clone()).await? else { return Ok(false) };
+            let children = Entity::of(id, &item).children;
+            if children > 0 {
+                return Err(CatalogError::HasChildren { entity: id.into(), children });
+            }
+            let mut tx = self.transaction();
+            let tests = vec![Test::Exists, Test::AtMost("children".into(), 0)];
+            tx.push(Write::Change(key.clone(), vec![Change::Set(DELETING.into(), 1.into())], tests));
+            if let Commit::Done = tx.commit().await? {
+                return Ok(true);
+            }
+        }
+        Err(CatalogError::Contended(format!("entity {id:?}")))
+    }
+
+    async fn delete_marked(&self, id: &str) -> Result<()> {
+        let ns = self.namespace_id();
+        let not_found = || CatalogError::EntityNotFound(id.into());
+        let is_marked = || Test::Is(DELETING.into(), 1.into());
+        let mark = Write::Check(keys::entity(ns, id), vec![is_marked()]);
+        self.delete_stored(id, Some(&mark)).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let item = self.get(keys::entity(ns, id)).await?.filter(|item| item.int(DELETING) == Some(1));
+            let parent = Entity::of(id, &item.ok_or_else(not_found)?).parent;
+            let mut tx = self.transaction();
+            tx.push(Write::Delete(keys::entity(ns, id), vec![is_marked(), has_parent(parent.as_deref())]));
+            tx.push(Write::Delete(keys::entity_switch(ns, id), Vec::new()));
+            if let Some(parent) = &parent
+                && self.exists(parent).await?
+            {
+                let fewer = vec![Change::Add("children".into(), -1)];
+                tx.push(Write::Change(keys::entity(ns, parent), fewer, vec![Test::Exists]));
+            }
+            tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
+            if let Commit::Done = tx.commit().await? {
+                return Ok(());
+            }
+        }
+        Err(CatalogError::Contended(format!("entity {id:?}")))
+    }
+
+    /// Of an entity that was never created there may be limits, usage and buckets all the same.
+    async fn delete_implicit(&self, id: &str) -> Result<()> {
+        self.backend().write_usage(self.namespace_id(), Scope::Entity(id)).await?;
+        if !self.has_stored(id).await? {
+            return Err(CatalogError::EntityNotFound(id.into()));
+        }
+        // The event comes first: were it last, whoever is interrupted would leave nothing to come back for.
+        let mut tx = self.transaction();
+        tx.push(Write::Delete(keys::entity_switch(self.namespace_id(), id), Vec::new()));
+        tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
+        tx.commit().await?.expect_done(&id)?;
+        self.delete_stored(id, None).await
+    }
+
+    async fn has_stored(&self, id: &str) -> Result<bool> {
+        let partition = keys::entity_partition(self.namespace_id(), id);
+        let records = self.backend().query(&Query { limit: 1, ..Query::all(partition) }).await?;
+        if !records.items.is_empty() {
+            return Ok(true);
+        }
+        let scope = Scope::Entity(id);
+        Ok(!self.backend().buckets(self.namespace_id(), scope, None, 1).await?.items.is_empty())
+    }
+
+    /// Deletes the limits, the buckets and the usage of an entity, for as long as the check holds.
+    async fn delete_stored(&self, id: &str, check: Option<&Write>) -> Result<()> {
+        for level in self.keys_of(id, keys::CONFIG_PREFIX).await? {
+            let level = match level.sort.strip_prefix(keys::CONFIG_PREFIX).unwrap_or_default() {
+                DEFAULT_RESOURCE => Level::Entity(id),
+                resource => Level::EntityResource(id, resource),
+            };
+            self.delete_config(level, check.cloned()).await?;
+        }
+        while self.backend().forget(self.namespace_id(), Scope::Entity(id)).await? >= FORGET_MAX {}
+        for batch in self.keys_of(id, keys::USAGE_PREFIX).await?.chunks(BATCH) {
+            let mut tx = self.transaction();
+            tx.extend(check.cloned());
+            batch.iter().for_each(|key| tx.extend(Some(Write::Delete(key.clone(), Vec::new()))));
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    async fn keys_of(&self, id: &str, prefix: &str) -> Result<Vec<ItemKey>> {
+        let mut query = Query::prefix(keys::entity_partition(self.namespace_id(), id), prefix);
+        let mut keys = Vec::new();
+        loop {
+            let page = self.backend().query(&query).await?;
+            keys.extend(page.items.into_iter().map(|item| item.key));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(keys),
+            }
+        }
+    }
+}

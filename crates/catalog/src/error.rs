@@ -1,0 +1,205 @@
+//! Why the catalog could not do what it was asked.
+
+use std::fmt;
+
+use tollgate_core::DemandError;
+use tollgate_store::records::{ItemKey, RecordsError};
+use tollgate_store::{CHAIN_MAX, StoreError};
+
+use crate::NameError;
+
+/// What the operations of the catalog answer.
+pub type Result<T> = std::result::Result<T, CatalogError>;
+
+/// Why the catalog could not do what it was asked. Nothing was changed unless the error is the store's.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// A name is not valid.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A setting or a value is not valid.
+    #[error("{what} is {value}, but must be {valid}")]
+    Invalid {
+        /// What was set.
+        what: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What would be valid.
+        valid: String,
+    },
+    /// No namespace has this name, or none has this id.
+    #[error("there is no namespace {0:?}; register it first")]
+    NamespaceNotFound(String),
+    /// The namespace was deleted since it was opened.
+    #[error("namespace {name:?} with id {id:?} was deleted; recover it by its id, or register a new one")]
+    NamespaceGone {
+        /// Its name.
+        name: String,
+        /// Its id.
+        id: String,
+    },
+    /// The namespace is not in a state in which that can be done to it.
+    #[error("namespace {id:?} is {status}, but must be {valid}")]
+    NamespaceStatus {
+        /// Its id.
+        id: String,
+        /// The state it is in.
+        status: crate::NamespaceStatus,
+        /// What it would have to be.
+        valid: &'static str,
+    },
+    /// Another namespace has the name by now.
+    #[error("the name {name:?} was given to another namespace, {id:?}; delete that one first")]
+    NamespaceTaken {
+        /// The name.
+        name: String,
+        /// Who has it.
+        id: String,
+    },
+    /// An entity of this id was created before.
+    #[error("entity {0:?} exists already")]
+    EntityExists(String),
+    /// No entity of this id was created, and nothing is stored of it.
+    #[error("there is no entity {0:?}; create it first")]
+    EntityNotFound(String),
+    /// The parent was never created, or is being deleted.
+    #[error(
+        "entity {entity:?} cannot have the parent {parent:?}, which does not exist; create that one first"
+    )]
+    ParentNotFound {
+        /// The child.
+        entity: String,
+        /// The parent it was to have.
+        parent: String,
+    },
+    /// An entity with children cannot be deleted.
+    #[error("entity {entity:?} has {children} children; delete or move them first")]
+    HasChildren {
+        /// The entity.
+        entity: String,
+        /// How many children it has.
+        children: u64,
+    },
+    /// The entity would be its own ancestor.
+    #[error("entity {entity:?} cannot have the parent {parent:?}, which is below it")]
+    Cycle {
+        /// The entity.
+        entity: String,
+        /// The parent it was to have.
+        parent: String,
+    },
+    /// From the entity to the top there are more entities than a chain may have.
+    #[error("more than {CHAIN_MAX} entities would lie between {0:?} and the top; use fewer levels")]
+    ChainTooLong(String),
+    /// A set of limits without a limit.
+    #[error("no limits are given for {0}; give at least one, or delete the ones that are stored")]
+    EmptyLimits(String),
+    /// No level has limits for the entity and the resource.
+    #[error("there are no limits for entity {entity:?} and resource {resource:?}; set some on any level")]
+    NoLimits {
+        /// The entity.
+        entity: String,
+        /// The resource.
+        resource: String,
+    },
+    /// Somebody switched it off.
+    #[error("{what} is disabled; enable it first")]
+    Disabled {
+        /// What was switched off.
+        what: Switchable,
+    },
+    /// The credit does not fit the limits.
+    #[error(transparent)]
+    Credit(#[from] DemandError),
+    /// Credit for something that is lent, not used up.
+    #[error("limit {0:?} is a resource, which cannot be topped up: whoever holds it gives it back")]
+    CreditOfResource(String),
+    /// A record says something that this program does not understand.
+    #[error("the record {partition:?} {sort:?} cannot be read: {why}")]
+    BadRecord {
+        /// Its partition.
+        partition: String,
+        /// Its place in there.
+        sort: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Others kept changing the same records.
+    #[error("others kept changing {0} at the same time; try again")]
+    Contended(String),
+    /// The records were written by a later version of this program.
+    #[error("the records have schema {found}, but this program knows only up to {known}; use a newer one")]
+    TooNew {
+        /// The schema of the records.
+        found: String,
+        /// The schema of this program.
+        known: String,
+    },
+    /// The records were written by an earlier version of this program.
+    #[error("the records have schema {found}, but this program needs {known}; migrate them first")]
+    TooOld {
+        /// The schema of the records.
+        found: String,
+        /// The schema of this program.
+        known: String,
+    },
+    /// The records ask for a later version of this program.
+    #[error(
+        "the records want version {wanted} of this program or later, but this is {this}; use a newer one"
+    )]
+    ClientTooOld {
+        /// The least version that may be used.
+        wanted: String,
+        /// The version of this program.
+        this: String,
+    },
+    /// The system has no random bytes to give.
+    #[error("the system gives no random bytes for an id: {0}")]
+    NoRandomness(String),
+    /// The store could not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What can be switched off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Switchable {
+    /// An entity.
+    Entity(String),
+    /// A resource.
+    Resource(String),
+}
+
+impl CatalogError {
+    /// Whether the store did not answer, so that nobody knows. A store that refuses has answered.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, CatalogError::Store(StoreError::Unavailable(..)))
+    }
+
+    pub(crate) fn bad_record(key: &ItemKey, why: impl Into<String>) -> CatalogError {
+        let (partition, sort) = (key.partition.clone(), key.sort.clone());
+        CatalogError::BadRecord { partition, sort, why: why.into() }
+    }
+}
+
+/// A failed test that nobody was prepared for means that somebody else was faster.
+impl From<RecordsError> for CatalogError {
+    fn from(error: RecordsError) -> CatalogError {
+        match error {
+            RecordsError::Store(error) => CatalogError::Store(error),
+            RecordsError::Failed(write) => CatalogError::Contended(format!("the record of write {write}")),
+            other => CatalogError::Contended(other.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Switchable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Switchable::Entity(id) => write!(f, "entity {id:?}"),
+            Switchable::Resource(name) => write!(f, "resource {name:?}"),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a limiter knows beside its buckets: namespaces, entities, stored limits, switches, audit and usage.
+//!
+//! Written once over any [`Backend`](tollgate_store::Backend). A [`Registry`] has the namespaces of a store; a [`Catalog`]
+//! has everything of one of them, and resolves what a call takes from: the [`Chain`] of an entity and those it cascades
+//! to, with the limits in force for each.
+//!
+//! Every change is one transaction with its audit event, and with a check that the namespace is there. No change needs
+//! a lock, and none is lost: whoever is overtaken looks again.
+
+mod audit;
+mod bucket;
+mod cache;
+mod capacity;
+mod catalog;
+mod chain;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod entity;
+mod error;
+mod keys;
+mod limits;
+mod name;
+mod page;
+mod random;
+mod registry;
+mod switch;
+mod transaction;
+mod ulid;
+mod usage;
+
+pub use audit::{Action, AuditEvent, Subject};
+pub use bucket::KEY_KEPT;
+pub use cache::CacheStats;
+pub use capacity::{EntityCapacity, ResourceCapacity};
+pub use catalog::Catalog;
+pub use chain::{Chain, Link};
+pub use entity::{Entity, METADATA_MAX, NewEntity, TEXT_MAX};
+pub use error::{CatalogError, Result, Switchable};
+pub use limits::{Level, OnUnavailable, Source, StoredLimits};
+pub use name::{DEFAULT_RESOURCE, NameError};
+pub use page::PageRequest;
+pub use registry::{
+    Migrated, Namespace, NamespaceStatus, PurgeProgress, Purged, Registry, RegistryBuilder, VersionRecord,
+};
+pub use tollgate_store::BucketStatus;
+pub use tollgate_store::records::{Cursor, Page};
+pub use tollgate_store::usage::Window;
+pub use usage::{LimitUsage, UsageQuery, UsageRow, UsageSummary};

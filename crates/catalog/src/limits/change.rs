@@ -1,0 +1,224 @@
+//! Setting and deleting stored limits.
+//!
+//! Whatever a change touches is changed together: the record, the lists in which it is found, the version of the
+//! namespace's config and the audit event. The lists are exact because a transaction knows whether the record was
+//! there; whoever guessed wrong tries the other way.
+
+use tollgate_core::Limits;
+use tollgate_store::Reply;
+use tollgate_store::records::{Change, Fields, Index, Item, Test, Write};
+
+use super::codec::{put_limits, read_config};
+use super::{Level, OnUnavailable, StoredLimits, refuse_empty};
+use crate::audit::Action;
+use crate::transaction::{ATTEMPTS_MAX, Commit, Transaction};
+use crate::{Catalog, CatalogError, Result, keys};
+
+/// Fields of the system's record that are not limits, and stay when only its limits are set.
+const KEPT: [&str; 2] = ["on_unavailable", "audit_retention_days"];
+
+impl Catalog {
+    /// Stores the limits of a level in place of those that are there. What the system says besides its limits stays.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::EmptyLimits`], a name that is not valid, a namespace that is gone, or the store's.
+    pub fn set_limits<'a>(&'a self, level: Level<'a>, limits: &'a Limits) -> Reply<'a, Result<()>> {
+        Reply::later(async move {
+            level.check()?;
+            if limits.is_empty() {
+                return Err(refuse_empty(level));
+            }
+            match level {
+                Level::System => self.put_system(limits, None).await,
+                Level::Resource(_) => self.put_resource(level, limits).await,
+                Level::Entity(_) | Level::EntityResource(..) => self.put_entity(level, limits).await,
+            }
+        })
+    }
+
+    /// Stores the limits of the system, and what to do when the store does not answer. That may be said without any
+    /// limits; `None` says nothing, and takes back what was said before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_limits`](Catalog::set_limits).
+    pub fn set_system_limits<'a>(
+        &'a self,
+        limits: &'a Limits,
+        on_unavailable: Option<OnUnavailable>,
+    ) -> Reply<'a, Result<()>> {
+        Reply::later(async move {
+            if limits.is_empty() && on_unavailable.is_none() {
+                return Err(refuse_empty(Level::System));
+            }
+            self.put_system(limits, Some(on_unavailable)).await
+        })
+    }
+
+    /// The limits that are stored on a level, if there are any. Always read from the store.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, a record that cannot be read, or the store's.
+    pub fn limits<'a>(&'a self, level: Level<'a>) -> Reply<'a, Result<Option<StoredLimits>>> {
+        Reply::later(async move {
+            level.check()?;
+            let item = self.get(level.key(self.namespace_id())).await?;
+            item.as_ref().map(read_config).transpose()
+        })
+    }
+
+    /// Deletes the limits of a level, and says whether there were any.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, a namespace that is gone, or the store's.
+    pub fn delete_limits<'a>(&'a self, level: Level<'a>) -> Reply<'a, Result<bool>> {
+        Reply::later(async move {
+            level.check()?;
+            Ok(self.delete_config(level, None).await? == Commit::Done)
+        })
+    }
+
+    /// Deletes the limits of a level if they are there, and if what else is to be checked holds.
+    pub(crate) async fn delete_config(&self, level: Level<'_>, check: Option<Write>) -> Result<Commit> {
+        let ns = self.namespace_id();
+        let mut tx = self.transaction();
+        tx.push(Write::Delete(level.key(ns), vec![Test::Exists]));
+        tx.extend(check);
+        match level {
+            Level::System => {}
+            Level::Resource(resource) => {
+                let change = Change::Exclude("resources".into(), resource.into());
+                tx.push(Write::Change(keys::resources(ns), vec![change], Vec::new()));
+            }
+            Level::Entity(_) | Level::EntityResource(..) => tx.count_entity_config(level, -1),
+        }
+        tx.config_changed();
+        tx.audit(level.subject(), Action::LimitsDeleted, level.resource(), Fields::new())?;
+        tx.commit().await
+    }
+
+    async fn put_resource(&self, level: Level<'_>, limits: &Limits) -> Result<()> {
+        let ns = self.namespace_id();
+        let mut tx = self.transaction();
+        tx.push(Write::Put(self.config_item(level, limits), Vec::new()));
+        if let Some(resource) = level.resource() {
+            let change = Change::Include("resources".into(), resource.into());
+            tx.push(Write::Change(keys::resources(ns), vec![change], Vec::new()));
+        }
+        tx.limits_set(level, limits, None)?;
+        tx.commit().await?.expect_done(&level)
+    }
+
+    async fn put_entity(&self, level: Level<'_>, limits: &Limits) -> Result<()> {
+        let mut is_new = self.get(level.key(self.namespace_id())).await?.is_none();
+        for _ in 0..ATTEMPTS_MAX {
+            let test = if is_new { Test::Absent } else { Test::Exists };
+            let mut tx = self.transaction();
+            tx.push(Write::Put(self.config_item(level, limits), vec![test]));
+            if is_new {
+                tx.count_entity_config(level, 1);
+            }
+            tx.limits_set(level, limits, None)?;
+            match tx.commit().await? {
+                Commit::Done => return Ok(()),
+                Commit::Failed(_) => is_new = !is_new,
+            }
+        }
+        Err(CatalogError::Contended(level.to_string()))
+    }
+
+    /// Puts the system's record; an `on_unavailable` of `None` leaves it as it is.
+    async fn put_system(&self, limits: &Limits, on_unavailable: Option<Option<OnUnavailable>>) -> Result<()> {
+        let level = Level::System;
+        for _ in 0..ATTEMPTS_MAX {
+            let there = self.get(level.key(self.namespace_id())).await?;
+            let mut item = self.config_item(level, limits);
+            let kept = KEPT.into_iter().filter_map(|name| {
+                let value = there.as_ref()?.fields.get(name)?;
+                Some((name.to_owned(), value.clone()))
+            });
+            item.fields.extend(kept);
+            match on_unavailable {
+                None => {}
+                Some(Some(policy)) => {
+                    item.fields.insert("on_unavailable".into(), policy.name().into());
+                }
+                Some(None) => {
+                    item.fields.remove("on_unavailable");
+                }
+            }
+            let version = there.as_ref().and_then(|item| item.int("config_version"));
+            let next = item.int("config_version").unwrap_or(0).max(version.unwrap_or(0).saturating_add(1));
+            item.fields.insert("config_version".into(), next.into());
+            let test = match (&there, version) {
+                (None, _) => Test::Absent,
+                (Some(_), Some(version)) => Test::Is("config_version".into(), version.into()),
+                (Some(_), None) => Test::Exists,
+            };
+            let mut tx = self.transaction();
+            tx.push(Write::Put(item, vec![test]));
+            tx.limits_set(level, limits, on_unavailable.flatten())?;
+            if let Commit::Done = tx.commit().await? {
+                return Ok(());
+            }
+        }
+        Err(CatalogError::Contended(level.to_string()))
+    }
+
+    fn config_item(&self, level: Level<'_>, limits: &Limits) -> Item {
+        let ns = self.namespace_id();
+        let now = self.now().as_micros();
+        let mut item =
+            Item::new(level.key(ns)).with("config_version", i64::try_from(now).unwrap_or(i64::MAX));
+        if let Some(resource) = level.resource() {
+            item = item.with("resource", resource);
+        }
+        if let Some((entity, resource)) = level.entity() {
+            let place = keys::entity_config_place(ns, entity, resource);
+            item = item.with("entity_id", entity).indexed(Index::Custom, place.partition, place.sort);
+        }
+        put_limits(&mut item.fields, limits);
+        item
+    }
+}
+
+impl Transaction<'_> {
+    /// One more or one less entity has limits for the resource.
+    fn count_entity_config(&mut self, level: Level<'_>, by: i64) {
+        if let Some((_, resource)) = level.entity() {
+            let counts = keys::entity_config_resources(self.namespace_id());
+            self.push(Write::Change(counts, vec![Change::Add(resource.into(), by)], Vec::new()));
+        }
+    }
+
+    fn limits_set(
+        &mut self,
+        level: Level<'_>,
+        limits: &Limits,
+        on_unavailable: Option<OnUnavailable>,
+    ) -> Result<()> {
+        self.config_changed();
+        let text = |limit: &tollgate_core::Limit| (limit.name().to_string(), limit.to_string().into());
+        let shown: Fields = limits.iter().map(text).collect();
+        let mut details = Fields::from([("limits".into(), shown.into())]);
+        if let Some(policy) = on_unavailable {
+            details.insert("on_unavailable".into(), policy.name().into());
+        }
+        self.audit(level.subject(), Action::LimitsSet, level.resource(), details)
+    }
+}

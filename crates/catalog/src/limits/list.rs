@@ -1,0 +1,62 @@
+//! Who has stored limits.
+
+use std::collections::BTreeMap;
+
+use tollgate_store::Reply;
+use tollgate_store::records::{Index, Page, Value};
+
+use crate::name::check_resource_or_default;
+use crate::{Catalog, PageRequest, Result, keys};
+
+impl Catalog {
+    /// The resources that have limits of their own, in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn resources_with_limits(&self) -> Reply<'_, Result<Vec<String>>> {
+        Reply::later(async move {
+            let item = self.get(keys::resources(self.namespace_id())).await?;
+            Ok(match item.as_ref().and_then(|item| item.fields.get("resources")) {
+                Some(Value::Set(names)) => names.iter().cloned().collect(),
+                _ => Vec::new(),
+            })
+        })
+    }
+
+    /// The entities that have limits of their own for a resource, or with
+    /// [`DEFAULT_RESOURCE`](crate::DEFAULT_RESOURCE) those that have some for all resources.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, or the store's.
+    pub fn entities_with_limits<'a>(
+        &'a self,
+        resource: &'a str,
+        page: PageRequest,
+    ) -> Reply<'a, Result<Page<String>>> {
+        Reply::later(async move {
+            check_resource_or_default(resource)?;
+            let partition = keys::entity_config_partition(self.namespace_id(), resource);
+            self.find_entities(Index::Custom, page.query(partition, "")).await
+        })
+    }
+
+    /// For which resources entities have limits of their own, and how many do.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn resources_with_entity_limits(&self) -> Reply<'_, Result<BTreeMap<String, u64>>> {
+        Reply::later(async move {
+            let item = self.get(keys::entity_config_resources(self.namespace_id())).await?;
+            let fields = item.map(|item| item.fields).unwrap_or_default();
+            // A resource that nobody has limits for any more stays behind with a count of 0.
+            let count = |value: &Value| match value {
+                Value::Int(count) => u64::try_from(*count).ok().filter(|count| *count > 0),
+                _ => None,
+            };
+            Ok(fields.iter().filter_map(|(name, value)| Some((name.clone(), count(value)?))).collect())
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! Names: which characters they may have, so that they can stand in the keys of records.
+
+use std::fmt;
+
+/// Stands for all resources of an entity, where limits are stored.
+pub const DEFAULT_RESOURCE: &str = "_default_";
+
+/// How much of a name an error shows.
+const SHOWN_MAX: usize = 80;
+
+/// Why a name is not valid: what it names, what is wrong with it, and what would be valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameError {
+    what: &'static str,
+    name: String,
+    fault: Fault,
+    valid: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fault {
+    Empty,
+    TooLong(usize),
+    Character { character: char, position: usize },
+    Reserved,
+}
+
+/// What a name of one kind looks like.
+pub(crate) struct Rule {
+    what: &'static str,
+    length_max: usize,
+    first: fn(char) -> bool,
+    rest: fn(char) -> bool,
+    reserved: &'static [&'static str],
+    valid: &'static str,
+}
+
+const ENTITY_VALID: &str =
+    "1 to 256 characters, first a letter or digit, then letters, digits, '_', '.', '-', ':' or '@'";
+
+/// Names of entities.
+pub(crate) const ENTITY: Rule = like_entity("entity");
+
+/// Names of parents of entities.
+pub(crate) const PARENT: Rule = like_entity("parent");
+
+/// Who changes something.
+pub(crate) const PRINCIPAL: Rule = like_entity("principal");
+
+/// What makes a change happen once.
+pub(crate) const IDEMPOTENCY_KEY: Rule = like_entity("key");
+
+const fn like_entity(what: &'static str) -> Rule {
+    Rule {
+        what,
+        length_max: 256,
+        first: |c| c.is_ascii_alphanumeric(),
+        rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | ':' | '@'),
+        reserved: &[],
+        valid: ENTITY_VALID,
+    }
+}
+
+/// Names of resources.
+pub(crate) const RESOURCE: Rule = Rule {
+    what: "resource",
+    length_max: 64,
+    first: |c| c.is_ascii_alphabetic(),
+    rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'),
+    reserved: &[DEFAULT_RESOURCE],
+    valid: "1 to 64 characters, first a letter, then letters, digits, '_', '-', '.' or '/'",
+};
+
+/// Names of limits, where a limit is asked for and none is given.
+pub(crate) const LIMIT: Rule = Rule {
+    what: "limit",
+    length_max: 64,
+    first: |c| c.is_ascii_alphabetic(),
+    rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'),
+    reserved: &["wcu"],
+    valid: "1 to 64 characters, first a letter, then letters, digits, '_', '.' or '-', not 'wcu'",
+};
+
+/// Names of namespaces.
+pub(crate) const NAMESPACE: Rule = Rule {
+    what: "namespace",
+    length_max: 64,
+    first: |c| c.is_ascii_alphanumeric(),
+    rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'),
+    reserved: &["_"],
+    valid: "1 to 64 characters, first a letter or digit, then letters, digits, '_', '-' or '.'",
+};
+
+/// Ids of namespaces. Those that others made may be of another length than ours.
+pub(crate) const NAMESPACE_ID: Rule = Rule {
+    what: "namespace id",
+    length_max: 64,
+    first: |c| c.is_ascii_alphanumeric() || c == '_',
+    rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'),
+    reserved: &["_"],
+    valid: "an id as it was given out: letters, digits, '_' and '-', not starting with '-'",
+};
+
+impl Rule {
+    /// Whether the name is valid.
+    pub(crate) fn check(&self, name: &str) -> Result<(), NameError> {
+        let refuse = |fault| Err(NameError { what: self.what, name: shown(name), fault, valid: self.valid });
+        if name.is_empty() {
+            return refuse(Fault::Empty);
+        }
+        if self.reserved.contains(&name) {
+            return refuse(Fault::Reserved);
+        }
+        let is_bad =
+            |(index, c): &(usize, char)| !if *index == 0 { (self.first)(*c) } else { (self.rest)(*c) };
+        if let Some((index, character)) = name.chars().enumerate().find(is_bad) {
+            return refuse(Fault::Character { character, position: index + 1 });
+        }
+        let length = name.chars().count();
+        if length > self.length_max { refuse(Fault::TooLong(length)) } else { Ok(()) }
+    }
+}
+
+/// Whether limits can be stored under this name: a resource, or what stands for all of them.
+pub(crate) fn check_resource_or_default(name: &str) -> Result<(), NameError> {
+    if name == DEFAULT_RESOURCE { Ok(()) } else { RESOURCE.check(name) }
+}
+
+fn shown(name: &str) -> String {
+    let mut shown: String = name.chars().take(SHOWN_MAX).collect();
+    if shown.len() < name.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+impl NameError {
+    /// What was named: `entity`, `resource` and so on.
+    pub fn what(&self) -> &str {
+        self.what
+    }
+
+    /// The name, or its beginning if it is very long.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What would be valid.
+    pub fn valid(&self) -> &str {
+        self.valid
+    }
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}: ", self.what, self.name)?;
+        match &self.fault {
+            Fault::Empty => f.write_str("it is empty")?,
+            Fault::TooLong(length) => write!(f, "it has {length} characters")?,
+            Fault::Character { character, position } => {
+                write!(f, "character {character:?} at position {position} is not allowed")?;
+            }
+            Fault::Reserved => f.write_str("it is reserved")?,
+        }
+        write!(f, "; valid is {}", self.valid)
+    }
+}
+
+impl std::error::Error for NameError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn valid_names_pass() {
+        let long = "x".repeat(256);
+        for name in ["user-1", "0", "a:b@c.d_e-f", &long] {
+            assert_eq!(ENTITY.check(name), Ok(()), "{name}");
+        }
+        for name in ["gpt-4", "openai/gpt-4", "a", "gpt-3.5_turbo", &long[..64]] {
+            assert_eq!(RESOURCE.check(name), Ok(()), "{name}");
+        }
+        for name in ["default", "tenant-alpha", "t.1_x", "7"] {
+            assert_eq!(NAMESPACE.check(name), Ok(()), "{name}");
+        }
+        assert_eq!(check_resource_or_default("_default_"), Ok(()));
+    }
+
+    #[test]
+    fn an_error_shows_the_name_the_place_and_what_is_valid() {
+        let error = RESOURCE.check("gpt#4").unwrap_err();
+        let text = "resource \"gpt#4\": character '#' at position 4 is not allowed; valid is 1 to 64 characters, \
+                    first a letter, then letters, digits, '_', '-', '.' or '/'";
+        assert_eq!(error.to_string(), text);
+        for (rule, name, said) in [
+            (&ENTITY, "", "it is empty"),
+            (&ENTITY, "$SYSTEM", "character '$' at position 1"),
+            (&ENTITY, "a b", "character ' ' at position 2"),
+            (&ENTITY, "é", "character 'é' at position 1"),
+            (&ENTITY, "a\n", "character '\\n' at position 2"),
+            (&RESOURCE, "4", "character '4' at position 1"),
+            (&RESOURCE, "_x", "character '_' at position 1"),
+            (&RESOURCE, "_default_", "it is reserved"),
+            (&NAMESPACE, "_", "it is reserved"),
+            (&NAMESPACE, "a/b", "character '/' at position 2"),
+            (&NAMESPACE_ID, "-abc", "character '-' at position 1"),
+            (&LIMIT, "wcu", "it is reserved"),
+        ] {
+            let text = rule.check(name).unwrap_err().to_string();
+            assert!(text.contains(said), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_counted_and_shown_in_part() {
+        let error = ENTITY.check(&"x".repeat(257)).unwrap_err();
+        assert!(error.to_string().contains("it has 257 characters"));
+        assert_eq!(error.name().chars().count(), SHOWN_MAX + 1);
+    }
+}

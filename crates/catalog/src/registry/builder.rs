@@ -1,0 +1,95 @@
+//! Settings of a registry, and of the catalogs that it opens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::Span;
+use tollgate_store::Backend;
+
+use super::Registry;
+use crate::{CatalogError, Result, name};
+
+/// Settings of a [`Registry`].
+#[derive(Clone)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct RegistryBuilder {
+    backend: Arc<dyn Backend>,
+    cache_ttl: Duration,
+    cache_max: usize,
+    audit_retention: Option<Duration>,
+    principal: String,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) cache_ttl: Span,
+    pub(super) cache_max: usize,
+    pub(super) audit_retention: Option<Span>,
+    pub(super) principal: Arc<str>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            cache_ttl: Span::from_secs(60),
+            cache_max: 100_000,
+            audit_retention: Some(Span::from_secs(90 * 86_400)),
+            principal: "unknown".into(),
+        }
+    }
+}
+
+impl RegistryBuilder {
+    pub(super) fn new(backend: Arc<dyn Backend>) -> RegistryBuilder {
+        let Settings { cache_ttl, cache_max, audit_retention, principal } = Settings::default();
+        RegistryBuilder {
+            backend,
+            cache_ttl: cache_ttl.to_duration(),
+            cache_max,
+            audit_retention: audit_retention.map(Span::to_duration),
+            principal: principal.to_string(),
+        }
+    }
+
+    /// How long what others may have changed is believed; 60 seconds if not said, 0 to read everything every time. A
+    /// store that tells its revision is believed for as long as that stays the same.
+    pub fn cache_ttl(self, cache_ttl: Duration) -> RegistryBuilder {
+        RegistryBuilder { cache_ttl, ..self }
+    }
+
+    /// How many records each catalog remembers; 100,000 if not said, 0 for none.
+    pub fn cache_max(self, cache_max: usize) -> RegistryBuilder {
+        RegistryBuilder { cache_max, ..self }
+    }
+
+    /// How long audit events are kept; 90 days if not said, `None` for ever.
+    pub fn audit_retention(self, audit_retention: Option<Duration>) -> RegistryBuilder {
+        RegistryBuilder { audit_retention, ..self }
+    }
+
+    /// Who makes the changes, for audit events; `unknown` if not said.
+    pub fn principal(self, principal: impl Into<String>) -> RegistryBuilder {
+        RegistryBuilder { principal: principal.into(), ..self }
+    }
+
+    /// The registry.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::Name`] for a principal that is not valid, [`CatalogError::Invalid`] for events that would be gone
+    /// at once.
+    pub fn build(self) -> Result<Registry> {
+        name::PRINCIPAL.check(&self.principal)?;
+        if self.audit_retention == Some(Duration::ZERO) {
+            let valid = "at least a microsecond, or None to keep events for ever".into();
+            return Err(CatalogError::Invalid { what: "audit_retention", value: "0".into(), valid });
+        }
+        let settings = Settings {
+            cache_ttl: Span::covering(self.cache_ttl),
+            cache_max: self.cache_max,
+            audit_retention: self.audit_retention.map(Span::covering),
+            principal: self.principal.into(),
+        };
+        Ok(Registry::with_settings(self.backend, settings))
+    }
+}

@@ -1,0 +1,138 @@
+//! The namespaces of a store.
+//!
+//! A namespace has a name for people and an id for keys. Two records say so, one found by the name and one by the id.
+//! Deleting takes the first away and marks the second; so the name is free at once, nothing is lost yet, and every
+//! change to the namespace is refused, because each one checks the second record.
+
+mod builder;
+mod migrate;
+mod namespace;
+mod purge;
+mod version;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tollgate_store::records::{Item, ItemKey};
+use tollgate_store::{Backend, Reply};
+
+use crate::cache::Cache;
+use crate::catalog::Shared;
+use crate::ulid::Ulids;
+use crate::{Catalog, CatalogError, Result};
+
+use builder::Settings;
+
+pub use builder::RegistryBuilder;
+pub use migrate::Migrated;
+pub use namespace::{Namespace, NamespaceStatus};
+pub use purge::{PurgeProgress, Purged};
+pub use version::VersionRecord;
+
+/// The namespaces of one store. Cloning is cheap.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use tollgate_catalog::{Level, Registry};
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// let catalog = registry.open_or_register("default").wait()?;
+/// catalog.set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 100)])?).wait()?;
+/// let chain = catalog.chain("user-1", "gpt-4").wait()?;
+/// assert_eq!(chain.links[0].source.to_string(), "system");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    backend: Arc<dyn Backend>,
+    settings: Settings,
+    ulids: Arc<Ulids>,
+    /// Whether the version of the records was found to be ours.
+    version_checked: AtomicBool,
+}
+
+impl Registry {
+    /// The namespaces of a store, with default settings.
+    pub fn new(backend: Arc<dyn Backend>) -> Registry {
+        Registry::with_settings(backend, Settings::default())
+    }
+
+    /// Settings to start from.
+    pub fn builder(backend: Arc<dyn Backend>) -> RegistryBuilder {
+        RegistryBuilder::new(backend)
+    }
+
+    fn with_settings(backend: Arc<dyn Backend>, settings: Settings) -> Registry {
+        let (ulids, version_checked) = (Arc::default(), AtomicBool::new(false));
+        Registry(Arc::new(Inner { backend, settings, ulids, version_checked }))
+    }
+
+    /// Opens a namespace that is registered.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed, but that a store nobody used before gets its version.
+    ///
+    /// # Errors
+    ///
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), a name that is not valid, records of another version, or
+    /// the store's.
+    pub fn open<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Catalog>> {
+        Reply::later(async move {
+            let namespace = self.get(name).await?;
+            namespace
+                .map(|namespace| self.catalog(namespace))
+                .ok_or_else(|| CatalogError::NamespaceNotFound(name.into()))
+        })
+    }
+
+    /// Opens a namespace, and registers it first if need be.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`register`](Registry::register).
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, records of another version, or the store's.
+    pub fn open_or_register<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Catalog>> {
+        Reply::later(async move { Ok(self.catalog(self.register(name).await?)) })
+    }
+
+    fn catalog(&self, namespace: Namespace) -> Catalog {
+        let Settings { cache_ttl, cache_max, audit_retention, principal } = &self.0.settings;
+        let shared = Shared {
+            backend: Arc::clone(&self.0.backend),
+            namespace,
+            cache: Cache::new(*cache_ttl, *cache_max),
+            ulids: Arc::clone(&self.0.ulids),
+            audit_retention: *audit_retention,
+        };
+        Catalog::new(shared, Arc::clone(principal))
+    }
+
+    fn backend(&self) -> &dyn Backend {
+        &*self.0.backend
+    }
+
+    async fn read(&self, key: ItemKey) -> Result<Option<Item>> {
+        let keys = [key];
+        Ok(self.backend().get_many(&keys).await?.pop().flatten())
+    }
+
+    fn now_text(&self) -> String {
+        tollgate_store::usage::iso(self.backend().clock().now())
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! Purging: everything of a deleted namespace goes, for good.
+//!
+//! Nothing can be added while that happens: every change checks that the namespace is active, and the store makes no
+//! bucket in one that was closed. So whatever a pass did not find, nobody has written. Whoever is interrupted purges
+//! again: the record of the namespace goes last.
+
+use tollgate_store::records::{Index, ItemKey, Query, Test, WRITES_MAX, Write};
+use tollgate_store::{FORGET_MAX, Reply, Scope};
+
+use super::{Namespace, NamespaceStatus, Registry};
+use crate::{CatalogError, Result, keys};
+
+/// How often the records are looked for. Indexes may lag behind, so one pass that finds nothing must come last.
+const PASSES_MAX: usize = 1_000;
+
+/// How far a purge has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PurgeProgress {
+    /// How many buckets are gone.
+    pub buckets: u64,
+    /// How many records are gone.
+    pub records: u64,
+}
+
+/// What a purge removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Purged {
+    /// The namespace that is no more.
+    pub namespace: Namespace,
+    /// How many buckets were removed, by this call.
+    pub buckets: u64,
+    /// How many records were removed, by this call.
+    pub records: u64,
+}
+
+impl Registry {
+    /// Removes everything of a namespace that was deleted, for good, and tells `progress` of it in between.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, part of it is gone; purge it again to go on.
+    ///
+    /// # Errors
+    ///
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), [`NamespaceStatus`](CatalogError::NamespaceStatus) if it is
+    /// in use, an id that is not valid, records of another version, or the store's.
+    pub fn purge<'a>(
+        &'a self,
+        id: &'a str,
+        mut progress: impl FnMut(PurgeProgress) + Send + 'a,
+    ) -> Reply<'a, Result<Purged>> {
+        Reply::later(async move {
+            let namespace = self.begin_purge(id).await?;
+            let mut gone = PurgeProgress::default();
+            self.backend().close(id).await?;
+            self.forget_buckets(id, &mut gone, &mut progress).await?;
+            self.delete_records(id, &mut gone, &mut progress).await?;
+            self.write(&[Write::Delete(keys::namespace_by_id(id), Vec::new())]).await?.ok();
+            let PurgeProgress { buckets, records } = gone;
+            Ok(Purged { namespace, buckets, records })
+        })
+    }
+
+    /// From now on it cannot be recovered.
+    async fn begin_purge(&self, id: &str) -> Result<Namespace> {
+        let mut namespace = self.by_id(id).await?;
+        if namespace.status == NamespaceStatus::Deleted {
+            namespace.status = NamespaceStatus::Purging;
+            if self.write(&[namespace.change_status(NamespaceStatus::Deleted)]).await?.is_err() {
+                namespace = self.by_id(id).await?;
+            }
+        }
+        match namespace.status {
+            NamespaceStatus::Purging => Ok(namespace),
+            _ => Err(namespace.refuse("deleted")),
+        }
+    }
+
+    async fn forget_buckets(
+        &self,
+        id: &str,
+        gone: &mut PurgeProgress,
+        progress: &mut (dyn FnMut(PurgeProgress) + Send),
+    ) -> Result<()> {
+        loop {
+            let forgotten = self.backend().forget(id, Scope::All).await?;
+            gone.buckets += forgotten as u64;
+            progress(*gone);
+            if forgotten < FORGET_MAX {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn delete_records(
+        &self,
+        id: &str,
+        gone: &mut PurgeProgress,
+        progress: &mut (dyn FnMut(PurgeProgress) + Send),
+    ) -> Result<()> {
+        for _ in 0..PASSES_MAX {
+            let mut query = Query::all(id);
+            let mut found = 0;
+            loop {
+                let page = self.backend().find(Index::Namespace, &query).await?;
+                found += page.items.len();
+                for batch in page.items.chunks(WRITES_MAX) {
+                    self.delete_batch(batch).await?;
+                    gone.records += batch.len() as u64;
+                    progress(*gone);
+                }
+                match page.next {
+                    Some(next) => query.after = Some(next),
+                    None => break,
+                }
+            }
+            if found == 0 {
+                return Ok(());
+            }
+        }
+        Err(CatalogError::Contended(format!("the records of namespace {id:?}")))
+    }
+
+    async fn delete_batch(&self, keys: &[ItemKey]) -> Result<()> {
+        let writes: Vec<Write> =
+            keys.iter().map(|key| Write::Delete(key.clone(), Vec::<Test>::new())).collect();
+        Ok(self.backend().write(&writes).await?)
+    }
+}

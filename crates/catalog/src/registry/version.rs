@@ -1,0 +1,146 @@
+//! The version of the records: who may read and write them.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+use tollgate_store::Reply;
+use tollgate_store::records::{Item, Test, Write};
+
+use super::Registry;
+use crate::{CatalogError, Result, keys};
+
+/// The layout of records that this program reads and writes.
+pub(super) const SCHEMA: Version = Version([1, 0, 0]);
+
+/// The least version of this program that can work with these records.
+const CLIENT_MIN: &str = "0.1.0";
+
+/// The version of this program.
+const CLIENT: &str = env!("CARGO_PKG_VERSION");
+
+/// Which version the records have, and who made it so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VersionRecord {
+    /// The layout of the records.
+    pub schema_version: String,
+    /// The least version of this program that can work with them.
+    pub client_min_version: String,
+    /// When the layout was last changed, such as `2026-11-15T14:00:00Z`.
+    pub updated_at: String,
+    /// Who changed it.
+    pub updated_by: String,
+}
+
+/// A version in three numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version(pub(super) [u32; 3]);
+
+impl Registry {
+    /// The version of the records. A store that nobody used before gets that of this program.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, the version may be written or not.
+    ///
+    /// # Errors
+    ///
+    /// A record that cannot be read, or the store's. That the version is another one is no error here.
+    pub fn version(&self) -> Reply<'_, Result<VersionRecord>> {
+        Reply::later(async move {
+            if let Some(there) = self.read(keys::schema_version()).await? {
+                return VersionRecord::of(&there);
+            }
+            let first = self.version_item(SCHEMA);
+            let written = self.write(&[Write::Put(first.clone(), vec![Test::Absent])]).await?;
+            // If somebody else was faster, theirs is the one that holds.
+            let there = if written.is_ok() { None } else { self.read(keys::schema_version()).await? };
+            VersionRecord::of(&there.unwrap_or(first))
+        })
+    }
+
+    /// Refuses records of another version than that of this program, until it has been seen once.
+    pub(super) async fn check_version(&self) -> Result<()> {
+        if self.0.version_checked.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let record = self.version().await?;
+        let (found, known) = (record.schema_version.clone(), SCHEMA.to_string());
+        let schema = record.schema()?;
+        if schema > SCHEMA {
+            return Err(CatalogError::TooNew { found, known });
+        }
+        if schema < SCHEMA {
+            return Err(CatalogError::TooOld { found, known });
+        }
+        let wanted = record.client_min_version;
+        if Version::parse(&wanted) > Version::parse(CLIENT) {
+            return Err(CatalogError::ClientTooOld { wanted, this: CLIENT.into() });
+        }
+        self.0.version_checked.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    pub(super) fn version_item(&self, schema: Version) -> Item {
+        Item::new(keys::schema_version())
+            .with("schema_version", schema.to_string())
+            .with("client_min_version", CLIENT_MIN)
+            .with("updated_at", self.now_text())
+            .with("updated_by", &*self.0.settings.principal)
+    }
+}
+
+impl VersionRecord {
+    fn of(item: &Item) -> Result<VersionRecord> {
+        let text = |field: &str| item.text(field).unwrap_or_default().to_owned();
+        let record = VersionRecord {
+            schema_version: text("schema_version"),
+            client_min_version: text("client_min_version"),
+            updated_at: text("updated_at"),
+            updated_by: text("updated_by"),
+        };
+        record.schema().map(|_| record)
+    }
+
+    pub(super) fn schema(&self) -> Result<Version> {
+        let why = || format!("schema_version is {:?}, valid is a version such as 1.0.0", self.schema_version);
+        Version::parse(&self.schema_version)
+            .ok_or_else(|| CatalogError::bad_record(&keys::schema_version(), why()))
+    }
+}
+
+impl Version {
+    /// Up to three numbers; those that are missing are 0.
+    pub(super) fn parse(text: &str) -> Option<Version> {
+        let mut numbers = [0; 3];
+        let mut parts = text.split('.');
+        for number in &mut numbers {
+            let Some(part) = parts.next() else { break };
+            *number = part.parse().ok()?;
+        }
+        (!text.is_empty() && parts.next().is_none()).then_some(Version(numbers))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Version([major, minor, patch]) = self;
+        write!(f, "{major}.{minor}.{patch}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(Version::parse("0.10.0") > Version::parse("0.9"));
+        assert!(Version::parse("1.0.0") > Version::parse("0.10.3"));
+        assert_eq!(Version::parse("2"), Some(Version([2, 0, 0])));
+        for bad in ["", "x", "1.0.0.0", "1.-1", "1..0"] {
+            assert_eq!(Version::parse(bad), None, "{bad:?}");
+        }
+        assert!(Version::parse(CLIENT_MIN) <= Version::parse(CLIENT));
+    }
+}

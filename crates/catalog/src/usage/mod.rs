@@ -1,0 +1,124 @@
+//! Usage: what was used, by hour, day and month.
+
+mod read;
+mod summary;
+mod time;
+
+use std::collections::BTreeMap;
+
+use tollgate_core::Tick;
+use tollgate_store::records::Item;
+use tollgate_store::usage::{Window, limit_of_field};
+
+use crate::{PageRequest, keys};
+
+pub use summary::{LimitUsage, UsageSummary};
+
+/// Whose usage, of which windows.
+///
+/// ```
+/// use tollgate_catalog::{UsageQuery, Window};
+/// use tollgate_core::Tick;
+///
+/// let november = UsageQuery::of_entity("user-1", Window::Day)
+///     .resource("gpt-4")
+///     .from(Tick::from_secs(1_793_491_200))
+///     .until(Tick::from_secs(1_796_083_200));
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a query does nothing until it is asked"]
+pub struct UsageQuery {
+    whose: Whose,
+    window: Window,
+    from: Tick,
+    until: Tick,
+    page: PageRequest,
+}
+
+#[derive(Clone, Debug)]
+enum Whose {
+    Entity { entity: String, resource: Option<String> },
+    Resource(String),
+}
+
+/// What an entity used of a resource in one window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UsageRow {
+    /// The entity.
+    pub entity: String,
+    /// The resource.
+    pub resource: String,
+    /// How long the window is.
+    pub window: Window,
+    /// When it began.
+    pub start: Tick,
+    /// How much was used of each limit. Below zero if more was given back than taken in this window.
+    pub amounts: BTreeMap<String, i64>,
+    /// How many calls were admitted.
+    pub events: u64,
+}
+
+impl UsageQuery {
+    /// The usage of an entity, of all resources unless one is named.
+    pub fn of_entity(entity: impl Into<String>, window: Window) -> UsageQuery {
+        UsageQuery::new(Whose::Entity { entity: entity.into(), resource: None }, window)
+    }
+
+    /// The usage of a resource by everybody.
+    pub fn of_resource(resource: impl Into<String>, window: Window) -> UsageQuery {
+        UsageQuery::new(Whose::Resource(resource.into()), window)
+    }
+
+    fn new(whose: Whose, window: Window) -> UsageQuery {
+        UsageQuery { whose, window, from: Tick::ZERO, until: Tick::MAX, page: PageRequest::default() }
+    }
+
+    /// Only of this resource.
+    pub fn resource(mut self, name: impl Into<String>) -> UsageQuery {
+        match &mut self.whose {
+            Whose::Entity { resource, .. } => *resource = Some(name.into()),
+            Whose::Resource(resource) => *resource = name.into(),
+        }
+        self
+    }
+
+    /// Only windows that begin at this time or later.
+    pub fn from(self, from: Tick) -> UsageQuery {
+        UsageQuery { from, ..self }
+    }
+
+    /// Only windows that begin before this time.
+    pub fn until(self, until: Tick) -> UsageQuery {
+        UsageQuery { until, ..self }
+    }
+
+    /// Which part of the answer.
+    pub fn page(self, page: PageRequest) -> UsageQuery {
+        UsageQuery { page, ..self }
+    }
+
+    fn wants(&self, start: Tick) -> bool {
+        self.from <= start && start < self.until
+    }
+}
+
+impl UsageRow {
+    /// What a record says, if it is one of usage.
+    fn of(item: &Item) -> Option<UsageRow> {
+        let windows = [Window::Hour, Window::Day, Window::Month];
+        let name = item.text("window")?;
+        let amounts = item.fields.keys().filter_map(|field| {
+            let limit = limit_of_field(field)?;
+            Some((limit.to_owned(), item.int(field)?))
+        });
+        Some(UsageRow {
+            entity: keys::entity_of(&item.key)?.to_owned(),
+            resource: item.text("resource")?.to_owned(),
+            window: windows.into_iter().find(|window| window.name() == name)?,
+            start: time::parse(item.text("window_start")?)?,
+            amounts: amounts.collect(),
+            events: item.int("total_events").and_then(|events| u64::try_from(events).ok()).unwrap_or(0),
+        })
+    }
+}

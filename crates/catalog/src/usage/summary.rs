@@ -1,0 +1,110 @@
+//! Usage, summed up.
+
+use std::collections::BTreeMap;
+
+use tollgate_core::Tick;
+use tollgate_store::Reply;
+
+use super::{UsageQuery, UsageRow};
+use crate::{Catalog, PageRequest, Result};
+
+/// What was used in all windows together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UsageSummary {
+    /// In how many windows something was used.
+    pub windows: u64,
+    /// When the first of them began.
+    pub first: Option<Tick>,
+    /// When the last of them began.
+    pub last: Option<Tick>,
+    /// How many calls were admitted.
+    pub events: u64,
+    /// Each limit.
+    pub limits: BTreeMap<String, LimitUsage>,
+}
+
+/// What was used of one limit in all windows together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitUsage {
+    /// The sum.
+    pub total: i64,
+    /// In how many windows it was used.
+    pub windows: u64,
+    /// The least that was used in one of them.
+    pub min: i64,
+    /// The most that was used in one of them.
+    pub max: i64,
+}
+
+impl LimitUsage {
+    /// What was used in a window on average, of those in which it was used.
+    pub fn average(&self) -> f64 {
+        self.total as f64 / self.windows.max(1) as f64
+    }
+}
+
+/// The sums of one window, over entities and resources.
+#[derive(Default)]
+struct Sums {
+    events: u64,
+    amounts: BTreeMap<String, i64>,
+}
+
+impl Catalog {
+    /// What was used in all windows of a query together, brought up to date first. The page of the query is ignored.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, or the store's.
+    pub fn usage_summary(&self, query: UsageQuery) -> Reply<'_, Result<UsageSummary>> {
+        Reply::later(async move {
+            query.check()?;
+            self.backend().write_usage(self.namespace_id(), query.scope()).await?;
+            let mut windows: BTreeMap<Tick, Sums> = BTreeMap::new();
+            let mut page = PageRequest::default();
+            loop {
+                let rows = self.read_usage(&query, page.clone()).await?;
+                rows.items.into_iter().for_each(|row| windows.entry(row.start).or_default().add(row));
+                match rows.next {
+                    Some(next) => page = page.after(next),
+                    None => return Ok(UsageSummary::of(&windows)),
+                }
+            }
+        })
+    }
+}
+
+impl Sums {
+    fn add(&mut self, row: UsageRow) {
+        self.events = self.events.saturating_add(row.events);
+        for (limit, amount) in row.amounts {
+            let sum = self.amounts.entry(limit).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+    }
+}
+
+impl UsageSummary {
+    fn of(windows: &BTreeMap<Tick, Sums>) -> UsageSummary {
+        let mut summary = UsageSummary {
+            windows: windows.len() as u64,
+            first: windows.keys().next().copied(),
+            last: windows.keys().next_back().copied(),
+            ..UsageSummary::default()
+        };
+        for sums in windows.values() {
+            summary.events = summary.events.saturating_add(sums.events);
+            for (limit, amount) in &sums.amounts {
+                let fresh = LimitUsage { total: 0, windows: 0, min: i64::MAX, max: i64::MIN };
+                let usage = summary.limits.entry(limit.clone()).or_insert(fresh);
+                usage.total = usage.total.saturating_add(*amount);
+                usage.windows += 1;
+                usage.min = usage.min.min(*amount);
+                usage.max = usage.max.max(*amount);
+            }
+        }
+        summary
+    }
+}

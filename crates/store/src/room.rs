@@ -1,0 +1,298 @@
+//! The room in which callers of one process wait for the buckets of a store.
+//!
+//! A cell in memory grants to its waiters itself. A bucket in a file or across a network cannot, and a chain of
+//! buckets is more than one cell; so here the waiters stand in line for the buckets that denied them, and whoever is
+//! first in all the lines it stands in asks the store again: when its time has come, or when something was given
+//! back.
+//!
+//! Why nobody waits for each other in a circle: ranks are in one order for all lines, so the least of them is first
+//! wherever it stands. Why nobody is overtaken: a newcomer looks at the lines of all its buckets before it asks, and
+//! one who waits joins the line of every bucket that denies it, at the place of its arrival. One who is held up by
+//! one bucket does not hold up those who only want another.
+//!
+//! Why no wake-up is lost: who waits is in line before it asks the store. Whatever is given back after that finds the
+//! line, and who is poked asks again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Poll, Waker};
+
+use tollgate_core::Tick;
+
+use crate::queue::Rank;
+use crate::sync::Mutex;
+use crate::{Alarm, Call, Clock, Key, Op, Priority, Step};
+
+type Address = (Box<str>, Key);
+type Line = BTreeMap<Rank, Arc<Spot>>;
+
+/// The lines in front of the buckets of one store.
+pub struct Room {
+    waiting: AtomicUsize,
+    tickets: AtomicU64,
+    lines: Mutex<HashMap<Address, Line>>,
+}
+
+/// Too many wait for one bucket already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{waiting} wait for this bucket already, and at most {max} may; slow down or raise waiters_max")]
+pub struct RoomFull {
+    /// How many wait.
+    pub waiting: usize,
+    /// How many may.
+    pub max: usize,
+}
+
+/// A place in line. Dropping it gives it up, and the next is looked at.
+pub struct Ticket<'a> {
+    room: &'a Room,
+    rank: Rank,
+    spot: Arc<Spot>,
+    stands: Vec<Address>,
+}
+
+/// One who waits, as seen by those who wake it.
+struct Spot(Mutex<Called>);
+
+#[derive(Default)]
+struct Called {
+    poked: bool,
+    waker: Option<Waker>,
+    /// When it will ask again by itself; who is denied because of it can be told.
+    due: Option<Tick>,
+    /// The next alarm that is set.
+    armed: Option<Tick>,
+}
+
+impl Spot {
+    /// Marks it to ask again, and answers whom to wake once no lock is held.
+    fn poke(&self) -> Option<Waker> {
+        let mut called = self.0.lock();
+        called.poked = true;
+        called.waker.take()
+    }
+}
+
+impl Alarm for Spot {
+    fn ring(self: Arc<Self>, at: Tick, _: &Clock) {
+        let waker = {
+            let mut called = self.0.lock();
+            called.armed = called.armed.filter(|armed| *armed != at);
+            called.poked = true;
+            called.waker.take()
+        };
+        wake(waker);
+    }
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { waiting: AtomicUsize::new(0), tickets: AtomicU64::new(0), lines: Mutex::new(HashMap::new()) }
+    }
+}
+
+impl Room {
+    /// Whether nobody waits for anything. One look, so that the common case pays nothing.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) == 0
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody waits for a bucket whom a newcomer may not overtake; if so, when that one will ask again, if
+    /// it is known.
+    pub fn is_ahead(
+        &self,
+        namespace: &str,
+        key: &Key,
+        priority: Priority,
+        now: Tick,
+    ) -> Option<Option<Tick>> {
+        if self.is_quiet() {
+            return None;
+        }
+        let newcomer = Rank::newcomer(priority, now);
+        let lines = self.lines.lock();
+        let line = lines.get(&(namespace.into(), key.clone()))?;
+        let (_, first) = line.first_key_value().filter(|(rank, _)| **rank < newcomer)?;
+        Some(first.0.lock().due)
+    }
+
+    /// Something was given back to a bucket: whoever is first in its line asks again.
+    pub fn poke(&self, namespace: &str, key: &Key) {
+        if self.is_quiet() {
+            return;
+        }
+        let first = first_of(&self.lines.lock(), &(namespace.into(), key.clone()));
+        wake(first.and_then(|spot| spot.poke()));
+    }
+
+    /// A call was applied: whoever is first in line for a bucket that it gave back to asks again.
+    pub fn poke_freed(&self, call: &Call<'_>) {
+        if self.is_quiet() {
+            return;
+        }
+        let frees = |step: &&Step<'_>| !matches!(step.op, Op::Take { .. } | Op::Renew(_));
+        call.steps.iter().filter(frees).for_each(|step| self.poke(step.place.namespace, step.place.key));
+    }
+
+    /// Limits may have changed: whoever is first in any line asks again.
+    pub fn poke_all(&self) {
+        if self.is_quiet() {
+            return;
+        }
+        let first = |line: &Line| line.first_key_value().map(|(_, spot)| Arc::clone(spot));
+        let all: Vec<Arc<Spot>> = self.lines.lock().values().filter_map(first).collect();
+        all.into_iter().for_each(|spot| wake(spot.poke()));
+    }
+
+    /// A place for one who comes at `now`. It stands in no line yet.
+    pub fn ticket(&self, priority: Priority, now: Tick) -> Ticket<'_> {
+        let number = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let spot = Arc::new(Spot(Mutex::new(Called::default())));
+        Ticket { room: self, rank: Rank::new(priority, now, number), spot, stands: Vec::new() }
+    }
+}
+
+fn first_of(lines: &HashMap<Address, Line>, address: &Address) -> Option<Arc<Spot>> {
+    lines.get(address)?.first_key_value().map(|(_, spot)| Arc::clone(spot))
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl Ticket<'_> {
+    /// Joins the lines of these buckets, those it stands in already aside. Answers whether there were any others.
+    ///
+    /// # Errors
+    ///
+    /// [`RoomFull`] if one of them has `max` in it; it has joined none then.
+    pub fn stand<'k>(
+        &mut self,
+        namespace: &str,
+        keys: impl IntoIterator<Item = &'k Key>,
+        max: usize,
+    ) -> Result<bool, RoomFull> {
+        let new: Vec<Address> = keys.into_iter().map(|key| (namespace.into(), key.clone())).collect();
+        let new: Vec<Address> = new.into_iter().filter(|address| !self.stands.contains(address)).collect();
+        let mut lines = self.room.lines.lock();
+        let length = |address: &Address| lines.get(address).map_or(0, BTreeMap::len);
+        if let Some(waiting) = new.iter().map(length).find(|waiting| *waiting >= max) {
+            return Err(RoomFull { waiting, max });
+        }
+        if self.stands.is_empty() && !new.is_empty() {
+            self.room.waiting.fetch_add(1, Ordering::AcqRel);
+        }
+        let is_new = !new.is_empty();
+        for address in new {
+            lines.entry(address.clone()).or_default().insert(self.rank, Arc::clone(&self.spot));
+            self.stands.push(address);
+        }
+        Ok(is_new)
+    }
+
+    /// Whether it may ask the store for these buckets: it is first in every line it stands in, and nobody is ahead of
+    /// it in theirs. Where somebody is, it joins the line.
+    ///
+    /// # Errors
+    ///
+    /// [`RoomFull`].
+    pub fn may_ask(&mut self, namespace: &str, keys: &[Key], max: usize) -> Result<bool, RoomFull> {
+        if self.room.is_quiet() {
+            return Ok(true);
+        }
+        let is_held_up = |key: &&Key| {
+            let lines = self.room.lines.lock();
+            let line = lines.get(&(namespace.into(), (*key).clone()));
+            line.and_then(|line| line.first_key_value()).is_some_and(|(first, _)| *first < self.rank)
+        };
+        let held_up: Vec<&Key> = keys.iter().filter(is_held_up).collect();
+        self.stand(namespace, held_up, max)?;
+        Ok(self.is_first())
+    }
+
+    fn is_first(&self) -> bool {
+        let lines = self.room.lines.lock();
+        let is_first = |address: &Address| {
+            lines
+                .get(address)
+                .and_then(|line| line.first_key_value())
+                .is_some_and(|(rank, _)| *rank == self.rank)
+        };
+        self.stands.iter().all(is_first)
+    }
+
+    /// Whether it stands in any line.
+    pub fn stands(&self) -> bool {
+        !self.stands.is_empty()
+    }
+
+    /// Forgets what it was poked for so far: whoever asks the store from now on hears of it there.
+    pub fn listen(&self) {
+        self.spot.0.lock().poked = false;
+    }
+
+    /// Waits until it was poked since it last [listened](Ticket::listen), or until `due`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing: it can be waited again.
+    pub async fn poked(&self, clock: &Clock, due: Option<Tick>) {
+        self.set_alarm(clock, due);
+        poll_fn(|context| {
+            // Dropped when the lock is free: the last waker of a task may drop anything.
+            let _replaced;
+            let mut called = self.spot.0.lock();
+            if called.poked {
+                return Poll::Ready(());
+            }
+            _replaced = called.waker.replace(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Sets an alarm for `due` unless one is set that comes first: those who are often poked must not pile them up.
+    fn set_alarm(&self, clock: &Clock, due: Option<Tick>) {
+        let mut called = self.spot.0.lock();
+        called.due = due;
+        let Some(due) = due.filter(|due| called.armed.is_none_or(|armed| *due < armed)) else { return };
+        called.armed = Some(due);
+        drop(called);
+        let spot: Arc<dyn Alarm> = self.spot.clone();
+        let alarm: Weak<dyn Alarm> = Arc::downgrade(&spot);
+        clock.alarm(due, alarm);
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if self.stands.is_empty() {
+            return;
+        }
+        let mut next = Vec::new();
+        let mut lines = self.room.lines.lock();
+        for address in &self.stands {
+            let Some(line) = lines.get_mut(address) else { continue };
+            let was_first = line.first_key_value().is_some_and(|(rank, _)| *rank == self.rank);
+            line.remove(&self.rank);
+            if line.is_empty() {
+                lines.remove(address);
+            } else if was_first {
+                next.extend(first_of(&lines, address));
+            }
+        }
+        self.room.waiting.fetch_sub(1, Ordering::AcqRel);
+        drop(lines);
+        next.into_iter().for_each(|spot| wake(spot.poke()));
+    }
+}
