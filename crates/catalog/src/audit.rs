@@ -70,6 +70,10 @@ pub struct AuditEvent {
 impl Catalog {
     /// The changes that were made to a subject, oldest first unless the page says otherwise.
     ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
     /// # Errors
     ///
     /// A name that is not valid, or the store's.

@@ -93,6 +93,10 @@ impl Catalog {
 
     /// How the buckets of an entity stand. Those that are full may be missing.
     ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
     /// # Errors
     ///
     /// A name that is not valid, or the store's.

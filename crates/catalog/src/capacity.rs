@@ -36,6 +36,10 @@ pub struct EntityCapacity {
 impl Catalog {
     /// How a limit of a resource stands for everybody who has used it.
     ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
     /// # Errors
     ///
     /// A name that is not valid, or the store's.

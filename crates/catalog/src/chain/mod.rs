@@ -9,7 +9,7 @@ use tollgate_core::{Limits, Tick};
 use tollgate_store::{Key, Reply};
 
 use crate::cache::Moment;
-use crate::{Catalog, OnUnavailable, Result, Source, name};
+use crate::{Catalog, CatalogError, OnUnavailable, Result, Source, name};
 
 /// What a call of an entity to a resource takes from: the entity's bucket first, then its parent's while each
 /// cascades, with the limits in force for each.
@@ -54,11 +54,37 @@ impl Catalog {
         Reply::later(async move {
             name::ENTITY.check(entity)?;
             name::RESOURCE.check(resource)?;
-            Ok(Arc::new(self.walk_up(entity, resource).await?))
+            Ok(Arc::new(self.walk_up(entity, resource, None).await?))
         })
     }
 
-    /// Whether a chain is still what [`chain`](Catalog::chain) would answer, as far as that is known. Costs a few
+    /// As [`chain`](Catalog::chain), with these limits for the entity itself in place of whatever is stored for it. Those
+    /// that it cascades to have the limits they have.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`chain`](Catalog::chain), and [`EmptyLimits`](crate::CatalogError::EmptyLimits).
+    pub fn chain_with<'a>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+        limits: &'a Limits,
+    ) -> Reply<'a, Result<Arc<Chain>>> {
+        Reply::later(async move {
+            name::ENTITY.check(entity)?;
+            name::RESOURCE.check(resource)?;
+            if limits.is_empty() {
+                return Err(CatalogError::EmptyLimits("the call".into()));
+            }
+            Ok(Arc::new(self.walk_up(entity, resource, Some(limits)).await?))
+        })
+    }
+
+    /// Whether a chain is still what [`chain`](Catalog::chain) or [`chain_with`](Catalog::chain_with) would answer, as far as that is known. Costs a few
     /// comparisons.
     #[inline]
     pub fn is_current(&self, chain: &Chain, now: Tick) -> bool {

@@ -10,7 +10,13 @@ use crate::error::Switchable;
 use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
 
 impl Catalog {
-    pub(super) async fn walk_up(&self, entity: &str, resource: &str) -> Result<Chain> {
+    /// The chain of an entity, whose own limits are those given, if any are.
+    pub(super) async fn walk_up(
+        &self,
+        entity: &str,
+        resource: &str,
+        mut given: Option<&Limits>,
+    ) -> Result<Chain> {
         let moment = self.moment();
         let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
         let mut next = Some(entity.to_owned());
@@ -23,7 +29,8 @@ impl Catalog {
             expires = expires.min(facts.expires());
             on_unavailable = facts.on_unavailable();
             next = facts.cascades_to();
-            links.push(facts.link(entity, resource)?);
+            let given = given.take().map(|limits| (limits.clone(), Source::Call));
+            links.push(facts.link(entity, resource, given)?);
         }
         self.shared().cache.saw_on_unavailable(on_unavailable);
         Ok(Chain { links, on_unavailable, moment, expires })
@@ -32,7 +39,7 @@ impl Catalog {
     /// The entity's own link, whether it is disabled or not.
     pub(crate) async fn own_link(&self, entity: &str, resource: &str) -> Result<Link> {
         let facts = self.facts(&self.moment(), entity, resource).await?;
-        facts.link(entity.to_owned(), resource)
+        facts.link(entity.to_owned(), resource, None)
     }
 
     fn moment(&self) -> Moment {
@@ -73,9 +80,9 @@ impl Facts {
         }
     }
 
-    /// The limits of the first level that has some.
-    fn link(&self, entity: String, resource: &str) -> Result<Link> {
-        let Some((limits, source)) = self.limits() else {
+    /// The limits given, or those of the first level that has some.
+    fn link(&self, entity: String, resource: &str, given: Option<(Limits, Source)>) -> Result<Link> {
+        let Some((limits, source)) = given.or_else(|| self.limits()) else {
             return Err(CatalogError::NoLimits { entity, resource: resource.into() });
         };
         let key = Key::new(&[entity.as_str(), resource]);

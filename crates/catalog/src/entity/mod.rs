@@ -45,6 +45,10 @@ pub struct Entity {
 impl Catalog {
     /// An entity, if it was created.
     ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
     /// # Errors
     ///
     /// A name that is not valid, or the store's.
@@ -57,6 +61,10 @@ impl Catalog {
     }
 
     /// The ids of the children of an entity, in their order.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
     ///
     /// # Errors
     ///

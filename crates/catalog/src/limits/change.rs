@@ -66,6 +66,10 @@ impl Catalog {
 
     /// The limits that are stored on a level, if there are any. Always read from the store.
     ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
     /// # Errors
     ///
     /// A name that is not valid, a record that cannot be read, or the store's.

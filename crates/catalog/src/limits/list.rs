@@ -11,6 +11,10 @@ use crate::{Catalog, PageRequest, Result, keys};
 impl Catalog {
     /// The resources that have limits of their own, in the order of their names.
     ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
     /// # Errors
     ///
     /// The store's.
@@ -26,6 +30,10 @@ impl Catalog {
 
     /// The entities that have limits of their own for a resource, or with
     /// [`DEFAULT_RESOURCE`](crate::DEFAULT_RESOURCE) those that have some for all resources.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
     ///
     /// # Errors
     ///
@@ -43,6 +51,10 @@ impl Catalog {
     }
 
     /// For which resources entities have limits of their own, and how many do.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
     ///
     /// # Errors
     ///

@@ -41,6 +41,8 @@ pub enum Source {
     Resource,
     /// The system.
     System,
+    /// The call itself, whatever is stored.
+    Call,
 }
 
 /// What to do when the store does not answer.
@@ -145,6 +147,7 @@ impl fmt::Display for Source {
             Source::EntityDefault => "entity_default",
             Source::Resource => "resource",
             Source::System => "system",
+            Source::Call => "call",
         })
     }
 }

@@ -8,6 +8,7 @@ mod builder;
 mod migrate;
 mod namespace;
 mod purge;
+mod register;
 mod version;
 
 use std::fmt;

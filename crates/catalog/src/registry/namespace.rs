@@ -1,13 +1,10 @@
-//! Registering namespaces, finding, deleting and recovering them.
+//! Namespaces, and the records that say so.
 
 use std::fmt;
 
-use tollgate_store::Reply;
-use tollgate_store::records::{Change, Item, ItemKey, Query, RecordsError, Test, Write};
+use tollgate_store::records::{Change, Item, ItemKey, Test, Write};
 
-use super::Registry;
-use crate::transaction::ATTEMPTS_MAX;
-use crate::{CatalogError, Result, keys, name, random};
+use crate::{CatalogError, Result, keys};
 
 /// A namespace: it has nothing in common with any other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,216 +34,8 @@ pub enum NamespaceStatus {
     Purging,
 }
 
-impl Registry {
-    /// Registers a namespace. One that is registered already stays as it is.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancelled before it is done, it is registered whole or not at all.
-    ///
-    /// # Errors
-    ///
-    /// A name that is not valid, records of another version, or the store's.
-    pub fn register<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Namespace>> {
-        Reply::later(async move {
-            name::NAMESPACE.check(name)?;
-            self.check_version().await?;
-            self.register_valid(name).await
-        })
-    }
-
-    /// Registers several namespaces. Nothing is registered unless all names are valid.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancelled before it is done, some may be registered; register them again to go on.
-    ///
-    /// # Errors
-    ///
-    /// As [`register`](Registry::register).
-    pub fn register_all<'a>(&'a self, names: &'a [&'a str]) -> Reply<'a, Result<Vec<Namespace>>> {
-        Reply::later(async move {
-            names.iter().try_for_each(|name| name::NAMESPACE.check(name))?;
-            self.check_version().await?;
-            let mut namespaces = Vec::with_capacity(names.len());
-            for name in names {
-                namespaces.push(self.register_valid(name).await?);
-            }
-            Ok(namespaces)
-        })
-    }
-
-    /// The namespaces in use, in the order of their names.
-    ///
-    /// # Errors
-    ///
-    /// Records of another version, or the store's.
-    pub fn list(&self) -> Reply<'_, Result<Vec<Namespace>>> {
-        Reply::later(async move {
-            let all = self.list_records(keys::NAMESPACE_PREFIX).await?;
-            Ok(all.into_iter().filter(|it| it.status == NamespaceStatus::Active).collect())
-        })
-    }
-
-    /// A namespace in use, if there is one of this name.
-    ///
-    /// # Errors
-    ///
-    /// A name that is not valid, records of another version, or the store's.
-    pub fn get<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Option<Namespace>>> {
-        Reply::later(async move {
-            name::NAMESPACE.check(name)?;
-            self.check_version().await?;
-            self.find(name).await
-        })
-    }
-
-    /// Deletes a namespace: its name is free, and nothing in it can be changed any more. What is stored of it stays until
-    /// it is purged. Answers the namespace as it is now; its id is needed to recover it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancelled before it is done, all of it is applied or nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), a name that is not valid, records of another version, or the
-    /// store's.
-    pub fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Namespace>> {
-        Reply::later(async move {
-            name::NAMESPACE.check(name)?;
-            self.check_version().await?;
-            for _ in 0..ATTEMPTS_MAX {
-                let Some(mut namespace) = self.find(name).await? else {
-                    return Err(CatalogError::NamespaceNotFound(name.into()));
-                };
-                namespace.status = NamespaceStatus::Deleted;
-                namespace.deleted_at = Some(self.now_text());
-                let is_it = Test::Is("namespace_id".into(), namespace.id.as_str().into());
-                let writes = [
-                    Write::Delete(keys::namespace_by_name(name), vec![is_it]),
-                    namespace.change_status(NamespaceStatus::Active),
-                ];
-                if self.write(&writes).await?.is_ok() {
-                    return Ok(namespace);
-                }
-            }
-            Err(CatalogError::Contended(format!("namespace {name:?}")))
-        })
-    }
-
-    /// Takes a namespace that was deleted into use again, under its old name.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancelled before it is done, all of it is applied or nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), [`NamespaceStatus`](CatalogError::NamespaceStatus) if it is
-    /// in use or being purged, [`NamespaceTaken`](CatalogError::NamespaceTaken), an id that is not valid, records of another
-    /// version, or the store's.
-    pub fn recover<'a>(&'a self, id: &'a str) -> Reply<'a, Result<Namespace>> {
-        Reply::later(async move {
-            for _ in 0..ATTEMPTS_MAX {
-                let mut namespace = self.by_id(id).await?;
-                if namespace.status != NamespaceStatus::Deleted {
-                    return Err(namespace.refuse("deleted"));
-                }
-                if let Some(Namespace { name, id, .. }) = self.find(&namespace.name).await? {
-                    return Err(CatalogError::NamespaceTaken { name, id });
-                }
-                namespace.status = NamespaceStatus::Active;
-                namespace.deleted_at = None;
-                let by_name = namespace.item(keys::namespace_by_name(&namespace.name));
-                let writes = [
-                    Write::Put(by_name, vec![Test::Absent]),
-                    namespace.change_status(NamespaceStatus::Deleted),
-                ];
-                if self.write(&writes).await?.is_ok() {
-                    return Ok(namespace);
-                }
-            }
-            Err(CatalogError::Contended(format!("namespace {id:?}")))
-        })
-    }
-
-    /// The namespaces that were deleted and not yet purged to the end, in the order of their ids.
-    ///
-    /// # Errors
-    ///
-    /// Records of another version, or the store's.
-    pub fn orphans(&self) -> Reply<'_, Result<Vec<Namespace>>> {
-        Reply::later(async move {
-            let all = self.list_records(keys::NSID_PREFIX).await?;
-            Ok(all.into_iter().filter(|it| it.status != NamespaceStatus::Active).collect())
-        })
-    }
-
-    async fn register_valid(&self, name: &str) -> Result<Namespace> {
-        for _ in 0..ATTEMPTS_MAX {
-            if let Some(there) = self.find(name).await? {
-                return Ok(there);
-            }
-            let namespace = Namespace {
-                id: random::namespace_id()?,
-                name: name.into(),
-                status: NamespaceStatus::Active,
-                created_at: self.now_text(),
-                deleted_at: None,
-            };
-            let writes = [keys::namespace_by_name(name), keys::namespace_by_id(&namespace.id)]
-                .map(|key| Write::Put(namespace.item(key), vec![Test::Absent]));
-            if self.write(&writes).await?.is_ok() {
-                return Ok(namespace);
-            }
-        }
-        Err(CatalogError::Contended(format!("namespace {name:?}")))
-    }
-
-    async fn find(&self, name: &str) -> Result<Option<Namespace>> {
-        let item = self.read(keys::namespace_by_name(name)).await?;
-        let namespace = item.as_ref().map(Namespace::of).transpose()?;
-        Ok(namespace.filter(|namespace| namespace.status == NamespaceStatus::Active))
-    }
-
-    pub(super) async fn by_id(&self, id: &str) -> Result<Namespace> {
-        name::NAMESPACE_ID.check(id)?;
-        self.check_version().await?;
-        let item = self.read(keys::namespace_by_id(id)).await?;
-        item.as_ref().map(Namespace::of).unwrap_or_else(|| Err(CatalogError::NamespaceNotFound(id.into())))
-    }
-
-    async fn list_records(&self, prefix: &str) -> Result<Vec<Namespace>> {
-        self.check_version().await?;
-        self.all_namespaces(prefix).await
-    }
-
-    pub(super) async fn all_namespaces(&self, prefix: &str) -> Result<Vec<Namespace>> {
-        let mut query = Query::prefix(keys::REGISTRY, prefix);
-        let mut all = Vec::new();
-        loop {
-            let page = self.backend().query(&query).await?;
-            all.extend(page.items.iter().map(Namespace::of).collect::<Result<Vec<_>>>()?);
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(all),
-            }
-        }
-    }
-
-    /// Makes the writes, or says which test failed.
-    pub(super) async fn write(&self, writes: &[Write]) -> Result<std::result::Result<(), usize>> {
-        match self.backend().write(writes).await {
-            Ok(()) => Ok(Ok(())),
-            Err(RecordsError::Failed(place)) => Ok(Err(place)),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
 impl Namespace {
-    fn of(item: &Item) -> Result<Namespace> {
+    pub(super) fn of(item: &Item) -> Result<Namespace> {
         let text = |field: &str| item.text(field).map(str::to_owned);
         let needed = |field: &str| {
             text(field)
@@ -264,7 +53,7 @@ impl Namespace {
         })
     }
 
-    fn item(&self, key: ItemKey) -> Item {
+    pub(super) fn item(&self, key: ItemKey) -> Item {
         Item::new(key)
             .with("namespace_id", self.id.as_str())
             .with("namespace_name", self.name.as_str())

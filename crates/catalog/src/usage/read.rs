@@ -15,6 +15,10 @@ impl Catalog {
     /// What was used, brought up to date first. By entity the rows are in the order of resource and time, by resource in
     /// that of time and entity. A page may have fewer rows than asked for even if more follow.
     ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, usage may have been brought up to date.
+    ///
     /// # Errors
     ///
     /// A name that is not valid, or the store's.

@@ -55,6 +55,10 @@ struct Sums {
 impl Catalog {
     /// What was used in all windows of a query together, brought up to date first. The page of the query is ignored.
     ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, usage may have been brought up to date.
+    ///
     /// # Errors
     ///
     /// A name that is not valid, or the store's.

@@ -1,0 +1,194 @@
+//! What is remembered, for how long, and what is never wrong about it.
+
+use std::time::Duration;
+
+use super::fixture::{Fixture, Suite, rpm};
+use crate::{Catalog, Level, NewEntity, Registry};
+
+super::promises![
+    what_was_read_is_not_read_again,
+    each_entity_of_a_chain_costs_one_reading,
+    own_writes_are_seen_at_once_through_any_clone,
+    others_are_seen_at_once_where_the_store_tells_its_revision,
+    others_are_seen_when_what_was_read_is_too_old,
+    a_write_during_a_reading_is_not_covered_up,
+    limits_never_carry_a_later_version_than_their_own,
+    refreshing_reads_the_chain_again,
+    a_cache_that_is_off_remembers_nothing,
+    the_cache_has_a_bound,
+];
+
+fn amount(catalog: &Catalog) -> u64 {
+    catalog.chain("user-1", "gpt-4").wait().unwrap().links[0].limits[0].amount()
+}
+
+/// Another one of the same namespace, as another process would have it.
+fn another(fixture: &Fixture) -> Catalog {
+    fixture.registry.open("default").wait().unwrap()
+}
+
+fn what_was_read_is_not_read_again(suite: &Suite<'_>) {
+    for fixture in [suite.fixture(), suite.fixture_without_revision()] {
+        fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+        let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+        let first = fixture.catalog.cache_stats();
+        assert_eq!((first.hits, first.misses, first.negative_hits, first.entries), (0, 7, 0, 7));
+        fixture.spy.calls();
+        assert!(fixture.catalog.is_current(&chain, fixture.hands.now()));
+        assert_eq!(amount(&fixture.catalog), 10);
+        assert_eq!(fixture.spy.calls(), 0);
+        // All but the limits of the system are known not to be there.
+        let second = fixture.catalog.cache_stats();
+        assert_eq!((second.hits, second.misses, second.negative_hits, second.entries), (7, 7, 6, 7));
+        // Another entity shares what is known of the resource and the system.
+        fixture.catalog.chain("user-2", "gpt-4").wait().unwrap();
+        let third = fixture.catalog.cache_stats();
+        assert_eq!((third.hits, third.misses, third.entries), (10, 11, 11));
+        fixture.catalog.invalidate();
+        assert_eq!(fixture.catalog.cache_stats().entries, 0);
+        assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
+    }
+}
+
+fn each_entity_of_a_chain_costs_one_reading(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    fixture.catalog.create_entity(NewEntity::new("project")).wait().unwrap();
+    fixture.catalog.create_entity(NewEntity::new("key").parent("project").cascades(true)).wait().unwrap();
+    fixture.catalog.chain("other", "gpt-3").wait().unwrap();
+    fixture.spy.gets();
+    fixture.catalog.chain("key", "gpt-4").wait().unwrap();
+    // The key: itself, its switch, two levels, the resource's switch and level, and the version; the system is known.
+    // The project: itself, its switch, two levels, and the version.
+    assert_eq!(fixture.spy.gets(), (2, 7 + 5));
+}
+
+fn own_writes_are_seen_at_once_through_any_clone(suite: &Suite<'_>) {
+    for fixture in [suite.fixture(), suite.fixture_without_revision()] {
+        let (one, two) = (fixture.catalog.clone(), fixture.catalog.acting_as("somebody").unwrap());
+        one.set_limits(Level::System, &rpm(10)).wait().unwrap();
+        assert_eq!((amount(&one), amount(&two)), (10, 10));
+        let chain = two.chain("user-1", "gpt-4").wait().unwrap();
+        one.set_limits(Level::Resource("gpt-4"), &rpm(20)).wait().unwrap();
+        assert!(!two.is_current(&chain, fixture.hands.now()));
+        assert_eq!((amount(&one), amount(&two)), (20, 20));
+        two.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(30)).wait().unwrap();
+        assert_eq!((amount(&one), amount(&two)), (30, 30));
+        two.delete_limits(Level::EntityResource("user-1", "gpt-4")).wait().unwrap();
+        assert_eq!((amount(&one), amount(&two)), (20, 20));
+    }
+}
+
+fn others_are_seen_at_once_where_the_store_tells_its_revision(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    if fixture.catalog.backend().revision().is_none() {
+        return;
+    }
+    let other = another(&fixture);
+    other.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+    other.set_limits(Level::System, &rpm(20)).wait().unwrap();
+    assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
+    assert_eq!(amount(&fixture.catalog), 20);
+    let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+    fixture.advance(1_000_000);
+    assert!(fixture.catalog.is_current(&chain, fixture.hands.now()));
+}
+
+fn others_are_seen_when_what_was_read_is_too_old(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    let other = another(&fixture);
+    other.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+    other.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(40)).wait().unwrap();
+    fixture.advance(59);
+    assert!(fixture.catalog.is_current(&chain, fixture.hands.now()));
+    assert_eq!(amount(&fixture.catalog), 10);
+    fixture.advance(1);
+    assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
+    assert_eq!(amount(&fixture.catalog), 40);
+}
+
+fn a_write_during_a_reading_is_not_covered_up(suite: &Suite<'_>) {
+    for fixture in [suite.fixture(), suite.fixture_without_revision()] {
+        fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+        fixture.catalog.chain("other", "gpt-4").wait().unwrap();
+        fixture.catalog.invalidate();
+        let writer = fixture.catalog.clone();
+        fixture.spy.after_get(move || writer.set_limits(Level::System, &rpm(20)).wait().unwrap());
+        let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+        assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
+        assert_eq!(amount(&fixture.catalog), 20);
+    }
+}
+
+fn limits_never_carry_a_later_version_than_their_own(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    let other = another(&fixture);
+    other.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    assert_eq!(amount(&fixture.catalog), 10);
+    // Version 2 is out, but that the entity has no limits of its own was read at version 1.
+    other.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(40)).wait().unwrap();
+    fixture.catalog.chain("user-2", "gpt-3").wait().unwrap();
+    let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+    assert_eq!((chain.links[0].limits[0].amount(), chain.links[0].limits.version()), (10, 1));
+    // A change between two readings: the limits are read again, with the version that was seen before.
+    fixture.catalog.invalidate();
+    let writer = other.clone();
+    let level = Level::EntityResource("user-1", "gpt-4");
+    fixture.spy.after_get(move || writer.set_limits(level, &rpm(50)).wait().unwrap());
+    let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+    let link = &chain.links[0];
+    let (amount, version) = (link.limits[0].amount(), link.limits.version());
+    assert!(matches!((amount, version), (40, 2) | (50, 2) | (50, 3)), "{amount} at {version}");
+}
+
+fn refreshing_reads_the_chain_again(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    let other = another(&fixture);
+    other.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    other.create_entity(NewEntity::new("parent")).wait().unwrap();
+    other.create_entity(NewEntity::new("user-1").parent("parent").cascades(true)).wait().unwrap();
+    assert_eq!(amount(&fixture.catalog), 10);
+    for (level, link) in [(Level::System, 0), (Level::Entity("parent"), 1)] {
+        other.set_limits(level, &rpm(20)).wait().unwrap();
+        let before = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+        assert_eq!(before.links[link].limits[0].amount(), if link == 0 { 10 } else { 20 });
+        fixture.catalog.refresh("user-1", "gpt-4");
+        let after = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+        assert_eq!(after.links[link].limits[0].amount(), 20);
+        assert!(after.links[link].limits.version() > before.links[link].limits.version());
+    }
+}
+
+fn a_cache_that_is_off_remembers_nothing(suite: &Suite<'_>) {
+    for hides_revision in [false, true] {
+        let (hands, spy) = suite.empty();
+        let registry = Registry::builder(spy.clone()).cache_ttl(Duration::ZERO).build().unwrap();
+        let catalog = registry.open_or_register("default").wait().unwrap();
+        if hides_revision {
+            spy.hide_revision();
+        }
+        catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+        let chain = catalog.chain("user-1", "gpt-4").wait().unwrap();
+        assert!(!catalog.is_current(&chain, hands.now()));
+        spy.gets();
+        assert_eq!(amount(&catalog), 10);
+        assert_eq!(spy.gets(), (1, 8));
+        assert_eq!((catalog.cache_stats().hits, catalog.cache_stats().entries), (0, 0));
+    }
+}
+
+fn the_cache_has_a_bound(suite: &Suite<'_>) {
+    let (_, spy) = suite.empty();
+    spy.hide_revision();
+    let registry = Registry::builder(spy).cache_max(50).build().unwrap();
+    let catalog = registry.open_or_register("default").wait().unwrap();
+    catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    for index in 0..200 {
+        catalog.chain(&format!("user-{index}"), "gpt-4").wait().unwrap();
+        assert!(catalog.cache_stats().entries <= 50);
+    }
+    // What all of them share is used by all, and is never forgotten.
+    assert_eq!(catalog.cache_stats().hits, 199 * 3);
+}

@@ -1,0 +1,144 @@
+//! Chains: who a call takes from, and when it takes from nobody.
+
+use tollgate_store::{CHAIN_MAX, Key};
+
+use super::fixture::{Fixture, Suite, rpm};
+use crate::error::Switchable;
+use crate::{CatalogError, Level, NewEntity, Source};
+
+super::promises![
+    a_chain_goes_up_for_as_long_as_each_cascades,
+    each_link_has_limits_of_its_own,
+    an_entity_that_was_never_created_stands_alone,
+    a_parent_without_limits_is_an_error_that_names_it,
+    a_chain_has_a_bound,
+    nothing_disabled_is_used,
+    limits_of_the_call_come_before_all_that_are_stored,
+];
+
+fn entities(fixture: &Fixture, entity: &str) -> Vec<String> {
+    let chain = fixture.catalog.chain(entity, "gpt-4").wait().unwrap();
+    chain.links.iter().map(|link| link.entity.clone()).collect()
+}
+
+fn a_chain_goes_up_for_as_long_as_each_cascades(suite: &Suite<'_>) {
+    for fixture in [suite.fixture(), suite.fixture_without_revision()] {
+        let catalog = &fixture.catalog;
+        catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+        catalog.create_entity(NewEntity::new("org").cascades(true)).wait().unwrap();
+        catalog.create_entity(NewEntity::new("team").parent("org")).wait().unwrap();
+        catalog.create_entity(NewEntity::new("user").parent("team").cascades(true)).wait().unwrap();
+        assert_eq!(entities(&fixture, "user"), ["user", "team"]);
+        assert!(catalog.set_cascades("team", true).wait().unwrap());
+        assert!(!catalog.set_cascades("team", true).wait().unwrap());
+        assert_eq!(entities(&fixture, "user"), ["user", "team", "org"]);
+        assert!(catalog.set_cascades("user", false).wait().unwrap());
+        assert_eq!(entities(&fixture, "user"), ["user"]);
+        catalog.set_cascades("user", true).wait().unwrap();
+        assert!(catalog.set_parent("user", Some("org")).wait().unwrap());
+        assert_eq!(entities(&fixture, "user"), ["user", "org"]);
+        assert!(catalog.set_parent("user", None).wait().unwrap());
+        assert_eq!(entities(&fixture, "user"), ["user"]);
+    }
+}
+
+fn each_link_has_limits_of_its_own(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    catalog.create_entity(NewEntity::new("project")).wait().unwrap();
+    catalog.create_entity(NewEntity::new("key").parent("project").cascades(true)).wait().unwrap();
+    catalog.set_limits(Level::Entity("project"), &rpm(100)).wait().unwrap();
+    catalog.set_limits(Level::EntityResource("key", "gpt-4"), &rpm(50)).wait().unwrap();
+    let chain = catalog.chain("key", "gpt-4").wait().unwrap();
+    let [key, project] = &chain.links[..] else { panic!("{chain:?}") };
+    assert_eq!((key.limits[0].amount(), key.source), (50, Source::Entity));
+    assert_eq!((project.limits[0].amount(), project.source), (100, Source::EntityDefault));
+    assert_eq!((&key.key, &project.key), (&Key::new(&["key", "gpt-4"]), &Key::new(&["project", "gpt-4"])));
+    assert_eq!((key.limits.version(), project.limits.version()), (2, 2));
+}
+
+fn an_entity_that_was_never_created_stands_alone(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    assert_eq!(entities(&fixture, "nobody"), ["nobody"]);
+    assert_eq!(fixture.catalog.entity("nobody").wait().unwrap(), None);
+}
+
+fn a_parent_without_limits_is_an_error_that_names_it(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    catalog.create_entity(NewEntity::new("project")).wait().unwrap();
+    catalog.create_entity(NewEntity::new("key").parent("project").cascades(true)).wait().unwrap();
+    catalog.set_limits(Level::Entity("key"), &rpm(50)).wait().unwrap();
+    let error = catalog.chain("key", "gpt-4").wait().unwrap_err();
+    assert_eq!(error, CatalogError::NoLimits { entity: "project".into(), resource: "gpt-4".into() });
+}
+
+fn a_chain_has_a_bound(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    let ids: Vec<String> = (0..=CHAIN_MAX).map(|index| format!("e{index}")).collect();
+    catalog.create_entity(NewEntity::new(&ids[0]).cascades(true)).wait().unwrap();
+    for pair in ids.windows(2).take(CHAIN_MAX - 1) {
+        catalog.create_entity(NewEntity::new(&pair[1]).parent(&pair[0]).cascades(true)).wait().unwrap();
+    }
+    assert_eq!(entities(&fixture, &ids[CHAIN_MAX - 1]).len(), CHAIN_MAX);
+    let too_deep = NewEntity::new(&ids[CHAIN_MAX]).parent(&ids[CHAIN_MAX - 1]);
+    let error = catalog.create_entity(too_deep).wait().unwrap_err();
+    assert_eq!(error, CatalogError::ChainTooLong(ids[CHAIN_MAX].clone()));
+
+    // From above it can still become too long, and then it is the call that is told.
+    catalog.create_entity(NewEntity::new("top").cascades(true)).wait().unwrap();
+    catalog.set_parent(&ids[0], Some("top")).wait().unwrap();
+    let error = catalog.chain(&ids[CHAIN_MAX - 1], "gpt-4").wait().unwrap_err();
+    assert_eq!(error, CatalogError::ChainTooLong(ids[CHAIN_MAX - 1].clone()));
+    assert_eq!(entities(&fixture, &ids[CHAIN_MAX - 2]).len(), CHAIN_MAX);
+}
+
+fn nothing_disabled_is_used(suite: &Suite<'_>) {
+    for fixture in [suite.fixture(), suite.fixture_without_revision()] {
+        let catalog = &fixture.catalog;
+        let chain = || catalog.chain("key", "gpt-4").wait().map(|chain| chain.links.len());
+        catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+        catalog.create_entity(NewEntity::new("project")).wait().unwrap();
+        catalog.create_entity(NewEntity::new("key").parent("project").cascades(true)).wait().unwrap();
+        for entity in ["key", "project"] {
+            assert!(catalog.disable_entity(entity).wait().unwrap());
+            assert!(!catalog.disable_entity(entity).wait().unwrap());
+            let what = Switchable::Entity(entity.into());
+            assert_eq!(chain(), Err(CatalogError::Disabled { what }));
+            assert!(catalog.enable_entity(entity).wait().unwrap());
+            assert!(!catalog.enable_entity(entity).wait().unwrap());
+            assert_eq!(chain(), Ok(2));
+        }
+        assert!(catalog.disable_resource("gpt-4").wait().unwrap());
+        assert_eq!(chain().unwrap_err().to_string(), "resource \"gpt-4\" is disabled; enable it first");
+        assert_eq!(catalog.chain("key", "gpt-3").wait().unwrap().links.len(), 2);
+        assert!(catalog.enable_resource("gpt-4").wait().unwrap());
+        assert_eq!(chain(), Ok(2));
+        assert!(catalog.disable_entity("nobody").wait().unwrap());
+        assert!(catalog.chain("nobody", "gpt-4").wait().is_err());
+        assert_eq!(catalog.entity("nobody").wait().unwrap(), None);
+    }
+}
+
+fn limits_of_the_call_come_before_all_that_are_stored(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    let chain = |entity| catalog.chain_with(entity, "gpt-4", &rpm(3)).wait();
+    // Nothing need be stored for that.
+    assert_eq!((chain("e").unwrap().links[0].source, chain("e").unwrap().links.len()), (Source::Call, 1));
+    catalog.create_entity(NewEntity::new("p")).wait().unwrap();
+    catalog.create_entity(NewEntity::new("e").parent("p").cascades(true)).wait().unwrap();
+    assert!(matches!(chain("e"), Err(CatalogError::NoLimits { entity, .. }) if entity == "p"));
+    catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    catalog.set_limits(Level::EntityResource("e", "gpt-4"), &rpm(40)).wait().unwrap();
+    let links = chain("e").unwrap().links.clone();
+    let seen = links.iter().map(|link| (link.limits[0].amount(), link.source)).collect::<Vec<_>>();
+    assert_eq!(seen, [(3, Source::Call), (10, Source::System)]);
+    catalog.disable_entity("p").wait().unwrap();
+    assert!(matches!(chain("e"), Err(CatalogError::Disabled { .. })));
+    let none = tollgate_core::Limits::new::<[tollgate_core::Limit; 0]>([]).unwrap();
+    assert!(catalog.chain_with("e", "gpt-4", &none).wait().is_err());
+}

@@ -1,0 +1,141 @@
+//! Deleting an entity leaves nothing of it but its audit events.
+
+use tollgate_core::demand;
+use tollgate_store::records::ItemKey;
+
+use super::fixture::{Fixture, Suite, rpm};
+use crate::{CatalogError, Level, NewEntity, PageRequest, Subject};
+
+super::promises![
+    deleting_leaves_nothing_but_audit_events,
+    what_was_never_created_can_be_deleted,
+    an_entity_with_children_stays,
+    a_child_that_comes_during_the_deletion_is_refused_or_keeps_it,
+    a_deletion_that_was_interrupted_can_be_resumed,
+    an_entity_created_anew_during_a_deletion_is_left_alone,
+];
+
+/// Limits on two levels, a switch, a bucket and usage.
+fn fill(fixture: &Fixture, entity: &str) {
+    let catalog = &fixture.catalog;
+    catalog.set_limits(Level::Entity(entity), &rpm(10)).wait().unwrap();
+    catalog.set_limits(Level::EntityResource(entity, "gpt-4"), &rpm(10)).wait().unwrap();
+    assert!(fixture.take(entity, "gpt-4", &demand! { rpm: 4 }));
+    assert!(fixture.take(entity, "gpt-3", &demand! { rpm: 4 }));
+    let all = tollgate_store::Scope::All;
+    fixture.catalog.backend().write_usage(catalog.namespace_id(), all).wait().unwrap();
+    catalog.disable_entity(entity).wait().unwrap();
+}
+
+fn stored(fixture: &Fixture, entity: &str) -> Vec<ItemKey> {
+    let partition = format!("{}/ENTITY#{entity}", fixture.catalog.namespace_id());
+    fixture.keys().into_iter().filter(|key| key.partition == partition).collect()
+}
+
+fn assert_nothing_left(fixture: &Fixture, entity: &str) {
+    assert_eq!(stored(fixture, entity), []);
+    assert_eq!(fixture.catalog.entity(entity).wait().unwrap(), None);
+    assert!(fixture.catalog.buckets(entity).wait().unwrap().is_empty());
+    assert!(fixture.catalog.resources_with_entity_limits().wait().unwrap().is_empty());
+    fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    assert_eq!(fixture.available(entity, "gpt-4"), 10);
+    let events = fixture.catalog.audit(Subject::Entity(entity), PageRequest::default()).wait().unwrap();
+    assert_eq!(events.items.iter().filter(|event| event.action.name() == "entity_deleted").count(), 1);
+    assert_eq!(
+        fixture.catalog.delete_entity(entity).wait(),
+        Err(CatalogError::EntityNotFound(entity.into()))
+    );
+}
+
+fn deleting_leaves_nothing_but_audit_events(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.create_entity(NewEntity::new("parent")).wait().unwrap();
+    fixture.catalog.create_entity(NewEntity::new("a").parent("parent")).wait().unwrap();
+    fill(&fixture, "a");
+    assert!(stored(&fixture, "a").len() >= 4 + 2 * 3);
+    fixture.catalog.delete_entity("a").wait().unwrap();
+    assert_nothing_left(&fixture, "a");
+    assert_eq!(fixture.catalog.entity("parent").wait().unwrap().unwrap().children, 0);
+    fixture.catalog.delete_entity("parent").wait().unwrap();
+}
+
+fn what_was_never_created_can_be_deleted(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fill(&fixture, "a");
+    fixture.catalog.delete_entity("a").wait().unwrap();
+    assert_nothing_left(&fixture, "a");
+}
+
+fn an_entity_with_children_stays(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.create_entity(NewEntity::new("a")).wait().unwrap();
+    fixture.catalog.create_entity(NewEntity::new("b").parent("a")).wait().unwrap();
+    fill(&fixture, "a");
+    let before = stored(&fixture, "a");
+    let error = fixture.catalog.delete_entity("a").wait().unwrap_err();
+    assert_eq!(error, CatalogError::HasChildren { entity: "a".into(), children: 1 });
+    assert_eq!(stored(&fixture, "a"), before);
+    fixture.catalog.delete_entity("b").wait().unwrap();
+    fixture.catalog.delete_entity("a").wait().unwrap();
+}
+
+fn a_child_that_comes_during_the_deletion_is_refused_or_keeps_it(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.create_entity(NewEntity::new("a")).wait().unwrap();
+    fill(&fixture, "a");
+    let before = stored(&fixture, "a");
+    let other = fixture.catalog.clone();
+    let child = NewEntity::new("b").parent("a");
+    fixture.spy.before_write(move || {
+        other.create_entity(child).wait().unwrap();
+    });
+    let error = fixture.catalog.delete_entity("a").wait().unwrap_err();
+    assert_eq!(error, CatalogError::HasChildren { entity: "a".into(), children: 1 });
+    assert_eq!(stored(&fixture, "a"), before);
+
+    // Once it is marked, no child comes any more.
+    fixture.catalog.delete_entity("b").wait().unwrap();
+    fixture.spy.fail_after(1);
+    assert!(fixture.catalog.delete_entity("a").wait().unwrap_err().is_unavailable());
+    fixture.spy.heal();
+    let error = fixture.catalog.create_entity(NewEntity::new("b").parent("a")).wait().unwrap_err();
+    assert_eq!(error, CatalogError::ParentNotFound { entity: "b".into(), parent: "a".into() });
+    fixture.catalog.delete_entity("a").wait().unwrap();
+}
+
+fn a_deletion_that_was_interrupted_can_be_resumed(suite: &Suite<'_>) {
+    for writes in 0..6 {
+        let fixture = suite.fixture();
+        fixture.catalog.create_entity(NewEntity::new("parent")).wait().unwrap();
+        fixture.catalog.create_entity(NewEntity::new("a").parent("parent")).wait().unwrap();
+        fill(&fixture, "a");
+        fixture.spy.fail_after(writes);
+        let interrupted = fixture.catalog.delete_entity("a").wait();
+        fixture.spy.heal();
+        if interrupted.is_err() {
+            fixture.catalog.delete_entity("a").wait().unwrap();
+        }
+        assert_nothing_left(&fixture, "a");
+        assert_eq!(fixture.catalog.entity("parent").wait().unwrap().unwrap().children, 0);
+    }
+}
+
+fn an_entity_created_anew_during_a_deletion_is_left_alone(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.create_entity(NewEntity::new("a")).wait().unwrap();
+    fixture.catalog.set_limits(Level::Entity("a"), &rpm(10)).wait().unwrap();
+    // After the first write, which marks it, somebody else deletes it to the end and creates it anew.
+    let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
+    fixture.spy.before_write(move || {
+        spy.before_write(move || {
+            other.delete_entity("a").wait().unwrap();
+            other.create_entity(NewEntity::new("a").name("new")).wait().unwrap();
+            other.set_limits(Level::Entity("a"), &rpm(20)).wait().unwrap();
+        });
+    });
+    let lost = fixture.catalog.delete_entity("a").wait();
+    assert_eq!(lost, Err(CatalogError::EntityNotFound("a".into())));
+    assert_eq!(fixture.catalog.entity("a").wait().unwrap().unwrap().name, "new");
+    let stored = fixture.catalog.limits(Level::Entity("a")).wait().unwrap();
+    assert_eq!(stored.unwrap().limits, rpm(20));
+}

@@ -1,0 +1,105 @@
+//! Moves: no circles, whatever happens at once.
+
+use tollgate_store::CHAIN_MAX;
+
+use super::fixture::{Fixture, Suite};
+use crate::{CatalogError, NewEntity, PageRequest};
+
+super::promises![
+    a_move_counts_for_both_parents,
+    nobody_becomes_their_own_ancestor,
+    two_moves_at_once_make_no_circle,
+    a_move_among_relatives_is_one_transaction,
+    a_parent_that_is_deleted_during_a_move_is_missed,
+    no_entity_is_moved_deeper_than_a_chain_may_be,
+];
+
+fn create(fixture: &Fixture, id: &str, parent: Option<&str>) {
+    let new = NewEntity::new(id);
+    let new = parent.into_iter().fold(new, NewEntity::parent);
+    fixture.catalog.create_entity(new).wait().unwrap();
+}
+
+fn create_all(fixture: &Fixture, entities: &[(&str, Option<&str>)]) {
+    entities.iter().for_each(|(id, parent)| create(fixture, id, *parent));
+}
+
+fn children(fixture: &Fixture, id: &str) -> u64 {
+    let listed = fixture.catalog.children(id, PageRequest::default()).wait().unwrap().items.len() as u64;
+    let counted = fixture.catalog.entity(id).wait().unwrap().unwrap().children;
+    assert_eq!(counted, listed, "children of {id}");
+    counted
+}
+
+fn a_move_counts_for_both_parents(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    create_all(&fixture, &[("a", None), ("b", None), ("c", Some("a"))]);
+    assert_eq!((children(&fixture, "a"), children(&fixture, "b")), (1, 0));
+    assert!(fixture.catalog.set_parent("c", Some("b")).wait().unwrap());
+    assert!(!fixture.catalog.set_parent("c", Some("b")).wait().unwrap());
+    assert_eq!((children(&fixture, "a"), children(&fixture, "b")), (0, 1));
+    assert!(fixture.catalog.set_parent("c", None).wait().unwrap());
+    assert_eq!((children(&fixture, "a"), children(&fixture, "b")), (0, 0));
+    let error = fixture.catalog.set_parent("c", Some("nobody")).wait().unwrap_err();
+    assert_eq!(error, CatalogError::ParentNotFound { entity: "c".into(), parent: "nobody".into() });
+}
+
+fn nobody_becomes_their_own_ancestor(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    create_all(&fixture, &[("a", None), ("b", Some("a")), ("c", Some("b"))]);
+    for parent in ["a", "b", "c"] {
+        let error = fixture.catalog.set_parent("a", Some(parent)).wait().unwrap_err();
+        assert_eq!(error, CatalogError::Cycle { entity: "a".into(), parent: parent.into() });
+    }
+    assert_eq!(children(&fixture, "a"), 1);
+}
+
+fn two_moves_at_once_make_no_circle(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    create_all(&fixture, &[("a", None), ("b", None), ("c", Some("b"))]);
+    // While `a` is moved below `c`, somebody else moves `b`, which is above `c`, below `a`.
+    let other = fixture.catalog.clone();
+    fixture.spy.before_write(move || assert!(other.set_parent("b", Some("a")).wait().unwrap()));
+    let error = fixture.catalog.set_parent("a", Some("c")).wait().unwrap_err();
+    assert_eq!(error, CatalogError::Cycle { entity: "a".into(), parent: "c".into() });
+    assert_eq!((children(&fixture, "a"), children(&fixture, "b"), children(&fixture, "c")), (1, 1, 0));
+}
+
+fn a_move_among_relatives_is_one_transaction(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    // The former parent is above the new one, and then the other way round.
+    create_all(&fixture, &[("a", None), ("b", Some("a")), ("c", Some("a"))]);
+    assert!(fixture.catalog.set_parent("c", Some("b")).wait().unwrap());
+    assert_eq!((children(&fixture, "a"), children(&fixture, "b")), (1, 1));
+    assert!(fixture.catalog.set_parent("c", Some("a")).wait().unwrap());
+    assert_eq!((children(&fixture, "a"), children(&fixture, "b")), (2, 0));
+}
+
+fn a_parent_that_is_deleted_during_a_move_is_missed(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    create_all(&fixture, &[("a", None), ("b", None)]);
+    let other = fixture.catalog.clone();
+    fixture.spy.before_write(move || other.delete_entity("b").wait().unwrap());
+    let missing = |entity: &str| CatalogError::ParentNotFound { entity: entity.into(), parent: "b".into() };
+    assert_eq!(fixture.catalog.set_parent("a", Some("b")).wait(), Err(missing("a")));
+    create(&fixture, "b", None);
+    let other = fixture.catalog.clone();
+    fixture.spy.before_write(move || other.delete_entity("b").wait().unwrap());
+    let error = fixture.catalog.create_entity(NewEntity::new("c").parent("b")).wait().unwrap_err();
+    assert_eq!(error, missing("c"));
+    assert_eq!(fixture.catalog.entity("b").wait().unwrap(), None);
+}
+
+fn no_entity_is_moved_deeper_than_a_chain_may_be(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    create(&fixture, "e1", None);
+    for depth in 2..=CHAIN_MAX {
+        create(&fixture, &format!("e{depth}"), Some(&format!("e{}", depth - 1)));
+    }
+    create(&fixture, "x", None);
+    let deepest = format!("e{CHAIN_MAX}");
+    let error = fixture.catalog.set_parent("x", Some(&deepest)).wait().unwrap_err();
+    assert_eq!(error, CatalogError::ChainTooLong("x".into()));
+    let parent = format!("e{}", CHAIN_MAX - 1);
+    assert!(fixture.catalog.set_parent("x", Some(&parent)).wait().unwrap());
+}

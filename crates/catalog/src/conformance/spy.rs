@@ -1,0 +1,213 @@
+//! A store that is watched: it counts what it is asked, and can fail, be interrupted, or keep its revision to itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate_core::{Denial, Status};
+use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
+use tollgate_store::{
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
+    StoreError,
+};
+
+/// Something to be done once, between what somebody reads and what they write.
+type Intrusion = Box<dyn FnOnce() + Send>;
+
+/// A store that delegates everything to another one.
+pub(super) struct Spy {
+    inner: Arc<dyn Backend>,
+    hides_revision: AtomicBool,
+    /// How often anything but the clock and the revision was asked.
+    calls: AtomicUsize,
+    /// How often records were read by their keys, and how many.
+    gets: AtomicUsize,
+    got: AtomicUsize,
+    /// How many more writes succeed; below zero for all of them.
+    writes_left: AtomicI64,
+    before_write: Mutex<Option<Intrusion>>,
+    after_get: Mutex<Option<Intrusion>>,
+}
+
+impl Spy {
+    pub(super) fn new(inner: Arc<dyn Backend>) -> Spy {
+        Spy {
+            inner,
+            hides_revision: AtomicBool::new(false),
+            calls: AtomicUsize::new(0),
+            gets: AtomicUsize::new(0),
+            got: AtomicUsize::new(0),
+            writes_left: AtomicI64::new(-1),
+            before_write: Mutex::new(None),
+            after_get: Mutex::new(None),
+        }
+    }
+
+    /// The store itself, for looking without being watched.
+    pub(super) fn inner(&self) -> &dyn Backend {
+        &*self.inner
+    }
+
+    pub(super) fn hide_revision(&self) {
+        self.hides_revision.store(true, Ordering::SeqCst);
+    }
+
+    /// How many calls there were since this was last asked.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.swap(0, Ordering::SeqCst)
+    }
+
+    /// How often records were read by key since this was last asked, and how many.
+    pub(super) fn gets(&self) -> (usize, usize) {
+        (self.gets.swap(0, Ordering::SeqCst), self.got.swap(0, Ordering::SeqCst))
+    }
+
+    /// Lets so many more writes succeed, and no more.
+    pub(super) fn fail_after(&self, writes: i64) {
+        self.writes_left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Lets all writes succeed again.
+    pub(super) fn heal(&self) {
+        self.fail_after(-1);
+    }
+
+    /// Does something before the next write, while whoever writes it has read already.
+    pub(super) fn before_write(&self, intrusion: impl FnOnce() + Send + 'static) {
+        *self.before_write.lock() = Some(Box::new(intrusion));
+    }
+
+    /// Does something after the next reading by key, before whoever read hears the answer.
+    pub(super) fn after_get(&self, intrusion: impl FnOnce() + Send + 'static) {
+        *self.after_get.lock() = Some(Box::new(intrusion));
+    }
+
+    fn called(&self) -> &Arc<dyn Backend> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        &self.inner
+    }
+
+    fn writing(&self) -> Result<&Arc<dyn Backend>, StoreError> {
+        let intrusion = self.before_write.lock().take();
+        intrusion.into_iter().for_each(|intrude| intrude());
+        let take = |left: i64| {
+            if left > 0 {
+                Some(left - 1)
+            } else if left < 0 {
+                Some(left)
+            } else {
+                None
+            }
+        };
+        match self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take) {
+            Ok(_) => Ok(self.called()),
+            Err(_) => Err(StoreError::Unavailable(Duration::from_secs(1), "made to fail".into())),
+        }
+    }
+}
+
+impl Store for Spy {
+    fn reach(&self) -> Reach {
+        self.inner.reach()
+    }
+
+    fn clock(&self) -> &Clock {
+        self.inner.clock()
+    }
+
+    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+        self.called().apply(call)
+    }
+
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        self.called().ask(steps)
+    }
+
+    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+        self.called().peek(place)
+    }
+
+    fn hand_over(&self, call: &Call<'_>) {
+        self.called().hand_over(call);
+    }
+
+    fn new_holder(&self) -> u128 {
+        self.inner.new_holder()
+    }
+}
+
+impl Records for Spy {
+    fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        self.gets.fetch_add(1, Ordering::SeqCst);
+        self.got.fetch_add(keys.len(), Ordering::SeqCst);
+        Reply::later(async move {
+            let items = self.called().get_many(keys).await;
+            let intrusion = self.after_get.lock().take();
+            intrusion.into_iter().for_each(|intrude| intrude());
+            items
+        })
+    }
+
+    fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
+        match self.writing() {
+            Ok(inner) => inner.write(writes),
+            Err(error) => Reply::ready(Err(error.into())),
+        }
+    }
+
+    fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
+        self.called().query(query)
+    }
+
+    fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
+        self.called().find(index, query)
+    }
+
+    fn revision(&self) -> Option<u64> {
+        self.inner.revision().filter(|_| !self.hides_revision.load(Ordering::SeqCst))
+    }
+}
+
+impl Backend for Spy {
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>> {
+        match self.writing() {
+            Ok(inner) => inner.apply_with(call, writes),
+            Err(error) => Reply::ready(Err(error.into())),
+        }
+    }
+
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
+        self.called().buckets(namespace, scope, after, limit)
+    }
+
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
+        self.called().forget(namespace, scope)
+    }
+
+    fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
+        self.called().close(namespace)
+    }
+
+    fn room(&self) -> &Room {
+        self.inner.room()
+    }
+
+    fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
+        self.called().write_usage(namespace, scope)
+    }
+
+    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
+        self.inner.pin(place)
+    }
+}
