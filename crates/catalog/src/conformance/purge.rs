@@ -10,6 +10,7 @@ use crate::{CatalogError, Level, NewEntity, PurgeProgress};
 super::promises![
     only_a_deleted_namespace_can_be_purged,
     a_purge_leaves_nothing_of_a_namespace_and_all_of_the_others,
+    a_purge_finds_what_an_index_tells_late,
     a_purge_that_was_interrupted_can_be_resumed,
     a_namespace_that_is_being_purged_cannot_be_recovered,
     no_bucket_comes_back_after_a_purge,
@@ -60,6 +61,15 @@ fn a_purge_leaves_nothing_of_a_namespace_and_all_of_the_others(suite: &Suite<'_>
     let registry = fixture.spy.query(&Query::all("_/SYSTEM#")).wait().unwrap().items;
     assert!(registry.iter().all(|item| item.text("namespace_id") != Some(id)));
     assert_eq!(fixture.registry.recover(id).wait(), Err(CatalogError::NamespaceNotFound(id.into())));
+}
+
+fn a_purge_finds_what_an_index_tells_late(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fill(&fixture, 3);
+    fixture.registry.delete("default").wait().unwrap();
+    fixture.spy.lag_once();
+    fixture.registry.purge(fixture.catalog.namespace_id(), |_| ()).wait().unwrap();
+    assert_eq!(fixture.keys(), []);
 }
 
 fn a_purge_that_was_interrupted_can_be_resumed(suite: &Suite<'_>) {

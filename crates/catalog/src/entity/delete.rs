@@ -7,7 +7,6 @@
 use tollgate_store::records::{Change, Fields, ItemKey, Query, Test, WRITES_MAX, Write};
 use tollgate_store::{FORGET_MAX, Reply, Scope};
 
-use super::family::has_parent;
 use super::{DELETING, Entity};
 use crate::audit::{Action, Subject};
 use crate::transaction::{ATTEMPTS_MAX, Commit};
@@ -65,24 +64,22 @@ impl Catalog {
         let is_marked = || Test::Is(DELETING.into(), 1.into());
         let mark = Write::Check(keys::entity(ns, id), vec![is_marked()]);
         self.delete_stored(id, Some(&mark)).await?;
-        for _ in 0..ATTEMPTS_MAX {
-            let item = self.get(keys::entity(ns, id)).await?.filter(|item| item.int(DELETING) == Some(1));
-            let parent = Entity::of(id, &item.ok_or_else(not_found)?).parent;
-            let mut tx = self.transaction();
-            tx.push(Write::Delete(keys::entity(ns, id), vec![is_marked(), has_parent(parent.as_deref())]));
-            tx.push(Write::Delete(keys::entity_switch(ns, id), Vec::new()));
-            if let Some(parent) = &parent
-                && self.exists(parent).await?
-            {
-                let fewer = vec![Change::Add("children".into(), -1)];
-                tx.push(Write::Change(keys::entity(ns, parent), fewer, vec![Test::Exists]));
-            }
-            tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
-            if let Commit::Done = tx.commit().await? {
-                return Ok(());
-            }
+        let item = self.get(keys::entity(ns, id)).await?.ok_or_else(not_found)?;
+        let mut tx = self.transaction();
+        tx.push(Write::Delete(keys::entity(ns, id), vec![is_marked()]));
+        tx.push(Write::Delete(keys::entity_switch(ns, id), Vec::new()));
+        // Whoever is marked is not moved, so the parent is the one that was read.
+        if let Some(parent) = Entity::of(id, &item).parent
+            && self.exists(&parent).await?
+        {
+            let fewer = vec![Change::Add("children".into(), -1)];
+            tx.push(Write::Change(keys::entity(ns, &parent), fewer, vec![Test::Exists]));
         }
-        Err(CatalogError::Contended(format!("entity {id:?}")))
+        tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
+        match tx.commit().await? {
+            Commit::Done => Ok(()),
+            Commit::Failed(_) => Err(not_found()),
+        }
     }
 
     /// Of an entity that was never created there may be limits, usage and buckets all the same.

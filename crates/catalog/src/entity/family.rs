@@ -155,7 +155,7 @@ fn is_deleting(item: &Item) -> bool {
 }
 
 /// That the parent is this one.
-pub(super) fn has_parent(parent: Option<&str>) -> Test {
+fn has_parent(parent: Option<&str>) -> Test {
     Test::Is("parent_id".into(), parent.map_or(Value::Null, Value::from))
 }
 
