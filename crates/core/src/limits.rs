@@ -113,6 +113,16 @@ impl Limits {
         self.0.version
     }
 
+    /// Whether a bucket under `in_force` comes under these also if the demand that came with them is denied: if they are
+    /// of a later version, or lower nothing. Otherwise it would go on filling up to the old limits, and a demand that
+    /// only the new ones can meet would be denied for ever. What a denied demand brings along may clamp nothing.
+    pub fn are_heeded_after(&self, in_force: &Limits) -> bool {
+        let keeps = |limit: &Limit| {
+            self.index(limit.name()).is_none_or(|index| self[index].capacity() >= limit.capacity())
+        };
+        self != in_force && (self.version() > in_force.version() || in_force.iter().all(keeps))
+    }
+
     /// The same limits with the one of the same name replaced by `limit`. Places stay as they are.
     ///
     /// # Errors

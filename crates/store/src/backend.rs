@@ -44,14 +44,11 @@ pub trait Backend: Store + Records {
     /// Brings the records of usage up to date.
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;
 
-    /// The bucket itself, if it is in this process: whoever has it can take from it with nothing in between.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::apply`].
-    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
+    /// The bucket itself, if there is one and it is in this process: whoever has it can take from it with nothing in
+    /// between. Makes none: one that was never used would not be full under the limits that come next.
+    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
         let _ = place;
-        Ok(None)
+        None
     }
 }
 

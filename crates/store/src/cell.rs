@@ -88,6 +88,17 @@ impl Cell {
         bucket.take_plain(limits, clock.now(), costs)
     }
 
+    /// As [`take_plain`](Cell::take_plain), if these very limits are in force, which the costs are counted in.
+    #[inline]
+    pub fn take_plain_under(&self, clock: &Clock, limits: &Limits, costs: &Costs) -> Option<Tick> {
+        let mut inner = self.lock();
+        let Inner { limits: in_force, bucket, side } = &mut *inner;
+        if side.is_some() || !in_force.same(limits) {
+            return None;
+        }
+        bucket.take_plain(in_force, clock.now(), costs)
+    }
+
     /// Takes `costs` now, or says why not. Does not overtake those who wait.
     ///
     /// # Errors

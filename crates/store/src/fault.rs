@@ -8,8 +8,7 @@ use tollgate_core::{Denial, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
-    StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
 };
 
 /// How a call fails.
@@ -127,7 +126,7 @@ impl<S: Records> Records for FaultStore<S> {
     }
 }
 
-/// What is [pinned](Backend::pin) is out of the reach of faults: there is nothing in between that could fail.
+/// Nothing is [pinned](Backend::pin): what has nothing in between is out of the reach of faults.
 impl<S: Backend> Backend for FaultStore<S> {
     fn apply_with<'a>(
         &'a self,
@@ -161,9 +160,5 @@ impl<S: Backend> Backend for FaultStore<S> {
 
     fn room(&self) -> &Room {
         self.inner.room()
-    }
-
-    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
-        self.inner.pin(place)
     }
 }

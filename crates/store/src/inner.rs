@@ -122,8 +122,15 @@ impl Inner {
     pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) {
         if !self.is_under(limits) {
             self.adopt(now, limits);
-        } else if limits.version() > self.limits.version() {
+        } else if limits.version() >= self.limits.version() {
             self.limits = limits.clone();
+        }
+    }
+
+    /// Puts limits in force that a take was denied under, if that is news and not the demand's doing.
+    pub(crate) fn heed(&mut self, now: Tick, limits: &Limits) {
+        if limits.are_heeded_after(&self.limits) {
+            self.put_in_force(now, limits);
         }
     }
 

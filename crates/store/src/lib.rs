@@ -20,6 +20,7 @@ mod queue;
 pub mod records;
 mod reply;
 mod room;
+mod shared;
 mod store;
 mod sync;
 #[cfg(not(loom))]

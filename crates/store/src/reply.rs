@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use crate::block_on::block_on;
 
@@ -29,6 +29,15 @@ impl<'a, T> Reply<'a, T> {
     /// An answer that a future will give.
     pub fn later(future: impl Future<Output = T> + Send + 'a) -> Reply<'a, T> {
         Reply(State::Later(Box::pin(future)))
+    }
+
+    /// An answer that a future gives, which is begun now: what it has to send is sent when this returns.
+    pub fn eager(future: impl Future<Output = T> + Send + 'a) -> Reply<'a, T> {
+        let mut future: Pin<Box<dyn Future<Output = T> + Send + 'a>> = Box::pin(future);
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => Reply::ready(answer),
+            Poll::Pending => Reply(State::Later(future)),
+        }
     }
 
     /// The answer; the thread waits for it if need be.

@@ -23,7 +23,7 @@ use tollgate_core::Tick;
 
 use crate::queue::Rank;
 use crate::sync::Mutex;
-use crate::{Alarm, Clock, Key, Priority};
+use crate::{Alarm, Call, Clock, Key, Op, Priority, Step};
 
 type Address = (Box<str>, Key);
 type Line = BTreeMap<Rank, Arc<Spot>>;
@@ -62,6 +62,8 @@ struct Called {
     waker: Option<Waker>,
     /// When it will ask again by itself; who is denied because of it can be told.
     due: Option<Tick>,
+    /// The next alarm that is set.
+    armed: Option<Tick>,
 }
 
 impl Spot {
@@ -74,10 +76,14 @@ impl Spot {
 }
 
 impl Alarm for Spot {
-    fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
-        if let Some(waker) = self.poke() {
-            waker.wake();
-        }
+    fn ring(self: Arc<Self>, at: Tick, _: &Clock) {
+        let waker = {
+            let mut called = self.0.lock();
+            called.armed = called.armed.filter(|armed| *armed != at);
+            called.poked = true;
+            called.waker.take()
+        };
+        wake(waker);
     }
 }
 
@@ -127,6 +133,25 @@ impl Room {
         wake(first.and_then(|spot| spot.poke()));
     }
 
+    /// A call was applied: whoever is first in line for a bucket that it gave back to asks again.
+    pub fn poke_freed(&self, call: &Call<'_>) {
+        if self.is_quiet() {
+            return;
+        }
+        let frees = |step: &&Step<'_>| !matches!(step.op, Op::Take { .. } | Op::Renew(_));
+        call.steps.iter().filter(frees).for_each(|step| self.poke(step.place.namespace, step.place.key));
+    }
+
+    /// Limits may have changed: whoever is first in any line asks again.
+    pub fn poke_all(&self) {
+        if self.is_quiet() {
+            return;
+        }
+        let first = |line: &Line| line.first_key_value().map(|(_, spot)| Arc::clone(spot));
+        let all: Vec<Arc<Spot>> = self.lines.lock().values().filter_map(first).collect();
+        all.into_iter().for_each(|spot| wake(spot.poke()));
+    }
+
     /// A place for one who comes at `now`. It stands in no line yet.
     pub fn ticket(&self, priority: Priority, now: Tick) -> Ticket<'_> {
         let number = self.tickets.fetch_add(1, Ordering::Relaxed);
@@ -146,7 +171,7 @@ fn wake(waker: Option<Waker>) {
 }
 
 impl Ticket<'_> {
-    /// Joins the lines of these buckets, those it stands in already aside.
+    /// Joins the lines of these buckets, those it stands in already aside. Answers whether there were any others.
     ///
     /// # Errors
     ///
@@ -156,7 +181,7 @@ impl Ticket<'_> {
         namespace: &str,
         keys: impl IntoIterator<Item = &'k Key>,
         max: usize,
-    ) -> Result<(), RoomFull> {
+    ) -> Result<bool, RoomFull> {
         let new: Vec<Address> = keys.into_iter().map(|key| (namespace.into(), key.clone())).collect();
         let new: Vec<Address> = new.into_iter().filter(|address| !self.stands.contains(address)).collect();
         let mut lines = self.room.lines.lock();
@@ -167,11 +192,12 @@ impl Ticket<'_> {
         if self.stands.is_empty() && !new.is_empty() {
             self.room.waiting.fetch_add(1, Ordering::AcqRel);
         }
+        let is_new = !new.is_empty();
         for address in new {
             lines.entry(address.clone()).or_default().insert(self.rank, Arc::clone(&self.spot));
             self.stands.push(address);
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// Whether it may ask the store for these buckets: it is first in every line it stands in, and nobody is ahead of
@@ -221,24 +247,30 @@ impl Ticket<'_> {
     ///
     /// Dropping it loses nothing: it can be waited again.
     pub async fn poked(&self, clock: &Clock, due: Option<Tick>) {
-        if let Some(due) = due {
-            let spot: Arc<dyn Alarm> = self.spot.clone();
-            let alarm: Weak<dyn Alarm> = Arc::downgrade(&spot);
-            self.spot.0.lock().due = Some(due);
-            clock.alarm(due, alarm);
-        }
+        self.set_alarm(clock, due);
         poll_fn(|context| {
             // Dropped when the lock is free: the last waker of a task may drop anything.
             let _replaced;
             let mut called = self.spot.0.lock();
             if called.poked {
-                called.due = None;
                 return Poll::Ready(());
             }
             _replaced = called.waker.replace(context.waker().clone());
             Poll::Pending
         })
         .await;
+    }
+
+    /// Sets an alarm for `due` unless one is set that comes first: those who are often poked must not pile them up.
+    fn set_alarm(&self, clock: &Clock, due: Option<Tick>) {
+        let mut called = self.spot.0.lock();
+        called.due = due;
+        let Some(due) = due.filter(|due| called.armed.is_none_or(|armed| *due < armed)) else { return };
+        called.armed = Some(due);
+        drop(called);
+        let spot: Arc<dyn Alarm> = self.spot.clone();
+        let alarm: Weak<dyn Alarm> = Arc::downgrade(&spot);
+        clock.alarm(due, alarm);
     }
 }
 

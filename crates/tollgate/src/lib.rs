@@ -31,6 +31,7 @@ mod attempt;
 mod checker;
 mod error;
 mod lease;
+pub mod limiter;
 mod observe;
 mod pool;
 mod set;
@@ -42,11 +43,14 @@ pub use checker::{Checker, Verdict};
 pub use error::{AcquireError, CheckError, PoolError, ReleaseError, SettleError};
 pub use lease::{Config, Lease, OnDrop};
 pub use observe::{Event, Observer};
+pub use limiter::Limiter;
 pub use pool::{LimitPool, Spread};
 pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SetStatus, TryAcquire};
 
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;
+pub use tollgate_catalog as catalog;
+pub use tollgate_catalog::{Catalog, Level, NewEntity, OnUnavailable, Registry};
 pub use tollgate_core::{
     AMOUNT_MAX, Algorithm, AsDemand, BadAmount, Calendar, Costs, Demand, DemandError, Denial, IntoAmount,
     Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span, Status, Tick,

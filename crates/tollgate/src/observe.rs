@@ -48,6 +48,14 @@ pub enum Event<'a> {
     },
     /// A lease was silent for too long and has lost its resources.
     ExpiredLease,
+    /// A limit that only remarks had something to remark: it is in shadow mode and would have refused, or it is soft and
+    /// is passed.
+    Remarked {
+        /// The limit.
+        limit: &'a Name,
+    },
+    /// The store was away, and a lease was given that limits less than it should.
+    Degraded,
     /// A cooldown began or was extended.
     Cooldown {
         /// How long it lasts from now.
@@ -98,6 +106,14 @@ impl Reporter {
         is_traced || self.observer.is_some()
     }
 
+    /// Reports an ordinary event.
+    #[inline]
+    pub(crate) fn report_if_watched(&self, event: &Event<'_>) {
+        if self.is_watched() {
+            self.report(event);
+        }
+    }
+
     #[cold]
     pub(crate) fn report(&self, event: &Event<'_>) {
         if let Some(observer) = &self.observer {
@@ -115,6 +131,9 @@ impl Reporter {
             }
             Event::OverUsed { limit, amount } if self.is_first(&format!("over {limit}")) => {
                 tracing::warn!(target: "tollgate", %limit, amount, "more was used than taken; the rest is debt");
+            }
+            Event::Degraded if self.is_first("degraded") => {
+                tracing::warn!(target: "tollgate", "the store is away; limits are kept less strictly");
             }
             Event::Allowed => tracing::trace!(target: "tollgate", "allowed"),
             _ => tracing::debug!(target: "tollgate", ?event),

@@ -40,6 +40,20 @@ fn single_bucket() -> Vec<Row> {
             bar: Some(Bar::CostAtMost(2.0)),
         }),
         Row::Contest(Contest {
+            name: "core/take-pinned",
+            meter: Meter::ThreadCpu,
+            ours: Some(ours::pinned),
+            peer: None,
+            bar: None,
+        }),
+        Row::Contest(Contest {
+            name: "core/take-pinned-metered",
+            meter: Meter::ThreadCpu,
+            ours: Some(ours::pinned_and_metered),
+            peer: None,
+            bar: None,
+        }),
+        Row::Contest(Contest {
             name: "core/chain-3x3",
             meter: Meter::ThreadCpu,
             ours: Some(ours::chain_of_three),
@@ -96,6 +110,13 @@ fn memory() -> Vec<Row> {
             peer: Some(Peer { name: governor::NAME, side: governor::fill as Fill }),
             allocator: Allocator::AsIs,
             bar: Some(Bar::ValueAtMost(128.0)),
+        }),
+        Row::Footprint(Footprint {
+            name: "core/bytes-per-metered-key",
+            ours: Some(ours::fill_metered),
+            peer: None,
+            allocator: Allocator::AsIs,
+            bar: Some(Bar::ValueAtMost(280.0)),
         }),
         Row::Footprint(Footprint {
             name: "core/bytes-after-sweep",

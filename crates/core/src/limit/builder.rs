@@ -10,16 +10,16 @@ use crate::{Span, Unit};
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built or given to a set"]
 pub struct LimitBuilder {
-    name: String,
-    kind: Kind,
-    amount: Result<u64, BadAmount>,
-    burst: Option<Result<u64, BadAmount>>,
-    period: Option<Duration>,
-    resolution: Option<Duration>,
-    resets: Option<Resets>,
-    unit: Option<Unit>,
-    enforcement: Enforcement,
-    soft: Option<Result<u64, BadAmount>>,
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) amount: Result<u64, BadAmount>,
+    pub(super) burst: Option<Result<u64, BadAmount>>,
+    pub(super) period: Option<Duration>,
+    pub(super) resolution: Option<Duration>,
+    pub(super) resets: Option<Resets>,
+    pub(super) unit: Option<Unit>,
+    pub(super) enforcement: Enforcement,
+    pub(super) soft: Option<Result<u64, BadAmount>>,
 }
 
 const ONE_DAY: Duration = Duration::from_secs(86_400);
@@ -88,6 +88,11 @@ impl Limit {
 }
 
 impl LimitBuilder {
+    /// A limit of this kind, with nothing else said about it.
+    pub(super) fn of(name: &str, kind: Kind, amount: u64) -> LimitBuilder {
+        LimitBuilder::new(name.into(), kind, amount)
+    }
+
     fn new(name: String, kind: Kind, amount: impl IntoAmount) -> LimitBuilder {
         let amount = amount.into_amount();
         LimitBuilder {

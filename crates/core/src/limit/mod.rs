@@ -2,6 +2,7 @@
 
 mod builder;
 mod error;
+mod share;
 
 use std::fmt;
 

@@ -10,6 +10,7 @@
 mod laws;
 mod model;
 mod random;
+mod scenery;
 mod trace;
 
 use crate::{Clock, Store};

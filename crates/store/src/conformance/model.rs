@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 
-use tollgate_core::{Bucket, Limits, Link, Status, Tick, take_all};
+use tollgate_core::{Bucket, Denial, Limits, Link, Status, Tick, take_all};
 
 use crate::{Applied, Call, Done, Key, Op, OpId, Place, Step, Taken, Term};
 
 type Address = (String, Key);
 
+/// A bucket, and the limits that are in force for it.
+type Known = (Limits, Bucket);
+
 #[derive(Default)]
 pub(super) struct Model {
-    buckets: HashMap<Address, (Limits, Bucket)>,
+    buckets: HashMap<Address, Known>,
     applied: HashMap<OpId, Applied>,
 }
 
@@ -19,16 +22,21 @@ impl Model {
         if let Some(applied) = call.id.and_then(|id| self.applied.get(&id)) {
             return applied.clone();
         }
+        let is_stale = |step: &Step<'_>| matches!(step.op, Op::Take { .. }) && self.is_past(&step.place);
+        if let Some(stale) = call.steps.iter().position(is_stale) {
+            return Applied::Stale(stale);
+        }
         let applied = self.apply_steps(call.steps, now);
-        if let (Some(id), Applied::Done(_)) = (call.id, &applied) {
-            self.applied.insert(id, applied.clone());
+        match (&applied, call.id) {
+            (Applied::Done(_), Some(id)) => drop(self.applied.insert(id, applied.clone())),
+            (Applied::Denied(_), _) => self.heed(call.steps, now),
+            _ => {}
         }
         applied
     }
 
     fn apply_steps(&mut self, steps: &[Step<'_>], now: Tick) -> Applied {
-        let mut places: Vec<Option<(Limits, Bucket)>> =
-            steps.iter().map(|step| self.place_for(step, now)).collect();
+        let mut places: Vec<Option<Known>> = steps.iter().map(|step| self.place_for(step, now)).collect();
         let takes = steps.iter().zip(&mut places).filter_map(|(step, place)| match (&step.op, place) {
             (Op::Take { costs, term }, Some((limits, bucket))) => {
                 Some((Link { limits, bucket, costs }, *term))
@@ -42,32 +50,9 @@ impl Model {
             return Applied::Denied(denials);
         }
         let mut taken = taken.into_iter();
-        let done = steps.iter().zip(&mut places).map(|(step, place)| match &step.op {
-            Op::Take { .. } => {
-                let at = taken.next().expect("one for each take");
-                Done::Taken(Taken { at, remarks: 0 })
-            }
-            Op::Settle(usage) | Op::SettleIfThere(usage) => {
-                if let Some((limits, bucket)) = place {
-                    bucket.settle_counted_in(step.place.limits, limits, now, usage);
-                }
-                Done::Settled
-            }
-            Op::TopUp(credit) => {
-                if let Some((limits, bucket)) = place {
-                    bucket.top_up(limits, now, &credit.moved(step.place.limits, limits));
-                }
-                Done::Changed
-            }
-            Op::Reset => {
-                if let Some((limits, bucket)) = place {
-                    *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
-                }
-                Done::Changed
-            }
-            Op::Renew(term) => Done::Renewed(
-                place.as_mut().is_some_and(|(limits, bucket)| bucket.renew(limits, now, term.starting(now))),
-            ),
+        let done = steps.iter().zip(&mut places).map(|(step, place)| {
+            let at = matches!(step.op, Op::Take { .. }).then(|| taken.next()).flatten();
+            do_step(step, place.as_mut(), at, now)
         });
         let done = done.collect();
         for (step, place) in steps.iter().zip(places) {
@@ -76,28 +61,52 @@ impl Model {
         Applied::Done(done)
     }
 
+    /// What a denied call leaves behind: limits that are heeded all the same.
+    fn heed(&mut self, steps: &[Step<'_>], now: Tick) {
+        for Step { place, .. } in steps.iter().filter(|step| matches!(step.op, Op::Take { .. })) {
+            if self.in_force(place).is_some_and(|limits| place.limits.are_heeded_after(limits)) {
+                let known = self.under(place, now);
+                self.buckets.insert(address(place), known);
+            }
+        }
+    }
+
     /// The bucket of a step. A take puts its limits in force, and what charges makes a bucket if there is none.
-    fn place_for(&self, step: &Step<'_>, now: Tick) -> Option<(Limits, Bucket)> {
+    fn place_for(&self, step: &Step<'_>, now: Tick) -> Option<Known> {
         let known = self.buckets.get(&address(&step.place)).cloned();
-        let under_its_limits = || Some((step.place.limits.clone(), self.bucket(&step.place, now)));
         match &step.op {
-            Op::Take { .. } => under_its_limits(),
-            Op::Settle(usage) if usage.is_over() => known.or_else(under_its_limits),
+            Op::Take { .. } => Some(self.under(&step.place, now)),
+            Op::Settle(usage) if usage.is_over() => known.or_else(|| Some(self.under(&step.place, now))),
             _ => known,
         }
     }
 
-    fn bucket(&self, place: &Place<'_>, now: Tick) -> Bucket {
+    /// The bucket as it is under the limits of a place, or under those in force if they are later.
+    fn under(&self, place: &Place<'_>, now: Tick) -> Known {
         match self.buckets.get(&address(place)) {
-            None => Bucket::fresh(place.limits, Tick::ZERO),
+            None => (place.limits.clone(), Bucket::fresh(place.limits, Tick::ZERO)),
+            Some((limits, bucket)) if limits == place.limits => {
+                let later = if place.limits.version() >= limits.version() { place.limits } else { limits };
+                (later.clone(), bucket.clone())
+            }
+            Some(known) if self.is_past(place) => known.clone(),
             Some((limits, bucket)) => {
                 let mut bucket = bucket.clone();
-                if limits != place.limits {
-                    bucket.adopt(limits, place.limits, now);
-                }
-                bucket
+                bucket.adopt(limits, place.limits, now);
+                (place.limits.clone(), bucket)
             }
         }
+    }
+
+    /// Whether the bucket was used under limits of a later version.
+    pub(super) fn is_past(&self, place: &Place<'_>) -> bool {
+        let is_later = |limits: &Limits| limits.version() > place.limits.version();
+        place.limits.version() != 0 && self.in_force(place).is_some_and(is_later)
+    }
+
+    /// The limits that are in force, if there is a bucket.
+    pub(super) fn in_force(&self, place: &Place<'_>) -> Option<&Limits> {
+        self.buckets.get(&address(place)).map(|(limits, _)| limits)
     }
 
     /// Whether there is a bucket, and it says nothing.
@@ -106,7 +115,45 @@ impl Model {
     }
 
     pub(super) fn peek(&self, place: &Place<'_>, now: Tick) -> Vec<Status> {
-        self.bucket(place, now).peek(place.limits, now)
+        let (limits, bucket) = self.under(place, now);
+        bucket.peek(&limits, now)
+    }
+
+    pub(super) fn ask(&self, steps: &[Step<'_>], now: Tick) -> Vec<Denial> {
+        let ask = |step: &Step<'_>| {
+            let Op::Take { costs, .. } = &step.op else { return None };
+            let (limits, bucket) = self.under(&step.place, now);
+            Some(bucket.denial(&limits, now, &costs.moved(step.place.limits, &limits)))
+        };
+        steps.iter().filter_map(ask).collect()
+    }
+}
+
+fn do_step(step: &Step<'_>, place: Option<&mut Known>, at: Option<Tick>, now: Tick) -> Done {
+    let counted_in = step.place.limits;
+    match (&step.op, place) {
+        (Op::Take { .. }, Some((limits, bucket))) => {
+            let at = at.expect("one for each take");
+            Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+        }
+        (Op::Settle(usage) | Op::SettleIfThere(usage), Some((limits, bucket))) => {
+            bucket.settle_counted_in(counted_in, limits, now, usage);
+            Done::Settled
+        }
+        (Op::TopUp(credit), Some((limits, bucket))) => {
+            bucket.top_up(limits, now, &credit.moved(counted_in, limits));
+            Done::Changed
+        }
+        (Op::Reset, Some((limits, bucket))) => {
+            *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
+            Done::Changed
+        }
+        (Op::Renew(term), Some((limits, bucket))) => {
+            Done::Renewed(bucket.renew(limits, now, term.starting(now)))
+        }
+        (Op::Settle(_) | Op::SettleIfThere(_), None) => Done::Settled,
+        (Op::TopUp(_) | Op::Reset, None) => Done::Changed,
+        (Op::Take { .. } | Op::Renew(_), None) => Done::Renewed(false),
     }
 }
 

@@ -1,11 +1,10 @@
 //! Random traces, aimed at the boundary.
 
-use std::time::Duration;
-
-use tollgate_core::{Costs, Demand, Limit, Limits, Ready, Span, Tick, Usage};
+use tollgate_core::{Costs, Limits, Ready, Span, Tick, Usage};
 
 use super::model::Model;
 use super::random::Random;
+use super::scenery::{anchor_costs, random_costs, random_credit, random_usage, variants};
 use crate::{Applied, Call, Clock, Done, Key, ManualClock, Op, OpId, Place, Step, Store, Taken, Term};
 
 const STEPS: u64 = 120;
@@ -13,7 +12,7 @@ const START: Tick = Tick::from_secs(1_000_000);
 
 struct Receipt {
     key: usize,
-    version: usize,
+    variant: usize,
     at: Tick,
     costs: Costs,
     holder: Option<u128>,
@@ -21,13 +20,14 @@ struct Receipt {
 
 struct Trace<'a, S> {
     seed: u64,
+    step: u64,
     random: Random,
     hands: ManualClock,
     store: S,
     model: Model,
     keys: &'a [Key],
-    versions: &'a [Limits],
-    /// Which version of the limits each key is under.
+    variants: &'a [Limits],
+    /// Which of the limits are in force for each key.
     current: Vec<usize>,
     receipts: Vec<Receipt>,
     ids: u128,
@@ -38,66 +38,43 @@ struct Trace<'a, S> {
 pub(super) fn run<S: Store>(seed: u64, open: &impl Fn(Clock) -> S) {
     let hands = ManualClock::at(START);
     let goes_back = seed.is_multiple_of(2);
-    let versions = versions(goes_back);
+    let variants = variants(goes_back);
     let keys: Vec<Key> = (0..5).map(|key| Key::new(&["entity", &key.to_string()])).collect();
     let mut trace = Trace {
         seed,
+        step: 0,
         random: Random::new(seed),
         store: open(hands.clock()),
         hands,
         model: Model::default(),
         keys: &keys,
-        current: vec![seed as usize % versions.len(); 5],
-        versions: &versions,
+        current: vec![seed as usize % variants.len(); 5],
+        variants: &variants,
         receipts: Vec::new(),
         ids: u128::from(seed) << 64,
         retry_at: None,
         goes_back,
     };
     for step in 0..STEPS {
-        trace.step(step);
+        trace.step = step;
+        trace.step();
     }
 }
 
-/// A limit that is in use throughout, so that no store may forget the bucket.
-const ANCHOR: &str = "anchor";
-
-/// Every machine, alone and together; versions of one key differ by changed limits.
-///
-/// In half of the traces the clock steps back. What a store has forgotten it cannot compare the clock with, so
-/// there every bucket is anchored.
-fn versions(anchored: bool) -> Vec<Limits> {
-    let seconds = Duration::from_secs;
-    let sets = [
-        vec![Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 100)],
-        vec![Limit::per_minute("rpm", 4), Limit::per_minute("tpm", 1_000).burst(50)],
-        vec![Limit::fixed_window("rpm", 5, seconds(10)), Limit::sliding_window("tpm", 20, seconds(7))],
-        vec![
-            Limit::rate("rpm", 7, seconds(3)),
-            Limit::resource("slots", 3),
-            Limit::quota("spend", 30, seconds(60)),
-        ],
-        vec![
-            Limit::sliding_window("tpm", 9, seconds(2)),
-            Limit::resource("slots", 2),
-            Limit::calls(6, seconds(5)),
-        ],
-        vec![Limit::per_day("rpm", 10).burst(3)],
-    ];
-    let anchor = anchored.then(|| Limit::quota(ANCHOR, 1_000_000, seconds(3_600 * 24 * 365)));
-    let build = |limits: Vec<_>| Limits::new(limits.into_iter().chain(anchor.clone()));
-    sets.into_iter().map(|limits| build(limits).expect("the limits of the suite are valid")).collect()
-}
-
 impl<'a, S: Store> Trace<'a, S> {
-    fn step(&mut self, step: u64) {
+    fn step(&mut self) {
         self.turn_clock();
-        match self.random.below(10) {
-            0 => self.change_limits(step),
-            1..=3 if !self.receipts.is_empty() => self.settle(step),
-            _ => self.take(step),
+        match self.random.below(16) {
+            0 | 1 => self.change_limits(),
+            2..=5 if !self.receipts.is_empty() => self.settle(),
+            6 => self.top_up(),
+            7 => self.reset(),
+            _ => self.take(),
         }
-        self.compare_peeks(step);
+        if self.random.one_in(2) {
+            self.compare_asks();
+        }
+        self.compare_peeks();
     }
 
     /// Half of the time to where the last denial said it would pass, or a tick before.
@@ -115,61 +92,58 @@ impl<'a, S: Store> Trace<'a, S> {
         self.hands.set(target.max(START));
     }
 
-    /// Changes the limits of a key and puts them in force at once, by taking nothing.
-    ///
-    /// A bucket that says nothing is left as it is: a store may have forgotten it, and what is forgotten is
-    /// full under whatever limits come next, while what is remembered is only raised to where it was.
-    fn change_limits(&mut self, step: u64) {
-        let key = self.random.below(self.keys.len() as u64) as usize;
+    /// Puts other limits in force at once, by taking nothing; or tries to, if they are of the past.
+    fn change_limits(&mut self) {
+        let key = self.random_key();
+        let variant = self.any_variant(key);
+        let place = self.place(key, variant);
+        let costs = anchor_costs(place.limits);
+        self.apply_both(None, &[Step { place, op: Op::Take { costs: &costs, term: None } }]);
+    }
+
+    fn random_key(&mut self) -> usize {
+        self.random.below(self.keys.len() as u64) as usize
+    }
+
+    /// Any limits at all, unless the bucket says nothing: a store may have forgotten it, and what is forgotten is full
+    /// under whatever limits come next, while what is remembered is only raised to where it was.
+    fn any_variant(&mut self, key: usize) -> usize {
         let place = self.place(key, self.current[key]);
         if self.model.is_forgettable(&place, self.hands.now()) {
-            return;
+            return self.current[key];
         }
-        self.current[key] = self.random.below(self.versions.len() as u64) as usize;
-        let place = self.place(key, self.current[key]);
-        let zero = place.limits.iter().fold(Demand::new(), |demand, limit| demand.with(limit.name(), 0));
-        let costs = place.limits.costs(&zero).expect("nothing always fits");
-        let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-        self.apply_both(step, &Call { id: None, steps: &steps, metered: false });
+        self.random.below(self.variants.len() as u64) as usize
     }
 
-    fn place(&self, key: usize, version: usize) -> Place<'a> {
-        Place { namespace: "trace", key: &self.keys[key], limits: &self.versions[version] }
+    fn place(&self, key: usize, variant: usize) -> Place<'a> {
+        Place { namespace: "trace", key: &self.keys[key], limits: &self.variants[variant] }
     }
 
-    fn take(&mut self, step: u64) {
-        let length = 1 + self.random.below(4) as usize;
-        let first = self.random.below(self.keys.len() as u64) as usize;
-        let chain: Vec<usize> = (0..length).map(|link| (first + link) % self.keys.len()).collect();
-        let costs: Vec<Costs> = chain.iter().map(|key| self.random_costs(self.current[*key])).collect();
-        self.ids += 1;
-        let id = self.random.one_in(2).then_some(OpId(self.ids));
+    fn random_links(&mut self) -> Vec<(usize, usize, Costs)> {
+        let (length, first) = (1 + self.random.below(4) as usize, self.random_key());
+        let mut links = Vec::new();
+        for key in (0..length).map(|link| (first + link) % self.keys.len()) {
+            let variant = if self.random.one_in(12) { self.any_variant(key) } else { self.current[key] };
+            let costs = random_costs(&mut self.random, &self.variants[variant]);
+            links.push((key, variant, costs));
+        }
+        links
+    }
+
+    fn take(&mut self) {
+        let links = self.random_links();
         let ttl = Span::from_millis(1 + self.random.below(20_000));
         let term = self.random.one_in(3).then_some(Term { holder: self.ids, ttl });
-        let links: Vec<(usize, Costs)> = chain.into_iter().zip(costs).collect();
-        let mut calls = Vec::new();
-        for (key, costs) in &links {
-            let place = self.place(*key, self.current[*key]);
-            calls.push(Step { place, op: Op::Take { costs, term } });
-        }
-        let call = Call { id, steps: &calls, metered: false };
-        let applied = self.apply_both(step, &call);
-        // A call that is sent again changes nothing more.
-        if id.is_some() && self.random.one_in(3) {
-            self.apply_both(step, &call);
-        }
-        self.remember(&links, applied, term);
-    }
-
-    fn remember(&mut self, links: &[(usize, Costs)], applied: Applied, term: Option<Term>) {
+        let step =
+            |(key, variant, costs): &'_ (usize, usize, Costs)| (self.place(*key, *variant), costs.clone());
+        let takes: Vec<(Place<'a>, Costs)> = links.iter().map(step).collect();
+        let op = |costs| Op::Take { costs, term };
+        let steps: Vec<Step<'_>> =
+            takes.iter().map(|(place, costs)| Step { place: *place, op: op(costs) }).collect();
+        let id = self.random.one_in(2).then(|| self.new_id());
+        let applied = self.apply_both(id, &steps);
         match applied {
-            Applied::Done(done) => {
-                for ((key, costs), done) in links.iter().zip(done) {
-                    let Done::Taken(Taken { at, .. }) = done else { continue };
-                    let (version, holder) = (self.current[*key], term.map(|term| term.holder));
-                    self.receipts.push(Receipt { key: *key, version, at, costs: costs.clone(), holder });
-                }
-            }
+            Applied::Done(done) => self.keep_receipts(&links, &done, term),
             Applied::Denied(denials) => {
                 let ready = denials.iter().fold(Ready::Now, |latest, denial| latest.later(denial.ready()));
                 if let Ready::At(tick) = ready {
@@ -180,56 +154,109 @@ impl<'a, S: Store> Trace<'a, S> {
         }
     }
 
-    fn random_costs(&mut self, version: usize) -> Costs {
-        let limits: &'a Limits = &self.versions[version];
-        let mut demand = Demand::new();
-        for limit in limits.iter() {
-            let ceiling = limit.capacity().min(12);
-            let amount = if limit.name() == ANCHOR { 1 } else { self.random.below(ceiling + 1) };
-            demand = demand.with(limit.name().as_str(), amount);
+    fn keep_receipts(&mut self, links: &[(usize, usize, Costs)], done: &[Done], term: Option<Term>) {
+        for ((key, variant, costs), done) in links.iter().zip(done) {
+            let Done::Taken(Taken { at, .. }) = done else { continue };
+            let holder = term.map(|term| term.holder);
+            let receipt = Receipt { key: *key, variant: *variant, at: *at, costs: costs.clone(), holder };
+            self.receipts.push(receipt);
         }
-        limits.costs(&demand).expect("amounts up to the capacity are possible")
+    }
+
+    fn new_id(&mut self) -> OpId {
+        self.ids += 1;
+        OpId(self.ids)
     }
 
     /// Settles in the limits it was taken under, whatever limits are in force by now.
-    fn settle(&mut self, step: u64) {
+    fn settle(&mut self) {
         let receipt = self.receipts.swap_remove(self.random.below(self.receipts.len() as u64) as usize);
-        let names = self.versions[receipt.version].iter().map(Limit::name);
-        let amounts = names.zip(receipt.costs.amounts());
-        let used: Vec<u64> = amounts
-            .map(|(name, cost)| if name == ANCHOR { *cost } else { self.random.below(cost * 10 + 1) })
-            .collect();
-        let Receipt { key, version, at, costs, holder } = &receipt;
+        let Receipt { key, variant, at, costs, holder } = &receipt;
+        let place = self.place(*key, *variant);
+        let may_be_gone = self.model.is_forgettable(&place, self.hands.now());
+        if may_be_gone && *variant != self.current[*key] {
+            return;
+        }
+        let used = random_usage(&mut self.random, place.limits, costs);
         let usage = Usage { at: *at, reserved: costs, used: &used, holder: *holder };
-        let place = self.place(*key, *version);
         let renew =
             holder.filter(|_| self.random.one_in(3)).map(|holder| Term { holder, ttl: Span::from_secs(5) });
-        let op = renew.map_or(Op::Settle(usage), Op::Renew);
-        let steps = [Step { place, op }];
-        self.ids += 1;
-        let call = Call { id: Some(OpId(self.ids)), steps: &steps, metered: false };
-        self.apply_both(step, &call);
-        if self.random.one_in(3) {
-            self.apply_both(step, &call);
+        let op = match renew {
+            Some(term) => Op::Renew(term),
+            None if may_be_gone || self.random.one_in(2) => Op::Settle(usage),
+            None => Op::SettleIfThere(usage),
+        };
+        let id = self.new_id();
+        self.apply_both(Some(id), &[Step { place, op }]);
+    }
+
+    fn top_up(&mut self) {
+        let (key, variant) = (self.random_key(), self.random.below(self.variants.len() as u64) as usize);
+        let place = self.place(key, variant);
+        let credit = random_credit(&mut self.random, place.limits);
+        let id = self.random.one_in(2).then(|| self.new_id());
+        self.apply_both(id, &[Step { place, op: Op::TopUp(&credit) }]);
+    }
+
+    fn reset(&mut self) {
+        let key = self.random_key();
+        let place = self.place(key, self.current[key]);
+        let was_there = self.model.in_force(&place).is_some();
+        self.apply_both(None, &[Step { place, op: Op::Reset }]);
+        if self.goes_back && was_there {
+            let costs = anchor_costs(place.limits);
+            self.apply_both(None, &[Step { place, op: Op::Take { costs: &costs, term: None } }]);
         }
     }
 
-    fn apply_both(&mut self, step: u64, call: &Call<'_>) -> Applied {
+    fn apply_both(&mut self, id: Option<OpId>, steps: &[Step<'_>]) -> Applied {
+        let call = Call { id, steps, metered: self.random.one_in(2) };
+        let applied = self.compare_applied(&call);
+        // A call that is sent again changes nothing more.
+        if id.is_some() && self.random.one_in(3) {
+            self.compare_applied(&call);
+        }
+        for key in 0..self.keys.len() {
+            let in_force = self.model.in_force(&self.place(key, 0));
+            let variant =
+                in_force.and_then(|limits| self.variants.iter().position(|other| other.same(limits)));
+            self.current[key] = variant.unwrap_or(self.current[key]);
+        }
+        applied
+    }
+
+    fn compare_applied(&mut self, call: &Call<'_>) -> Applied {
         let now = self.hands.now();
         let expected = self.model.apply(call, now);
         let actual = self.store.apply(call).wait().expect("a store that is there answers");
-        let seed = self.seed;
-        assert_eq!(actual, expected, "TOLLGATE_SEED={seed}, step {step}, at {now:?}, call {call:?}");
+        assert_eq!(actual, expected, "{}, call {call:?}", self.place_in_time());
         actual
     }
 
-    fn compare_peeks(&mut self, step: u64) {
+    fn place_in_time(&self) -> String {
+        format!("TOLLGATE_SEED={}, step {}, at {:?}", self.seed, self.step, self.hands.now())
+    }
+
+    fn compare_asks(&mut self) {
+        let links = self.random_links();
+        let mut steps: Vec<Step<'_>> = Vec::new();
+        for (key, variant, costs) in &links {
+            let op = if self.random.one_in(8) { Op::Reset } else { Op::Take { costs, term: None } };
+            steps.push(Step { place: self.place(*key, *variant), op });
+        }
+        let expected = self.model.ask(&steps, self.hands.now());
+        let actual = self.store.ask(&steps).wait().expect("a store that is there answers");
+        assert_eq!(actual, expected, "{}, asking {steps:?}", self.place_in_time());
+    }
+
+    fn compare_peeks(&mut self) {
         let now = self.hands.now();
         for key in 0..self.keys.len() {
-            let place = self.place(key, self.current[key]);
+            let variant = if self.random.one_in(4) { self.any_variant(key) } else { self.current[key] };
+            let place = self.place(key, variant);
             let expected = self.model.peek(&place, now);
             let actual = self.store.peek(&place).wait().expect("a store that is there answers");
-            assert_eq!(actual, expected, "TOLLGATE_SEED={}, step {step}, at {now:?}, key {key}", self.seed);
+            assert_eq!(actual, expected, "{}, key {key} under variant {variant}", self.place_in_time());
         }
     }
 }

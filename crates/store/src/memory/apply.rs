@@ -11,11 +11,11 @@ use super::{Afters, Memory};
 use crate::inner::Inner;
 use crate::records::{self, RecordsError, Write};
 use crate::sync::MutexGuard;
-use crate::{Applied, Call, Cell, Done, Key, Op, Place, Step, StoreError, Taken};
+use crate::{Applied, Call, Cell, Done, Op, Place, Step, StoreError, Taken};
 
 /// How often a call looks for its cells. It does so again only if one was forgotten between being found and being
 /// locked.
-pub(super) const LOOKUPS_MAX: usize = 100;
+const LOOKUPS_MAX: usize = 100;
 
 /// The cells of a call while they are locked, in the order of its steps. A step may have none.
 pub(super) type Inners<'a> = [Option<MutexGuard<'a, Inner>>];
@@ -25,7 +25,7 @@ impl Memory {
     pub(super) fn apply_once(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
         records::check_writes(writes)?;
         check_metered(call)?;
-        let mut afters = Afters::default();
+        let mut afters = Afters::new();
         let mut apply = || self.apply_or_leave_nothing(call, writes, &mut afters);
         let applied = match call.id {
             None => apply(),
@@ -33,6 +33,9 @@ impl Memory {
         };
         // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
         self.follow_up(afters);
+        if matches!(applied, Ok(Applied::Done(_))) {
+            self.room.poke_freed(call);
+        }
         applied
     }
 
@@ -72,34 +75,22 @@ impl Memory {
                 continue;
             }
             let now = self.clock.now();
-            let pokes = self.pokes(call.steps, &locked);
             let applied = apply_locked(call.steps, &mut locked, records, writes, now)?;
-            let Applied::Done(done) = &applied else { return Ok(applied) };
+            // Also if it was denied: the limits it came with may let others pass.
             for (cell, inner) in cells.iter().zip(&mut locked) {
                 if let (Some(cell), Some(inner)) = (cell, inner)
                     && inner.side.is_some()
                 {
-                    afters.cells.push((Arc::clone(cell), inner.serve(now)));
+                    afters.push((Arc::clone(cell), inner.serve(now)));
                 }
             }
             drop(locked);
-            afters.pokes = pokes;
-            if call.metered {
+            if let (Applied::Done(done), true) = (&applied, call.metered) {
                 self.count(call.steps, &cells, done, now);
             }
             return Ok(applied);
         }
         Err(forgotten_too_fast().into())
-    }
-
-    /// The buckets that may have more room after these steps.
-    fn pokes(&self, steps: &[Step<'_>], locked: &Inners<'_>) -> Vec<(Box<str>, Key)> {
-        if self.room.is_quiet() {
-            return Vec::new();
-        }
-        let steps = steps.iter().zip(locked).filter_map(|(step, inner)| Some((step, inner.as_ref()?)));
-        let roomier = steps.filter(|(step, inner)| makes_room(step, inner));
-        roomier.map(|(Step { place, .. }, _)| (place.namespace.into(), place.key.clone())).collect()
     }
 
     /// The cell of a step. Only what charges makes one: a refund or a renewal must create nothing.
@@ -138,7 +129,7 @@ impl Memory {
     }
 }
 
-pub(super) fn forgotten_too_fast() -> StoreError {
+fn forgotten_too_fast() -> StoreError {
     StoreError::Unavailable(Duration::ZERO, "its buckets are forgotten faster than they are found".into())
 }
 
@@ -173,20 +164,16 @@ fn apply_locked(
     records.iter().try_for_each(|records| records.test(writes))?;
     let denials = denials(steps, locked, now);
     if !denials.is_empty() {
+        for (step, inner) in steps.iter().zip(locked) {
+            if let (Some(_), Some(inner)) = (take_of(step), inner) {
+                inner.heed(now, step.place.limits);
+            }
+        }
         return Ok(Applied::Denied(denials));
     }
     records.into_iter().for_each(|mut records| records.make(writes));
     let done = steps.iter().zip(locked).map(|(step, inner)| commit(step, inner.as_deref_mut(), now));
     Ok(Applied::Done(done.collect()))
-}
-
-/// Whether there may be more room after a step, for those who were denied before it.
-fn makes_room(step: &Step<'_>, inner: &Inner) -> bool {
-    match step.op {
-        Op::Take { .. } => !inner.is_under(step.place.limits),
-        Op::Renew(_) => false,
-        _ => true,
-    }
 }
 
 fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {

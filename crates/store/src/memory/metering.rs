@@ -68,6 +68,19 @@ impl Space {
         tallies.sweep(steps, which, now, |key| self.hash(key))
     }
 
+    /// Writes down what was counted in earlier hours, and drops the tallies that nobody has.
+    pub(super) fn sweep_all_tallies(&self, now: Tick) {
+        for shard in &self.tallies {
+            let sweep = || {
+                let mut tallies = shard.lock();
+                let places = tallies.places();
+                tallies.sweep(places, Sweep::Old, now, |key| self.hash(key))
+            };
+            sweep().iter().for_each(|tally| tally.flush(self));
+            sweep();
+        }
+    }
+
     /// Writes down all that was counted in a scope.
     pub(super) fn write_usage(&self, scope: Scope<'_>) {
         for shard in &self.tallies[self.shards_of(scope)] {

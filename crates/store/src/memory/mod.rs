@@ -42,13 +42,8 @@ pub struct Memory {
     room: Room,
 }
 
-/// What is to be done once no lock is held.
-#[derive(Default)]
-struct Afters {
-    cells: Vec<(Arc<Cell>, Aftermath)>,
-    /// Buckets that may have more room, for those who wait in the [`Room`].
-    pokes: Vec<(Box<str>, Key)>,
-}
+/// What is to be done for each cell once no lock is held.
+type Afters = Vec<(Arc<Cell>, Aftermath)>;
 
 /// Settings of a [`Memory`].
 #[derive(Clone, Debug)]
@@ -118,8 +113,7 @@ impl Memory {
 
     /// Whoever calls this holds no lock.
     fn follow_up(&self, afters: Afters) {
-        afters.cells.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
-        afters.pokes.iter().for_each(|(namespace, key)| self.room.poke(namespace, key));
+        afters.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
     }
 }
 

@@ -49,10 +49,8 @@ impl Space {
             others.iter().for_each(|tally| tally.go());
             forgotten += others.len();
             for cell in cells {
-                // Whoever waits for a bucket that is gone has to find that out.
-                afters.pokes.push((self.namespace.clone(), cell.key().clone()));
                 let after = cell.go(now);
-                afters.cells.push((cell, after));
+                afters.push((cell, after));
             }
         }
         forgotten

@@ -110,6 +110,7 @@ impl Space {
         };
         let swept = self.shards.iter().map(sweep).sum();
         self.keys.fetch_sub(swept, Ordering::Relaxed);
+        self.sweep_all_tallies(now);
         swept
     }
 

@@ -4,12 +4,11 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::{Bucket, Denial, Status, Tick};
 
-use super::apply::{LOOKUPS_MAX, forgotten_too_fast};
 use super::ask::under;
 use super::{Afters, Memory};
 use crate::records::{Cursor, Page, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
+    Applied, Backend, BucketStatus, Call, Clock, Key, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
     StoreError,
 };
 
@@ -72,9 +71,12 @@ impl Backend for Memory {
     }
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
-        let mut afters = Afters::default();
+        let mut afters = Afters::new();
         let forgotten = self.space(namespace).forget(scope, self.clock.now(), &mut afters);
+        // Whoever waits for a bucket that is gone has to find that out.
+        let keys: Vec<Key> = afters.iter().map(|(cell, _)| cell.key().clone()).collect();
         self.follow_up(afters);
+        keys.iter().for_each(|key| self.room.poke(namespace, key));
         Reply::ready(Ok(forgotten))
     }
 
@@ -83,24 +85,19 @@ impl Backend for Memory {
         Reply::ready(Ok(()))
     }
 
+    fn room(&self) -> &Room {
+        &self.room
+    }
+
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
         self.space(namespace).write_usage(scope);
         Reply::ready(Ok(()))
     }
 
-    fn room(&self) -> &Room {
-        &self.room
-    }
-
-    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
+    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
         let space = self.space(place.namespace);
-        let now = self.clock.now();
-        for _ in 0..LOOKUPS_MAX {
-            let cell = space.cell(place.key, place.limits, now)?;
-            if let Some(tally) = space.tally(&cell, place.limits, now) {
-                return Ok(Some(Pin { cell, tally, space }));
-            }
-        }
-        Err(forgotten_too_fast())
+        let cell = space.find(place.key)?;
+        let tally = space.tally(&cell, place.limits, self.clock.now())?;
+        Some(Pin { cell, tally, space })
     }
 }

@@ -29,6 +29,11 @@ impl Tallies {
         self.tallies.len()
     }
 
+    /// How many places there are to look at.
+    pub(crate) fn places(&self) -> usize {
+        self.tallies.num_buckets()
+    }
+
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<&Arc<Tally>> {
         self.tallies.find(hash, |tally| tally.key().as_bytes() == key)
     }

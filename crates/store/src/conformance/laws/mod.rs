@@ -1,0 +1,63 @@
+//! Laws that random traces would take long to come upon.
+
+mod asking;
+mod calls;
+mod changes;
+mod versions;
+
+use tollgate_core::{Costs, Limit, Limits, Tick};
+
+use crate::{Applied, Call, Clock, Key, ManualClock, Op, OpId, Place, Step, Store};
+
+const START: Tick = Tick::from_secs(1_000_000);
+
+pub(super) fn run<S: Store>(open: &impl Fn(Clock) -> S) {
+    calls::run(open);
+    changes::run(open);
+    versions::run(open);
+    asking::run(open);
+}
+
+fn limits() -> Limits {
+    Limits::new([Limit::per_minute("tpm", 100), Limit::resource("slots", 2)]).expect("these limits are valid")
+}
+
+fn open_at_start<S: Store>(open: &impl Fn(Clock) -> S) -> S {
+    open(ManualClock::at(START).clock())
+}
+
+fn place<'a>(key: &'a Key, limits: &'a Limits) -> Place<'a> {
+    Place { namespace: "laws", key, limits }
+}
+
+fn take<'a>(place: Place<'a>, costs: &'a Costs) -> Step<'a> {
+    Step { place, op: Op::Take { costs, term: None } }
+}
+
+fn available<S: Store>(store: &S, place: &Place<'_>) -> Vec<i64> {
+    let statuses = store.peek(place).wait().expect("a store that is there answers");
+    statuses.iter().map(tollgate_core::Status::available).collect()
+}
+
+fn apply<S: Store>(store: &S, id: u128, steps: &[Step<'_>]) -> Applied {
+    let call = Call { id: Some(OpId(id)), steps, metered: false };
+    store.apply(&call).wait().expect("a store that is there answers")
+}
+
+fn is_done(applied: &Applied) -> bool {
+    matches!(applied, Applied::Done(_))
+}
+
+fn is_denied(applied: &Applied) -> bool {
+    matches!(applied, Applied::Denied(_))
+}
+
+/// Tries until it is so. What is handed over to another process takes its time, and each try is a call to it.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    const TRIES_MAX: usize = 10_000;
+    let tried = (0..TRIES_MAX).any(|_| {
+        std::thread::yield_now();
+        is_so()
+    });
+    assert!(tried, "{what}: not after {TRIES_MAX} tries");
+}

@@ -1,0 +1,103 @@
+//! What is shared is as good as what it shares.
+
+use std::sync::Arc;
+
+use tollgate_core::{Denial, Status};
+
+use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
+use crate::{
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
+    StoreError,
+};
+
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn reach(&self) -> Reach {
+        (**self).reach()
+    }
+
+    fn clock(&self) -> &Clock {
+        (**self).clock()
+    }
+
+    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+        (**self).apply(call)
+    }
+
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        (**self).ask(steps)
+    }
+
+    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+        (**self).peek(place)
+    }
+
+    fn hand_over(&self, call: &Call<'_>) {
+        (**self).hand_over(call);
+    }
+
+    fn new_holder(&self) -> u128 {
+        (**self).new_holder()
+    }
+}
+
+impl<R: Records + ?Sized> Records for Arc<R> {
+    fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        (**self).get_many(keys)
+    }
+
+    fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
+        (**self).write(writes)
+    }
+
+    fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
+        (**self).query(query)
+    }
+
+    fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
+        (**self).find(index, query)
+    }
+
+    fn revision(&self) -> Option<u64> {
+        (**self).revision()
+    }
+}
+
+impl<B: Backend + ?Sized> Backend for Arc<B> {
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>> {
+        (**self).apply_with(call, writes)
+    }
+
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
+        (**self).buckets(namespace, scope, after, limit)
+    }
+
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
+        (**self).forget(namespace, scope)
+    }
+
+    fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
+        (**self).close(namespace)
+    }
+
+    fn room(&self) -> &Room {
+        (**self).room()
+    }
+
+    fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
+        (**self).write_usage(namespace, scope)
+    }
+
+    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
+        (**self).pin(place)
+    }
+}

@@ -1,0 +1,172 @@
+use std::ops::{Deref, DerefMut};
+
+use tollgate_core::{Costs, LIMITS_MAX, Limits, Tick, Usage};
+
+use super::HOUR;
+
+/// What was used of each limit in one hour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sums {
+    hour: u32,
+    events: u32,
+    limits: Limits,
+    amounts: Amounts,
+}
+
+/// One number for each limit. Two of them need no allocation: most buckets count requests and tokens, and there are
+/// many.
+#[derive(Clone, Debug, PartialEq)]
+enum Amounts {
+    Few([i64; 2], u8),
+    Many(Box<[i64]>),
+}
+
+impl Amounts {
+    fn of(amounts: &[i64]) -> Amounts {
+        match *amounts {
+            [] => Amounts::Few([0, 0], 0),
+            [one] => Amounts::Few([one, 0], 1),
+            [one, two] => Amounts::Few([one, two], 2),
+            _ => Amounts::Many(amounts.into()),
+        }
+    }
+}
+
+impl Deref for Amounts {
+    type Target = [i64];
+
+    #[inline]
+    fn deref(&self) -> &[i64] {
+        match self {
+            Amounts::Few(amounts, len) => &amounts[..usize::from(*len).min(2)],
+            Amounts::Many(amounts) => amounts,
+        }
+    }
+}
+
+impl DerefMut for Amounts {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [i64] {
+        match self {
+            Amounts::Few(amounts, len) => &mut amounts[..usize::from(*len).min(2)],
+            Amounts::Many(amounts) => amounts,
+        }
+    }
+}
+
+impl Sums {
+    /// Nothing used of `limits` yet, in the hour of `at`.
+    pub fn new(limits: &Limits, at: Tick) -> Sums {
+        let hour = (at.as_micros() / HOUR) as u32;
+        Sums {
+            hour,
+            events: 0,
+            limits: limits.clone(),
+            amounts: Amounts::of(&[0; LIMITS_MAX][..limits.len()]),
+        }
+    }
+
+    /// What was counted before, to go on with.
+    pub fn restored(limits: Limits, hour: u32, events: u32, amounts: Box<[i64]>) -> Option<Sums> {
+        let fits = limits.len() == amounts.len();
+        fits.then(|| Sums { hour, events, limits, amounts: Amounts::of(&amounts) })
+    }
+
+    /// The hour, counted since the epoch.
+    pub fn hour(&self) -> u32 {
+        self.hour
+    }
+
+    /// How many takes there were.
+    pub fn events(&self) -> u32 {
+        self.events
+    }
+
+    /// The limits that the amounts belong to.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What was used of each limit. Below zero if more was given back than taken in this hour.
+    pub fn amounts(&self) -> &[i64] {
+        &self.amounts
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.events == 0 && self.amounts.iter().all(|amount| *amount == 0)
+    }
+
+    /// Whether what happens at `at` under `limits` can be added to these as they are.
+    #[inline]
+    pub fn covers(&self, limits: &Limits, at: Tick) -> bool {
+        self.limits.same(limits) && self.is_open(at)
+    }
+
+    /// Goes on under other limits, if they are of the same names in the same places and it is the same hour: what is
+    /// counted is known by name. `false`, with nothing changed, if not.
+    pub fn adopt(&mut self, limits: &Limits, at: Tick) -> bool {
+        let fits = self.is_open(at) && limits.has_places_of(&self.limits);
+        if fits {
+            self.limits = limits.clone();
+        }
+        fits
+    }
+
+    /// Whether there is room for another event, at `at`.
+    #[inline]
+    fn is_open(&self, at: Tick) -> bool {
+        self.is_of_hour(at) && self.events < u32::MAX
+    }
+
+    /// Whether `at` is in their hour.
+    #[inline]
+    pub fn is_of_hour(&self, at: Tick) -> bool {
+        at.as_micros() / HOUR == u64::from(self.hour)
+    }
+
+    /// Makes them nothing, in the same hour of the same limits.
+    pub fn clear(&mut self) {
+        self.events = 0;
+        self.amounts.fill(0);
+    }
+
+    /// Adds what was taken, which is counted in their limits.
+    #[inline]
+    pub fn add_take(&mut self, costs: &Costs) {
+        self.events += 1;
+        self.add(costs.amounts().iter().map(|amount| signed(*amount)));
+    }
+
+    /// Adds what a settlement changes, which is counted in their limits.
+    #[inline]
+    pub fn add_settlement(&mut self, usage: &Usage<'_>) {
+        let amounts = usage.used.iter().zip(usage.reserved.amounts());
+        self.add(amounts.map(|(used, reserved)| signed(*used) - signed(*reserved)));
+    }
+
+    #[inline]
+    fn add(&mut self, amounts: impl Iterator<Item = i64>) {
+        let sums = self.amounts.iter_mut().zip(amounts);
+        if !self.limits.have_resources() {
+            return sums.for_each(|(sum, amount)| *sum = sum.saturating_add(amount));
+        }
+        let used_up = self.limits.iter().zip(sums).filter(|(limit, _)| !limit.is_resource());
+        used_up.for_each(|(_, (sum, amount))| *sum = sum.saturating_add(amount));
+    }
+}
+
+#[inline]
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_five_words() {
+        assert_eq!(size_of::<Option<Sums>>(), 40);
+    }
+}

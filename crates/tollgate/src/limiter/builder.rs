@@ -1,0 +1,119 @@
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate_catalog::{Catalog, OnUnavailable};
+use tollgate_core::Span;
+use tollgate_store::{Reach, WAITERS_MAX};
+
+use super::route::Routes;
+use super::{Limiter, Settings, Shared};
+use crate::observe::Reporter;
+use crate::{Observer, OnDrop};
+
+/// How long the holder of a resource may be silent, in stores that outlive it, unless the limiter says otherwise.
+pub const LEASE_TTL: Duration = Duration::from_secs(60);
+
+/// How long a store may take to answer, unless the limiter says otherwise.
+pub const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Who says that the holder of a resource lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Heartbeats {
+    /// The limiter, for as long as the lease is open and the process lives.
+    #[default]
+    Automatic,
+    /// The holder itself, by [`Lease::heartbeat`](super::Lease::heartbeat): one that hangs loses what it holds.
+    Manual,
+}
+
+/// Settings of a [`Limiter`].
+#[must_use = "a builder does nothing until it is built"]
+pub struct LimiterBuilder {
+    catalog: Catalog,
+    observer: Option<Arc<dyn Observer>>,
+    settings: Settings,
+}
+
+impl LimiterBuilder {
+    pub(super) fn new(catalog: Catalog) -> LimiterBuilder {
+        let outlives_holders = catalog.backend().reach() != Reach::Process;
+        let settings = Settings {
+            timeout: STORE_TIMEOUT,
+            on_unavailable: None,
+            local_share: 50,
+            lease_ttl: outlives_holders.then(|| Span::covering(LEASE_TTL)),
+            heartbeats: Heartbeats::default(),
+            on_drop: OnDrop::Refund,
+            waiters_max: WAITERS_MAX,
+        };
+        LimiterBuilder { catalog, observer: None, settings }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Settings)) -> LimiterBuilder {
+        change(&mut self.settings);
+        self
+    }
+
+    /// What to do while the store is away. By default what is stored with the system limits, and to block where
+    /// nothing is.
+    pub fn on_unavailable(self, policy: OnUnavailable) -> LimiterBuilder {
+        self.with(|settings| settings.on_unavailable = Some(policy))
+    }
+
+    /// What share of each limit, in percent, a process keeps to by itself while the store is away and the policy is
+    /// [`OnUnavailable::Local`]. By default 50. Bounded to 1 to 100.
+    pub fn local_share(self, percent: u8) -> LimiterBuilder {
+        self.with(|settings| settings.local_share = percent.clamp(1, 100))
+    }
+
+    /// How long the store may take to answer before it counts as away. By default [`STORE_TIMEOUT`].
+    pub fn timeout(self, timeout: Duration) -> LimiterBuilder {
+        self.with(|settings| settings.timeout = timeout)
+    }
+
+    /// Takes resources from a holder of which nothing was heard for this long. By default [`LEASE_TTL`] where the store
+    /// outlives the process, and never in memory.
+    pub fn lease_ttl(self, ttl: Duration) -> LimiterBuilder {
+        self.with(|settings| settings.lease_ttl = Some(Span::covering(ttl.max(Duration::from_micros(1)))))
+    }
+
+    /// Who says that a holder lives.
+    pub fn heartbeats(self, heartbeats: Heartbeats) -> LimiterBuilder {
+        self.with(|settings| settings.heartbeats = heartbeats)
+    }
+
+    /// What happens to a lease that is dropped without a word. By default everything is given back.
+    pub fn on_drop(self, on_drop: OnDrop) -> LimiterBuilder {
+        self.with(|settings| settings.on_drop = on_drop)
+    }
+
+    /// How many may wait for one bucket before another is turned away.
+    pub fn waiters_max(self, waiters_max: usize) -> LimiterBuilder {
+        self.with(|settings| settings.waiters_max = waiters_max)
+    }
+
+    /// Who is told what happens.
+    pub fn observer(self, observer: impl Observer + 'static) -> LimiterBuilder {
+        LimiterBuilder { observer: Some(Arc::new(observer)), ..self }
+    }
+
+    /// The limiter.
+    pub fn build(self) -> Limiter {
+        let LimiterBuilder { catalog, observer, settings } = self;
+        let backend = Arc::clone(catalog.backend());
+        Limiter(Arc::new(Shared {
+            clock: backend.clock().clone(),
+            namespace: catalog.namespace_id().into(),
+            backend,
+            catalog,
+            routes: Routes::new(),
+            reporter: Reporter::new(observer),
+            settings,
+            local: OnceLock::new(),
+            last_policy: Mutex::new(None),
+            away_until: AtomicU64::new(0),
+        }))
+    }
+}

@@ -1,0 +1,238 @@
+//! What else a limiter can do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tollgate_catalog::{Level, OnUnavailable};
+use tollgate_core::{Limit, demand};
+use tollgate_store::{Backend, Fault, FaultStore, ManualClock};
+
+use super::bench_of::{RESOURCE, START, built, limiter_on};
+use super::{Bench, Open};
+use crate::OnDrop;
+use crate::limiter::AcquireError;
+
+/// One call, two resources: both or none.
+pub fn several_resources_are_taken_all_or_nothing(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
+    let both = |chat: u64, embed: u64| {
+        bench.limiter.acquire("user", RESOURCE, demand! { rpm: chat }).also("embed", demand! { rpm: embed }).wait()
+    };
+    let left = |resource| {
+        let standing = bench.limiter.available("user", resource).wait().expect("a store that is there answers");
+        standing.available("rpm").expect("the limit is there")
+    };
+    let mut lease = both(2, 5).expect("there is room");
+    assert_eq!((left(RESOURCE), left("embed")), (8, 5));
+    let refused = both(1, 6).expect_err("embed has 5 left");
+    let (whose, _) = refused.refusal().and_then(|standing| standing.limited_by()).expect("a limit refuses");
+    assert_eq!(whose.resource, "embed");
+    assert_eq!((left(RESOURCE), left("embed")), (8, 5));
+    lease.report_for("embed", demand! { rpm: 1 }).expect("it was taken");
+    assert!(lease.report_for("audio", demand! { rpm: 1 }).is_err());
+    lease.settle(demand! { rpm: 1 }).wait().expect("a store that is there answers");
+    assert_eq!((left(RESOURCE), left("embed")), (9, 9));
+}
+
+/// Would it pass, and if not, which limit of which entity refuses, and when would it.
+pub fn a_dry_run_says_which_limit_of_whom_and_when(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    bench.create("user", Some("parent"));
+    bench.set(Level::Entity("parent"), [Limit::per_minute("tpm", 60)]);
+    bench.set(Level::Entity("user"), [Limit::per_minute("tpm", 600)]);
+    bench.spend("user", demand! { tpm: 50 });
+    let ask = |tpm: u64| bench.limiter.check_availability("user", RESOURCE, demand! { tpm: tpm }).wait();
+    assert!(ask(10).expect("it is valid").passes());
+    let standing = ask(25).expect("it is valid");
+    let (whose, status) = standing.limited_by().expect("a limit refuses");
+    assert_eq!((whose.entity.as_str(), status.available()), ("parent", 10));
+    assert_eq!(standing.retry_after(), Some(Duration::from_secs(15)));
+    let wait = bench.limiter.time_until_available("user", RESOURCE, demand! { tpm: 25 }).wait();
+    assert_eq!(wait.expect("it is valid"), Some(Duration::from_secs(15)));
+    assert_eq!(ask(25).expect("it is valid"), standing, "asking changes nothing");
+    bench.advance_ms(15_000);
+    bench.spend("user", demand! { tpm: 25 });
+}
+
+/// A limit in shadow mode counts, and never refuses.
+pub fn a_shadow_limit_counts_and_never_refuses(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_hour("rpm", 5), Limit::per_hour("tpm", 10).shadow()]);
+    let remarks: Vec<usize> = (0..3)
+        .map(|_| {
+            let lease = bench.take("user", demand! { rpm: 1, tpm: 6 }).expect("a shadow refuses nobody");
+            let remarks = lease.remarks().len();
+            lease.commit().wait().expect("a store that is there answers");
+            remarks
+        })
+        .collect();
+    assert_eq!(remarks, [0, 1, 1]);
+    assert_eq!((bench.available("user", "rpm"), bench.available("user", "tpm")), (2, -8));
+    bench.spend("user", demand! { rpm: 2, tpm: 1_000 });
+    bench.refusal("user", demand! { rpm: 1 });
+}
+
+/// A soft limit is remarked when it is passed, and the hard one refuses as ever.
+pub fn a_soft_limit_remarks_and_admits(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_hour("rpm", 3).soft(1)]);
+    let remarks: Vec<bool> = (0..3)
+        .map(|_| {
+            let lease = bench.take("user", demand! { rpm: 1 }).expect("there is room");
+            let is_remarked = lease.remarks().iter().any(|limit| *limit == *"rpm");
+            lease.commit().wait().expect("a store that is there answers");
+            is_remarked
+        })
+        .collect();
+    assert_eq!(remarks, [false, true, true]);
+    bench.refusal("user", demand! { rpm: 1 });
+}
+
+/// More can be taken on the same lease: all of it or nothing.
+pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    bench.create("user", Some("parent"));
+    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 4)]);
+    let mut lease = bench.take("user", demand! { tpm: 50 }).expect("there is room");
+    lease.consume(demand! { tpm: 30, slots: 0 }).wait().expect("there is room");
+    assert_eq!((bench.available("user", "tpm"), bench.available("parent", "tpm")), (20, 20));
+    let refused = lease.consume(demand! { tpm: 30 }).wait().expect_err("20 are left");
+    assert!(matches!(refused, AcquireError::Refused(_)), "{refused}");
+    lease.settle(demand! { tpm: 40 }).wait().expect("a store that is there answers");
+    assert_eq!((bench.available("user", "tpm"), bench.available("parent", "tpm")), (30, 30));
+    assert_eq!(bench.available("user", "slots"), 4);
+    let mut lease = bench.take("user", demand! { tpm: 10 }).expect("there is room");
+    lease.consume(demand! { tpm: 10 }).wait().expect("there is room");
+    drop(lease);
+    assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (30, 4));
+}
+
+/// The last word on a limit counts, and adjustments add to it.
+pub fn report_adjust_and_release_add_up(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::per_hour("rpm", 100)]);
+    let mut lease = bench.take("user", demand! { tpm: 50, rpm: 1 }).expect("there is room");
+    lease.report(demand! { tpm: 20 }).expect("tpm is a limit");
+    lease.adjust([("tpm", 7)]).expect("tpm is a limit");
+    lease.release(demand! { tpm: 2, rpm: 5 }).expect("they are limits");
+    assert!(lease.adjust([("tpm", 1), ("nonsense", 1)]).is_err());
+    lease.commit().wait().expect("a store that is there answers");
+    assert_eq!((bench.available("user", "tpm"), bench.available("user", "rpm")), (75, 100));
+}
+
+/// An entity or a resource can be switched off and on.
+pub fn what_is_disabled_is_refused_until_it_is_enabled(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    bench.create("user", Some("parent"));
+    bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
+    let (catalog, is_admitted) = (bench.catalog(), || {
+        bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().is_ok()
+    });
+    assert!(is_admitted());
+    catalog.disable_entity("parent").wait().expect("it is there");
+    assert!(!is_admitted());
+    catalog.enable_entity("parent").wait().expect("it is there");
+    assert!(is_admitted());
+    catalog.disable_resource(RESOURCE).wait().expect("a store that is there answers");
+    assert!(!is_admitted());
+    catalog.enable_resource(RESOURCE).wait().expect("a store that is there answers");
+    assert!(is_admitted());
+}
+
+/// Top-ups and resets count once for each key, and never make a bucket more than full.
+pub fn reset_and_top_up_count_once_for_each_key(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);
+    bench.spend("user", demand! { tpm: 90 });
+    let catalog = bench.catalog();
+    let top_up = |key| catalog.top_up("user", RESOURCE, &demand! { tpm: 30 }, Some(key)).wait();
+    assert_eq!(top_up("january"), Ok(true));
+    assert_eq!(top_up("january"), Ok(false));
+    assert_eq!(bench.available("user", "tpm"), 40);
+    assert_eq!(top_up("february"), Ok(true));
+    assert_eq!(top_up("march"), Ok(true));
+    assert_eq!(bench.available("user", "tpm"), 100);
+    let lease = bench.take("user", demand! { tpm: 100 }).expect("there is room");
+    assert_eq!(catalog.reset("user", RESOURCE, Some("now")).wait(), Ok(true));
+    assert_eq!(catalog.reset("user", RESOURCE, Some("now")).wait(), Ok(false));
+    assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (100, 1));
+    drop(lease);
+    assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (100, 1));
+}
+
+/// So much in a session, which begins with the first use.
+pub fn a_session_quota_is_full_again_so_long_after_its_first_use(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::quota("messages", 3, Duration::from_secs(5 * 3_600))]);
+    bench.advance_ms(1_000);
+    bench.spend("user", demand! { messages: 1 });
+    bench.advance_ms(3_600_000);
+    bench.spend("user", demand! { messages: 2 });
+    let refusal = bench.refusal("user", demand! { messages: 1 });
+    assert_eq!(refusal.retry_after(), Some(Duration::from_secs(4 * 3_600)));
+    bench.advance_ms(4 * 3_600_000);
+    bench.spend("user", demand! { messages: 3 });
+}
+
+fn faulty(open: Open<'_>) -> (ManualClock, Arc<AtomicBool>, Arc<dyn Backend>) {
+    let hands = ManualClock::at(START);
+    let is_away = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&is_away);
+    let plan = move |_| told.load(Ordering::SeqCst).then_some(Fault::LoseCall);
+    let backend: Arc<dyn Backend> = Arc::new(FaultStore::new(open(hands.clock()), plan));
+    (hands, is_away, backend)
+}
+
+/// Local: a bucket of this process, at a share of the limit.
+pub fn while_the_store_is_away_local_keeps_to_a_share_of_the_limit(open: Open<'_>) {
+    let (_hands, is_away, backend) = faulty(open);
+    let limiter =
+        limiter_on(&backend, |builder| builder.on_unavailable(OnUnavailable::Local).local_share(25));
+    let limits = built([Limit::per_hour("rpm", 40), Limit::resource("slots", 8)]);
+    limiter.catalog().set_limits(Level::System, &limits).wait().expect("the store is there");
+    let take = || limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
+    assert!(!take().expect("there is room").is_degraded());
+    is_away.store(true, Ordering::SeqCst);
+    let mut admitted = 0;
+    while let Ok(lease) = take() {
+        assert!(lease.is_degraded());
+        lease.commit().wait().expect("this process answers");
+        admitted += 1;
+    }
+    assert_eq!(admitted, 10);
+    let unknown = limiter.acquire("stranger", RESOURCE, demand! { rpm: 1 }).wait();
+    assert!(unknown.expect_err("no limits of it were ever heard of").is_unavailable());
+}
+
+/// A store that is back is used again, with what it knew.
+pub fn a_store_that_comes_back_is_used_again(open: Open<'_>) {
+    let (hands, is_away, backend) = faulty(open);
+    let limiter = limiter_on(&backend, |builder| builder.on_unavailable(OnUnavailable::Allow));
+    let limits = built([Limit::per_day("rpm", 2)]);
+    limiter.catalog().set_limits(Level::System, &limits).wait().expect("the store is there");
+    let take = || limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
+    take().expect("there is room").commit().wait().expect("the store is there");
+    is_away.store(true, Ordering::SeqCst);
+    for _ in 0..5 {
+        assert!(take().expect("the policy is to allow").is_degraded());
+    }
+    is_away.store(false, Ordering::SeqCst);
+    hands.advance(tollgate_core::Span::from_secs(2));
+    let lease = take().expect("one is left");
+    assert!(!lease.is_degraded());
+    lease.commit().wait().expect("the store is there");
+    assert!(take().expect_err("two were admitted by the store").refusal().is_some());
+}
+
+/// Whoever would rather keep what a lost lease had taken, can.
+pub fn dropped_leases_can_be_kept(open: Open<'_>) {
+    let bench = Bench::with(open, |builder| builder.on_drop(OnDrop::Keep));
+    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);
+    drop(bench.take("user", demand! { tpm: 10 }));
+    assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (90, 1));
+}

@@ -1,0 +1,185 @@
+//! Waiting instead of failing.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use tollgate_catalog::Level;
+use tollgate_core::{Limit, Span, demand};
+use tollgate_store::Reply;
+
+use super::bench_of::{RESOURCE, START};
+use super::{Bench, Open};
+use crate::limiter::{AcquireError, Lease};
+
+type Waiting<'a> = Reply<'a, Result<Lease<'a>, AcquireError>>;
+
+fn poll<'a>(waiting: &mut Waiting<'a>) -> Poll<Result<Lease<'a>, AcquireError>> {
+    Pin::new(waiting).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Starts to wait for `amount`, and polls until it stands in line: a store may take a moment to deny it.
+fn wait_for<'a>(bench: &'a Bench, entity: &'a str, amount: u64) -> Waiting<'a> {
+    let before = bench.limiter.waiting();
+    let mut waiting = bench.limiter.acquire_wait(entity, RESOURCE, demand! { rpm: amount }).into_future();
+    while bench.limiter.waiting() == before {
+        assert!(poll(&mut waiting).is_pending(), "it does not fit");
+        thread::yield_now();
+    }
+    // Once more, so that it has heard what the store says to one who stands in line.
+    for _ in 0..100 {
+        assert!(poll(&mut waiting).is_pending(), "it does not fit");
+        thread::yield_now();
+    }
+    waiting
+}
+
+/// The lease that one who waits must get now.
+fn granted<'a>(mut waiting: Waiting<'a>) -> Lease<'a> {
+    loop {
+        if let Poll::Ready(taken) = poll(&mut waiting) {
+            return taken.expect("it is admitted");
+        }
+        thread::yield_now();
+    }
+}
+
+/// In the order of arrival, each at the microsecond at which it fits.
+pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    bench.spend("user", demand! { rpm: 60 });
+    let order = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for number in 0..5 {
+            let waits = bench.limiter.waiting();
+            let (bench, order) = (&bench, &order);
+            scope.spawn(move || {
+                let lease = bench.limiter.acquire_wait("user", RESOURCE, demand! { rpm: 1 }).wait();
+                let lease = lease.expect("it is admitted in time");
+                order.lock().expect("nobody panics").push((number, lease.waited().expect("it waited")));
+                lease.commit().wait().expect("a store that is there answers");
+            });
+            while bench.limiter.waiting() == waits {
+                thread::yield_now();
+            }
+        }
+        for second in 1..=5 {
+            while bench.limiter.waiting() > 5 - (second - 1) {
+                thread::yield_now();
+            }
+            bench.hands.set(START + Span::from_micros(second as u64 * 1_000_000 - 1));
+            settle_down();
+            assert_eq!(bench.limiter.waiting(), 5 - (second - 1), "a microsecond too early");
+            bench.hands.set(START + Span::from_secs(second as u64));
+            while order.lock().expect("nobody panics").len() < second {
+                thread::yield_now();
+            }
+        }
+    });
+    let expected: Vec<_> = (0..5).map(|number| (number, Duration::from_secs(number + 1))).collect();
+    assert_eq!(order.into_inner().expect("nobody panics"), expected);
+}
+
+/// Gives other threads a chance to do what they should not.
+fn settle_down() {
+    (0..1_000).for_each(|_| thread::yield_now());
+}
+
+/// Nobody sleeps in vain.
+pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    bench.spend("user", demand! { rpm: 60 });
+    let wait = |amount: u64, timeout| {
+        bench.limiter.acquire_wait("user", RESOURCE, demand! { rpm: amount }).timeout(timeout).wait()
+    };
+    let error = wait(10, Duration::from_millis(9_999)).expect_err("ten take ten seconds");
+    let AcquireError::TimedOut { standing, waited } = error else { panic!("{error}") };
+    assert_eq!((standing.retry_after(), waited), (Some(Duration::from_secs(10)), Duration::ZERO));
+    assert!(matches!(wait(61, Duration::from_secs(100)), Err(AcquireError::Demand { .. })));
+    assert_eq!(bench.limiter.waiting(), 0);
+}
+
+/// What is given back goes to the first who waits, with no time in between.
+pub fn a_release_wakes_the_next_at_once(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    bench.create("user", Some("parent"));
+    bench.set(Level::System, [Limit::resource("rpm", 1)]);
+    for _ in 0..20 {
+        let held = bench.take("user", demand! {}).expect("there is room");
+        let waiting = wait_for(&bench, "user", 1);
+        drop(held);
+        drop(granted(waiting));
+    }
+    assert_eq!((bench.available("user", "rpm"), bench.limiter.waiting()), (1, 0));
+}
+
+/// A child that is out of its own share does not keep its siblings from the parent.
+pub fn who_waits_for_a_child_does_not_hold_up_the_other_children(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    ["a", "b"].iter().for_each(|child| bench.create(child, Some("parent")));
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    bench.set(Level::Entity("parent"), [Limit::per_minute("rpm", 600)]);
+    bench.spend("a", demand! { rpm: 60 });
+    let waiting = wait_for(&bench, "a", 10);
+    bench.spend("b", demand! { rpm: 60 });
+    bench.advance_ms(10_000);
+    granted(waiting).commit().wait().expect("a store that is there answers");
+    assert_eq!((bench.available("a", "rpm"), bench.limiter.waiting()), (0, 0));
+}
+
+/// A newcomer's try is denied while somebody waits, though it would fit.
+pub fn nobody_overtakes_those_who_wait(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    bench.spend("user", demand! { rpm: 60 });
+    let waiting = wait_for(&bench, "user", 30);
+    bench.advance_ms(10_000);
+    let refusal = bench.refusal("user", demand! { rpm: 1 });
+    assert!(refusal.limited_by().is_none(), "10 are there, but another waits for them: {refusal}");
+    assert!(!bench.limiter.check_availability("user", RESOURCE, demand! { rpm: 1 }).wait().expect("valid").passes());
+    bench.advance_ms(20_000);
+    granted(waiting).commit().wait().expect("a store that is there answers");
+    bench.advance_ms(1_000);
+    bench.spend("user", demand! { rpm: 1 });
+}
+
+/// Whoever gives up is not missed.
+pub fn cancelled_waiters_leave_no_trace(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::resource("rpm", 1)]);
+    let held = bench.take("user", demand! {}).expect("there is room");
+    for _ in 0..20 {
+        drop(wait_for(&bench, "user", 1));
+    }
+    assert_eq!(bench.limiter.waiting(), 0);
+    let (first, second) = (wait_for(&bench, "user", 1), wait_for(&bench, "user", 1));
+    drop(held);
+    drop(first);
+    drop(granted(second));
+    assert_eq!((bench.available("user", "rpm"), bench.limiter.waiting()), (1, 0));
+}
+
+/// One who wants much goes when it is its turn, however many want little behind it.
+pub fn a_large_demand_is_not_starved_by_small_ones(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    bench.spend("user", demand! { rpm: 60 });
+    let large = wait_for(&bench, "user", 30);
+    let small: Vec<_> = (0..20).map(|_| wait_for(&bench, "user", 1)).collect();
+    bench.advance_ms(29_999);
+    assert_eq!(bench.limiter.waiting(), 21);
+    bench.advance_ms(1);
+    granted(large).commit().wait().expect("a store that is there answers");
+    for waiting in small {
+        bench.advance_ms(1_000);
+        granted(waiting).commit().wait().expect("a store that is there answers");
+    }
+    assert_eq!((bench.available("user", "rpm"), bench.limiter.waiting()), (0, 0));
+}

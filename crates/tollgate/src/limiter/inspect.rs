@@ -1,0 +1,83 @@
+//! Looking without taking.
+
+use std::time::Duration;
+
+use tollgate_core::{AsDemand, Demand, Ready};
+use tollgate_store::Reply;
+
+use super::plan::{Request, standing};
+use super::{AcquireError, Limiter, Standing};
+
+impl Limiter {
+    /// How every limit of the entity and of its parents stands. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Limiter::acquire), refusal aside.
+    pub fn available<'a>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+    ) -> Reply<'a, Result<Standing, AcquireError>> {
+        Reply::later(async move {
+            let chain = self.0.route(entity, resource).await?;
+            let asked: Demand<'_> = chain.chain.links[0].limits.iter().map(|limit| (limit.name().as_str(), 0_u64)).collect();
+            self.stand(entity, resource, &asked).await
+        })
+    }
+
+    /// Whether the demand would pass now and, if not, which limit of which entity refuses, and when it would. Takes
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Limiter::acquire), refusal aside.
+    pub fn check_availability<'a, D>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+        demand: D,
+    ) -> Reply<'a, Result<Standing, AcquireError>>
+    where
+        D: AsDemand + Send + Sync + 'a,
+    {
+        Reply::later(async move { self.stand(entity, resource, &demand).await })
+    }
+
+    /// How long until the demand would pass, if nobody else takes or gives back meanwhile; `None` if that depends on
+    /// others giving back.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Limiter::acquire), refusal aside.
+    pub fn time_until_available<'a, D>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+        demand: D,
+    ) -> Reply<'a, Result<Option<Duration>, AcquireError>>
+    where
+        D: AsDemand + Send + Sync + 'a,
+    {
+        Reply::later(async move { Ok(self.stand(entity, resource, &demand).await?.retry_after()) })
+    }
+
+    async fn stand(
+        &self,
+        entity: &str,
+        resource: &str,
+        demand: &(dyn AsDemand + Send + Sync),
+    ) -> Result<Standing, AcquireError> {
+        let shared = &self.0;
+        let request = Request::now(entity, vec![(resource, demand)]);
+        let plan = shared.plan(&request).await?;
+        let now = shared.clock.now();
+        let denials = shared.ask(&plan).await?;
+        // Those who wait are asked before a newcomer is.
+        let behind = plan.iter().zip(denials).map(|(planned, denial)| {
+            let ahead = shared.backend.room().is_ahead(&shared.namespace, planned.key(), request.priority, now);
+            denial.not_before(ahead.map_or(Ready::Now, |due| due.map_or(Ready::Unknown, Ready::At)))
+        });
+        Ok(*standing(&request, &plan, behind.collect()))
+    }
+}

@@ -1,0 +1,336 @@
+//! The lease of a limiter: what an admitted caller holds, of every entity it is charged to.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
+use tollgate_store::{Applied, Call, Done, Pin, Reply, Step, StoreError, Term};
+
+use super::end::Deltas;
+use super::heart::Heart;
+use super::plan::{Planned, Request};
+use super::route::Route;
+use super::{AcquireError, LeaseError, Limiter, Shared};
+
+/// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
+///
+/// Dropped without a word, by an error that returns early, a panic or a cancelled task, it gives back all that was taken,
+/// and adjustments made before are not applied; [`on_drop`](super::LimiterBuilder::on_drop) can change that.
+///
+/// ```
+/// use tollgate::{demand, Level, Limit, Limiter, Limits};
+///
+/// let limiter = Limiter::in_memory()?;
+/// let limits = Limits::new([Limit::per_minute("tpm", 1_000)])?;
+/// limiter.catalog().set_limits(Level::Resource("gpt-4"), &limits).wait()?;
+///
+/// let lease = limiter.acquire("user-1", "gpt-4", demand! { tpm: 500 }).wait()?;
+/// // ... call the API, and hear that it took 2,000 tokens ...
+/// lease.settle(demand! { tpm: 2_000 }).wait()?;
+/// assert_eq!(limiter.available("user-1", "gpt-4").wait()?.available("tpm"), Some(-1_000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a lease that is dropped at once gives back what was taken"]
+pub struct Lease<'a> {
+    limiter: Of<'a>,
+    pub(super) grant: Grant,
+    pub(super) extra: Option<Box<Extra>>,
+    pub(super) is_open: bool,
+}
+
+enum Of<'a> {
+    Borrowed(&'a Limiter),
+    Owned(Limiter),
+}
+
+/// What only some leases have.
+#[derive(Default)]
+pub(super) struct Extra {
+    waited: Option<Duration>,
+    pub(super) deltas: Deltas,
+}
+
+/// What was taken, and where.
+pub(super) enum Grant {
+    /// From one bucket in this process.
+    Pinned { route: Arc<Route>, at: Tick, taken: Packed },
+    /// From buckets of the store, or of the memory that stands in for it.
+    Stored(Box<Stored>),
+    /// From nothing: the store was away, and the policy was to allow.
+    Nothing,
+}
+
+/// What was taken from the buckets of a store.
+pub(super) struct Stored {
+    /// What was taken at once, first at the beginning and then by [`Lease::consume`].
+    pub(super) groups: Vec<Vec<Held>>,
+    pub(super) resources: Vec<Box<str>>,
+    pub(super) entity: Box<str>,
+    pub(super) term: Option<Term>,
+    heart: Option<Arc<Heart>>,
+    remarks: Vec<Name>,
+    /// Whether the buckets are those that stand in for a store that is away.
+    pub(super) is_local: bool,
+}
+
+/// What was taken from one bucket.
+pub(super) struct Held {
+    pub(super) planned: Planned,
+    pub(super) at: Tick,
+    /// While somebody has it, a bucket in memory is not forgotten, so that it is there to be charged.
+    _pin: Option<Pin>,
+}
+
+impl Held {
+    fn new(shared: &Shared, planned: Planned, at: Tick) -> Held {
+        let pin = shared.backend.pin(&planned.place(&shared.namespace));
+        Held { planned, at, _pin: pin }
+    }
+}
+
+impl Stored {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        request: &Request<'_>,
+        plan: Vec<Planned>,
+        done: &[Done],
+        term: Option<Term>,
+    ) -> Stored {
+        let remarks = remarks(&plan, done);
+        let held = hold(shared, plan, done);
+        let heart = term.map(|term| Heart::start(shared, &held, term));
+        Stored {
+            groups: vec![held],
+            resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
+            entity: request.entity.into(),
+            term,
+            heart,
+            remarks,
+            is_local: false,
+        }
+    }
+
+    /// What was taken while the store was away, from the memory that stands in for it.
+    pub(super) fn local(request: &Request<'_>, plan: Vec<Planned>, done: &[Done]) -> Stored {
+        let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
+        let held = plan.into_iter().zip(at).map(|(planned, at)| Held { planned, at, _pin: None }).collect();
+        Stored {
+            groups: vec![held],
+            resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
+            entity: request.entity.into(),
+            term: None,
+            heart: None,
+            remarks: Vec::new(),
+            is_local: true,
+        }
+    }
+
+    pub(super) fn resource_index(&self, resource: &str) -> Result<usize, LeaseError> {
+        let found = self.resources.iter().position(|name| **name == *resource);
+        found.ok_or_else(|| LeaseError::OtherResource(resource.into(), self.resources.join(", ")))
+    }
+}
+
+fn taken_at(done: &Done) -> Option<Tick> {
+    match done {
+        Done::Taken(taken) => Some(taken.at),
+        _ => None,
+    }
+}
+
+fn hold(shared: &Shared, plan: Vec<Planned>, done: &[Done]) -> Vec<Held> {
+    let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
+    plan.into_iter().zip(at).map(|(planned, at)| Held::new(shared, planned, at)).collect()
+}
+
+/// The limits that had something to remark.
+fn remarks(plan: &[Planned], done: &[Done]) -> Vec<Name> {
+    let of_step = |(planned, done): (&Planned, &Done)| {
+        let Done::Taken(taken) = done else { return Vec::new() };
+        let limits = planned.limits().iter().enumerate();
+        let remarked = limits.filter(|(index, _)| taken.remarks >> index & 1 == 1);
+        remarked.map(|(_, limit)| limit.name().clone()).collect()
+    };
+    plan.iter().zip(done).flat_map(of_step).collect()
+}
+
+impl<'a> Lease<'a> {
+    #[inline]
+    pub(super) fn pinned(limiter: &'a Limiter, route: Arc<Route>, at: Tick, taken: Packed) -> Lease<'a> {
+        let grant = Grant::Pinned { route, at, taken };
+        Lease { limiter: Of::Borrowed(limiter), grant, extra: None, is_open: true }
+    }
+
+    pub(super) fn stored(limiter: &'a Limiter, stored: Stored, waited: Option<Duration>) -> Lease<'a> {
+        let extra = waited.map(|waited| Box::new(Extra { waited: Some(waited), ..Extra::default() }));
+        let grant = Grant::Stored(Box::new(stored));
+        Lease { limiter: Of::Borrowed(limiter), grant, extra, is_open: true }
+    }
+
+    pub(super) fn nothing(limiter: &'a Limiter) -> Lease<'a> {
+        Lease { limiter: Of::Borrowed(limiter), grant: Grant::Nothing, extra: None, is_open: true }
+    }
+
+    /// The limiter it was taken from.
+    #[inline]
+    pub fn limiter(&self) -> &Limiter {
+        match &self.limiter {
+            Of::Borrowed(limiter) => limiter,
+            Of::Owned(limiter) => limiter,
+        }
+    }
+
+    #[inline]
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.limiter().0
+    }
+
+    /// The same lease, free of the borrow, to be sent to another thread or task.
+    pub fn into_owned(mut self) -> Lease<'static> {
+        Lease {
+            limiter: Of::Owned(self.limiter().clone()),
+            grant: std::mem::replace(&mut self.grant, Grant::Nothing),
+            extra: self.extra.take(),
+            is_open: std::mem::take(&mut self.is_open),
+        }
+    }
+
+    /// Whether it limits less than it should, because the store was away: nothing was taken, or it was taken from a
+    /// bucket that only this process sees.
+    pub fn is_degraded(&self) -> bool {
+        match &self.grant {
+            Grant::Pinned { .. } => false,
+            Grant::Stored(stored) => stored.is_local,
+            Grant::Nothing => true,
+        }
+    }
+
+    /// How long was waited for it, if at all.
+    pub fn waited(&self) -> Option<Duration> {
+        self.extra.as_ref()?.waited
+    }
+
+    /// The limits that only remark: those in shadow mode that would have refused, and soft ones that are passed.
+    pub fn remarks(&self) -> &[Name] {
+        match &self.grant {
+            Grant::Stored(stored) => &stored.remarks,
+            Grant::Pinned { .. } | Grant::Nothing => &[],
+        }
+    }
+
+    /// What was taken of a limit of the resource of the call; `None` if nothing was.
+    pub fn reserved(&self, limit: &str) -> Option<u64> {
+        let (limits, costs) = match &self.grant {
+            Grant::Pinned { route, taken, .. } => {
+                let limits = &route.chain.links[0].limits;
+                let mut costs = Costs::none(limits.len());
+                costs.unpack(taken);
+                (limits, costs)
+            }
+            Grant::Stored(stored) => {
+                let first = &stored.groups.first()?.first()?.planned;
+                (first.limits(), first.costs.clone())
+            }
+            Grant::Nothing => return None,
+        };
+        let index = limits.index(limit)?;
+        costs.takes(index).then(|| costs.amount(index))
+    }
+
+    /// What was taken, as what is taken from any store. A pinned grant becomes one when more is asked of it than to end.
+    pub(super) fn as_stored(&mut self) -> Option<&mut Stored> {
+        if let Grant::Pinned { route, at, taken } = &self.grant {
+            let mut costs = Costs::none(route.chain.links[0].limits.len());
+            costs.unpack(taken);
+            let held = Held { planned: Planned::of_route(route, costs), at: *at, _pin: route.pin.clone() };
+            let stored = Stored {
+                groups: vec![vec![held]],
+                resources: vec![route.resource().into()],
+                entity: route.entity().into(),
+                term: None,
+                heart: None,
+                remarks: Vec::new(),
+                is_local: false,
+            };
+            self.grant = Grant::Stored(Box::new(stored));
+        }
+        match &mut self.grant {
+            Grant::Stored(stored) => Some(stored),
+            Grant::Pinned { .. } | Grant::Nothing => None,
+        }
+    }
+
+    /// Takes more for the same entity and resource, all or nothing, and holds it like the rest.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time takes nothing more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Limiter::acquire`]; the lease is as it was.
+    pub fn consume<'l, D>(&'l mut self, demand: D) -> Reply<'l, Result<(), AcquireError>>
+    where
+        D: AsDemand + Send + Sync + 'l,
+    {
+        Reply::later(async move {
+            let limiter = self.limiter().clone();
+            let Some(stored) = self.as_stored().filter(|stored| !stored.is_local) else { return Ok(()) };
+            let resource = stored.resources[0].clone();
+            let demands = vec![(&*resource, &demand as _)];
+            let request = Request::now(&stored.entity, demands);
+            let plan = limiter.0.plan(&request).await?;
+            match limiter.0.apply_takes(&plan, stored.term).await? {
+                Applied::Done(done) => {
+                    stored.groups.push(hold(&limiter.0, plan, &done));
+                    Ok(())
+                }
+                Applied::Denied(denials) => {
+                    Err(AcquireError::Refused(super::plan::standing(&request, &plan, denials)))
+                }
+                _ => Err(StoreError::BadCall("limits have changed; end the lease and take another".into()).into()),
+            }
+        })
+    }
+
+    /// Says that the holder is alive, and keeps its resources for another term. `false` if they had expired: they may be
+    /// somebody else's now.
+    ///
+    /// There is no need to call it: while a lease is open the limiter does so by itself. Without a
+    /// [`lease_ttl`](super::LimiterBuilder::lease_ttl) nothing expires.
+    ///
+    /// # Errors
+    ///
+    /// The store could not answer.
+    pub fn heartbeat(&self) -> Reply<'_, Result<bool, LeaseError>> {
+        let Grant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
+        let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
+        Reply::later(async move {
+            let shared = self.shared();
+            let steps: Vec<Step<'_>> = heart.steps();
+            let call = Call { id: None, steps: &steps, metered: false };
+            let answer = super::within::within(&shared.clock, shared.settings.timeout, shared.backend.apply(&call));
+            let Applied::Done(done) = answer.await? else { return Ok(false) };
+            let is_alive = done.iter().all(|done| *done == Done::Renewed(true));
+            if !is_alive {
+                shared.reporter.report(&crate::Event::ExpiredLease);
+            }
+            Ok(is_alive)
+        })
+    }
+}
+
+impl fmt::Debug for Lease<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Lease");
+        match &self.grant {
+            Grant::Pinned { route, at, .. } => {
+                shown.field("entity", &route.entity()).field("resource", &route.resource()).field("at", at)
+            }
+            Grant::Stored(stored) => shown.field("entity", &stored.entity).field("resources", &stored.resources),
+            Grant::Nothing => shown.field("degraded", &true),
+        };
+        shown.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,202 @@
+//! The limiter: entities, each with the limits that are stored for it, charged together with their parents.
+//!
+//! A call names who pays, for what, and how much. The limits are looked up: those of the entity for the resource, its
+//! default, those of the resource, those of the system, and the first level that has any wins whole. An entity that
+//! cascades is charged together with its parent, and on up, all or nothing.
+
+mod acquire;
+mod attempt;
+mod builder;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod end;
+mod error;
+mod heart;
+mod inspect;
+mod lease;
+mod plan;
+mod route;
+mod standing;
+mod unavailable;
+mod within;
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate_catalog::{Catalog, CatalogError, OnUnavailable, Registry};
+use tollgate_core::{AsDemand, Span};
+use tollgate_store::{Backend, Clock, Memory, Reply};
+
+use crate::OnDrop;
+use crate::observe::Reporter;
+
+pub use acquire::{Acquire, Attempt, TryAcquire};
+pub use builder::{Heartbeats, LEASE_TTL, LimiterBuilder, STORE_TIMEOUT};
+pub use error::{AcquireError, LeaseError};
+pub use lease::Lease;
+pub use plan::RESOURCES_MAX;
+pub use standing::{Part, Standing};
+
+/// Decides for entities whose limits are stored. Cloning shares it.
+///
+/// ```
+/// use tollgate::{demand, Level, Limit, Limiter, Limits, NewEntity};
+///
+/// let limiter = Limiter::in_memory()?;
+/// let catalog = limiter.catalog();
+/// let limits = |tpm| Limits::new([Limit::per_minute("tpm", tpm)]);
+/// catalog.create_entity(NewEntity::new("project")).wait()?;
+/// catalog.create_entity(NewEntity::new("key-1").parent("project").cascades(true)).wait()?;
+/// catalog.set_limits(Level::Entity("project"), &limits(100)?).wait()?;
+/// catalog.set_limits(Level::Entity("key-1"), &limits(80)?).wait()?;
+///
+/// let lease = limiter.acquire("key-1", "gpt-4", demand! { tpm: 60 }).wait()?;
+/// lease.commit().wait()?;
+/// let refused = limiter.acquire("key-1", "gpt-4", demand! { tpm: 60 }).wait().unwrap_err();
+/// let (whose, limit) = refused.refusal().unwrap().limited_by().unwrap();
+/// assert_eq!((whose.entity.as_str(), limit.available()), ("key-1", 20));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Limiter(Arc<Shared>);
+
+struct Shared {
+    catalog: Catalog,
+    backend: Arc<dyn Backend>,
+    clock: Clock,
+    /// The id of the namespace, which is what buckets are kept under.
+    namespace: Box<str>,
+    routes: route::Routes,
+    reporter: Reporter,
+    settings: Settings,
+    /// Stands in for the store while it is away, if that is the policy.
+    local: OnceLock<Memory>,
+    /// The policy that was stored with the system limits when they were last read.
+    last_policy: Mutex<Option<OnUnavailable>>,
+    /// Until when a store that did not answer is left alone.
+    away_until: AtomicU64,
+}
+
+struct Settings {
+    timeout: Duration,
+    on_unavailable: Option<OnUnavailable>,
+    local_share: u8,
+    lease_ttl: Option<Span>,
+    heartbeats: Heartbeats,
+    on_drop: OnDrop,
+    waiters_max: usize,
+}
+
+/// The namespace that is used where none is named.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+impl Limiter {
+    /// A limiter with everything in the memory of this process, in the namespace [`DEFAULT_NAMESPACE`].
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Limiter::open); in memory there is no reason to expect any.
+    pub fn in_memory() -> Result<Limiter, CatalogError> {
+        Limiter::open(Arc::new(Memory::default()), DEFAULT_NAMESPACE).wait()
+    }
+
+    /// A limiter on a store, in a namespace that is registered if it is new.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, a store that does not answer, or one of another version.
+    pub fn open(backend: Arc<dyn Backend>, namespace: &str) -> Reply<'_, Result<Limiter, CatalogError>> {
+        Reply::later(async move {
+            let catalog = Registry::new(backend).open_or_register(namespace).await?;
+            Ok(Limiter::builder(catalog).build())
+        })
+    }
+
+    /// Settings to start from.
+    pub fn builder(catalog: Catalog) -> LimiterBuilder {
+        LimiterBuilder::new(catalog)
+    }
+
+    /// Entities, stored limits, audit and usage of its namespace.
+    pub fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    /// Takes the demand from the entity and, where it cascades, from its parents, all or nothing, now.
+    ///
+    /// It is written when this answers, so that everybody sees it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time leaves nothing taken.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Refused`] with the status of every limit of every entity; a demand that can never fit, an unknown
+    /// limit, something that is disabled, no limits at all; and a store that is away, if the policy is to block.
+    #[inline(always)]
+    pub fn acquire<'a, D>(&'a self, entity: &'a str, resource: &'a str, demand: D) -> Acquire<'a, D>
+    where
+        D: AsDemand + Send + Sync + 'a,
+    {
+        Acquire::new(self, entity, resource, demand)
+    }
+
+    /// As [`acquire`](Limiter::acquire), but waits its turn until it is admitted: in the order of arrival for each
+    /// bucket, and for at most the timeout if one is set.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time leaves no trace, and the next is looked at.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Limiter::acquire), with [`AcquireError::TimedOut`] in place of a refusal, and
+    /// [`AcquireError::RoomFull`].
+    #[inline(always)]
+    pub fn acquire_wait<'a, D>(&'a self, entity: &'a str, resource: &'a str, demand: D) -> Acquire<'a, D>
+    where
+        D: AsDemand + Send + Sync + 'a,
+    {
+        Acquire::new(self, entity, resource, demand).patient()
+    }
+
+    /// As [`acquire`](Limiter::acquire), with the refusal as a value.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time leaves nothing taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Limiter::acquire), refusal aside.
+    #[inline(always)]
+    pub fn try_acquire<'a, D>(&'a self, entity: &'a str, resource: &'a str, demand: D) -> TryAcquire<'a, D>
+    where
+        D: AsDemand + Send + Sync + 'a,
+    {
+        TryAcquire::new(Acquire::new(self, entity, resource, demand))
+    }
+
+    /// How many callers of this process wait for buckets of the store.
+    pub fn waiting(&self) -> usize {
+        self.0.backend.room().waiting()
+    }
+}
+
+impl Shared {
+    /// A number below `bound` that other processes are unlikely to come upon at the same time.
+    fn jitter(&self, bound: u64) -> u64 {
+        let seed = self.clock.now().as_micros() ^ u64::from(std::process::id()).rotate_left(32);
+        seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % bound.max(1)
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter").field("namespace", &self.0.catalog.namespace_name()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,185 @@
+//! What a call will take, worked out before anything is asked of the store.
+
+use std::sync::Arc;
+
+use tollgate_catalog::{CatalogError, Chain, Link, Source};
+use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Tick};
+use tollgate_store::{Key, Op, Place, Priority, Step, Term};
+
+use super::route::Route;
+use super::standing::Part;
+use super::within::within;
+use super::{AcquireError, Shared, Standing};
+
+/// How many resources one call may take from.
+pub const RESOURCES_MAX: usize = 8;
+
+/// A demand whose kind does not matter.
+pub(super) type AnyDemand<'r> = &'r (dyn AsDemand + Send + Sync);
+
+/// What a caller wants.
+pub(super) struct Request<'r> {
+    pub(super) entity: &'r str,
+    /// The resource of the call first.
+    pub(super) demands: Vec<(&'r str, AnyDemand<'r>)>,
+    /// Limits that came with the call.
+    pub(super) limits: Option<&'r Limits>,
+    pub(super) priority: Priority,
+    pub(super) deadline: Option<Tick>,
+    pub(super) waits: bool,
+}
+
+impl<'r> Request<'r> {
+    /// A request that does not wait.
+    pub(super) fn now(entity: &'r str, demands: Vec<(&'r str, AnyDemand<'r>)>) -> Request<'r> {
+        let priority = Priority::default();
+        Request { entity, demands, limits: None, priority, deadline: None, waits: false }
+    }
+}
+
+/// What to take from one bucket.
+#[derive(Clone)]
+pub(super) struct Planned {
+    pub(super) chain: Arc<Chain>,
+    link: usize,
+    /// The place of the resource in the request.
+    pub(super) resource: usize,
+    /// Limits that came with the call.
+    given: Option<Limits>,
+    pub(super) costs: Costs,
+}
+
+impl Planned {
+    fn link(&self) -> &Link {
+        &self.chain.links[self.link]
+    }
+
+    pub(super) fn entity(&self) -> &str {
+        &self.link().entity
+    }
+
+    pub(super) fn key(&self) -> &Key {
+        &self.link().key
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        self.given.as_ref().unwrap_or(&self.link().limits)
+    }
+
+    fn source(&self) -> Option<Source> {
+        self.given.is_none().then(|| self.link().source)
+    }
+
+    /// The only step of a route that has one.
+    pub(super) fn of_route(route: &Route, costs: Costs) -> Planned {
+        Planned { chain: Arc::clone(&route.chain), link: 0, resource: 0, given: None, costs }
+    }
+
+    /// A step under other limits than those of the chain.
+    pub(super) fn under(chain: &Arc<Chain>, link: usize, resource: usize, limits: Limits, costs: Costs) -> Planned {
+        Planned { chain: Arc::clone(chain), link, resource, given: Some(limits), costs }
+    }
+
+    pub(super) fn place<'s>(&'s self, namespace: &'s str) -> Place<'s> {
+        Place { namespace, key: self.key(), limits: self.limits() }
+    }
+
+    pub(super) fn take<'s>(&'s self, namespace: &'s str, term: Option<Term>) -> Step<'s> {
+        // Only who holds something can vanish with it.
+        let term = term.filter(|_| self.holds_resources());
+        Step { place: self.place(namespace), op: Op::Take { costs: &self.costs, term } }
+    }
+
+    pub(super) fn holds_resources(&self) -> bool {
+        let limits = self.limits();
+        limits.have_resources()
+            && limits.iter().zip(self.costs.amounts()).any(|(limit, amount)| limit.is_resource() && *amount > 0)
+    }
+}
+
+impl Shared {
+    /// The route of a call, as it was found last or anew.
+    pub(super) async fn route(&self, entity: &str, resource: &str) -> Result<Arc<Route>, CatalogError> {
+        let is_current = |route: &Arc<Route>| {
+            let is_gone = route.pin.as_ref().is_some_and(|pin| pin.cell.is_gone());
+            !is_gone && self.catalog.is_current(&route.chain, self.clock.now())
+        };
+        if let Some(route) = self.routes.get(entity, resource).filter(is_current) {
+            return Ok(route);
+        }
+        let chain = within(&self.clock, self.settings.timeout, self.catalog.chain(entity, resource)).await?;
+        *self.last_policy.lock() = chain.on_unavailable;
+        Ok(self.keep_route(entity, resource, chain))
+    }
+
+    /// Keeps what was found out. A bucket in this process is pinned, if there is one by now.
+    pub(super) fn keep_route(&self, entity: &str, resource: &str, chain: Arc<Chain>) -> Arc<Route> {
+        let pin = match chain.links.as_slice() {
+            [only] => {
+                let place = Place { namespace: &self.namespace, key: &only.key, limits: &only.limits };
+                self.backend.pin(&place)
+            }
+            _ => None,
+        };
+        let route = Arc::new(Route::new(entity, resource, chain, pin));
+        self.routes.keep(Arc::clone(&route));
+        route
+    }
+
+    /// What the request takes from whom. Nothing has been asked of any bucket yet.
+    pub(super) async fn plan(&self, request: &Request<'_>) -> Result<Vec<Planned>, AcquireError> {
+        check_resources(&request.demands)?;
+        let mut plan = Vec::new();
+        for (resource, (name, demand)) in request.demands.iter().enumerate() {
+            let given = request.limits.filter(|_| resource == 0);
+            let chain: Arc<Chain> = match given {
+                None => Arc::clone(&self.route(request.entity, name).await?.chain),
+                Some(limits) => {
+                    let chain = self.catalog.chain_under(request.entity, name, limits);
+                    within(&self.clock, self.settings.timeout, chain).await?
+                }
+            };
+            for link in 0..chain.links.len() {
+                let given = given.filter(|_| link == 0).cloned();
+                let limits = given.as_ref().unwrap_or(&chain.links[link].limits);
+                let costs = costs_of(limits, link, demand).map_err(|why| AcquireError::Demand {
+                    entity: chain.links[link].entity.clone(),
+                    resource: (*name).into(),
+                    why,
+                })?;
+                plan.push(Planned { chain: Arc::clone(&chain), link, resource, given, costs });
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// A parent limits what it has limits for, and nothing else; the entity itself wants to know what is meant.
+fn costs_of(limits: &Limits, link: usize, demand: &AnyDemand<'_>) -> Result<Costs, DemandError> {
+    let unknown = |name: &str| if link == 0 { Err(limits.unknown(name)) } else { Ok(()) };
+    let costs = limits.resolve(demand, unknown)?;
+    limits.impossible(&costs).map_or(Ok(costs), Err)
+}
+
+fn check_resources(demands: &[(&str, AnyDemand<'_>)]) -> Result<(), AcquireError> {
+    if demands.len() > RESOURCES_MAX {
+        return Err(AcquireError::TooManyResources(demands.len()));
+    }
+    for (index, (name, _)) in demands.iter().enumerate() {
+        if demands[..index].iter().any(|(other, _)| other == name) {
+            return Err(AcquireError::ResourceTwice((*name).into()));
+        }
+    }
+    Ok(())
+}
+
+/// How the request stands, by what each bucket said of its step.
+pub(super) fn standing(request: &Request<'_>, plan: &[Planned], denials: Vec<Denial>) -> Box<Standing> {
+    let part = |(planned, denial): (&Planned, Denial)| Part {
+        entity: planned.entity().into(),
+        resource: request.demands[planned.resource].0.into(),
+        source: planned.source(),
+        denial,
+    };
+    Box::new(Standing { parts: plan.iter().zip(denials).map(part).collect() })
+}

@@ -1,0 +1,110 @@
+//! Routes: what was found out about an entity and a resource, kept for the next call.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use parking_lot::Mutex;
+use tollgate_catalog::Chain;
+use tollgate_store::Pin;
+
+/// How many routes are kept. They only save time: one that is not kept is found again.
+pub(crate) const ROUTES_MAX: usize = 16_384;
+
+const SHARDS: usize = 64;
+
+/// The way of a call: which buckets it takes from, under which limits.
+pub(crate) struct Route {
+    entity: Box<str>,
+    resource: Box<str>,
+    pub(crate) chain: Arc<Chain>,
+    /// The bucket itself, if there is only one and it is in this process.
+    pub(crate) pin: Option<Pin>,
+}
+
+/// The routes that were used lately.
+pub(crate) struct Routes {
+    hasher: RandomState,
+    shards: Box<[Mutex<HashTable<Arc<Route>>>]>,
+}
+
+impl Route {
+    pub(crate) fn new(entity: &str, resource: &str, chain: Arc<Chain>, pin: Option<Pin>) -> Route {
+        Route { entity: entity.into(), resource: resource.into(), chain, pin }
+    }
+
+    pub(crate) fn entity(&self) -> &str {
+        &self.entity
+    }
+
+    pub(crate) fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    #[inline]
+    fn is_of(&self, entity: &str, resource: &str) -> bool {
+        *self.entity == *entity && *self.resource == *resource
+    }
+}
+
+impl Routes {
+    pub(crate) fn new() -> Routes {
+        let shards = (0..SHARDS).map(|_| Mutex::new(HashTable::new())).collect();
+        Routes { hasher: RandomState::default(), shards }
+    }
+
+    #[inline]
+    fn hash(&self, entity: &str, resource: &str) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        entity.hash(&mut hasher);
+        resource.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The table takes the low bits of the hash for the place and the top seven for the tag, so the shard is chosen by
+    /// bits in between.
+    #[inline]
+    fn shard(&self, hash: u64) -> &Mutex<HashTable<Arc<Route>>> {
+        &self.shards[(hash >> 40) as usize % SHARDS]
+    }
+
+    /// The route that was used last, current or not.
+    #[inline]
+    pub(crate) fn get(&self, entity: &str, resource: &str) -> Option<Arc<Route>> {
+        let hash = self.hash(entity, resource);
+        self.shard(hash).lock().find(hash, |route| route.is_of(entity, resource)).cloned()
+    }
+
+    /// Keeps a route, in place of an older one and, if there is no room, of any other.
+    pub(crate) fn keep(&self, route: Arc<Route>) {
+        let hash = self.hash(&route.entity, &route.resource);
+        // Dropped when the lock is free: a route may be the last to have its bucket.
+        let _replaced;
+        let mut table = self.shard(hash).lock();
+        match table.find_mut(hash, |other| other.is_of(&route.entity, &route.resource)) {
+            Some(place) => _replaced = Some(std::mem::replace(place, route)),
+            None => {
+                _replaced = (table.len() >= ROUTES_MAX / SHARDS).then(|| evict(&mut table, hash)).flatten();
+                table.insert_unique(hash, route, |other| self.hash(&other.entity, &other.resource));
+            }
+        }
+    }
+
+    /// Forgets a route.
+    pub(crate) fn forget(&self, entity: &str, resource: &str) {
+        let hash = self.hash(entity, resource);
+        // Declared before the lock is taken, so dropped after it is free.
+        let _forgotten;
+        let mut table = self.shard(hash).lock();
+        _forgotten = table.find_entry(hash, |route| route.is_of(entity, resource)).map(|entry| entry.remove().0).ok();
+    }
+}
+
+/// Takes out whatever comes first behind a place that the hash chooses: as good as random, and it costs nothing.
+fn evict(table: &mut HashTable<Arc<Route>>, hash: u64) -> Option<Arc<Route>> {
+    let places = table.num_buckets();
+    let start = (hash >> 20) as usize % places.max(1);
+    let victim = (0..places).map(|step| (start + step) % places).find(|place| table.get_bucket(*place).is_some())?;
+    table.get_bucket_entry(victim).ok().map(|entry| entry.remove().0)
+}

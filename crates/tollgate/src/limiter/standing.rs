@@ -1,0 +1,84 @@
+//! How a demand stands towards every limit of every entity in its chain.
+
+use std::fmt;
+use std::time::Duration;
+
+use tollgate_catalog::Source;
+use tollgate_core::{Denial, Ready, Status};
+
+/// How a demand stands towards every limit of every entity it is charged to: why it was refused, or what would come of
+/// it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// Each bucket: the entity first, then its parents; the resource of the call first, then the others.
+    pub parts: Vec<Part>,
+}
+
+/// How it stands towards the limits of one entity for one resource.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Part {
+    /// The entity.
+    pub entity: String,
+    /// The resource.
+    pub resource: String,
+    /// Where its limits come from; `None` if they came with the call.
+    pub source: Option<Source>,
+    /// The status of each limit, and when all of them would admit the demand.
+    pub denial: Denial,
+}
+
+impl Standing {
+    /// Whether the demand passes now.
+    pub fn passes(&self) -> bool {
+        self.ready() == Ready::Now
+    }
+
+    /// When it would pass, if nobody else takes or gives back meanwhile.
+    pub fn ready(&self) -> Ready {
+        self.parts.iter().map(|part| part.denial.ready()).fold(Ready::Now, Ready::later)
+    }
+
+    /// How long until then, if that is known: the wait of the slowest limit.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let now = self.parts.first()?.denial.now();
+        self.ready().wait(now)
+    }
+
+    /// The status of every limit, with the entity and the resource it belongs to.
+    pub fn statuses(&self) -> impl Iterator<Item = (&Part, Status)> {
+        self.parts.iter().flat_map(|part| part.denial.statuses().map(move |status| (part, status)))
+    }
+
+    /// The limits that refuse.
+    pub fn violations(&self) -> impl Iterator<Item = (&Part, Status)> {
+        self.statuses().filter(|(_, status)| status.is_exceeded())
+    }
+
+    /// The limit that will take longest, and whose it is. `None` if no limit refuses.
+    pub fn limited_by(&self) -> Option<(&Part, Status)> {
+        self.violations().reduce(|slowest, other| {
+            let as_slow = slowest.1.ready().later(other.1.ready()) == slowest.1.ready();
+            if as_slow { slowest } else { other }
+        })
+    }
+
+    /// How much could be had now of a limit of the resource of the call: the least of what the entity and its parents
+    /// have left. `None` if there is no such limit.
+    pub fn available(&self, limit: &str) -> Option<i64> {
+        let resource = &self.parts.first()?.resource;
+        let mine = self.statuses().filter(|(part, status)| part.resource == *resource && status.limit().name() == limit);
+        mine.map(|(_, status)| status.available()).min()
+    }
+}
+
+/// `user-1 on gpt-4: tpm has 200 of the 400 asked; retry in 12s`.
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limited_by() {
+            Some((part, _)) => write!(f, "{} on {}: {}", part.entity, part.resource, part.denial),
+            None if self.passes() => f.write_str("it passes"),
+            None => f.write_str("no limit refuses, but others are ahead"),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What happens while the store is away.
+
+use std::sync::atomic::Ordering;
+
+use tollgate_catalog::OnUnavailable;
+use tollgate_core::{Costs, Limits, Span, Tick};
+use tollgate_store::{Applied, Call, Memory, Step, Store};
+
+use super::lease::{Lease, Stored};
+use super::plan::{Planned, Request};
+use super::{Limiter, Shared};
+use crate::Event;
+
+/// How long a store that did not answer is left alone by those who can do without it.
+const LEFT_ALONE_FOR: Span = Span::from_secs(1);
+
+impl Shared {
+    /// The policy: the limiter's own, or else the one that is stored, as far as it was heard of.
+    fn policy(&self, request: &Request<'_>) -> OnUnavailable {
+        let stored = || {
+            let (resource, _) = request.demands.first()?;
+            self.routes.get(request.entity, resource)?.chain.on_unavailable
+        };
+        let own = self.settings.on_unavailable;
+        own.or_else(stored).or_else(|| *self.last_policy.lock()).unwrap_or(OnUnavailable::Block)
+    }
+
+    /// Whether the store did not answer a moment ago, so that whoever can do without it need not ask.
+    pub(super) fn skip_store(&self, now: Tick) -> Option<()> {
+        (now.as_micros() < self.away_until.load(Ordering::Relaxed)).then_some(())
+    }
+
+    pub(super) fn note_absence(&self) {
+        let until = self.clock.now() + LEFT_ALONE_FOR;
+        self.away_until.fetch_max(until.as_micros(), Ordering::Relaxed);
+    }
+
+    /// The store of a lease: the limiter's, or the memory that stands in for it.
+    pub(super) fn store_of(&self, is_local: bool) -> &dyn Store {
+        if is_local { self.local() } else { &*self.backend }
+    }
+
+    fn local(&self) -> &Memory {
+        self.local.get_or_init(|| Memory::builder().clock(self.clock.clone()).build())
+    }
+}
+
+impl Limiter {
+    /// What the policy has to offer while the store is away; nothing, if it is to block.
+    pub(super) fn fall_back(&self, request: &Request<'_>) -> Option<Lease<'_>> {
+        let lease = match self.0.policy(request) {
+            OnUnavailable::Allow => Lease::nothing(self),
+            OnUnavailable::Local => self.take_locally(request)?,
+            _ => return None,
+        };
+        self.0.reporter.report(&Event::Degraded);
+        Some(lease)
+    }
+
+    /// Takes from buckets of this process, at a share of the limits that were heard of last. Nothing, if they refuse or
+    /// if there are none.
+    fn take_locally(&self, request: &Request<'_>) -> Option<Lease<'_>> {
+        let plan = self.plan_locally(request)?;
+        let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.0.namespace, None)).collect();
+        let call = Call { id: None, steps: &steps, metered: false };
+        match self.0.local().apply(&call).wait() {
+            Ok(Applied::Done(done)) => Some(Lease::stored(self, Stored::local(request, plan.clone(), &done), None)),
+            _ => None,
+        }
+    }
+
+    fn plan_locally(&self, request: &Request<'_>) -> Option<Vec<Planned>> {
+        let mut plan = Vec::new();
+        for (resource, (name, demand)) in request.demands.iter().enumerate() {
+            let given = request.limits.filter(|_| resource == 0);
+            let route = self.0.routes.get(request.entity, name)?;
+            for (link, found) in route.chain.links.iter().enumerate() {
+                let limits = given.filter(|_| link == 0).unwrap_or(&found.limits);
+                let limits = limits.scaled(self.0.settings.local_share);
+                let costs = limits.resolve(demand, |_| Ok(())).ok().filter(|costs| fits_ever(&limits, costs))?;
+                plan.push(Planned::under(&route.chain, link, resource, limits, costs));
+            }
+        }
+        Some(plan)
+    }
+}
+
+fn fits_ever(limits: &Limits, costs: &Costs) -> bool {
+    limits.impossible(costs).is_none()
+}

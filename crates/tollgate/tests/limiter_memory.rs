@@ -1,0 +1,12 @@
+//! The limiter on memory.
+
+use std::sync::Arc;
+
+use tollgate::store::{Backend, Memory};
+use tollgate::Clock;
+
+fn open(clock: Clock) -> Arc<dyn Backend> {
+    Arc::new(Memory::builder().clock(clock).build())
+}
+
+tollgate::limiter_suite!(open);
