@@ -1,6 +1,8 @@
 //! What is remembered, for how long, and what is never wrong about it.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use super::fixture::{Suite, rpm};
@@ -11,6 +13,7 @@ super::promises![
     what_was_read_is_not_read_again,
     each_entity_of_a_chain_costs_one_reading,
     own_writes_are_seen_at_once_through_any_clone,
+    a_write_that_nobody_waited_for_is_seen_all_the_same,
     others_are_seen_at_once_where_the_store_tells_its_revision,
     others_are_seen_when_what_was_read_is_too_old,
     a_write_during_a_reading_is_not_covered_up,
@@ -75,6 +78,18 @@ fn own_writes_are_seen_at_once_through_any_clone(suite: &Suite<'_>) {
         two.delete_limits(Level::EntityResource("user-1", "gpt-4")).wait().unwrap();
         assert_eq!((amount(&one), amount(&two)), (20, 20));
     }
+}
+
+fn a_write_that_nobody_waited_for_is_seen_all_the_same(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    assert_eq!(amount(&fixture.catalog), 10);
+    fixture.spy.lose_an_answer();
+    let limits = rpm(20);
+    let mut cancelled = fixture.catalog.set_limits(Level::System, &limits);
+    assert!(Pin::new(&mut cancelled).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(cancelled);
+    assert_eq!(amount(&fixture.catalog), 20);
 }
 
 fn others_are_seen_at_once_where_the_store_tells_its_revision(suite: &Suite<'_>) {

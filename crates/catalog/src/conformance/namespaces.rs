@@ -75,7 +75,7 @@ fn a_deleted_namespace_can_be_recovered_with_all_it_had(suite: &Suite<'_>) {
     assert_eq!(deleted.status, NamespaceStatus::Deleted);
     assert_eq!(deleted.deleted_at.as_deref(), Some("2026-11-15T00:00:00Z"));
     assert!(fixture.registry.open("default").wait().is_err());
-    assert_eq!(fixture.registry.orphans().wait().unwrap(), [deleted.clone()]);
+    assert_eq!(fixture.registry.orphans().wait().unwrap(), std::slice::from_ref(&deleted));
     assert!(fixture.registry.list().wait().unwrap().is_empty());
 
     let recovered = fixture.registry.recover(&deleted.id).wait().unwrap();

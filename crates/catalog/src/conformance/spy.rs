@@ -8,8 +8,7 @@ use parking_lot::Mutex;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use tollgate_store::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
-    StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
 };
 
 /// Something to be done once, between what somebody reads and what they write.
@@ -30,6 +29,7 @@ pub(super) struct Spy {
     during_get: Mutex<Option<Intrusion>>,
     lags: AtomicBool,
     is_stale: AtomicBool,
+    loses_answers: AtomicBool,
 }
 
 impl Spy {
@@ -45,6 +45,7 @@ impl Spy {
             during_get: Mutex::new(None),
             lags: AtomicBool::new(false),
             is_stale: AtomicBool::new(false),
+            loses_answers: AtomicBool::new(false),
         }
     }
 
@@ -95,6 +96,11 @@ impl Spy {
     /// Says of the next change to a bucket and records that the bucket knows of later limits.
     pub(super) fn be_stale_once(&self) {
         self.is_stale.store(true, Ordering::SeqCst);
+    }
+
+    /// Makes the next write and never says so.
+    pub(super) fn lose_an_answer(&self) {
+        self.loses_answers.store(true, Ordering::SeqCst);
     }
 
     fn called(&self) -> &Arc<dyn Backend> {
@@ -170,6 +176,10 @@ impl Records for Spy {
 
     fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
         match self.writing() {
+            Ok(inner) if self.loses_answers.swap(false, Ordering::SeqCst) => Reply::later(async move {
+                drop(inner.write(writes).wait());
+                std::future::pending().await
+            }),
             Ok(inner) => inner.write(writes),
             Err(error) => Reply::ready(Err(error.into())),
         }
@@ -234,9 +244,5 @@ impl Backend for Spy {
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
         self.called().write_usage(namespace, scope)
-    }
-
-    fn pin(&self, place: &Place<'_>) -> Result<Option<Pin>, StoreError> {
-        self.inner.pin(place)
     }
 }

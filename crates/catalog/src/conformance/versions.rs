@@ -65,15 +65,9 @@ fn records_that_want_a_later_program_are_refused(suite: &Suite<'_>) {
 fn older(suite: &Suite<'_>) -> (std::sync::Arc<Spy>, Registry) {
     let (_, spy) = suite.empty();
     put(&spy, version_item("0.10.0"));
-    let namespace = |sort: &str| {
-        Item::new(ItemKey::new("_/SYSTEM#", sort))
-            .with("namespace_id", "a7x3kq")
-            .with("namespace_name", "default")
-            .with("status", "active")
-            .with("created_at", "2025-01-01T00:00:00Z")
-    };
-    put(&spy, namespace("#NAMESPACE#default"));
-    put(&spy, namespace("#NSID#a7x3kq"));
+    let namespace = |sort: &str| Item::new(ItemKey::new("_/SYSTEM#", sort)).with("status", "active");
+    put(&spy, namespace("#NAMESPACE#default").with("namespace_id", "a7x3kq"));
+    put(&spy, namespace("#NSID#a7x3kq").with("namespace", "default"));
     for (id, parent) in [("p", None), ("c1", Some("p")), ("c2", Some("p")), ("alone", None)] {
         let item = Item::new(ItemKey::new(format!("a7x3kq/ENTITY#{id}"), "#META"))
             .with("entity_id", id)
