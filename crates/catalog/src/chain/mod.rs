@@ -48,7 +48,8 @@ impl Catalog {
     /// # Errors
     ///
     /// [`NoLimits`](crate::CatalogError::NoLimits), [`Disabled`](crate::CatalogError::Disabled) and
-    /// [`ChainTooLong`](crate::CatalogError::ChainTooLong), a name that is not valid, a record that cannot be read, or
+    /// [`ChainTooLong`](crate::CatalogError::ChainTooLong), a [`Cycle`](crate::CatalogError::Cycle) that another program
+    /// made, a name that is not valid, a record that cannot be read, or
     /// the store's.
     pub fn chain<'a>(&'a self, entity: &'a str, resource: &'a str) -> Reply<'a, Result<Arc<Chain>>> {
         Reply::later(async move {

@@ -15,6 +15,8 @@ super::promises![
     a_parent_that_is_being_deleted_gets_no_children,
     an_entity_created_anew_during_a_deletion_is_left_alone,
     usage_of_an_entity_created_anew_during_a_deletion_is_left_alone,
+    an_entity_created_and_marked_anew_is_another_one,
+    an_entity_created_while_what_was_there_before_goes_is_deleted_as_well,
 ];
 
 /// Limits on two levels, a switch, a bucket and usage.
@@ -187,4 +189,46 @@ fn a_parent_that_is_being_deleted_gets_no_children(suite: &Suite<'_>) {
     mark_first();
     assert_eq!(fixture.catalog.create_entity(NewEntity::new("b").parent("p")).wait(), Err(missing("b")));
     fixture.catalog.delete_entity("p").wait().unwrap();
+}
+
+fn an_entity_created_and_marked_anew_is_another_one(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    for id in ["p", "q"] {
+        fixture.catalog.create_entity(NewEntity::new(id)).wait().unwrap();
+    }
+    fixture.catalog.create_entity(NewEntity::new("a").parent("p")).wait().unwrap();
+    // Before the last write somebody else deletes it to the end, and somebody marks what was created anew.
+    let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
+    fixture.spy.before_write(move || {
+        let again = spy.clone();
+        spy.before_write(move || {
+            other.delete_entity("a").wait().unwrap();
+            other.create_entity(NewEntity::new("a").parent("q")).wait().unwrap();
+            again.fail_after(1);
+            assert!(other.delete_entity("a").wait().is_err());
+            again.heal();
+        });
+    });
+    assert_eq!(fixture.catalog.delete_entity("a").wait(), Err(CatalogError::EntityNotFound("a".into())));
+    let children = |id: &str| fixture.catalog.entity(id).wait().unwrap().unwrap().children;
+    assert_eq!((children("p"), children("q")), (0, 1));
+    fixture.catalog.delete_entity("a").wait().unwrap();
+    assert_eq!((children("p"), children("q")), (0, 0));
+}
+
+fn an_entity_created_while_what_was_there_before_goes_is_deleted_as_well(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.set_limits(Level::Entity("a"), &rpm(10)).wait().unwrap();
+    let other = fixture.catalog.clone();
+    fixture.spy.before_write(move || drop(other.create_entity(NewEntity::new("a")).wait().unwrap()));
+    fixture.catalog.delete_entity("a").wait().unwrap();
+    assert_nothing_left(&fixture, "a");
+    // But not if it is created once the deletion has begun.
+    fixture.catalog.set_limits(Level::Entity("b"), &rpm(10)).wait().unwrap();
+    let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
+    fixture.spy.before_write(move || {
+        spy.before_write(move || drop(other.create_entity(NewEntity::new("b")).wait().unwrap()));
+    });
+    fixture.catalog.delete_entity("b").wait().unwrap();
+    assert_eq!(fixture.catalog.limits(Level::Entity("b")).wait().unwrap().unwrap().limits, rpm(10));
 }
