@@ -20,6 +20,8 @@ pub(crate) struct Footprint {
     pub(crate) name: &'static str,
     pub(crate) ours: Option<Fill>,
     pub(crate) peer: Option<Peer<Fill>>,
+    /// How many keys, if not as many as the effort says.
+    pub(crate) keys: Option<u64>,
     pub(crate) allocator: Allocator,
     pub(crate) bar: Option<Bar>,
 }
@@ -52,10 +54,11 @@ impl Allocator {
 impl Footprint {
     /// Starts a child for each side.
     pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
-        let ours = self.ours.map(|_| self.measure_in_child(self.name, effort.keys)).transpose()?;
+        let keys = self.keys.unwrap_or(effort.keys);
+        let ours = self.ours.map(|_| self.measure_in_child(self.name, keys)).transpose()?;
         let peer = self.peer.as_ref().map(|peer| {
             let target = format!("{}@{}", self.name, peer.name);
-            self.measure_in_child(&target, effort.keys).map(|bytes| (peer.name, bytes))
+            self.measure_in_child(&target, keys).map(|bytes| (peer.name, bytes))
         });
         Ok(Finding {
             name: self.name.to_owned(),
@@ -63,7 +66,7 @@ impl Footprint {
             ours,
             peer: peer.transpose()?,
             bar: self.bar,
-            detail: format!("resident memory over {} keys{}", effort.keys, self.allocator.detail()),
+            detail: format!("resident memory over {} keys{}", keys, self.allocator.detail()),
             ..Finding::default()
         })
     }

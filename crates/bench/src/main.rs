@@ -8,6 +8,7 @@
 
 mod company;
 mod contest;
+mod entities;
 mod finding;
 mod footprint;
 mod idle;

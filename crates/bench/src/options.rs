@@ -21,11 +21,12 @@ Options:
 Columns: `ours` and `peer` are medians over the rounds; with a bar of `<= 2.0` the ratio is ours / peer (what we
 cost), with `>= 8` it is peer / ours (what we gain); `-` stands for what was not measured. In memory:
   core/try_acquire, acquire-settle, chain, check, keyed   processor time of one call, beside a peer's
-  core/take-pinned             of a bucket at hand; metered: what is used is added up by the hour as well
   core/two-threads-slow-down   wall time per call with two threads on one key / with one thread
-  core/bytes                   resident memory per key, filled, metered, and after all were swept (as glibc is by
+  core/bytes                   resident memory per key, filled, and after all were swept (as glibc is by
                                itself, and without its thread cache: what we freed, whoever keeps it)
   core/wake, idle-waiters-cpu  from a release to the waiter's return; what 1,000 that wait cost a second
+  limiter/acquire-settle       the same for an entity whose limits are stored, beside a limit set of the same limits
+  limiter/resolve, bytes       finding out the limits of a stranger; resident memory per entity in use
   core/instructions            counted by callgrind, where valgrind is installed
 
 Examples:

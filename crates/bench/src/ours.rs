@@ -3,10 +3,9 @@
 use std::any::Any;
 
 use anyhow::{Context, Result, ensure};
-use tollgate::store::{Applied, Backend, Call, Cell, Chain, Key, Op, Pin, Place, Step, Store};
+use tollgate::store::{Cell, Chain, Key};
 use tollgate::{
-    Attempt, Checker, Clock, Costs, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick,
-    demand,
+    Attempt, Checker, Clock, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick, demand,
 };
 
 use crate::company::{Shared, shared};
@@ -77,51 +76,6 @@ pub(crate) fn fill(keys: u64) -> Result<Box<dyn Any>> {
     let memory = Memory::default();
     fill_memory(&memory, keys)?;
     Ok(Box::new(memory))
-}
-
-/// A store that has seen so many keys once and counts what each has used in this hour.
-pub(crate) fn fill_metered(keys: u64) -> Result<Box<dyn Any>> {
-    let memory = Memory::default();
-    let limits = Limits::new([Limit::per_day("rpm", 100), Limit::per_day("tpm", 10_000)])?;
-    let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
-    for index in 0..keys {
-        pin(&memory, &keys::key(index), &limits, &costs)?;
-    }
-    let kept = memory.space("").len();
-    ensure!(kept as u64 == keys, "only {kept} of {keys} keys were kept");
-    Ok(Box::new(memory))
-}
-
-/// One bucket of two limits, taken and counted by somebody who has it at hand.
-pub(crate) fn pinned_and_metered() -> Result<Operation> {
-    let (memory, limits) = (Memory::default(), two()?);
-    let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
-    let pin = pin(&memory, &keys::key(0), &limits, &costs)?;
-    Ok(each(move || match pin.cell.take_plain(memory.clock(), &costs) {
-        Some(at) => {
-            pin.count_take(at, &limits, &costs);
-            true
-        }
-        None => false,
-    }))
-}
-
-/// The same without being counted.
-pub(crate) fn pinned() -> Result<Operation> {
-    let (memory, limits) = (Memory::default(), two()?);
-    let costs = limits.costs(&demand! { rpm: 1, tpm: 100 })?;
-    let pin = pin(&memory, &keys::key(0), &limits, &costs)?;
-    Ok(each(move || pin.cell.take_plain(memory.clock(), &costs).is_some()))
-}
-
-/// A bucket that was taken from and counted once, at hand.
-fn pin(memory: &Memory, key: &str, limits: &Limits, costs: &Costs) -> Result<Pin> {
-    let key = Key::new(&[key, ""]);
-    let place = Place { namespace: "", key: &key, limits };
-    let steps = [Step { place, op: Op::Take { costs, term: None } }];
-    let applied = memory.apply(&Call { id: None, steps: &steps, metered: true }).wait()?;
-    ensure!(matches!(applied, Applied::Done(_)), "we refused a new key");
-    memory.pin(&place).context("memory has its buckets at hand")
 }
 
 /// The same store once all keys are full again and have been swept out.

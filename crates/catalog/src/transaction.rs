@@ -67,9 +67,15 @@ impl<'a> Transaction<'a> {
     /// Makes the writes. Whatever comes of it, what was known of these records is no longer trusted, also if nobody
     /// waits for the end.
     pub(crate) async fn commit(self) -> Result<Commit> {
-        let _forget = Forget { catalog: self.catalog, keys: self.writes.iter().map(Write::key).collect() };
+        let forget = Forget { catalog: self.catalog, keys: self.writes.iter().map(Write::key).collect() };
         let written = self.catalog.backend().write(&self.writes).await;
-        self.outcome(written)
+        let outcome = self.outcome(written);
+        drop(forget);
+        if let Ok(Commit::Done) = outcome {
+            // Under other limits whoever waits may pass.
+            self.catalog.backend().room().poke_all();
+        }
+        outcome
     }
 
     /// What an answer of the store means for these writes.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
 
 use crate::inner::Inner;
+use crate::sync::MutexGuard;
 use crate::{Cell, Clock, Priority, Term};
 
 /// The most buckets that one chain may have.
@@ -91,6 +92,33 @@ impl Chain {
             *at = bucket.commit(limits, now, &Take { costs, holder });
         }
         Ok(at)
+    }
+
+    /// As [`try_take`](Chain::try_take), if nobody waits, these very limits are in force, which the costs are counted in,
+    /// and all fits, which is the common case; otherwise does nothing.
+    pub fn take_under<'l>(
+        &self,
+        clock: &Clock,
+        limits: impl Iterator<Item = &'l Limits>,
+        costs: &[Costs],
+    ) -> Option<[Tick; CHAIN_MAX]> {
+        let mut locked = [const { None }; CHAIN_MAX];
+        for index in &self.lock_order {
+            locked[*index] = Some(self.cells[*index].lock());
+        }
+        let now = clock.now();
+        let fits = |((inner, costs), limits): ((&MutexGuard<'_, Inner>, &Costs), &Limits)| {
+            inner.side.is_none() && inner.limits.same(limits) && inner.bucket.fits(limits, now, costs)
+        };
+        if !locked.iter().flatten().zip(costs).zip(limits).all(fits) {
+            return None;
+        }
+        let mut at = [Tick::ZERO; CHAIN_MAX];
+        for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
+            let Inner { limits, bucket, .. } = &mut **inner;
+            *at = bucket.commit(limits, now, &Take::of(costs));
+        }
+        Some(at)
     }
 
     /// Settles each cell with its usage, which is counted in `limits[i]`.

@@ -27,6 +27,9 @@
 //! - [`Checker`]: limits given with each call, for callers who keep none.
 //! - [`Observer`]: what happens, as events; the same go to `tracing`.
 
+#[cfg(doctest)]
+mod guide;
+
 mod attempt;
 mod checker;
 mod error;
@@ -42,8 +45,8 @@ pub use attempt::Attempt;
 pub use checker::{Checker, Verdict};
 pub use error::{AcquireError, CheckError, PoolError, ReleaseError, SettleError};
 pub use lease::{Config, Lease, OnDrop};
-pub use observe::{Event, Observer};
 pub use limiter::Limiter;
+pub use observe::{Event, Observer};
 pub use pool::{LimitPool, Spread};
 pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SetStatus, TryAcquire};
 

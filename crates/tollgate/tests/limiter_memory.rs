@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tollgate::store::{Backend, Memory};
 use tollgate::Clock;
+use tollgate::store::{Backend, Memory};
 
 fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(Memory::builder().clock(clock).build())

@@ -1,6 +1,7 @@
 //! What is measured: one file per layer of the library, one entry per row.
 
 mod core;
+mod limiter;
 
 use anyhow::{Context, Result};
 
@@ -45,7 +46,9 @@ impl Row {
 
 /// Every row there is, in the order of the table.
 pub(crate) fn all() -> Vec<Row> {
-    core::rows()
+    let mut rows = core::rows();
+    rows.extend(limiter::rows());
+    rows
 }
 
 /// The contest of that name.

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use tollgate_store::{
-    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
+    StoreError,
 };
 
 /// Something to be done once, between what somebody reads and what they write.
@@ -244,5 +245,9 @@ impl Backend for Spy {
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
         self.called().write_usage(namespace, scope)
+    }
+
+    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
+        self.inner.pin(place)
     }
 }

@@ -62,10 +62,16 @@ mod tests {
         ];
         let limits = Limits::new(limits).expect("they are valid");
         let shares = limits.scaled(25);
-        let amounts: Vec<(u64, u64)> = shares.iter().map(|limit| (limit.amount(), limit.capacity())).collect();
+        let amounts: Vec<(u64, u64)> =
+            shares.iter().map(|limit| (limit.amount(), limit.capacity())).collect();
         let free = (UNBOUNDED, UNBOUNDED);
         assert_eq!(amounts, [(25, 2), (1, 1), (2, 2), (1, 1), (1, 1), (250, 250), free, (2, 2)]);
-        assert!(shares.iter().zip(limits.iter()).all(|(one, two)| one.kind() == two.kind() && one.period() == two.period()));
+        assert!(
+            shares
+                .iter()
+                .zip(limits.iter())
+                .all(|(one, two)| one.kind() == two.kind() && one.period() == two.period())
+        );
         assert!(shares[5].is_shadow());
     }
 }

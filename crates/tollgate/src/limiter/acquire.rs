@@ -1,13 +1,16 @@
 //! A call in the making: what is wanted, and how patiently.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_catalog::Link;
 use tollgate_core::{AsDemand, Costs, Limits, Span, Tick};
 use tollgate_store::{Priority, Reply};
 
-use super::lease::Lease;
-use super::plan::{AnyDemand, Request};
+use super::lease::{Lease, Stored};
+use super::plan::{AnyDemand, Request, costs_of};
+use super::route::{Pins, Route};
 use super::{AcquireError, Limiter, Standing};
 
 type Boxed<'a> = Box<dyn AsDemand + Send + Sync + 'a>;
@@ -46,6 +49,7 @@ struct More<'a> {
     limits: Option<Limits>,
     priority: Priority,
     deadline: Option<Tick>,
+    detached: Option<Span>,
 }
 
 /// A demand that is taken now or not at all. See [`Limiter::try_acquire`].
@@ -123,6 +127,13 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         self.with(|more| more.deadline = Some(deadline))
     }
 
+    /// Takes it for somebody who is no process: what it holds of resources is free after `ttl` unless it is settled
+    /// before, whoever lives or dies meanwhile. For leases that are handed on as a [ticket](Lease::into_ticket).
+    pub fn detached(self, ttl: Duration) -> Acquire<'a, D> {
+        let ttl = Span::covering(ttl.max(Duration::from_micros(1)));
+        self.with(|more| more.detached = Some(ttl))
+    }
+
     /// Takes it, in this thread, with no runtime.
     ///
     /// # Errors
@@ -166,10 +177,12 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
             return None;
         }
         let route = shared.routes.get(self.entity, self.resource)?;
-        let pin = route.pin.as_ref()?;
+        if !shared.catalog.is_current(&route.chain, shared.clock.now()) {
+            return None;
+        }
+        let Some(pin) = route.only_pin() else { return self.take_pinned_chain(route) };
         let limits = &route.chain.links[0].limits;
-        let expires_holders = shared.settings.lease_ttl.is_some() && limits.have_resources();
-        if expires_holders || !shared.catalog.is_current(&route.chain, shared.clock.now()) {
+        if limits.have_resources() && shared.settings.lease_ttl.is_some() {
             return None;
         }
         let mut costs = Costs::none(limits.len());
@@ -180,14 +193,38 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         Some(Lease::pinned(self.limiter, route, at, packed))
     }
 
+    /// The same for an entity that cascades, if all buckets of the chain are in this process.
+    #[inline(never)]
+    fn take_pinned_chain(&self, route: Arc<Route>) -> Option<Lease<'a>> {
+        let shared = &*self.limiter.0;
+        let Pins { pins, cells } = route.pins.as_ref()?;
+        let links = &route.chain.links;
+        let is_common = |link: &Link| {
+            !link.limits.have_remarks()
+                && !(link.limits.have_resources() && shared.settings.lease_ttl.is_some())
+        };
+        if !links.iter().all(is_common) {
+            return None;
+        }
+        let costs = |(index, link): (usize, &Link)| costs_of(&link.limits, index, &self.demand).ok();
+        let costs: Vec<Costs> = links.iter().enumerate().map(costs).collect::<Option<_>>()?;
+        let at = cells.take_under(&shared.clock, links.iter().map(|link| &link.limits), &costs)?;
+        for (((pin, link), costs), at) in pins.iter().zip(links).zip(&costs).zip(at) {
+            pin.count_take(at, &link.limits, costs);
+        }
+        Some(Lease::stored(self.limiter, Stored::of_route(&route, costs, &at), None))
+    }
+
     #[cold]
     fn take_slowly(self) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
         Reply::later(async move {
             let Acquire { limiter, entity, resource, demand, waits, more } = self;
-            let More { also, limits, priority, deadline } = more.map(|more| *more).unwrap_or_default();
+            let More { also, limits, priority, deadline, detached } =
+                more.map(|more| *more).unwrap_or_default();
             let mut demands: Vec<(&str, AnyDemand<'_>)> = vec![(resource, &demand)];
             demands.extend(also.iter().map(|(name, demand)| (*name, &**demand as AnyDemand<'_>)));
-            let request = Request { entity, demands, limits: limits.as_ref(), priority, deadline, waits };
+            let request =
+                Request { entity, demands, limits: limits.as_ref(), priority, deadline, waits, detached };
             limiter.take(&request).await
         })
     }

@@ -8,6 +8,7 @@ use tollgate_store::{Applied, Call, Done, Key, OpId, Reach, Step, StoreError, Te
 
 use super::lease::{Lease, Stored};
 use super::plan::{Planned, Request, standing};
+use super::ticket::detached_term;
 use super::within::within;
 use super::{AcquireError, Limiter, Shared, Standing};
 use crate::Event;
@@ -116,16 +117,18 @@ impl<'a> Trial<'a, '_> {
         }
         let denials = shared.ask(plan).await?;
         let ahead = |planned: &Planned| {
-            let ahead = shared.backend.room().is_ahead(&shared.namespace, planned.key(), self.request.priority, now);
+            let ahead =
+                shared.backend.room().is_ahead(&shared.namespace, planned.key(), self.request.priority, now);
             ahead.map_or(Ready::Now, |due| due.map_or(Ready::Unknown, Ready::At))
         };
-        let behind = plan.iter().zip(denials).map(|(planned, denial)| denial.not_before(ahead(planned))).collect();
+        let behind =
+            plan.iter().zip(denials).map(|(planned, denial)| denial.not_before(ahead(planned))).collect();
         Err(self.refuse(standing(self.request, plan, behind), now))
     }
 
     async fn ask_store(&mut self, plan: Vec<Planned>) -> Result<Next<'a>, AcquireError> {
         let shared = self.shared();
-        let term = shared.term(&plan);
+        let term = shared.term(self.request, &plan);
         match shared.apply_takes(&plan, term).await? {
             Applied::Done(done) => Ok(Next::Return(self.admit(plan, &done, term))),
             Applied::Denied(denials) => self.denied(&plan, denials),
@@ -223,17 +226,25 @@ impl<'a> Trial<'a, '_> {
 }
 
 impl Shared {
-    /// The bucket of a route is there now: the next call need not look for it.
+    /// The buckets of a route are there now: the next call need not look for them.
     fn pin_route(&self, request: &Request<'_>, plan: &[Planned]) {
-        let ([planned], None, Reach::Process) = (plan, request.limits, self.backend.reach()) else { return };
-        let resource = request.demands[0].0;
-        if self.routes.get(request.entity, resource).is_some_and(|route| route.pin.is_none()) {
-            self.keep_route(request.entity, resource, Arc::clone(&planned.chain));
+        let (Some(first), [(resource, _)], None) = (plan.first(), &*request.demands, request.limits) else {
+            return;
+        };
+        let is_here = self.backend.reach() == Reach::Process;
+        if is_here && self.routes.get(request.entity, resource).is_some_and(|route| route.pins.is_none()) {
+            if let Some(chain) = first.chain() {
+                self.keep_route(request.entity, resource, Arc::clone(chain));
+            }
         }
     }
 
     /// Takes all steps of a plan, or none.
-    pub(super) async fn apply_takes(&self, plan: &[Planned], term: Option<Term>) -> Result<Applied, StoreError> {
+    pub(super) async fn apply_takes(
+        &self,
+        plan: &[Planned],
+        term: Option<Term>,
+    ) -> Result<Applied, StoreError> {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, term)).collect();
         self.apply(&steps).await
     }
@@ -253,9 +264,13 @@ impl Shared {
     }
 
     /// For how long resources are held if nothing is heard of the holder, if the plan holds any.
-    fn term(&self, plan: &[Planned]) -> Option<Term> {
-        let ttl = self.settings.lease_ttl?;
-        let holds = plan.iter().any(Planned::holds_resources);
-        holds.then(|| Term { holder: self.backend.new_holder(), ttl })
+    fn term(&self, request: &Request<'_>, plan: &[Planned]) -> Option<Term> {
+        if !plan.iter().any(Planned::holds_resources) {
+            return None;
+        }
+        if let Some(ttl) = request.detached {
+            return Some(detached_term(ttl));
+        }
+        Some(Term { holder: self.backend.new_holder(), ttl: self.settings.lease_ttl? })
     }
 }

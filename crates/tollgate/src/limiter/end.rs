@@ -1,7 +1,7 @@
 //! How a lease ends: with what was used, with nothing, or without a word.
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
-use tollgate_store::{Call, Op, Pin, Reply, Step};
+use tollgate_store::{Call, Op, OpId, Pin, Reply, Step};
 
 use super::lease::{Grant, Held, Lease, Stored};
 use super::within::within;
@@ -28,7 +28,7 @@ impl Deltas {
 
 /// What is said at the end.
 #[derive(Clone, Copy, PartialEq)]
-enum Word {
+enum Ending {
     /// It counts as it was taken and adjusted.
     Commit,
     /// Nothing of it happened.
@@ -54,7 +54,7 @@ impl Lease<'_> {
             return Reply::ready(result);
         }
         let reported = self.report(usage);
-        let ended = self.finish(Word::Commit);
+        let ended = self.finish(Ending::Commit);
         match reported {
             Ok(()) => ended,
             Err(error) => Reply::later(async move { ended.await.and(Err(error)) }),
@@ -65,7 +65,7 @@ impl Lease<'_> {
     #[inline]
     fn settle_pinned(&mut self, usage: &impl AsDemand) -> Option<Result<(), LeaseError>> {
         let Grant::Pinned { route, at, taken } = &self.grant else { return None };
-        let (pin, limits) = (route.pin.as_ref()?, &route.chain.links[0].limits);
+        let (pin, limits) = (route.only_pin()?, &route.chain.links[0].limits);
         let mut used = taken.amounts();
         let (mut differs, mut is_over) = (false, usage.bad_amount().is_some());
         for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
@@ -108,9 +108,11 @@ impl Lease<'_> {
             return Err(DemandError::BadAmount { name: name.into(), why: Box::new(why) }.into());
         }
         let parts = (0..usage.len()).map(|index| usage.part(index));
-        self.note(resource, parts.map(|(name, amount)| (name.as_str(), i128::from(amount))), |reserved, _, used| {
-            used - reserved
-        })
+        self.note(
+            resource,
+            parts.map(|(name, amount)| (name.as_str(), i128::from(amount))),
+            |reserved, _, used| used - reserved,
+        )
     }
 
     /// Adds to what was used of the resource of the call, to count when the lease ends. Never refused: what is used beyond
@@ -186,7 +188,7 @@ impl Lease<'_> {
     ///
     /// [`LeaseError::Store`] if it could not be written down.
     pub fn commit(self) -> Reply<'static, Result<(), LeaseError>> {
-        self.finish(Word::Commit)
+        self.finish(Ending::Commit)
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
@@ -199,21 +201,24 @@ impl Lease<'_> {
     ///
     /// [`LeaseError::Store`] if it could not be written down.
     pub fn cancel(self) -> Reply<'static, Result<(), LeaseError>> {
-        self.finish(Word::Cancel)
+        self.finish(Ending::Cancel)
     }
 
-    fn finish(self, word: Word) -> Reply<'static, Result<(), LeaseError>> {
+    fn finish(mut self, ending: Ending) -> Reply<'static, Result<(), LeaseError>> {
+        self.is_open = false;
+        if self.end_here(ending) {
+            return Reply::ready(Ok(()));
+        }
         let mut lease = self.into_owned();
-        lease.is_open = false;
         Reply::eager(async move {
             let extra = lease.extra.take().unwrap_or_default();
             let shared = lease.shared().clone();
             let Some(stored) = lease.as_stored() else { return Ok(()) };
             for (index, group) in stored.groups.iter().enumerate() {
-                let used = used_of(group, (index == 0).then_some(&extra.deltas), word);
+                let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
                 let steps = settlements(&shared, stored, group, &used);
                 if !steps.is_empty() {
-                    let call = Call { id: None, steps: &steps, metered: true };
+                    let call = Call { id: stored.id_of(index), steps: &steps, metered: true };
                     let store = shared.store_of(stored.is_local);
                     within(&shared.clock, shared.settings.timeout, store.apply(&call)).await?;
                 }
@@ -223,30 +228,51 @@ impl Lease<'_> {
         })
     }
 
+    /// Ends a lease on buckets that are all in this process, with nothing in between. `false`, with nothing changed, if
+    /// they are not.
+    fn end_here(&mut self, ending: Ending) -> bool {
+        let shared = self.shared().clone();
+        self.as_stored();
+        let Grant::Stored(stored) = &self.grant else { return false };
+        if stored.is_local || stored.groups.iter().flatten().any(|held| held.pin.is_none()) {
+            return false;
+        }
+        let deltas = self.extra.as_ref().map(|extra| &extra.deltas);
+        for (index, group) in stored.groups.iter().enumerate() {
+            let used = used_of(group, deltas.filter(|_| index == 0), ending);
+            group.iter().zip(&used).for_each(|(held, used)| settle_here(&shared, stored, held, used));
+            tell(&shared, group, &used);
+        }
+        true
+    }
+
     /// Ends a lease that was dropped. Never blocks: what has to be sent is handed on.
     #[cold]
     fn end_without_a_word(&mut self) {
-        let word = match self.shared().settings.on_drop {
-            OnDrop::Keep => Word::Commit,
-            OnDrop::Refund => Word::Cancel,
+        let ending = match self.shared().settings.on_drop {
+            OnDrop::Keep => Ending::Commit,
+            OnDrop::Refund => Ending::Cancel,
         };
         if let Grant::Pinned { route, at, taken } = &self.grant
-            && let Some(pin) = &route.pin
+            && let Some(pin) = route.only_pin()
         {
-            let used = if word == Word::Cancel { [0; 4] } else { taken.amounts() };
+            let used = if ending == Ending::Cancel { [0; 4] } else { taken.amounts() };
             let limits = &route.chain.links[0].limits;
-            if end_pinned(self.shared(), pin, limits, (*at, taken), &used, word == Word::Cancel) {
+            if end_pinned(self.shared(), pin, limits, (*at, taken), &used, ending == Ending::Cancel) {
                 return;
             }
+        }
+        if self.end_here(ending) {
+            return;
         }
         let extra = self.extra.take().unwrap_or_default();
         let shared = self.shared().clone();
         let Some(stored) = self.as_stored() else { return };
         for (index, group) in stored.groups.iter().enumerate() {
-            let used = used_of(group, (index == 0).then_some(&extra.deltas), word);
+            let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
             let steps = settlements(&shared, stored, group, &used);
             if !steps.is_empty() {
-                let call = Call { id: None, steps: &steps, metered: true };
+                let call = Call { id: stored.id_of(index), steps: &steps, metered: true };
                 shared.store_of(stored.is_local).hand_over(&call);
             }
         }
@@ -264,6 +290,11 @@ impl Drop for Lease<'_> {
 }
 
 impl Stored {
+    /// The id of the call that ends a group.
+    fn id_of(&self, group: usize) -> Option<OpId> {
+        self.id.map(|OpId(id)| OpId(id.wrapping_add(group as u128)))
+    }
+
     fn note<'n>(
         &self,
         deltas: &mut Deltas,
@@ -316,16 +347,33 @@ fn end_pinned(
     true
 }
 
+/// Settles one bucket that is in this process.
+fn settle_here(shared: &Shared, stored: &Stored, held: &Held, used: &[u64]) {
+    let Held { planned, at, pin: Some(pin) } = held else { return };
+    let (differs, holds) = (planned.costs.amounts() != used, planned.holds_resources());
+    if !differs && !holds {
+        return;
+    }
+    let holder = stored.term.map(|term| term.holder).filter(|_| holds);
+    let usage = Usage { at: *at, reserved: &planned.costs, used, holder };
+    pin.cell.settle(&shared.clock, planned.limits(), &usage);
+    if differs {
+        pin.count_settlement(shared.clock.now(), planned.limits(), &usage);
+    }
+    shared.backend.room().poke(&shared.namespace, planned.key());
+}
+
 /// What was used of each limit of each bucket.
-fn used_of(group: &[Held], deltas: Option<&Deltas>, word: Word) -> Vec<Vec<u64>> {
+fn used_of(group: &[Held], deltas: Option<&Deltas>, ending: Ending) -> Vec<Vec<u64>> {
     let of_limit = |held: &Held, index: usize| {
         let reserved = i128::from(held.planned.costs.amount(index));
-        let delta = deltas.map_or(0, |deltas| deltas.of(held.planned.resource, held.planned.limits()[index].name()));
+        let delta =
+            deltas.map_or(0, |deltas| deltas.of(held.planned.resource, held.planned.limits()[index].name()));
         u64::try_from((reserved + delta).clamp(0, AMOUNT_MAX.into())).unwrap_or(AMOUNT_MAX)
     };
-    let of_bucket = |held: &Held| match word {
-        Word::Cancel => vec![0; held.planned.costs.len()],
-        Word::Commit => (0..held.planned.costs.len()).map(|index| of_limit(held, index)).collect(),
+    let of_bucket = |held: &Held| match ending {
+        Ending::Cancel => vec![0; held.planned.costs.len()],
+        Ending::Commit => (0..held.planned.costs.len()).map(|index| of_limit(held, index)).collect(),
     };
     group.iter().map(of_bucket).collect()
 }
@@ -362,4 +410,3 @@ fn tell(shared: &Shared, group: &[Held], used: &[Vec<u64>]) {
         }
     }
 }
-

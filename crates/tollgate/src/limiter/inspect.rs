@@ -21,7 +21,8 @@ impl Limiter {
     ) -> Reply<'a, Result<Standing, AcquireError>> {
         Reply::later(async move {
             let chain = self.0.route(entity, resource).await?;
-            let asked: Demand<'_> = chain.chain.links[0].limits.iter().map(|limit| (limit.name().as_str(), 0_u64)).collect();
+            let asked: Demand<'_> =
+                chain.chain.links[0].limits.iter().map(|limit| (limit.name().as_str(), 0_u64)).collect();
             self.stand(entity, resource, &asked).await
         })
     }
@@ -75,7 +76,8 @@ impl Limiter {
         let denials = shared.ask(&plan).await?;
         // Those who wait are asked before a newcomer is.
         let behind = plan.iter().zip(denials).map(|(planned, denial)| {
-            let ahead = shared.backend.room().is_ahead(&shared.namespace, planned.key(), request.priority, now);
+            let ahead =
+                shared.backend.room().is_ahead(&shared.namespace, planned.key(), request.priority, now);
             denial.not_before(ahead.map_or(Ready::Now, |due| due.map_or(Ready::Unknown, Ready::At)))
         });
         Ok(*standing(&request, &plan, behind.collect()))

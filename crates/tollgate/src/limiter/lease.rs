@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
-use tollgate_store::{Applied, Call, Done, Pin, Reply, Step, StoreError, Term};
+use tollgate_store::{Applied, Call, Done, OpId, Pin, Reply, Step, StoreError, Term};
 
 use super::end::Deltas;
 use super::heart::Heart;
@@ -72,20 +72,30 @@ pub(super) struct Stored {
     remarks: Vec<Name>,
     /// Whether the buckets are those that stand in for a store that is away.
     pub(super) is_local: bool,
+    /// Whether it may outlive this process.
+    pub(super) is_detached: bool,
+    /// With an id, it ends once, however many try.
+    pub(super) id: Option<OpId>,
 }
 
 /// What was taken from one bucket.
 pub(super) struct Held {
     pub(super) planned: Planned,
     pub(super) at: Tick,
-    /// While somebody has it, a bucket in memory is not forgotten, so that it is there to be charged.
-    _pin: Option<Pin>,
+    /// The bucket, if it is in this process. While somebody has it, it is not forgotten, so that it is there to be
+    /// charged.
+    pub(super) pin: Option<Pin>,
 }
 
 impl Held {
+    /// What a ticket says was taken.
+    pub(super) fn redeemed(planned: Planned, at: Tick) -> Held {
+        Held { planned, at, pin: None }
+    }
+
     fn new(shared: &Shared, planned: Planned, at: Tick) -> Held {
         let pin = shared.backend.pin(&planned.place(&shared.namespace));
-        Held { planned, at, _pin: pin }
+        Held { planned, at, pin }
     }
 }
 
@@ -99,8 +109,11 @@ impl Stored {
     ) -> Stored {
         let remarks = remarks(&plan, done);
         let held = hold(shared, plan, done);
-        let heart = term.map(|term| Heart::start(shared, &held, term));
+        let is_detached = request.detached.is_some();
+        let heart = term.filter(|_| !is_detached).map(|term| Heart::start(shared, &held, term));
         Stored {
+            is_detached,
+            id: None,
             groups: vec![held],
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
@@ -111,11 +124,34 @@ impl Stored {
         }
     }
 
+    /// What was taken from the buckets of a route that are all in this process.
+    pub(super) fn of_route(route: &Arc<Route>, costs: Vec<Costs>, at: &[Tick]) -> Stored {
+        let pin = |link: usize| route.pins.as_ref().and_then(|pins| pins.pins.get(link)).cloned();
+        let held = |(link, (costs, at)): (usize, (Costs, &Tick))| Held {
+            planned: Planned::of_route(route, link, costs),
+            at: *at,
+            pin: pin(link),
+        };
+        Stored {
+            is_detached: false,
+            id: None,
+            groups: vec![costs.into_iter().zip(at).enumerate().map(held).collect()],
+            resources: vec![route.resource().into()],
+            entity: route.entity().into(),
+            term: None,
+            heart: None,
+            remarks: Vec::new(),
+            is_local: false,
+        }
+    }
+
     /// What was taken while the store was away, from the memory that stands in for it.
     pub(super) fn local(request: &Request<'_>, plan: Vec<Planned>, done: &[Done]) -> Stored {
         let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
-        let held = plan.into_iter().zip(at).map(|(planned, at)| Held { planned, at, _pin: None }).collect();
+        let held = plan.into_iter().zip(at).map(|(planned, at)| Held { planned, at, pin: None }).collect();
         Stored {
+            is_detached: false,
+            id: None,
             groups: vec![held],
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
@@ -123,6 +159,28 @@ impl Stored {
             heart: None,
             remarks: Vec::new(),
             is_local: true,
+        }
+    }
+
+    /// What a ticket says was taken. With the id, ending it counts once.
+    pub(super) fn redeemed(
+        groups: Vec<Vec<Held>>,
+        resources: Vec<Box<str>>,
+        entity: Box<str>,
+        term: Option<Term>,
+        id: OpId,
+    ) -> Stored {
+        let (heart, remarks) = (None, Vec::new());
+        Stored {
+            groups,
+            resources,
+            entity,
+            term,
+            heart,
+            remarks,
+            is_local: false,
+            is_detached: true,
+            id: Some(id),
         }
     }
 
@@ -243,17 +301,7 @@ impl<'a> Lease<'a> {
         if let Grant::Pinned { route, at, taken } = &self.grant {
             let mut costs = Costs::none(route.chain.links[0].limits.len());
             costs.unpack(taken);
-            let held = Held { planned: Planned::of_route(route, costs), at: *at, _pin: route.pin.clone() };
-            let stored = Stored {
-                groups: vec![vec![held]],
-                resources: vec![route.resource().into()],
-                entity: route.entity().into(),
-                term: None,
-                heart: None,
-                remarks: Vec::new(),
-                is_local: false,
-            };
-            self.grant = Grant::Stored(Box::new(stored));
+            self.grant = Grant::Stored(Box::new(Stored::of_route(route, vec![costs], &[*at])));
         }
         match &mut self.grant {
             Grant::Stored(stored) => Some(stored),
@@ -289,7 +337,10 @@ impl<'a> Lease<'a> {
                 Applied::Denied(denials) => {
                     Err(AcquireError::Refused(super::plan::standing(&request, &plan, denials)))
                 }
-                _ => Err(StoreError::BadCall("limits have changed; end the lease and take another".into()).into()),
+                _ => {
+                    Err(StoreError::BadCall("limits have changed; end the lease and take another".into())
+                        .into())
+                }
             }
         })
     }
@@ -310,7 +361,8 @@ impl<'a> Lease<'a> {
             let shared = self.shared();
             let steps: Vec<Step<'_>> = heart.steps();
             let call = Call { id: None, steps: &steps, metered: false };
-            let answer = super::within::within(&shared.clock, shared.settings.timeout, shared.backend.apply(&call));
+            let answer =
+                super::within::within(&shared.clock, shared.settings.timeout, shared.backend.apply(&call));
             let Applied::Done(done) = answer.await? else { return Ok(false) };
             let is_alive = done.iter().all(|done| *done == Done::Renewed(true));
             if !is_alive {
@@ -328,7 +380,9 @@ impl fmt::Debug for Lease<'_> {
             Grant::Pinned { route, at, .. } => {
                 shown.field("entity", &route.entity()).field("resource", &route.resource()).field("at", at)
             }
-            Grant::Stored(stored) => shown.field("entity", &stored.entity).field("resources", &stored.resources),
+            Grant::Stored(stored) => {
+                shown.field("entity", &stored.entity).field("resources", &stored.resources)
+            }
             Grant::Nothing => shown.field("degraded", &true),
         };
         shown.finish_non_exhaustive()

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 use tollgate_catalog::Chain;
-use tollgate_store::Pin;
+use tollgate_store::{Chain as Cells, Pin};
 
 /// How many routes are kept. They only save time: one that is not kept is found again.
 pub(crate) const ROUTES_MAX: usize = 16_384;
@@ -19,8 +19,14 @@ pub(crate) struct Route {
     entity: Box<str>,
     resource: Box<str>,
     pub(crate) chain: Arc<Chain>,
-    /// The bucket itself, if there is only one and it is in this process.
-    pub(crate) pin: Option<Pin>,
+    /// The buckets themselves, if they are in this process.
+    pub(crate) pins: Option<Pins>,
+}
+
+/// The buckets of a route, in the order of its links.
+pub(crate) struct Pins {
+    pub(crate) pins: Box<[Pin]>,
+    pub(crate) cells: Cells,
 }
 
 /// The routes that were used lately.
@@ -30,8 +36,26 @@ pub(crate) struct Routes {
 }
 
 impl Route {
-    pub(crate) fn new(entity: &str, resource: &str, chain: Arc<Chain>, pin: Option<Pin>) -> Route {
-        Route { entity: entity.into(), resource: resource.into(), chain, pin }
+    pub(crate) fn new(entity: &str, resource: &str, chain: Arc<Chain>, pins: Option<Box<[Pin]>>) -> Route {
+        let pins = pins.and_then(|pins| {
+            let cells = Cells::new(pins.iter().map(|pin| Arc::clone(&pin.cell)).collect()).ok()?;
+            Some(Pins { pins, cells })
+        });
+        Route { entity: entity.into(), resource: resource.into(), chain, pins }
+    }
+
+    /// The only bucket of the route, if it is in this process.
+    #[inline]
+    pub(crate) fn only_pin(&self) -> Option<&Pin> {
+        match self.pins.as_ref().map(|pins| &*pins.pins) {
+            Some([only]) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody has deleted one of its buckets.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.pins.as_ref().is_some_and(|pins| pins.pins.iter().any(|pin| pin.cell.is_gone()))
     }
 
     pub(crate) fn entity(&self) -> &str {
@@ -97,7 +121,8 @@ impl Routes {
         // Declared before the lock is taken, so dropped after it is free.
         let _forgotten;
         let mut table = self.shard(hash).lock();
-        _forgotten = table.find_entry(hash, |route| route.is_of(entity, resource)).map(|entry| entry.remove().0).ok();
+        _forgotten =
+            table.find_entry(hash, |route| route.is_of(entity, resource)).map(|entry| entry.remove().0).ok();
     }
 }
 
@@ -105,6 +130,7 @@ impl Routes {
 fn evict(table: &mut HashTable<Arc<Route>>, hash: u64) -> Option<Arc<Route>> {
     let places = table.num_buckets();
     let start = (hash >> 20) as usize % places.max(1);
-    let victim = (0..places).map(|step| (start + step) % places).find(|place| table.get_bucket(*place).is_some())?;
+    let victim =
+        (0..places).map(|step| (start + step) % places).find(|place| table.get_bucket(*place).is_some())?;
     table.get_bucket_entry(victim).ok().map(|entry| entry.remove().0)
 }

@@ -67,7 +67,9 @@ impl Standing {
     /// have left. `None` if there is no such limit.
     pub fn available(&self, limit: &str) -> Option<i64> {
         let resource = &self.parts.first()?.resource;
-        let mine = self.statuses().filter(|(part, status)| part.resource == *resource && status.limit().name() == limit);
+        let mine = self
+            .statuses()
+            .filter(|(part, status)| part.resource == *resource && status.limit().name() == limit);
         mine.map(|(_, status)| status.available()).min()
     }
 }

@@ -64,7 +64,9 @@ impl Limiter {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.0.namespace, None)).collect();
         let call = Call { id: None, steps: &steps, metered: false };
         match self.0.local().apply(&call).wait() {
-            Ok(Applied::Done(done)) => Some(Lease::stored(self, Stored::local(request, plan.clone(), &done), None)),
+            Ok(Applied::Done(done)) => {
+                Some(Lease::stored(self, Stored::local(request, plan.clone(), &done), None))
+            }
             _ => None,
         }
     }
@@ -77,7 +79,8 @@ impl Limiter {
             for (link, found) in route.chain.links.iter().enumerate() {
                 let limits = given.filter(|_| link == 0).unwrap_or(&found.limits);
                 let limits = limits.scaled(self.0.settings.local_share);
-                let costs = limits.resolve(demand, |_| Ok(())).ok().filter(|costs| fits_ever(&limits, costs))?;
+                let costs =
+                    limits.resolve(demand, |_| Ok(())).ok().filter(|costs| fits_ever(&limits, costs))?;
                 plan.push(Planned::under(&route.chain, link, resource, limits, costs));
             }
         }

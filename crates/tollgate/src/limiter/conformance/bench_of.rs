@@ -60,7 +60,8 @@ impl Bench {
 
     /// The lease, if the demand is admitted now.
     pub fn take(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> Option<Lease<'static>> {
-        match self.limiter.try_acquire(entity, RESOURCE, demand).wait().expect("the demand of a law is valid") {
+        match self.limiter.try_acquire(entity, RESOURCE, demand).wait().expect("the demand of a law is valid")
+        {
             Attempt::Admitted(lease) => Some(lease.into_owned()),
             Attempt::Refused(_) => None,
         }
@@ -80,8 +81,11 @@ impl Bench {
 
     /// How much could be had of a limit of an entity now, its parents aside.
     pub fn available(&self, entity: &str, limit: &str) -> i64 {
-        let standing = self.limiter.available(entity, RESOURCE).wait().expect("a store that is there answers");
-        let own = standing.statuses().find(|(part, status)| part.entity == entity && status.limit().name() == limit);
+        let standing =
+            self.limiter.available(entity, RESOURCE).wait().expect("a store that is there answers");
+        let own = standing
+            .statuses()
+            .find(|(part, status)| part.entity == entity && status.limit().name() == limit);
         own.expect("the limit is there").1.available()
     }
 

@@ -1,6 +1,6 @@
 //! What must hold of a limiter on every store: the promised numbers, and the promises behind them.
 //!
-//! ```ignore
+//! ```text
 //! tollgate::limiter_suite!(|clock| std::sync::Arc::new(Memory::builder().clock(clock).build()));
 //! ```
 
@@ -55,6 +55,7 @@ macro_rules! limiter_suite {
             while_the_store_is_away_local_keeps_to_a_share_of_the_limit
             a_store_that_comes_back_is_used_again
             dropped_leases_can_be_kept
+            a_ticket_is_settled_once_by_whoever_has_it
         );
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants
@@ -62,6 +63,7 @@ macro_rules! limiter_suite {
             a_release_wakes_the_next_at_once
             who_waits_for_a_child_does_not_hold_up_the_other_children
             nobody_overtakes_those_who_wait
+            raised_limits_are_heard_of_by_those_who_wait
             cancelled_waiters_leave_no_trace
             a_large_demand_is_not_starved_by_small_ones
         );

@@ -45,7 +45,8 @@ pub fn a_parent_of_100_admits_50_through_each_of_two_children_and_refuses_a_thir
     assert_eq!((bench.available("a", "rpm"), bench.available("parent", "rpm")), (0, 50));
     bench.spend("b", demand! { rpm: 50 });
     let refusal = bench.refusal("c", demand! { rpm: 1 });
-    let told: Vec<_> = refusal.statuses().map(|(part, status)| (part.entity.as_str(), status.available())).collect();
+    let told: Vec<_> =
+        refusal.statuses().map(|(part, status)| (part.entity.as_str(), status.available())).collect();
     assert_eq!(told, [("c", 50), ("parent", 0)]);
     assert_eq!(refusal.limited_by().expect("a limit refuses").0.entity, "parent");
     assert_eq!((bench.available("c", "rpm"), bench.available("parent", "rpm")), (50, 0));
@@ -68,7 +69,8 @@ pub fn the_first_level_with_limits_wins_and_they_fall_back_from_the_top_to_an_er
         assert_eq!(bench.available("user", "rpm"), capacity);
         assert!(bench.catalog().delete_limits(level).wait().expect("a store that is there answers"));
     }
-    let error = bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect_err("no limits are left");
+    let error =
+        bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect_err("no limits are left");
     assert!(matches!(error, AcquireError::Catalog(CatalogError::NoLimits { .. })), "{error}");
 }
 
@@ -78,19 +80,26 @@ pub fn a_resource_with_only_rpm_does_not_enforce_the_tpm_of_the_system(open: Ope
     bench.set(Level::System, [Limit::per_hour("rpm", 10), Limit::per_hour("tpm", 1)]);
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 10)]);
     bench.spend("user", demand! { rpm: 10 });
-    let error = bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1, tpm: 1 }).wait().expect_err("no tpm");
+    let error =
+        bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1, tpm: 1 }).wait().expect_err("no tpm");
     assert!(matches!(error, AcquireError::Demand { why: DemandError::UnknownLimit { .. }, .. }), "{error}");
 }
 
 /// 1000 lowered to 10 on a full bucket: 50 is refused; raised again: refills at the new rate.
-pub fn lowered_from_1000_to_10_a_full_bucket_refuses_50_and_raised_again_refills_at_the_new_rate(open: Open<'_>) {
+pub fn lowered_from_1000_to_10_a_full_bucket_refuses_50_and_raised_again_refills_at_the_new_rate(
+    open: Open<'_>,
+) {
     let bench = Bench::new(open);
     let level = Level::Entity("user");
     bench.set(level, [Limit::per_minute("tpm", 1_000)]);
     bench.spend("user", demand! { tpm: 1 });
     bench.set(level, [Limit::per_minute("tpm", 10)]);
-    let error = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 50 }).wait().expect_err("50 never fit 10");
-    assert!(matches!(error, AcquireError::Demand { why: DemandError::Impossible { capacity: 10, .. }, .. }), "{error}");
+    let error =
+        bench.limiter.acquire("user", RESOURCE, demand! { tpm: 50 }).wait().expect_err("50 never fit 10");
+    assert!(
+        matches!(error, AcquireError::Demand { why: DemandError::Impossible { capacity: 10, .. }, .. }),
+        "{error}"
+    );
     assert_eq!(bench.available("user", "tpm"), 10);
     bench.spend("user", demand! { tpm: 1 });
     bench.set(level, [Limit::per_minute("tpm", 1_000)]);
@@ -106,7 +115,9 @@ pub fn an_override_of_10_on_a_bucket_of_100_refuses_50(open: Open<'_>) {
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 100)]);
     bench.spend("user", demand! { rpm: 10 });
     let ten = built([Limit::per_hour("rpm", 10)]);
-    let ask = |amount: u64| bench.limiter.acquire("user", RESOURCE, demand! { rpm: amount }).limits(ten.clone()).wait();
+    let ask = |amount: u64| {
+        bench.limiter.acquire("user", RESOURCE, demand! { rpm: amount }).limits(ten.clone()).wait()
+    };
     let error = ask(50).expect_err("50 never fit 10");
     assert!(matches!(error, AcquireError::Demand { why: DemandError::Impossible { .. }, .. }), "{error}");
     assert_eq!(bench.available("user", "rpm"), 90);
@@ -224,7 +235,8 @@ pub fn an_entity_deleted_while_a_lease_is_open_is_not_made_anew_by_its_end(open:
         let lease = bench.take("user", demand! { tpm: 40 }).expect("there is room");
         bench.catalog().delete_entity("user").wait().expect("it is there");
         lease.settle(demand! { tpm: used }).wait().expect("a store that is there answers");
-        let left = bench.backend.buckets(bench.catalog().namespace_id(), Scope::Entity("user"), None, 10).wait();
+        let left =
+            bench.backend.buckets(bench.catalog().namespace_id(), Scope::Entity("user"), None, 10).wait();
         assert_eq!(left.expect("a store that is there answers").items, [], "used {used}");
         assert_eq!(bench.available("user", "tpm"), 100, "used {used}");
     }
@@ -257,7 +269,10 @@ pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: Op
     let registry = Registry::new(Arc::clone(&backend));
     let limiters = ["one", "two"].map(|name| {
         let catalog = registry.open_or_register(name).wait().expect("a fresh store can be opened");
-        catalog.set_limits(Level::Entity("user"), &built([Limit::per_hour("rpm", 5)])).wait().expect("it can be stored");
+        catalog
+            .set_limits(Level::Entity("user"), &built([Limit::per_hour("rpm", 5)]))
+            .wait()
+            .expect("it can be stored");
         crate::Limiter::builder(catalog).build()
     });
     for limiter in &limiters {
@@ -270,7 +285,10 @@ pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: Op
     let id = limiters[0].catalog().namespace_id().to_string();
     registry.delete("one").wait().expect("it is there");
     registry.purge(&id, |_| {}).wait().expect("it was deleted");
-    let left = backend.find(Index::Namespace, &Query::all(id.clone())).wait().expect("a store that is there answers");
+    let left = backend
+        .find(Index::Namespace, &Query::all(id.clone()))
+        .wait()
+        .expect("a store that is there answers");
     assert_eq!(left.items, []);
     let buckets = backend.buckets(&id, Scope::All, None, 10).wait().expect("a store that is there answers");
     assert_eq!(buckets.items, []);
@@ -285,7 +303,8 @@ pub fn a_store_that_is_away_blocks_with_an_error_and_allows_with_a_degraded_leas
     let hands = ManualClock::at(START);
     let is_away = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_away);
-    let faulty = FaultStore::new(open(hands.clock()), move |_| told.load(Ordering::SeqCst).then_some(Fault::LoseCall));
+    let faulty =
+        FaultStore::new(open(hands.clock()), move |_| told.load(Ordering::SeqCst).then_some(Fault::LoseCall));
     let backend: Arc<dyn Backend> = Arc::new(faulty);
     let limiter = limiter_on(&backend, |builder| builder);
     let limits = built([Limit::per_hour("rpm", 1)]);
@@ -295,7 +314,8 @@ pub fn a_store_that_is_away_blocks_with_an_error_and_allows_with_a_degraded_leas
     let error = limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect_err("the store is away");
     assert!(error.is_unavailable(), "{error}");
     for _ in 0..3 {
-        let lease = allowing.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect("the policy is to allow");
+        let lease =
+            allowing.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect("the policy is to allow");
         assert!(lease.is_degraded());
         lease.settle(demand! { rpm: 1 }).wait().expect("there is nothing to write");
     }

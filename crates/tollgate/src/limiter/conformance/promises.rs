@@ -58,7 +58,9 @@ pub fn a_denied_chain_of_1_to_8_entities_changes_nothing_at_any_level(open: Open
     let names: Vec<String> = (0..=CHAIN_MAX).map(|level| format!("level-{level}")).collect();
     let deep = names.iter().enumerate().try_for_each(|(level, name)| {
         let new = tollgate_catalog::NewEntity::new(name.as_str());
-        let new = level.checked_sub(1).map_or(new.clone(), |above| new.parent(names[above].as_str()).cascades(true));
+        let new = level
+            .checked_sub(1)
+            .map_or(new.clone(), |above| new.parent(names[above].as_str()).cascades(true));
         bench.catalog().create_entity(new).wait().map(|_| ())
     });
     bench.set(Level::System, [Limit::per_hour("tpm", 100)]);
@@ -83,7 +85,8 @@ pub fn changed_limits_keep_the_bound_of_each_version(open: Open<'_>) {
         assert!(left <= before, "raising mints nothing: {before} became {left} in round {round}");
         bench.advance_ms(7_000);
         let earned = capacity * 7 / 60 + 1;
-        let admitted = std::iter::from_fn(|| bench.take("user", demand! { rpm: 1 })).take(1_000).map(commit).count();
+        let admitted =
+            std::iter::from_fn(|| bench.take("user", demand! { rpm: 1 })).take(1_000).map(commit).count();
         assert!(admitted as u64 <= capacity + earned, "{admitted} of {capacity} + {earned} in round {round}");
         debt_free += admitted;
     }
@@ -155,8 +158,17 @@ pub fn usage_agrees_with_a_recount_over_a_month_with_clocks_turned(open: Open<'_
     const MARCH: u64 = 1_772_323_200;
     let bench = Bench::new(open);
     bench.hands.set(Tick::from_secs(MARCH - 7_200));
-    bench.set(Level::Resource(RESOURCE), [Limit::per_second("tpm", 1_000_000), Limit::resource("slots", 1_000)]);
-    bench.set(Level::Entity("b"), [Limit::per_second("tpm", 1_000_000), Limit::quota("spend", 1_000_000_000, Duration::from_secs(3_600))]);
+    bench.set(
+        Level::Resource(RESOURCE),
+        [Limit::per_second("tpm", 1_000_000), Limit::resource("slots", 1_000)],
+    );
+    bench.set(
+        Level::Entity("b"),
+        [
+            Limit::per_second("tpm", 1_000_000),
+            Limit::quota("spend", 1_000_000_000, Duration::from_secs(3_600)),
+        ],
+    );
     bench.create("parent", None);
     bench.create("a", Some("parent"));
     let mut random = Random(bench.hands.now().as_micros());
@@ -198,7 +210,11 @@ pub fn usage_agrees_with_a_recount_over_a_month_with_clocks_turned(open: Open<'_
     }
     for entity in ["a", "b", "parent"] {
         for window in [Window::Hour, Window::Day, Window::Month] {
-            assert_eq!(told(&bench, entity, window), expected(&recount, entity, window), "{entity} {window:?}");
+            assert_eq!(
+                told(&bench, entity, window),
+                expected(&recount, entity, window),
+                "{entity} {window:?}"
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tollgate_catalog::Level;
 use tollgate_core::{Limit, Span, demand};
-use tollgate_store::Reply;
+use tollgate_store::{Reply, Scope};
 
 use super::bench_of::{RESOURCE, START};
 use super::{Bench, Open};
@@ -143,11 +143,40 @@ pub fn nobody_overtakes_those_who_wait(open: Open<'_>) {
     bench.advance_ms(10_000);
     let refusal = bench.refusal("user", demand! { rpm: 1 });
     assert!(refusal.limited_by().is_none(), "10 are there, but another waits for them: {refusal}");
-    assert!(!bench.limiter.check_availability("user", RESOURCE, demand! { rpm: 1 }).wait().expect("valid").passes());
+    assert!(
+        !bench
+            .limiter
+            .check_availability("user", RESOURCE, demand! { rpm: 1 })
+            .wait()
+            .expect("valid")
+            .passes()
+    );
     bench.advance_ms(20_000);
     granted(waiting).commit().wait().expect("a store that is there answers");
     bench.advance_ms(1_000);
     bench.spend("user", demand! { rpm: 1 });
+}
+
+/// Whoever waits hears of it when limits are raised.
+pub fn raised_limits_are_heard_of_by_those_who_wait(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    bench.spend("user", demand! { rpm: 60 });
+    let mut waiting = wait_for(&bench, "user", 30);
+    bench.set(Level::System, [Limit::per_minute("rpm", 6_000)]);
+    while !heard_of(&bench, "user", 6_000) {
+        assert!(poll(&mut waiting).is_pending(), "raising mints nothing");
+    }
+    bench.advance_ms(300);
+    granted(waiting).commit().wait().expect("a store that is there answers");
+}
+
+/// Whether the bucket itself has come under limits of this capacity.
+fn heard_of(bench: &Bench, entity: &str, capacity: u64) -> bool {
+    let scope = Scope::Entity(entity);
+    let page = bench.backend.buckets(bench.catalog().namespace_id(), scope, None, 10).wait();
+    let buckets = page.expect("a store that is there answers").items;
+    buckets.iter().flat_map(|bucket| &bucket.limits).all(|status| status.limit().capacity() == capacity)
 }
 
 /// Whoever gives up is not missed.
