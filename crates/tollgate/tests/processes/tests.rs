@@ -70,7 +70,7 @@ fn killed_holder() {
         kin.kill();
         let lease = take().expect("whoever held it is gone");
         assert!(take().is_err(), "it is held once");
-        drop(lease);
+        lease.cancel().wait().expect("the store answers");
     }
 }
 
