@@ -82,6 +82,23 @@ impl FileStore {
         &self.0.shared.path
     }
 
+    /// Looks at every page of the file, and says whether it is whole.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] with what is broken, or the store's.
+    pub fn check(&self) -> Reply<'_, Result<(), StoreError>> {
+        let reply = self.read(|view| {
+            let mut check = view.connection.prepare("PRAGMA integrity_check")?;
+            let found = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+            match found.as_slice() {
+                [only] if only == "ok" => Ok(()),
+                broken => Err(StoreError::Refused(format!("the file is damaged: {}", broken.join("; "))).into()),
+            }
+        });
+        Reply::later(async move { reply.await.map_err(without_tests) })
+    }
+
     pub(crate) fn from_settings(settings: &FileStoreBuilder) -> Result<FileStore, OpenError> {
         let Opened { path, writer, reader } = open::open(settings)?;
         let failed = |why: String| OpenError::Failed(path.clone(), why);

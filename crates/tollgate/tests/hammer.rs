@@ -1,11 +1,14 @@
 //! A hundred threads do everything at once: no error that is not the caller's, no orphan record, audit complete.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 use tollgate::catalog::{CatalogError, PageRequest, Subject, UsageQuery, Window};
+use tollgate::file::{Durability, FileStore};
 use tollgate::limiter::AcquireError;
 use tollgate::store::records::{Index, ItemKey, Query, Value};
 use tollgate::store::{Backend, Memory, Scope, StoreError};
@@ -20,6 +23,16 @@ const RESOURCES: [&str; 3] = ["chat", "embed", "audio"];
 #[test]
 fn a_hundred_threads_on_memory_leave_everything_in_order() {
     hammer(Arc::new(Memory::default()));
+}
+
+#[test]
+fn a_hundred_threads_on_a_file_leave_everything_in_order() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hammer.db");
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
+    }
+    let store = FileStore::builder(&path).durability(Durability::Normal).timeout(Duration::from_secs(30)).build();
+    hammer(Arc::new(store.expect("a new file can be opened")));
 }
 
 /// What was changed: the namespace, whom the audit should say it of, and what. A deletion is not counted, since it may
@@ -142,18 +155,11 @@ impl Hammer {
                 self.judge("delete", catalog.delete_entity(&entity).wait());
                 None
             }
-            2 => self
-                .judge("move", catalog.set_parent(&entity, Some(&other)).wait())
-                .filter(|moved| *moved)
-                .map(|_| (entity, "parent_set")),
-            3 => self
-                .judge("orphan", catalog.set_parent(&entity, None).wait())
-                .filter(|moved| *moved)
-                .map(|_| (entity, "parent_set")),
+            2 => self.judge("move", catalog.set_parent(&entity, Some(&other)).wait()).filter(|moved| *moved).map(|_| (entity, "parent_set")),
+            3 => self.judge("orphan", catalog.set_parent(&entity, None).wait()).filter(|moved| *moved).map(|_| (entity, "parent_set")),
             4 => {
                 let level = Level::EntityResource(&entity, resource);
-                self.judge("set entity limits", catalog.set_limits(level, &limits).wait())
-                    .map(|_| (entity, "limits_set"))
+                self.judge("set entity limits", catalog.set_limits(level, &limits).wait()).map(|_| (entity, "limits_set"))
             }
             5 => {
                 let level = Level::EntityResource(&entity, resource);
@@ -165,8 +171,7 @@ impl Hammer {
                 self.judge("set resource limits", set).map(|_| (about_resource(), "limits_set"))
             }
             7 => {
-                let deleted = self
-                    .judge("delete resource limits", catalog.delete_limits(Level::Resource(resource)).wait());
+                let deleted = self.judge("delete resource limits", catalog.delete_limits(Level::Resource(resource)).wait());
                 deleted.filter(|deleted| *deleted).map(|_| (about_resource(), "limits_deleted"))
             }
             8 => {
@@ -239,11 +244,7 @@ fn look_after(backend: &dyn Backend, registry: &Registry, changes: &Changes) {
     }
 }
 
-fn all<T>(
-    mut page: impl FnMut(
-        Option<tollgate::store::records::Cursor>,
-    ) -> (Vec<T>, Option<tollgate::store::records::Cursor>),
-) -> Vec<T> {
+fn all<T>(mut page: impl FnMut(Option<tollgate::store::records::Cursor>) -> (Vec<T>, Option<tollgate::store::records::Cursor>)) -> Vec<T> {
     let (mut items, mut next) = page(None);
     while let Some(after) = next {
         let more = page(Some(after));
@@ -256,11 +257,7 @@ fn all<T>(
 fn records_of(backend: &dyn Backend, id: &str) -> Vec<ItemKey> {
     all(|after| {
         let query = Query { after, ..Query::all(id) };
-        backend
-            .find(Index::Namespace, &query)
-            .wait()
-            .map(|page| (page.items, page.next))
-            .expect("the store answers")
+        backend.find(Index::Namespace, &query).wait().map(|page| (page.items, page.next)).expect("the store answers")
     })
 }
 
@@ -272,11 +269,8 @@ fn look_after_namespace(backend: &dyn Backend, id: &str) {
         .flat_map(|keys| backend.get_many(keys).wait().expect("the store answers"))
         .flatten()
         .collect();
-    let entities: BTreeMap<&str, _> = items
-        .iter()
-        .filter(|item| item.key.sort == "#META")
-        .map(|item| (item.text("entity_id").expect("it has one"), item))
-        .collect();
+    let entities: BTreeMap<&str, _> =
+        items.iter().filter(|item| item.key.sort == "#META").map(|item| (item.text("entity_id").expect("it has one"), item)).collect();
     let mut children: BTreeMap<&str, i64> = BTreeMap::new();
     for item in entities.values() {
         if let Some(parent) = item.text("parent_id") {
@@ -297,14 +291,9 @@ fn look_after_namespace(backend: &dyn Backend, id: &str) {
     let counts = items.iter().find(|item| item.key.sort == "#ENTITY_CONFIG_RESOURCES");
     for resource in RESOURCES {
         let counted = counts.and_then(|item| item.int(resource)).unwrap_or(0);
-        assert_eq!(
-            counted,
-            configs.get(resource).copied().unwrap_or(0),
-            "entities with limits for {resource}"
-        );
+        assert_eq!(counted, configs.get(resource).copied().unwrap_or(0), "entities with limits for {resource}");
     }
-    let listed =
-        items.iter().find(|item| item.key.sort == "#RESOURCES").and_then(|item| item.fields.get("resources"));
+    let listed = items.iter().find(|item| item.key.sort == "#RESOURCES").and_then(|item| item.fields.get("resources"));
     for resource in RESOURCES {
         let is_listed = matches!(listed, Some(Value::Set(names)) if names.contains(resource));
         let key = ItemKey::new(format!("{id}/RESOURCE#{resource}"), "#CONFIG");

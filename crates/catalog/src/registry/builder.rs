@@ -57,7 +57,7 @@ impl RegistryBuilder {
         RegistryBuilder { cache_ttl, ..self }
     }
 
-    /// How many records each catalog remembers; 100,000 if not said, 0 for none.
+    /// How many records each catalog remembers; 100,000 if not said, fewer than 2 for none.
     pub fn cache_max(self, cache_max: usize) -> RegistryBuilder {
         RegistryBuilder { cache_max, ..self }
     }
