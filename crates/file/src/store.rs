@@ -93,7 +93,9 @@ impl FileStore {
             let found = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
             match found.as_slice() {
                 [only] if only == "ok" => Ok(()),
-                broken => Err(StoreError::Refused(format!("the file is damaged: {}", broken.join("; "))).into()),
+                broken => {
+                    Err(StoreError::Refused(format!("the file is damaged: {}", broken.join("; "))).into())
+                }
             }
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
