@@ -69,8 +69,8 @@ fn an_answer_that_is_dropped_at_any_instant_leaves_nothing_taken() {
 
 /// Keeps others from writing until it is dropped, so that what is asked meanwhile is asked and not answered.
 fn hold_up(folder: &Folder) -> Connection {
-    let other = Connection::open(folder.file("x")).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let other = Connection::open(folder.file("x")).expect("the file can be opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
     other
 }
 
@@ -125,9 +125,11 @@ fn an_answer_that_was_received_stays() {
     let first = store.apply(&call).wait().unwrap();
     assert_eq!(tap.left(), [90, 1]);
     // The same call again, and nobody stays to hear that it was applied before.
+    let other = hold_up(&folder);
     let mut again = store.apply(&call);
     assert!(poll_once(&mut again).is_pending());
     drop(again);
+    drop(other);
     assert_eq!(tap.left(), [90, 1]);
     assert_eq!(store.apply(&call).wait().unwrap(), first);
 }
@@ -145,16 +147,16 @@ fn what_was_handed_over_is_seen_by_who_looks_next_and_outlives_the_store() {
         store.hand_over(&Call { id: None, steps: &steps, metered: false });
         assert_eq!(tap.left(), [100, 2], "round {round}");
     }
-    let tap = Tap::new(&store, "user");
-    assert!(tap.take(50, 2));
-    let reserved = tap.costs(1, 0);
-    let usage = Usage { at: START, reserved: &reserved, used: &[0, 0], holder: None };
-    let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
-    for _ in 0..50 {
-        store.hand_over(&Call { id: None, steps: &steps, metered: false });
+    {
+        let tap = Tap::new(&store, "user");
+        assert!(tap.take(50, 2));
+        let reserved = tap.costs(1, 0);
+        let usage = Usage { at: START, reserved: &reserved, used: &[0, 0], holder: None };
+        let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
+        for _ in 0..50 {
+            store.hand_over(&Call { id: None, steps: &steps, metered: false });
+        }
     }
-    drop(steps);
-    drop(tap);
     drop(store);
     let store = open_at(&folder.file("x"), &hands);
     assert_eq!(Tap::new(&store, "user").left(), [100, 0]);
@@ -165,8 +167,8 @@ struct LastOwner(std::sync::Mutex<Option<FileStore>>, Sender<()>);
 
 impl Wake for LastOwner {
     fn wake(self: Arc<Self>) {
-        drop(self.0.lock().unwrap().take());
-        self.1.send(()).unwrap();
+        drop(self.0.lock().expect("nobody panics with it").take());
+        self.1.send(()).expect("the test waits for it");
     }
 }
 

@@ -11,7 +11,11 @@ use tollgate_store::{Backend, Call, Key, ManualClock, Op, Place, Scope, Step, St
 const BYTES_MAX: u64 = 300_000;
 
 fn small(folder: &Folder, hands: &ManualClock) -> FileStore {
-    FileStore::builder(folder.file("x")).clock(hands.clock()).bytes_max(BYTES_MAX).build().unwrap()
+    FileStore::builder(folder.file("x"))
+        .clock(hands.clock())
+        .bytes_max(BYTES_MAX)
+        .build()
+        .expect("it can be made")
 }
 
 /// Takes from one new bucket after another, until there is no room for one.

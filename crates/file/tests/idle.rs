@@ -11,8 +11,8 @@ use tollgate_store::{Call, ManualClock, Op, OpId, Step, Store};
 const A_DAY: Span = Span::from_secs(86_400);
 
 fn rows(folder: &Folder, table: &str) -> i64 {
-    let file = Connection::open(folder.file("x")).unwrap();
-    file.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    let file = Connection::open(folder.file("x")).expect("the file can be opened");
+    file.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).expect("it can be read")
 }
 
 #[test]
