@@ -17,8 +17,11 @@ pub(crate) trait Work<E: Engine>: Sized + Send + 'static {
     /// What comes of it.
     type Answer: Send + 'static;
 
-    /// Does it; `None` if there is more to do, in another transaction.
+    /// Does it; `None` if there is more to do, in another transaction. If the transaction fails, it may be run again.
     fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<Option<Self::Answer>, Fault>;
+
+    /// What was done so far holds, and there is more to do.
+    fn go_on(&mut self) {}
 
     /// The answer when it could not be done.
     fn failed(why: StoreError) -> Self::Answer;
@@ -206,6 +209,7 @@ impl<E: Engine, W: Work<E>> Errand<E> for Posted<E, W> {
             Err(why) => Some(W::failed(why.clone())),
         };
         let Some(answer) = answer else {
+            self.work.iter_mut().for_each(Work::go_on);
             after.last.push(self);
             return;
         };

@@ -138,7 +138,7 @@ pub(crate) fn find(
     let (direction, further) = direction(query);
     let select = Select::new(
         "SELECT i.partition_key, i.sort_key, i.place_sort FROM record_index i
-         JOIN record r ON r.partition_key = i.partition_key AND r.sort_key = i.sort_key WHERE i.kind = ?",
+         CROSS JOIN record r ON r.partition_key = i.partition_key AND r.sort_key = i.sort_key WHERE i.kind = ?",
         index_number(index),
     );
     let select = select

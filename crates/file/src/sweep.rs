@@ -29,7 +29,7 @@ pub(crate) struct Sweep {
     /// How many calls were remembered since the last sweep.
     pub(crate) calls_made: usize,
     bucket: Option<(String, Key)>,
-    call: [u8; 16],
+    call: Vec<u8>,
 }
 
 /// A bucket and where it is.
@@ -47,7 +47,7 @@ impl Sweep {
         let (buckets, calls) = (self.buckets_made.min(NEW_MAX), self.calls_made.min(NEW_MAX));
         (self.buckets_made, self.calls_made) = (0, 0);
         if calls > 0 {
-            self.call = applied::sweep(connection, self.call, calls, now)?;
+            self.call = applied::sweep(connection, &self.call, calls, now)?;
         }
         if buckets > 0 {
             for found in self.next(connection, buckets * SWEPT_PER_NEW)? {
