@@ -42,6 +42,14 @@ pub(crate) trait Engine: Sized + Send + 'static {
 
 /// Something to be done at a desk.
 pub(crate) trait Errand<E: Engine>: Send {
+    /// When it was posted, by the time of the system.
+    fn since(&self) -> Tick;
+
+    /// It has failed, and is tried again from `now` on.
+    fn try_again(&mut self, now: Tick) {
+        let _ = now;
+    }
+
     /// Whether it is still wanted. From then on it cannot be called off any more, only be undone.
     fn begin(&mut self) -> bool;
 
@@ -156,6 +164,11 @@ impl<E: Engine> Desk<E> {
         }
     }
 
+    /// The time of the system, by which errands wait.
+    pub(crate) fn now(&self) -> Tick {
+        self.clock.now()
+    }
+
     /// Counts an errand that nobody will wait for.
     pub(crate) fn unheard(&self) -> Unheard {
         self.unheard.fetch_add(1, Ordering::Acquire);
@@ -186,7 +199,7 @@ impl<E: Engine> Desk<E> {
         loop {
             let now = self.clock.now();
             if line.closing.is_some() || now >= line.due {
-                line.try_failed_again();
+                line.try_failed_again(now);
             }
             if !line.errands.is_empty() {
                 return true;
@@ -245,9 +258,10 @@ impl<E: Engine> Desk<E> {
     }
 }
 
-impl<E> Line<E> {
-    fn try_failed_again(&mut self) {
-        for errand in std::mem::take(&mut self.failed).into_iter().rev() {
+impl<E: Engine> Line<E> {
+    fn try_failed_again(&mut self, now: Tick) {
+        for mut errand in std::mem::take(&mut self.failed).into_iter().rev() {
+            errand.try_again(now);
             self.errands.push_front(errand);
         }
     }
