@@ -31,7 +31,8 @@ fn a_hundred_threads_on_a_file_leave_everything_in_order() {
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
     }
-    let store = FileStore::builder(&path).durability(Durability::Normal).timeout(Duration::from_secs(30)).build();
+    let store =
+        FileStore::builder(&path).durability(Durability::Normal).timeout(Duration::from_secs(30)).build();
     hammer(Arc::new(store.expect("a new file can be opened")));
 }
 
@@ -155,11 +156,18 @@ impl Hammer {
                 self.judge("delete", catalog.delete_entity(&entity).wait());
                 None
             }
-            2 => self.judge("move", catalog.set_parent(&entity, Some(&other)).wait()).filter(|moved| *moved).map(|_| (entity, "parent_set")),
-            3 => self.judge("orphan", catalog.set_parent(&entity, None).wait()).filter(|moved| *moved).map(|_| (entity, "parent_set")),
+            2 => self
+                .judge("move", catalog.set_parent(&entity, Some(&other)).wait())
+                .filter(|moved| *moved)
+                .map(|_| (entity, "parent_set")),
+            3 => self
+                .judge("orphan", catalog.set_parent(&entity, None).wait())
+                .filter(|moved| *moved)
+                .map(|_| (entity, "parent_set")),
             4 => {
                 let level = Level::EntityResource(&entity, resource);
-                self.judge("set entity limits", catalog.set_limits(level, &limits).wait()).map(|_| (entity, "limits_set"))
+                self.judge("set entity limits", catalog.set_limits(level, &limits).wait())
+                    .map(|_| (entity, "limits_set"))
             }
             5 => {
                 let level = Level::EntityResource(&entity, resource);
@@ -171,7 +179,8 @@ impl Hammer {
                 self.judge("set resource limits", set).map(|_| (about_resource(), "limits_set"))
             }
             7 => {
-                let deleted = self.judge("delete resource limits", catalog.delete_limits(Level::Resource(resource)).wait());
+                let deleted = self
+                    .judge("delete resource limits", catalog.delete_limits(Level::Resource(resource)).wait());
                 deleted.filter(|deleted| *deleted).map(|_| (about_resource(), "limits_deleted"))
             }
             8 => {
@@ -244,7 +253,11 @@ fn look_after(backend: &dyn Backend, registry: &Registry, changes: &Changes) {
     }
 }
 
-fn all<T>(mut page: impl FnMut(Option<tollgate::store::records::Cursor>) -> (Vec<T>, Option<tollgate::store::records::Cursor>)) -> Vec<T> {
+fn all<T>(
+    mut page: impl FnMut(
+        Option<tollgate::store::records::Cursor>,
+    ) -> (Vec<T>, Option<tollgate::store::records::Cursor>),
+) -> Vec<T> {
     let (mut items, mut next) = page(None);
     while let Some(after) = next {
         let more = page(Some(after));
@@ -257,7 +270,11 @@ fn all<T>(mut page: impl FnMut(Option<tollgate::store::records::Cursor>) -> (Vec
 fn records_of(backend: &dyn Backend, id: &str) -> Vec<ItemKey> {
     all(|after| {
         let query = Query { after, ..Query::all(id) };
-        backend.find(Index::Namespace, &query).wait().map(|page| (page.items, page.next)).expect("the store answers")
+        backend
+            .find(Index::Namespace, &query)
+            .wait()
+            .map(|page| (page.items, page.next))
+            .expect("the store answers")
     })
 }
 
@@ -269,8 +286,11 @@ fn look_after_namespace(backend: &dyn Backend, id: &str) {
         .flat_map(|keys| backend.get_many(keys).wait().expect("the store answers"))
         .flatten()
         .collect();
-    let entities: BTreeMap<&str, _> =
-        items.iter().filter(|item| item.key.sort == "#META").map(|item| (item.text("entity_id").expect("it has one"), item)).collect();
+    let entities: BTreeMap<&str, _> = items
+        .iter()
+        .filter(|item| item.key.sort == "#META")
+        .map(|item| (item.text("entity_id").expect("it has one"), item))
+        .collect();
     let mut children: BTreeMap<&str, i64> = BTreeMap::new();
     for item in entities.values() {
         if let Some(parent) = item.text("parent_id") {
@@ -291,9 +311,14 @@ fn look_after_namespace(backend: &dyn Backend, id: &str) {
     let counts = items.iter().find(|item| item.key.sort == "#ENTITY_CONFIG_RESOURCES");
     for resource in RESOURCES {
         let counted = counts.and_then(|item| item.int(resource)).unwrap_or(0);
-        assert_eq!(counted, configs.get(resource).copied().unwrap_or(0), "entities with limits for {resource}");
+        assert_eq!(
+            counted,
+            configs.get(resource).copied().unwrap_or(0),
+            "entities with limits for {resource}"
+        );
     }
-    let listed = items.iter().find(|item| item.key.sort == "#RESOURCES").and_then(|item| item.fields.get("resources"));
+    let listed =
+        items.iter().find(|item| item.key.sort == "#RESOURCES").and_then(|item| item.fields.get("resources"));
     for resource in RESOURCES {
         let is_listed = matches!(listed, Some(Value::Set(names)) if names.contains(resource));
         let key = ItemKey::new(format!("{id}/RESOURCE#{resource}"), "#CONFIG");

@@ -86,7 +86,8 @@ fn say(line: &str) {
 
 fn try_often(limiter: &Limiter, count: u32) {
     for _ in 0..count {
-        let attempt = limiter.try_acquire("user", RESOURCE, demand! { total: 1 }).wait().expect("the store answers");
+        let attempt =
+            limiter.try_acquire("user", RESOURCE, demand! { total: 1 }).wait().expect("the store answers");
         if let Some(lease) = attempt.admitted() {
             lease.commit().wait().expect("the store answers");
             say("admitted");
@@ -98,7 +99,9 @@ fn call_forever(limiter: &Limiter) {
     let clock = Clock::system();
     loop {
         let before = clock.now().as_micros();
-        let wait = limiter.acquire_wait("user", RESOURCE, demand! { total: 10, rate: 1 }).timeout(Duration::from_secs(30));
+        let wait = limiter
+            .acquire_wait("user", RESOURCE, demand! { total: 10, rate: 1 })
+            .timeout(Duration::from_secs(30));
         let lease = wait.wait().expect("the store answers");
         let after = clock.now().as_micros();
         say(&format!("taken {before} {after}"));

@@ -2,7 +2,10 @@
 //!
 //! This program is its own child: what it does is told by its environment. So it has a main of its own, and runs its
 //! tests itself.
-#![allow(clippy::print_stdout, reason = "children talk to their parent, and a test runner to whoever started it")]
+#![allow(
+    clippy::print_stdout,
+    reason = "children talk to their parent, and a test runner to whoever started it"
+)]
 
 mod child;
 mod family;

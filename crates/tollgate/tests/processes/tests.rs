@@ -70,17 +70,20 @@ fn killed_holder() {
         kin.kill();
         let lease = take().expect("whoever held it is gone");
         assert!(take().is_err(), "it is held once");
-        drop(lease);
+        lease.cancel().wait().expect("the store answers");
     }
 }
 
 fn eight_on_one_key() {
     let path = fresh_file("eight");
-    let _parent = with_limits(&path, [
-        Limit::per_day("total", 1_000_000_000),
-        Limit::per_second("rate", PER_SECOND).burst(BURST),
-        Limit::resource("slots", 4),
-    ]);
+    let _parent = with_limits(
+        &path,
+        [
+            Limit::per_day("total", 1_000_000_000),
+            Limit::per_second("rate", PER_SECOND).burst(BURST),
+            Limit::resource("slots", 4),
+        ],
+    );
     let kin: Vec<Kin> = (0..8).map(|_| Kin::start(What::CallForever, &path)).collect();
     let mut history = Vec::new();
     for _ in 0..150 {
@@ -94,11 +97,14 @@ fn eight_on_one_key() {
 fn killed_at_random() {
     const CAPACITY: i64 = 1_000_000_000;
     let path = fresh_file("killed");
-    drop(with_limits(&path, [
-        Limit::quota("total", CAPACITY as u64, Duration::from_secs(86_400)),
-        Limit::per_second("rate", PER_SECOND).burst(BURST),
-        Limit::resource("slots", 2),
-    ]));
+    drop(with_limits(
+        &path,
+        [
+            Limit::quota("total", CAPACITY as u64, Duration::from_secs(86_400)),
+            Limit::per_second("rate", PER_SECOND).burst(BURST),
+            Limit::resource("slots", 2),
+        ],
+    ));
     let mut random = 0x5EED_u64;
     let (mut history, mut taken, mut settled, mut unsure) = (Vec::new(), 0, 0, 0);
     for round in 0..ROUNDS {
