@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -21,6 +21,9 @@ use crate::error::Fault;
 
 /// How many errands may stand in line.
 pub(crate) const LINE_MAX: usize = 100_000;
+
+/// How many errands served together make a crowd.
+const CROWD: usize = 4;
 
 /// How long the desk rests before it tries again what failed and nobody waits for.
 const REST: Span = Span::from_millis(100);
@@ -42,6 +45,14 @@ pub(crate) trait Engine: Sized + Send + 'static {
 
 /// Something to be done at a desk.
 pub(crate) trait Errand<E: Engine>: Send {
+    /// When it was posted, by the time of the system.
+    fn since(&self) -> Tick;
+
+    /// It has failed, and is tried again from `now` on.
+    fn try_again(&mut self, now: Tick) {
+        let _ = now;
+    }
+
     /// Whether it is still wanted. From then on it cannot be called off any more, only be undone.
     fn begin(&mut self) -> bool;
 
@@ -84,6 +95,8 @@ pub(crate) struct Desk<E: Engine> {
     bell: Condvar,
     engine: Mutex<E>,
     unheard: Arc<AtomicUsize>,
+    /// Whether many were served together the last time.
+    is_crowded: AtomicBool,
     room: Arc<Room>,
     /// The time of the system, whatever the store's clock.
     clock: Clock,
@@ -118,6 +131,7 @@ impl<E: Engine> Desk<E> {
             bell: Condvar::new(),
             engine: Mutex::new(engine),
             unheard: Arc::default(),
+            is_crowded: AtomicBool::new(false),
             room,
             clock: Clock::system(),
         }
@@ -150,10 +164,19 @@ impl<E: Engine> Desk<E> {
 
     /// Serves the line on this thread, if the engine is free.
     pub(crate) fn help(&self) {
+        if self.is_crowded.load(Ordering::Relaxed) {
+            // Those who were served together are back together. Who lets them join the line first serves them all.
+            std::thread::yield_now();
+        }
         if let Some(engine) = self.engine.try_lock() {
             self.serve(engine);
             self.ring();
         }
+    }
+
+    /// The time of the system, by which errands wait.
+    pub(crate) fn now(&self) -> Tick {
+        self.clock.now()
     }
 
     /// Counts an errand that nobody will wait for.
@@ -186,7 +209,7 @@ impl<E: Engine> Desk<E> {
         loop {
             let now = self.clock.now();
             if line.closing.is_some() || now >= line.due {
-                line.try_failed_again();
+                line.try_failed_again(now);
             }
             if !line.errands.is_empty() {
                 return true;
@@ -214,6 +237,7 @@ impl<E: Engine> Desk<E> {
         if errands.is_empty() {
             return;
         }
+        self.is_crowded.store(errands.len() >= CROWD, Ordering::Relaxed);
         let mut after = After::default();
         engine.serve(errands, &mut after);
         // While the engine is not free, so that nobody comes between what was done and what undoes it.
@@ -245,9 +269,10 @@ impl<E: Engine> Desk<E> {
     }
 }
 
-impl<E> Line<E> {
-    fn try_failed_again(&mut self) {
-        for errand in std::mem::take(&mut self.failed).into_iter().rev() {
+impl<E: Engine> Line<E> {
+    fn try_failed_again(&mut self, now: Tick) {
+        for mut errand in std::mem::take(&mut self.failed).into_iter().rev() {
+            errand.try_again(now);
             self.errands.push_front(errand);
         }
     }

@@ -27,6 +27,13 @@ use crate::writer::Writer;
 ///
 /// Cloning shares the store. When the last clone is dropped, everything that was handed over is written first.
 ///
+/// # Cancel safety
+///
+/// A call whose answer is dropped before it was received is not made, or what it took is given back. Records that were
+/// written with it stay.
+///
+/// # Examples
+///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("tollgate-doc-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder)?;
@@ -212,7 +219,8 @@ impl Store for FileStore {
 
     fn hand_over(&self, call: &Call<'_>) {
         let desk = &self.0.shared.writer;
-        let handed_over = HandedOver::new(Apply::new(OwnedCall::new(call), Vec::new()), desk.unheard());
+        let apply = Apply::new(OwnedCall::new(call), Vec::new());
+        let handed_over = HandedOver::new(apply, desk.now(), desk.unheard());
         // Where the line is as long as it may be, it is lost; what it would have given back expires.
         let _ = desk.post(Box::new(handed_over));
         desk.ring();

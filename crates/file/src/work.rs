@@ -1,5 +1,6 @@
 //! The kinds of work that a file does.
 
+use tollgate_core::Tick;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{Applied, Key, OpId, StoreError};
 
@@ -54,7 +55,7 @@ impl Work<Writer> for Apply {
         Err(why.into())
     }
 
-    fn undo(self, answer: Self::Answer, unheard: Unheard) -> Option<Box<dyn Errand<Writer>>> {
+    fn undo(self, answer: Self::Answer, since: Tick, unheard: Unheard) -> Option<Box<dyn Errand<Writer>>> {
         let Ok(Applied::Done(done)) = answer else { return None };
         // What was applied before is somebody's who was told so.
         if self.is_repeat {
@@ -63,24 +64,34 @@ impl Work<Writer> for Apply {
         let undoes = self.call.id;
         let call = self.call.undo(&done)?;
         let undo = Apply { call, writes: Vec::new(), undoes, is_repeat: false };
-        Some(Box::new(HandedOver::new(undo, unheard)))
+        Some(Box::new(HandedOver::new(undo, since, unheard)))
     }
 }
 
 /// A call that nobody waits for. If it fails for want of room or because others write, it is tried again.
 pub(crate) struct HandedOver {
     apply: Apply,
+    since: Tick,
     tries: u32,
-    _unheard: Unheard,
+    /// Until it has failed: who asks after that need not wait to see it.
+    unheard: Option<Unheard>,
 }
 
 impl HandedOver {
-    pub(crate) fn new(apply: Apply, unheard: Unheard) -> HandedOver {
-        HandedOver { apply, tries: 0, _unheard: unheard }
+    pub(crate) fn new(apply: Apply, since: Tick, unheard: Unheard) -> HandedOver {
+        HandedOver { apply, since, tries: 0, unheard: Some(unheard) }
     }
 }
 
 impl Errand<Writer> for HandedOver {
+    fn since(&self) -> Tick {
+        self.since
+    }
+
+    fn try_again(&mut self, now: Tick) {
+        self.since = now;
+    }
+
     fn begin(&mut self) -> bool {
         true
     }
@@ -92,6 +103,7 @@ impl Errand<Writer> for HandedOver {
 
     fn finish(mut self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut After<Writer>) {
         self.tries += 1;
+        self.unheard = None;
         if matches!(outcome, Err(StoreError::Unavailable(..))) && self.tries < TRIES_MAX {
             after.failed.push(self);
         }

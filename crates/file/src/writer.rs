@@ -49,21 +49,17 @@ impl Writer {
         Ok(Writer { connection, clock, timeout, known, sweep, turn })
     }
 
-    /// Begins a transaction that writes, once no other process has one.
-    fn begin(&mut self) -> Result<(), Fault> {
+    /// Begins a transaction that writes, once no other process has one; gives up at `until`.
+    fn begin(&mut self, until: Tick) -> Result<(), Fault> {
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
         }
         self.turn.begin();
         let mut begin = self.connection.prepare_cached("BEGIN IMMEDIATE")?;
-        let (mut until, mut wait) = (None, LOOK_SOON);
+        let mut wait = LOOK_SOON;
         loop {
             match begin.execute([]) {
-                Err(fault) if is_busy(&fault) => {
-                    let now = self.turn.clock.now();
-                    if now >= *until.get_or_insert(now + Span::covering(self.timeout)) {
-                        return Err(fault);
-                    }
+                Err(fault) if is_busy(&fault) && self.turn.clock.now() < until => {
                     pause(wait);
                     wait = LOOK_AGAIN;
                 }
@@ -74,7 +70,8 @@ impl Writer {
 
     /// Runs all errands in one transaction, and answers which buckets have more room now.
     fn commit(&mut self, errands: &mut [Box<dyn Errand<Writer>>]) -> Result<Vec<Address>, Fault> {
-        self.begin()?;
+        let first = errands.iter().map(|errand| errand.since()).min().unwrap_or_default();
+        self.begin(first + Span::covering(self.timeout))?;
         let mut batch = Batch::new(&self.connection, &self.clock, &mut self.known, &mut self.sweep);
         for errand in errands {
             errand.run(&mut batch)?;
@@ -161,6 +158,14 @@ impl Engine for Writer {
                     let outcome = self.try_commit(&mut alone, after);
                     self.finish(alone, outcome, after);
                 }
+            }
+            // Whoever came later than the first waits on.
+            Err(fault) if is_busy(&fault) => {
+                let given_up = self.turn.clock.now() - Span::covering(self.timeout);
+                let (over, waiting): (Vec<_>, Vec<_>) =
+                    errands.into_iter().partition(|errand| errand.since() <= given_up);
+                after.first.extend(waiting);
+                self.finish(over, Err(fault), after);
             }
             outcome => self.finish(errands, outcome, after),
         }
