@@ -8,6 +8,7 @@ use tollgate_store::{Applied, Call, Done, Key, OpId, Reach, Step, StoreError, Te
 
 use super::lease::{Lease, Stored};
 use super::plan::{Planned, Request, standing};
+use super::route::Route;
 use super::ticket::detached_term;
 use super::within::within;
 use super::{AcquireError, Limiter, Shared, Standing};
@@ -233,10 +234,12 @@ impl Shared {
             return;
         };
         let is_here = self.backend.reach() == Reach::Process;
-        if is_here && self.routes.get(request.entity, resource).is_some_and(|route| route.pins.is_none()) {
-            if let Some(chain) = first.chain() {
-                self.keep_route(request.entity, resource, Arc::clone(chain));
-            }
+        let unpinned = |route: &Arc<Route>| route.pins.is_none();
+        if is_here
+            && self.routes.get(request.entity, resource).as_ref().is_some_and(unpinned)
+            && let Some(chain) = first.chain()
+        {
+            self.keep_route(request.entity, resource, Arc::clone(chain));
         }
     }
 
