@@ -1,5 +1,6 @@
 //! Waiting for a future in a thread, with no runtime.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,9 +15,35 @@ impl Wake for Unpark {
     }
 }
 
+thread_local! {
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether what is being polled is waited for by a thread that has nothing else to do, as in
+/// [`Reply::wait`](crate::Reply::wait). A store may then do slow work on this thread; in a task it may not.
+pub fn may_block() -> bool {
+    WAITS.get()
+}
+
+/// Marks the thread as one that waits, until it is dropped.
+struct Waits(bool);
+
+impl Waits {
+    fn new() -> Waits {
+        Waits(WAITS.replace(true))
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        WAITS.set(self.0);
+    }
+}
+
 /// Runs `future` to its end, parking the thread while there is nothing to do.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
+    let _waits = Waits::new();
     // Most answers are there at once: try before making a waker that can wake somebody.
     if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         return output;
@@ -28,5 +55,19 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
             return output;
         }
         thread::park();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_thread_waits_for_may_block() {
+        assert!(!may_block());
+        assert!(block_on(async { may_block() }));
+        let inside = block_on(async { (block_on(async { may_block() }), may_block()) });
+        assert_eq!(inside, (true, true));
+        assert!(!may_block());
     }
 }

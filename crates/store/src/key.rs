@@ -46,7 +46,8 @@ impl Key {
         use_bytes(&heap)
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Key {
+    /// The key that was written as these [bytes](Key::as_bytes).
+    pub fn from_bytes(bytes: &[u8]) -> Key {
         let mut inline = [0; INLINE];
         match inline.get_mut(..bytes.len()) {
             Some(place) => {
@@ -67,8 +68,10 @@ impl Key {
         Some((str::from_utf8(first).ok()?, str::from_utf8(second).ok()?))
     }
 
+    /// The key as bytes, for stores that write it down: each part behind its length, so that keys with the same first
+    /// parts have the same first bytes.
     #[inline]
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Bytes::Inline(len, bytes) => &bytes[..usize::from(*len).min(INLINE)],
             Bytes::Heap(bytes) => bytes,

@@ -29,6 +29,7 @@ pub mod usage;
 
 pub use acquire::{Acquire, Granted, Request, WaitError};
 pub use backend::{Backend, BucketStatus, FORGET_MAX, Pin, Scope};
+pub use block_on::may_block;
 pub use cell::{Cell, Term};
 pub use chain::{CHAIN_MAX, Chain, ChainError};
 pub use clock::{Alarm, Clock, ManualClock};

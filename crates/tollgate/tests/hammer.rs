@@ -7,7 +7,7 @@ use std::thread;
 
 use tollgate::catalog::{CatalogError, PageRequest, Subject, UsageQuery, Window};
 use tollgate::limiter::AcquireError;
-use tollgate::store::records::{Index, ItemKey, Query, Records as _, Value};
+use tollgate::store::records::{Index, ItemKey, Query, Value};
 use tollgate::store::{Backend, Memory, Scope, StoreError};
 use tollgate::{Catalog, Clock, Level, Limit, Limiter, Limits, NewEntity, Registry, Span, demand};
 

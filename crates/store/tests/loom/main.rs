@@ -10,6 +10,7 @@
 mod block_on;
 mod cell;
 mod chain;
+mod forget;
 mod gate;
 mod hand_over;
 mod limits;

@@ -6,5 +6,7 @@ mod counts;
 mod eviction;
 mod faults;
 mod fixture;
+mod gone;
 mod ids;
 mod keys;
+mod pins;

@@ -49,6 +49,7 @@ struct More<'a> {
     limits: Option<Limits>,
     priority: Priority,
     deadline: Option<Tick>,
+    detached: Option<Span>,
 }
 
 /// A demand that is taken now or not at all. See [`Limiter::try_acquire`].
@@ -124,6 +125,13 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
     /// Waits no later than this. If the wait cannot fit, that is told at once.
     pub fn deadline(self, deadline: Tick) -> Acquire<'a, D> {
         self.with(|more| more.deadline = Some(deadline))
+    }
+
+    /// Takes it for somebody who is no process: what it holds of resources is free after `ttl` unless it is settled
+    /// before, whoever lives or dies meanwhile. For leases that are handed on as a [ticket](Lease::into_ticket).
+    pub fn detached(self, ttl: Duration) -> Acquire<'a, D> {
+        let ttl = Span::covering(ttl.max(Duration::from_micros(1)));
+        self.with(|more| more.detached = Some(ttl))
     }
 
     /// Takes it, in this thread, with no runtime.
@@ -211,10 +219,12 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
     fn take_slowly(self) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
         Reply::later(async move {
             let Acquire { limiter, entity, resource, demand, waits, more } = self;
-            let More { also, limits, priority, deadline } = more.map(|more| *more).unwrap_or_default();
+            let More { also, limits, priority, deadline, detached } =
+                more.map(|more| *more).unwrap_or_default();
             let mut demands: Vec<(&str, AnyDemand<'_>)> = vec![(resource, &demand)];
             demands.extend(also.iter().map(|(name, demand)| (*name, &**demand as AnyDemand<'_>)));
-            let request = Request { entity, demands, limits: limits.as_ref(), priority, deadline, waits };
+            let request =
+                Request { entity, demands, limits: limits.as_ref(), priority, deadline, waits, detached };
             limiter.take(&request).await
         })
     }

@@ -8,6 +8,7 @@ use tollgate_store::{Applied, Call, Done, Key, OpId, Reach, Step, StoreError, Te
 
 use super::lease::{Lease, Stored};
 use super::plan::{Planned, Request, standing};
+use super::ticket::detached_term;
 use super::within::within;
 use super::{AcquireError, Limiter, Shared, Standing};
 use crate::Event;
@@ -127,7 +128,7 @@ impl<'a> Trial<'a, '_> {
 
     async fn ask_store(&mut self, plan: Vec<Planned>) -> Result<Next<'a>, AcquireError> {
         let shared = self.shared();
-        let term = shared.term(&plan);
+        let term = shared.term(self.request, &plan);
         match shared.apply_takes(&plan, term).await? {
             Applied::Done(done) => Ok(Next::Return(self.admit(plan, &done, term))),
             Applied::Denied(denials) => self.denied(&plan, denials),
@@ -232,7 +233,9 @@ impl Shared {
         };
         let is_here = self.backend.reach() == Reach::Process;
         if is_here && self.routes.get(request.entity, resource).is_some_and(|route| route.pins.is_none()) {
-            self.keep_route(request.entity, resource, Arc::clone(&first.chain));
+            if let Some(chain) = first.chain() {
+                self.keep_route(request.entity, resource, Arc::clone(chain));
+            }
         }
     }
 
@@ -261,9 +264,13 @@ impl Shared {
     }
 
     /// For how long resources are held if nothing is heard of the holder, if the plan holds any.
-    fn term(&self, plan: &[Planned]) -> Option<Term> {
-        let ttl = self.settings.lease_ttl?;
-        let holds = plan.iter().any(Planned::holds_resources);
-        holds.then(|| Term { holder: self.backend.new_holder(), ttl })
+    fn term(&self, request: &Request<'_>, plan: &[Planned]) -> Option<Term> {
+        if !plan.iter().any(Planned::holds_resources) {
+            return None;
+        }
+        if let Some(ttl) = request.detached {
+            return Some(detached_term(ttl));
+        }
+        Some(Term { holder: self.backend.new_holder(), ttl: self.settings.lease_ttl? })
     }
 }

@@ -1,7 +1,7 @@
 //! How a lease ends: with what was used, with nothing, or without a word.
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
-use tollgate_store::{Call, Op, Pin, Reply, Step};
+use tollgate_store::{Call, Op, OpId, Pin, Reply, Step};
 
 use super::lease::{Grant, Held, Lease, Stored};
 use super::within::within;
@@ -218,7 +218,7 @@ impl Lease<'_> {
                 let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
                 let steps = settlements(&shared, stored, group, &used);
                 if !steps.is_empty() {
-                    let call = Call { id: None, steps: &steps, metered: true };
+                    let call = Call { id: stored.id_of(index), steps: &steps, metered: true };
                     let store = shared.store_of(stored.is_local);
                     within(&shared.clock, shared.settings.timeout, store.apply(&call)).await?;
                 }
@@ -272,7 +272,7 @@ impl Lease<'_> {
             let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
             let steps = settlements(&shared, stored, group, &used);
             if !steps.is_empty() {
-                let call = Call { id: None, steps: &steps, metered: true };
+                let call = Call { id: stored.id_of(index), steps: &steps, metered: true };
                 shared.store_of(stored.is_local).hand_over(&call);
             }
         }
@@ -290,6 +290,11 @@ impl Drop for Lease<'_> {
 }
 
 impl Stored {
+    /// The id of the call that ends a group.
+    fn id_of(&self, group: usize) -> Option<OpId> {
+        self.id.map(|OpId(id)| OpId(id.wrapping_add(group as u128)))
+    }
+
     fn note<'n>(
         &self,
         deltas: &mut Deltas,

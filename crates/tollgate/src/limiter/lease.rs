@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
-use tollgate_store::{Applied, Call, Done, Pin, Reply, Step, StoreError, Term};
+use tollgate_store::{Applied, Call, Done, OpId, Pin, Reply, Step, StoreError, Term};
 
 use super::end::Deltas;
 use super::heart::Heart;
@@ -72,6 +72,10 @@ pub(super) struct Stored {
     remarks: Vec<Name>,
     /// Whether the buckets are those that stand in for a store that is away.
     pub(super) is_local: bool,
+    /// Whether it may outlive this process.
+    pub(super) is_detached: bool,
+    /// With an id, it ends once, however many try.
+    pub(super) id: Option<OpId>,
 }
 
 /// What was taken from one bucket.
@@ -84,6 +88,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// What a ticket says was taken.
+    pub(super) fn redeemed(planned: Planned, at: Tick) -> Held {
+        Held { planned, at, pin: None }
+    }
+
     fn new(shared: &Shared, planned: Planned, at: Tick) -> Held {
         let pin = shared.backend.pin(&planned.place(&shared.namespace));
         Held { planned, at, pin }
@@ -100,8 +109,11 @@ impl Stored {
     ) -> Stored {
         let remarks = remarks(&plan, done);
         let held = hold(shared, plan, done);
-        let heart = term.map(|term| Heart::start(shared, &held, term));
+        let is_detached = request.detached.is_some();
+        let heart = term.filter(|_| !is_detached).map(|term| Heart::start(shared, &held, term));
         Stored {
+            is_detached,
+            id: None,
             groups: vec![held],
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
@@ -121,6 +133,8 @@ impl Stored {
             pin: pin(link),
         };
         Stored {
+            is_detached: false,
+            id: None,
             groups: vec![costs.into_iter().zip(at).enumerate().map(held).collect()],
             resources: vec![route.resource().into()],
             entity: route.entity().into(),
@@ -136,6 +150,8 @@ impl Stored {
         let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
         let held = plan.into_iter().zip(at).map(|(planned, at)| Held { planned, at, pin: None }).collect();
         Stored {
+            is_detached: false,
+            id: None,
             groups: vec![held],
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
@@ -143,6 +159,28 @@ impl Stored {
             heart: None,
             remarks: Vec::new(),
             is_local: true,
+        }
+    }
+
+    /// What a ticket says was taken. With the id, ending it counts once.
+    pub(super) fn redeemed(
+        groups: Vec<Vec<Held>>,
+        resources: Vec<Box<str>>,
+        entity: Box<str>,
+        term: Option<Term>,
+        id: OpId,
+    ) -> Stored {
+        let (heart, remarks) = (None, Vec::new());
+        Stored {
+            groups,
+            resources,
+            entity,
+            term,
+            heart,
+            remarks,
+            is_local: false,
+            is_detached: true,
+            id: Some(id),
         }
     }
 

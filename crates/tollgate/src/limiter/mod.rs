@@ -17,6 +17,7 @@ mod lease;
 mod plan;
 mod route;
 mod standing;
+mod ticket;
 mod unavailable;
 mod within;
 
@@ -39,6 +40,7 @@ pub use error::{AcquireError, LeaseError};
 pub use lease::Lease;
 pub use plan::RESOURCES_MAX;
 pub use standing::{Part, Standing};
+pub use ticket::TicketError;
 
 /// Decides for entities whose limits are stored. Cloning shares it.
 ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_catalog::{CatalogError, Chain, Link, Source};
-use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Tick};
+use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Span, Tick};
 use tollgate_store::{Key, Op, Place, Priority, Step, Term};
 
 use super::route::Route;
@@ -27,21 +27,22 @@ pub(super) struct Request<'r> {
     pub(super) priority: Priority,
     pub(super) deadline: Option<Tick>,
     pub(super) waits: bool,
+    /// For how long a holder that is no process may be silent.
+    pub(super) detached: Option<Span>,
 }
 
 impl<'r> Request<'r> {
     /// A request that does not wait.
     pub(super) fn now(entity: &'r str, demands: Vec<(&'r str, AnyDemand<'r>)>) -> Request<'r> {
         let priority = Priority::default();
-        Request { entity, demands, limits: None, priority, deadline: None, waits: false }
+        Request { entity, demands, limits: None, priority, deadline: None, waits: false, detached: None }
     }
 }
 
 /// What to take from one bucket.
 #[derive(Clone)]
 pub(super) struct Planned {
-    pub(super) chain: Arc<Chain>,
-    link: usize,
+    bucket: Bucket,
     /// The place of the resource in the request.
     pub(super) resource: usize,
     /// Limits that came with the call.
@@ -49,30 +50,68 @@ pub(super) struct Planned {
     pub(super) costs: Costs,
 }
 
+/// Which bucket.
+#[derive(Clone)]
+enum Bucket {
+    /// Of a chain, the one at this place.
+    Link(Arc<Chain>, usize),
+    /// The one that a ticket names: its entity and its key.
+    Named(Box<str>, Key),
+}
+
 impl Planned {
-    fn link(&self) -> &Link {
-        &self.chain.links[self.link]
+    fn new(chain: &Arc<Chain>, link: usize, resource: usize, given: Option<Limits>, costs: Costs) -> Planned {
+        Planned { bucket: Bucket::Link(Arc::clone(chain), link), resource, given, costs }
+    }
+
+    fn link(&self) -> Option<&Link> {
+        match &self.bucket {
+            Bucket::Link(chain, link) => chain.links.get(*link),
+            Bucket::Named(..) => None,
+        }
+    }
+
+    /// The chain it is a step of, if it is one.
+    pub(super) fn chain(&self) -> Option<&Arc<Chain>> {
+        match &self.bucket {
+            Bucket::Link(chain, _) => Some(chain),
+            Bucket::Named(..) => None,
+        }
     }
 
     pub(super) fn entity(&self) -> &str {
-        &self.link().entity
+        match &self.bucket {
+            Bucket::Link(chain, link) => &chain.links[*link].entity,
+            Bucket::Named(entity, _) => entity,
+        }
     }
 
     pub(super) fn key(&self) -> &Key {
-        &self.link().key
+        match &self.bucket {
+            Bucket::Link(chain, link) => &chain.links[*link].key,
+            Bucket::Named(_, key) => key,
+        }
     }
 
     pub(super) fn limits(&self) -> &Limits {
-        self.given.as_ref().unwrap_or(&self.link().limits)
+        match (&self.given, &self.bucket) {
+            (None, Bucket::Link(chain, link)) => &chain.links[*link].limits,
+            (given, _) => given.as_ref().expect("what is no link was given its limits"),
+        }
     }
 
     fn source(&self) -> Option<Source> {
-        self.given.is_none().then(|| self.link().source)
+        self.link().filter(|_| self.given.is_none()).map(|link| link.source)
     }
 
     /// A step of a route that is the only one of its call.
     pub(super) fn of_route(route: &Route, link: usize, costs: Costs) -> Planned {
-        Planned { chain: Arc::clone(&route.chain), link, resource: 0, given: None, costs }
+        Planned::new(&route.chain, link, 0, None, costs)
+    }
+
+    /// What a ticket says was taken.
+    pub(super) fn redeemed(entity: &str, key: Key, resource: usize, limits: Limits, costs: Costs) -> Planned {
+        Planned { bucket: Bucket::Named(entity.into(), key), resource, given: Some(limits), costs }
     }
 
     /// A step under other limits than those of the chain.
@@ -83,7 +122,7 @@ impl Planned {
         limits: Limits,
         costs: Costs,
     ) -> Planned {
-        Planned { chain: Arc::clone(chain), link, resource, given: Some(limits), costs }
+        Planned::new(chain, link, resource, Some(limits), costs)
     }
 
     pub(super) fn place<'s>(&'s self, namespace: &'s str) -> Place<'s> {
@@ -152,7 +191,7 @@ impl Shared {
                     resource: (*name).into(),
                     why,
                 })?;
-                plan.push(Planned { chain: Arc::clone(&chain), link, resource, given, costs });
+                plan.push(Planned::new(&chain, link, resource, given, costs));
             }
         }
         Ok(plan)

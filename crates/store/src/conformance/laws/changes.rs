@@ -103,6 +103,7 @@ fn what_is_changed_where_there_is_no_bucket_makes_none<S: Store>(open: &impl Fn(
     let usage = Usage { at: START, reserved: &costs, used: &[90, 1], holder: None };
     let settled = apply(&store, 1, &[Step { place, op: Op::SettleIfThere(usage) }]);
     assert_eq!(settled, Applied::Done(vec![Done::Settled]));
+    assert_eq!(available(&store, &place), [100, 2]);
     change(&store, 2, place, Op::TopUp(&costs));
     change(&store, 3, place, Op::Reset);
     assert_eq!(available(&store, &place), [100, 2]);

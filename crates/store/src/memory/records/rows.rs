@@ -144,3 +144,22 @@ fn item((key, row): (&Arc<ItemKey>, &Row)) -> Item {
         expires: row.expires,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_expired_is_dropped_from_everywhere_as_others_come_in() {
+        let mut rows = Rows::default();
+        let put = |number: u64, expires| {
+            let item = Item::new(ItemKey::new("ns/A", number.to_string()));
+            let item = item.indexed(Index::Children, "ns/P", number.to_string());
+            [Write::Put(Item { expires: Some(Tick::from_secs(expires)), ..item }, vec![])]
+        };
+        (0..100).for_each(|number| rows.make(&put(number, 10)));
+        rows.now = Tick::from_secs(10);
+        (100..140).for_each(|number| rows.make(&put(number, 100)));
+        assert_eq!([rows.rows.len(), rows.placed.len(), rows.expiring.len()], [40; 3]);
+    }
+}

@@ -240,3 +240,37 @@ pub fn dropped_leases_can_be_kept(open: Open<'_>) {
     drop(bench.take("user", demand! { tpm: 10 }));
     assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (90, 1));
 }
+
+/// A lease can be handed on as text, and counts once.
+pub fn a_ticket_is_settled_once_by_whoever_has_it(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    bench.create("user", Some("parent"));
+    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
+    let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 40 }).detached(Duration::from_secs(10));
+    let ticket = call.wait().expect("there is room").into_ticket().expect("it was detached");
+    let left = |entity| (bench.available(entity, "tpm"), bench.available(entity, "slots"));
+    assert_eq!((left("user"), left("parent")), ((60, 1), (60, 1)));
+    let another = limiter_on(&bench.backend, |builder| builder);
+    for _ in 0..3 {
+        let lease = another.redeem(&ticket).expect("it is a ticket");
+        lease.settle(demand! { tpm: 70 }).wait().expect("a store that is there answers");
+        assert_eq!((left("user"), left("parent")), ((30, 2), (30, 2)));
+    }
+    // Nobody came back for this one.
+    let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 10 }).detached(Duration::from_secs(10));
+    drop(call.wait().expect("there is room").into_ticket().expect("it was detached"));
+    assert_eq!(left("user"), (20, 1));
+    bench.advance_ms(10_000);
+    assert_eq!(left("user"), (20, 2));
+    for broken in [
+        "",
+        "tg1",
+        "tg2+1",
+        &ticket[..ticket.len() / 2],
+        "tg1+1+-+user+gpt-4+user,9,1,tpm=1",
+        "tg1+x+-+a+b+c",
+    ] {
+        assert!(another.redeem(broken).is_err(), "{broken:?}");
+    }
+}

@@ -55,6 +55,7 @@ macro_rules! limiter_suite {
             while_the_store_is_away_local_keeps_to_a_share_of_the_limit
             a_store_that_comes_back_is_used_again
             dropped_leases_can_be_kept
+            a_ticket_is_settled_once_by_whoever_has_it
         );
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants

@@ -1,0 +1,54 @@
+//! Calls that were applied, so that one that is sent again is not.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::{Span, Tick};
+use tollgate_store::{Done, OpId};
+
+use crate::codec::{column, outcome_bytes, outcome_from};
+use crate::error::{Fault, Stop, unreadable};
+use crate::select::Select;
+
+/// How long a call is remembered at least.
+const REMEMBERED_FOR: Span = Span::from_secs(86_400);
+
+/// How many are looked at for each new one. Two keep pace with any growth.
+const SWEPT_PER_NEW: usize = 2;
+
+/// What came of the call, if it was applied.
+pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<Done>>, Stop> {
+    let mut find = connection.prepare_cached("SELECT outcome FROM applied WHERE id = ?1")?;
+    let outcome: Option<Vec<u8>> = find.query_row([id.0.to_be_bytes()], |row| row.get(0)).optional()?;
+    let decode = |bytes: Vec<u8>| {
+        outcome_from(&bytes).ok_or_else(|| unreadable("what came of a call", "it is cut off or damaged"))
+    };
+    outcome.map(decode).transpose()
+}
+
+pub(crate) fn remember(connection: &Connection, id: OpId, now: Tick, done: &[Done]) -> Result<(), Fault> {
+    let Some(outcome) = outcome_bytes(done) else { return Ok(()) };
+    let mut insert =
+        connection.prepare_cached("INSERT INTO applied (id, at, outcome) VALUES (?1, ?2, ?3)")?;
+    insert.execute(params![id.0.to_be_bytes(), column(now), outcome]).map(drop)
+}
+
+/// Forgets a call.
+pub(crate) fn forget(connection: &Connection, id: [u8; 16]) -> Result<(), Fault> {
+    connection.prepare_cached("DELETE FROM applied WHERE id = ?1")?.execute([id]).map(drop)
+}
+
+/// Looks at the calls behind `hand`, forgets the old ones, and answers where to go on.
+pub(crate) fn sweep(
+    connection: &Connection,
+    hand: [u8; 16],
+    made: usize,
+    now: Tick,
+) -> Result<[u8; 16], Stop> {
+    let (steps, old) = (made * SWEPT_PER_NEW, column(now - REMEMBERED_FOR));
+    let select = Select::new("SELECT id, at FROM applied WHERE id > ?", hand.to_vec()).ending("ORDER BY id");
+    let found: Vec<([u8; 16], i64)> =
+        select.first(connection, steps, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (id, _) in found.iter().filter(|(_, at)| *at < old) {
+        forget(connection, *id)?;
+    }
+    Ok(found.last().filter(|_| found.len() == steps).map_or([0; 16], |(id, _)| *id))
+}

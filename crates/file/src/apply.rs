@@ -1,0 +1,254 @@
+//! Applying a call: everything is decided before anything is changed.
+
+use std::collections::HashSet;
+
+use tollgate_core::{Bucket, Costs, Denial, Holder, Limits, Take, Tick, Usage};
+use tollgate_store::records::{RecordsError, Write, check_writes};
+use tollgate_store::usage::Sums;
+use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError, Taken, Term};
+
+use crate::applied;
+use crate::batch::Batch;
+use crate::error::Stop;
+use crate::holder::Census;
+use crate::records;
+use crate::rows::{self, Row};
+
+/// What came of a call, and whether it was applied now or before.
+pub(crate) struct Outcome {
+    pub(crate) applied: Applied,
+    pub(crate) is_repeat: bool,
+}
+
+impl Batch<'_> {
+    /// Applies the call and makes the writes, or neither; once if the call has an id.
+    pub(crate) fn apply(&mut self, call: &Call<'_>, writes: &[Write]) -> Result<Outcome, Stop> {
+        check(call, writes)?;
+        if let Some(id) = call.id
+            && let Some(done) = applied::find(self.connection, id)?
+        {
+            return Ok(Outcome { applied: Applied::Done(done), is_repeat: true });
+        }
+        let applied = self.apply_now(call, writes, self.clock.now())?;
+        Ok(Outcome { applied, is_repeat: false })
+    }
+
+    fn apply_now(&mut self, call: &Call<'_>, writes: &[Write], now: Tick) -> Result<Applied, Stop> {
+        let mut rows = Vec::with_capacity(call.steps.len());
+        for (index, step) in call.steps.iter().enumerate() {
+            let row = self.row_for(step)?;
+            if take_of(step).is_some() && row.as_ref().is_some_and(|row| row.is_past(step.place.limits)) {
+                return Ok(Applied::Stale(index));
+            }
+            rows.push(row);
+        }
+        if let Some(failed) = records::failing(self.connection, writes, now)? {
+            return Err(RecordsError::Failed(failed).into());
+        }
+        let pokes: Vec<usize> =
+            (0..rows.len()).filter(|index| makes_room(&call.steps[*index], &rows[*index])).collect();
+        for (step, row) in call.steps.iter().zip(&mut rows) {
+            if let (Some(_), Some(row)) = (take_of(step), row) {
+                row.put_in_force(step.place.limits, now);
+            }
+        }
+        if let Err(denials) = fit(call.steps, &mut rows, now) {
+            return Ok(Applied::Denied(denials));
+        }
+        let steps = call.steps.iter().zip(&mut rows);
+        let done: Vec<Done> = steps.map(|(step, row)| commit(step, row.as_mut(), now)).collect();
+        let mut usage = Vec::new();
+        if call.metered {
+            self.meter(call.steps, &mut rows, &done, now, &mut usage)?;
+        }
+        records::make(self.connection, writes, now)?;
+        records::make(self.connection, &usage, now)?;
+        for (step, row) in call.steps.iter().zip(rows) {
+            if let Some(row) = row {
+                self.set((step.place.namespace.into(), step.place.key.clone()), row);
+            }
+        }
+        self.pokes.extend(pokes.into_iter().map(|index| {
+            let place = &call.steps[index].place;
+            (place.namespace.into(), place.key.clone())
+        }));
+        if let Some(id) = call.id {
+            applied::remember(self.connection, id, now, &done)?;
+            self.sweep.calls_made += 1;
+        }
+        Ok(Applied::Done(done))
+    }
+
+    /// The bucket of a step. Only what charges makes one: a refund or a renewal must create nothing.
+    fn row_for(&mut self, step: &Step<'_>) -> Result<Option<Row>, Stop> {
+        if let Some(row) = self.row(&step.place)? {
+            return Ok(Some(row.clone()));
+        }
+        let charges = match &step.op {
+            Op::Take { .. } => true,
+            Op::Settle(usage) => usage.is_over(),
+            _ => false,
+        };
+        if !charges {
+            return Ok(None);
+        }
+        if rows::is_closed(self.connection, step.place.namespace)? {
+            return Err(StoreError::NamespaceGone(step.place.namespace.into()).into());
+        }
+        Ok(Some(Row::fresh(step.place.limits)))
+    }
+
+    /// Counts what the steps used. What is of another hour, or of a bucket that is gone, goes to `writes`.
+    fn meter(
+        &self,
+        steps: &[Step<'_>],
+        rows: &mut [Option<Row>],
+        done: &[Done],
+        now: Tick,
+        writes: &mut Vec<Write>,
+    ) -> Result<(), Stop> {
+        for ((step, row), done) in steps.iter().zip(rows).zip(done) {
+            let (at, used) = match (&step.op, done) {
+                (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
+                (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
+                _ => continue,
+            };
+            let Place { namespace, limits, .. } = step.place;
+            match row {
+                Some(row) => used.count(&mut row.usage, &step.place, at, writes),
+                // It is gone because it was full, but what was counted of it has to be corrected.
+                None if matches!(step.op, Op::Settle(_)) && !rows::is_closed(self.connection, namespace)? => {
+                    let mut sums = Some(Sums::new(limits, at));
+                    used.count(&mut sums, &step.place, at, writes);
+                    writes.extend(sums.iter().flat_map(|sums| usage_writes(&step.place, sums)));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Something that counts as usage.
+enum Used<'a> {
+    Taken(&'a Costs),
+    Settled(&'a Usage<'a>),
+}
+
+impl Used<'_> {
+    fn count(&self, usage: &mut Option<Sums>, place: &Place<'_>, at: Tick, writes: &mut Vec<Write>) {
+        let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at));
+        if !sums.covers(place.limits, at) && !sums.adopt(place.limits, at) {
+            writes.extend(usage_writes(place, sums));
+            *sums = Sums::new(place.limits, at);
+        }
+        match self {
+            Used::Taken(costs) => sums.add_take(costs),
+            Used::Settled(usage) => sums.add_settlement(usage),
+        }
+    }
+}
+
+fn usage_writes(place: &Place<'_>, sums: &Sums) -> Vec<Write> {
+    match place.key.pair().filter(|_| !sums.is_empty()) {
+        Some((entity, resource)) => sums.writes(place.namespace, entity, resource),
+        None => Vec::new(),
+    }
+}
+
+fn check(call: &Call<'_>, writes: &[Write]) -> Result<(), StoreError> {
+    check_writes(writes)?;
+    if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
+        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
+    }
+    let mut seen = HashSet::new();
+    if !call.steps.iter().all(|step| seen.insert((step.place.namespace, step.place.key))) {
+        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
+    }
+    Ok(())
+}
+
+pub(crate) fn take_of<'a>(step: &'a Step<'_>) -> Option<&'a Costs> {
+    match &step.op {
+        Op::Take { costs, .. } => Some(costs),
+        _ => None,
+    }
+}
+
+/// Whether there may be more room after a step, for those who were denied before it.
+fn makes_room(step: &Step<'_>, row: &Option<Row>) -> bool {
+    let Some(row) = row else { return false };
+    match step.op {
+        Op::Take { .. } => !row.is_under(step.place.limits),
+        Op::Renew(_) => false,
+        _ => true,
+    }
+}
+
+/// Whether all takes fit, if need be without those who are seen to be gone.
+fn fit(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> Result<(), Vec<Denial>> {
+    if all_fit(steps, rows, now) || reap(steps, rows, now) && all_fit(steps, rows, now) {
+        return Ok(());
+    }
+    Err(takes(steps, rows).map(|(costs, row)| row.bucket.denial(&row.limits, now, costs)).collect())
+}
+
+fn all_fit(steps: &[Step<'_>], rows: &[Option<Row>], now: Tick) -> bool {
+    takes(steps, rows).all(|(costs, row)| row.bucket.fits(&row.limits, now, costs))
+}
+
+fn takes<'s>(steps: &'s [Step<'_>], rows: &'s [Option<Row>]) -> impl Iterator<Item = (&'s Costs, &'s Row)> {
+    steps.iter().zip(rows).filter_map(|(step, row)| Some((take_of(step)?, row.as_ref()?)))
+}
+
+/// Drops what is held by processes that are gone, and says whether anything was.
+fn reap(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> bool {
+    let mut census = Census::default();
+    let takes = steps.iter().zip(rows).filter(|(step, _)| take_of(step).is_some());
+    let held = takes.filter_map(|(_, row)| row.as_mut()).filter(|row| row.limits.have_resources());
+    held.fold(false, |reaped, Row { bucket, limits, .. }| {
+        bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0 || reaped
+    })
+}
+
+fn starting(term: Term, now: Tick) -> Holder {
+    Holder { id: term.holder, expires: now + term.ttl }
+}
+
+fn commit(step: &Step<'_>, row: Option<&mut Row>, now: Tick) -> Done {
+    let counted_in = step.place.limits;
+    match (&step.op, row) {
+        (Op::Take { costs, term }, Some(Row { bucket, limits, .. })) => {
+            let holder = term.map(|term| starting(term, now));
+            let at = bucket.commit(limits, now, &Take { costs, holder });
+            Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+        }
+        (Op::Settle(usage) | Op::SettleIfThere(usage), row) => {
+            if let Some(Row { bucket, limits, .. }) = row {
+                bucket.settle_counted_in(counted_in, limits, now, usage);
+            }
+            Done::Settled
+        }
+        (Op::TopUp(credit), row) => {
+            row.into_iter().for_each(|row| top_up(row, counted_in, credit, now));
+            Done::Changed
+        }
+        (Op::Reset, row) => {
+            if let Some(Row { bucket, limits, .. }) = row {
+                *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
+            }
+            Done::Changed
+        }
+        (Op::Renew(term), Some(Row { bucket, limits, .. })) => {
+            Done::Renewed(bucket.renew(limits, now, starting(*term, now)))
+        }
+        _ => Done::Renewed(false),
+    }
+}
+
+fn top_up(row: &mut Row, counted_in: &Limits, credit: &Costs, now: Tick) {
+    if row.limits.has_places_of(counted_in) {
+        return row.bucket.top_up(&row.limits, now, credit);
+    }
+    row.bucket.top_up(&row.limits, now, &credit.moved(counted_in, &row.limits));
+}

@@ -1,0 +1,90 @@
+//! The store on a file, as one of records and of buckets beside them.
+
+use tollgate_store::records::{
+    Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
+};
+use tollgate_store::{Applied, Backend, BucketStatus, Call, Key, Reply, Room, Scope, StoreError};
+
+use crate::call::OwnedCall;
+use crate::error::without_tests;
+use crate::records;
+use crate::rows;
+use crate::scope::{self, OwnedScope};
+use crate::store::FileStore;
+use crate::work::Apply;
+
+impl Records for FileStore {
+    fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        if let Err(why) = check_keys(keys) {
+            return Reply::ready(Err(why.into()));
+        }
+        let keys = keys.to_vec();
+        self.read(move |view| {
+            let now = view.clock.now();
+            keys.iter().map(|key| records::get(view.connection, key, now)).collect()
+        })
+    }
+
+    fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
+        let reply = self.apply_owned(Apply::new(OwnedCall::empty(), writes.to_vec()));
+        Reply::later(async move { reply.await.map(drop) })
+    }
+
+    fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
+        let query = query.clone();
+        self.read(move |view| records::query(view.connection, &query, view.clock.now()))
+    }
+
+    fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
+        let query = query.clone();
+        self.read(move |view| records::find(view.connection, index, &query, view.clock.now()))
+    }
+}
+
+impl Backend for FileStore {
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>> {
+        self.apply_owned(Apply::new(OwnedCall::new(call), writes.to_vec()))
+    }
+
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
+        let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
+        let reply = self.read(move |view| scope::buckets(view, &namespace, &scope, after.as_ref(), limit));
+        Reply::later(async move { reply.await.map_err(without_tests) })
+    }
+
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
+        let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
+        let reply = self.write_with(move |batch| scope::forget(batch, &namespace, &scope).map(Some));
+        Reply::later(async move { reply.await.map_err(without_tests) })
+    }
+
+    fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
+        let namespace = namespace.to_owned();
+        let reply = self.write_with(move |batch| Ok(Some(rows::close(batch.connection, &namespace)?)));
+        Reply::later(async move { reply.await.map_err(without_tests) })
+    }
+
+    fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
+        let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
+        let mut after: Option<Key> = None;
+        let reply = self.write_with(move |batch| {
+            after = scope::write_usage(batch, &namespace, &scope, after.as_ref())?;
+            Ok(after.is_none().then_some(()))
+        });
+        Reply::later(async move { reply.await.map_err(without_tests) })
+    }
+
+    fn room(&self) -> &Room {
+        self.room()
+    }
+}

@@ -1,0 +1,73 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tollgate_store::Clock;
+
+use crate::{FileStore, OpenError};
+
+/// How much a crash may undo. A process that is killed loses nothing that was answered, whichever it is; this is about
+/// the whole machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Durability {
+    /// If the machine stops, the last moments may be lost; the file stays whole.
+    #[default]
+    Normal,
+    /// Nothing that was answered is lost, whatever stops. Every commit waits for the disk.
+    Full,
+    /// If the machine stops, the file may be damaged. For files that are made anew then.
+    Off,
+}
+
+/// Settings of a [`FileStore`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct FileStoreBuilder {
+    pub(crate) path: PathBuf,
+    pub(crate) durability: Durability,
+    pub(crate) timeout: Duration,
+    pub(crate) clock: Clock,
+    pub(crate) bytes_max: Option<u64>,
+}
+
+impl FileStoreBuilder {
+    pub(crate) fn new(path: &Path) -> FileStoreBuilder {
+        FileStoreBuilder {
+            path: path.into(),
+            durability: Durability::default(),
+            timeout: Duration::from_secs(5),
+            clock: Clock::system(),
+            bytes_max: None,
+        }
+    }
+
+    /// How much a crash of the machine may undo.
+    pub fn durability(self, durability: Durability) -> FileStoreBuilder {
+        FileStoreBuilder { durability, ..self }
+    }
+
+    /// How long to wait while others have the file locked; 5 seconds unless it says otherwise.
+    pub fn timeout(self, timeout: Duration) -> FileStoreBuilder {
+        FileStoreBuilder { timeout, ..self }
+    }
+
+    /// The clock; the system's unless it says otherwise.
+    pub fn clock(self, clock: Clock) -> FileStoreBuilder {
+        FileStoreBuilder { clock, ..self }
+    }
+
+    /// How large the file may become; as large as the disk unless it says otherwise. At the bound it is as if the disk
+    /// were full. The log beside the file is not counted.
+    pub fn bytes_max(self, bytes_max: u64) -> FileStoreBuilder {
+        FileStoreBuilder { bytes_max: Some(bytes_max), ..self }
+    }
+
+    /// Opens the file, or makes it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
+    pub fn build(self) -> Result<FileStore, OpenError> {
+        FileStore::from_settings(&self)
+    }
+}

@@ -1,0 +1,221 @@
+//! A desk: errands stand in line, and whoever holds the engine serves all of them together.
+//!
+//! The desk has a thread of its own for what nobody waits for and for what tasks wait for. A thread that waits may as
+//! well do the work: it joins the line and, if the engine is free, serves the line itself. So a lone caller never pays
+//! for being woken, and a crowd is served by whoever came first, many at a time.
+//!
+//! Why nobody is forgotten: whoever lets go of the engine looks at the line afterwards, and rings for the thread if
+//! somebody stands there. An errand that found the engine taken had joined the line before that.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use tollgate_store::{Key, Room, StoreError};
+
+use crate::error::Fault;
+
+/// How many errands may stand in line.
+pub(crate) const LINE_MAX: usize = 100_000;
+
+/// How long the desk rests before it tries again what failed and nobody waits for.
+const REST: Duration = Duration::from_millis(100);
+
+/// What serves errands.
+pub(crate) trait Engine: Sized + Send + 'static {
+    /// How many errands are served together at most.
+    const TOGETHER_MAX: usize;
+
+    /// What an errand is given to work with.
+    type Tools<'a>;
+
+    /// Serves errands and finishes each of them.
+    fn serve(&mut self, errands: Vec<Box<dyn Errand<Self>>>, after: &mut After<Self>);
+}
+
+/// Something to be done at a desk.
+pub(crate) trait Errand<E: Engine>: Send {
+    /// Whether it is still wanted. From then on it cannot be called off any more, only be undone.
+    fn begin(&mut self) -> bool;
+
+    /// Does it.
+    fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<(), Fault>;
+
+    /// What it did holds, or failed with all the others and did not happen.
+    fn finish(self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut After<E>);
+}
+
+/// What is to be done once errands were served.
+pub(crate) struct After<E> {
+    /// Whom to wake when the engine is free: a waker may do anything.
+    pub(crate) wakers: Vec<Waker>,
+    /// What comes before all others.
+    pub(crate) first: Vec<Box<dyn Errand<E>>>,
+    /// What comes after all others.
+    pub(crate) last: Vec<Box<dyn Errand<E>>>,
+    /// What failed, and is tried again a little later.
+    pub(crate) later: Vec<Box<dyn Errand<E>>>,
+    /// Buckets that have more room now.
+    pub(crate) pokes: Vec<(Box<str>, Key)>,
+}
+
+impl<E> Default for After<E> {
+    fn default() -> After<E> {
+        After {
+            wakers: Vec::new(),
+            first: Vec::new(),
+            last: Vec::new(),
+            later: Vec::new(),
+            pokes: Vec::new(),
+        }
+    }
+}
+
+/// Errands in line, and the engine that serves them.
+pub(crate) struct Desk<E: Engine> {
+    line: Mutex<Line<E>>,
+    bell: Condvar,
+    engine: Mutex<E>,
+    unheard: Arc<AtomicUsize>,
+    room: Arc<Room>,
+}
+
+struct Line<E> {
+    errands: VecDeque<Box<dyn Errand<E>>>,
+    asleep: bool,
+    closing: bool,
+    resting: bool,
+}
+
+/// Counts an errand that nobody waits for, until it is dropped.
+pub(crate) struct Unheard(Arc<AtomicUsize>);
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl<E: Engine> Desk<E> {
+    pub(crate) fn new(engine: E, room: Arc<Room>) -> Desk<E> {
+        let line = Line { errands: VecDeque::new(), asleep: false, closing: false, resting: false };
+        Desk {
+            line: Mutex::new(line),
+            bell: Condvar::new(),
+            engine: Mutex::new(engine),
+            unheard: Arc::default(),
+            room,
+        }
+    }
+
+    /// Puts an errand at the end of the line; gives it back if that is too long. Whoever calls this
+    /// [helps](Desk::help) or [rings](Desk::ring).
+    pub(crate) fn post(&self, errand: Box<dyn Errand<E>>) -> Result<(), Box<dyn Errand<E>>> {
+        let mut line = self.line.lock();
+        if line.errands.len() >= LINE_MAX {
+            return Err(errand);
+        }
+        line.errands.push_back(errand);
+        Ok(())
+    }
+
+    /// Puts an errand before all others, however long the line is: it undoes what somebody did.
+    pub(crate) fn post_first(&self, errand: Box<dyn Errand<E>>) {
+        self.line.lock().errands.push_front(errand);
+        self.ring();
+    }
+
+    /// Wakes the thread of the desk if somebody stands in line and it sleeps.
+    pub(crate) fn ring(&self) {
+        let line = self.line.lock();
+        if line.asleep && !line.errands.is_empty() {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Serves the line on this thread, if the engine is free.
+    pub(crate) fn help(&self) {
+        if let Some(engine) = self.engine.try_lock() {
+            self.serve(engine);
+            self.ring();
+        }
+    }
+
+    /// Counts an errand that nobody will wait for.
+    pub(crate) fn unheard(&self) -> Unheard {
+        self.unheard.fetch_add(1, Ordering::Acquire);
+        Unheard(Arc::clone(&self.unheard))
+    }
+
+    /// Whether something is on its way that nobody waits for, so that who asks now might not see it.
+    pub(crate) fn has_unheard(&self) -> bool {
+        self.unheard.load(Ordering::Acquire) > 0
+    }
+
+    /// What the thread of the desk does: it serves until the desk is closed and nobody stands in line.
+    pub(crate) fn keep(&self) {
+        while self.wait_for_errands() {
+            // A panic has answered those it hit. The others, and those who come later, still want to be served.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.serve(self.engine.lock())));
+        }
+    }
+
+    /// Lets the thread end once the line is empty.
+    pub(crate) fn close(&self) {
+        self.line.lock().closing = true;
+        self.bell.notify_all();
+    }
+
+    fn wait_for_errands(&self) -> bool {
+        let mut line = self.line.lock();
+        if std::mem::take(&mut line.resting) {
+            line.asleep = true;
+            self.bell.wait_for(&mut line, REST);
+            line.asleep = false;
+        }
+        while line.errands.is_empty() {
+            if line.closing {
+                return false;
+            }
+            line.asleep = true;
+            self.bell.wait(&mut line);
+            line.asleep = false;
+        }
+        true
+    }
+
+    fn serve(&self, mut engine: MutexGuard<'_, E>) {
+        let errands: Vec<_> = {
+            let mut line = self.line.lock();
+            let together = line.errands.len().min(E::TOGETHER_MAX);
+            line.errands.drain(..together).collect()
+        };
+        if errands.is_empty() {
+            return;
+        }
+        let mut after = After::default();
+        engine.serve(errands, &mut after);
+        // While the engine is not free, so that nobody comes between what was done and what undoes it.
+        self.put_back(&mut after);
+        drop(engine);
+        after.wakers.into_iter().for_each(Waker::wake);
+        after.pokes.iter().for_each(|(namespace, key)| self.room.poke(namespace, key));
+    }
+
+    fn put_back(&self, after: &mut After<E>) {
+        if after.first.is_empty() && after.last.is_empty() && after.later.is_empty() {
+            return;
+        }
+        let mut line = self.line.lock();
+        line.resting = line.resting || !after.later.is_empty();
+        let first = after.first.drain(..).chain(after.later.drain(..));
+        for errand in first.rev() {
+            line.errands.push_front(errand);
+        }
+        line.errands.extend(after.last.drain(..));
+    }
+}

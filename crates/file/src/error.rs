@@ -1,0 +1,135 @@
+//! What can go wrong with a file, and what it is to callers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+use tollgate_store::StoreError;
+use tollgate_store::records::RecordsError;
+
+/// Why a file could not be opened as a store. A file that is not ours was left as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The path is that of a folder.
+    #[error("{0} is a folder; name a file in it")]
+    IsFolder(PathBuf),
+    /// The folder that the file should be in is not there.
+    #[error("the folder of {0} does not exist; make it first")]
+    NoFolder(PathBuf),
+    /// The system does not let us.
+    #[error("no permission to open {0}, or to make a file in its folder")]
+    NoPermission(PathBuf),
+    /// The file can be read and not be written.
+    #[error("{0} is read-only; whoever takes from a store has to write to it")]
+    ReadOnly(PathBuf),
+    /// The file is something else.
+    #[error("{0} is no SQLite file; it was left as it is, name another one")]
+    NotSqlite(PathBuf),
+    /// The file is a SQLite file of another program.
+    #[error("{0} is a SQLite file of another program; it was left as it is, name another one")]
+    Foreign(PathBuf),
+    /// A later version of this library made the file.
+    #[error("{path} has format {found}, and this version knows formats up to {known}; use a later version")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The format that it has.
+        found: i64,
+        /// The latest format that this version knows.
+        known: i64,
+    },
+    /// The file is damaged.
+    #[error("{0} is damaged: {1}; restore it from a copy, or move it away to start anew")]
+    Damaged(PathBuf, String),
+    /// Others had the file locked for longer than we wait.
+    #[error("{0} was locked by others for {1:?}")]
+    Busy(PathBuf, Duration),
+    /// Something else went wrong.
+    #[error("{0} cannot be opened: {1}")]
+    Failed(PathBuf, String),
+}
+
+/// What ends a whole transaction, with everything that was done in it.
+pub(crate) type Fault = rusqlite::Error;
+
+/// What a fault is to those whose calls it ended.
+pub(crate) fn store_error(fault: &Fault, timeout: Duration) -> StoreError {
+    let unavailable = |why: &str| StoreError::Unavailable(timeout, format!("{why} ({fault})"));
+    let refused = |why: &str| StoreError::Refused(format!("{why} ({fault})"));
+    match fault.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            unavailable("another process has the file locked")
+        }
+        Some(ErrorCode::DiskFull) => {
+            unavailable("there is no room left for the file; nothing was changed, make room and go on")
+        }
+        Some(ErrorCode::SystemIoFailure) => unavailable("the disk failed, or is full; nothing was changed"),
+        Some(ErrorCode::OutOfMemory | ErrorCode::FileLockingProtocolFailed) => {
+            unavailable("the file could not be used just now")
+        }
+        Some(ErrorCode::ReadOnly) => refused("the file is read-only, or was moved away"),
+        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
+            refused("no permission to use the file")
+        }
+        Some(ErrorCode::CannotOpen) => refused("the file, or one that belongs to it, cannot be opened"),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            refused("the file is damaged; restore it from a copy, or move it away to start anew")
+        }
+        _ => refused("the file cannot be used"),
+    }
+}
+
+/// Whether others have the file locked, and it may go better in a moment.
+pub(crate) fn is_busy(fault: &Fault) -> bool {
+    matches!(fault.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Why work stopped: all of the transaction has to, or only this.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Fault(Fault),
+    Answer(RecordsError),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Stop {
+        Stop::Fault(fault)
+    }
+}
+
+impl From<RecordsError> for Stop {
+    fn from(error: RecordsError) -> Stop {
+        Stop::Answer(error)
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Stop {
+        Stop::Answer(error.into())
+    }
+}
+
+impl Stop {
+    /// The answer of work that ended like this; a fault is no answer.
+    pub(crate) fn answer<T>(ended: Result<T, Stop>) -> Result<Result<T, RecordsError>, Fault> {
+        match ended {
+            Ok(answer) => Ok(Ok(answer)),
+            Err(Stop::Answer(error)) => Ok(Err(error)),
+            Err(Stop::Fault(fault)) => Err(fault),
+        }
+    }
+}
+
+/// Something in the file that this version cannot read.
+pub(crate) fn unreadable(what: &str, why: impl std::fmt::Display) -> Stop {
+    StoreError::Refused(format!("{what} in the file cannot be read: {why}")).into()
+}
+
+/// The error of work that makes no tests.
+pub(crate) fn without_tests(error: RecordsError) -> StoreError {
+    match error {
+        RecordsError::Store(error) => error,
+        error => StoreError::BadCall(error.to_string()),
+    }
+}

@@ -1,0 +1,139 @@
+//! Holders that say which process they are of, so that others can see that it is gone.
+//!
+//! An id is made of four numbers of 32 bits: a tag for the boot of the host and its space of process ids, the process
+//! id, the low bits of when the process started, and a counter. Only who has the same tag can look for the process, so
+//! holders of another tag are never judged.
+
+use std::collections::HashMap;
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// This process, as its holders name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Process {
+    tag: u32,
+    pid: u32,
+    started: u32,
+}
+
+/// An id for a holder, unlike that of any other.
+pub(crate) fn new_holder() -> u128 {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let Process { tag, pid, started } = Process::this();
+    let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
+    u128::from(tag) << 96 | u128::from(pid) << 64 | u128::from(started) << 32 | u128::from(counter)
+}
+
+/// Who was found to be gone, or there. Each process is looked for once.
+#[derive(Default)]
+pub(crate) struct Census(HashMap<Process, bool>);
+
+impl Census {
+    pub(crate) fn is_gone(&mut self, holder: u128) -> bool {
+        let (tag, pid, started) = ((holder >> 96) as u32, (holder >> 64) as u32, (holder >> 32) as u32);
+        let this = Process::this();
+        let process = Process { tag, pid, started };
+        if tag != this.tag || process == this {
+            return false;
+        }
+        *self.0.entry(process).or_insert_with(|| !process.is_there())
+    }
+}
+
+impl Process {
+    fn this() -> Process {
+        static THIS: OnceLock<Process> = OnceLock::new();
+        *THIS.get_or_init(|| Process::named().unwrap_or_else(Process::nameless))
+    }
+
+    fn named() -> Option<Process> {
+        let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+        let pids = fs::read_link("/proc/self/ns/pid").ok()?;
+        let text = [&boot, pids.as_os_str().as_encoded_bytes()].concat();
+        // Zero is what an id that was made elsewhere is likely to begin with.
+        let tag = fnv(&text).max(1);
+        let (_, started) = life_of("self")?;
+        Some(Process { tag, pid: std::process::id(), started })
+    }
+
+    /// Where processes cannot be looked for, numbers that nobody else has.
+    fn nameless() -> Process {
+        let random = RandomState::new().hash_one(std::process::id());
+        Process { tag: (random >> 32) as u32 | 1, pid: 0, started: random as u32 }
+    }
+
+    /// Whether the process is there, or may be.
+    #[cfg(unix)]
+    fn is_there(self) -> bool {
+        use rustix::process::{Pid, test_kill_process};
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        // Where it is none of our business, what is said about it may leave it out; this does not.
+        let none = |pid: Pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH);
+        if pid.is_none_or(none) {
+            return pid.is_none();
+        }
+        life_of(&self.pid.to_string()).is_none_or(|(state, started)| {
+            let is_dead = matches!(state, 'Z' | 'X');
+            started == self.started && !is_dead
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn is_there(self) -> bool {
+        true
+    }
+}
+
+/// The state of a process and when it started, in ticks since the boot.
+fn life_of(process: &str) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name of the program is in brackets and may have anything in it.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?.chars().next()?;
+    let started: u64 = fields.nth(18)?.parse().ok()?;
+    Some((state, started as u32))
+}
+
+/// FNV-1a, which is the same in every process.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_holders_have_one_id() {
+        let ids: std::collections::HashSet<u128> = (0..1_000).map(|_| new_holder()).collect();
+        assert_eq!(ids.len(), 1_000);
+    }
+
+    #[test]
+    fn this_process_is_there_and_those_of_other_hosts_are_not_judged() {
+        let mut census = Census::default();
+        assert!(!census.is_gone(new_holder()));
+        for foreign in [0, 1, u128::MAX, new_holder() ^ 1 << 96] {
+            assert!(!census.is_gone(foreign));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_that_never_was_or_started_at_another_time_is_gone() {
+        let mut census = Census::default();
+        let this = new_holder();
+        assert!(census.is_gone(this ^ 1 << 40), "the process id is that of another process now");
+        let no_such_pid = this & !(0xFFFF_FFFF << 64) | 0x7FFF_FFFE << 64;
+        assert!(census.is_gone(no_such_pid));
+    }
+
+    #[test]
+    fn the_start_of_a_process_is_read_whatever_it_is_called() {
+        #[cfg(target_os = "linux")]
+        assert!(life_of("self").is_some());
+        assert!(life_of("no such process").is_none());
+    }
+}

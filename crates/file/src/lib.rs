@@ -1,0 +1,36 @@
+//! Buckets and records in a SQLite file: shared by the processes of one host, and there again after a crash.
+//!
+//! A file needs no server and no setup. Every process that opens it sees the same buckets, whatever process took from
+//! them; a process that is killed at any instant leaves the file whole, and nothing that was answered is forgotten.
+//!
+//! All calls that wait while one commit is made are made together by the next: a crowd costs little more than one. A
+//! thread that would only wait for its own call makes the commit itself.
+
+mod applied;
+mod apply;
+mod backend;
+mod batch;
+mod builder;
+mod call;
+mod codec;
+mod desk;
+mod errand;
+mod error;
+mod holder;
+mod limits;
+mod open;
+mod pause;
+mod reader;
+mod records;
+mod rows;
+mod schema;
+mod scope;
+mod select;
+mod store;
+mod sweep;
+mod work;
+mod writer;
+
+pub use builder::{Durability, FileStoreBuilder};
+pub use error::OpenError;
+pub use store::FileStore;

@@ -1,0 +1,186 @@
+//! Opening a file: ours, a new one, or an error that says what it is instead.
+
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
+use tollgate_core::Span;
+use tollgate_store::Clock;
+
+use crate::builder::{Durability, FileStoreBuilder};
+use crate::error::{Fault, OpenError, is_busy};
+use crate::pause::pause;
+use crate::schema::{self, APPLICATION, FORMAT, Mark};
+
+/// How many statements are kept ready. There are fewer.
+const STATEMENTS: usize = 64;
+
+/// One at a time in a process. A process that closes any handle of a file loses all its locks on it, and the handle
+/// that makes a new file is none of SQLite's, which knows about this.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// A connection that writes and one that reads.
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) writer: Connection,
+    pub(crate) reader: Connection,
+}
+
+pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Opened, OpenError> {
+    // An absolute path is never one of the names that mean something else to SQLite.
+    let path = std::path::absolute(&settings.path)
+        .map_err(|why| OpenError::Failed(settings.path.clone(), why.to_string()))?;
+    let _one_at_a_time = OPENING.lock();
+    make_if_missing(&path)?;
+    let explain = |fault: Fault| explain(&path, settings.timeout, &fault);
+    let writer = connect(&path, settings).map_err(explain)?;
+    if writer.is_readonly(MAIN_DB).map_err(explain)? {
+        return Err(OpenError::ReadOnly(path));
+    }
+    prepare(&writer, settings).map_err(explain)?;
+    check(&path, schema::mark(&writer).map_err(explain)?)?;
+    let reader = connect(&path, settings).map_err(explain)?;
+    reader.pragma_update(None, "query_only", true).map_err(explain)?;
+    Ok(Opened { path, writer, reader })
+}
+
+/// Makes an empty file that nobody else may read, or looks at the one that is there without touching it.
+fn make_if_missing(path: &Path) -> Result<(), OpenError> {
+    if path.parent().is_some_and(|folder| !folder.exists()) {
+        return Err(OpenError::NoFolder(path.into()));
+    }
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => Err(OpenError::IsFolder(path.into())),
+        Ok(there) if there.len() == 0 => Ok(()),
+        Ok(_) => look(path),
+        Err(why) if why.kind() == ErrorKind::NotFound => match private().open(path) {
+            Ok(_) => Ok(()),
+            Err(why) if why.kind() == ErrorKind::AlreadyExists => make_if_missing_again(path),
+            Err(why) => Err(io_error(path, &why)),
+        },
+        Err(why) => Err(io_error(path, &why)),
+    }
+}
+
+/// Another process has made it in the meantime, and it is not there to be made a third time.
+fn make_if_missing_again(path: &Path) -> Result<(), OpenError> {
+    match fs::metadata(path) {
+        Ok(there) if there.len() == 0 => Ok(()),
+        Ok(_) => look(path),
+        Err(why) => Err(io_error(path, &why)),
+    }
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
+    match why.kind() {
+        ErrorKind::PermissionDenied => OpenError::NoPermission(path.into()),
+        ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly(path.into()),
+        _ => OpenError::Failed(path.into(), why.to_string()),
+    }
+}
+
+/// Looks at what a file says it is, and at nothing else. As an immutable file it is neither locked nor recovered, and
+/// no other file is made beside it.
+fn look(path: &Path) -> Result<(), OpenError> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let looked = Connection::open_with_flags(immutable(path), flags);
+    let mark = looked.and_then(|connection| schema::mark(&connection));
+    check(path, mark.map_err(|fault| explain(path, Duration::ZERO, &fault))?)
+}
+
+fn immutable(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'_' | b'-' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri + "?immutable=1"
+}
+
+fn check(path: &Path, mark: Mark) -> Result<(), OpenError> {
+    match mark {
+        Mark { application: APPLICATION, format: found } if found > FORMAT => {
+            Err(OpenError::Newer { path: path.into(), found, known: FORMAT })
+        }
+        Mark { application: APPLICATION, .. } => Ok(()),
+        _ => Err(OpenError::Foreign(path.into())),
+    }
+}
+
+fn connect(path: &Path, settings: &FileStoreBuilder) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(settings.timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    let synchronous = match settings.durability {
+        Durability::Off => "OFF",
+        Durability::Normal => "NORMAL",
+        Durability::Full => "FULL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    Ok(connection)
+}
+
+fn prepare(writer: &Connection, settings: &FileStoreBuilder) -> Result<(), Fault> {
+    if schema::mark(writer)?.application == 0 {
+        schema::create(writer)?;
+    }
+    write_ahead(writer, settings.timeout)?;
+    if let Some(bytes) = settings.bytes_max {
+        let page: u64 = writer.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let pages = i64::try_from(bytes / page.max(1)).unwrap_or(i64::MAX);
+        writer.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// Makes it a file with a log that is written ahead, if it is none. SQLite does not wait for others while it does
+/// that, so we do.
+fn write_ahead(writer: &Connection, timeout: Duration) -> Result<(), Fault> {
+    let clock = Clock::system();
+    let until = clock.now() + Span::covering(timeout);
+    loop {
+        let mode = writer.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Err(fault) if !is_busy(&fault) => return Err(fault),
+            Err(fault) if clock.now() >= until => return Err(fault),
+            // Whoever has the file open otherwise keeps its mode, and says so without an error.
+            Ok(_) if clock.now() >= until => return Err(Fault::SqliteFailure(busy(), None)),
+            _ => pause(Duration::from_millis(1)),
+        }
+    }
+}
+
+fn busy() -> rusqlite::ffi::Error {
+    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY)
+}
+
+fn explain(path: &Path, timeout: Duration, fault: &Fault) -> OpenError {
+    let path = path.to_path_buf();
+    match fault.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::NotSqlite(path),
+        Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged(path, fault.to_string()),
+        Some(ErrorCode::ReadOnly) => OpenError::ReadOnly(path),
+        Some(ErrorCode::PermissionDenied) => OpenError::NoPermission(path),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Busy(path, timeout),
+        // SQLite does not say why the system refuses. Nearly always it is this.
+        Some(ErrorCode::CannotOpen) if path.exists() => OpenError::NoPermission(path),
+        _ => OpenError::Failed(path, fault.to_string()),
+    }
+}

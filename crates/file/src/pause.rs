@@ -1,0 +1,12 @@
+//! Waiting for another process, which cannot wake us.
+
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+/// Waits for `time`, and for nothing else. Not by parking the thread: that might take a wake-up which is meant for what
+/// the thread does afterwards.
+pub(crate) fn pause(time: Duration) {
+    let nobody = Mutex::new(());
+    Condvar::new().wait_for(&mut nobody.lock(), time);
+}

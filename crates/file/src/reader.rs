@@ -1,0 +1,53 @@
+//! The engine that reads, beside whoever writes.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tollgate_store::Clock;
+
+use crate::batch::View;
+use crate::desk::{After, Engine, Errand};
+use crate::error::{Fault, store_error};
+use crate::limits::KnownLimits;
+
+/// The engine that reads.
+pub(crate) struct Reader {
+    connection: Connection,
+    clock: Clock,
+    timeout: Duration,
+    known: KnownLimits,
+}
+
+impl Reader {
+    pub(crate) fn new(connection: Connection, clock: Clock, timeout: Duration) -> Reader {
+        Reader { connection, clock, timeout, known: KnownLimits::default() }
+    }
+
+    /// Runs one errand on the file as it is at one instant.
+    fn read(&mut self, errand: &mut dyn Errand<Reader>) -> Result<(), Fault> {
+        self.connection.prepare_cached("BEGIN")?.execute([])?;
+        let mut view = View { connection: &self.connection, clock: &self.clock, known: &mut self.known };
+        let read = errand.run(&mut view);
+        let ended = self.connection.prepare_cached("COMMIT")?.execute([]);
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        read.and(ended.map(drop))
+    }
+}
+
+impl Engine for Reader {
+    const TOGETHER_MAX: usize = 100;
+
+    type Tools<'a> = View<'a>;
+
+    fn serve(&mut self, errands: Vec<Box<dyn Errand<Reader>>>, after: &mut After<Reader>) {
+        for mut errand in errands {
+            if !errand.begin() {
+                continue;
+            }
+            let outcome = self.read(&mut *errand).map_err(|fault| store_error(&fault, self.timeout));
+            errand.finish(outcome.as_ref().copied(), after);
+        }
+    }
+}

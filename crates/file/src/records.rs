@@ -1,0 +1,211 @@
+//! Records as rows.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::Tick;
+use tollgate_store::records::{Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Write};
+
+use crate::codec::{column, index_number, item_from, item_text};
+use crate::error::{Fault, Stop, unreadable};
+use crate::select::Select;
+
+/// How many records that have expired are dropped with each transaction that writes some. More than one, so that they
+/// cannot pile up.
+const EXPIRED_AT_ONCE: usize = 4;
+
+/// The record at a key, if it is there and has not expired.
+pub(crate) fn get(connection: &Connection, key: &ItemKey, now: Tick) -> Result<Option<Item>, Stop> {
+    Ok(stored(connection, key)?.filter(|item| !item.has_expired(now)))
+}
+
+/// The record at a key, expired or not.
+fn stored(connection: &Connection, key: &ItemKey) -> Result<Option<Item>, Stop> {
+    let mut get =
+        connection.prepare_cached("SELECT body FROM record WHERE partition_key = ?1 AND sort_key = ?2")?;
+    let body: Option<String> = get.query_row([&key.partition, &key.sort], |row| row.get(0)).optional()?;
+    body.map(|body| decode(key.clone(), &body)).transpose()
+}
+
+fn decode(key: ItemKey, body: &str) -> Result<Item, Stop> {
+    let named = format!("the record {:?} {:?}", key.partition, key.sort);
+    item_from(key, body).ok_or_else(|| unreadable(&named, "it is damaged, or of a later version"))
+}
+
+/// The first write whose test fails.
+pub(crate) fn failing(connection: &Connection, writes: &[Write], now: Tick) -> Result<Option<usize>, Stop> {
+    for (index, write) in writes.iter().enumerate().filter(|(_, write)| !write.tests().is_empty()) {
+        if !write.passes(get(connection, write.key(), now)?.as_ref()) {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes writes that were tested in the same transaction.
+pub(crate) fn make(connection: &Connection, writes: &[Write], now: Tick) -> Result<(), Stop> {
+    for write in writes.iter().filter(|write| !matches!(write, Write::Check(..))) {
+        let there = stored(connection, write.key())?;
+        let old = there.as_ref().map_or(&[][..], |item| &item.indexed).to_vec();
+        let next = write.applied(there.filter(|item| !item.has_expired(now)));
+        replace(connection, write.key(), &old, next.as_ref())?;
+    }
+    if !writes.is_empty() {
+        drop_expired(connection, now)?;
+    }
+    Ok(())
+}
+
+fn replace(
+    connection: &Connection,
+    key: &ItemKey,
+    old: &[(Index, ItemKey)],
+    next: Option<&Item>,
+) -> Result<(), Fault> {
+    let new = next.map_or(&[][..], |item| &item.indexed);
+    for (index, place) in old.iter().filter(|place| !new.contains(place)) {
+        let mut displace = connection.prepare_cached(
+            "DELETE FROM record_index WHERE kind = ?1 AND place_partition = ?2 AND place_sort = ?3
+             AND partition_key = ?4 AND sort_key = ?5",
+        )?;
+        let number = index_number(*index);
+        displace.execute(params![number, place.partition, place.sort, key.partition, key.sort])?;
+    }
+    for (index, place) in new.iter().filter(|place| !old.contains(place)) {
+        let mut put = connection.prepare_cached(
+            "INSERT OR REPLACE INTO record_index (kind, place_partition, place_sort, partition_key, sort_key)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        let number = index_number(*index);
+        put.execute(params![number, place.partition, place.sort, key.partition, key.sort])?;
+    }
+    let Some(item) = next else {
+        let mut delete =
+            connection.prepare_cached("DELETE FROM record WHERE partition_key = ?1 AND sort_key = ?2")?;
+        return delete.execute([&key.partition, &key.sort]).map(drop);
+    };
+    let mut put = connection.prepare_cached(
+        "INSERT INTO record (partition_key, sort_key, body, expires) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (partition_key, sort_key) DO UPDATE SET body = excluded.body, expires = excluded.expires",
+    )?;
+    put.execute(params![key.partition, key.sort, item_text(item), item.expires.map(column)]).map(drop)
+}
+
+fn drop_expired(connection: &Connection, now: Tick) -> Result<(), Stop> {
+    let select = Select::new("SELECT partition_key, sort_key FROM record WHERE expires <= ?", column(now));
+    let found = select.ending("ORDER BY expires").first(connection, EXPIRED_AT_ONCE, key_of)?;
+    for key in found {
+        // One that cannot be read is left alone: whoever asks for it is told.
+        if let Ok(Some(item)) = stored(connection, &key) {
+            replace(connection, &key, &item.indexed, None)?;
+        }
+    }
+    Ok(())
+}
+
+fn key_of(row: &rusqlite::Row<'_>) -> Result<ItemKey, Stop> {
+    Ok(ItemKey { partition: row.get(0)?, sort: row.get(1)? })
+}
+
+/// The records of a partition, in the order of their sort keys.
+pub(crate) fn query(connection: &Connection, query: &Query, now: Tick) -> Result<Page<Item>, Stop> {
+    let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?.map(|[sort]| sort.to_owned());
+    let (direction, further) = direction(query);
+    let select =
+        Select::new("SELECT sort_key, body FROM record WHERE partition_key = ?", query.partition.clone())
+            .and("sort_key >= ?", Some(query.prefix.clone()))
+            .and("sort_key < ?", after_prefix(&query.prefix))
+            .and(&format!("sort_key {further} ?"), after)
+            .and("(expires IS NULL OR expires > ?)", Some(column(now)))
+            .ending(&format!("ORDER BY sort_key {direction}"));
+    let limit = limit(query);
+    let items = select.first(connection, limit + 1, |row| {
+        let key = ItemKey::new(&query.partition, row.get::<_, String>(0)?);
+        decode(key, row.get_ref(1)?.as_str().map_err(Fault::from)?)
+    })?;
+    Ok(page(items, limit, |item| Cursor::of(&[&item.key.sort])))
+}
+
+/// The keys of the records that an index has in a partition of its own.
+pub(crate) fn find(
+    connection: &Connection,
+    index: Index,
+    query: &Query,
+    now: Tick,
+) -> Result<Page<ItemKey>, Stop> {
+    if index == Index::Namespace {
+        return find_in_namespace(connection, query, now);
+    }
+    let after = query.after.as_ref().map(Cursor::parts::<3>).transpose()?;
+    let (direction, further) = direction(query);
+    let select = Select::new(
+        "SELECT i.partition_key, i.sort_key, i.place_sort FROM record_index i
+         JOIN record r ON r.partition_key = i.partition_key AND r.sort_key = i.sort_key WHERE i.kind = ?",
+        index_number(index),
+    );
+    let select = select
+        .and("i.place_partition = ?", Some(query.partition.clone()))
+        .and("i.place_sort >= ?", Some(query.prefix.clone()))
+        .and("i.place_sort < ?", after_prefix(&query.prefix))
+        .and_all(
+            &format!("(i.place_sort, i.partition_key, i.sort_key) {further} (?, ?, ?)"),
+            after.map(|after| after.map(str::to_owned)),
+        )
+        .and("(r.expires IS NULL OR r.expires > ?)", Some(column(now)))
+        .ending(&format!(
+            "ORDER BY i.place_sort {direction}, i.partition_key {direction}, i.sort_key {direction}"
+        ));
+    let limit = limit(query);
+    let found = select.first(connection, limit + 1, |row| Ok((key_of(row)?, row.get::<_, String>(2)?)))?;
+    let page = page(found, limit, |(key, place)| Cursor::of(&[place, &key.partition, &key.sort]));
+    Ok(Page { items: page.items.into_iter().map(|(key, _)| key).collect(), next: page.next })
+}
+
+/// All records whose partition starts with the namespace and a slash, by partition and sort key.
+fn find_in_namespace(connection: &Connection, query: &Query, now: Tick) -> Result<Page<ItemKey>, Stop> {
+    let namespace = format!("{}/", query.partition);
+    let prefix = if namespace.starts_with(&query.prefix) { &namespace } else { &query.prefix };
+    if !prefix.starts_with(&namespace) {
+        return Ok(Page { items: Vec::new(), next: None });
+    }
+    let after = query.after.as_ref().map(Cursor::parts::<2>).transpose()?;
+    let (direction, further) = direction(query);
+    let select =
+        Select::new("SELECT partition_key, sort_key FROM record WHERE partition_key >= ?", prefix.clone())
+            .and("partition_key < ?", after_prefix(prefix))
+            .and_all(
+                &format!("(partition_key, sort_key) {further} (?, ?)"),
+                after.map(|after| after.map(str::to_owned)),
+            )
+            .and("(expires IS NULL OR expires > ?)", Some(column(now)))
+            .ending(&format!("ORDER BY partition_key {direction}, sort_key {direction}"));
+    let limit = limit(query);
+    let found = select.first(connection, limit + 1, key_of)?;
+    Ok(page(found, limit, |key| Cursor::of(&[&key.partition, &key.sort])))
+}
+
+/// The order of a query, and how what comes later in it compares.
+fn direction(query: &Query) -> (&'static str, &'static str) {
+    if query.newest_first { ("DESC", "<") } else { ("ASC", ">") }
+}
+
+fn limit(query: &Query) -> usize {
+    query.limit.clamp(1, PAGE_MAX)
+}
+
+/// The first `limit` of what was found, and where to go on if there is more.
+pub(crate) fn page<T>(mut found: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| has_more).map(cursor);
+    Page { items: found, next }
+}
+
+/// The least text that is greater than all that start with `prefix`, if there is one.
+fn after_prefix(prefix: &str) -> Option<String> {
+    let mut rest = prefix.chars();
+    while let Some(last) = rest.next_back() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            return Some(format!("{}{next}", rest.as_str()));
+        }
+    }
+    None
+}

@@ -1,0 +1,132 @@
+//! Buckets as rows.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::{Bucket, Limits, Tick};
+use tollgate_store::Key;
+use tollgate_store::usage::Sums;
+
+use crate::codec::{usage_bytes, usage_from, usage_limits};
+use crate::error::{Fault, Stop, unreadable};
+use crate::limits::KnownLimits;
+
+/// A bucket, the limits it is under, and what was used of it in the current hour.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) limits: Limits,
+    /// Of which version the limits were.
+    pub(crate) version: u64,
+    pub(crate) bucket: Bucket,
+    pub(crate) usage: Option<Sums>,
+}
+
+/// A row as the file has it.
+pub(crate) struct RawRow {
+    limits: i64,
+    version: u64,
+    state: Vec<u8>,
+    usage: Option<Vec<u8>>,
+}
+
+impl RawRow {
+    /// Reads the columns limits, version, state and usage, from the column with this number on.
+    pub(crate) fn read(row: &rusqlite::Row<'_>, first: usize) -> Result<RawRow, Fault> {
+        Ok(RawRow {
+            limits: row.get(first)?,
+            version: row.get::<_, i64>(first + 1)? as u64,
+            state: row.get(first + 2)?,
+            usage: row.get(first + 3)?,
+        })
+    }
+
+    /// The bucket it says; its limits are probably those `expected`.
+    pub(crate) fn decode(
+        self,
+        connection: &Connection,
+        known: &mut KnownLimits,
+        expected: Option<&Limits>,
+    ) -> Result<Row, Stop> {
+        let limits = known.get(connection, self.limits, expected)?;
+        let bucket = Bucket::from_bytes(&limits, &self.state).map_err(|why| unreadable("a bucket", why))?;
+        let usage = match &self.usage {
+            None => None,
+            Some(bytes) => Some(sums(connection, known, bytes)?),
+        };
+        Ok(Row { limits, version: self.version, bucket, usage })
+    }
+}
+
+fn sums(connection: &Connection, known: &mut KnownLimits, bytes: &[u8]) -> Result<Sums, Stop> {
+    let unreadable = || unreadable("usage", "it is cut off or damaged");
+    let limits = known.get(connection, usage_limits(bytes).ok_or_else(unreadable)?, None)?;
+    usage_from(limits, bytes).ok_or_else(unreadable)
+}
+
+impl Row {
+    /// A bucket of which nothing was used.
+    pub(crate) fn fresh(limits: &Limits) -> Row {
+        let bucket = Bucket::fresh(limits, Tick::ZERO);
+        Row { limits: limits.clone(), version: limits.version(), bucket, usage: None }
+    }
+
+    /// Whether it was used under limits of a later version than these, if they have one.
+    pub(crate) fn is_past(&self, limits: &Limits) -> bool {
+        limits.version() != 0 && self.version > limits.version()
+    }
+
+    pub(crate) fn is_under(&self, limits: &Limits) -> bool {
+        self.limits.same(limits) || self.limits == *limits
+    }
+
+    /// Puts limits in force that it is not [past](Row::is_past).
+    pub(crate) fn put_in_force(&mut self, limits: &Limits, now: Tick) {
+        if !self.is_under(limits) {
+            self.bucket.adopt(&self.limits, limits, now);
+            (self.limits, self.version) = (limits.clone(), limits.version());
+        }
+        self.version = self.version.max(limits.version());
+    }
+}
+
+pub(crate) fn get(connection: &Connection, namespace: &str, key: &Key) -> Result<Option<RawRow>, Fault> {
+    let mut get = connection.prepare_cached(
+        "SELECT limits, version, state, usage FROM bucket WHERE namespace = ?1 AND key = ?2",
+    )?;
+    get.query_row(params![namespace, key.as_bytes()], |row| RawRow::read(row, 0)).optional()
+}
+
+pub(crate) fn put(
+    connection: &Connection,
+    known: &mut KnownLimits,
+    (namespace, key): (&str, &Key),
+    row: &Row,
+) -> Result<(), Fault> {
+    let limits = known.id_of(connection, &row.limits)?;
+    let usage = match row.usage.as_ref().filter(|sums| !sums.is_empty()) {
+        None => None,
+        Some(sums) => Some(usage_bytes(known.id_of(connection, sums.limits())?, sums)),
+    };
+    let resource = key.pair().map(|(_, resource)| resource);
+    let mut put = connection.prepare_cached(
+        "INSERT INTO bucket (namespace, key, resource, limits, version, state, usage)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (namespace, key) DO UPDATE SET
+         limits = excluded.limits, version = excluded.version, state = excluded.state, usage = excluded.usage",
+    )?;
+    let (version, state) = (row.version as i64, row.bucket.to_bytes());
+    put.execute(params![namespace, key.as_bytes(), resource, limits, version, state, usage])?;
+    Ok(())
+}
+
+pub(crate) fn delete(connection: &Connection, namespace: &str, key: &Key) -> Result<(), Fault> {
+    let mut delete = connection.prepare_cached("DELETE FROM bucket WHERE namespace = ?1 AND key = ?2")?;
+    delete.execute(params![namespace, key.as_bytes()]).map(drop)
+}
+
+pub(crate) fn is_closed(connection: &Connection, namespace: &str) -> Result<bool, Fault> {
+    connection.prepare_cached("SELECT 1 FROM closed WHERE namespace = ?1")?.exists([namespace])
+}
+
+pub(crate) fn close(connection: &Connection, namespace: &str) -> Result<(), Fault> {
+    let mut close = connection.prepare_cached("INSERT OR IGNORE INTO closed (namespace) VALUES (?1)")?;
+    close.execute([namespace]).map(drop)
+}

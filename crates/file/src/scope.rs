@@ -1,0 +1,160 @@
+//! Many buckets of a namespace at once.
+
+use rusqlite::Connection;
+use tollgate_store::records::{Cursor, PAGE_MAX, Page};
+use tollgate_store::{BucketStatus, FORGET_MAX, Key, Scope};
+
+use crate::batch::{Batch, View};
+use crate::error::{Fault, Stop};
+use crate::records::{self, page};
+use crate::rows::{self, RawRow};
+use crate::select::Select;
+
+/// How many buckets have their usage written in one transaction.
+const WRITTEN_AT_ONCE: usize = 500;
+
+/// A [`Scope`] that borrows nothing.
+#[derive(Clone, Debug)]
+pub(crate) enum OwnedScope {
+    Entity(String),
+    Resource(String),
+    Bucket(String, String),
+    All,
+}
+
+impl OwnedScope {
+    pub(crate) fn new(scope: Scope<'_>) -> OwnedScope {
+        match scope {
+            Scope::Entity(entity) => OwnedScope::Entity(entity.into()),
+            Scope::Resource(resource) => OwnedScope::Resource(resource.into()),
+            Scope::Bucket(entity, resource) => OwnedScope::Bucket(entity.into(), resource.into()),
+            Scope::All => OwnedScope::All,
+        }
+    }
+
+    /// From which key to before which, and of which resource.
+    fn range(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>, Option<&str>) {
+        match self {
+            OwnedScope::Entity(entity) => {
+                let first = Key::new(&[entity]).as_bytes().to_vec();
+                let end = after_bytes(&first);
+                (Some(first), end, None)
+            }
+            OwnedScope::Resource(resource) => (None, None, Some(resource)),
+            OwnedScope::Bucket(entity, resource) => {
+                let key = Key::new(&[entity, resource]).as_bytes().to_vec();
+                let end = [&key[..], &[0]].concat();
+                (Some(key), Some(end), None)
+            }
+            OwnedScope::All => (None, None, None),
+        }
+    }
+}
+
+/// The least bytes that are greater than all that start with these, if there are any.
+fn after_bytes(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+/// Which rows of a scope.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    Metered,
+}
+
+/// The rows of a scope behind a key, in the order of the keys.
+fn list(
+    connection: &Connection,
+    namespace: &str,
+    scope: &OwnedScope,
+    which: Which,
+    after: Option<&Key>,
+    limit: usize,
+) -> Result<Vec<(Key, RawRow)>, Stop> {
+    let (first, end, resource) = scope.range();
+    let ending = match which {
+        Which::All => "ORDER BY key",
+        Which::Metered => "AND usage IS NOT NULL ORDER BY key",
+    };
+    let select = Select::new(
+        "SELECT key, limits, version, state, usage FROM bucket WHERE namespace = ?",
+        namespace.to_owned(),
+    );
+    let select = select
+        .and("resource = ?", resource.map(str::to_owned))
+        .and("key >= ?", first)
+        .and("key < ?", end)
+        .and("key > ?", after.map(|key| key.as_bytes().to_vec()))
+        .ending(ending);
+    select.first(connection, limit, |row| {
+        let key = Key::from_bytes(row.get_ref(0)?.as_blob().map_err(Fault::from)?);
+        Ok((key, RawRow::read(row, 1)?))
+    })
+}
+
+/// How the buckets of a scope stand.
+pub(crate) fn buckets(
+    view: &mut View<'_>,
+    namespace: &str,
+    scope: &OwnedScope,
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Result<Page<BucketStatus>, Stop> {
+    let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
+    let (now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
+    let (mut statuses, mut after) = (Vec::new(), after);
+    // Keys that are no pair are none of these, however many there are of them.
+    while statuses.len() <= limit {
+        let found = list(view.connection, namespace, scope, Which::All, after.as_ref(), limit + 1)?;
+        let is_last = found.len() <= limit;
+        after = found.last().map(|(key, _)| key.clone());
+        for (key, raw) in found {
+            let Some((entity, resource)) = key.pair() else { continue };
+            let row = raw.decode(view.connection, view.known, None)?;
+            let (entity, resource) = (entity.to_owned(), resource.to_owned());
+            statuses.push(BucketStatus { entity, resource, limits: row.bucket.peek(&row.limits, now) });
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(page(statuses, limit, |status| Cursor::of(&[&status.entity, &status.resource])))
+}
+
+/// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says how many.
+pub(crate) fn forget(batch: &mut Batch<'_>, namespace: &str, scope: &OwnedScope) -> Result<usize, Stop> {
+    let view = batch.view()?;
+    let found = list(view.connection, namespace, scope, Which::All, None, FORGET_MAX)?;
+    for (key, _) in &found {
+        rows::delete(view.connection, namespace, key)?;
+    }
+    let forgotten = found.len();
+    // Whoever waits for a bucket that is gone has to find that out.
+    batch.pokes.extend(found.into_iter().map(|(key, _)| (namespace.into(), key)));
+    Ok(forgotten)
+}
+
+/// Writes the usage of some buckets of a scope behind a key; answers the last of them if there may be more.
+pub(crate) fn write_usage(
+    batch: &mut Batch<'_>,
+    namespace: &str,
+    scope: &OwnedScope,
+    after: Option<&Key>,
+) -> Result<Option<Key>, Stop> {
+    let view = batch.view()?;
+    let now = view.clock.now();
+    let found = list(view.connection, namespace, scope, Which::Metered, after, WRITTEN_AT_ONCE)?;
+    let last = found.last().map(|(key, _)| key.clone()).filter(|_| found.len() == WRITTEN_AT_ONCE);
+    for (key, raw) in found {
+        let mut row = raw.decode(view.connection, view.known, None)?;
+        if let (Some(sums), Some((entity, resource))) = (row.usage.take(), key.pair()) {
+            records::make(view.connection, &sums.writes(namespace, entity, resource), now)?;
+            rows::put(view.connection, view.known, (namespace, &key), &row)?;
+        }
+    }
+    Ok(last)
+}

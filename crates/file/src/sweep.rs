@@ -1,0 +1,101 @@
+//! Forgetting what says nothing any more, a little with every new bucket.
+
+use rusqlite::Connection;
+use tollgate_core::{Span, Tick};
+use tollgate_store::Key;
+
+use crate::applied;
+use crate::error::{Fault, Stop};
+use crate::limits::KnownLimits;
+use crate::records;
+use crate::rows::{self, RawRow};
+use crate::select::Select;
+
+/// How many buckets are looked at for each new one. Two keep pace with any growth.
+const SWEPT_PER_NEW: usize = 2;
+
+/// How many new ones count for the sweep of one transaction.
+const NEW_MAX: usize = 50;
+
+/// How long a bucket lies idle before it is forgotten. Long, because a row that is made anew costs more than one that
+/// is changed.
+const IDLE_FOR: Span = Span::from_secs(86_400);
+
+/// Where the sweep goes on, and how much it has to do.
+#[derive(Default)]
+pub(crate) struct Sweep {
+    /// How many buckets were made since the last sweep.
+    pub(crate) buckets_made: usize,
+    /// How many calls were remembered since the last sweep.
+    pub(crate) calls_made: usize,
+    bucket: Option<(String, Key)>,
+    call: [u8; 16],
+}
+
+/// A bucket and where it is.
+type Found = ((String, Key), RawRow);
+
+impl Sweep {
+    /// Looks at the next buckets and calls: forgets buckets that are as good as new and were not used for long, writes
+    /// down what was used in an hour that is over, and forgets calls that nobody asks for any more.
+    pub(crate) fn run(
+        &mut self,
+        connection: &Connection,
+        known: &mut KnownLimits,
+        now: Tick,
+    ) -> Result<(), Stop> {
+        let (buckets, calls) = (self.buckets_made.min(NEW_MAX), self.calls_made.min(NEW_MAX));
+        (self.buckets_made, self.calls_made) = (0, 0);
+        if calls > 0 {
+            self.call = applied::sweep(connection, self.call, calls, now)?;
+        }
+        if buckets > 0 {
+            for found in self.next(connection, buckets * SWEPT_PER_NEW)? {
+                sweep_bucket(connection, known, found, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, connection: &Connection, steps: usize) -> Result<Vec<Found>, Stop> {
+        let (namespace, key) = match &self.bucket {
+            Some((namespace, key)) => (namespace.as_str(), key.as_bytes()),
+            None => ("", &[][..]),
+        };
+        let select = Select::new(
+            "SELECT namespace, key, limits, version, state, usage FROM bucket WHERE (namespace, key) > (?",
+            namespace.to_owned(),
+        );
+        let found = select.ending_with(", ?) ORDER BY namespace, key", key.to_vec()).first(
+            connection,
+            steps,
+            |row| {
+                let key = Key::from_bytes(row.get_ref(1)?.as_blob().map_err(Fault::from)?);
+                Ok(((row.get(0)?, key), RawRow::read(row, 2)?))
+            },
+        )?;
+        self.bucket = found.last().filter(|_| found.len() == steps).map(|(place, _)| place.clone());
+        Ok(found)
+    }
+}
+
+fn sweep_bucket(
+    connection: &Connection,
+    known: &mut KnownLimits,
+    ((namespace, key), raw): Found,
+    now: Tick,
+) -> Result<(), Stop> {
+    // What cannot be read is left alone: whoever asks for it is told.
+    let Ok(mut row) = raw.decode(connection, known, None) else { return Ok(()) };
+    let is_idle = now.since(row.bucket.stamp()) > IDLE_FOR && row.bucket.is_fresh(&row.limits, now);
+    let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
+    if let (Some(sums), Some((entity, resource))) = (&over, key.pair()) {
+        records::make(connection, &sums.writes(&namespace, entity, resource), now)?;
+    }
+    if is_idle {
+        rows::delete(connection, &namespace, &key)?;
+    } else if over.is_some() {
+        rows::put(connection, known, (&namespace, &key), &row)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! The kinds of work that a file does.
+
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::{Applied, OpId, StoreError};
+
+use crate::applied;
+use crate::batch::{Batch, View};
+use crate::call::OwnedCall;
+use crate::desk::{After, Errand, Unheard};
+use crate::errand::Work;
+use crate::error::{Fault, Stop};
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// How often a call that nobody waits for is tried before it is given up. With the rest in between that takes minutes,
+/// and then it is no passing trouble.
+const TRIES_MAX: u32 = 1_000;
+
+/// Applying a call.
+pub(crate) struct Apply {
+    call: OwnedCall,
+    writes: Vec<Write>,
+    /// A call that this one undoes, so that it may be made again.
+    undoes: Option<OpId>,
+    is_repeat: bool,
+}
+
+impl Apply {
+    pub(crate) fn new(call: OwnedCall, writes: Vec<Write>) -> Apply {
+        Apply { call, writes, undoes: None, is_repeat: false }
+    }
+
+    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Applied, Stop> {
+        if let Some(id) = self.undoes {
+            applied::forget(batch.connection, id.0.to_be_bytes())?;
+        }
+        let outcome = self.call.with(|call| batch.apply(call, &self.writes));
+        let unknown = || StoreError::BadCall("this store does not know one of its steps".into());
+        let outcome = outcome.ok_or_else(unknown)??;
+        self.is_repeat = outcome.is_repeat;
+        Ok(outcome.applied)
+    }
+}
+
+impl Work<Writer> for Apply {
+    type Answer = Result<Applied, RecordsError>;
+
+    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
+        Stop::answer(self.apply(batch)).map(Some)
+    }
+
+    fn failed(why: StoreError) -> Self::Answer {
+        Err(why.into())
+    }
+
+    fn undo(self, answer: Self::Answer, unheard: Unheard) -> Option<Box<dyn Errand<Writer>>> {
+        let Ok(Applied::Done(done)) = answer else { return None };
+        // What was applied before is somebody's who was told so.
+        if self.is_repeat {
+            return None;
+        }
+        let undoes = self.call.id;
+        let call = self.call.undo(&done)?;
+        let undo = Apply { call, writes: Vec::new(), undoes, is_repeat: false };
+        Some(Box::new(HandedOver::new(undo, unheard)))
+    }
+}
+
+/// A call that nobody waits for. If it fails for want of room or because others write, it is tried again.
+pub(crate) struct HandedOver {
+    apply: Apply,
+    tries: u32,
+    _unheard: Unheard,
+}
+
+impl HandedOver {
+    pub(crate) fn new(apply: Apply, unheard: Unheard) -> HandedOver {
+        HandedOver { apply, tries: 0, _unheard: unheard }
+    }
+}
+
+impl Errand<Writer> for HandedOver {
+    fn begin(&mut self) -> bool {
+        true
+    }
+
+    fn run(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault> {
+        // Nobody is left to hear what comes of it.
+        Work::run(&mut self.apply, batch).map(drop)
+    }
+
+    fn finish(mut self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut After<Writer>) {
+        self.tries += 1;
+        if matches!(outcome, Err(StoreError::Unavailable(..))) && self.tries < TRIES_MAX {
+            after.later.push(self);
+        }
+    }
+}
+
+/// Work that reads: of the engine that reads, or of the one that writes if that has something to write first.
+pub(crate) struct Reading<F>(pub(crate) F);
+
+impl<T, F> Work<Reader> for Reading<F>
+where
+    T: Send + 'static,
+    F: FnMut(&mut View<'_>) -> Result<T, Stop> + Send + 'static,
+{
+    type Answer = Result<T, RecordsError>;
+
+    fn run(&mut self, view: &mut View<'_>) -> Result<Option<Self::Answer>, Fault> {
+        Stop::answer((self.0)(view)).map(Some)
+    }
+
+    fn failed(why: StoreError) -> Self::Answer {
+        Err(why.into())
+    }
+}
+
+impl<T, F> Work<Writer> for Reading<F>
+where
+    T: Send + 'static,
+    F: FnMut(&mut View<'_>) -> Result<T, Stop> + Send + 'static,
+{
+    type Answer = Result<T, RecordsError>;
+
+    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
+        Stop::answer((self.0)(&mut batch.view()?)).map(Some)
+    }
+
+    fn failed(why: StoreError) -> Self::Answer {
+        Err(why.into())
+    }
+}
+
+/// Other work that writes; `None` if there is more to do, in another transaction.
+pub(crate) struct Writing<F>(pub(crate) F);
+
+impl<T, F> Work<Writer> for Writing<F>
+where
+    T: Send + 'static,
+    F: FnMut(&mut Batch<'_>) -> Result<Option<T>, Stop> + Send + 'static,
+{
+    type Answer = Result<T, RecordsError>;
+
+    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
+        Ok(Stop::answer((self.0)(batch))?.transpose())
+    }
+
+    fn failed(why: StoreError) -> Self::Answer {
+        Err(why.into())
+    }
+}

@@ -1,0 +1,141 @@
+//! What was forgotten is gone, and a namespace that was closed stays empty.
+
+use tollgate_core::{Span, Usage};
+
+use super::{Desk, START, Whose, get, is_done, is_gone};
+use crate::records::{Item, ItemKey, Write};
+use crate::usage::Window;
+use crate::{Applied, Backend, Clock, Done, FORGET_MAX, Op, Scope, Term};
+
+pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
+    what_is_forgotten_is_full_and_the_others_are_as_they_were(open);
+    as_many_are_forgotten_at_once_as_is_said(open);
+    a_forgotten_bucket_has_no_version(open);
+    a_lease_that_is_settled_after_its_bucket_was_forgotten_makes_nothing(open);
+    a_holder_of_a_forgotten_bucket_holds_nothing(open);
+    a_closed_namespace_makes_no_bucket(open);
+    a_closed_namespace_keeps_what_it_has_until_that_is_forgotten(open);
+    closing_one_namespace_closes_no_other(open);
+}
+
+const NS: &str = "forgetting";
+
+fn what_is_forgotten_is_full_and_the_others_are_as_they_were<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let scopes = [
+        (Scope::Entity("one"), 2),
+        (Scope::Resource("chat"), 3),
+        (Scope::Bucket("one", "chat"), 1),
+        (Scope::Bucket("one", "none"), 0),
+        (Scope::Entity("on"), 0),
+        (Scope::All, 6),
+    ];
+    let entities = ["one", "one#", "two"];
+    for (scope, count) in scopes {
+        let desk = Desk::open(open);
+        for namespace in [NS, "other"] {
+            for entity in entities {
+                desk.take(Whose(namespace, entity, "chat"), 100);
+                desk.take(Whose(namespace, entity, "embed"), 100);
+            }
+        }
+        assert_eq!(desk.forget_all(NS, scope), count, "{scope:?}");
+        for (entity, resource) in entities.iter().flat_map(|entity| [(*entity, "chat"), (*entity, "embed")]) {
+            let expected = if scope.has(entity, resource) { [1_000, 4] } else { [900, 3] };
+            assert_eq!(desk.left(Whose(NS, entity, resource)), expected, "{scope:?}: {entity} {resource}");
+            assert_eq!(desk.left(Whose("other", entity, resource)), [900, 3], "another namespace");
+        }
+    }
+}
+
+fn as_many_are_forgotten_at_once_as_is_said<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let names: Vec<String> = (0..=FORGET_MAX).map(|number| format!("entity-{number}")).collect();
+    for name in &names {
+        desk.take(Whose(NS, name, "api"), 1);
+    }
+    let first = desk.store.forget(NS, Scope::All).wait().expect("a store that is there answers");
+    assert!((1..=FORGET_MAX).contains(&first), "{first} were forgotten at once");
+    assert_eq!(first + desk.forget_all(NS, Scope::All), FORGET_MAX + 1);
+    assert!(names.iter().all(|name| desk.left(Whose(NS, name, "api")) == [1_000, 4]));
+}
+
+fn a_forgotten_bucket_has_no_version<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let who = Whose(NS, "user", "api");
+    let costs = desk.costs(1);
+    let take = |version| {
+        let limits = desk.limits.clone().at_version(version);
+        desk.apply_under(&limits, who, Op::Take { costs: &costs, term: None }, &[])
+    };
+    assert!(is_done(&take(5)));
+    assert_eq!(take(4), Ok(Applied::Stale(0)));
+    assert_eq!(desk.forget_all(NS, Scope::Entity("user")), 1);
+    assert!(is_done(&take(4)));
+}
+
+fn a_lease_that_is_settled_after_its_bucket_was_forgotten_makes_nothing<B: Backend>(
+    open: &impl Fn(Clock) -> B,
+) {
+    let desk = Desk::open(open);
+    let who = Whose(NS, "user", "api");
+    let at = desk.take(who, 100);
+    assert_eq!(desk.forget_all(NS, Scope::Entity("user")), 1);
+    let before = desk.used(who, Window::Hour, START);
+    desk.settle(who, at, 100, 700);
+    assert_eq!(desk.left(who), [1_000, 4]);
+    assert_eq!(desk.used(who, Window::Hour, START), before, "what was settled on nothing was counted");
+    assert_eq!(desk.forget_all(NS, Scope::All), 0, "there is a bucket again");
+    // A new bucket is nobody's but its own: the old lease counts in it once, as it would have in the old one.
+    desk.take(who, 100);
+    assert_eq!(desk.left(who), [900, 3]);
+}
+
+fn a_holder_of_a_forgotten_bucket_holds_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let who = Whose(NS, "user", "api");
+    let term = Term { holder: 1, ttl: Span::from_secs(60) };
+    let costs = desk.costs(10);
+    assert!(matches!(desk.apply(who, Op::Take { costs: &costs, term: Some(term) }), Applied::Done(_)));
+    assert_eq!(desk.apply(who, Op::Renew(term)), Applied::Done(vec![Done::Renewed(true)]));
+    desk.forget_all(NS, Scope::All);
+    assert_eq!(desk.apply(who, Op::Renew(term)), Applied::Done(vec![Done::Renewed(false)]));
+    assert_eq!(desk.left(who), [1_000, 4]);
+}
+
+fn a_closed_namespace_makes_no_bucket<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let who = Whose(NS, "user", "api");
+    for _ in 0..2 {
+        desk.store.close(NS).wait().expect("a store that is there answers");
+    }
+    let costs = desk.costs(10);
+    let take = || Op::Take { costs: &costs, term: None };
+    assert!(is_gone(&desk.apply_with(who, take(), &[])));
+    let record = Item::new(ItemKey::new("forgetting/A", "1"));
+    assert!(is_gone(&desk.apply_with(who, take(), &[Write::Put(record.clone(), vec![])])));
+    assert_eq!(get(&desk.store, &record.key), None);
+    let over = Usage { at: START, reserved: &costs, used: &[900, 0], holder: None };
+    assert!(is_gone(&desk.apply_with(who, Op::Settle(over.clone()), &[])));
+    assert!(is_done(&desk.apply_with(who, Op::SettleIfThere(over), &[])), "what makes nothing is let pass");
+    assert_eq!(desk.left(who), [1_000, 4]);
+    assert_eq!(desk.used(who, Window::Month, START), None);
+}
+
+fn a_closed_namespace_keeps_what_it_has_until_that_is_forgotten<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let who = Whose(NS, "user", "api");
+    let at = desk.take(who, 100);
+    desk.store.close(NS).wait().expect("a store that is there answers");
+    desk.settle(who, at, 100, 30);
+    assert_eq!(desk.left(who), [970, 4]);
+    assert_eq!(desk.forget_all(NS, Scope::All), 1);
+    assert!(is_gone(&desk.apply_with(who, Op::Take { costs: &desk.costs(10), term: None }, &[])));
+    assert_eq!(desk.forget_all(NS, Scope::All), 0);
+}
+
+fn closing_one_namespace_closes_no_other<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    desk.store.close("forget").wait().expect("a store that is there answers");
+    desk.take(Whose(NS, "user", "api"), 10);
+    assert_eq!(desk.left(Whose(NS, "user", "api")), [990, 3]);
+}

@@ -1,0 +1,138 @@
+//! The suite for stores of buckets and records together.
+
+mod buckets;
+mod forgetting;
+mod month;
+mod together;
+mod usage;
+
+use std::cell::Cell;
+
+use tollgate_core::{Costs, Demand, Limit, Limits, Status, Tick, Usage};
+
+use super::each_seed;
+use crate::records::{ItemKey, RecordsError, Write};
+use crate::usage::{Window, iso, usage_key};
+use crate::{Applied, Backend, Call, Clock, Done, Key, ManualClock, Op, OpId, Place, Step, StoreError};
+
+/// Midnight at the beginning of a month: 2026-03-01T00:00:00Z.
+const START: Tick = Tick::from_secs(1_772_323_200);
+
+pub(super) fn run<B: Backend>(traces: u64, open: &impl Fn(Clock) -> B) {
+    together::run(open);
+    forgetting::run(open);
+    buckets::run(open);
+    usage::run(open);
+    each_seed(traces, |seed| month::run(seed, open));
+}
+
+/// A store, the hands of its clock, and the limits of all its buckets.
+struct Desk<B> {
+    hands: ManualClock,
+    store: B,
+    limits: Limits,
+    ids: Cell<u128>,
+}
+
+/// Whose bucket: the namespace, the entity and the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Whose<'a>(&'a str, &'a str, &'a str);
+
+impl<B: Backend> Desk<B> {
+    fn open(open: &impl Fn(Clock) -> B) -> Desk<B> {
+        let hands = ManualClock::at(START);
+        let limits = [Limit::per_day("tpm", 1_000), Limit::resource("slots", 4)];
+        let limits = Limits::new(limits).expect("these limits are valid");
+        Desk { store: open(hands.clock()), hands, limits, ids: Cell::new(0) }
+    }
+
+    fn costs(&self, tpm: u64) -> Costs {
+        costs(&self.limits, tpm)
+    }
+
+    /// Applies one step as a metered call with an id of its own, with these writes.
+    fn apply_with(&self, whose: Whose<'_>, op: Op<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+        self.apply_under(&self.limits, whose, op, writes)
+    }
+
+    fn apply_under(
+        &self,
+        limits: &Limits,
+        Whose(namespace, entity, resource): Whose<'_>,
+        op: Op<'_>,
+        writes: &[Write],
+    ) -> Result<Applied, RecordsError> {
+        self.ids.set(self.ids.get() + 1);
+        let key = Key::new(&[entity, resource]);
+        let steps = [Step { place: Place { namespace, key: &key, limits }, op }];
+        let call = Call { id: Some(OpId(self.ids.get())), steps: &steps, metered: true };
+        if writes.is_empty() {
+            return self.store.apply(&call).wait().map_err(RecordsError::from);
+        }
+        self.store.apply_with(&call, writes).wait()
+    }
+
+    fn apply(&self, whose: Whose<'_>, op: Op<'_>) -> Applied {
+        self.apply_with(whose, op, &[]).expect("a store that is there answers")
+    }
+
+    /// Takes so much and 1 slot, which must fit. Answers when.
+    fn take(&self, whose: Whose<'_>, tpm: u64) -> Tick {
+        match self.apply(whose, Op::Take { costs: &self.costs(tpm), term: None }) {
+            Applied::Done(done) => match done[..] {
+                [Done::Taken(taken)] => taken.at,
+                _ => panic!("{whose:?}: taking came to {done:?}"),
+            },
+            applied => panic!("{whose:?}: taking {tpm} came to {applied:?}"),
+        }
+    }
+
+    /// Settles what was taken at `at`, if the bucket is still there.
+    fn settle(&self, whose: Whose<'_>, at: Tick, reserved: u64, used: u64) {
+        let costs = self.costs(reserved);
+        let usage = Usage { at, reserved: &costs, used: &[used, 0], holder: None };
+        assert_eq!(self.apply(whose, Op::SettleIfThere(usage)), Applied::Done(vec![Done::Settled]));
+    }
+
+    /// What is left of tpm and of slots.
+    fn left(&self, Whose(namespace, entity, resource): Whose<'_>) -> [i64; 2] {
+        let key = Key::new(&[entity, resource]);
+        let place = Place { namespace, key: &key, limits: &self.limits };
+        let statuses = self.store.peek(&place).wait().expect("a store that is there answers");
+        let [tpm, slots] = &statuses[..] else { panic!("{statuses:?} are not two") };
+        [tpm, slots].map(Status::available)
+    }
+
+    /// Brings usage up to date and reads what was used of tpm, and how often, in the window that `at` falls into.
+    fn used(&self, whose: Whose<'_>, window: Window, at: Tick) -> Option<(i64, i64)> {
+        let Whose(namespace, entity, resource) = whose;
+        let scope = crate::Scope::Bucket(entity, resource);
+        self.store.write_usage(namespace, scope).wait().expect("a store that is there answers");
+        let key = usage_key(namespace, entity, resource, window, &iso(window.start(at)));
+        let item = get(&self.store, &key)?;
+        Some((item.int("tpm")?, item.int("total_events")?))
+    }
+
+    fn forget_all(&self, namespace: &str, scope: crate::Scope<'_>) -> usize {
+        let forget = || self.store.forget(namespace, scope).wait().expect("a store that is there answers");
+        let rounds = std::iter::repeat_with(forget);
+        rounds.take_while(|forgotten| *forgotten > 0).sum()
+    }
+}
+
+fn costs(limits: &Limits, tpm: u64) -> Costs {
+    limits.costs(&Demand::new().with("tpm", tpm)).expect("it fits")
+}
+
+fn get<B: Backend>(store: &B, key: &ItemKey) -> Option<crate::records::Item> {
+    let found = store.get_many(std::slice::from_ref(key)).wait().expect("a store that is there answers");
+    found.into_iter().next().flatten()
+}
+
+fn is_done(applied: &Result<Applied, RecordsError>) -> bool {
+    matches!(applied, Ok(Applied::Done(_)))
+}
+
+fn is_gone(applied: &Result<Applied, RecordsError>) -> bool {
+    matches!(applied, Err(RecordsError::Store(StoreError::NamespaceGone(_))))
+}

@@ -1,0 +1,192 @@
+//! Usage by hour, day and month.
+
+use tollgate_core::{Limit, Limits, Span, Tick, Usage, demand};
+
+use super::{Desk, START, Whose, get};
+use crate::conformance::records::find_all;
+use crate::records::{Index, Query};
+use crate::usage::{USAGE_KEPT, Window, iso, usage_key};
+use crate::{Applied, Backend, Call, Clock, Key, Op, OpId, Place, Scope, Step};
+
+const WHO: Whose<'_> = Whose("usage", "user", "api");
+
+pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
+    what_is_used_counts_in_its_hour_its_day_and_its_month(open);
+    a_settlement_counts_when_it_is_settled(open);
+    only_what_was_taken_is_counted(open);
+    a_call_that_is_sent_again_is_counted_once(open);
+    limits_that_change_within_the_hour_are_counted_by_name(open);
+    a_limit_may_be_named_like_a_field(open);
+    records_of_usage_say_what_they_are_and_expire(open);
+    usage_of_one_is_not_that_of_another(open);
+    many_at_once_are_counted_exactly(open);
+}
+
+fn hours(count: u64) -> Span {
+    Span::from_secs(count * 3_600)
+}
+
+/// The numbers of tpm and of events by hour, day and month of `at`.
+fn used<B: Backend>(desk: &Desk<B>, at: Tick) -> [Option<(i64, i64)>; 3] {
+    [Window::Hour, Window::Day, Window::Month].map(|window| desk.used(WHO, window, at))
+}
+
+fn what_is_used_counts_in_its_hour_its_day_and_its_month<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    desk.take(WHO, 10);
+    desk.hands.advance(hours(14));
+    let afternoon = desk.hands.now();
+    desk.take(WHO, 4);
+    desk.take(WHO, 6);
+    assert_eq!(used(&desk, START), [Some((10, 1)), Some((20, 3)), Some((20, 3))]);
+    assert_eq!(used(&desk, afternoon), [Some((10, 2)), Some((20, 3)), Some((20, 3))]);
+    assert_eq!(used(&desk, afternoon)[0], Some((10, 2)), "bringing it up to date counts nothing twice");
+    assert_eq!(desk.used(WHO, Window::Hour, START + hours(5)), None, "nothing happened then");
+    desk.hands.set(START + hours(24 * 31));
+    desk.take(WHO, 7);
+    let next_month = desk.hands.now();
+    assert_eq!(used(&desk, next_month), [Some((7, 1)); 3]);
+    assert_eq!(used(&desk, START), [Some((10, 1)), Some((20, 3)), Some((20, 3))]);
+}
+
+fn a_settlement_counts_when_it_is_settled<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let less = desk.take(WHO, 100);
+    let more = desk.take(WHO, 50);
+    desk.hands.advance(hours(1));
+    let then = desk.hands.now();
+    desk.settle(WHO, less, 100, 20);
+    assert_eq!(desk.used(WHO, Window::Hour, then), Some((-80, 0)));
+    desk.settle(WHO, more, 50, 400);
+    assert_eq!(used(&desk, START), [Some((150, 2)), Some((420, 2)), Some((420, 2))]);
+    assert_eq!(used(&desk, then), [Some((270, 0)), Some((420, 2)), Some((420, 2))]);
+}
+
+fn only_what_was_taken_is_counted<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    desk.take(WHO, 700);
+    let costs = desk.costs(600);
+    let take = || Op::Take { costs: &costs, term: None };
+    assert!(matches!(desk.apply(WHO, take()), Applied::Denied(_)));
+    let (later, earlier) = (desk.limits.clone().at_version(2), desk.limits.clone().at_version(1));
+    let small = desk.costs(1);
+    let take = || Op::Take { costs: &small, term: None };
+    assert!(super::is_done(&desk.apply_under(&later, WHO, take(), &[])));
+    assert_eq!(desk.apply_under(&earlier, WHO, take(), &[]), Ok(Applied::Stale(0)));
+    let (key, place) = (Key::new(&["user", "api"]), ("usage", &desk.limits));
+    let steps = [Step { place: Place { namespace: place.0, key: &key, limits: place.1 }, op: take() }];
+    let unmetered = desk.store.apply(&Call { id: None, steps: &steps, metered: false }).wait();
+    assert!(matches!(unmetered, Ok(Applied::Done(_))));
+    desk.apply(WHO, Op::TopUp(&small));
+    desk.apply(WHO, Op::Reset);
+    assert_eq!(used(&desk, START), [Some((701, 2)); 3]);
+    let item = get(&desk.store, &usage_key("usage", "user", "api", Window::Hour, &iso(START)));
+    assert_eq!(item.and_then(|item| item.int("slots")), None, "a resource is not used up");
+}
+
+fn a_call_that_is_sent_again_is_counted_once<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let (key, costs) = (Key::new(&["user", "api"]), desk.costs(10));
+    let place = Place { namespace: "usage", key: &key, limits: &desk.limits };
+    let take = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+    let usage = Usage { at: START, reserved: &costs, used: &[3, 0], holder: None };
+    let settle = [Step { place, op: Op::SettleIfThere(usage) }];
+    for (id, steps) in [(501, &take), (501, &take), (502, &settle), (502, &settle)] {
+        let call = Call { id: Some(OpId(id)), steps, metered: true };
+        desk.store.apply(&call).wait().expect("a store that is there answers");
+    }
+    assert_eq!(used(&desk, START), [Some((3, 1)); 3]);
+}
+
+fn limits_that_change_within_the_hour_are_counted_by_name<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let at = desk.take(WHO, 100);
+    let others = [Limit::per_day("rpm", 50), Limit::per_day("tpm", 2_000)];
+    let others = Limits::new(others).expect("these limits are valid");
+    let costs = others.costs(&demand! { rpm: 1, tpm: 30 }).expect("it fits");
+    let took = desk.apply_under(&others, WHO, Op::Take { costs: &costs, term: None }, &[]);
+    assert!(super::is_done(&took));
+    desk.settle(WHO, at, 100, 60);
+    assert_eq!(used(&desk, START), [Some((90, 2)); 3]);
+    let item = get(&desk.store, &usage_key("usage", "user", "api", Window::Day, &iso(START)));
+    assert_eq!(item.and_then(|item| item.int("rpm")), Some(1));
+}
+
+fn a_limit_may_be_named_like_a_field<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let limits = Limits::new([Limit::per_day("window", 50), Limit::per_day("u_window", 50)]);
+    let limits = limits.expect("these limits are valid");
+    let costs = limits.costs(&demand! { window: 5, u_window: 7 }).expect("it fits");
+    assert!(super::is_done(&desk.apply_under(&limits, WHO, Op::Take { costs: &costs, term: None }, &[])));
+    desk.store.write_usage("usage", Scope::All).wait().expect("a store that is there answers");
+    let item = get(&desk.store, &usage_key("usage", "user", "api", Window::Hour, &iso(START)));
+    let item = item.expect("it was used");
+    assert_eq!((item.int("u_window"), item.int("u_u_window")), (Some(5), Some(7)));
+    assert_eq!(item.text("window"), Some("hourly"));
+}
+
+fn records_of_usage_say_what_they_are_and_expire<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    desk.hands.advance(hours(30));
+    desk.take(WHO, 10);
+    let now = desk.hands.now();
+    desk.store.write_usage("usage", Scope::Entity("user")).wait().expect("a store that is there answers");
+    for (window, kept) in USAGE_KEPT {
+        let start = window.start(now);
+        let key = usage_key("usage", "user", "api", window, &iso(start));
+        let item = get(&desk.store, &key).expect("it was used");
+        let texts = ["entity_id", "resource", "window", "window_start"].map(|field| item.text(field));
+        assert_eq!(texts, [Some("user"), Some("api"), Some(window.name()), Some(iso(start).as_str())]);
+        assert_eq!(item.expires, Some(start + kept));
+        let prefix = format!("USAGE#{}#", window.name());
+        let found = find_all(&desk.store, Index::Resource, &Query::prefix("usage/RESOURCE#api", prefix));
+        assert_eq!(found, [key]);
+    }
+}
+
+fn usage_of_one_is_not_that_of_another<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let all = [
+        ("usage", "user", "api"),
+        ("usage", "user", "ap"),
+        ("usage", "use", "rapi"),
+        ("usag", "user", "api"),
+    ];
+    for (amount, (namespace, entity, resource)) in (1..).zip(all) {
+        desk.take(Whose(namespace, entity, resource), amount);
+    }
+    for (amount, (namespace, entity, resource)) in (1..).zip(all) {
+        let used = desk.used(Whose(namespace, entity, resource), Window::Hour, START);
+        assert_eq!(used, Some((amount, 1)), "{namespace} {entity} {resource}");
+    }
+}
+
+fn many_at_once_are_counted_exactly<B: Backend>(open: &impl Fn(Clock) -> B) {
+    const THREADS: i64 = 8;
+    const ROUNDS: i64 = 25;
+    let desk = Desk::open(open);
+    let (store, limits) = (&desk.store, &desk.limits);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let (key, costs) = (Key::new(&["user", "api"]), super::costs(limits, 3));
+                let place = Place { namespace: "usage", key: &key, limits };
+                for round in 0..ROUNDS {
+                    let take = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+                    let call = Call { id: None, steps: &take, metered: true };
+                    while !matches!(store.apply(&call).wait(), Ok(Applied::Done(_))) {
+                        std::thread::yield_now();
+                    }
+                    let usage = Usage { at: START, reserved: &costs, used: &[1, 0], holder: None };
+                    let settle = [Step { place, op: Op::SettleIfThere(usage) }];
+                    let call = Call { id: None, steps: &settle, metered: true };
+                    store.apply(&call).wait().expect("a store that is there answers");
+                    if (thread + round) % 5 == 0 {
+                        store.write_usage("usage", Scope::All).wait().expect("a store that is there answers");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(used(&desk, START), [Some((THREADS * ROUNDS, THREADS * ROUNDS)); 3]);
+}

@@ -1,0 +1,167 @@
+//! Tickets: leases that outlive the process that took them.
+//!
+//! A shell that acquires, works and settles is three processes; so is a client of a server, from the server's side. What
+//! was taken is written as text, which whoever has it can settle, once.
+
+use std::fmt::Write as _;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use tollgate_core::{AMOUNT_MAX, Costs, Demand, Limit, Limits, Span, Tick};
+use tollgate_store::{Key, OpId, Term};
+
+use super::Limiter;
+use super::lease::{Held, Lease, Stored};
+use super::plan::Planned;
+
+/// What a ticket of this form begins with.
+const FORM: &str = "tg1";
+
+/// Why a lease cannot become a ticket, or a text is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TicketError {
+    /// What it holds would be taken from it as soon as its process is gone.
+    #[error("the lease holds resources for this process; acquire it with detached(ttl) to hand it on")]
+    Held,
+    /// It holds nothing of the store, which was away.
+    #[error("the lease is degraded, so there is nothing to hand on")]
+    Degraded,
+    /// The text is no ticket.
+    #[error("{0:?} is no ticket: {1}; copy what acquire gave you, such as tg1+...")]
+    NotOne(String, &'static str),
+}
+
+/// A holder that is no process, so that nobody can see it gone; it loses what it holds when its time is over.
+pub(super) fn detached_term(ttl: Span) -> Term {
+    Term { holder: random_id() >> 32, ttl }
+}
+
+fn random_id() -> u128 {
+    let random = || u128::from(RandomState::new().build_hasher().finish());
+    random() << 64 | random()
+}
+
+impl Lease<'_> {
+    /// Ends the lease here without settling it: who has the ticket can, in any process, with
+    /// [`Limiter::redeem`]. Until then it stays charged as it was taken. What was noted on it is forgotten.
+    ///
+    /// A lease that holds resources must have been acquired [`detached`](super::Acquire::detached), with the time after
+    /// which they are free if nobody settles it.
+    ///
+    /// # Errors
+    ///
+    /// [`TicketError`]; the lease is dropped then, as it would be without a word.
+    pub fn into_ticket(mut self) -> Result<String, TicketError> {
+        if self.is_degraded() {
+            return Err(TicketError::Degraded);
+        }
+        let Some(stored) = self.as_stored() else { return Err(TicketError::Degraded) };
+        let holds = stored.groups.iter().flatten().any(|held| held.planned.holds_resources());
+        if holds && !stored.is_detached {
+            return Err(TicketError::Held);
+        }
+        let text = stored.to_text();
+        self.is_open = false;
+        Ok(text)
+    }
+}
+
+impl Limiter {
+    /// The lease of a ticket, to be settled, committed or cancelled here. It counts once: whoever redeems a ticket again
+    /// changes nothing, for as long as the store remembers.
+    ///
+    /// # Errors
+    ///
+    /// [`TicketError::NotOne`].
+    pub fn redeem(&self, ticket: &str) -> Result<Lease<'_>, TicketError> {
+        let stored = parse(ticket).map_err(|why| TicketError::NotOne(ticket.into(), why))?;
+        Ok(Lease::stored(self, stored, None))
+    }
+}
+
+impl Stored {
+    /// `tg1+ID+HOLDER+ENTITY+RESOURCE,RESOURCE+PART+PART`, where a part is `ENTITY,RESOURCE,AT,rpm=1,slots:1`: names and
+    /// numbers only, with nothing that a shell would make something of.
+    fn to_text(&self) -> String {
+        let id = random_id();
+        let holder = self.term.map_or("-".into(), |term| format!("{:x}", term.holder));
+        let mut text = format!("{FORM}+{id:x}+{holder}+{}+{}", self.entity, self.resources.join(","));
+        for Held { planned, at, .. } in self.groups.iter().flatten() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "+{},{},{}", planned.entity(), planned.resource, at.as_micros());
+            for (limit, amount) in
+                planned.limits().iter().zip(planned.costs.amounts()).filter(|(_, it)| **it > 0)
+            {
+                let sign = if limit.is_resource() { ':' } else { '=' };
+                let _ = write!(text, ",{}{sign}{amount}", limit.name());
+            }
+        }
+        text
+    }
+}
+
+fn parse(ticket: &str) -> Result<Stored, &'static str> {
+    let mut sections = ticket.trim().split('+');
+    if sections.next() != Some(FORM) {
+        return Err("it does not begin with tg1");
+    }
+    let mut section = || sections.next().filter(|it| !it.is_empty()).ok_or("it was cut off");
+    let id = u128::from_str_radix(section()?, 16).map_err(|_| "its id is no number")?;
+    let term = match section()? {
+        "-" => None,
+        holder => {
+            let holder = u128::from_str_radix(holder, 16).map_err(|_| "its holder is no number")?;
+            Some(Term { holder, ttl: Span::covering(Duration::from_micros(1)) })
+        }
+    };
+    let (entity, resources) = (section()?.into(), section()?);
+    let resources: Vec<Box<str>> = resources.split(',').map(Into::into).collect();
+    let mut parts: Vec<Held> = Vec::new();
+    for text in sections {
+        parts.push(parse_part(text, &resources)?);
+    }
+    if parts.is_empty() {
+        return Err("it was cut off");
+    }
+    // Several takes from one bucket are settled one after the other.
+    let mut groups: Vec<Vec<Held>> = Vec::new();
+    for part in parts {
+        let has_bucket =
+            |group: &&mut Vec<Held>| !group.iter().any(|held| held.planned.key() == part.planned.key());
+        match groups.iter_mut().find(has_bucket) {
+            Some(group) => group.push(part),
+            None => groups.push(vec![part]),
+        }
+    }
+    Ok(Stored::redeemed(groups, resources, entity, term, OpId(id)))
+}
+
+fn parse_part(text: &str, resources: &[Box<str>]) -> Result<Held, &'static str> {
+    let mut fields = text.split(',');
+    let mut field = || fields.next().filter(|it| !it.is_empty()).ok_or("a part of it was cut off");
+    let entity = field()?;
+    let resource: usize = field()?.parse().map_err(|_| "a part names no resource")?;
+    let name = resources.get(resource).ok_or("a part names a resource that is not there")?;
+    let at = Tick::from_micros(field()?.parse().map_err(|_| "a part has no time")?);
+    let taken = fields.map(parse_amount).collect::<Result<Vec<_>, _>>()?;
+    let limits = Limits::new(taken.iter().map(|(limit, _)| limit.clone()))
+        .map_err(|_| "a part names a limit twice")?;
+    let demand: Demand<'_> = taken.iter().map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
+    let costs = if taken.is_empty() { Ok(Costs::none(0)) } else { limits.costs(&demand) };
+    let costs = costs.map_err(|_| "an amount is not valid")?;
+    let key = Key::new(&[entity, name]);
+    Ok(Held::redeemed(Planned::redeemed(entity, key, resource, limits, costs), at))
+}
+
+/// A limit of which only the name counts, and whether it is given back: what is settled is moved to the limits in force
+/// by that.
+fn parse_amount(text: &str) -> Result<(Limit, u64), &'static str> {
+    const WHY: &str = "an amount is no number";
+    let (limit, amount) = match (text.split_once('='), text.split_once(':')) {
+        (Some((name, amount)), _) => (Limit::per_second(name, AMOUNT_MAX), amount),
+        (None, Some((name, amount))) => (Limit::resource(name, AMOUNT_MAX), amount),
+        (None, None) => return Err(WHY),
+    };
+    Ok((limit.build().map_err(|_| "a limit has no valid name")?, amount.parse().map_err(|_| WHY)?))
+}
