@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use tollgate::Memory;
 use tollgate::store::Backend;
+use tollgate_file::FileStore;
 
 pub(crate) use rehearsal::Rehearsal;
 
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::{Setting, Settings, Source, StoreUrl};
 
 /// Why the store could not be opened.
 #[derive(Debug)]
@@ -19,16 +20,24 @@ pub(crate) struct OpenFailed {
     why: String,
 }
 
-/// Opens the store. A file is made, with its folder, if it is not there yet.
+/// Opens the store. A file is made if it is not there yet; its folder only if nobody named it, so that a slip leaves no
+/// folders behind.
 ///
 /// # Errors
 ///
 /// [`OpenFailed`] with the store and what is wrong with it.
 pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>, OpenFailed> {
-    match &settings.store.value {
+    let Setting { value, source } = &settings.store;
+    let failed = |why: &dyn fmt::Display| OpenFailed { url: value.to_string(), why: why.to_string() };
+    match value {
         StoreUrl::Memory => Ok(Arc::new(Memory::default())),
-        // The file store takes this place as soon as it is here.
-        StoreUrl::File(_) => Ok(Arc::new(Memory::default())),
+        StoreUrl::File(path) => {
+            if let (Source::Default, Some(folder)) = (source, path.parent()) {
+                std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
+            }
+            let store = FileStore::builder(path).timeout(settings.store_timeout.value).build();
+            Ok(Arc::new(store.map_err(|why| failed(&why))?))
+        }
     }
 }
 
@@ -37,14 +46,6 @@ pub(crate) fn is_there(settings: &Settings) -> bool {
     match &settings.store.value {
         StoreUrl::Memory => true,
         StoreUrl::File(path) => path.exists(),
-    }
-}
-
-impl OpenFailed {
-    /// The store at this address, and what is wrong with it.
-    #[allow(dead_code, reason = "memory opens always; the file store does not")]
-    fn new(settings: &Settings, why: impl fmt::Display) -> OpenFailed {
-        OpenFailed { url: settings.store.value.to_string(), why: why.to_string() }
     }
 }
 
