@@ -34,7 +34,9 @@ fn obey(cli: Cli) -> Result<Exit> {
     settings.color.value.apply();
     let context = Context::new(settings, Terminal::of_process(), &cli.global);
     let output = commands::run(&context, cli.command)?;
-    output.write(&context.terminal, context.format)?;
+    if let Some(remark) = output.write(&context.terminal, context.format)? {
+        context.note(remark);
+    }
     Ok(output.exit)
 }
 

@@ -74,7 +74,7 @@ impl Context {
         let name = &self.settings.namespace.value;
         match self.registry_on(self.store()?)?.open(name).wait() {
             Err(CatalogError::NamespaceNotFound(_)) if name == DEFAULT_NAMESPACE => self.rehearsed(),
-            other => other.with_context(|| self.no_namespace()),
+            other => Ok(other?),
         }
     }
 
@@ -116,20 +116,26 @@ impl Context {
         }
     }
 
-    /// Asks before something that cannot be undone.
+    /// Says how to see the rest of a list, if there is more.
+    pub(crate) fn note_next(&self, next: &Option<String>) {
+        if let Some(next) = next {
+            self.note(format_args!("there is more: --after '{next}'"));
+        }
+    }
+
+    /// Asks before something that cannot be undone, such as to `remove everything of it, for good`.
     ///
     /// # Errors
     ///
     /// [`Usage`] if the answer is no, or if nobody can be asked and `--yes` was not given.
-    pub(crate) fn confirm(&self, question: impl Display) -> Result<()> {
+    pub(crate) fn confirm(&self, to_do: impl Display) -> Result<()> {
         if self.yes || self.dry_run {
             return Ok(());
         }
         if !self.terminal.can_ask {
-            let why = format!("{question} nobody can be asked here; say --yes to go on");
-            return Err(Usage(why).into());
+            return Err(Usage(format!("to {to_do}, say --yes: nobody can be asked here")).into());
         }
-        write!(anstream::stderr(), "{question} [y/N] ")?;
+        write!(anstream::stderr(), "{to_do}? [y/N] ")?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).context("the answer cannot be read")?;
         match answer.trim() {
@@ -154,9 +160,5 @@ impl Context {
 
     fn builder(&self, store: Arc<dyn Backend>) -> RegistryBuilder {
         Registry::builder(store).principal(self.settings.principal.value.clone())
-    }
-
-    fn no_namespace(&self) -> String {
-        format!("cannot open namespace {:?}", self.settings.namespace.value)
     }
 }

@@ -15,6 +15,8 @@ mod names;
 mod output;
 mod settings;
 mod store;
+mod time_text;
+mod views;
 
 use std::process::ExitCode;
 

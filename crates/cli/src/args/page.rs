@@ -1,5 +1,8 @@
 use clap::Args;
-use tollgate::catalog::{Cursor, PageRequest};
+use tollgate::catalog::{CatalogError, Cursor, PageRequest};
+use tollgate::store::StoreError;
+
+use crate::exit::Usage;
 
 /// Which part of a list.
 #[derive(Args, Clone, Debug)]
@@ -20,6 +23,17 @@ impl PageArgs {
         match &self.after {
             Some(after) => request.after(Cursor(after.clone())),
             None => request,
+        }
+    }
+
+    /// What an error means to whoever gave the cursor: only a cursor can make asking for a page a bad call.
+    pub(crate) fn explain(&self, error: CatalogError) -> anyhow::Error {
+        match (&self.after, error) {
+            (Some(after), CatalogError::Store(StoreError::BadCall(_))) => {
+                let valid = "give what the last page of this list said after \"there is more\"";
+                Usage(format!("--after {after:?} is none of this list; {valid}")).into()
+            }
+            (_, error) => error.into(),
         }
     }
 }

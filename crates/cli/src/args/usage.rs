@@ -1,7 +1,10 @@
 use clap::{Args, Subcommand};
+use tollgate::Tick;
+use tollgate::catalog::{UsageQuery, Window};
 
 use super::PageArgs;
 use crate::names;
+use crate::time_text::Time;
 
 /// What can be done with usage.
 #[derive(Debug, Subcommand)]
@@ -31,14 +34,14 @@ pub(crate) struct UsageSelection {
     #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
     pub(crate) resource: Option<String>,
     /// How long a window is: hour, day or month (UTC)
-    #[arg(short, long, value_name = "WINDOW", default_value = "hour")]
-    pub(crate) window: String,
+    #[arg(short, long, value_name = "WINDOW", default_value = "hour", value_parser = window)]
+    pub(crate) window: Window,
     /// Only windows that begin at this time or later: 2026-11-15, 2026-11-15T14:00:00Z, or 24h for a day ago
-    #[arg(long, value_name = "TIME")]
-    pub(crate) from: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    pub(crate) from: Option<Time>,
     /// Only windows that begin before this time
-    #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    pub(crate) until: Option<Time>,
 }
 
 /// Which rows.
@@ -61,4 +64,48 @@ pub(crate) struct UsagePlotArgs {
     /// Only this limit; each that was used if not said
     #[arg(short, long, value_name = "NAME")]
     pub(crate) limit: Option<String>,
+}
+
+/// The windows, by the words for them.
+pub(crate) const WINDOWS: [(&str, Window); 3] =
+    [("hour", Window::Hour), ("day", Window::Day), ("month", Window::Month)];
+
+fn window(text: &str) -> Result<Window, String> {
+    let known = WINDOWS.iter().find(|(word, _)| *word == text);
+    known.map(|(_, window)| *window).ok_or_else(|| "valid are hour, day and month".into())
+}
+
+impl UsageSelection {
+    /// The word for the window.
+    pub(crate) fn window_word(&self) -> &'static str {
+        WINDOWS.iter().find(|(_, window)| *window == self.window).map_or("window", |(word, _)| word)
+    }
+
+    /// The same for the catalog.
+    pub(crate) fn query(&self, now: Tick) -> UsageQuery {
+        let mut query = match (&self.entity, &self.resource) {
+            (Some(entity), _) => UsageQuery::of_entity(entity, self.window),
+            (None, _) => UsageQuery::of_everybody(self.window),
+        };
+        if let Some(resource) = &self.resource {
+            query = query.resource(resource);
+        }
+        if let Some(from) = self.from {
+            query = query.from(from.seen_from(now));
+        }
+        match self.until {
+            Some(until) => query.until(until.seen_from(now)),
+            None => query,
+        }
+    }
+
+    /// Whose usage it is, for people.
+    pub(crate) fn name(&self) -> String {
+        match (&self.entity, &self.resource) {
+            (Some(entity), Some(resource)) => format!("entity {entity}, resource {resource}"),
+            (Some(entity), None) => format!("entity {entity}"),
+            (None, Some(resource)) => format!("resource {resource}"),
+            (None, None) => "everybody".into(),
+        }
+    }
 }

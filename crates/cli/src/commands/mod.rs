@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod entity;
 mod explain;
+mod levels;
 mod limits;
 mod namespace;
 mod peek;
@@ -15,6 +16,7 @@ mod settle;
 mod shell;
 mod simulate;
 mod store;
+mod switch;
 mod system;
 mod top;
 mod usage;
@@ -49,7 +51,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Upgrade => store::upgrade(context),
         Command::Config(command) => config::run(context, command),
         Command::Completions(args) => shell::completions(args),
-        Command::Man(args) => shell::man(args),
+        Command::Man(args) => shell::man(context, &args),
         Command::Reference => shell::reference(),
     }
 }

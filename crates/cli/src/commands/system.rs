@@ -1,12 +1,20 @@
-//! Comes next.
+//! Limits for everybody and everything.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::args::SystemCommand;
+use super::levels;
+use crate::args::{SystemCommand, SystemSetArgs};
 use crate::context::Context;
 use crate::output::Output;
+use crate::views::OwnedLevel;
 
-/// Comes next.
-pub(super) fn run(_: &Context, _: SystemCommand) -> Result<Output> {
-    bail!("comes next")
+/// Does what a command about the system says.
+pub(super) fn run(context: &Context, command: SystemCommand) -> Result<Output> {
+    match command {
+        SystemCommand::SetDefaults(SystemSetArgs { limits, on_unavailable }) => {
+            levels::set_system(context, &limits, on_unavailable)
+        }
+        SystemCommand::GetDefaults => levels::get(context, &OwnedLevel::system()),
+        SystemCommand::DeleteDefaults => levels::delete(context, &OwnedLevel::system()),
+    }
 }

@@ -3,6 +3,7 @@
 //! Tables keep to the width of the terminal, or to 80 columns. Colours are only where [`anstream`] finds that they can
 //! be seen; what is rendered here always has them, and they are stripped on the way out.
 
+mod chart;
 mod number;
 mod page;
 mod progress;
@@ -15,6 +16,7 @@ use std::io::Write;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+pub(crate) use chart::Chart;
 pub(crate) use number::grouped;
 pub(crate) use page::Page;
 pub(crate) use progress::Progress;
@@ -68,20 +70,21 @@ impl Output {
         Output { exit, ..self }
     }
 
-    /// Writes the answer to stdout.
-    pub(crate) fn write(&self, terminal: &Terminal, format: Format) -> Result<()> {
-        let Some(answer) = &self.answer else { return Ok(()) };
-        let text = match format {
-            Format::Json => answer.json().context("the answer cannot be written as JSON")? + "\n",
+    /// Writes the answer to stdout, and answers what is to be said beside it.
+    pub(crate) fn write(&self, terminal: &Terminal, format: Format) -> Result<Option<String>> {
+        let Some(answer) = &self.answer else { return Ok(None) };
+        let (text, remark) = match format {
+            Format::Json => (answer.json().context("the answer cannot be written as JSON")? + "\n", None),
             Format::Text => {
                 let mut page = Page::new(terminal.width);
                 answer.text(&mut page);
-                page.into_text()
+                page.finish()
             }
         };
         let mut stdout = anstream::stdout().lock();
         stdout.write_all(text.as_bytes())?;
-        Ok(stdout.flush()?)
+        stdout.flush()?;
+        Ok(remark)
     }
 }
 

@@ -6,13 +6,14 @@ use super::{Cell, Table};
 /// What people read: lines, fields and tables of a given width.
 pub(crate) struct Page {
     text: String,
+    remark: Option<String>,
     width: usize,
 }
 
 impl Page {
     /// An empty page.
     pub(crate) fn new(width: usize) -> Page {
-        Page { text: String::new(), width }
+        Page { text: String::new(), remark: None, width }
     }
 
     /// How many columns there are.
@@ -54,12 +55,22 @@ impl Page {
     }
 
     /// Adds a table, or a line that says that there is nothing to show.
-    pub(crate) fn table_or(&mut self, table: &Table, nothing: impl Display) {
+    pub(crate) fn table_or_line(&mut self, table: &Table, nothing: impl Display) {
         if table.is_empty() { self.line(paint(style::FAINT, nothing)) } else { self.table(table) }
     }
 
-    /// The whole page.
-    pub(crate) fn into_text(self) -> String {
-        self.text
+    /// Adds a table that is all there is. That there is nothing in it is said beside the page: it is no data.
+    pub(crate) fn table_or(&mut self, table: &Table, nothing: impl Display) {
+        if table.is_empty() { self.remark(nothing) } else { self.table(table) }
+    }
+
+    /// Says something beside the page, on stderr.
+    pub(crate) fn remark(&mut self, remark: impl Display) {
+        self.remark = Some(remark.to_string());
+    }
+
+    /// The whole page, and what is to be said beside it.
+    pub(crate) fn finish(self) -> (String, Option<String>) {
+        (self.text, self.remark)
     }
 }

@@ -22,6 +22,7 @@ pub(crate) struct Table {
     headings: Vec<String>,
     rows: Vec<Vec<Cell>>,
     right: Vec<usize>,
+    hidden: Vec<usize>,
     wrapped: Option<usize>,
 }
 
@@ -59,6 +60,7 @@ impl Table {
             headings: headings.map(str::to_owned).into(),
             rows: Vec::new(),
             right: Vec::new(),
+            hidden: Vec::new(),
             wrapped: None,
         }
     }
@@ -72,6 +74,13 @@ impl Table {
     #[must_use]
     pub(crate) fn right(mut self, column: usize) -> Table {
         self.right.push(column);
+        self
+    }
+
+    /// Leaves a column out if there is nothing in it.
+    #[must_use]
+    pub(crate) fn hide_empty(mut self, column: usize) -> Table {
+        self.hidden.push(column);
         self
     }
 
@@ -104,15 +113,19 @@ impl Table {
         }
     }
 
-    fn widths(&self, width: usize) -> Vec<usize> {
+    /// How wide each column is; `None` if it is left out.
+    fn widths(&self, width: usize) -> Vec<Option<usize>> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.headings.len());
         let heading = |column: usize| self.headings.get(column).map_or(0, |it| it.chars().count());
         let widest =
             |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(Cell::width).max();
-        let mut widths: Vec<usize> =
-            (0..columns).map(|column| heading(column).max(widest(column).unwrap_or(0))).collect();
-        let whole = widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
-        if let Some(wrapped) = self.wrapped.and_then(|column| widths.get_mut(column)) {
+        let is_hidden = |column: usize| self.hidden.contains(&column) && widest(column).unwrap_or(0) == 0;
+        let full = |column: usize| heading(column).max(widest(column).unwrap_or(0));
+        let mut widths: Vec<Option<usize>> =
+            (0..columns).map(|column| (!is_hidden(column)).then(|| full(column))).collect();
+        let shown = widths.iter().flatten().count();
+        let whole = widths.iter().flatten().sum::<usize>() + GAP * shown.saturating_sub(1);
+        if let Some(Some(wrapped)) = self.wrapped.and_then(|column| widths.get_mut(column)) {
             let too_much = whole.saturating_sub(width);
             *wrapped = wrapped.saturating_sub(too_much).max(WRAPPED_MIN.min(*wrapped));
         }
@@ -120,13 +133,13 @@ impl Table {
     }
 
     /// The row as lines: more than one if a text goes on.
-    fn lines_of(&self, row: &[Cell], widths: &[usize]) -> Vec<Vec<Cell>> {
-        let wrapped = self.wrapped.and_then(|column| Some((column, row.get(column)?)));
-        let Some((column, cell)) = wrapped.filter(|(column, cell)| cell.width() > widths[*column]) else {
+    fn lines_of(&self, row: &[Cell], widths: &[Option<usize>]) -> Vec<Vec<Cell>> {
+        let wrapped = self.wrapped.and_then(|column| Some((column, row.get(column)?, widths[column]?)));
+        let Some((column, cell, width)) = wrapped.filter(|(_, cell, width)| cell.width() > *width) else {
             return vec![row.to_vec()];
         };
         let mut lines = Vec::new();
-        for (index, part) in parts(&cell.text, widths[column]).into_iter().enumerate() {
+        for (index, part) in parts(&cell.text, width).into_iter().enumerate() {
             let part = Cell::styled(part, cell.style);
             let empty = |_| Cell::from("");
             let mut line: Vec<Cell> = if index == 0 { row.to_vec() } else { row.iter().map(empty).collect() };
@@ -136,10 +149,13 @@ impl Table {
         lines
     }
 
-    fn render_line(&self, text: &mut String, cells: &[Cell], widths: &[usize]) {
+    fn render_line(&self, text: &mut String, cells: &[Cell], widths: &[Option<usize>]) {
         let mut blanks = 0;
-        for (column, cell) in cells.iter().enumerate() {
-            let pad = widths[column].saturating_sub(cell.width());
+        let shown = cells.iter().zip(widths).enumerate();
+        for (column, cell, width) in
+            shown.filter_map(|(column, (cell, width))| Some((column, cell, (*width)?)))
+        {
+            let pad = width.saturating_sub(cell.width());
             let (before, after) = if self.right.contains(&column) { (pad, 0) } else { (0, pad) };
             if !cell.text.is_empty() {
                 // Blanks at the end of a line are never written.
@@ -190,6 +206,13 @@ mod tests {
         table.row(["a".into(), "1,000".into(), "".into()]);
         table.row([Cell::name("longer"), "7".into(), "x".into()]);
         assert_eq!(rendered(&table, 80), "NAME     USED  NOTE\na       1,000\nlonger      7  x\n");
+    }
+
+    #[test]
+    fn an_empty_column_can_be_left_out() {
+        let mut table = Table::new(["A", "B", "C"]).hide_empty(1).hide_empty(2);
+        table.row(["1".into(), "".into(), "3".into()]);
+        assert_eq!(rendered(&table, 80), "A  C\n1  3\n");
     }
 
     #[test]

@@ -49,6 +49,22 @@ pub(crate) fn is_there(settings: &Settings) -> bool {
     }
 }
 
+/// What is damaged in the store itself; nothing if it is whole, or if it is in memory.
+///
+/// # Errors
+///
+/// As [`open_store`].
+pub(crate) fn damages(settings: &Settings) -> Result<Vec<String>, OpenFailed> {
+    match &settings.store.value {
+        StoreUrl::File(path) if path.exists() => {
+            let store = FileStore::open(path);
+            let failed = |why| OpenFailed { url: settings.store.value.to_string(), why };
+            Ok(store.map_err(|why| failed(why.to_string()))?.damages())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
 impl fmt::Display for OpenFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the store {} cannot be opened: {}", self.url, self.why)
