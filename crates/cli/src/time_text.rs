@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
+use tollgate::catalog::Window;
 use tollgate::store::usage::iso;
 use tollgate::{Span, Tick};
 
@@ -47,10 +48,15 @@ impl Time {
     }
 }
 
-/// The time without what is the same in every line: `2026-11-15 14:00`.
-pub(crate) fn minutes(at: Tick) -> String {
-    let iso = iso(at);
-    iso.get(..16).unwrap_or(&iso).replace('T', " ")
+/// The start of a window, without what is the same for all: `2026-11-15 14:00`, `2026-11-15`, `2026-11`.
+pub(crate) fn window_start(window: Window, start: Tick) -> String {
+    let iso = iso(start);
+    let length = match window {
+        Window::Hour => 16,
+        Window::Day => 10,
+        Window::Month => 7,
+    };
+    iso.get(..length).unwrap_or(&iso).replace('T', " ")
 }
 
 #[cfg(test)]
@@ -76,7 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_left_out() {
-        assert_eq!(minutes(Tick::from_secs(1_794_704_400)), "2026-11-15 01:00");
+    fn the_start_of_a_window_is_as_long_as_it_must_be() {
+        let start = |window| window_start(window, Tick::from_secs(1_794_704_400));
+        assert_eq!(
+            [Window::Hour, Window::Day, Window::Month].map(start),
+            ["2026-11-15 01:00", "2026-11-15", "2026-11"]
+        );
     }
 }

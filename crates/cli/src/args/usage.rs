@@ -62,7 +62,7 @@ pub(crate) struct UsagePlotArgs {
     #[command(flatten)]
     pub(crate) selection: UsageSelection,
     /// Only this limit; each that was used if not said
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) limit: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value as Json;
-use tollgate::catalog::{AuditEvent, Cursor, Page as CatalogPage, Subject};
+use tollgate::catalog::{AuditEvent, Cursor, DEFAULT_RESOURCE, Page as CatalogPage, Subject};
 use tollgate::store::records::{Fields, Value};
 
 use crate::args::{AuditCommand, AuditListArgs};
@@ -83,33 +83,61 @@ fn object(fields: &Fields) -> serde_json::Map<String, Json> {
 
 impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["TIME", "WHO", "WHAT", "ABOUT", "DETAILS"]).wrap(4).hide_empty(4);
+        let mut table = Table::new(["TIME", "WHO", "WHAT"]).wrap(2);
         for event in &self.events {
-            let about = match (&event.resource, event.subject.starts_with('$')) {
-                (Some(resource), false) => format!("{} {resource}", event.subject),
-                _ => event.subject.clone(),
-            };
-            table.row([
-                Cell::faint(&event.timestamp),
-                Cell::from(&event.principal),
-                event.action.replace('_', " ").into(),
-                Cell::name(about),
-                details(&event.details).into(),
-            ]);
+            table.row([Cell::faint(&event.timestamp), Cell::name(&event.principal), event.sentence().into()]);
         }
         page.table_or(&table, "no events");
     }
 }
 
-/// What else is to be known, in one line. Limits already say their names.
-fn details(details: &Json) -> String {
-    let Json::Object(fields) = details else { return String::new() };
-    let said = fields.iter().filter(|(_, value)| !value.is_null());
-    let part = |(name, value): (&String, &Json)| match value {
-        Json::Object(limits) => limits.values().map(plain).collect::<Vec<_>>().join("; "),
-        value => format!("{}={}", name.replace('_', "-"), plain(value)),
-    };
-    said.map(part).collect::<Vec<_>>().join(" ")
+impl EventView {
+    /// What was done to whom, with what is worth knowing of it.
+    fn sentence(&self) -> String {
+        let about = self.about();
+        let deed = match self.action.as_str() {
+            "entity_created" => format!("created {about}"),
+            "entity_deleted" => format!("deleted {about}"),
+            "limits_set" => format!("set limits for {about}"),
+            "limits_deleted" => format!("deleted limits for {about}"),
+            "parent_set" => format!("moved {about}"),
+            "cascade_set" => format!("set the cascade of {about}"),
+            "disabled" | "enabled" | "reset" => format!("{} {about}", self.action),
+            "topped_up" => format!("topped up {about}"),
+            other => format!("{} {about}", other.replace('_', " ")),
+        };
+        match self.details() {
+            details if details.is_empty() => deed,
+            details => format!("{deed}: {details}"),
+        }
+    }
+
+    fn about(&self) -> String {
+        let resource = self.resource.as_deref().filter(|it| *it != DEFAULT_RESOURCE);
+        match (self.subject.as_str(), resource) {
+            ("$SYSTEM", _) => "the system".into(),
+            (subject, _) if subject.starts_with('$') => {
+                format!("resource {}", subject.trim_start_matches("$RESOURCE:"))
+            }
+            (entity, Some(resource)) => format!("entity {entity}, resource {resource}"),
+            (entity, None) => format!("entity {entity}"),
+        }
+    }
+
+    /// What else is to be known, in one line. Limits say their names themselves, and what is as usual is not said.
+    fn details(&self) -> String {
+        let Json::Object(fields) = &self.details else { return String::new() };
+        let is_news = |name: &str, value: &Json| match value {
+            Json::Null | Json::Bool(false) => self.action == "cascade_set",
+            value => name != "name" || value != self.subject.as_str(),
+        };
+        let part = |(name, value): (&String, &Json)| match value {
+            Json::Object(limits) => limits.values().map(plain).collect::<Vec<_>>().join("; "),
+            value => format!("{} {}", name.trim_end_matches("_id").replace('_', " "), plain(value)),
+        };
+        let said = fields.iter().filter(|(name, value)| is_news(name, value));
+        said.map(part).collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn plain(value: &Json) -> String {

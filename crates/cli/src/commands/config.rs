@@ -66,14 +66,15 @@ impl SourceName {
 
 impl Answer for Shown {
     fn text(&self, page: &mut Page) {
-        let mut table = if self.sources {
-            Table::new(["SETTING", "VALUE", "SOURCE"])
-        } else {
-            Table::new(["SETTING", "VALUE"])
-        };
-        for Setting { key, value, from, .. } in &self.settings {
-            let (key, value) = (Cell::name(key), Cell::from(value));
-            if self.sources { table.row([key, value, Cell::faint(from)]) } else { table.row([key, value]) }
+        let mut table = Table::new(["SETTING", "SOURCE", "VALUE"]).hide_empty(1);
+        for Setting { key, value, source, from } in &self.settings {
+            // The path of the file is long, and stands below.
+            let source = match (self.sources, source) {
+                (false, _) => "",
+                (true, SourceName::File) => "config file",
+                (true, _) => from,
+            };
+            table.row([Cell::name(key), Cell::faint(source), value.into()]);
         }
         page.table(&table);
         if let (true, Some(path)) = (self.sources, &self.config_file) {

@@ -128,16 +128,19 @@ impl Choose<'_> {
             Ok(value) => Ok(Setting { value, source }),
             Err(why) => Err(SettingsError::bad_value(key, text, &source, why)),
         };
+        // A file with something wrong in it is told of, whether or not that would be used.
+        let in_file = self.file.text(key)?.map(|(text, path)| parsed(text, Source::File(path.into())));
+        let in_file = in_file.transpose()?;
         if let Some(value) = flag {
             return Ok(Setting { value, source: Source::Flag(key.flag) });
         }
         if let Some(text) = self.env.get(key.variable) {
             return parsed(&text, Source::Environment(key.variable));
         }
-        if let Some((text, path)) = self.file.text(key)? {
-            return parsed(text, Source::File(path.into()));
+        match in_file {
+            Some(setting) => Ok(setting),
+            None => Ok(Setting { value: default()?, source: Source::Default }),
         }
-        Ok(Setting { value: default()?, source: Source::Default })
     }
 }
 

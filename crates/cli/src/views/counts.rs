@@ -39,12 +39,9 @@ impl CountsView {
 
     /// The same for people.
     pub(crate) fn text(&self, page: &mut Page) {
-        let limits = format!(
-            "{} for entities, {} for resources, {}",
-            grouped(self.entity_limits),
-            grouped(self.resource_limits),
-            if self.system_limits > 0 { "and for the system" } else { "none for the system" }
-        );
+        let [entities, resources, system] =
+            [self.entity_limits, self.resource_limits, self.system_limits].map(grouped);
+        let limits = format!("{entities} for entities, {resources} for resources, {system} for the system");
         page.fields([
             ("entities", Cell::from(grouped(self.entities))),
             ("limits", limits.into()),

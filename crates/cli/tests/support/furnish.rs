@@ -15,7 +15,7 @@ pub fn used_for_half_a_year(path: &Path) {
     let hands = ManualClock::at(JANUARY);
     let limiter = open(FileStore::builder(path).clock(hands.clock()).build().expect("the file can be made"));
     let limits = Limits::new([
-        Limit::per_minute("rpm", 1_000),
+        Limit::per_day("rpm", 1_000),
         Limit::per_day("tpm", 2_000_000),
         Limit::resource("slots", 4),
     ]);
@@ -34,7 +34,7 @@ pub fn used_for_half_a_year(path: &Path) {
     limiter.catalog().usage(UsageQuery::of_everybody(Window::Month)).wait().expect("it is counted");
 }
 
-/// Takes 300 tokens of `user-1`, now.
+/// Takes 1,500,000 tokens of `user-1`, now.
 pub fn used_now(path: &Path) {
     let limiter = open(FileStore::open(path).expect("the file can be opened"));
     let lease = limiter.acquire("user-1", "gpt-4", demand! { rpm: 1, tpm: 1_500_000 }).wait();

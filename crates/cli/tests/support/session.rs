@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The last line is the exit code, left out if it is 0. `[..]` stands for anything within a line. Times are shown as
-//! `YYYY-MM-DDThh:mm:ssZ`, the ids of namespaces as `<id______1>` once they were seen, and the folder of the session as
-//! `/sandbox`.
+//! `YYYY-MM-DDThh:mm:ssZ`, the ids of namespaces as `<id______1>` once they were seen, those of events as
+//! `<event___________________>`, and the folder of the session as `/sandbox`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ use super::sandbox::{Ran, Sandbox};
 
 /// How long the id of a namespace is.
 const ID_LENGTH: usize = 11;
+
+const EVENT: &str = "<event___________________>";
 
 const TIME: &str = "YYYY-MM-DDThh:mm:ssZ";
 
@@ -111,18 +113,21 @@ fn shown(sandbox: &Sandbox, ran: &Ran) -> String {
     if ran.exit != 0 {
         let _ = writeln!(text, "= {}", ran.exit);
     }
-    without_times(&text.replace(&sandbox.path().display().to_string(), "/sandbox"))
+    let text = text.replace(&sandbox.path().display().to_string(), "/sandbox");
+    replaced(&replaced(&text, TIME, is_time), EVENT, is_event)
 }
 
-/// Ids are random. They follow these words wherever a namespace is shown for the first time.
+/// Ids are random. They follow these words wherever a namespace is shown for the first time, and precede the names of
+/// entities in cursors.
 fn learn_ids(text: &str, ids: &mut Vec<String>) {
-    for mark in ["with id ", "\"id\": \""] {
-        for rest in text.split(mark).skip(1) {
-            let id: String =
-                rest.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
-            let is_ours = id.len() == ID_LENGTH && !ids.contains(&id);
-            ids.extend(is_ours.then_some(id));
-        }
+    let is_part = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
+    let after = ["with id ", "\"id\": \""].into_iter().flat_map(|mark| text.split(mark).skip(1));
+    let after = after.map(|rest| rest.chars().take_while(is_part).collect::<String>());
+    let before =
+        text.match_indices("/ENTITY#").filter_map(|(at, _)| text.get(at.checked_sub(ID_LENGTH)?..at));
+    for id in after.chain(before.map(str::to_owned)) {
+        let is_new = id.len() == ID_LENGTH && !ids.contains(&id);
+        ids.extend(is_new.then_some(id));
     }
 }
 
@@ -131,17 +136,21 @@ fn without_ids(text: &str, ids: &[String]) -> String {
     ids.iter().enumerate().fold(text.to_owned(), |text, (index, id)| text.replace(id, &name(index)))
 }
 
-/// The text with every time in it replaced by one of the same length.
-fn without_times(text: &str) -> String {
+/// The text with everything of a shape replaced by a name of the same length.
+fn replaced(text: &str, name: &str, has_shape: impl Fn(&str) -> bool) -> String {
     let mut shown = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let candidate = rest.get(..TIME.len()).filter(|it| is_time(it));
+        let candidate = rest.get(..name.len()).filter(|it| has_shape(it));
         let taken = candidate.map_or(first.len_utf8(), str::len);
-        shown.push_str(if candidate.is_some() { TIME } else { &rest[..taken] });
+        shown.push_str(if candidate.is_some() { name } else { &rest[..taken] });
         rest = &rest[taken..];
     }
     shown
+}
+
+fn is_event(text: &str) -> bool {
+    text.starts_with("01") && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
 fn is_time(text: &str) -> bool {

@@ -53,14 +53,17 @@ fn page(command: &clap::Command) -> Result<String> {
 }
 
 fn write_all(context: &Context, root: &clap::Command, folder: &Path) -> Result<Output> {
+    if !context.dry_run {
+        let failed = || format!("the folder {} cannot be made", folder.display());
+        std::fs::create_dir_all(folder).with_context(failed)?;
+    }
     let mut files = Vec::new();
     let mut open = vec![root];
     while let Some(command) = open.pop() {
         let name = format!("{}.1", title(command));
         if !context.dry_run {
             let path = folder.join(&name);
-            std::fs::create_dir_all(folder)
-                .and_then(|()| std::fs::write(&path, page(command).unwrap_or_default()))
+            std::fs::write(&path, page(command)?)
                 .with_context(|| format!("{} cannot be written", path.display()))?;
         }
         files.push(name);

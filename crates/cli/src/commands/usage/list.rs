@@ -59,8 +59,8 @@ struct RowView {
 
 impl From<UsageRow> for RowView {
     fn from(row: UsageRow) -> RowView {
-        let UsageRow { entity, resource, start, amounts, events, .. } = row;
-        let shown = time_text::minutes(start);
+        let UsageRow { entity, resource, window, start, amounts, events, .. } = row;
+        let shown = time_text::window_start(window, start);
         RowView { start: iso(start), entity, resource, calls: events, used: amounts, shown }
     }
 }

@@ -13,7 +13,7 @@ use crate::args::UsagePlotArgs;
 use crate::context::Context;
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Chart, Output, Page, grouped};
-use crate::time_text::minutes;
+use crate::time_text::window_start;
 
 /// Draws usage.
 pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
@@ -85,7 +85,12 @@ impl Answer for PlotAnswer {
         }
         if let (Some(first), Some(last)) = (self.times.first(), self.times.last()) {
             page.gap();
-            let range = format!("by {}, from {} to {} UTC", self.window, minutes(*first), minutes(*last));
+            let range = format!(
+                "by {}, from {} to {} UTC",
+                self.window,
+                window_start(self.kind, *first),
+                window_start(self.kind, *last)
+            );
             page.line(paint(style::FAINT, range));
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
+use tollgate::Tick;
 use tollgate::catalog::LimitUsage;
 use tollgate::store::usage::iso;
 
@@ -16,7 +17,9 @@ use crate::time_text;
 pub(super) fn summary(context: &Context, selection: &UsageSelection) -> Result<Output> {
     let catalog = context.catalog()?;
     let summary = catalog.usage_summary(selection.query(catalog.backend().clock().now())).wait()?;
-    let shown = [summary.first, summary.last].map(|at| at.map(time_text::minutes).unwrap_or_default());
+    let shown =
+        |at: Option<Tick>| at.map(|at| time_text::window_start(selection.window, at)).unwrap_or_default();
+    let shown = [summary.first, summary.last].map(shown);
     let limits = summary.limits.iter().map(|(name, usage)| (name.clone(), LimitView::from(usage)));
     Ok(Output::new(SummaryAnswer {
         namespace: context.settings.namespace.value.clone(),
