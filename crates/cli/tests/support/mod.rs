@@ -3,5 +3,6 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
 
 pub mod furnish;
+pub mod json_page;
 pub mod sandbox;
 pub mod session;
