@@ -199,16 +199,14 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         let shared = &*self.limiter.0;
         let Pins { pins, cells } = route.pins.as_ref()?;
         let links = &route.chain.links;
-        let is_common = |link: &Link| {
-            !link.limits.have_remarks()
-                && !(link.limits.have_resources() && shared.settings.lease_ttl.is_some())
-        };
-        if !links.iter().all(is_common) {
+        let expires = shared.settings.lease_ttl.is_some();
+        let is_uncommon = |link: &Link| link.limits.have_remarks() || expires && link.limits.have_resources();
+        if links.iter().any(is_uncommon) {
             return None;
         }
         let costs = |(index, link): (usize, &Link)| costs_of(&link.limits, index, &self.demand).ok();
         let costs: Vec<Costs> = links.iter().enumerate().map(costs).collect::<Option<_>>()?;
-        let at = cells.take_under(&shared.clock, links.iter().map(|link| &link.limits), &costs)?;
+        let at = cells.as_ref()?.take_under(&shared.clock, links.iter().map(|link| &link.limits), &costs)?;
         for (((pin, link), costs), at) in pins.iter().zip(links).zip(&costs).zip(at) {
             pin.count_take(at, &link.limits, costs);
         }

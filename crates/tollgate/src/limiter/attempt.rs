@@ -8,6 +8,7 @@ use tollgate_store::{Applied, Call, Done, Key, OpId, Reach, Step, StoreError, Te
 
 use super::lease::{Lease, Stored};
 use super::plan::{Planned, Request, standing};
+use super::route::Route;
 use super::ticket::detached_term;
 use super::within::within;
 use super::{AcquireError, Limiter, Shared, Standing};
@@ -157,7 +158,8 @@ impl<'a> Trial<'a, '_> {
             .map(|(planned, _)| planned.key())
             .collect();
         let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
-        if !self.request.waits || self.is_in_vain(ready, now) {
+        let earliest = denials.iter().map(Denial::earliest).fold(Ready::Now, Ready::later);
+        if !self.request.waits || self.is_in_vain(earliest, now) {
             return Err(self.refuse(standing(self.request, plan, denials), now));
         }
         if self.limited_by.is_none() {
@@ -174,9 +176,9 @@ impl<'a> Trial<'a, '_> {
         Ok(Next::Wait(self.look_again(ready, now)))
     }
 
-    fn is_in_vain(&self, ready: Ready, now: Tick) -> bool {
-        self.request.deadline.is_some_and(|deadline| match ready {
-            Ready::At(ready) => ready > deadline || deadline <= now,
+    fn is_in_vain(&self, earliest: Ready, now: Tick) -> bool {
+        self.request.deadline.is_some_and(|deadline| match earliest {
+            Ready::At(earliest) => earliest > deadline || deadline <= now,
             Ready::Now | Ready::Unknown => deadline <= now,
         })
     }
@@ -232,10 +234,12 @@ impl Shared {
             return;
         };
         let is_here = self.backend.reach() == Reach::Process;
-        if is_here && self.routes.get(request.entity, resource).is_some_and(|route| route.pins.is_none()) {
-            if let Some(chain) = first.chain() {
-                self.keep_route(request.entity, resource, Arc::clone(chain));
-            }
+        let unpinned = |route: &Arc<Route>| route.pins.is_none();
+        if is_here
+            && self.routes.get(request.entity, resource).as_ref().is_some_and(unpinned)
+            && let Some(chain) = first.chain()
+        {
+            self.keep_route(request.entity, resource, Arc::clone(chain));
         }
     }
 
