@@ -22,10 +22,7 @@ impl<'a> Environment<'a> {
 
     /// The one that this process has.
     pub(crate) fn of_process() -> Environment<'static> {
-        Environment {
-            variables: &|name| std::env::var(name).ok(),
-            files: &|path| std::fs::read_to_string(path),
-        }
+        Environment::new(&|name| std::env::var(name).ok(), &|path| std::fs::read_to_string(path))
     }
 
     /// A variable, unless it is empty, which is as if it were not set.
