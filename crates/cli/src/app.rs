@@ -37,6 +37,7 @@ fn obey(cli: Cli) -> Result<Exit> {
     if let Some(remark) = output.write(&context.terminal, context.format)? {
         context.note(remark);
     }
+    context.say_afterwards();
     Ok(output.exit)
 }
 

@@ -85,3 +85,13 @@ fn a_login_that_is_no_principal_becomes_one() {
     assert_eq!(login("CORP\\alice b"), "CORP-alice-b");
     assert_eq!(login("-"), "unknown");
 }
+
+#[test]
+fn a_user_without_a_login_in_the_environment_is_looked_up() {
+    let get = |_: &str| None;
+    let read = |_: &Path| Ok("root:x:0:0::/:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n".to_owned());
+    let login = |user| Environment::new(&get, &read).with_user(user).login();
+    assert_eq!(login(Some(1_000)), "alice");
+    assert_eq!(login(Some(7)), "unknown");
+    assert_eq!(login(None), "unknown");
+}
