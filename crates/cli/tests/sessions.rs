@@ -33,6 +33,11 @@ fn buckets() {
 }
 
 #[test]
+fn the_page_of_the_guide_is_true() {
+    session::replay_page("docs/guide/command-line.md");
+}
+
+#[test]
 fn every_session_is_replayed() {
     let folder = session::folder();
     let this = include_str!("sessions.rs");

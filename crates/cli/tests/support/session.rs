@@ -53,6 +53,18 @@ pub fn replay_after(name: &str, prepare: impl FnOnce(&Path)) {
     }
 }
 
+/// Replays the session in a page: whatever stands in blocks of `console`. Times and ids are as somebody saw them.
+pub fn replay_page(path: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let page = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let session: String = blocks.collect();
+    // The page is about a store that nobody named.
+    let session = replaced(&session, TIME, is_time).replace("$ tollgate", "$ unset TOLLGATE_STORE; tollgate");
+    let (_, differences) = run(&session, |_| {});
+    assert!(differences.is_empty(), "{}:\n{}", path.display(), differences.join("\n"));
+}
+
 /// Replays a session that is given, and says what is different.
 pub fn outcome(text: &str) -> Result<(), String> {
     let (_, differences) = run(text, |_| {});
