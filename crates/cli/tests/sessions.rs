@@ -33,6 +33,16 @@ fn buckets() {
 }
 
 #[test]
+fn damaged() {
+    session::replay_after("damaged", |sandbox| furnish::damage(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn old() {
+    session::replay_after("old", |sandbox| furnish::age(&sandbox.join("limits.db")));
+}
+
+#[test]
 fn the_page_of_the_guide_is_true() {
     session::replay_page("docs/guide/command-line.md");
 }

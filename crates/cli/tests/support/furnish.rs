@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollgate::catalog::{UsageQuery, Window};
-use tollgate::{Level, Limit, Limiter, Limits, ManualClock, Span, Tick, demand};
+use tollgate::store::records::{Change, ItemKey, Records, Value, Write};
+use tollgate::{Level, Limit, Limiter, Limits, ManualClock, NewEntity, Span, Tick, demand};
 use tollgate_file::FileStore;
 
 /// 2026-01-15T12:00:00Z.
@@ -39,6 +40,32 @@ pub fn used_now(path: &Path) {
     let limiter = open(FileStore::open(path).expect("the file can be opened"));
     let lease = limiter.acquire("user-1", "gpt-4", demand! { rpm: 1, tpm: 1_500_000 }).wait();
     lease.expect("it is admitted").commit().wait().expect("it is written");
+}
+
+/// Writes what none of our programs would: limits that are none, and a parent that is not there.
+pub fn damage(path: &Path) {
+    let store = FileStore::open(path).expect("the file can be opened");
+    let limiter = open(store.clone());
+    let catalog = limiter.catalog();
+    catalog.create_entity(NewEntity::new("acme")).wait().expect("created");
+    catalog.create_entity(NewEntity::new("key-1").parent("acme")).wait().expect("created");
+    let limits = Limits::new([Limit::per_minute("rpm", 10)]).expect("they are valid");
+    catalog.set_limits(Level::System, &limits).wait().expect("stored");
+    let namespace = catalog.namespace_id();
+    let limits = ItemKey::new(format!("{namespace}/SYSTEM#"), "#CONFIG");
+    let no_capacity = Change::Set("l_rpm_cp".into(), Value::Int(0));
+    let parent = ItemKey::new(format!("{namespace}/ENTITY#acme"), "#META");
+    let writes = [Write::Change(limits, vec![no_capacity], Vec::new()), Write::Delete(parent, Vec::new())];
+    store.write(&writes).wait().expect("written");
+}
+
+/// Makes the records look as if an earlier version had written them.
+pub fn age(path: &Path) {
+    let store = FileStore::open(path).expect("the file can be opened");
+    drop(open(store.clone()));
+    let version = Change::Set("schema_version".into(), Value::Text("0.9.0".into()));
+    let write = Write::Change(ItemKey::new("_/SYSTEM#", "#VERSION"), vec![version], Vec::new());
+    store.write(&[write]).wait().expect("written");
 }
 
 fn open(store: FileStore) -> Limiter {
