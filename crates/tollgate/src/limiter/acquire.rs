@@ -173,11 +173,12 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
     #[inline]
     fn take_pinned(&self) -> Option<Lease<'a>> {
         let shared = &*self.limiter.0;
-        if self.more.is_some() || shared.reporter.is_watched() || !shared.backend.room().is_quiet() {
+        if self.more.is_some() || shared.reporter.is_watched() {
             return None;
         }
         let route = shared.routes.get(self.entity, self.resource)?;
-        if !shared.catalog.is_current(&route.chain, shared.clock.now()) {
+        if !shared.catalog.is_current(&route.chain, shared.clock.now()) || shared.is_waited_for(&route.chain)
+        {
             return None;
         }
         let Some(pin) = route.only_pin() else { return self.take_pinned_chain(route) };

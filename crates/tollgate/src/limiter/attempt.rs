@@ -130,7 +130,15 @@ impl<'a> Trial<'a, '_> {
     async fn ask_store(&mut self, plan: Vec<Planned>) -> Result<Next<'a>, AcquireError> {
         let shared = self.shared();
         let term = shared.term(self.request, &plan);
-        match shared.apply_takes(&plan, term).await? {
+        let applied = match shared.apply_takes(&plan, term).await {
+            // A bucket that a route has cannot make room for another.
+            Err(StoreError::NamespaceFull { .. }) if shared.backend.reach() == Reach::Process => {
+                shared.routes.clear();
+                shared.apply_takes(&plan, term).await
+            }
+            applied => applied,
+        };
+        match applied? {
             Applied::Done(done) => Ok(Next::Return(self.admit(plan, &done, term))),
             Applied::Denied(denials) => self.denied(&plan, denials),
             Applied::Stale(step) => {
