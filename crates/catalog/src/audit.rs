@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tollgate_store::Reply;
-use tollgate_store::records::{Fields, Item, Page, Value, Write};
+use tollgate_store::records::{Cursor, Fields, Item, ItemKey, Page, Value, Write};
 
 use crate::transaction::Transaction;
 use crate::{Catalog, PageRequest, Result, keys, name, ulid};
@@ -92,6 +92,43 @@ impl Catalog {
             let query = page.query(partition, keys::AUDIT_PREFIX);
             let Page { items, next } = self.backend().query(&query).await?;
             Ok(Page { items: items.into_iter().map(event_of).collect(), next })
+        })
+    }
+}
+
+impl Catalog {
+    /// The changes that were made to whatever is in the namespace, oldest first unless the page says otherwise. Goes
+    /// through the keys of all events.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn audit_of_all(&self, page: PageRequest) -> Reply<'_, Result<Page<AuditEvent>>> {
+        Reply::later(async move {
+            let mut found: Vec<ItemKey> = Vec::new();
+            let partitions = keys::audit_partition(self.namespace_id(), "");
+            self.each_key(&partitions, |key| found.push(key.clone())).await?;
+            // Ids sort by time, and they are what the sort keys end with.
+            found.sort_by(|one, two| one.sort.cmp(&two.sort));
+            if page.newest_first {
+                found.reverse();
+            }
+            let last = page.after.map(|Cursor(id)| format!("{}{id}", keys::AUDIT_PREFIX));
+            let is_seen = |key: &ItemKey| match (&last, page.newest_first) {
+                (None, _) => false,
+                (Some(last), true) => key.sort >= *last,
+                (Some(last), false) => key.sort <= *last,
+            };
+            found.retain(|key| !is_seen(key));
+            let has_more = found.len() > page.limit.max(1);
+            found.truncate(page.limit.max(1));
+            let items: Vec<AuditEvent> = self.get_all(&found).await?.into_iter().map(event_of).collect();
+            let next = items.last().filter(|_| has_more).map(|event| Cursor(event.id.clone()));
+            Ok(Page { items, next })
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Span, Tick};
 use tollgate_store::Backend;
-use tollgate_store::records::{Index, Item, ItemKey, Page, Query};
+use tollgate_store::records::{GETS_MAX, Index, Item, ItemKey, Page, Query};
 
 use crate::cache::{Cache, CacheStats};
 use crate::transaction::Transaction;
@@ -96,6 +96,15 @@ impl Catalog {
     pub(crate) async fn get(&self, key: ItemKey) -> Result<Option<Item>> {
         let keys = [key];
         Ok(self.backend().get_many(&keys).await?.pop().flatten())
+    }
+
+    /// Records, read from the store, however many. Those that are not there are left out.
+    pub(crate) async fn get_all(&self, keys: &[ItemKey]) -> Result<Vec<Item>> {
+        let mut items = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(GETS_MAX) {
+            items.extend(self.backend().get_many(keys).await?.into_iter().flatten());
+        }
+        Ok(items)
     }
 
     /// The entities whose records an index has.

@@ -25,6 +25,7 @@ pub(crate) const AUDIT_PREFIX: &str = "#AUDIT#";
 
 const META: &str = "#META";
 const SWITCH: &str = "#SWITCH";
+const CONFIG: &str = "#CONFIG";
 
 /// The version of the records.
 pub(crate) fn schema_version() -> ItemKey {
@@ -61,6 +62,11 @@ pub(crate) fn entity_of(key: &ItemKey) -> Option<&str> {
     key.partition.split_once('/')?.1.strip_prefix("ENTITY#")
 }
 
+/// The resource whose partition the record is in.
+pub(crate) fn resource_of(key: &ItemKey) -> Option<&str> {
+    key.partition.split_once('/')?.1.strip_prefix("RESOURCE#")
+}
+
 /// There while an entity is disabled.
 pub(crate) fn entity_switch(ns: &str, entity: &str) -> ItemKey {
     ItemKey::new(entity_partition(ns, entity), SWITCH)
@@ -69,6 +75,11 @@ pub(crate) fn entity_switch(ns: &str, entity: &str) -> ItemKey {
 /// Whether the key is one of [`entity_switch`] or [`resource_switch`].
 pub(crate) fn is_switch(key: &ItemKey) -> bool {
     key.sort == SWITCH
+}
+
+/// Whether the key is one of [`resource_config`] or [`system_config`].
+pub(crate) fn is_config(key: &ItemKey) -> bool {
+    key.sort == CONFIG
 }
 
 /// The limits of an entity for a resource, or for all of them.
@@ -103,7 +114,7 @@ pub(crate) fn resource_partition(ns: &str, resource: &str) -> String {
 
 /// The limits of a resource.
 pub(crate) fn resource_config(ns: &str, resource: &str) -> ItemKey {
-    ItemKey::new(resource_partition(ns, resource), "#CONFIG")
+    ItemKey::new(resource_partition(ns, resource), CONFIG)
 }
 
 /// There while a resource is disabled.
@@ -113,7 +124,7 @@ pub(crate) fn resource_switch(ns: &str, resource: &str) -> ItemKey {
 
 /// The limits of the system, and what else holds for all.
 pub(crate) fn system_config(ns: &str) -> ItemKey {
-    system(ns, "#CONFIG")
+    system(ns, CONFIG)
 }
 
 /// How often limits were changed.

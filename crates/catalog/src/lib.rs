@@ -23,6 +23,7 @@ mod name;
 mod page;
 mod random;
 mod registry;
+mod survey;
 mod switch;
 mod transaction;
 mod ulid;
@@ -37,11 +38,13 @@ pub use chain::{Chain, Link};
 pub use entity::{Entity, METADATA_MAX, NewEntity, TEXT_MAX};
 pub use error::{CatalogError, Result, Switchable};
 pub use limits::{Level, OnUnavailable, Source, StoredLimits};
-pub use name::{DEFAULT_RESOURCE, NameError};
+pub use name::{DEFAULT_RESOURCE, NameError, Named};
 pub use page::PageRequest;
 pub use registry::{
-    Migrated, Namespace, NamespaceStatus, PurgeProgress, Purged, Registry, RegistryBuilder, VersionRecord,
+    Finding, Inspection, Migrated, Namespace, NamespaceStatus, PurgeProgress, Purged, Registry,
+    RegistryBuilder, VersionRecord,
 };
+pub use survey::Counts;
 pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;

@@ -25,6 +25,24 @@ enum Fault {
     Reserved,
 }
 
+/// What a name can be of, for those who check one before anything is asked of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Named {
+    /// An entity.
+    Entity,
+    /// A resource.
+    Resource,
+    /// A namespace.
+    Namespace,
+    /// The id of a namespace.
+    NamespaceId,
+    /// Who makes a change.
+    Principal,
+    /// The key of a change that happens once.
+    Key,
+}
+
 /// What a name of one kind looks like.
 pub(crate) struct Rule {
     what: &'static str,
@@ -100,6 +118,34 @@ pub(crate) const NAMESPACE_ID: Rule = Rule {
     reserved: &["_"],
     valid: "an id as it was given out: letters, digits, '_' and '-', not starting with '-'",
 };
+
+impl Named {
+    /// Whether the name is valid.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] with what is wrong with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate_catalog::Named;
+    ///
+    /// assert!(Named::Entity.check("user-1").is_ok());
+    /// assert!(Named::Resource.check("gpt#4").is_err());
+    /// ```
+    pub fn check(self, name: &str) -> Result<(), NameError> {
+        let rule = match self {
+            Named::Entity => &ENTITY,
+            Named::Resource => &RESOURCE,
+            Named::Namespace => &NAMESPACE,
+            Named::NamespaceId => &NAMESPACE_ID,
+            Named::Principal => &PRINCIPAL,
+            Named::Key => &IDEMPOTENCY_KEY,
+        };
+        rule.check(name)
+    }
+}
 
 impl Rule {
     /// Whether the name is valid.

@@ -78,6 +78,22 @@ impl Catalog {
         })
     }
 
+    /// Whether an entity is disabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, or the store's.
+    pub fn is_entity_disabled<'a>(&'a self, id: &'a str) -> Reply<'a, Result<bool>> {
+        Reply::later(async move {
+            name::ENTITY.check(id)?;
+            Ok(self.get(keys::entity_switch(self.namespace_id(), id)).await?.is_some())
+        })
+    }
+
     async fn switch_off(&self, subject: Subject<'_>, resource: Option<&str>, off: Item) -> Result<bool> {
         let off = off.with("disabled", true).with("disabled_at", tollgate_store::usage::iso(self.now()));
         let mut tx = self.transaction();

@@ -17,6 +17,7 @@ mod desk;
 mod errand;
 mod error;
 mod holder;
+mod integrity;
 mod limits;
 mod open;
 mod pause;

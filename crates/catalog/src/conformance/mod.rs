@@ -23,6 +23,7 @@ mod entities;
 mod families;
 mod fixture;
 mod gone;
+mod inspection;
 mod layout;
 mod limits;
 mod namespaces;
@@ -30,6 +31,7 @@ mod purge;
 mod random;
 mod resolution;
 mod spy;
+mod survey;
 mod threads;
 mod usage;
 mod versions;
@@ -51,7 +53,7 @@ macro_rules! promises {
 }
 use promises;
 
-const ALL: [&[Promise]; 17] = [
+const ALL: [&[Promise]; 19] = [
     audit::PROMISES,
     bad_input::PROMISES,
     buckets::PROMISES,
@@ -61,11 +63,13 @@ const ALL: [&[Promise]; 17] = [
     entities::PROMISES,
     families::PROMISES,
     gone::PROMISES,
+    inspection::PROMISES,
     layout::PROMISES,
     limits::PROMISES,
     namespaces::PROMISES,
     purge::PROMISES,
     resolution::PROMISES,
+    survey::PROMISES,
     threads::PROMISES,
     usage::PROMISES,
     versions::PROMISES,

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use tollgate_store::Reply;
-use tollgate_store::records::{Index, Page, Value};
+use tollgate_store::records::{Index, Page, Query, Value};
 
-use crate::name::check_resource_or_default;
+use super::{StoredLimits, read_config};
+use crate::name::{self, check_resource_or_default};
 use crate::{Catalog, PageRequest, Result, keys};
 
 impl Catalog {
@@ -69,6 +70,38 @@ impl Catalog {
                 _ => None,
             };
             Ok(fields.iter().filter_map(|(name, value)| Some((name.clone(), count(value)?))).collect())
+        })
+    }
+
+    /// All limits of an entity: by resource, and under [`DEFAULT_RESOURCE`](crate::DEFAULT_RESOURCE) those for all others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, a record that cannot be read, or the store's.
+    pub fn limits_of_entity<'a>(
+        &'a self,
+        entity: &'a str,
+    ) -> Reply<'a, Result<BTreeMap<String, StoredLimits>>> {
+        Reply::later(async move {
+            name::ENTITY.check(entity)?;
+            let partition = keys::entity_partition(self.namespace_id(), entity);
+            let mut query = Query::prefix(partition, keys::CONFIG_PREFIX);
+            let mut all = BTreeMap::new();
+            loop {
+                let page = self.backend().query(&query).await?;
+                for item in &page.items {
+                    let resource = item.key.sort.strip_prefix(keys::CONFIG_PREFIX).unwrap_or_default();
+                    all.insert(resource.to_owned(), read_config(item)?);
+                }
+                match page.next {
+                    Some(next) => query.after = Some(next),
+                    None => return Ok(all),
+                }
+            }
         })
     }
 }

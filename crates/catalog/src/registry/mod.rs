@@ -5,6 +5,7 @@
 //! change to the namespace is refused, because each one checks the second record.
 
 mod builder;
+mod inspect;
 mod migrate;
 mod namespace;
 mod purge;
@@ -26,6 +27,7 @@ use crate::{Catalog, CatalogError, Result};
 use builder::Settings;
 
 pub use builder::RegistryBuilder;
+pub use inspect::{Finding, Inspection};
 pub use migrate::Migrated;
 pub use namespace::{Namespace, NamespaceStatus};
 pub use purge::{PurgeProgress, Purged};

@@ -39,6 +39,7 @@ pub struct UsageQuery {
 enum Whose {
     Entity { entity: String, resource: Option<String> },
     Resource(String),
+    Everybody,
 }
 
 /// What an entity used of a resource in one window.
@@ -70,6 +71,11 @@ impl UsageQuery {
         UsageQuery::new(Whose::Resource(resource.into()), window)
     }
 
+    /// The usage of everything by everybody, unless a resource is named. Goes through all keys of the entities.
+    pub fn of_everybody(window: Window) -> UsageQuery {
+        UsageQuery::new(Whose::Everybody, window)
+    }
+
     fn new(whose: Whose, window: Window) -> UsageQuery {
         UsageQuery { whose, window, from: Tick::ZERO, until: Tick::MAX, page: PageRequest::default() }
     }
@@ -79,6 +85,7 @@ impl UsageQuery {
         match &mut self.whose {
             Whose::Entity { resource, .. } => *resource = Some(name.into()),
             Whose::Resource(resource) => *resource = name.into(),
+            Whose::Everybody => self.whose = Whose::Resource(name.into()),
         }
         self
     }

@@ -1,6 +1,6 @@
 //! Reading usage, page by page.
 
-use tollgate_store::records::{Cursor, GETS_MAX, Index, Item, ItemKey, Page};
+use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page};
 use tollgate_store::usage::iso;
 use tollgate_store::{Reply, Scope};
 
@@ -13,7 +13,7 @@ const SCANS_MAX: usize = 100;
 
 impl Catalog {
     /// What was used, brought up to date first. By entity the rows are in the order of resource and time, by resource in
-    /// that of time and entity. A page may have fewer rows than asked for even if more follow.
+    /// that of time and entity, of everybody in that of entity, resource and time. A page may have fewer rows than asked for even if more follow.
     ///
     /// # Cancel safety
     ///
@@ -72,15 +72,18 @@ impl Catalog {
                 let wanted: Vec<ItemKey> = items.into_iter().filter(|key| query.wants_key(key)).collect();
                 Ok((self.get_all(&wanted).await?, next))
             }
+            Whose::Everybody => {
+                let entities = page.query(ns.into(), keys::entity_partition(ns, ""));
+                let Page { items, next } = self.backend().find(Index::Namespace, &entities).await?;
+                let of_window = format!("#{}#", query.window.name());
+                let is_wanted = |key: &ItemKey| {
+                    let usage = key.sort.strip_prefix(keys::USAGE_PREFIX);
+                    usage.is_some_and(|rest| rest.contains(&of_window)) && query.wants_key(key)
+                };
+                let wanted: Vec<ItemKey> = items.into_iter().filter(is_wanted).collect();
+                Ok((self.get_all(&wanted).await?, next))
+            }
         }
-    }
-
-    async fn get_all(&self, keys: &[ItemKey]) -> Result<Vec<Item>> {
-        let mut items = Vec::with_capacity(keys.len());
-        for keys in keys.chunks(GETS_MAX) {
-            items.extend(self.backend().get_many(keys).await?.into_iter().flatten());
-        }
-        Ok(items)
     }
 }
 
@@ -92,6 +95,7 @@ impl UsageQuery {
                 resource.iter().try_for_each(|resource| name::RESOURCE.check(resource))?;
             }
             Whose::Resource(resource) => name::RESOURCE.check(resource)?,
+            Whose::Everybody => {}
         }
         Ok(())
     }
@@ -101,6 +105,7 @@ impl UsageQuery {
             Whose::Entity { entity, resource: Some(resource) } => Scope::Bucket(entity, resource),
             Whose::Entity { entity, resource: None } => Scope::Entity(entity),
             Whose::Resource(resource) => Scope::Resource(resource),
+            Whose::Everybody => Scope::All,
         }
     }
 

@@ -1,0 +1,147 @@
+//! A namespace as a whole: who is in it, and how much.
+//!
+//! Whatever is found here is found by going through all keys of the namespace, so it is for people who look after it,
+//! not for calls.
+
+use tollgate_store::records::{Index, ItemKey, Page, Query};
+use tollgate_store::{Reply, Scope};
+
+use crate::{Catalog, PageRequest, Result, keys};
+
+/// How many pages of keys are looked through for one page of entities. With too few found by then the page is short.
+const SCANS_MAX: usize = 100;
+
+/// How many buckets are asked for at once.
+const BUCKETS_PAGE: usize = 1_000;
+
+/// How much there is in a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Entities that were created.
+    pub entities: u64,
+    /// Levels of entities that have limits.
+    pub entity_limits: u64,
+    /// Resources that have limits.
+    pub resource_limits: u64,
+    /// Whether the system has limits, or says what to do when the store does not answer.
+    pub system_limits: u64,
+    /// Entities and resources that are disabled.
+    pub disabled: u64,
+    /// Audit events.
+    pub audit_events: u64,
+    /// Records of usage, of all windows.
+    pub usage_records: u64,
+    /// Buckets. Those that are full may be missing.
+    pub buckets: u64,
+}
+
+impl Catalog {
+    /// The ids of the entities that were created, in their order. A page may be short even if more follow.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn entities(&self, page: PageRequest) -> Reply<'_, Result<Page<String>>> {
+        Reply::later(async move {
+            let wanted = page.limit.max(1);
+            let prefix = keys::entity_partition(self.namespace_id(), "");
+            let mut query = page.query(self.namespace_id().into(), prefix);
+            let mut found = Vec::new();
+            for _ in 0..SCANS_MAX {
+                query.limit = wanted - found.len();
+                let Page { items, next } = self.backend().find(Index::Namespace, &query).await?;
+                let entities = items.iter().filter(|key| keys::is_entity(key)).filter_map(keys::entity_of);
+                found.extend(entities.map(str::to_owned));
+                query.after = next;
+                if query.after.is_none() || found.len() >= wanted {
+                    break;
+                }
+            }
+            Ok(Page { items: found, next: query.after })
+        })
+    }
+
+    /// The resources that are disabled, in the order of their names.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn disabled_resources(&self) -> Reply<'_, Result<Vec<String>>> {
+        Reply::later(async move {
+            let mut disabled = Vec::new();
+            let prefix = keys::resource_partition(self.namespace_id(), "");
+            self.each_key(&prefix, |key| {
+                if let (true, Some(resource)) = (keys::is_switch(key), keys::resource_of(key)) {
+                    disabled.push(resource.to_owned());
+                }
+            })
+            .await?;
+            Ok(disabled)
+        })
+    }
+
+    /// How much there is in the namespace.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn counts(&self) -> Reply<'_, Result<Counts>> {
+        Reply::later(async move {
+            let mut counts = Counts::default();
+            self.each_key("", |key| counts.add(key)).await?;
+            let mut after = None;
+            loop {
+                let page =
+                    self.backend().buckets(self.namespace_id(), Scope::All, after, BUCKETS_PAGE).await?;
+                counts.buckets += page.items.len() as u64;
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => return Ok(counts),
+                }
+            }
+        })
+    }
+
+    /// Shows every key of the namespace whose partition starts with a prefix.
+    pub(crate) async fn each_key(&self, prefix: &str, mut seen: impl FnMut(&ItemKey)) -> Result<()> {
+        let mut query = Query::prefix(self.namespace_id(), prefix);
+        loop {
+            let page = self.backend().find(Index::Namespace, &query).await?;
+            page.items.iter().for_each(&mut seen);
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, key: &ItemKey) {
+        let (is_entity, is_resource) = (keys::entity_of(key).is_some(), keys::resource_of(key).is_some());
+        let count = match key.sort.as_str() {
+            _ if keys::is_entity(key) => &mut self.entities,
+            _ if keys::is_switch(key) => &mut self.disabled,
+            sort if is_entity && sort.starts_with(keys::CONFIG_PREFIX) => &mut self.entity_limits,
+            sort if is_entity && sort.starts_with(keys::USAGE_PREFIX) => &mut self.usage_records,
+            _ if is_resource && keys::is_config(key) => &mut self.resource_limits,
+            _ if keys::is_config(key) => &mut self.system_limits,
+            sort if sort.starts_with(keys::AUDIT_PREFIX) => &mut self.audit_events,
+            _ => return,
+        };
+        *count += 1;
+    }
+}

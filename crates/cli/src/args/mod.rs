@@ -1,0 +1,168 @@
+//! The command line: what can be said, and the help about it.
+//!
+//! Help, man page and reference are all made from here. Names are checked as they are read, so that a bad one is
+//! refused before anything is opened.
+
+mod audit;
+mod entity;
+mod global;
+mod limit;
+mod namespace;
+mod page;
+mod resource;
+mod shell;
+mod store;
+mod system;
+mod usage;
+
+// The second half: commands that take from buckets. Each has a file here and one in `commands`.
+mod acquire;
+mod demo;
+mod explain;
+mod limits;
+mod peek;
+mod run;
+mod settle;
+mod simulate;
+mod top;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use acquire::AcquireArgs;
+pub(crate) use audit::{AuditCommand, AuditListArgs};
+pub(crate) use demo::DemoArgs;
+pub(crate) use entity::{
+    EntityCommand, EntityCreateArgs, EntityLimitsArgs, EntityListArgs, EntityResetArgs, EntitySetLimitsArgs,
+    EntitySetParentArgs, EntityTopUpArgs,
+};
+pub(crate) use explain::ExplainArgs;
+pub(crate) use global::GlobalArgs;
+pub(crate) use limit::LimitArgs;
+pub(crate) use limits::LimitsArgs;
+pub(crate) use namespace::NamespaceCommand;
+pub(crate) use page::PageArgs;
+pub(crate) use peek::PeekArgs;
+pub(crate) use resource::ResourceCommand;
+pub(crate) use run::RunArgs;
+pub(crate) use settle::SettleArgs;
+pub(crate) use shell::{CompletionsArgs, ConfigCommand, ManArgs};
+pub(crate) use simulate::SimulateArgs;
+pub(crate) use system::{SystemCommand, SystemSetArgs};
+pub(crate) use top::TopArgs;
+pub(crate) use usage::{UsageCommand, UsageListArgs, UsagePlotArgs, UsageSelection};
+
+/// The width of help where nobody says otherwise, which is also that of the reference.
+pub(crate) const HELP_WIDTH: usize = 80;
+
+/// Decide who may call an expensive API now, who waits and who is refused
+///
+/// Limits on requests, tokens, money and concurrency, for entities in namespaces, kept in a file that needs no server.
+/// What is written to stdout is data; whatever else there is to say goes to stderr.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tollgate",
+    version,
+    max_term_width = HELP_WIDTH,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = EXAMPLES,
+    after_long_help = LONG_EXAMPLES
+)]
+pub(crate) struct Cli {
+    /// What every command understands.
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate system set-defaults -l rpm:60 -l slots:3/at-once
+  tollgate run user-1 -- curl https://api.example.com
+  tollgate usage plot --entity user-1";
+
+const LONG_EXAMPLES: &str = "\
+Examples:
+  tollgate system set-defaults -l rpm:60 -l slots:3/at-once
+  tollgate run user-1 -- curl https://api.example.com
+  tollgate usage plot --entity user-1
+
+Exit codes:
+  0  done                        3  refused by a limit
+  1  failed                      4  the store cannot be used
+  2  the command line is wrong   5  the configuration is wrong
+
+Settings:
+  A flag wins over the environment (TOLLGATE_STORE, TOLLGATE_NAMESPACE,
+  TOLLGATE_PRINCIPAL, TOLLGATE_COLOR, TOLLGATE_STORE_TIMEOUT), that over the
+  config file (--config, TOLLGATE_CONFIG, or tollgate/config.toml in
+  $XDG_CONFIG_HOME), that over the default. `tollgate config show --sources`
+  tells which.";
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Tenants, which have nothing in common
+    #[command(subcommand)]
+    Namespace(NamespaceCommand),
+    /// Who is limited: users, keys, projects
+    #[command(subcommand)]
+    Entity(EntityCommand),
+    /// What is used: models, endpoints
+    #[command(subcommand)]
+    Resource(ResourceCommand),
+    /// Limits for everybody and everything
+    #[command(subcommand)]
+    System(SystemCommand),
+    /// Who changed what, and when
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// What was used, by hour, day and month
+    #[command(subcommand)]
+    Usage(UsageCommand),
+
+    /// Take from the limits of an entity
+    Acquire(AcquireArgs),
+    /// Say what a call really used
+    Settle(SettleArgs),
+    /// Show how the limits of an entity stand
+    Peek(PeekArgs),
+    /// Tell which limit of which entity decides, and when a call would pass
+    Explain(ExplainArgs),
+    /// Replay a log of calls against other limits
+    Simulate(SimulateArgs),
+    /// Keep limits in a file: plan, apply, diff, export
+    Limits(LimitsArgs),
+    /// Run a command when the limits allow it
+    Run(RunArgs),
+    /// Watch the busiest entities
+    Top(TopArgs),
+    /// Watch a small simulated fleet
+    Demo(DemoArgs),
+
+    /// Show the store: whether it answers, how fast, and what is in it
+    #[command(after_help = store::STATUS)]
+    Status,
+    /// Show the version of this program and of the store
+    #[command(after_help = store::VERSION)]
+    Version,
+    /// Look for what is wrong in the store
+    #[command(after_help = store::CHECK)]
+    Check,
+    /// Bring the records in the store to the layout of this version
+    #[command(after_help = store::UPGRADE)]
+    Upgrade,
+    /// Show the settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print what makes a shell complete our commands
+    Completions(CompletionsArgs),
+    /// Print the manual, for man(1)
+    Man(ManArgs),
+    /// Print the reference of all commands, as Markdown
+    #[command(hide = true, after_help = shell::REFERENCE)]
+    Reference,
+}

@@ -1,0 +1,5 @@
+use clap::Args;
+
+/// Second half: not here yet.
+#[derive(Args, Debug)]
+pub(crate) struct PeekArgs {}

@@ -1,0 +1,50 @@
+use clap::Subcommand;
+
+use super::LimitArgs;
+use crate::names;
+
+/// What can be done with resources.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ResourceCommand {
+    /// Store limits for everybody who uses a resource, in place of those that are there
+    #[command(after_help = "Example:\n  tollgate resource set-defaults gpt-4 -l rpm:500 -l tpm:50000")]
+    SetDefaults {
+        /// The resource
+        #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+        resource: String,
+        /// The limits.
+        #[command(flatten)]
+        limits: LimitArgs,
+    },
+    /// Show the limits that are stored for a resource
+    #[command(after_help = "Example:\n  tollgate resource get-defaults gpt-4")]
+    GetDefaults {
+        /// The resource
+        #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+        resource: String,
+    },
+    /// Delete the limits that are stored for a resource
+    #[command(after_help = "Example:\n  tollgate resource delete-defaults gpt-4")]
+    DeleteDefaults {
+        /// The resource
+        #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+        resource: String,
+    },
+    /// List the resources that have limits
+    #[command(after_help = "Example:\n  tollgate resource list")]
+    List,
+    /// Refuse every call to a resource
+    #[command(after_help = "Example:\n  tollgate resource disable gpt-4")]
+    Disable {
+        /// The resource
+        #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+        resource: String,
+    },
+    /// Admit calls to a resource again
+    #[command(after_help = "Example:\n  tollgate resource enable gpt-4")]
+    Enable {
+        /// The resource
+        #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+        resource: String,
+    },
+}

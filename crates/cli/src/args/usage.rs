@@ -1,0 +1,111 @@
+use clap::{Args, Subcommand};
+use tollgate::Tick;
+use tollgate::catalog::{UsageQuery, Window};
+
+use super::PageArgs;
+use crate::names;
+use crate::time_text::Time;
+
+/// What can be done with usage.
+#[derive(Debug, Subcommand)]
+pub(crate) enum UsageCommand {
+    /// List what was used in each window
+    #[command(after_help = "Examples:
+  tollgate usage list --entity key-1 --window day
+  tollgate usage list --resource gpt-4 --from 2026-11-01 --until 2026-12-01")]
+    List(UsageListArgs),
+    /// Add up what was used
+    #[command(after_help = "Example:\n  tollgate usage summary --entity key-1 --window hour --from 24h")]
+    Summary(UsageSelection),
+    /// Draw what was used, one bar for each window
+    #[command(after_help = "Examples:
+  tollgate usage plot --entity key-1
+  tollgate usage plot --resource gpt-4 --window day --limit tpm")]
+    Plot(UsagePlotArgs),
+}
+
+/// Whose usage, and when.
+#[derive(Args, Debug)]
+pub(crate) struct UsageSelection {
+    /// Only what this entity used
+    #[arg(short, long, value_name = "ENTITY", value_parser = names::entity)]
+    pub(crate) entity: Option<String>,
+    /// Only what was used of this resource
+    #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
+    pub(crate) resource: Option<String>,
+    /// How long a window is: hour, day or month (UTC)
+    #[arg(short, long, value_name = "WINDOW", default_value = "hour", value_parser = window)]
+    pub(crate) window: Window,
+    /// Only windows that begin at this time or later: 2026-11-15, 2026-11-15T14:00:00Z, or 24h for a day ago
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    pub(crate) from: Option<Time>,
+    /// Only windows that begin before this time
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    pub(crate) until: Option<Time>,
+}
+
+/// Which rows.
+#[derive(Args, Debug)]
+pub(crate) struct UsageListArgs {
+    /// Whose usage, and when.
+    #[command(flatten)]
+    pub(crate) selection: UsageSelection,
+    /// Which part of the list.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
+}
+
+/// What to draw.
+#[derive(Args, Debug)]
+pub(crate) struct UsagePlotArgs {
+    /// Whose usage, and when.
+    #[command(flatten)]
+    pub(crate) selection: UsageSelection,
+    /// Only this limit; each that was used if not said
+    #[arg(long, value_name = "NAME")]
+    pub(crate) limit: Option<String>,
+}
+
+/// The windows, by the words for them.
+pub(crate) const WINDOWS: [(&str, Window); 3] =
+    [("hour", Window::Hour), ("day", Window::Day), ("month", Window::Month)];
+
+fn window(text: &str) -> Result<Window, String> {
+    let known = WINDOWS.iter().find(|(word, _)| *word == text);
+    known.map(|(_, window)| *window).ok_or_else(|| "valid are hour, day and month".into())
+}
+
+impl UsageSelection {
+    /// The word for the window.
+    pub(crate) fn window_word(&self) -> &'static str {
+        WINDOWS.iter().find(|(_, window)| *window == self.window).map_or("window", |(word, _)| word)
+    }
+
+    /// The same for the catalog.
+    pub(crate) fn query(&self, now: Tick) -> UsageQuery {
+        let mut query = match (&self.entity, &self.resource) {
+            (Some(entity), _) => UsageQuery::of_entity(entity, self.window),
+            (None, _) => UsageQuery::of_everybody(self.window),
+        };
+        if let Some(resource) = &self.resource {
+            query = query.resource(resource);
+        }
+        if let Some(from) = self.from {
+            query = query.from(from.seen_from(now));
+        }
+        match self.until {
+            Some(until) => query.until(until.seen_from(now)),
+            None => query,
+        }
+    }
+
+    /// Whose usage it is, for people.
+    pub(crate) fn name(&self) -> String {
+        match (&self.entity, &self.resource) {
+            (Some(entity), Some(resource)) => format!("entity {entity}, resource {resource}"),
+            (Some(entity), None) => format!("entity {entity}"),
+            (None, Some(resource)) => format!("resource {resource}"),
+            (None, None) => "everybody".into(),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Who changed what, and when.
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::Value as Json;
+use tollgate::catalog::{AuditEvent, Cursor, DEFAULT_RESOURCE, Page as CatalogPage, Subject};
+use tollgate::store::records::{Fields, Value};
+
+use crate::args::{AuditCommand, AuditListArgs};
+use crate::context::Context;
+use crate::output::{Answer, Cell, Output, Page, Table};
+
+/// Does what a command about audit events says.
+pub(super) fn run(context: &Context, command: AuditCommand) -> Result<Output> {
+    let AuditCommand::List(args) = command;
+    list(context, &args)
+}
+
+fn list(context: &Context, args: &AuditListArgs) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let mut page = args.page.request();
+    page.newest_first = !args.oldest_first;
+    let subject = match (&args.entity, &args.resource, args.system) {
+        (Some(entity), ..) => Some(Subject::Entity(entity)),
+        (None, Some(resource), _) => Some(Subject::Resource(resource)),
+        (None, None, true) => Some(Subject::System),
+        (None, None, false) => None,
+    };
+    let found = match subject {
+        Some(subject) => catalog.audit(subject, page).wait(),
+        None => catalog.audit_of_all(page).wait(),
+    };
+    let CatalogPage { items, next } = found.map_err(|why| args.page.explain(why))?;
+    let next = next.map(|Cursor(text)| text);
+    context.note_next(&next);
+    Ok(Output::new(ListAnswer {
+        namespace: context.settings.namespace.value.clone(),
+        events: items.into_iter().map(EventView::from).collect(),
+        next,
+    }))
+}
+
+#[derive(Serialize)]
+struct ListAnswer {
+    namespace: String,
+    events: Vec<EventView>,
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct EventView {
+    id: String,
+    timestamp: String,
+    principal: String,
+    action: String,
+    subject: String,
+    resource: Option<String>,
+    details: Json,
+}
+
+impl From<AuditEvent> for EventView {
+    fn from(event: AuditEvent) -> EventView {
+        let AuditEvent { id, subject, timestamp, action, principal, resource, details, .. } = event;
+        let details = json(&Value::Map(details));
+        EventView { id, timestamp, principal, action: action.name().into(), subject, resource, details }
+    }
+}
+
+fn json(value: &Value) -> Json {
+    match value {
+        Value::Bool(yes) => Json::from(*yes),
+        Value::Int(number) => Json::from(*number),
+        Value::Text(text) => Json::from(text.as_str()),
+        Value::Set(members) => members.iter().map(String::as_str).collect(),
+        Value::Map(fields) => Json::Object(object(fields)),
+        _ => Json::Null,
+    }
+}
+
+fn object(fields: &Fields) -> serde_json::Map<String, Json> {
+    fields.iter().map(|(name, value)| (name.clone(), json(value))).collect()
+}
+
+impl Answer for ListAnswer {
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::new(["TIME", "WHO", "WHAT"]).wrap(2);
+        for event in &self.events {
+            table.row([Cell::faint(&event.timestamp), Cell::name(&event.principal), event.sentence().into()]);
+        }
+        page.table_or(&table, "no events");
+    }
+}
+
+impl EventView {
+    /// What was done to whom, with what is worth knowing of it.
+    fn sentence(&self) -> String {
+        let about = self.about();
+        let deed = match self.action.as_str() {
+            "entity_created" => format!("created {about}"),
+            "entity_deleted" => format!("deleted {about}"),
+            "limits_set" => format!("set limits for {about}"),
+            "limits_deleted" => format!("deleted limits for {about}"),
+            "parent_set" => format!("moved {about}"),
+            "cascade_set" => format!("set the cascade of {about}"),
+            "disabled" | "enabled" | "reset" => format!("{} {about}", self.action),
+            "topped_up" => format!("topped up {about}"),
+            other => format!("{} {about}", other.replace('_', " ")),
+        };
+        match self.details() {
+            details if details.is_empty() => deed,
+            details => format!("{deed}: {details}"),
+        }
+    }
+
+    fn about(&self) -> String {
+        let resource = self.resource.as_deref().filter(|it| *it != DEFAULT_RESOURCE);
+        match (self.subject.as_str(), resource) {
+            ("$SYSTEM", _) => "the system".into(),
+            (subject, _) if subject.starts_with('$') => {
+                format!("resource {}", subject.trim_start_matches("$RESOURCE:"))
+            }
+            (entity, Some(resource)) => format!("entity {entity}, resource {resource}"),
+            (entity, None) => format!("entity {entity}"),
+        }
+    }
+
+    /// What else is to be known, in one line. Limits say their names themselves, and what is as usual is not said.
+    fn details(&self) -> String {
+        let Json::Object(fields) = &self.details else { return String::new() };
+        let is_news = |name: &str, value: &Json| match value {
+            Json::Null | Json::Bool(false) => self.action == "cascade_set",
+            value => name != "name" || value != self.subject.as_str(),
+        };
+        let part = |(name, value): (&String, &Json)| match value {
+            Json::Object(limits) => limits.values().map(plain).collect::<Vec<_>>().join("; "),
+            value => format!("{} {}", name.trim_end_matches("_id").replace('_', " "), plain(value)),
+        };
+        let said = fields.iter().filter(|(name, value)| is_news(name, value));
+        said.map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn plain(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,86 @@
+//! Settings, and where they came from.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::args::ConfigCommand;
+use crate::context::Context;
+use crate::output::style::{self, paint};
+use crate::output::{Answer, Cell, Output, Page, Table};
+use crate::settings::Source;
+
+/// Shows the settings.
+pub(super) fn run(context: &Context, command: ConfigCommand) -> Result<Output> {
+    let ConfigCommand::Show { sources } = command;
+    let settings = context.settings.rows().map(|(key, value, source)| Setting {
+        key: key.name,
+        value,
+        source: SourceName::of(source),
+        from: source.to_string(),
+    });
+    let config = context.settings.config.as_ref();
+    Ok(Output::new(Shown {
+        settings: settings.into(),
+        config_file: config.map(|(path, _)| path.display().to_string()),
+        config_file_exists: config.is_some_and(|(_, is_there)| *is_there),
+        sources,
+    }))
+}
+
+#[derive(Serialize)]
+struct Shown {
+    settings: Vec<Setting>,
+    config_file: Option<String>,
+    config_file_exists: bool,
+    #[serde(skip)]
+    sources: bool,
+}
+
+#[derive(Serialize)]
+struct Setting {
+    key: &'static str,
+    value: String,
+    source: SourceName,
+    from: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum SourceName {
+    Flag,
+    Environment,
+    File,
+    Default,
+}
+
+impl SourceName {
+    fn of(source: &Source) -> SourceName {
+        match source {
+            Source::Flag(_) => SourceName::Flag,
+            Source::Environment(_) => SourceName::Environment,
+            Source::File(_) => SourceName::File,
+            Source::Default => SourceName::Default,
+        }
+    }
+}
+
+impl Answer for Shown {
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::new(["SETTING", "SOURCE", "VALUE"]).hide_empty(1);
+        for Setting { key, value, source, from } in &self.settings {
+            // The path of the file is long, and stands below.
+            let source = match (self.sources, source) {
+                (false, _) => "",
+                (true, SourceName::File) => "config file",
+                (true, _) => from,
+            };
+            table.row([Cell::name(key), Cell::faint(source), value.into()]);
+        }
+        page.table(&table);
+        if let (true, Some(path)) = (self.sources, &self.config_file) {
+            page.gap();
+            let state = if self.config_file_exists { "" } else { " (not there)" };
+            page.line(paint(style::FAINT, format!("config file: {path}{state}")));
+        }
+    }
+}

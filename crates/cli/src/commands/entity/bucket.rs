@@ -1,0 +1,80 @@
+//! Buckets of an entity, reset or given credit by hand.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::args::{EntityResetArgs, EntityTopUpArgs};
+use crate::context::Context;
+use crate::demand_text;
+use crate::output::{Answer, Output, Page, grouped};
+use crate::views::deed;
+
+/// Makes a bucket as if nothing had been used.
+pub(super) fn reset(context: &Context, args: EntityResetArgs) -> Result<Output> {
+    let EntityResetArgs { entity, resource, key } = args;
+    let done = context.change(|catalog| Ok(catalog.reset(&entity, &resource, key.as_deref()).wait()?))?;
+    Ok(Output::new(BucketAnswer {
+        dry_run: context.dry_run,
+        namespace: context.settings.namespace.value.clone(),
+        entity,
+        resource,
+        key,
+        amounts: None,
+        done,
+    }))
+}
+
+/// Gives a bucket credit.
+pub(super) fn top_up(context: &Context, args: EntityTopUpArgs) -> Result<Output> {
+    let EntityTopUpArgs { entity, resource, amounts, key } = args;
+    let credit = demand_text::demand(&amounts);
+    let done = context
+        .change(|catalog| Ok(catalog.top_up(&entity, &resource, &credit, key.as_deref()).wait()?))?;
+    let amounts = amounts.iter().map(|it| (it.limit.clone(), it.amount)).collect();
+    Ok(Output::new(BucketAnswer {
+        dry_run: context.dry_run,
+        namespace: context.settings.namespace.value.clone(),
+        entity,
+        resource,
+        key,
+        amounts: Some(amounts),
+        done,
+    }))
+}
+
+#[derive(Serialize)]
+struct BucketAnswer {
+    dry_run: bool,
+    namespace: String,
+    entity: String,
+    resource: String,
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amounts: Option<BTreeMap<String, u64>>,
+    done: bool,
+}
+
+impl Answer for BucketAnswer {
+    fn text(&self, page: &mut Page) {
+        let BucketAnswer { entity, resource, key, amounts, .. } = self;
+        if !self.done {
+            let key = key.as_deref().unwrap_or_default();
+            page.line(format_args!("nothing was done: the key {key} was used before"));
+            return;
+        }
+        let credit = |(limit, amount): (&String, &u64)| format!("{} {limit}", grouped(amount));
+        match amounts {
+            None => {
+                let deed = deed(self.dry_run, "reset", "reset");
+                page.line(format_args!("{deed} the bucket of entity {entity} for resource {resource}"));
+            }
+            Some(amounts) => {
+                let deed = deed(self.dry_run, "gave", "give");
+                let credit = amounts.iter().map(credit).collect::<Vec<_>>().join(", ");
+                page.line(format_args!("{deed} entity {entity} {credit} for resource {resource}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Lists of entities.
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::catalog::{CatalogError, Cursor, DEFAULT_RESOURCE, Page as CatalogPage, PageRequest};
+use tollgate::{Catalog, Level};
+
+use crate::args::{EntityListArgs, PageArgs};
+use crate::context::Context;
+use crate::output::{Answer, Cell, Output, Page, Table, grouped};
+use crate::views::{EntityView, LimitView, entity_table, limit_texts, limit_views};
+
+/// Lists the children of an entity.
+pub(super) fn children(context: &Context, entity: String, page: &PageArgs) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let (ids, next) = fill(page, |page| catalog.children(&entity, page).wait())?;
+    let entities = entities(&catalog, &ids)?;
+    context.note_next(&next);
+    let namespace = context.settings.namespace.value.clone();
+    Ok(Output::new(ListAnswer { namespace, parent: Some(entity), entities, next }))
+}
+
+/// Lists entities: those that were created, or those that have limits of their own.
+pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let namespace = context.settings.namespace.value.clone();
+    let Some(resource) = &args.with_custom_limits else {
+        let (ids, next) = fill(&args.page, |page| catalog.entities(page).wait())?;
+        let entities = entities(&catalog, &ids)?;
+        context.note_next(&next);
+        return Ok(Output::new(ListAnswer { namespace, parent: None, entities, next }));
+    };
+    let (ids, next) = fill(&args.page, |page| catalog.entities_with_limits(resource, page).wait())?;
+    let mut entities = Vec::new();
+    for id in ids {
+        let level = if resource == DEFAULT_RESOURCE {
+            Level::Entity(&id)
+        } else {
+            Level::EntityResource(&id, resource)
+        };
+        let stored = catalog.limits(level).wait()?;
+        let limits = stored.map(|stored| limit_views(stored.limits.iter())).unwrap_or_default();
+        entities.push(Limited { id, limits });
+    }
+    context.note_next(&next);
+    Ok(Output::new(LimitedAnswer { namespace, resource: resource.clone(), entities, next }))
+}
+
+/// Lists the resources for which entities have limits of their own.
+pub(super) fn resources(context: &Context) -> Result<Output> {
+    let counted = context.catalog()?.resources_with_entity_limits().wait()?;
+    let resources = counted.into_iter().map(|(resource, entities)| Counted { resource, entities }).collect();
+    Ok(Output::new(ResourcesAnswer { namespace: context.settings.namespace.value.clone(), resources }))
+}
+
+/// Asks for pages until there is as much as was asked for: a page may be short even if more follow.
+fn fill(
+    page: &PageArgs,
+    ask: impl Fn(PageRequest) -> Result<CatalogPage<String>, CatalogError>,
+) -> Result<(Vec<String>, Option<String>)> {
+    let mut request = page.request();
+    let mut found = Vec::new();
+    loop {
+        request.limit = usize::from(page.max) - found.len();
+        let CatalogPage { items, next } = ask(request.clone()).map_err(|why| page.explain(why))?;
+        found.extend(items);
+        match next {
+            Some(next) if found.len() < usize::from(page.max) => request = request.after(next),
+            next => return Ok((found, next.map(|Cursor(text)| text))),
+        }
+    }
+}
+
+/// The entities of these ids. One that was deleted meanwhile is left out.
+fn entities(catalog: &Catalog, ids: &[String]) -> Result<Vec<EntityView>> {
+    let mut entities = Vec::with_capacity(ids.len());
+    for id in ids {
+        entities.extend(catalog.entity(id).wait()?.map(EntityView::from));
+    }
+    Ok(entities)
+}
+
+#[derive(Serialize)]
+struct ListAnswer {
+    namespace: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    entities: Vec<EntityView>,
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct LimitedAnswer {
+    namespace: String,
+    resource: String,
+    entities: Vec<Limited>,
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Limited {
+    id: String,
+    limits: Vec<LimitView>,
+}
+
+#[derive(Serialize)]
+struct ResourcesAnswer {
+    namespace: String,
+    resources: Vec<Counted>,
+}
+
+#[derive(Serialize)]
+struct Counted {
+    resource: String,
+    entities: u64,
+}
+
+impl Answer for ListAnswer {
+    fn text(&self, page: &mut Page) {
+        let nothing = match &self.parent {
+            Some(parent) => format!("entity {parent} has no children"),
+            None => "no entity was created".into(),
+        };
+        page.table_or(&entity_table(&self.entities), nothing);
+    }
+}
+
+impl Answer for LimitedAnswer {
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::new(["ENTITY", "LIMITS"]).wrap(1);
+        for Limited { id, limits } in &self.entities {
+            table.row([Cell::name(id), limit_texts(limits).into()]);
+        }
+        page.table_or(&table, format_args!("no entity has limits of its own for {}", self.resource));
+    }
+}
+
+impl Answer for ResourcesAnswer {
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::new(["RESOURCE", "ENTITIES"]).right(1);
+        for Counted { resource, entities } in &self.resources {
+            table.row([Cell::name(resource), grouped(entities).into()]);
+        }
+        page.table_or(&table, "no entity has limits of its own");
+    }
+}

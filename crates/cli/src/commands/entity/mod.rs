@@ -1,0 +1,45 @@
+//! Entities: created, shown, listed, moved, limited, switched and topped up.
+
+mod bucket;
+mod create;
+mod family;
+mod list;
+mod show;
+
+use anyhow::Result;
+
+use super::{levels, switch};
+use crate::args::{EntityCommand, EntityLimitsArgs, EntitySetLimitsArgs};
+use crate::context::Context;
+use crate::output::Output;
+use crate::views::OwnedLevel;
+
+/// Does what a command about entities says.
+pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
+    match command {
+        EntityCommand::Create(args) => create::create(context, args),
+        EntityCommand::Show { entity } => show::show(context, &entity),
+        EntityCommand::Delete { entity } => create::delete(context, entity),
+        EntityCommand::Children { entity, page } => list::children(context, entity, &page),
+        EntityCommand::SetParent(args) => family::set_parent(context, args),
+        EntityCommand::SetLimits(EntitySetLimitsArgs { entity, resource, limits }) => {
+            levels::set(context, OwnedLevel::entity(entity, resource), &limits)
+        }
+        EntityCommand::GetLimits(args) => levels::get(context, &level(args)),
+        EntityCommand::DeleteLimits(args) => levels::delete(context, &level(args)),
+        EntityCommand::List(args) => list::list(context, &args),
+        EntityCommand::ListResources => list::resources(context),
+        EntityCommand::Disable { entity } => {
+            switch::turn(context, switch::Switch::Entity(entity), switch::Turn::Off)
+        }
+        EntityCommand::Enable { entity } => {
+            switch::turn(context, switch::Switch::Entity(entity), switch::Turn::On)
+        }
+        EntityCommand::Reset(args) => bucket::reset(context, args),
+        EntityCommand::TopUp(args) => bucket::top_up(context, args),
+    }
+}
+
+fn level(args: EntityLimitsArgs) -> OwnedLevel {
+    OwnedLevel::entity(args.entity, args.resource)
+}

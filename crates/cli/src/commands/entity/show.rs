@@ -1,0 +1,157 @@
+//! Everything about one entity.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::catalog::{BucketStatus, CatalogError, DEFAULT_RESOURCE};
+use tollgate::{Ready, Status, Tick};
+
+use crate::context::Context;
+use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
+use crate::views::{EntityView, LimitView, limit_cells, limit_views, remark_table};
+use crate::{duration_text, limit_text};
+
+/// Shows an entity. One that was never created is shown if anything is known of it.
+pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let entity = catalog.entity(id).wait()?;
+    let disabled = catalog.is_entity_disabled(id).wait()?;
+    let limits = catalog.limits_of_entity(id).wait()?;
+    let buckets = catalog.buckets(id).wait()?;
+    if entity.is_none() && !disabled && limits.is_empty() && buckets.is_empty() {
+        return Err(CatalogError::EntityNotFound(id.into()).into());
+    }
+    let now = catalog.backend().clock().now();
+    let limits =
+        limits.into_iter().map(|(resource, stored)| (resource, limit_views(stored.limits.iter()))).collect();
+    Ok(Output::new(ShowAnswer {
+        namespace: context.settings.namespace.value.clone(),
+        entity: entity.map_or_else(|| EntityView::never_created(id), EntityView::from),
+        disabled,
+        limits,
+        buckets: buckets.iter().map(|bucket| BucketView::of(bucket, now)).collect(),
+    }))
+}
+
+#[derive(Serialize)]
+struct ShowAnswer {
+    namespace: String,
+    #[serde(flatten)]
+    entity: EntityView,
+    disabled: bool,
+    limits: BTreeMap<String, Vec<LimitView>>,
+    buckets: Vec<BucketView>,
+}
+
+#[derive(Serialize)]
+struct BucketView {
+    resource: String,
+    limits: Vec<StatusView>,
+}
+
+#[derive(Serialize)]
+struct StatusView {
+    name: String,
+    /// `null` if it is unbounded.
+    available: Option<i64>,
+    capacity: Option<u64>,
+    /// `null` if that depends on others giving back.
+    full_in_us: Option<u64>,
+    #[serde(skip)]
+    text: [String; 3],
+}
+
+impl BucketView {
+    fn of(bucket: &BucketStatus, now: Tick) -> BucketView {
+        let limits = bucket.limits.iter().map(|status| StatusView::of(status, now)).collect();
+        BucketView { resource: bucket.resource.clone(), limits }
+    }
+}
+
+impl StatusView {
+    fn of(status: &Status, now: Tick) -> StatusView {
+        let limit = status.limit();
+        let bounded = !limit.is_unbounded();
+        let full_in = status.full().wait(now);
+        let shown = |amount: i64| {
+            let sign = if amount < 0 { "-" } else { "" };
+            format!("{sign}{}", grouped(limit_text::amount(limit, amount.unsigned_abs())))
+        };
+        let text = [
+            if bounded { shown(status.available()) } else { "unbounded".into() },
+            if bounded { grouped(limit_text::amount(limit, limit.capacity())) } else { String::new() },
+            match (status.full(), full_in) {
+                (Ready::Now, _) => "full".into(),
+                (_, Some(wait)) => format!("full in {}", duration_text::roughly(wait)),
+                (_, None) => "when given back".into(),
+            },
+        ];
+        StatusView {
+            name: limit.name().to_string(),
+            available: bounded.then(|| status.available()),
+            capacity: bounded.then(|| limit.capacity()),
+            full_in_us: full_in.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)),
+            text,
+        }
+    }
+}
+
+impl Answer for ShowAnswer {
+    fn text(&self, page: &mut Page) {
+        let EntityView { id, name, children, metadata, created_at, .. } = &self.entity;
+        let state = if self.disabled {
+            Cell::styled("disabled", style::BAD)
+        } else {
+            Cell::styled("enabled", style::GOOD)
+        };
+        let parent = Some(self.entity.parent_text()).filter(|parent| !parent.is_empty());
+        page.fields([
+            ("entity", Cell::name(id)),
+            ("name", name.into()),
+            ("parent", parent.map_or_else(|| Cell::faint("none"), Cell::from)),
+            ("children", grouped(children).into()),
+            ("state", state),
+            ("created", created_at.as_deref().unwrap_or("never").into()),
+        ]);
+        if !metadata.is_empty() {
+            page.heading("Metadata");
+            let mut table = Table::bare().wrap(1);
+            metadata.iter().for_each(|(key, value)| table.row([Cell::faint(key), value.into()]));
+            page.table(&table);
+        }
+        page.heading("Limits of its own");
+        page.table_or_line(&self.limit_rows(), "none");
+        page.heading("Buckets");
+        page.table_or_line(&self.bucket_rows(), "none that is in use");
+    }
+}
+
+impl ShowAnswer {
+    fn limit_rows(&self) -> Table {
+        let mut table = remark_table("RESOURCE");
+        for (resource, limits) in &self.limits {
+            let resource = if resource == DEFAULT_RESOURCE { "(all others)" } else { resource };
+            let mut first = Some(Cell::from(resource));
+            for limit in limits {
+                let [name, amount, per, burst, notes] = limit_cells(limit);
+                table.row([first.take().unwrap_or_else(|| "".into()), name, amount, per, burst, notes]);
+            }
+        }
+        table
+    }
+
+    fn bucket_rows(&self) -> Table {
+        let mut table = Table::new(["RESOURCE", "LIMIT", "AVAILABLE", "OF", ""]).right(2).right(3);
+        for BucketView { resource, limits } in &self.buckets {
+            let mut first = Some(Cell::from(resource));
+            for StatusView { name, available, text: [left, capacity, full], .. } in limits {
+                let is_out = available.is_some_and(|left| left <= 0);
+                let left = if is_out { Cell::styled(left, style::BAD) } else { left.into() };
+                let first = first.take().unwrap_or_else(|| "".into());
+                table.row([first, Cell::name(name), left, capacity.into(), Cell::faint(full)]);
+            }
+        }
+        table
+    }
+}

@@ -1,0 +1,169 @@
+//! Stored limits on any level: set, shown and deleted.
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::catalog::CatalogError;
+use tollgate::{Catalog, Limits, OnUnavailable};
+
+use crate::args::LimitArgs;
+use crate::context::Context;
+use crate::exit::Usage;
+use crate::output::style::{self, paint};
+use crate::output::{Answer, Output, Page};
+use crate::views::{LevelView, LimitView, OwnedLevel, deed, limit_table, limit_texts, limit_views};
+
+/// Stores limits on a level.
+pub(super) fn set(context: &Context, level: OwnedLevel, args: &LimitArgs) -> Result<Output> {
+    if args.is_empty() {
+        return Err(Usage("no limit is given; give at least one, such as -l rpm:1000".into()).into());
+    }
+    let limits = args.limits()?;
+    let store = |catalog: &Catalog| Ok(catalog.set_limits(level.level(), &limits).wait()?);
+    set_with(context, &level, store)
+}
+
+/// Stores limits for the system, or what to do when the store does not answer, or both.
+pub(super) fn set_system(
+    context: &Context,
+    args: &LimitArgs,
+    on_unavailable: Option<OnUnavailable>,
+) -> Result<Output> {
+    let Some(policy) = on_unavailable else { return set(context, OwnedLevel::system(), args) };
+    let given = (!args.is_empty()).then(|| args.limits()).transpose()?;
+    let level = OwnedLevel::system();
+    let store = |catalog: &Catalog| {
+        // Without any limits given, those that are stored stay.
+        let limits = match &given {
+            Some(limits) => limits.clone(),
+            None => catalog.limits(level.level()).wait()?.map_or_else(none, |stored| stored.limits),
+        };
+        Ok(catalog.set_system_limits(&limits, Some(policy)).wait()?)
+    };
+    set_with(context, &level, store)
+}
+
+fn none() -> Limits {
+    Limits::new(Vec::<tollgate::Limit>::new()).expect("no limits are a set of limits")
+}
+
+fn set_with(context: &Context, level: &OwnedLevel, store: impl Fn(&Catalog) -> Result<()>) -> Result<Output> {
+    let (before, stored) = context.change(|catalog| {
+        let before = match catalog.limits(level.level()).wait() {
+            // Whoever sets limits anew may do so because those that are there cannot be read.
+            Err(CatalogError::BadRecord { .. }) => None,
+            before => before?,
+        };
+        store(catalog)?;
+        Ok((before, catalog.limits(level.level()).wait()?))
+    })?;
+    let (limits, on_unavailable) =
+        stored.map_or_else(|| (none(), None), |stored| (stored.limits, stored.on_unavailable));
+    Ok(Output::new(SetAnswer {
+        dry_run: context.dry_run,
+        namespace: context.settings.namespace.value.clone(),
+        level: level.view(),
+        limits: limit_views(limits.iter()),
+        on_unavailable: on_unavailable.map(OnUnavailable::name),
+        before: before.map(|stored| limit_views(stored.limits.iter())),
+        name: level.name(),
+    }))
+}
+
+/// Shows the limits of a level.
+pub(super) fn get(context: &Context, level: &OwnedLevel) -> Result<Output> {
+    let stored = context.catalog()?.limits(level.level()).wait()?;
+    Ok(Output::new(GetAnswer {
+        namespace: context.settings.namespace.value.clone(),
+        level: level.view(),
+        on_unavailable: stored.as_ref().and_then(|it| it.on_unavailable).map(OnUnavailable::name),
+        limits: stored.map(|stored| limit_views(stored.limits.iter())),
+        name: level.name(),
+    }))
+}
+
+/// Deletes the limits of a level.
+pub(super) fn delete(context: &Context, level: &OwnedLevel) -> Result<Output> {
+    let deleted = context.change(|catalog| Ok(catalog.delete_limits(level.level()).wait()?))?;
+    Ok(Output::new(DeleteAnswer {
+        dry_run: context.dry_run,
+        namespace: context.settings.namespace.value.clone(),
+        level: level.view(),
+        deleted,
+        name: level.name(),
+    }))
+}
+
+#[derive(Serialize)]
+struct SetAnswer {
+    dry_run: bool,
+    namespace: String,
+    #[serde(flatten)]
+    level: LevelView,
+    limits: Vec<LimitView>,
+    on_unavailable: Option<&'static str>,
+    before: Option<Vec<LimitView>>,
+    #[serde(skip)]
+    name: String,
+}
+
+#[derive(Serialize)]
+struct GetAnswer {
+    namespace: String,
+    #[serde(flatten)]
+    level: LevelView,
+    limits: Option<Vec<LimitView>>,
+    on_unavailable: Option<&'static str>,
+    #[serde(skip)]
+    name: String,
+}
+
+#[derive(Serialize)]
+struct DeleteAnswer {
+    dry_run: bool,
+    namespace: String,
+    #[serde(flatten)]
+    level: LevelView,
+    deleted: bool,
+    #[serde(skip)]
+    name: String,
+}
+
+impl Answer for SetAnswer {
+    fn text(&self, page: &mut Page) {
+        page.line(format_args!("{} limits for {}", deed(self.dry_run, "stored", "store"), self.name));
+        page.gap();
+        limits_text(page, &self.limits, self.on_unavailable);
+        if let Some(before) = self.before.as_ref().filter(|before| !before.is_empty()) {
+            page.gap();
+            page.line(paint(style::FAINT, format!("before: {}", limit_texts(before))));
+        }
+    }
+}
+
+impl Answer for GetAnswer {
+    fn text(&self, page: &mut Page) {
+        match &self.limits {
+            Some(limits) => limits_text(page, limits, self.on_unavailable),
+            None => page.remark(format_args!("no limits are stored for {}", self.name)),
+        }
+    }
+}
+
+impl Answer for DeleteAnswer {
+    fn text(&self, page: &mut Page) {
+        if self.deleted {
+            let deed = deed(self.dry_run, "deleted", "delete");
+            page.line(format_args!("{deed} the limits for {}", self.name));
+        } else {
+            page.line(format_args!("no limits were stored for {}", self.name));
+        }
+    }
+}
+
+fn limits_text(page: &mut Page, limits: &[LimitView], on_unavailable: Option<&str>) {
+    page.table_or_line(&limit_table(limits), "no limits");
+    if let Some(policy) = on_unavailable {
+        page.gap();
+        page.line(format_args!("when the store does not answer: {policy}"));
+    }
+}

@@ -1,0 +1,57 @@
+//! What commands do: each is a function from the context and its arguments to an output.
+
+mod acquire;
+mod audit;
+mod config;
+mod demo;
+mod entity;
+mod explain;
+mod levels;
+mod limits;
+mod namespace;
+mod peek;
+mod resource;
+mod run;
+mod settle;
+mod shell;
+mod simulate;
+mod store;
+mod switch;
+mod system;
+mod top;
+mod usage;
+
+use anyhow::Result;
+
+use crate::args::Command;
+use crate::context::Context;
+use crate::output::Output;
+
+/// Does what a command says.
+pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
+    match command {
+        Command::Namespace(command) => namespace::run(context, command),
+        Command::Entity(command) => entity::run(context, command),
+        Command::Resource(command) => resource::run(context, command),
+        Command::System(command) => system::run(context, command),
+        Command::Audit(command) => audit::run(context, command),
+        Command::Usage(command) => usage::run(context, command),
+        Command::Acquire(args) => acquire::run(context, args),
+        Command::Settle(args) => settle::run(context, args),
+        Command::Peek(args) => peek::run(context, args),
+        Command::Explain(args) => explain::run(context, args),
+        Command::Simulate(args) => simulate::run(context, args),
+        Command::Limits(args) => limits::run(context, args),
+        Command::Run(args) => run::run(context, args),
+        Command::Top(args) => top::run(context, args),
+        Command::Demo(args) => demo::run(context, args),
+        Command::Status => store::status(context),
+        Command::Version => store::version(context),
+        Command::Check => store::check(context),
+        Command::Upgrade => store::upgrade(context),
+        Command::Config(command) => config::run(context, command),
+        Command::Completions(args) => shell::completions(args),
+        Command::Man(args) => shell::man(context, &args),
+        Command::Reference => shell::reference(),
+    }
+}

@@ -1,0 +1,202 @@
+//! Namespaces: registered, deleted, recovered and purged.
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use tollgate::catalog::{Namespace, PurgeProgress};
+
+use crate::args::NamespaceCommand;
+use crate::context::Context;
+use crate::output::{Answer, Cell, Output, Page, Progress, grouped};
+use crate::views::{CountsView, NamespaceView, deed, namespace_table};
+
+/// Does what a command about namespaces says.
+pub(super) fn run(context: &Context, command: NamespaceCommand) -> Result<Output> {
+    match command {
+        NamespaceCommand::Register { names } => register(context, &names),
+        NamespaceCommand::List => list(context),
+        NamespaceCommand::Show { name } => show(context, &name),
+        NamespaceCommand::Delete { name } => delete(context, &name),
+        NamespaceCommand::Recover { id } => recover(context, &id),
+        NamespaceCommand::Orphans => orphans(context),
+        NamespaceCommand::Purge { id } => purge(context, &id),
+    }
+}
+
+fn register(context: &Context, names: &[String]) -> Result<Output> {
+    let registry = context.registry()?;
+    let mut registered = Vec::new();
+    let there = registry.list().wait()?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for namespace in registry.register_all(&names).wait()? {
+        let is_new = there.iter().all(|it| it.id != namespace.id);
+        registered.push(Registered { new: is_new, namespace: namespace.into() });
+    }
+    Ok(Output::new(RegisterAnswer { dry_run: context.dry_run, namespaces: registered }))
+}
+
+fn list(context: &Context) -> Result<Output> {
+    let namespaces = views(context.registry()?.list().wait()?);
+    let nothing = "no namespaces; the first command that writes registers one";
+    Ok(Output::new(ListAnswer { namespaces, nothing }))
+}
+
+fn orphans(context: &Context) -> Result<Output> {
+    let namespaces = views(context.registry()?.orphans().wait()?);
+    Ok(Output::new(ListAnswer { namespaces, nothing: "no deleted namespaces" }))
+}
+
+fn show(context: &Context, name: &str) -> Result<Output> {
+    let registry = context.registry()?;
+    let namespace = registry.get(name).wait()?;
+    let namespace = namespace.with_context(|| format!("there is no namespace {name:?}"))?;
+    let counts = registry.open(name).wait()?.counts().wait()?;
+    Ok(Output::new(ShowAnswer { namespace: namespace.into(), counts: counts.into() }))
+}
+
+fn delete(context: &Context, name: &str) -> Result<Output> {
+    let namespace = context.registry()?.delete(name).wait()?;
+    if !context.dry_run {
+        let how = format!("to take it into use again: tollgate namespace recover {}", namespace.id);
+        context.note_afterwards(how);
+    }
+    Ok(changed(context, namespace, Changed::Deleted))
+}
+
+fn recover(context: &Context, id: &str) -> Result<Output> {
+    let namespace = context.registry()?.recover(id).wait()?;
+    Ok(changed(context, namespace, Changed::Recovered))
+}
+
+fn changed(context: &Context, namespace: Namespace, change: Changed) -> Output {
+    Output::new(ChangeAnswer { dry_run: context.dry_run, namespace: namespace.into(), change })
+}
+
+fn purge(context: &Context, id: &str) -> Result<Output> {
+    let registry = context.registry()?;
+    let orphans = registry.orphans().wait()?;
+    let orphan = orphans.iter().find(|it| it.id == id).with_context(|| {
+        format!("no deleted namespace has the id {id:?}; `tollgate namespace orphans` lists those there are")
+    })?;
+    context.confirm(format_args!("remove everything of namespace {:?} ({id}), for good", orphan.name))?;
+    let mut progress = Progress::new(&context.terminal);
+    let told = |done: PurgeProgress| {
+        let (buckets, records) = (grouped(done.buckets), grouped(done.records));
+        progress.show(format_args!("purging: {buckets} buckets and {records} records are gone"));
+    };
+    let purged = registry.purge(id, told).wait()?;
+    Ok(Output::new(PurgeAnswer {
+        dry_run: context.dry_run,
+        buckets: purged.buckets,
+        records: purged.records,
+        namespace: purged.namespace.into(),
+    }))
+}
+
+fn views(namespaces: Vec<Namespace>) -> Vec<NamespaceView> {
+    namespaces.into_iter().map(NamespaceView::from).collect()
+}
+
+#[derive(Serialize)]
+struct RegisterAnswer {
+    dry_run: bool,
+    namespaces: Vec<Registered>,
+}
+
+#[derive(Serialize)]
+struct Registered {
+    new: bool,
+    #[serde(flatten)]
+    namespace: NamespaceView,
+}
+
+#[derive(Serialize)]
+struct ListAnswer {
+    namespaces: Vec<NamespaceView>,
+    #[serde(skip)]
+    nothing: &'static str,
+}
+
+#[derive(Serialize)]
+struct ShowAnswer {
+    namespace: NamespaceView,
+    counts: CountsView,
+}
+
+#[derive(Serialize)]
+struct ChangeAnswer {
+    dry_run: bool,
+    namespace: NamespaceView,
+    #[serde(skip)]
+    change: Changed,
+}
+
+enum Changed {
+    Deleted,
+    Recovered,
+}
+
+#[derive(Serialize)]
+struct PurgeAnswer {
+    dry_run: bool,
+    namespace: NamespaceView,
+    buckets: u64,
+    records: u64,
+}
+
+impl Answer for RegisterAnswer {
+    fn text(&self, page: &mut Page) {
+        for Registered { new, namespace: NamespaceView { name, id, .. } } in &self.namespaces {
+            match (new, self.dry_run) {
+                (false, _) => page.line(format_args!("namespace {name} was there already, with id {id}")),
+                // The id would be another one.
+                (true, true) => page.line(format_args!("{} namespace {name}", deed(true, "", "register"))),
+                (true, false) => {
+                    let registered = deed(false, "registered", "");
+                    page.line(format_args!("{registered} namespace {name}, with id {id}"));
+                }
+            }
+        }
+    }
+}
+
+impl Answer for ListAnswer {
+    fn text(&self, page: &mut Page) {
+        page.table_or(&namespace_table(&self.namespaces), self.nothing);
+    }
+}
+
+impl Answer for ShowAnswer {
+    fn text(&self, page: &mut Page) {
+        let NamespaceView { name, id, status, created_at, .. } = &self.namespace;
+        page.fields([
+            ("namespace", Cell::name(name)),
+            ("id", id.into()),
+            ("status", status.into()),
+            ("created", created_at.into()),
+        ]);
+        page.gap();
+        self.counts.text(page);
+    }
+}
+
+impl Answer for ChangeAnswer {
+    fn text(&self, page: &mut Page) {
+        let NamespaceView { name, id, .. } = &self.namespace;
+        let deed = match self.change {
+            Changed::Deleted => deed(self.dry_run, "deleted", "delete"),
+            Changed::Recovered => deed(self.dry_run, "recovered", "recover"),
+        };
+        page.line(format_args!("{deed} namespace {name}, with id {id}"));
+    }
+}
+
+impl Answer for PurgeAnswer {
+    fn text(&self, page: &mut Page) {
+        let (buckets, records) = (grouped(self.buckets), grouped(self.records));
+        let NamespaceView { name, id, .. } = &self.namespace;
+        let deed = deed(self.dry_run, "purged", "purge");
+        page.line(format_args!(
+            "{deed} namespace {name}, with id {id}: {buckets} buckets and {records} records"
+        ));
+    }
+}

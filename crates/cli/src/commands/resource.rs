@@ -1,0 +1,83 @@
+//! Resources: their limits and switches.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::Level;
+
+use super::{levels, switch};
+use crate::args::ResourceCommand;
+use crate::context::Context;
+use crate::output::{Answer, Cell, Output, Page, style};
+use crate::views::{LimitView, OwnedLevel, limit_cells, limit_views, remark_table};
+
+/// Does what a command about resources says.
+pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output> {
+    match command {
+        ResourceCommand::SetDefaults { resource, limits } => {
+            levels::set(context, OwnedLevel::resource(resource), &limits)
+        }
+        ResourceCommand::GetDefaults { resource } => levels::get(context, &OwnedLevel::resource(resource)),
+        ResourceCommand::DeleteDefaults { resource } => {
+            levels::delete(context, &OwnedLevel::resource(resource))
+        }
+        ResourceCommand::List => list(context),
+        ResourceCommand::Disable { resource } => {
+            switch::turn(context, switch::Switch::Resource(resource), switch::Turn::Off)
+        }
+        ResourceCommand::Enable { resource } => {
+            switch::turn(context, switch::Switch::Resource(resource), switch::Turn::On)
+        }
+    }
+}
+
+fn list(context: &Context) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let mut resources: BTreeMap<String, Listed> = BTreeMap::new();
+    for resource in catalog.resources_with_limits().wait()? {
+        let stored = catalog.limits(Level::Resource(&resource)).wait()?;
+        let limits = stored.map(|stored| limit_views(stored.limits.iter())).unwrap_or_default();
+        resources.insert(resource.clone(), Listed { resource, disabled: false, limits });
+    }
+    for resource in catalog.disabled_resources().wait()? {
+        let unlisted = Listed { resource: resource.clone(), disabled: true, limits: Vec::new() };
+        resources.entry(resource).or_insert(unlisted).disabled = true;
+    }
+    let namespace = context.settings.namespace.value.clone();
+    Ok(Output::new(ListAnswer { namespace, resources: resources.into_values().collect() }))
+}
+
+#[derive(Serialize)]
+struct ListAnswer {
+    namespace: String,
+    resources: Vec<Listed>,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    resource: String,
+    disabled: bool,
+    limits: Vec<LimitView>,
+}
+
+impl Answer for ListAnswer {
+    fn text(&self, page: &mut Page) {
+        let mut table = remark_table("RESOURCE");
+        for Listed { resource, disabled, limits } in &self.resources {
+            let mut first = Some(match disabled {
+                true => Cell::styled(format!("{resource} (disabled)"), style::BAD),
+                false => Cell::name(resource),
+            });
+            if limits.is_empty() {
+                let first = first.take().unwrap_or_else(|| "".into());
+                table.row([first, Cell::faint("none"), "".into(), "".into(), "".into(), "".into()]);
+            }
+            for limit in limits {
+                let [name, amount, per, burst, notes] = limit_cells(limit);
+                table.row([first.take().unwrap_or_else(|| "".into()), name, amount, per, burst, notes]);
+            }
+        }
+        page.table_or(&table, "no resource has limits of its own");
+    }
+}

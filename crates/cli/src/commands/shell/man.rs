@@ -1,0 +1,100 @@
+//! The manual.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use clap::CommandFactory;
+use clap_mangen::Man;
+use serde::Serialize;
+
+use crate::args::{Cli, ManArgs};
+use crate::context::Context;
+use crate::exit::Usage;
+use crate::output::{Answer, Output, Page};
+use crate::views::deed;
+
+/// Prints a page of the manual, or writes all of them into a folder.
+pub(in crate::commands) fn man(context: &Context, args: &ManArgs) -> Result<Output> {
+    let mut root = Cli::command();
+    root.build();
+    match &args.folder {
+        Some(folder) => write_all(context, &root, folder),
+        None => {
+            let command = find(&root, &args.command)?;
+            Ok(Output::new(PageAnswer { name: title(command), page: page(command)? }))
+        }
+    }
+}
+
+fn find<'a>(root: &'a clap::Command, words: &[String]) -> Result<&'a clap::Command> {
+    let mut command = root;
+    for word in words {
+        command = command.find_subcommand(word).ok_or_else(|| {
+            let there: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let valid = if there.is_empty() {
+                "it has none".into()
+            } else {
+                format!("there are {}", there.join(", "))
+            };
+            Usage(format!("{:?} is no command of `{}`; {valid}", word, title(command).replace('-', " ")))
+        })?;
+    }
+    Ok(command)
+}
+
+fn title(command: &clap::Command) -> String {
+    command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
+}
+
+fn page(command: &clap::Command) -> Result<String> {
+    let mut page = Vec::new();
+    Man::new(command.clone()).render(&mut page).context("the manual cannot be written")?;
+    String::from_utf8(page).context("the manual is no text")
+}
+
+fn write_all(context: &Context, root: &clap::Command, folder: &Path) -> Result<Output> {
+    if !context.dry_run {
+        let failed = || format!("the folder {} cannot be made", folder.display());
+        std::fs::create_dir_all(folder).with_context(failed)?;
+    }
+    let mut files = Vec::new();
+    let mut open = vec![root];
+    while let Some(command) = open.pop() {
+        let name = format!("{}.1", title(command));
+        if !context.dry_run {
+            let path = folder.join(&name);
+            std::fs::write(&path, page(command)?)
+                .with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        files.push(name);
+        open.extend(command.get_subcommands().filter(|it| !it.is_hide_set()));
+    }
+    files.sort();
+    Ok(Output::new(FolderAnswer { dry_run: context.dry_run, folder: folder.display().to_string(), files }))
+}
+
+#[derive(Serialize)]
+struct PageAnswer {
+    name: String,
+    page: String,
+}
+
+#[derive(Serialize)]
+struct FolderAnswer {
+    dry_run: bool,
+    folder: String,
+    files: Vec<String>,
+}
+
+impl Answer for PageAnswer {
+    fn text(&self, page: &mut Page) {
+        page.line(self.page.trim_end());
+    }
+}
+
+impl Answer for FolderAnswer {
+    fn text(&self, page: &mut Page) {
+        let deed = deed(self.dry_run, "wrote", "write");
+        page.line(format_args!("{deed} {} pages into {}", self.files.len(), self.folder));
+    }
+}

@@ -1,0 +1,99 @@
+//! Whether everything in the store is as it should be.
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::catalog::{CatalogError, Finding, Inspection};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
+use crate::store::damages;
+
+/// Looks at everything. Something wrong is an answer with the exit code of a failure.
+pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
+    let registry = context.registry()?;
+    let schema_version = registry.version().wait()?.schema_version;
+    let mut problems: Vec<Problem> = damages(&context.settings)?.into_iter().map(Problem::damage).collect();
+    let (inspection, compatible) = match registry.inspect().wait() {
+        Ok(inspection) => (inspection, true),
+        Err(error) if is_other_version(&error) => {
+            problems.push(Problem::version(&error));
+            (Inspection::default(), false)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    problems.extend(inspection.findings.into_iter().map(Problem::from));
+    let exit = if problems.is_empty() { Exit::OK } else { Exit::FAILURE };
+    let store = context.settings.store.value.to_string();
+    let records = inspection.records;
+    Ok(Output::new(CheckAnswer { store, compatible, schema_version, records, problems }).with_exit(exit))
+}
+
+fn is_other_version(error: &CatalogError) -> bool {
+    matches!(
+        error,
+        CatalogError::TooNew { .. } | CatalogError::TooOld { .. } | CatalogError::ClientTooOld { .. }
+    )
+}
+
+#[derive(Serialize)]
+struct CheckAnswer {
+    store: String,
+    compatible: bool,
+    schema_version: String,
+    records: u64,
+    problems: Vec<Problem>,
+}
+
+#[derive(Serialize)]
+struct Problem {
+    namespace: Option<String>,
+    what: String,
+    problem: String,
+}
+
+impl Problem {
+    fn damage(problem: String) -> Problem {
+        Problem { namespace: None, what: "the file".into(), problem }
+    }
+
+    fn version(error: &CatalogError) -> Problem {
+        let hint = match error {
+            CatalogError::TooOld { .. } => " (tollgate upgrade)",
+            _ => "",
+        };
+        Problem { namespace: None, what: "the schema".into(), problem: format!("{error}{hint}") }
+    }
+}
+
+impl From<Finding> for Problem {
+    fn from(finding: Finding) -> Problem {
+        let Finding { namespace, what, problem, .. } = finding;
+        Problem { namespace, what, problem }
+    }
+}
+
+impl Answer for CheckAnswer {
+    fn text(&self, page: &mut Page) {
+        let verdict = match self.problems.len() {
+            0 => Cell::styled("everything is as it should be", style::GOOD),
+            1 => Cell::styled("1 problem", style::BAD),
+            count => Cell::styled(format!("{} problems", grouped(count)), style::BAD),
+        };
+        page.fields([
+            ("store", Cell::name(&self.store)),
+            ("schema", (&self.schema_version).into()),
+            ("records", grouped(self.records).into()),
+            ("verdict", verdict),
+        ]);
+        if self.problems.is_empty() {
+            return;
+        }
+        page.gap();
+        let mut table = Table::new(["NAMESPACE", "WHAT", "PROBLEM"]).wrap(2).hide_empty(0);
+        for Problem { namespace, what, problem } in &self.problems {
+            table.row([Cell::name(namespace.as_deref().unwrap_or_default()), what.into(), problem.into()]);
+        }
+        page.table(&table);
+    }
+}

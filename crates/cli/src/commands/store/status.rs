@@ -1,0 +1,123 @@
+//! Whether the store answers, how fast, and what is in it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::catalog::VersionRecord;
+
+use crate::context::Context;
+use crate::duration_text;
+use crate::exit::Exit;
+use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
+use crate::views::{CountsView, NamespaceView};
+
+/// Shows the store. One that cannot be used is an answer, too, with an exit code that says so.
+pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
+    let store = context.settings.store.value.to_string();
+    match found(context) {
+        Ok(found) => {
+            Ok(Output::new(StatusAnswer { store, reachable: true, error: None, found: Some(found) }))
+        }
+        Err(error) => {
+            let exit = Exit::of(&error);
+            // Records of another version are an answer, too.
+            let reachable = exit != Exit::UNAVAILABLE;
+            let error = Some(format!("{error:#}"));
+            Ok(Output::new(StatusAnswer { store, reachable, error, found: None }).with_exit(exit))
+        }
+    }
+}
+
+fn found(context: &Context) -> Result<Found> {
+    let store = context.store()?;
+    let registry = context.registry()?;
+    let VersionRecord { schema_version, client_min_version, .. } = registry.version().wait()?;
+    // The second time there is nothing to set up, so that this is what a call costs.
+    let before = store.clock().now();
+    registry.version().wait()?;
+    let latency = store.clock().now().since(before);
+    let mut namespaces = Vec::new();
+    for namespace in registry.list().wait()? {
+        let counts = registry.open(&namespace.name).wait()?.counts().wait()?;
+        namespaces.push(Inhabited { namespace: namespace.into(), counts: counts.into() });
+    }
+    Ok(Found {
+        latency_us: latency.as_micros(),
+        schema_version,
+        client_min_version,
+        namespaces,
+        deleted_namespaces: registry.orphans().wait()?.len(),
+    })
+}
+
+#[derive(Serialize)]
+struct StatusAnswer {
+    store: String,
+    reachable: bool,
+    error: Option<String>,
+    #[serde(flatten)]
+    found: Option<Found>,
+}
+
+#[derive(Serialize)]
+struct Found {
+    latency_us: u64,
+    schema_version: String,
+    client_min_version: String,
+    namespaces: Vec<Inhabited>,
+    deleted_namespaces: usize,
+}
+
+#[derive(Serialize)]
+struct Inhabited {
+    #[serde(flatten)]
+    namespace: NamespaceView,
+    counts: CountsView,
+}
+
+impl Answer for StatusAnswer {
+    fn text(&self, page: &mut Page) {
+        let Some(found) = &self.found else {
+            let error = self.error.as_deref().unwrap_or_default();
+            let reachable = if self.reachable { "yes" } else { "no" };
+            return page.fields([
+                ("store", Cell::name(&self.store)),
+                ("reachable", Cell::styled(reachable, style::BAD)),
+                ("error", error.into()),
+            ]);
+        };
+        let latency = duration_text::roughly(Duration::from_micros(found.latency_us));
+        let namespaces = format!(
+            "{} in use, {} deleted",
+            grouped(found.namespaces.len()),
+            grouped(found.deleted_namespaces)
+        );
+        page.fields([
+            ("store", Cell::name(&self.store)),
+            ("reachable", Cell::styled("yes", style::GOOD)),
+            ("latency", latency.into()),
+            ("schema", (&found.schema_version).into()),
+            ("namespaces", namespaces.into()),
+        ]);
+        if !found.namespaces.is_empty() {
+            page.gap();
+            page.table(&found.table());
+        }
+    }
+}
+
+impl Found {
+    fn table(&self) -> Table {
+        let headings = ["NAMESPACE", "ENTITIES", "LIMITS", "DISABLED", "BUCKETS", "USAGE", "EVENTS"];
+        let mut table = (1..headings.len()).fold(Table::new(headings), Table::right);
+        for Inhabited { namespace, counts } in &self.namespaces {
+            let CountsView { entities, disabled, buckets, usage_records, audit_events, .. } = counts;
+            let [entities, limits, disabled, buckets, usage, events] =
+                [entities, &counts.limits(), disabled, buckets, usage_records, audit_events]
+                    .map(|count| Cell::from(grouped(count)));
+            table.row([Cell::name(&namespace.name), entities, limits, disabled, buckets, usage, events]);
+        }
+        table
+    }
+}

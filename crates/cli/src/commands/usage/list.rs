@@ -1,0 +1,79 @@
+//! What was used in each window.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::catalog::{Cursor, Page as CatalogPage, UsageRow};
+use tollgate::store::usage::iso;
+
+use crate::args::UsageListArgs;
+use crate::context::Context;
+use crate::output::{Answer, Cell, Output, Page, Table, grouped};
+use crate::time_text;
+
+/// Lists rows of usage.
+pub(super) fn list(context: &Context, args: &UsageListArgs) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let query = args.selection.query(catalog.backend().clock().now());
+    let mut request = args.page.request();
+    let (mut rows, max) = (Vec::new(), usize::from(args.page.max));
+    // A page may be short even if more follow.
+    let next = loop {
+        request.limit = max - rows.len();
+        let found = catalog.usage(query.clone().page(request.clone())).wait();
+        let CatalogPage { items, next } = found.map_err(|why| args.page.explain(why))?;
+        rows.extend(items);
+        match next {
+            Some(next) if rows.len() < max => request = request.after(next),
+            next => break next.map(|Cursor(text)| text),
+        }
+    };
+    context.note_next(&next);
+    Ok(Output::new(ListAnswer {
+        namespace: context.settings.namespace.value.clone(),
+        window: args.selection.window_word(),
+        rows: rows.into_iter().map(RowView::from).collect(),
+        next,
+    }))
+}
+
+#[derive(Serialize)]
+struct ListAnswer {
+    namespace: String,
+    window: &'static str,
+    rows: Vec<RowView>,
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RowView {
+    start: String,
+    entity: String,
+    resource: String,
+    calls: u64,
+    used: BTreeMap<String, i64>,
+    #[serde(skip)]
+    shown: String,
+}
+
+impl From<UsageRow> for RowView {
+    fn from(row: UsageRow) -> RowView {
+        let UsageRow { entity, resource, window, start, amounts, events, .. } = row;
+        let shown = time_text::window_start(window, start);
+        RowView { start: iso(start), entity, resource, calls: events, used: amounts, shown }
+    }
+}
+
+impl Answer for ListAnswer {
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::new(["FROM", "ENTITY", "RESOURCE", "CALLS", "USED"]).right(3).wrap(4);
+        for RowView { entity, resource, calls, used, shown, .. } in &self.rows {
+            let used = used.iter().map(|(limit, amount)| format!("{limit} {}", grouped(amount)));
+            let used = used.collect::<Vec<_>>().join(", ");
+            let (entity, resource) = (Cell::name(entity), Cell::from(resource));
+            table.row([Cell::faint(shown), entity, resource, grouped(calls).into(), used.into()]);
+        }
+        page.table_or(&table, "nothing was used");
+    }
+}

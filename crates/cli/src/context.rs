@@ -1,0 +1,176 @@
+//! What every command has at hand: the settings, the store and the people at the terminal.
+
+use std::cell::{OnceCell, RefCell};
+use std::fmt::Display;
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use tollgate::catalog::{CatalogError, RegistryBuilder};
+use tollgate::limiter::DEFAULT_NAMESPACE;
+use tollgate::store::Backend;
+use tollgate::{Catalog, Limiter, Memory, Registry};
+
+use crate::args::GlobalArgs;
+use crate::exit::Usage;
+use crate::output::style::{self, paint};
+use crate::output::{Format, Terminal};
+use crate::settings::Settings;
+use crate::store::{Rehearsal, is_there, open_store};
+
+/// What every command has at hand. The store is opened when it is first asked for.
+pub(crate) struct Context {
+    /// The settings.
+    pub(crate) settings: Settings,
+    /// What is at the other end of the streams.
+    pub(crate) terminal: Terminal,
+    /// Who reads the answer.
+    pub(crate) format: Format,
+    /// Whether changes are only rehearsed.
+    pub(crate) dry_run: bool,
+    yes: bool,
+    quiet: bool,
+    afterwards: RefCell<Vec<String>>,
+    store: OnceCell<Arc<dyn Backend>>,
+    rehearsal: OnceCell<Arc<dyn Backend>>,
+}
+
+impl Context {
+    /// One with these settings.
+    pub(crate) fn new(settings: Settings, terminal: Terminal, flags: &GlobalArgs) -> Context {
+        let format = if flags.json { Format::Json } else { Format::Text };
+        Context {
+            settings,
+            terminal,
+            format,
+            dry_run: flags.dry_run,
+            yes: flags.yes,
+            quiet: flags.quiet,
+            afterwards: RefCell::default(),
+            store: OnceCell::new(),
+            rehearsal: OnceCell::new(),
+        }
+    }
+
+    /// The store, to read from it, or to write to it what is no change: a lease, say.
+    pub(crate) fn store(&self) -> Result<Arc<dyn Backend>> {
+        if let Some(store) = self.store.get() {
+            return Ok(Arc::clone(store));
+        }
+        // A dry run makes no file, and a store that is not there is as an empty one.
+        let store = match self.dry_run && !is_there(&self.settings) {
+            true => Arc::new(Memory::default()),
+            false => open_store(&self.settings)?,
+        };
+        Ok(Arc::clone(self.store.get_or_init(|| store)))
+    }
+
+    /// The namespaces of the store, to read them, or to change them unless this is a dry run.
+    pub(crate) fn registry(&self) -> Result<Registry> {
+        let store = if self.dry_run { self.rehearsal()? } else { self.store()? };
+        self.registry_on(store)
+    }
+
+    /// The namespace of the settings, to read from it. The default one need not be registered: then it is empty.
+    pub(crate) fn catalog(&self) -> Result<Catalog> {
+        let name = &self.settings.namespace.value;
+        match self.registry_on(self.store()?)?.open(name).wait() {
+            Err(CatalogError::NamespaceNotFound(_)) if name == DEFAULT_NAMESPACE => self.rehearsed(),
+            other => Ok(other?),
+        }
+    }
+
+    /// Makes a change to the namespace of the settings, which is registered first if need be. In a dry run, and if the
+    /// namespace is new, the change is rehearsed before: so one that fails leaves not even the namespace behind.
+    pub(crate) fn change<T>(&self, change: impl Fn(&Catalog) -> Result<T>) -> Result<T> {
+        let registry = self.registry_on(self.store()?)?;
+        let name = &self.settings.namespace.value;
+        let is_new = registry.get(name).wait()?.is_none();
+        let rehearsed = (is_new || self.dry_run).then(|| change(&self.rehearsed()?)).transpose()?;
+        // That the default one is registered is no news; another name may be a slip.
+        if is_new && name != DEFAULT_NAMESPACE {
+            let deed = if self.dry_run { "would be" } else { "was" };
+            self.note_afterwards(format_args!("namespace {name} {deed} registered for it"));
+        }
+        match rehearsed {
+            Some(rehearsed) if self.dry_run => Ok(rehearsed),
+            _ => change(&registry.open_or_register(name).wait()?),
+        }
+    }
+
+    /// A limiter on the namespace of the settings, which is registered if need be. In a dry run it takes nothing.
+    #[allow(dead_code, reason = "for the commands that take from buckets")]
+    pub(crate) fn limiter(&self) -> Result<Limiter> {
+        let catalog = match self.dry_run {
+            true => self.rehearsed()?,
+            false => {
+                self.registry_on(self.store()?)?.open_or_register(&self.settings.namespace.value).wait()?
+            }
+        };
+        Ok(Limiter::builder(catalog).timeout(self.settings.store_timeout.value).build())
+    }
+
+    /// Says something on stderr that is worth knowing and no part of the answer.
+    pub(crate) fn note(&self, note: impl Display) {
+        if !self.quiet {
+            // If nobody listens there is nobody to tell.
+            let _ = writeln!(anstream::stderr(), "{}", paint(style::FAINT, note));
+        }
+    }
+
+    /// Says something on stderr as soon as the answer is written.
+    pub(crate) fn note_afterwards(&self, note: impl Display) {
+        self.afterwards.borrow_mut().push(note.to_string());
+    }
+
+    /// Says how to see the rest of a list, if there is more, as soon as the list is written.
+    pub(crate) fn note_next(&self, next: &Option<String>) {
+        if let Some(next) = next {
+            self.note_afterwards(format_args!("there is more: --after '{next}'"));
+        }
+    }
+
+    /// Says what was to be said after the answer.
+    pub(crate) fn say_afterwards(&self) {
+        self.afterwards.take().into_iter().for_each(|note| self.note(note));
+    }
+
+    /// Asks before something that cannot be undone, such as to `remove everything of it, for good`.
+    ///
+    /// # Errors
+    ///
+    /// If the answer is no; [`Usage`] if nobody can be asked and `--yes` was not given.
+    pub(crate) fn confirm(&self, to_do: impl Display) -> Result<()> {
+        if self.yes || self.dry_run {
+            return Ok(());
+        }
+        if !self.terminal.can_ask {
+            return Err(Usage(format!("to {to_do}, say --yes: nobody can be asked here")).into());
+        }
+        write!(anstream::stderr(), "{to_do}? [y/N] ")?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).context("the answer cannot be read")?;
+        match answer.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => bail!("nothing was done"),
+        }
+    }
+
+    fn rehearsal(&self) -> Result<Arc<dyn Backend>> {
+        let store = self.store()?;
+        Ok(Arc::clone(self.rehearsal.get_or_init(|| Arc::new(Rehearsal::on(store)))))
+    }
+
+    fn rehearsed(&self) -> Result<Catalog> {
+        let registry = self.registry_on(self.rehearsal()?)?;
+        Ok(registry.open_or_register(&self.settings.namespace.value).wait()?)
+    }
+
+    fn registry_on(&self, store: Arc<dyn Backend>) -> Result<Registry> {
+        Ok(self.builder(store).build()?)
+    }
+
+    fn builder(&self, store: Arc<dyn Backend>) -> RegistryBuilder {
+        Registry::builder(store).principal(self.settings.principal.value.clone())
+    }
+}

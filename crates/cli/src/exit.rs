@@ -1,0 +1,129 @@
+//! What the command says by its exit code.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use tollgate::catalog::CatalogError;
+use tollgate::limiter::AcquireError;
+use tollgate::store::StoreError;
+
+use crate::settings::SettingsError;
+use crate::store::OpenFailed;
+
+/// An exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit(pub(crate) u8);
+
+impl Exit {
+    /// Done.
+    pub(crate) const OK: Exit = Exit(0);
+    /// It went wrong, for a reason that has no code of its own.
+    pub(crate) const FAILURE: Exit = Exit(1);
+    /// The command line is not valid. Nothing was written.
+    pub(crate) const USAGE: Exit = Exit(2);
+    /// A limit refuses.
+    pub(crate) const REFUSED: Exit = Exit(3);
+    /// The store could not be opened, did not answer or refused.
+    pub(crate) const UNAVAILABLE: Exit = Exit(4);
+    /// The config file or a variable of the environment is not valid.
+    pub(crate) const CONFIG: Exit = Exit(5);
+
+    /// What an error means. The first cause that has a code of its own decides.
+    pub(crate) fn of(error: &anyhow::Error) -> Exit {
+        error.chain().find_map(of_cause).unwrap_or(Exit::FAILURE)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.0)
+    }
+}
+
+/// What is wrong with the command line, where clap cannot know it.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
+    if cause.is::<Usage>() {
+        return Some(Exit::USAGE);
+    }
+    if cause.is::<OpenFailed>() {
+        return Some(Exit::UNAVAILABLE);
+    }
+    if cause.is::<SettingsError>() {
+        return Some(Exit::CONFIG);
+    }
+    if let Some(error) = cause.downcast_ref::<io::Error>() {
+        // Whoever reads our output has seen enough.
+        return (error.kind() == io::ErrorKind::BrokenPipe).then_some(Exit::OK);
+    }
+    if let Some(error) = cause.downcast_ref::<AcquireError>() {
+        return of_acquire(error);
+    }
+    if let Some(error) = cause.downcast_ref::<CatalogError>() {
+        return of_catalog(error);
+    }
+    cause.downcast_ref::<StoreError>().and_then(of_store)
+}
+
+fn of_acquire(error: &AcquireError) -> Option<Exit> {
+    match error {
+        AcquireError::Refused(_) | AcquireError::TimedOut { .. } => Some(Exit::REFUSED),
+        AcquireError::Demand { .. } | AcquireError::ResourceTwice(_) | AcquireError::TooManyResources(_) => {
+            Some(Exit::USAGE)
+        }
+        AcquireError::Catalog(error) => of_catalog(error),
+        AcquireError::Store(error) => of_store(error),
+        _ => None,
+    }
+}
+
+fn of_catalog(error: &CatalogError) -> Option<Exit> {
+    match error {
+        CatalogError::Name(_)
+        | CatalogError::Invalid { .. }
+        | CatalogError::EmptyLimits(_)
+        | CatalogError::Credit(_)
+        | CatalogError::CreditOfResource(_) => Some(Exit::USAGE),
+        CatalogError::Store(error) => of_store(error),
+        _ => None,
+    }
+}
+
+fn of_store(error: &StoreError) -> Option<Exit> {
+    match error {
+        StoreError::Unavailable(..) | StoreError::Refused(_) => Some(Exit::UNAVAILABLE),
+        StoreError::BadCall(_) => Some(Exit::USAGE),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn the_cause_decides_whatever_was_said_about_it() {
+        let gone = CatalogError::Store(StoreError::Unavailable(Duration::from_secs(5), "locked".into()));
+        let wrapped = Err::<(), _>(gone).context("cannot list entities").unwrap_err();
+        assert_eq!(Exit::of(&wrapped), Exit::UNAVAILABLE);
+        assert_eq!(Exit::of(&Usage("no".into()).into()), Exit::USAGE);
+        assert_eq!(Exit::of(&CatalogError::EntityNotFound("x".into()).into()), Exit::FAILURE);
+        assert_eq!(Exit::of(&io::Error::from(io::ErrorKind::BrokenPipe).into()), Exit::OK);
+        assert_eq!(Exit::of(&anyhow::anyhow!("else")), Exit::FAILURE);
+    }
+}

@@ -1,0 +1,77 @@
+//! From a limit to text.
+
+use tollgate::{Algorithm, Kind, Limit, Resets, UNBOUNDED};
+
+use super::{ALGORITHMS, AT_ONCE, NO_BOUND, PERIODS};
+use crate::duration_text;
+
+/// The limit as it would be written after `-l`.
+pub(crate) fn print(limit: &Limit) -> String {
+    let mut text = format!("{}:{}/{}", limit.name(), amount(limit, limit.amount()), per(limit));
+    if limit.capacity() != limit.amount() {
+        text.push(':');
+        text.push_str(&amount(limit, limit.capacity()));
+    }
+    for option in options(limit) {
+        text.push(',');
+        text.push_str(&option);
+    }
+    text
+}
+
+/// An amount of a limit: in its unit, if it has one.
+pub(crate) fn amount(limit: &Limit, amount: u64) -> String {
+    if amount == UNBOUNDED {
+        return NO_BOUND.into();
+    }
+    match limit.unit() {
+        Some(unit) => {
+            let shown = unit.show(amount);
+            shown.strip_suffix(unit.symbol()).unwrap_or(&shown).trim_end().into()
+        }
+        None => amount.to_string(),
+    }
+}
+
+/// What stands behind the slash: `minute`, `90s`, `at-once`, `session(3h)`.
+pub(crate) fn per(limit: &Limit) -> String {
+    match (limit.resets(), limit.period()) {
+        (Some(Resets::Calendar(calendar)), _) => format!("cron({})", calendar.text()),
+        (Some(Resets::AfterFirstUse(span)), _) => {
+            format!("session({})", duration_text::print(span.to_duration()))
+        }
+        (_, Some(period)) => {
+            let length = period.to_duration();
+            let is_it = |(_, seconds): &&(&str, u64)| length == std::time::Duration::from_secs(*seconds);
+            let word = PERIODS.iter().find(is_it).map(|(word, _)| (*word).to_owned());
+            word.unwrap_or_else(|| duration_text::print(length))
+        }
+        (_, None) => AT_ONCE.into(),
+    }
+}
+
+fn options(limit: &Limit) -> Vec<String> {
+    let algorithm = match limit.kind() {
+        Kind::Rate(algorithm) | Kind::Calls(algorithm) => Some(algorithm),
+        _ => None,
+    };
+    let word =
+        |algorithm: Algorithm| ALGORITHMS.iter().find(|(_, it)| *it == algorithm).map(|(word, _)| *word);
+    let mut options: Vec<String> = algorithm.and_then(word).map(str::to_owned).into_iter().collect();
+    if let Some(step) = limit.resolution() {
+        options.push(format!("resolution={}", duration_text::print(step.to_duration())));
+    }
+    if let Kind::Calls(_) = limit.kind() {
+        options.push("calls".into());
+    }
+    if let Some(level) = limit.soft_level() {
+        options.push(format!("soft={}", amount(limit, level)));
+    }
+    if limit.is_shadow() {
+        options.push("shadow".into());
+    }
+    if let Some(unit) = limit.unit() {
+        options.push(format!("unit={}:{}", unit.symbol(), unit.decimals()));
+    }
+    options
+}

@@ -1,0 +1,25 @@
+//! The command `tollgate`: limits, entities, usage and audit from a shell.
+//!
+//! A command is a function from a [`context`] and its [`args`] to an [`output`]: one value that is told to programs as
+//! JSON and to people as text. What it writes to stdout is data; whatever else there is to say goes to stderr.
+
+mod app;
+mod args;
+mod commands;
+mod context;
+mod demand_text;
+mod duration_text;
+mod exit;
+mod limit_text;
+mod names;
+mod output;
+mod settings;
+mod store;
+mod time_text;
+mod views;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    app::run(std::env::args_os()).into()
+}

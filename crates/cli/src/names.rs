@@ -1,0 +1,55 @@
+//! Names on the command line, checked before anything is opened: a bad one writes nothing.
+
+use tollgate::catalog::Named;
+
+/// An entity.
+pub(crate) fn entity(text: &str) -> Result<String, String> {
+    checked(Named::Entity, text, "user-1")
+}
+
+/// A resource.
+pub(crate) fn resource(text: &str) -> Result<String, String> {
+    checked(Named::Resource, text, "gpt-4")
+}
+
+/// A namespace.
+pub(crate) fn namespace(text: &str) -> Result<String, String> {
+    checked(Named::Namespace, text, "tenant-alpha")
+}
+
+/// The id of a namespace.
+pub(crate) fn namespace_id(text: &str) -> Result<String, String> {
+    checked(Named::NamespaceId, text, "b3JwaGFuLTE")
+}
+
+/// Who makes changes.
+pub(crate) fn principal(text: &str) -> Result<String, String> {
+    checked(Named::Principal, text, "alice@example.com")
+}
+
+/// The key of a change that happens once.
+pub(crate) fn key(text: &str) -> Result<String, String> {
+    checked(Named::Key, text, "invoice-17")
+}
+
+fn checked(kind: Named, text: &str, example: &str) -> Result<String, String> {
+    kind.check(text).map_err(|why| {
+        // Whoever shows this has shown the name already.
+        let (said, shown) = (why.to_string(), format!("{} {:?}: ", why.what(), why.name()));
+        format!("{}, such as {example}", said.strip_prefix(&shown).unwrap_or(&said))
+    })?;
+    Ok(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_name_says_where_and_shows_a_good_one() {
+        assert_eq!(entity("user-1"), Ok("user-1".into()));
+        let why = resource("gpt#4").unwrap_err();
+        assert!(why.starts_with("character '#' at position 4 is not allowed; valid is "), "{why}");
+        assert!(why.ends_with(", such as gpt-4"), "{why}");
+    }
+}

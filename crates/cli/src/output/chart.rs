@@ -1,0 +1,190 @@
+//! Bars that stand side by side, with numbers at their left and times under them.
+
+use super::style::{self, paint};
+use super::{Page, grouped};
+
+/// How many lines the highest bar has.
+const HEIGHT: usize = 10;
+
+/// The widest a bar and the gap after it are.
+const SLOT_MAX: usize = 6;
+
+/// Eighths of a line, from nothing to all of it.
+const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Values to be drawn, and what stands under each.
+pub(crate) struct Chart<'a> {
+    /// The values. Those below zero are drawn as nothing.
+    pub(crate) values: &'a [i64],
+    /// What stands under each, all of one length.
+    pub(crate) labels: &'a [String],
+    /// What a bar is of, such as `hour`.
+    pub(crate) unit: &'a str,
+}
+
+/// A chart that fits.
+struct Layout {
+    bars: Vec<u64>,
+    /// How many values are added up in one bar.
+    merged: usize,
+    /// The columns of a bar and the gap after it.
+    slot: usize,
+    /// The value at the top line.
+    top: u64,
+    /// The columns of the numbers at the left.
+    axis: usize,
+}
+
+impl Chart<'_> {
+    /// Adds the chart to a page.
+    pub(crate) fn render(&self, page: &mut Page) {
+        let layout = self.layout(page.width());
+        for line in (0..HEIGHT).rev() {
+            let number = layout.number(line);
+            let mark = if number.is_empty() { '│' } else { '┤' };
+            let axis = paint(style::FAINT, format!("{number:>width$} {mark}", width = layout.axis));
+            let bars = paint(style::NAME, layout.line(line));
+            page.line(format!("{axis}{bars}").trim_end());
+        }
+        let ground = "─".repeat(layout.slot * layout.bars.len());
+        page.line(paint(style::FAINT, format!("{:>width$} ┼{ground}", 0, width = layout.axis)));
+        page.line(paint(style::FAINT, self.times(&layout)));
+        if layout.merged > 1 {
+            page.line(paint(style::FAINT, format!("each bar is {} {}s", layout.merged, self.unit)));
+        }
+    }
+
+    fn layout(&self, width: usize) -> Layout {
+        // The numbers need room, and bars that are added up may need more; nine digits are enough to decide by.
+        let room = width.saturating_sub(12).max(1);
+        let merged = self.values.len().div_ceil(room).max(1);
+        let sum = |values: &[i64]| values.iter().map(|value| u64::try_from(*value).unwrap_or(0)).sum();
+        let bars: Vec<u64> = self.values.chunks(merged).map(sum).collect();
+        let top = round_up(bars.iter().copied().max().unwrap_or(0).max(1));
+        let axis = short(top).chars().count();
+        let slot = (width.saturating_sub(axis + 2) / bars.len().max(1)).clamp(1, SLOT_MAX);
+        Layout { bars, merged, slot, top, axis }
+    }
+
+    fn times(&self, layout: &Layout) -> String {
+        let mut line = " ".repeat(layout.axis + 2);
+        let length = self.labels.first().map_or(0, |label| label.chars().count());
+        let every = (length + 2).div_ceil(layout.slot).max(1);
+        let wide = layout.axis + 2 + layout.slot * layout.bars.len();
+        for (bar, label) in self.labels.iter().step_by(layout.merged).enumerate().step_by(every) {
+            let at = layout.axis + 2 + bar * layout.slot;
+            let is_room = at + length <= wide.max(layout.axis + 2 + length);
+            if is_room {
+                line.push_str(&" ".repeat(at.saturating_sub(line.chars().count())));
+                line.push_str(label);
+            }
+        }
+        line.trim_end().to_owned()
+    }
+}
+
+impl Layout {
+    /// What stands at the left of a line: the top, the middle, and nothing else.
+    fn number(&self, line: usize) -> String {
+        match line {
+            line if line + 1 == HEIGHT => short(self.top),
+            line if line + 1 == HEIGHT / 2 => short(self.top / 2),
+            _ => String::new(),
+        }
+    }
+
+    /// One line of all bars.
+    fn line(&self, line: usize) -> String {
+        let bar = if self.slot > 1 { self.slot - 1 } else { 1 };
+        let mut text = String::new();
+        for value in &self.bars {
+            let eighths = (u128::from(*value) * (HEIGHT * 8) as u128).div_ceil(u128::from(self.top));
+            let filled = usize::try_from(eighths).unwrap_or(usize::MAX).saturating_sub(line * 8).min(8);
+            text.extend(std::iter::repeat_n(EIGHTHS[filled], bar));
+            text.extend(std::iter::repeat_n(' ', self.slot - bar));
+        }
+        text.trim_end().to_owned()
+    }
+}
+
+/// The next number that is round, and half of which is, too, where that can be.
+fn round_up(value: u64) -> u64 {
+    const STEPS: [u64; 10] = [10, 12, 16, 20, 30, 40, 50, 60, 80, 100];
+    let scale = 10_u64.saturating_pow(value.ilog10());
+    let step = |step: u64| u64::try_from(u128::from(step) * u128::from(scale) / 10).unwrap_or(u64::MAX);
+    let is_whole = |step: &u64| scale >= 10 || step.is_multiple_of(10);
+    STEPS.into_iter().filter(is_whole).map(step).find(|round| *round >= value).unwrap_or(value)
+}
+
+/// The number with few digits: `1,500`, `20k`, `3M`.
+fn short(number: u64) -> String {
+    const SCALES: [(u64, u64, &str); 4] = [
+        (1_000_000_000_000, 1_000_000_000_000, "T"),
+        (1_000_000_000, 1_000_000_000, "G"),
+        (1_000_000, 1_000_000, "M"),
+        (10_000, 1_000, "k"),
+    ];
+    let fits = |(from, scale, _): &&(u64, u64, &str)| number >= *from && number.is_multiple_of(scale / 10);
+    match SCALES.iter().find(fits) {
+        Some((_, scale, letter)) if number.is_multiple_of(*scale) => format!("{}{letter}", number / scale),
+        Some((_, scale, letter)) => format!("{}.{}{letter}", number / scale, number % scale * 10 / scale),
+        None => grouped(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(values: &[i64], width: usize) -> String {
+        let labels: Vec<String> = (0..values.len()).map(|hour| format!("{:02}:00", hour % 24)).collect();
+        let mut page = Page::new(width);
+        Chart { values, labels: &labels, unit: "hour" }.render(&mut page);
+        anstream::adapter::strip_str(&page.finish().0).to_string()
+    }
+
+    #[test]
+    fn bars_stand_on_their_labels_and_reach_their_numbers() {
+        let expected = "\
+80 ┤            ▂▂▂▂▂
+   │            █████
+   │            █████
+   │            █████
+   │      ▄▄▄▄▄ █████
+40 ┤      █████ █████
+   │      █████ █████
+   │      █████ █████
+   │█████ █████ █████
+   │█████ █████ █████
+ 0 ┼────────────────────────
+    00:00       02:00
+";
+        assert_eq!(drawn(&[16, 44, 74, 0], 40), expected);
+    }
+
+    #[test]
+    fn nothing_is_wider_than_the_page() {
+        for count in [1, 2, 24, 30, 68, 69, 100, 168, 1_000, 10_000] {
+            let values: Vec<i64> = (0..count).map(|value| value * 1_234_567).collect();
+            for width in [40, 80, 200] {
+                let text = drawn(&values, width);
+                let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+                assert!(widest <= width, "{count} values in {width} columns take {widest}\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_used_at_all_can_be_seen() {
+        let text = drawn(&[1, 1_000_000, -5], 80);
+        assert!(text.lines().nth(HEIGHT - 1).is_some_and(|line| line.contains('▁')), "{text}");
+    }
+
+    #[test]
+    fn numbers_at_the_left_are_round_and_short() {
+        assert_eq!([1, 7, 74, 101, 4_500, 99_999].map(round_up), [1, 8, 80, 120, 5_000, 100_000]);
+        assert_eq!([11, 9, u64::MAX].map(round_up), [12, 10, u64::MAX]);
+        let shown = [0, 80, 1_500, 20_000, 25_500, 3_000_000, 1_200_000].map(short);
+        assert_eq!(shown, ["0", "80", "1,500", "20k", "25.5k", "3M", "1.2M"]);
+    }
+}

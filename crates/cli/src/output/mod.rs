@@ -1,0 +1,99 @@
+//! What commands answer: one value, told to programs as JSON and to people as text.
+//!
+//! Tables keep to the width of the terminal, or to 80 columns. Colours are only where [`anstream`] finds that they can
+//! be seen; what is rendered here always has them, and they are stripped on the way out.
+
+mod chart;
+mod number;
+mod page;
+mod progress;
+pub(crate) mod style;
+mod table;
+mod terminal;
+
+use std::io::Write;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+pub(crate) use chart::Chart;
+pub(crate) use number::grouped;
+pub(crate) use page::Page;
+pub(crate) use progress::Progress;
+pub(crate) use table::{Cell, Table};
+pub(crate) use terminal::Terminal;
+
+use crate::exit::Exit;
+
+/// What a command answers. Its fields are a schema that others rely on: see docs/reference/json.md.
+pub(crate) trait Answer: Serialize {
+    /// The same for people.
+    fn text(&self, page: &mut Page);
+}
+
+/// An answer that was given, and the exit code that goes with it.
+pub(crate) struct Output {
+    answer: Option<Box<dyn Told>>,
+    /// What the command says by its exit code.
+    pub(crate) exit: Exit,
+}
+
+/// An answer whose type is forgotten.
+trait Told {
+    fn json(&self) -> serde_json::Result<String>;
+    fn text(&self, page: &mut Page);
+}
+
+impl<A: Answer> Told for A {
+    fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+
+    fn text(&self, page: &mut Page) {
+        Answer::text(self, page);
+    }
+}
+
+impl Output {
+    /// An answer, all well.
+    pub(crate) fn new(answer: impl Answer + 'static) -> Output {
+        Output { answer: Some(Box::new(answer)), exit: Exit::OK }
+    }
+
+    /// Nothing more to say: for commands that wrote to stdout as they went, and end with a code of their own.
+    #[allow(dead_code, reason = "for commands that show something live, or run others")]
+    pub(crate) fn silent(exit: Exit) -> Output {
+        Output { answer: None, exit }
+    }
+
+    /// The same answer with another exit code.
+    pub(crate) fn with_exit(self, exit: Exit) -> Output {
+        Output { exit, ..self }
+    }
+
+    /// Writes the answer to stdout, and answers what is to be said beside it.
+    pub(crate) fn write(&self, terminal: &Terminal, format: Format) -> Result<Option<String>> {
+        let Some(answer) = &self.answer else { return Ok(None) };
+        let (text, remark) = match format {
+            Format::Json => (answer.json().context("the answer cannot be written as JSON")? + "\n", None),
+            Format::Text => {
+                let mut page = Page::new(terminal.width);
+                answer.text(&mut page);
+                page.finish()
+            }
+        };
+        let mut stdout = anstream::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()?;
+        Ok(remark)
+    }
+}
+
+/// Who reads the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A program.
+    Json,
+    /// Somebody.
+    Text,
+}

@@ -1,0 +1,76 @@
+use std::fmt::{Display, Write};
+
+use super::style::{self, paint};
+use super::{Cell, Table};
+
+/// What people read: lines, fields and tables of a given width.
+pub(crate) struct Page {
+    text: String,
+    remark: Option<String>,
+    width: usize,
+}
+
+impl Page {
+    /// An empty page.
+    pub(crate) fn new(width: usize) -> Page {
+        Page { text: String::new(), remark: None, width }
+    }
+
+    /// How many columns there are.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Adds a line.
+    pub(crate) fn line(&mut self, line: impl Display) {
+        // A string takes whatever is written to it.
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    /// Adds an empty line, unless the page is empty.
+    pub(crate) fn gap(&mut self) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+    }
+
+    /// Adds a heading, with an empty line above it.
+    pub(crate) fn heading(&mut self, heading: impl Display) {
+        self.gap();
+        self.line(paint(style::HEADING, heading));
+    }
+
+    /// Adds names with their values, one in a line.
+    pub(crate) fn fields<const N: usize>(&mut self, fields: [(&str, Cell); N]) {
+        let mut table = Table::bare().wrap(1);
+        for (name, value) in fields {
+            table.row([Cell::styled(name, style::FAINT), value]);
+        }
+        self.table(&table);
+    }
+
+    /// Adds a table.
+    pub(crate) fn table(&mut self, table: &Table) {
+        table.render(&mut self.text, self.width);
+    }
+
+    /// Adds a table, or a line that says that there is nothing to show.
+    pub(crate) fn table_or_line(&mut self, table: &Table, nothing: impl Display) {
+        if table.is_empty() { self.line(paint(style::FAINT, nothing)) } else { self.table(table) }
+    }
+
+    /// Adds a table that is all there is. That there is nothing in it is said beside the page: it is no data.
+    pub(crate) fn table_or(&mut self, table: &Table, nothing: impl Display) {
+        if table.is_empty() { self.remark(nothing) } else { self.table(table) }
+    }
+
+    /// Says something beside the page, on stderr.
+    pub(crate) fn remark(&mut self, remark: impl Display) {
+        self.remark = Some(remark.to_string());
+    }
+
+    /// The whole page, and what is to be said beside it.
+    pub(crate) fn finish(self) -> (String, Option<String>) {
+        (self.text, self.remark)
+    }
+}

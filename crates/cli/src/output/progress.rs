@@ -1,0 +1,34 @@
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use super::Terminal;
+
+/// How far something long has come: one line on stderr that is written over, if it is a terminal.
+pub(crate) struct Progress {
+    is_watched: bool,
+    is_begun: bool,
+}
+
+impl Progress {
+    /// Nothing to show yet.
+    pub(crate) fn new(terminal: &Terminal) -> Progress {
+        Progress { is_watched: terminal.is_watched, is_begun: false }
+    }
+
+    /// Shows how far it has come.
+    pub(crate) fn show(&mut self, line: impl Display) {
+        if self.is_watched {
+            self.is_begun = true;
+            // Nobody is helped by an error about a line that is gone in a moment. It is a terminal, so it understands.
+            let _ = write!(io::stderr(), "\r\u{1b}[2K{line}");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_begun {
+            let _ = write!(io::stderr(), "\r\u{1b}[2K");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Colours that can be read on a dark and on a light terminal: no yellow, no white, nothing on a background.
+
+use std::fmt::Display;
+
+use anstyle::{AnsiColor, Style};
+
+/// What stands above something else.
+pub(crate) const HEADING: Style = Style::new().bold();
+
+/// What matters less.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// What is as it should be.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+
+/// What is not.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// What wants a look.
+pub(crate) const WARN: Style = AnsiColor::Magenta.on_default();
+
+/// Who and what: entities, resources, namespaces.
+pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
+
+/// The text in a style.
+pub(crate) fn paint(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
+}

@@ -1,0 +1,246 @@
+//! Tables that fit: names are never cut, and whatever else is long goes on in the next line.
+
+use anstyle::Style;
+
+use super::style::{self, paint};
+
+/// What stands between two columns.
+const GAP: usize = 2;
+
+/// A column of text is not made narrower than this.
+const WRAPPED_MIN: usize = 12;
+
+/// A text and how it looks.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+/// Rows of cells under headings.
+pub(crate) struct Table {
+    headings: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    right: Vec<usize>,
+    hidden: Vec<usize>,
+    wrapped: Option<usize>,
+}
+
+impl Cell {
+    /// A text in a style.
+    pub(crate) fn styled(text: impl ToString, style: Style) -> Cell {
+        Cell { text: harmless(&text.to_string()), style }
+    }
+
+    /// The name of somebody or something.
+    pub(crate) fn name(text: impl ToString) -> Cell {
+        Cell::styled(text, style::NAME)
+    }
+
+    /// A text that matters less.
+    pub(crate) fn faint(text: impl ToString) -> Cell {
+        Cell::styled(text, style::FAINT)
+    }
+
+    fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
+impl<T: ToString> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell::styled(text, Style::new())
+    }
+}
+
+impl Table {
+    /// A table with these headings.
+    pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Table {
+        Table {
+            headings: headings.map(str::to_owned).into(),
+            rows: Vec::new(),
+            right: Vec::new(),
+            hidden: Vec::new(),
+            wrapped: None,
+        }
+    }
+
+    /// A table without headings.
+    pub(crate) fn bare() -> Table {
+        Table::new([])
+    }
+
+    /// Moves a column of numbers to the right.
+    #[must_use]
+    pub(crate) fn right(mut self, column: usize) -> Table {
+        self.right.push(column);
+        self
+    }
+
+    /// Leaves a column out if there is nothing in it.
+    #[must_use]
+    pub(crate) fn hide_empty(mut self, column: usize) -> Table {
+        self.hidden.push(column);
+        self
+    }
+
+    /// Lets the text of a column go on in the next line if there is no room.
+    #[must_use]
+    pub(crate) fn wrap(self, column: usize) -> Table {
+        Table { wrapped: Some(column), ..self }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+        self.rows.push(cells.into());
+    }
+
+    /// Whether it has no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Adds the table to a text.
+    pub(super) fn render(&self, text: &mut String, width: usize) {
+        let widths = self.widths(width);
+        if !self.headings.is_empty() {
+            let heading = |heading: &String| Cell::styled(heading, style::HEADING);
+            let headings: Vec<Cell> = self.headings.iter().map(heading).collect();
+            self.render_line(text, &headings, &widths);
+        }
+        for row in &self.rows {
+            self.lines_of(row, &widths).iter().for_each(|line| self.render_line(text, line, &widths));
+        }
+    }
+
+    /// How wide each column is; `None` if it is left out.
+    fn widths(&self, width: usize) -> Vec<Option<usize>> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.headings.len());
+        let heading = |column: usize| self.headings.get(column).map_or(0, |it| it.chars().count());
+        let widest =
+            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(Cell::width).max();
+        let is_hidden = |column: usize| self.hidden.contains(&column) && widest(column).unwrap_or(0) == 0;
+        let full = |column: usize| heading(column).max(widest(column).unwrap_or(0));
+        let mut widths: Vec<Option<usize>> =
+            (0..columns).map(|column| (!is_hidden(column)).then(|| full(column))).collect();
+        let shown = widths.iter().flatten().count();
+        let whole = widths.iter().flatten().sum::<usize>() + GAP * shown.saturating_sub(1);
+        if let Some(Some(wrapped)) = self.wrapped.and_then(|column| widths.get_mut(column)) {
+            let too_much = whole.saturating_sub(width);
+            *wrapped = wrapped.saturating_sub(too_much).max(WRAPPED_MIN.min(*wrapped));
+        }
+        widths
+    }
+
+    /// The row as lines: more than one if a text goes on.
+    fn lines_of(&self, row: &[Cell], widths: &[Option<usize>]) -> Vec<Vec<Cell>> {
+        let wrapped = self.wrapped.and_then(|column| Some((column, row.get(column)?, widths[column]?)));
+        let Some((column, cell, width)) = wrapped.filter(|(_, cell, width)| cell.width() > *width) else {
+            return vec![row.to_vec()];
+        };
+        let mut lines = Vec::new();
+        for (index, part) in parts(&cell.text, width).into_iter().enumerate() {
+            let part = Cell::styled(part, cell.style);
+            let empty = |_| Cell::from("");
+            let mut line: Vec<Cell> = if index == 0 { row.to_vec() } else { row.iter().map(empty).collect() };
+            line[column] = part;
+            lines.push(line);
+        }
+        lines
+    }
+
+    fn render_line(&self, text: &mut String, cells: &[Cell], widths: &[Option<usize>]) {
+        let mut blanks = 0;
+        let shown = cells.iter().zip(widths).enumerate();
+        for (column, cell, width) in
+            shown.filter_map(|(column, (cell, width))| Some((column, cell, (*width)?)))
+        {
+            let pad = width.saturating_sub(cell.width());
+            let (before, after) = if self.right.contains(&column) { (pad, 0) } else { (0, pad) };
+            if !cell.text.is_empty() {
+                // Blanks at the end of a line are never written.
+                text.push_str(&" ".repeat(blanks + before));
+                let is_plain = cell.style == Style::new();
+                text.push_str(&if is_plain { cell.text.clone() } else { paint(cell.style, &cell.text) });
+                blanks = after + GAP;
+            } else {
+                blanks += pad + GAP;
+            }
+        }
+        text.push('\n');
+    }
+}
+
+/// The text without what would do something to a terminal. Names and metadata can be whatever somebody chose.
+fn harmless(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { harmless.extend(c.escape_debug()) } else { harmless.push(c) }
+    }
+    harmless
+}
+
+/// The text in lines of at most `width`, broken at blanks where there are any.
+fn parts(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        let room = width.saturating_sub(line + usize::from(line > 0));
+        if word.chars().count() > room && line > 0 {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(table: &Table, width: usize) -> String {
+        let mut text = String::new();
+        table.render(&mut text, width);
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_they_must_be_and_no_line_ends_in_blanks() {
+        let mut table = Table::new(["NAME", "USED", "NOTE"]).right(1);
+        table.row(["a".into(), "1,000".into(), "".into()]);
+        table.row([Cell::name("longer"), "7".into(), "x".into()]);
+        assert_eq!(rendered(&table, 80), "NAME     USED  NOTE\na       1,000\nlonger      7  x\n");
+    }
+
+    #[test]
+    fn an_empty_column_can_be_left_out() {
+        let mut table = Table::new(["A", "B", "C"]).hide_empty(1).hide_empty(2);
+        table.row(["1".into(), "".into(), "3".into()]);
+        assert_eq!(rendered(&table, 80), "A  C\n1  3\n");
+    }
+
+    #[test]
+    fn a_long_text_goes_on_under_itself() {
+        let mut table = Table::new(["ID", "NOTE"]).wrap(1);
+        table.row(["k".into(), "one two three four five".into()]);
+        assert_eq!(rendered(&table, 18), "ID  NOTE\nk   one two three\n    four five\n");
+    }
+
+    #[test]
+    fn what_would_do_something_to_a_terminal_is_shown_instead() {
+        let mut table = Table::bare();
+        table.row(["a\u{1b}[2J\nb\u{9b}c".into()]);
+        assert_eq!(rendered(&table, 80), "a\\u{1b}[2J\\nb\\u{9b}c\n");
+    }
+
+    #[test]
+    fn a_word_that_is_too_long_is_not_cut() {
+        assert_eq!(parts("aaaaaaaa bb", 4), ["aaaaaaaa", "bb"]);
+        assert_eq!(parts("", 4), [""]);
+    }
+}

@@ -1,0 +1,21 @@
+use std::fmt;
+
+use super::{Key, Source};
+
+/// What is wrong with the config file or a variable of the environment.
+#[derive(Debug)]
+pub(crate) struct SettingsError(pub(super) String);
+
+impl SettingsError {
+    pub(super) fn bad_value(key: &Key, text: &str, source: &Source, why: String) -> SettingsError {
+        SettingsError(format!("{source}: {} is {text:?}: {why}", key.name))
+    }
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SettingsError {}

@@ -1,0 +1,39 @@
+/// Something that can be set.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Its name in the config file.
+    pub(crate) name: &'static str,
+    /// The flag that sets it.
+    pub(crate) flag: &'static str,
+    /// The variable of the environment that sets it.
+    pub(crate) variable: &'static str,
+    /// A valid value.
+    pub(crate) example: &'static str,
+}
+
+/// Where limits, buckets and records are.
+pub(crate) const STORE: Key =
+    Key { name: "store", flag: "--store", variable: "TOLLGATE_STORE", example: "file:limits.db" };
+
+/// The namespace that commands work in.
+pub(crate) const NAMESPACE: Key =
+    Key { name: "namespace", flag: "--namespace", variable: "TOLLGATE_NAMESPACE", example: "tenant-alpha" };
+
+/// Who makes changes.
+pub(crate) const PRINCIPAL: Key = Key {
+    name: "principal",
+    flag: "--principal",
+    variable: "TOLLGATE_PRINCIPAL",
+    example: "alice@example.com",
+};
+
+/// Whether output has colours.
+pub(crate) const COLOR: Key =
+    Key { name: "color", flag: "--color", variable: "TOLLGATE_COLOR", example: "never" };
+
+/// How long the store may take to answer.
+pub(crate) const STORE_TIMEOUT: Key =
+    Key { name: "store_timeout", flag: "--store-timeout", variable: "TOLLGATE_STORE_TIMEOUT", example: "5s" };
+
+/// All of them, in the order in which they are shown.
+pub(crate) const KEYS: [&Key; 5] = [&STORE, &NAMESPACE, &PRINCIPAL, &COLOR, &STORE_TIMEOUT];

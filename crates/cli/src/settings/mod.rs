@@ -1,0 +1,159 @@
+//! Settings: a flag wins over the environment, that over the config file, that over the default.
+//!
+//! Every value knows where it came from, so that `tollgate config show --sources` can tell.
+
+mod color;
+mod environment;
+mod error;
+mod file;
+mod keys;
+mod store_url;
+mod suggest;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) use color::Color;
+pub(crate) use environment::Environment;
+pub(crate) use error::SettingsError;
+pub(crate) use keys::{KEYS, Key};
+pub(crate) use store_url::StoreUrl;
+
+use crate::args::GlobalArgs;
+use crate::{duration_text, names};
+use file::File;
+
+/// How long the store may take to answer, unless it is said otherwise.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Everything that can be set.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Where limits, buckets and records are.
+    pub(crate) store: Setting<StoreUrl>,
+    /// The namespace that commands work in.
+    pub(crate) namespace: Setting<String>,
+    /// Who makes changes, for the audit events.
+    pub(crate) principal: Setting<String>,
+    /// Whether output has colours.
+    pub(crate) color: Setting<Color>,
+    /// How long the store may take to answer.
+    pub(crate) store_timeout: Setting<Duration>,
+    /// The config file, and whether there is one.
+    pub(crate) config: Option<(PathBuf, bool)>,
+}
+
+/// A value, and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Setting<T> {
+    /// The value.
+    pub(crate) value: T,
+    /// Where it came from.
+    pub(crate) source: Source,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A flag on the command line.
+    Flag(&'static str),
+    /// A variable of the environment.
+    Environment(&'static str),
+    /// The config file.
+    File(PathBuf),
+    /// Nobody said anything.
+    Default,
+}
+
+impl Settings {
+    /// Works out every value.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError`] for a config file that cannot be read or has a key that is not known, and for a value in it or
+    /// in the environment that is not valid. Flags were checked when they were read.
+    pub(crate) fn resolve(flags: &GlobalArgs, env: &Environment<'_>) -> Result<Settings, SettingsError> {
+        let file = File::find(flags.config.as_deref(), env)?;
+        let choose = Choose { env, file: &file };
+        let default_store = || env.data_folder().map(|folder| StoreUrl::File(folder.join("tollgate.db")));
+        Ok(Settings {
+            store: choose.value(&keys::STORE, flags.store.clone(), StoreUrl::parse, default_store)?,
+            namespace: choose.value(&keys::NAMESPACE, flags.namespace.clone(), names::namespace, || {
+                Ok(tollgate::limiter::DEFAULT_NAMESPACE.into())
+            })?,
+            principal: choose
+                .value(&keys::PRINCIPAL, flags.principal.clone(), names::principal, || Ok(env.login()))?,
+            color: choose.value(&keys::COLOR, flags.color, Color::parse, || Ok(Color::Auto))?,
+            store_timeout: choose.value(
+                &keys::STORE_TIMEOUT,
+                flags.store_timeout,
+                duration_text::parse,
+                || Ok(STORE_TIMEOUT),
+            )?,
+            config: file.path.clone().map(|path| (path, file.is_there)),
+        })
+    }
+
+    /// Each key with its value and where that came from.
+    pub(crate) fn rows(&self) -> [(&'static Key, String, &Source); 5] {
+        [
+            (&keys::STORE, self.store.value.to_string(), &self.store.source),
+            (&keys::NAMESPACE, self.namespace.value.clone(), &self.namespace.source),
+            (&keys::PRINCIPAL, self.principal.value.clone(), &self.principal.source),
+            (&keys::COLOR, self.color.value.to_string(), &self.color.source),
+            (
+                &keys::STORE_TIMEOUT,
+                duration_text::print(self.store_timeout.value),
+                &self.store_timeout.source,
+            ),
+        ]
+    }
+}
+
+struct Choose<'a> {
+    env: &'a Environment<'a>,
+    file: &'a File,
+}
+
+impl Choose<'_> {
+    fn value<T>(
+        &self,
+        key: &Key,
+        flag: Option<T>,
+        parse: impl Fn(&str) -> Result<T, String>,
+        default: impl FnOnce() -> Result<T, SettingsError>,
+    ) -> Result<Setting<T>, SettingsError> {
+        let parsed = |text: &str, source: Source| match parse(text) {
+            Ok(value) => Ok(Setting { value, source }),
+            Err(why) => Err(SettingsError::bad_value(key, text, &source, why)),
+        };
+        // A file with something wrong in it is told of, whether or not that would be used.
+        let in_file = self.file.text(key)?.map(|(text, path)| parsed(text, Source::File(path.into())));
+        let in_file = in_file.transpose()?;
+        if let Some(value) = flag {
+            return Ok(Setting { value, source: Source::Flag(key.flag) });
+        }
+        if let Some(text) = self.env.get(key.variable) {
+            return parsed(&text, Source::Environment(key.variable));
+        }
+        match in_file {
+            Some(setting) => Ok(setting),
+            None => Ok(Setting { value: default()?, source: Source::Default }),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Flag(flag) => write!(f, "flag {flag}"),
+            Source::Environment(variable) => write!(f, "environment {variable}"),
+            Source::File(path) => write!(f, "file {}", path.display()),
+            Source::Default => f.write_str("default"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+use std::path::Path;
+
+use super::*;
+
+fn resolve(
+    flags: GlobalArgs,
+    variables: &[(&str, &str)],
+    file: Option<&str>,
+) -> Result<Settings, SettingsError> {
+    let get = |name: &str| variables.iter().find(|(it, _)| *it == name).map(|(_, value)| (*value).to_owned());
+    let read = |_: &Path| match file {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+    };
+    Settings::resolve(&flags, &Environment::new(&get, &read))
+}
+
+const HOME: (&str, &str) = ("HOME", "/alice");
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_default() {
+    let file = Some("namespace = \"from-file\"\nprincipal = \"file\"\nstore = \"memory\"\n");
+    let variables = [HOME, ("TOLLGATE_NAMESPACE", "from-env"), ("TOLLGATE_PRINCIPAL", "env")];
+    let flags = GlobalArgs { namespace: Some("from-flag".into()), ..GlobalArgs::default() };
+    let settings = resolve(flags, &variables, file).unwrap();
+    let path = PathBuf::from("/alice/.config/tollgate/config.toml");
+    assert_eq!(
+        (settings.namespace.value.as_str(), settings.namespace.source),
+        ("from-flag", Source::Flag("--namespace"))
+    );
+    assert_eq!(settings.principal.source, Source::Environment("TOLLGATE_PRINCIPAL"));
+    assert_eq!((settings.store.value, settings.store.source), (StoreUrl::Memory, Source::File(path)));
+    assert_eq!((settings.color.value, settings.color.source), (Color::Auto, Source::Default));
+}
+
+#[test]
+fn the_default_store_is_a_file_in_the_folder_for_data() {
+    let store =
+        |variables: &[(&str, &str)]| resolve(GlobalArgs::default(), variables, None).map(|it| it.store.value);
+    let file = |path: &str| StoreUrl::File(path.into());
+    assert_eq!(store(&[HOME]).unwrap(), file("/alice/.local/share/tollgate/tollgate.db"));
+    assert_eq!(store(&[HOME, ("XDG_DATA_HOME", "/data")]).unwrap(), file("/data/tollgate/tollgate.db"));
+    // The specification of these folders says that a relative one is to be ignored.
+    assert_eq!(
+        store(&[HOME, ("XDG_DATA_HOME", "data")]).unwrap(),
+        file("/alice/.local/share/tollgate/tollgate.db")
+    );
+    assert!(store(&[]).unwrap_err().to_string().contains("--store"));
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
+    let why = resolve(GlobalArgs::default(), &[HOME], Some("namspace = \"x\"\n")).unwrap_err().to_string();
+    assert!(why.contains("\"namspace\" is no setting; did you mean \"namespace\"?"), "{why}");
+    let why = resolve(GlobalArgs::default(), &[HOME], Some("zzz = 1\n")).unwrap_err().to_string();
+    assert!(why.contains("there are store, namespace, principal, color and store_timeout"), "{why}");
+}
+
+#[test]
+fn a_bad_value_says_where_it_is_and_what_would_be_valid() {
+    for (variables, file, said) in [
+        (vec![HOME, ("TOLLGATE_STORE", "redis")], None, "environment TOLLGATE_STORE: store is \"redis\""),
+        (vec![HOME], Some("color = \"blue\"\n"), "config.toml: color is \"blue\""),
+        (vec![HOME], Some("store_timeout = 5\n"), "store_timeout is 5, but must be text, such as \"5s\""),
+        (vec![HOME], Some("store = \n"), "config.toml cannot be read: "),
+    ] {
+        let why = resolve(GlobalArgs::default(), &variables, file).unwrap_err().to_string();
+        assert!(why.contains(said), "{why}");
+    }
+}
+
+#[test]
+fn a_file_that_was_named_must_be_there() {
+    let flags = GlobalArgs { config: Some("mine.toml".into()), ..GlobalArgs::default() };
+    assert!(resolve(flags, &[HOME], None).is_err());
+    assert!(resolve(GlobalArgs::default(), &[HOME, ("TOLLGATE_CONFIG", "mine.toml")], None).is_err());
+    assert!(resolve(GlobalArgs::default(), &[HOME], None).is_ok());
+}
+
+#[test]
+fn a_login_that_is_no_principal_becomes_one() {
+    let login =
+        |user: &str| resolve(GlobalArgs::default(), &[HOME, ("USER", user)], None).unwrap().principal.value;
+    assert_eq!(login("alice"), "alice");
+    assert_eq!(login("CORP\\alice b"), "CORP-alice-b");
+    assert_eq!(login("-"), "unknown");
+}
+
+#[test]
+fn a_user_without_a_login_in_the_environment_is_looked_up() {
+    let get = |_: &str| None;
+    let read = |_: &Path| Ok("root:x:0:0::/:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n".to_owned());
+    let login = |user| Environment::new(&get, &read).with_user(user).login();
+    assert_eq!(login(Some(1_000)), "alice");
+    assert_eq!(login(Some(7)), "unknown");
+    assert_eq!(login(None), "unknown");
+}

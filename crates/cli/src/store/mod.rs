@@ -1,0 +1,74 @@
+//! Opening the store that the settings name.
+
+mod rehearsal;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate::Memory;
+use tollgate::store::Backend;
+use tollgate_file::FileStore;
+
+pub(crate) use rehearsal::Rehearsal;
+
+use crate::settings::{Setting, Settings, Source, StoreUrl};
+
+/// Why the store could not be opened.
+#[derive(Debug)]
+pub(crate) struct OpenFailed {
+    url: String,
+    why: String,
+}
+
+/// Opens the store. A file is made if it is not there yet; its folder only if nobody named it, so that a slip leaves no
+/// folders behind.
+///
+/// # Errors
+///
+/// [`OpenFailed`] with the store and what is wrong with it.
+pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>, OpenFailed> {
+    let Setting { value, source } = &settings.store;
+    let failed = |why: &dyn fmt::Display| OpenFailed { url: value.to_string(), why: why.to_string() };
+    match value {
+        StoreUrl::Memory => Ok(Arc::new(Memory::default())),
+        StoreUrl::File(path) => {
+            if let (Source::Default, Some(folder)) = (source, path.parent()) {
+                std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
+            }
+            let store = FileStore::builder(path).timeout(settings.store_timeout.value).build();
+            Ok(Arc::new(store.map_err(|why| failed(&why))?))
+        }
+    }
+}
+
+/// Whether the store was ever used: a rehearsal must not make one.
+pub(crate) fn is_there(settings: &Settings) -> bool {
+    match &settings.store.value {
+        StoreUrl::Memory => true,
+        StoreUrl::File(path) => path.exists(),
+    }
+}
+
+/// What is damaged in the store itself; nothing if it is whole, or if it is in memory.
+///
+/// # Errors
+///
+/// As [`open_store`].
+pub(crate) fn damages(settings: &Settings) -> Result<Vec<String>, OpenFailed> {
+    match &settings.store.value {
+        StoreUrl::File(path) if path.exists() => {
+            let store = FileStore::open(path);
+            let failed = |why| OpenFailed { url: settings.store.value.to_string(), why };
+            Ok(store.map_err(|why| failed(why.to_string()))?.damages())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+impl fmt::Display for OpenFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the store {} cannot be opened: {}", self.url, self.why)
+    }
+}
+
+impl std::error::Error for OpenFailed {}

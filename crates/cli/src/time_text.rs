@@ -1,0 +1,92 @@
+//! Times as people write them: a date, a time, or how long ago.
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use tollgate::catalog::Window;
+use tollgate::store::usage::iso;
+use tollgate::{Span, Tick};
+
+use crate::duration_text;
+
+/// What a valid one looks like, for error messages.
+const VALID: &str = "a date (2026-11-15), a time (2026-11-15T14:00:00Z), or how long ago (24h)";
+
+/// A time that is known, or known as soon as somebody says what time it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Time {
+    /// This one.
+    At(Tick),
+    /// This long ago.
+    Ago(Span),
+}
+
+impl Time {
+    /// The time that a text says. What has no time zone is in UTC.
+    ///
+    /// # Errors
+    ///
+    /// A text that is none is answered with what would be valid.
+    pub(crate) fn parse(text: &str) -> Result<Time, String> {
+        if let Ok(ago) = duration_text::parse(text) {
+            return Ok(Time::Ago(Span::covering(ago)));
+        }
+        let in_utc = |time: DateTime| time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
+        let time = text.parse::<Timestamp>().ok();
+        let time = time.or_else(|| in_utc(text.parse::<DateTime>().ok()?));
+        let time = time.or_else(|| in_utc(text.parse::<Date>().ok()?.at(0, 0, 0, 0)));
+        let micros = time.and_then(|time| u64::try_from(time.as_microsecond()).ok());
+        micros.map(|micros| Time::At(Tick::from_micros(micros))).ok_or_else(|| format!("valid is {VALID}"))
+    }
+
+    /// When it is, seen from `now`.
+    pub(crate) fn seen_from(self, now: Tick) -> Tick {
+        match self {
+            Time::At(at) => at,
+            Time::Ago(span) => now - span,
+        }
+    }
+}
+
+/// The start of a window, without what is the same for all: `2026-11-15 14:00`, `2026-11-15`, `2026-11`.
+pub(crate) fn window_start(window: Window, start: Tick) -> String {
+    let iso = iso(start);
+    let length = match window {
+        Window::Hour => 16,
+        Window::Day => 10,
+        Window::Month => 7,
+    };
+    iso.get(..length).unwrap_or(&iso).replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_times_and_ages_are_times() {
+        let at = |seconds| Ok(Time::At(Tick::from_secs(seconds)));
+        assert_eq!(Time::parse("2026-11-15"), at(1_794_700_800));
+        assert_eq!(Time::parse("2026-11-15T01:00:00Z"), at(1_794_704_400));
+        assert_eq!(Time::parse("2026-11-15 01:00"), at(1_794_704_400));
+        assert_eq!(Time::parse("2026-11-15T01:00:00+01:00"), at(1_794_700_800));
+        assert_eq!(Time::parse("24h"), Ok(Time::Ago(Span::from_secs(86_400))));
+        assert_eq!(Time::Ago(Span::from_secs(10)).seen_from(Tick::from_secs(15)), Tick::from_secs(5));
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in ["", "yesterday", "2026-13-01", "15.11.2026", "1969-12-31"] {
+            assert!(Time::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_window_is_as_long_as_it_must_be() {
+        let start = |window| window_start(window, Tick::from_secs(1_794_704_400));
+        assert_eq!(
+            [Window::Hour, Window::Day, Window::Month].map(start),
+            ["2026-11-15 01:00", "2026-11-15", "2026-11"]
+        );
+    }
+}

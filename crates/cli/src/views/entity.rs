@@ -1,0 +1,68 @@
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tollgate::catalog::Entity;
+
+use crate::output::{Cell, Table};
+
+/// An entity.
+#[derive(Serialize)]
+pub(crate) struct EntityView {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) cascades: bool,
+    pub(crate) children: u64,
+    pub(crate) metadata: BTreeMap<String, String>,
+    /// `null` for one that was never created, and is used all the same.
+    pub(crate) created_at: Option<String>,
+}
+
+impl EntityView {
+    /// One that was never created.
+    pub(crate) fn never_created(id: &str) -> EntityView {
+        EntityView {
+            id: id.into(),
+            name: id.into(),
+            parent: None,
+            cascades: false,
+            children: 0,
+            metadata: BTreeMap::new(),
+            created_at: None,
+        }
+    }
+
+    /// Its parent for people.
+    pub(crate) fn parent_text(&self) -> String {
+        match (&self.parent, self.cascades) {
+            (None, _) => String::new(),
+            (Some(parent), true) => format!("{parent} (cascades)"),
+            (Some(parent), false) => parent.clone(),
+        }
+    }
+}
+
+impl From<Entity> for EntityView {
+    fn from(entity: Entity) -> EntityView {
+        let Entity { id, name, parent, cascades, metadata, created_at, children, .. } = entity;
+        EntityView { id, name, parent, cascades, children, metadata, created_at: Some(created_at) }
+    }
+}
+
+/// Entities as a table.
+pub(crate) fn entity_table(entities: &[EntityView]) -> Table {
+    let mut table = Table::new(["ENTITY", "NAME", "PARENT", "CHILDREN", "CREATED"])
+        .right(3)
+        .wrap(1)
+        .hide_empty(1)
+        .hide_empty(2)
+        .hide_empty(3);
+    for entity in entities {
+        let name = if entity.name == entity.id { "" } else { &entity.name };
+        let children = if entity.children == 0 { String::new() } else { entity.children.to_string() };
+        let created_at = entity.created_at.as_deref().unwrap_or("never");
+        let parent = Cell::from(entity.parent_text());
+        table.row([Cell::name(&entity.id), name.into(), parent, children.into(), Cell::faint(created_at)]);
+    }
+    table
+}

@@ -1,0 +1,15 @@
+//! Parts of answers that several commands have: each is a part of the documented JSON, and has a form for people.
+
+mod counts;
+mod deed;
+mod entity;
+mod level;
+mod limit;
+mod namespace;
+
+pub(crate) use counts::CountsView;
+pub(crate) use deed::deed;
+pub(crate) use entity::{EntityView, entity_table};
+pub(crate) use level::{LevelView, OwnedLevel};
+pub(crate) use limit::{LimitView, limit_cells, limit_table, limit_texts, limit_views, remark_table};
+pub(crate) use namespace::{NamespaceView, namespace_table};

@@ -1,0 +1,73 @@
+//! Whole sessions at a shell: what every command writes, and its exit code.
+//!
+//! Each file in `sessions` is one, in a folder of its own with an empty store. `TOLLGATE_BLESS=1` writes what comes out
+//! into the files in place of what does not fit; read the difference before you keep it.
+#![cfg(unix)]
+
+mod support;
+
+use support::{furnish, session};
+
+macro_rules! sessions {
+    ($($name:ident),* $(,)?) => {$(
+        #[test]
+        fn $name() {
+            session::replay(stringify!($name));
+        }
+    )*};
+}
+
+sessions![audit, configuration, entities, limits, namespaces, shell, store];
+
+#[test]
+fn usage() {
+    session::replay_after("usage", |sandbox| furnish::used_for_half_a_year(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn buckets() {
+    session::replay_after("buckets", |sandbox| furnish::used_now(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn damaged() {
+    session::replay_after("damaged", |sandbox| furnish::damage(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn old() {
+    session::replay_after("old", |sandbox| furnish::age(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn the_page_of_the_guide_is_true() {
+    session::replay_page("docs/guide/command-line.md");
+}
+
+#[test]
+fn every_session_is_replayed() {
+    let folder = session::folder();
+    let this = include_str!("sessions.rs");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let name = file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(this.contains(&name), "sessions/{name}.txt is not named in sessions.rs");
+    }
+}
+
+#[test]
+fn a_planted_difference_is_found() {
+    let session = "$ echo one; echo two >&2; exit 3\none\n! two\n= 3\n";
+    assert_eq!(session::outcome(session), Ok(()));
+    for planted in ["uno", "! tow", "= 4", "one\nmore"] {
+        let what = if planted.starts_with('!') {
+            "! two"
+        } else if planted.starts_with('=') {
+            "= 3"
+        } else {
+            "one\n!"
+        };
+        let with = if what.ends_with('!') { format!("{planted}\n!") } else { planted.into() };
+        let session = session.replace(what, &with);
+        assert!(session::outcome(&session).is_err(), "{session}");
+    }
+}

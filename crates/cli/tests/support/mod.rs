@@ -1,0 +1,8 @@
+//! What the tests of the command share.
+
+#![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
+
+pub mod furnish;
+pub mod json_page;
+pub mod sandbox;
+pub mod session;

@@ -1,0 +1,71 @@
+//! A folder of its own for a command, with nothing of the user's in its environment.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The program under test.
+pub const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
+
+/// A folder that is gone at the end of the test.
+pub struct Sandbox(PathBuf);
+
+/// What a command wrote, and how it ended.
+#[derive(Debug, PartialEq)]
+pub struct Ran {
+    pub stdout: String,
+    pub stderr: String,
+    pub exit: i32,
+}
+
+impl Sandbox {
+    pub fn new() -> Sandbox {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tollgate-cli-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder for temporary files");
+        Sandbox(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A command that has the sandbox for its home, and a store in it.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let bin = Path::new(TOLLGATE).parent().expect("the program is in a folder");
+        command.current_dir(&self.0).env_clear();
+        command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+        command.env("HOME", &self.0).env("USER", "alice").env("LC_ALL", "C");
+        command.env("TOLLGATE_STORE", "file:limits.db");
+        command
+    }
+
+    /// Runs a line as a shell would.
+    pub fn shell(&self, line: &str) -> Ran {
+        let output = self.command("sh").args(["-c", line]).output().expect("there is a shell");
+        self.ran(&output)
+    }
+
+    /// Runs the program with these words.
+    pub fn tollgate(&self, words: &[&str]) -> Ran {
+        let output = self.command(TOLLGATE).args(words).output().expect("the program is built");
+        self.ran(&output)
+    }
+
+    fn ran(&self, output: &Output) -> Ran {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ran {
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+            exit: output.status.code().unwrap_or(-1),
+        }
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

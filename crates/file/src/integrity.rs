@@ -1,0 +1,28 @@
+//! Looking for damage in a file.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::FileStore;
+use crate::error::Fault;
+
+/// How many damages are told at most.
+const DAMAGES_MAX: usize = 100;
+
+impl FileStore {
+    /// What is damaged in the file, found by reading all of it; nothing if it is whole. Others can go on using it
+    /// meanwhile. In a large file it takes a while.
+    pub fn damages(&self) -> Vec<String> {
+        damages_of(self.path()).unwrap_or_else(|fault| vec![fault.to_string()])
+    }
+}
+
+fn damages_of(path: &Path) -> Result<Vec<String>, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    let mut statement = connection.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
+    let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    // A file that is whole has one line, which says so.
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
