@@ -159,13 +159,14 @@ impl<'a> Trial<'a, '_> {
     fn denied(&mut self, plan: &[Planned], denials: Vec<Denial>) -> Result<Next<'a>, AcquireError> {
         let shared = self.shared();
         let now = shared.clock.now();
-        let denying: Vec<&Key> = plan
+        let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
+        // Only for the slowest: whoever cannot use the others before then must not keep them from those who can.
+        let slowest: Vec<&Key> = plan
             .iter()
             .zip(&denials)
-            .filter(|(_, denial)| denial.ready() != Ready::Now)
+            .filter(|(_, denial)| denial.ready() == ready)
             .map(|(planned, _)| planned.key())
             .collect();
-        let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
         let earliest = denials.iter().map(Denial::earliest).fold(Ready::Now, Ready::later);
         if !self.request.waits || self.is_in_vain(earliest, now) {
             return Err(self.refuse(standing(self.request, plan, denials), now));
@@ -176,7 +177,8 @@ impl<'a> Trial<'a, '_> {
         }
         let room = shared.backend.room();
         let ticket = self.ticket.get_or_insert_with(|| room.ticket(self.request.priority, self.since));
-        let is_new = ticket.stand(&shared.namespace, denying, shared.settings.waiters_max)?;
+        let is_new = ticket.stand(&shared.namespace, slowest.iter().copied(), shared.settings.waiters_max)?;
+        ticket.stand_only(&shared.namespace, &slowest);
         if is_new {
             // What was given back before it stood in line poked nobody.
             return Ok(Next::Again);
