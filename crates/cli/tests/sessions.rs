@@ -17,7 +17,7 @@ macro_rules! sessions {
     )*};
 }
 
-sessions![audit, calls, configuration, entities, limits, namespaces, run, shell, store];
+sessions![audit, calls, configuration, demo, entities, limits, namespaces, run, shell, store];
 
 #[test]
 fn usage() {
