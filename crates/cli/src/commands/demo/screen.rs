@@ -42,7 +42,7 @@ impl Screen {
                 let mut page = Page::new(*width);
                 view.page(&mut page, done, seconds);
                 let text = seen(&page.finish().0);
-                let mut frame = if *height > 0 { format!("\u{1b}[{height}A") } else { String::new() };
+                let mut frame = if *height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
                 text.lines().for_each(|line| {
                     frame.push_str(line);
                     frame.push_str("\u{1b}[K\n");
