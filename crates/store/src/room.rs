@@ -124,6 +124,11 @@ impl Room {
         Some(first.0.lock().due)
     }
 
+    /// Whether anybody waits for a bucket.
+    pub fn has_line(&self, namespace: &str, key: &Key) -> bool {
+        !self.is_quiet() && self.lines.lock().contains_key(&(namespace.into(), key.clone()))
+    }
+
     /// Something was given back to a bucket: whoever is first in its line asks again.
     pub fn poke(&self, namespace: &str, key: &Key) {
         if self.is_quiet() {

@@ -8,6 +8,7 @@ use tollgate_store::{Applied, Call, Done, Key, OpId, Reach, Step, StoreError, Te
 
 use super::lease::{Lease, Stored};
 use super::plan::{Planned, Request, standing};
+use super::route::Route;
 use super::ticket::detached_term;
 use super::within::within;
 use super::{AcquireError, Limiter, Shared, Standing};
@@ -129,7 +130,15 @@ impl<'a> Trial<'a, '_> {
     async fn ask_store(&mut self, plan: Vec<Planned>) -> Result<Next<'a>, AcquireError> {
         let shared = self.shared();
         let term = shared.term(self.request, &plan);
-        match shared.apply_takes(&plan, term).await? {
+        let applied = match shared.apply_takes(&plan, term).await {
+            // A bucket that a route has cannot make room for another.
+            Err(StoreError::NamespaceFull { .. }) if shared.backend.reach() == Reach::Process => {
+                shared.routes.clear();
+                shared.apply_takes(&plan, term).await
+            }
+            applied => applied,
+        };
+        match applied? {
             Applied::Done(done) => Ok(Next::Return(self.admit(plan, &done, term))),
             Applied::Denied(denials) => self.denied(&plan, denials),
             Applied::Stale(step) => {
@@ -233,10 +242,12 @@ impl Shared {
             return;
         };
         let is_here = self.backend.reach() == Reach::Process;
-        if is_here && self.routes.get(request.entity, resource).is_some_and(|route| route.pins.is_none()) {
-            if let Some(chain) = first.chain() {
-                self.keep_route(request.entity, resource, Arc::clone(chain));
-            }
+        let unpinned = |route: &Arc<Route>| route.pins.is_none();
+        if is_here
+            && self.routes.get(request.entity, resource).as_ref().is_some_and(unpinned)
+            && let Some(chain) = first.chain()
+        {
+            self.keep_route(request.entity, resource, Arc::clone(chain));
         }
     }
 
