@@ -98,15 +98,10 @@ impl Context {
         }
     }
 
-    /// A limiter on the namespace of the settings, which is registered if need be. In a dry run it takes nothing.
-    #[allow(dead_code, reason = "for the commands that take from buckets")]
+    /// A limiter on the namespace of the settings. In a dry run it takes nothing. No namespace is registered for it: one
+    /// that is new has no limits to take from.
     pub(crate) fn limiter(&self) -> Result<Limiter> {
-        let catalog = match self.dry_run {
-            true => self.rehearsed()?,
-            false => {
-                self.registry_on(self.store()?)?.open_or_register(&self.settings.namespace.value).wait()?
-            }
-        };
+        let catalog = if self.dry_run { self.rehearsed()? } else { self.catalog()? };
         Ok(Limiter::builder(catalog).timeout(self.settings.store_timeout.value).build())
     }
 

@@ -17,7 +17,7 @@ macro_rules! sessions {
     )*};
 }
 
-sessions![audit, configuration, entities, limits, namespaces, shell, store];
+sessions![audit, calls, configuration, demo, entities, limits, namespaces, run, shell, store];
 
 #[test]
 fn usage() {
