@@ -17,7 +17,12 @@ pub(crate) struct Contest {
     pub(crate) ours: Option<Build>,
     pub(crate) peer: Option<Peer<Build>>,
     pub(crate) bar: Option<Bar>,
+    /// How often ours runs in a round at least, if it needs company to be itself.
+    pub(crate) crowd: u64,
 }
+
+/// So few are run in a round that none has to be long.
+pub(crate) const FEW: u64 = 16;
 
 /// A side at the start: set up, warm, and with as many operations a round as fill the round's time.
 struct Runner {
@@ -31,10 +36,10 @@ impl Contest {
     /// Lets both sides run in turns and compares their medians.
     pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
         let mut ours =
-            self.ours.map(|build| Runner::start("tollgate", build, self.meter, effort)).transpose()?;
+            self.ours.map(|build| Runner::start("tollgate", build, self, self.crowd, effort)).transpose()?;
         let peer = self.peer.as_ref();
         let mut theirs =
-            peer.map(|peer| Runner::start(peer.name, peer.side, self.meter, effort)).transpose()?;
+            peer.map(|peer| Runner::start(peer.name, peer.side, self, FEW, effort)).transpose()?;
         for _ in 0..effort.rounds {
             for runner in ours.iter_mut().chain(theirs.iter_mut()) {
                 runner.round(self.meter)?;
@@ -53,9 +58,16 @@ impl Contest {
 }
 
 impl Runner {
-    fn start(who: &'static str, build: Build, meter: Meter, effort: &Effort) -> Result<Self> {
+    fn start(
+        who: &'static str,
+        build: Build,
+        contest: &Contest,
+        times: u64,
+        effort: &Effort,
+    ) -> Result<Self> {
+        let meter = contest.meter;
         let operation = build().with_context(|| format!("cannot set up {who}"))?;
-        let mut runner = Self { who, operation, times: 16, ns_per_operation: Vec::new() };
+        let mut runner = Self { who, operation, times, ns_per_operation: Vec::new() };
         // Doubling until a round is long enough also warms caches and branch predictors.
         while runner.timed_ns(meter)? < effort.round_time.as_nanos() as f64 {
             runner.times *= 2;
@@ -114,6 +126,7 @@ mod tests {
             ours: Some(|| Ok(each(|| work(1_000)))),
             peer: Some(Peer { name: "idler", side: || Ok(each(|| work(100))) }),
             bar: Some(Bar::CostAtMost(2.0)),
+            crowd: FEW,
         };
         let finding = contest.measure(&Effort::QUICK).unwrap();
         assert_eq!(finding.holds(), Some(false), "{finding:?}");
@@ -123,8 +136,14 @@ mod tests {
     #[test]
     fn a_side_that_refuses_is_an_error() {
         let refuses: Build = || Ok(each(|| false));
-        let contest =
-            Contest { name: "test/no", meter: Meter::Wall, ours: Some(refuses), peer: None, bar: None };
+        let contest = Contest {
+            name: "test/no",
+            meter: Meter::Wall,
+            ours: Some(refuses),
+            peer: None,
+            bar: None,
+            crowd: FEW,
+        };
         assert!(
             contest.measure(&Effort::QUICK).unwrap_err().to_string().contains("tollgate admitted only 0")
         );

@@ -21,7 +21,7 @@ pub(crate) const FDATASYNC: &str = "fdatasync";
 const PLENTY: u64 = 1_000_000_000;
 
 const RESOURCE: &str = "gpt-4";
-const CALLERS: u64 = 64;
+pub(crate) const CALLERS: u64 = 64;
 
 fn limiter(scratch: &Scratch, durability: Durability) -> Result<Limiter> {
     let store = FileStore::builder(scratch.file("limits.db")).durability(durability).build()?;

@@ -9,6 +9,7 @@
 mod company;
 mod contest;
 mod entities;
+mod files;
 mod finding;
 mod footprint;
 mod idle;
@@ -20,6 +21,7 @@ mod options;
 mod ours;
 mod peers;
 mod rows;
+mod scratch;
 mod side;
 mod slow_down;
 mod solo;

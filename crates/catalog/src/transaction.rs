@@ -48,9 +48,9 @@ impl<'a> Transaction<'a> {
         self.writes.len() - 1
     }
 
-    /// Adds a write, if there is one.
-    pub(crate) fn extend(&mut self, write: Option<Write>) {
-        self.writes.extend(write);
+    /// Adds several writes, or one if there is one.
+    pub(crate) fn extend(&mut self, writes: impl IntoIterator<Item = Write>) {
+        self.writes.extend(writes);
     }
 
     /// Stored limits change, so what was worked out from earlier ones is of an earlier version.

@@ -128,6 +128,17 @@ impl Denial {
         self.ready.wait(self.now)
     }
 
+    /// When it could pass at the earliest, if others give back what they hold as soon as they can: a resource that is held
+    /// until its holder expires may be free at any time.
+    pub fn earliest(&self) -> Ready {
+        let rows = || self.limits.iter().zip(self.rows.iter());
+        if !rows().any(|(limit, row)| limit.is_resource() && row.ready != Ready::Now) {
+            return self.ready;
+        }
+        let of_time = rows().filter(|(limit, _)| !limit.is_resource());
+        of_time.fold(Ready::Now, |latest, (_, row)| latest.later(row.ready))
+    }
+
     /// The instant of the refusal.
     pub fn now(&self) -> Tick {
         self.now

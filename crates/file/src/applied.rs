@@ -37,18 +37,14 @@ pub(crate) fn forget(connection: &Connection, id: [u8; 16]) -> Result<(), Fault>
 }
 
 /// Looks at the calls behind `hand`, forgets the old ones, and answers where to go on.
-pub(crate) fn sweep(
-    connection: &Connection,
-    hand: [u8; 16],
-    made: usize,
-    now: Tick,
-) -> Result<[u8; 16], Stop> {
+pub(crate) fn sweep(connection: &Connection, hand: &[u8], made: usize, now: Tick) -> Result<Vec<u8>, Stop> {
     let (steps, old) = (made * SWEPT_PER_NEW, column(now - REMEMBERED_FOR));
-    let select = Select::new("SELECT id, at FROM applied WHERE id > ?", hand.to_vec()).ending("ORDER BY id");
+    let select =
+        Select::new("SELECT id, at FROM applied").and("id > ?", Some(hand.to_vec())).ending("ORDER BY id");
     let found: Vec<([u8; 16], i64)> =
         select.first(connection, steps, |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (id, _) in found.iter().filter(|(_, at)| *at < old) {
         forget(connection, *id)?;
     }
-    Ok(found.last().filter(|_| found.len() == steps).map_or([0; 16], |(id, _)| *id))
+    Ok(found.last().filter(|_| found.len() == steps).map_or_else(Vec::new, |(id, _)| id.to_vec()))
 }

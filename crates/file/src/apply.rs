@@ -8,7 +8,7 @@ use tollgate_store::usage::Sums;
 use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError, Taken, Term};
 
 use crate::applied;
-use crate::batch::Batch;
+use crate::batch::{Address, Batch};
 use crate::error::Stop;
 use crate::holder::Census;
 use crate::records;
@@ -45,14 +45,16 @@ impl Batch<'_> {
         if let Some(failed) = records::failing(self.connection, writes, now)? {
             return Err(RecordsError::Failed(failed).into());
         }
-        let pokes: Vec<usize> =
-            (0..rows.len()).filter(|index| makes_room(&call.steps[*index], &rows[*index])).collect();
+        let heeded: Vec<bool> =
+            call.steps.iter().zip(&rows).map(|(step, row)| is_heeded(step, row.as_ref())).collect();
         for (step, row) in call.steps.iter().zip(&mut rows) {
             if let (Some(_), Some(row)) = (take_of(step), row) {
                 row.put_in_force(step.place.limits, now);
             }
         }
         if let Err(denials) = fit(call.steps, &mut rows, now) {
+            let heeded = call.steps.iter().zip(rows).zip(heeded).filter(|(_, is_heeded)| *is_heeded);
+            heeded.for_each(|((step, row), _)| self.set(step, row));
             return Ok(Applied::Denied(denials));
         }
         let steps = call.steps.iter().zip(&mut rows);
@@ -64,19 +66,23 @@ impl Batch<'_> {
         records::make(self.connection, writes, now)?;
         records::make(self.connection, &usage, now)?;
         for (step, row) in call.steps.iter().zip(rows) {
-            if let Some(row) = row {
-                self.set((step.place.namespace.into(), step.place.key.clone()), row);
+            if row.is_some() && !matches!(step.op, Op::Take { .. } | Op::Renew(_)) {
+                self.pokes.push(address(step));
             }
+            self.set(step, row);
         }
-        self.pokes.extend(pokes.into_iter().map(|index| {
-            let place = &call.steps[index].place;
-            (place.namespace.into(), place.key.clone())
-        }));
         if let Some(id) = call.id {
             applied::remember(self.connection, id, now, &done)?;
             self.sweep.calls_made += 1;
         }
         Ok(Applied::Done(done))
+    }
+
+    /// Puts the bucket of a step in place, if it has one.
+    fn set(&mut self, step: &Step<'_>, row: Option<Row>) {
+        if let Some(row) = row {
+            self.put(address(step), row);
+        }
     }
 
     /// The bucket of a step. Only what charges makes one: a refund or a renewal must create nothing.
@@ -175,14 +181,16 @@ pub(crate) fn take_of<'a>(step: &'a Step<'_>) -> Option<&'a Costs> {
     }
 }
 
-/// Whether there may be more room after a step, for those who were denied before it.
-fn makes_room(step: &Step<'_>, row: &Option<Row>) -> bool {
-    let Some(row) = row else { return false };
-    match step.op {
-        Op::Take { .. } => !row.is_under(step.place.limits),
-        Op::Renew(_) => false,
-        _ => true,
-    }
+/// Whether the limits of a step are put in force though its call is denied.
+fn is_heeded(step: &Step<'_>, row: Option<&Row>) -> bool {
+    let Some(row) = row.filter(|row| take_of(step).is_some() && !row.is_under(step.place.limits)) else {
+        return false;
+    };
+    step.place.limits.are_heeded_after(&row.limits.clone().at_version(row.version))
+}
+
+fn address(step: &Step<'_>) -> Address {
+    (step.place.namespace.into(), step.place.key.clone())
 }
 
 /// Whether all takes fit, if need be without those who are seen to be gone.

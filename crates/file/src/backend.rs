@@ -3,15 +3,16 @@
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
-use tollgate_store::{Applied, Backend, BucketStatus, Call, Key, Reply, Room, Scope, StoreError};
+use tollgate_store::{Applied, Backend, BucketStatus, Call, Reply, Room, Scope, StoreError};
 
+use crate::batch::Batch;
 use crate::call::OwnedCall;
 use crate::error::without_tests;
 use crate::records;
 use crate::rows;
 use crate::scope::{self, OwnedScope};
 use crate::store::FileStore;
-use crate::work::Apply;
+use crate::work::{Apply, WriteUsage, Writing};
 
 impl Records for FileStore {
     fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
@@ -26,7 +27,7 @@ impl Records for FileStore {
     }
 
     fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
-        let reply = self.apply_owned(Apply::new(OwnedCall::empty(), writes.to_vec()));
+        let reply = self.work(Apply::new(OwnedCall::empty(), writes.to_vec()));
         Reply::later(async move { reply.await.map(drop) })
     }
 
@@ -47,7 +48,7 @@ impl Backend for FileStore {
         call: &Call<'a>,
         writes: &'a [Write],
     ) -> Reply<'a, Result<Applied, RecordsError>> {
-        self.apply_owned(Apply::new(OwnedCall::new(call), writes.to_vec()))
+        self.work(Apply::new(OwnedCall::new(call), writes.to_vec()))
     }
 
     fn buckets<'a>(
@@ -64,23 +65,20 @@ impl Backend for FileStore {
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
         let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
-        let reply = self.write_with(move |batch| scope::forget(batch, &namespace, &scope).map(Some));
+        let reply = self.work(Writing(move |batch: &mut Batch<'_>| scope::forget(batch, &namespace, &scope)));
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         let namespace = namespace.to_owned();
-        let reply = self.write_with(move |batch| Ok(Some(rows::close(batch.connection, &namespace)?)));
+        let reply =
+            self.work(Writing(move |batch: &mut Batch<'_>| Ok(rows::close(batch.connection, &namespace)?)));
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
         let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
-        let mut after: Option<Key> = None;
-        let reply = self.write_with(move |batch| {
-            after = scope::write_usage(batch, &namespace, &scope, after.as_ref())?;
-            Ok(after.is_none().then_some(()))
-        });
+        let reply = self.work(WriteUsage { namespace, scope, done: None, next: None });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 

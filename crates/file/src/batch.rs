@@ -56,7 +56,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Puts a bucket in place, after it was looked for.
-    pub(crate) fn set(&mut self, address: Address, row: Row) {
+    pub(crate) fn put(&mut self, address: Address, row: Row) {
         let is_new = self.seen.get(&address).is_none_or(|seen| seen.is_new);
         self.seen.insert(address, Seen { row: Some(row), is_new, is_changed: true });
     }

@@ -171,3 +171,57 @@ fn value_from(json: Json) -> Option<Value> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_core::{Limit, demand};
+
+    #[test]
+    fn usage_is_read_as_it_was_written() {
+        let limits = Limits::new([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 100)]).unwrap();
+        let mut sums = Sums::new(&limits, Tick::from_secs(1_800_000_000));
+        sums.add_take(&limits.costs(&demand! { rpm: 1, tpm: 70 }).unwrap());
+        let bytes = usage_bytes(-7, &sums);
+        assert_eq!(usage_limits(&bytes), Some(-7));
+        assert_eq!(usage_from(limits.clone(), &bytes), Some(sums));
+        for len in 0..bytes.len() {
+            assert_eq!(usage_from(limits.clone(), &bytes[..len]), None);
+        }
+    }
+
+    #[test]
+    fn what_came_of_a_call_is_read_as_it_was_written() {
+        let taken = Done::Taken(Taken { at: Tick::MAX, remarks: u32::MAX });
+        let done = [taken, Done::Settled, Done::Changed, Done::Renewed(true), Done::Renewed(false)];
+        let bytes = outcome_bytes(&done).unwrap();
+        assert_eq!(outcome_from(&bytes).unwrap(), done);
+        assert_eq!(outcome_from(&bytes[..5]), None);
+        assert_eq!(outcome_from(&[9]), None);
+        assert_eq!(outcome_from(&[]), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let set = Value::Set(["b".to_owned(), "a\"\n\0".to_owned()].into());
+        let inner: Fields = [("x".to_owned(), Value::Null), ("set".to_owned(), set.clone())].into();
+        let mut item = Item::new(ItemKey::new("ns/ENTITY#ü", "#META"))
+            .with("text", "naïve \u{10FFFF}")
+            .with("least", i64::MIN)
+            .with("most", i64::MAX)
+            .with("yes", true)
+            .with("map", inner)
+            .with("set", set)
+            .indexed(Index::Children, "p", "s")
+            .indexed(Index::Custom, "", "%");
+        for expires in [None, Some(Tick::ZERO), Some(Tick::MAX)] {
+            item.expires = expires;
+            assert_eq!(item_from(item.key.clone(), &item_text(&item)), Some(item.clone()));
+        }
+        for damaged in
+            ["", "[]", "{}", "{\"fields\":[]}", "{\"fields\":{\"x\":1.5}}", "{\"fields\":{\"x\":[1]}}"]
+        {
+            assert_eq!(item_from(item.key.clone(), damaged), None, "{damaged}");
+        }
+    }
+}

@@ -10,20 +10,26 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
-use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use tollgate_store::{Key, Room, StoreError};
+use tollgate_core::{Span, Tick};
+use tollgate_store::{Clock, Key, Room, StoreError};
 
 use crate::error::Fault;
 
 /// How many errands may stand in line.
 pub(crate) const LINE_MAX: usize = 100_000;
 
+/// How many errands served together make a crowd.
+const CROWD: usize = 4;
+
 /// How long the desk rests before it tries again what failed and nobody waits for.
-const REST: Duration = Duration::from_millis(100);
+const REST: Span = Span::from_millis(100);
+
+/// How often it tries that once the desk is closing.
+const LAST_TRIES: u32 = 3;
 
 /// What serves errands.
 pub(crate) trait Engine: Sized + Send + 'static {
@@ -39,6 +45,14 @@ pub(crate) trait Engine: Sized + Send + 'static {
 
 /// Something to be done at a desk.
 pub(crate) trait Errand<E: Engine>: Send {
+    /// When it was posted, by the time of the system.
+    fn since(&self) -> Tick;
+
+    /// It has failed, and is tried again from `now` on.
+    fn try_again(&mut self, now: Tick) {
+        let _ = now;
+    }
+
     /// Whether it is still wanted. From then on it cannot be called off any more, only be undone.
     fn begin(&mut self) -> bool;
 
@@ -58,7 +72,7 @@ pub(crate) struct After<E> {
     /// What comes after all others.
     pub(crate) last: Vec<Box<dyn Errand<E>>>,
     /// What failed, and is tried again a little later.
-    pub(crate) later: Vec<Box<dyn Errand<E>>>,
+    pub(crate) failed: Vec<Box<dyn Errand<E>>>,
     /// Buckets that have more room now.
     pub(crate) pokes: Vec<(Box<str>, Key)>,
 }
@@ -69,7 +83,7 @@ impl<E> Default for After<E> {
             wakers: Vec::new(),
             first: Vec::new(),
             last: Vec::new(),
-            later: Vec::new(),
+            failed: Vec::new(),
             pokes: Vec::new(),
         }
     }
@@ -81,14 +95,22 @@ pub(crate) struct Desk<E: Engine> {
     bell: Condvar,
     engine: Mutex<E>,
     unheard: Arc<AtomicUsize>,
+    /// Whether many were served together the last time.
+    is_crowded: AtomicBool,
     room: Arc<Room>,
+    /// The time of the system, whatever the store's clock.
+    clock: Clock,
 }
 
 struct Line<E> {
     errands: VecDeque<Box<dyn Errand<E>>>,
+    /// What failed and nobody waits for. It stands aside for a while: it might make others fail with it.
+    failed: Vec<Box<dyn Errand<E>>>,
+    /// When that is tried again.
+    due: Tick,
     asleep: bool,
-    closing: bool,
-    resting: bool,
+    /// How often what failed may still be tried, once the desk is closing.
+    closing: Option<u32>,
 }
 
 /// Counts an errand that nobody waits for, until it is dropped.
@@ -102,13 +124,16 @@ impl Drop for Unheard {
 
 impl<E: Engine> Desk<E> {
     pub(crate) fn new(engine: E, room: Arc<Room>) -> Desk<E> {
-        let line = Line { errands: VecDeque::new(), asleep: false, closing: false, resting: false };
+        let (errands, failed) = (VecDeque::new(), Vec::new());
+        let line = Line { errands, failed, due: Tick::ZERO, asleep: false, closing: None };
         Desk {
             line: Mutex::new(line),
             bell: Condvar::new(),
             engine: Mutex::new(engine),
             unheard: Arc::default(),
+            is_crowded: AtomicBool::new(false),
             room,
+            clock: Clock::system(),
         }
     }
 
@@ -139,10 +164,19 @@ impl<E: Engine> Desk<E> {
 
     /// Serves the line on this thread, if the engine is free.
     pub(crate) fn help(&self) {
+        if self.is_crowded.load(Ordering::Relaxed) {
+            // Those who were served together are back together. Who lets them join the line first serves them all.
+            std::thread::yield_now();
+        }
         if let Some(engine) = self.engine.try_lock() {
             self.serve(engine);
             self.ring();
         }
+    }
+
+    /// The time of the system, by which errands wait.
+    pub(crate) fn now(&self) -> Tick {
+        self.clock.now()
     }
 
     /// Counts an errand that nobody will wait for.
@@ -166,26 +200,32 @@ impl<E: Engine> Desk<E> {
 
     /// Lets the thread end once the line is empty.
     pub(crate) fn close(&self) {
-        self.line.lock().closing = true;
+        self.line.lock().closing = Some(LAST_TRIES);
         self.bell.notify_all();
     }
 
     fn wait_for_errands(&self) -> bool {
         let mut line = self.line.lock();
-        if std::mem::take(&mut line.resting) {
-            line.asleep = true;
-            self.bell.wait_for(&mut line, REST);
-            line.asleep = false;
-        }
-        while line.errands.is_empty() {
-            if line.closing {
+        loop {
+            let now = self.clock.now();
+            if line.closing.is_some() || now >= line.due {
+                line.try_failed_again(now);
+            }
+            if !line.errands.is_empty() {
+                return true;
+            }
+            let (has_failed, rest) = (!line.failed.is_empty(), line.due.since(now).to_duration());
+            if line.closing.is_some() {
                 return false;
             }
             line.asleep = true;
-            self.bell.wait(&mut line);
+            if has_failed {
+                self.bell.wait_for(&mut line, rest);
+            } else {
+                self.bell.wait(&mut line);
+            }
             line.asleep = false;
         }
-        true
     }
 
     fn serve(&self, mut engine: MutexGuard<'_, E>) {
@@ -197,6 +237,7 @@ impl<E: Engine> Desk<E> {
         if errands.is_empty() {
             return;
         }
+        self.is_crowded.store(errands.len() >= CROWD, Ordering::Relaxed);
         let mut after = After::default();
         engine.serve(errands, &mut after);
         // While the engine is not free, so that nobody comes between what was done and what undoes it.
@@ -207,15 +248,32 @@ impl<E: Engine> Desk<E> {
     }
 
     fn put_back(&self, after: &mut After<E>) {
-        if after.first.is_empty() && after.last.is_empty() && after.later.is_empty() {
+        if after.first.is_empty() && after.last.is_empty() && after.failed.is_empty() {
             return;
         }
         let mut line = self.line.lock();
-        line.resting = line.resting || !after.later.is_empty();
-        let first = after.first.drain(..).chain(after.later.drain(..));
-        for errand in first.rev() {
+        for errand in after.first.drain(..).rev() {
             line.errands.push_front(errand);
         }
         line.errands.extend(after.last.drain(..));
+        if after.failed.is_empty() {
+            return;
+        }
+        match &mut line.closing {
+            Some(0) => after.failed.clear(),
+            Some(tries) => *tries -= 1,
+            None => {}
+        }
+        line.failed.append(&mut after.failed);
+        line.due = self.clock.now() + REST;
+    }
+}
+
+impl<E: Engine> Line<E> {
+    fn try_failed_again(&mut self, now: Tick) {
+        for mut errand in std::mem::take(&mut self.failed).into_iter().rev() {
+            errand.try_again(now);
+            self.errands.push_front(errand);
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tollgate_core::Tick;
 use tollgate_store::{StoreError, may_block};
 
 use crate::desk::{After, Desk, Engine, Errand, LINE_MAX, Unheard};
@@ -17,15 +18,18 @@ pub(crate) trait Work<E: Engine>: Sized + Send + 'static {
     /// What comes of it.
     type Answer: Send + 'static;
 
-    /// Does it; `None` if there is more to do, in another transaction.
+    /// Does it; `None` if there is more to do, in another transaction. If the transaction fails, it may be run again.
     fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<Option<Self::Answer>, Fault>;
+
+    /// What was done so far holds, and there is more to do.
+    fn go_on(&mut self) {}
 
     /// The answer when it could not be done.
     fn failed(why: StoreError) -> Self::Answer;
 
     /// What takes back what was done, for one who asked and did not stay for the answer.
-    fn undo(self, answer: Self::Answer, unheard: Unheard) -> Option<Box<dyn Errand<E>>> {
-        let _ = (answer, unheard);
+    fn undo(self, answer: Self::Answer, since: Tick, unheard: Unheard) -> Option<Box<dyn Errand<E>>> {
+        let _ = (answer, since, unheard);
         None
     }
 }
@@ -61,6 +65,7 @@ enum Meeting<E: Engine, W: Work<E>> {
 }
 
 struct Posted<E: Engine, W: Work<E>> {
+    since: Tick,
     work: Option<W>,
     answer: Option<W::Answer>,
     slot: Arc<Slot<E, W>>,
@@ -73,7 +78,8 @@ impl<'a, E: Engine, W: Work<E>> Pending<'a, E, W> {
 
     fn post(&self, work: W) -> Result<Arc<Slot<E, W>>, StoreError> {
         let slot = Arc::new(Slot(Mutex::new(Meeting::Waiting(None))));
-        let posted = Posted { work: Some(work), answer: None, slot: Arc::clone(&slot) };
+        let since = self.desk.now();
+        let posted = Posted { since, work: Some(work), answer: None, slot: Arc::clone(&slot) };
         if self.desk.post(Box::new(posted)).is_err() {
             let why = format!("{LINE_MAX} calls stand in line already; slow down");
             return Err(StoreError::Unavailable(Duration::ZERO, why));
@@ -114,7 +120,7 @@ impl<E: Engine, W: Work<E>> Drop for Pending<'_, E, W> {
     fn drop(&mut self) {
         let Stage::Posted(slot) = &self.stage else { return };
         if let Some((answer, work)) = slot.leave(|| self.desk.unheard())
-            && let Some(undo) = work.undo(answer, self.desk.unheard())
+            && let Some(undo) = work.undo(answer, self.desk.now(), self.desk.unheard())
         {
             self.desk.post_first(undo);
         }
@@ -170,7 +176,7 @@ impl<E: Engine, W: Work<E>> Slot<E, W> {
     }
 
     /// Gives the answer, if whoever asked is still there.
-    fn answer(&self, answer: W::Answer, work: W, after: &mut After<E>) {
+    fn answer(&self, answer: W::Answer, work: W, since: Tick, after: &mut After<E>) {
         let left = {
             let mut meeting = self.0.lock();
             match &mut *meeting {
@@ -183,12 +189,16 @@ impl<E: Engine, W: Work<E>> Slot<E, W> {
             }
         };
         if let Meeting::Abandoned(unheard) = left {
-            after.first.extend(work.undo(answer, unheard));
+            after.first.extend(work.undo(answer, since, unheard));
         }
     }
 }
 
 impl<E: Engine, W: Work<E>> Errand<E> for Posted<E, W> {
+    fn since(&self) -> Tick {
+        self.since
+    }
+
     fn begin(&mut self) -> bool {
         self.slot.begin()
     }
@@ -206,11 +216,12 @@ impl<E: Engine, W: Work<E>> Errand<E> for Posted<E, W> {
             Err(why) => Some(W::failed(why.clone())),
         };
         let Some(answer) = answer else {
+            self.work.iter_mut().for_each(Work::go_on);
             after.last.push(self);
             return;
         };
         if let Some(work) = self.work.take() {
-            self.slot.answer(answer, work, after);
+            self.slot.answer(answer, work, self.since, after);
         }
     }
 }
@@ -221,7 +232,7 @@ impl<E: Engine, W: Work<E>> Drop for Posted<E, W> {
         if let Some(work) = self.work.take() {
             let mut after = After::default();
             let why = StoreError::Refused("a call made the store panic, which is a bug of the store".into());
-            self.slot.answer(W::failed(why), work, &mut after);
+            self.slot.answer(W::failed(why), work, self.since, &mut after);
             after.wakers.into_iter().for_each(Waker::wake);
         }
     }

@@ -85,6 +85,13 @@ pub(crate) fn is_busy(fault: &Fault) -> bool {
     matches!(fault.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// Whether a fault has nothing to do with what was to be written, so that whoever tries next meets it too.
+pub(crate) fn is_everybody_s(fault: &Fault) -> bool {
+    let code = fault.sqlite_error_code();
+    is_busy(fault)
+        || matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen))
+}
+
 /// Why work stopped: all of the transaction has to, or only this.
 #[derive(Debug)]
 pub(crate) enum Stop {

@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
 
 /// This process, as its holders name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,8 +45,17 @@ impl Census {
 
 impl Process {
     fn this() -> Process {
-        static THIS: OnceLock<Process> = OnceLock::new();
-        *THIS.get_or_init(|| Process::named().unwrap_or_else(Process::nameless))
+        static THIS: Mutex<Option<(u32, Process)>> = Mutex::new(None);
+        let mut this = THIS.lock();
+        // One that was forked off is another process.
+        match *this {
+            Some((pid, process)) if pid == std::process::id() => process,
+            _ => {
+                let process = Process::named().unwrap_or_else(Process::nameless);
+                *this = Some((std::process::id(), process));
+                process
+            }
+        }
     }
 
     fn named() -> Option<Process> {

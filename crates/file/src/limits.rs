@@ -61,7 +61,8 @@ impl KnownLimits {
             return Ok(expected.clone());
         }
         let mut find = connection.prepare_cached("SELECT text FROM limits WHERE id = ?1")?;
-        let text: String = find.query_row([id], |row| row.get(0))?;
+        let text: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
+        let text = text.ok_or_else(|| unreadable("limits", format!("there are none with number {id}")))?;
         let limits = match expected.filter(|limits| text_of(limits) == text) {
             Some(limits) => limits.clone(),
             None => Limits::from_text(&text, &|text| tollgate_calendar::parse(text).ok())

@@ -18,6 +18,9 @@ use crate::schema::{self, APPLICATION, FORMAT, Mark};
 /// How many statements are kept ready. There are fewer.
 const STATEMENTS: usize = 64;
 
+/// How much of the log beside the file is kept for what comes next, after a burst has made it larger.
+const LOG_BYTES_KEPT: u64 = 16 << 20;
+
 /// One at a time in a process. A process that closes any handle of a file loses all its locks on it, and the handle
 /// that makes a new file is none of SQLite's, which knows about this.
 static OPENING: Mutex<()> = Mutex::new(());
@@ -54,6 +57,7 @@ fn make_if_missing(path: &Path) -> Result<(), OpenError> {
     }
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(OpenError::IsFolder(path.into())),
+        Ok(there) if !there.is_file() => Err(OpenError::NotSqlite(path.into())),
         Ok(there) if there.len() == 0 => Ok(()),
         Ok(_) => look(path),
         Err(why) if why.kind() == ErrorKind::NotFound => match private().open(path) {
@@ -133,6 +137,7 @@ fn connect(path: &Path, settings: &FileStoreBuilder) -> Result<Connection, Fault
         Durability::Full => "FULL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.query_row(&format!("PRAGMA journal_size_limit = {LOG_BYTES_KEPT}"), [], |_| Ok(()))?;
     Ok(connection)
 }
 

@@ -25,13 +25,13 @@ impl Reader {
 
     /// Runs one errand on the file as it is at one instant.
     fn read(&mut self, errand: &mut dyn Errand<Reader>) -> Result<(), Fault> {
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("ROLLBACK")?;
+        }
         self.connection.prepare_cached("BEGIN")?.execute([])?;
         let mut view = View { connection: &self.connection, clock: &self.clock, known: &mut self.known };
         let read = errand.run(&mut view);
         let ended = self.connection.prepare_cached("COMMIT")?.execute([]);
-        if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
         read.and(ended.map(drop))
     }
 }

@@ -6,7 +6,7 @@ use tollgate_store::records::{Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Quer
 
 use crate::codec::{column, index_number, item_from, item_text};
 use crate::error::{Fault, Stop, unreadable};
-use crate::select::Select;
+use crate::select::{Bounds, Select};
 
 /// How many records that have expired are dropped with each transaction that writes some. More than one, so that they
 /// cannot pile up.
@@ -90,8 +90,10 @@ fn replace(
 }
 
 fn drop_expired(connection: &Connection, now: Tick) -> Result<(), Stop> {
-    let select = Select::new("SELECT partition_key, sort_key FROM record WHERE expires <= ?", column(now));
-    let found = select.ending("ORDER BY expires").first(connection, EXPIRED_AT_ONCE, key_of)?;
+    let select = Select::new("SELECT partition_key, sort_key FROM record")
+        .and("expires <= ?", Some(column(now)))
+        .ending("ORDER BY expires");
+    let found = select.first(connection, EXPIRED_AT_ONCE, key_of)?;
     for key in found {
         // One that cannot be read is left alone: whoever asks for it is told.
         if let Ok(Some(item)) = stored(connection, &key) {
@@ -109,13 +111,12 @@ fn key_of(row: &rusqlite::Row<'_>) -> Result<ItemKey, Stop> {
 pub(crate) fn query(connection: &Connection, query: &Query, now: Tick) -> Result<Page<Item>, Stop> {
     let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?.map(|[sort]| sort.to_owned());
     let (direction, further) = direction(query);
-    let select =
-        Select::new("SELECT sort_key, body FROM record WHERE partition_key = ?", query.partition.clone())
-            .and("sort_key >= ?", Some(query.prefix.clone()))
-            .and("sort_key < ?", after_prefix(&query.prefix))
-            .and(&format!("sort_key {further} ?"), after)
-            .and("(expires IS NULL OR expires > ?)", Some(column(now)))
-            .ending(&format!("ORDER BY sort_key {direction}"));
+    let select = Select::new("SELECT sort_key, body FROM record")
+        .and("partition_key = ?", Some(query.partition.clone()))
+        .within("sort_key", bounds(query, &query.prefix, after.as_deref()))
+        .and(&format!("sort_key {further} ?"), after)
+        .and("(expires IS NULL OR expires > ?)", Some(column(now)))
+        .ending(&format!("ORDER BY sort_key {direction}"));
     let limit = limit(query);
     let items = select.first(connection, limit + 1, |row| {
         let key = ItemKey::new(&query.partition, row.get::<_, String>(0)?);
@@ -138,13 +139,12 @@ pub(crate) fn find(
     let (direction, further) = direction(query);
     let select = Select::new(
         "SELECT i.partition_key, i.sort_key, i.place_sort FROM record_index i
-         JOIN record r ON r.partition_key = i.partition_key AND r.sort_key = i.sort_key WHERE i.kind = ?",
-        index_number(index),
+         CROSS JOIN record r ON r.partition_key = i.partition_key AND r.sort_key = i.sort_key",
     );
     let select = select
+        .and("i.kind = ?", Some(index_number(index)))
         .and("i.place_partition = ?", Some(query.partition.clone()))
-        .and("i.place_sort >= ?", Some(query.prefix.clone()))
-        .and("i.place_sort < ?", after_prefix(&query.prefix))
+        .within("i.place_sort", bounds(query, &query.prefix, after.map(|[place, ..]| place)))
         .and_all(
             &format!("(i.place_sort, i.partition_key, i.sort_key) {further} (?, ?, ?)"),
             after.map(|after| after.map(str::to_owned)),
@@ -168,18 +168,31 @@ fn find_in_namespace(connection: &Connection, query: &Query, now: Tick) -> Resul
     }
     let after = query.after.as_ref().map(Cursor::parts::<2>).transpose()?;
     let (direction, further) = direction(query);
-    let select =
-        Select::new("SELECT partition_key, sort_key FROM record WHERE partition_key >= ?", prefix.clone())
-            .and("partition_key < ?", after_prefix(prefix))
-            .and_all(
-                &format!("(partition_key, sort_key) {further} (?, ?)"),
-                after.map(|after| after.map(str::to_owned)),
-            )
-            .and("(expires IS NULL OR expires > ?)", Some(column(now)))
-            .ending(&format!("ORDER BY partition_key {direction}, sort_key {direction}"));
+    let select = Select::new("SELECT partition_key, sort_key FROM record")
+        .within("partition_key", bounds(query, prefix, after.map(|[partition, _]| partition)))
+        .and_all(
+            &format!("(partition_key, sort_key) {further} (?, ?)"),
+            after.map(|after| after.map(str::to_owned)),
+        )
+        .and("(expires IS NULL OR expires > ?)", Some(column(now)))
+        .ending(&format!("ORDER BY partition_key {direction}, sort_key {direction}"));
     let limit = limit(query);
     let found = select.first(connection, limit + 1, key_of)?;
     Ok(page(found, limit, |key| Cursor::of(&[&key.partition, &key.sort])))
+}
+
+/// Where to begin and where to end, when only what starts with `prefix` is wanted, and that behind `after`. One of each,
+/// because SQLite looks for the first of several and reads on from there.
+fn bounds(query: &Query, prefix: &str, after: Option<&str>) -> Bounds {
+    let end = after_prefix(prefix);
+    let after = after.map(str::to_owned);
+    match after {
+        Some(after) if query.newest_first && end.as_ref().is_none_or(|end| after < *end) => {
+            Bounds { first: prefix.into(), last: Some(after), end: None }
+        }
+        Some(after) if !query.newest_first && *after > *prefix => Bounds { first: after, last: None, end },
+        _ => Bounds { first: prefix.into(), last: None, end },
+    }
 }
 
 /// The order of a query, and how what comes later in it compares.

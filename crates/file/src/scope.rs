@@ -80,15 +80,16 @@ fn list(
         Which::All => "ORDER BY key",
         Which::Metered => "AND usage IS NOT NULL ORDER BY key",
     };
-    let select = Select::new(
-        "SELECT key, limits, version, state, usage FROM bucket WHERE namespace = ?",
-        namespace.to_owned(),
-    );
-    let select = select
+    // Left to itself SQLite may look at all keys of the namespace, because they are in order.
+    let index = if resource.is_some() { "INDEXED BY bucket_of_resource" } else { "" };
+    // A key that is behind another one is also not before it; then there is one place to begin.
+    let after = after.map(|key| key.as_bytes().to_vec());
+    let select = Select::new(&format!("SELECT key, limits, version, state, usage FROM bucket {index}"))
+        .and("namespace = ?", Some(namespace.to_owned()))
         .and("resource = ?", resource.map(str::to_owned))
-        .and("key >= ?", first)
+        .and("key >= ?", first.max(after.clone()))
         .and("key < ?", end)
-        .and("key > ?", after.map(|key| key.as_bytes().to_vec()))
+        .and("key > ?", after)
         .ending(ending);
     select.first(connection, limit, |row| {
         let key = Key::from_bytes(row.get_ref(0)?.as_blob().map_err(Fault::from)?);

@@ -15,15 +15,31 @@ pub(crate) struct Select {
     values: Vec<Value>,
 }
 
+/// From where to where.
+pub(crate) struct Bounds {
+    pub(crate) first: String,
+    /// The last one that is wanted, if that is how it ends.
+    pub(crate) last: Option<String>,
+    /// What comes behind the last one, if that is how it ends.
+    pub(crate) end: Option<String>,
+}
+
 impl Select {
-    /// `SELECT …` up to and with the first condition, which has this value.
-    pub(crate) fn new(sql: &str, value: impl Into<Value>) -> Select {
-        Select { sql: sql.into(), values: vec![value.into()] }
+    /// `SELECT …` up to what it selects from.
+    pub(crate) fn new(sql: &str) -> Select {
+        Select { sql: sql.into(), values: Vec::new() }
     }
 
     /// With another condition, such as `sort_key < ?`, if there is a value for it.
     pub(crate) fn and<V: Into<Value>>(self, condition: &str, value: Option<V>) -> Select {
         self.and_all(condition, value.map(|value| [value]))
+    }
+
+    /// With a column that lies in between.
+    pub(crate) fn within(self, column: &str, bounds: Bounds) -> Select {
+        self.and(&format!("{column} >= ?"), Some(bounds.first))
+            .and(&format!("{column} <= ?"), bounds.last)
+            .and(&format!("{column} < ?"), bounds.end)
     }
 
     /// With another condition of several values, if there are any.
@@ -33,17 +49,10 @@ impl Select {
         values: Option<[V; N]>,
     ) -> Select {
         if let Some(values) = values {
-            self.sql += " AND ";
+            self.sql += if self.values.is_empty() { " WHERE " } else { " AND " };
             self.sql += condition;
             self.values.extend(values.map(Into::into));
         }
-        self
-    }
-
-    /// With what stands at its end, which has one more value.
-    pub(crate) fn ending_with(mut self, end: &str, value: impl Into<Value>) -> Select {
-        self.sql += end;
-        self.values.push(value.into());
         self
     }
 

@@ -1,5 +1,6 @@
 //! The store on a file, and what it does as one of buckets.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -9,22 +10,29 @@ use tollgate_store::records::RecordsError;
 use tollgate_store::{Applied, Call, Clock, Place, Reach, Reply, Room, Step, Store, StoreError};
 
 use crate::apply::take_of;
-use crate::batch::{Batch, View};
+use crate::batch::View;
 use crate::builder::FileStoreBuilder;
 use crate::call::OwnedCall;
 use crate::desk::{Desk, Engine};
-use crate::errand::Pending;
+use crate::errand::{Pending, Work};
 use crate::error::{OpenError, Stop, without_tests};
 use crate::holder;
 use crate::open::{self, Opened};
 use crate::reader::Reader;
 use crate::rows::Row;
-use crate::work::{Apply, HandedOver, Reading, Writing};
+use crate::work::{Apply, HandedOver, Reading};
 use crate::writer::Writer;
 
 /// Buckets and records in a file that all processes share which open it.
 ///
 /// Cloning shares the store. When the last clone is dropped, everything that was handed over is written first.
+///
+/// # Cancel safety
+///
+/// A call whose answer is dropped before it was received is not made, or what it took is given back. Records that were
+/// written with it stay.
+///
+/// # Examples
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("tollgate-doc-{}", std::process::id()));
@@ -81,6 +89,25 @@ impl FileStore {
         &self.0.shared.path
     }
 
+    /// Looks at every page of the file, and says whether it is whole.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] with what is broken, or the store's.
+    pub fn check(&self) -> Reply<'_, Result<(), StoreError>> {
+        let reply = self.read(|view| {
+            let mut check = view.connection.prepare("PRAGMA integrity_check")?;
+            let found = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+            match found.as_slice() {
+                [only] if only == "ok" => Ok(()),
+                broken => {
+                    Err(StoreError::Refused(format!("the file is damaged: {}", broken.join("; "))).into())
+                }
+            }
+        });
+        Reply::later(async move { reply.await.map_err(without_tests) })
+    }
+
     pub(crate) fn from_settings(settings: &FileStoreBuilder) -> Result<FileStore, OpenError> {
         let Opened { path, writer, reader } = open::open(settings)?;
         let failed = |why: String| OpenError::Failed(path.clone(), why);
@@ -117,16 +144,15 @@ impl FileStore {
         Reply::later(Pending::new(reader, Reading(read)))
     }
 
-    /// Writes with `write`, over and over for as long as it answers `None`.
-    pub(crate) fn write_with<'a, T: Send + 'static>(
-        &'a self,
-        write: impl FnMut(&mut Batch<'_>) -> Result<Option<T>, Stop> + Send + 'static,
-    ) -> Reply<'a, Result<T, RecordsError>> {
-        Reply::later(Pending::new(&self.0.shared.writer, Writing(write)))
+    /// Does work that writes.
+    pub(crate) fn work<W: Work<Writer>>(&self, work: W) -> Reply<'_, W::Answer> {
+        Reply::later(Pending::new(&self.0.shared.writer, work))
     }
+}
 
-    pub(crate) fn apply_owned(&self, apply: Apply) -> Reply<'_, Result<Applied, RecordsError>> {
-        Reply::later(Pending::new(&self.0.shared.writer, apply))
+impl fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FileStore").field(&self.path()).finish()
     }
 }
 
@@ -167,7 +193,7 @@ impl Store for FileStore {
     }
 
     fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
-        let reply = self.apply_owned(Apply::new(OwnedCall::new(call), Vec::new()));
+        let reply = self.work(Apply::new(OwnedCall::new(call), Vec::new()));
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
@@ -193,7 +219,8 @@ impl Store for FileStore {
 
     fn hand_over(&self, call: &Call<'_>) {
         let desk = &self.0.shared.writer;
-        let handed_over = HandedOver::new(Apply::new(OwnedCall::new(call), Vec::new()), desk.unheard());
+        let apply = Apply::new(OwnedCall::new(call), Vec::new());
+        let handed_over = HandedOver::new(apply, desk.now(), desk.unheard());
         // Where the line is as long as it may be, it is lost; what it would have given back expires.
         let _ = desk.post(Box::new(handed_over));
         desk.ring();

@@ -1,6 +1,7 @@
 //! Forgetting what says nothing any more, a little with every new bucket.
 
 use rusqlite::Connection;
+use rusqlite::types::Value;
 use tollgate_core::{Span, Tick};
 use tollgate_store::Key;
 
@@ -29,7 +30,7 @@ pub(crate) struct Sweep {
     /// How many calls were remembered since the last sweep.
     pub(crate) calls_made: usize,
     bucket: Option<(String, Key)>,
-    call: [u8; 16],
+    call: Vec<u8>,
 }
 
 /// A bucket and where it is.
@@ -47,7 +48,7 @@ impl Sweep {
         let (buckets, calls) = (self.buckets_made.min(NEW_MAX), self.calls_made.min(NEW_MAX));
         (self.buckets_made, self.calls_made) = (0, 0);
         if calls > 0 {
-            self.call = applied::sweep(connection, self.call, calls, now)?;
+            self.call = applied::sweep(connection, &self.call, calls, now)?;
         }
         if buckets > 0 {
             for found in self.next(connection, buckets * SWEPT_PER_NEW)? {
@@ -58,22 +59,17 @@ impl Sweep {
     }
 
     fn next(&mut self, connection: &Connection, steps: usize) -> Result<Vec<Found>, Stop> {
-        let (namespace, key) = match &self.bucket {
-            Some((namespace, key)) => (namespace.as_str(), key.as_bytes()),
-            None => ("", &[][..]),
-        };
-        let select = Select::new(
-            "SELECT namespace, key, limits, version, state, usage FROM bucket WHERE (namespace, key) > (?",
-            namespace.to_owned(),
-        );
-        let found = select.ending_with(", ?) ORDER BY namespace, key", key.to_vec()).first(
-            connection,
-            steps,
-            |row| {
-                let key = Key::from_bytes(row.get_ref(1)?.as_blob().map_err(Fault::from)?);
-                Ok(((row.get(0)?, key), RawRow::read(row, 2)?))
-            },
-        )?;
+        let behind = self
+            .bucket
+            .as_ref()
+            .map(|(namespace, key)| [Value::Text(namespace.clone()), Value::Blob(key.as_bytes().to_vec())]);
+        let select = Select::new("SELECT namespace, key, limits, version, state, usage FROM bucket")
+            .and_all("(namespace, key) > (?, ?)", behind)
+            .ending("ORDER BY namespace, key");
+        let found = select.first(connection, steps, |row| {
+            let key = Key::from_bytes(row.get_ref(1)?.as_blob().map_err(Fault::from)?);
+            Ok(((row.get(0)?, key), RawRow::read(row, 2)?))
+        })?;
         self.bucket = found.last().filter(|_| found.len() == steps).map(|(place, _)| place.clone());
         Ok(found)
     }

@@ -1,7 +1,8 @@
 //! The kinds of work that a file does.
 
+use tollgate_core::Tick;
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Applied, OpId, StoreError};
+use tollgate_store::{Applied, Key, OpId, StoreError};
 
 use crate::applied;
 use crate::batch::{Batch, View};
@@ -10,6 +11,7 @@ use crate::desk::{After, Errand, Unheard};
 use crate::errand::Work;
 use crate::error::{Fault, Stop};
 use crate::reader::Reader;
+use crate::scope::{self, OwnedScope};
 use crate::writer::Writer;
 
 /// How often a call that nobody waits for is tried before it is given up. With the rest in between that takes minutes,
@@ -53,7 +55,7 @@ impl Work<Writer> for Apply {
         Err(why.into())
     }
 
-    fn undo(self, answer: Self::Answer, unheard: Unheard) -> Option<Box<dyn Errand<Writer>>> {
+    fn undo(self, answer: Self::Answer, since: Tick, unheard: Unheard) -> Option<Box<dyn Errand<Writer>>> {
         let Ok(Applied::Done(done)) = answer else { return None };
         // What was applied before is somebody's who was told so.
         if self.is_repeat {
@@ -62,24 +64,34 @@ impl Work<Writer> for Apply {
         let undoes = self.call.id;
         let call = self.call.undo(&done)?;
         let undo = Apply { call, writes: Vec::new(), undoes, is_repeat: false };
-        Some(Box::new(HandedOver::new(undo, unheard)))
+        Some(Box::new(HandedOver::new(undo, since, unheard)))
     }
 }
 
 /// A call that nobody waits for. If it fails for want of room or because others write, it is tried again.
 pub(crate) struct HandedOver {
     apply: Apply,
+    since: Tick,
     tries: u32,
-    _unheard: Unheard,
+    /// Until it has failed: who asks after that need not wait to see it.
+    unheard: Option<Unheard>,
 }
 
 impl HandedOver {
-    pub(crate) fn new(apply: Apply, unheard: Unheard) -> HandedOver {
-        HandedOver { apply, tries: 0, _unheard: unheard }
+    pub(crate) fn new(apply: Apply, since: Tick, unheard: Unheard) -> HandedOver {
+        HandedOver { apply, since, tries: 0, unheard: Some(unheard) }
     }
 }
 
 impl Errand<Writer> for HandedOver {
+    fn since(&self) -> Tick {
+        self.since
+    }
+
+    fn try_again(&mut self, now: Tick) {
+        self.since = now;
+    }
+
     fn begin(&mut self) -> bool {
         true
     }
@@ -91,8 +103,9 @@ impl Errand<Writer> for HandedOver {
 
     fn finish(mut self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut After<Writer>) {
         self.tries += 1;
+        self.unheard = None;
         if matches!(outcome, Err(StoreError::Unavailable(..))) && self.tries < TRIES_MAX {
-            after.later.push(self);
+            after.failed.push(self);
         }
     }
 }
@@ -132,18 +145,48 @@ where
     }
 }
 
-/// Other work that writes; `None` if there is more to do, in another transaction.
+/// Other work that writes.
 pub(crate) struct Writing<F>(pub(crate) F);
 
 impl<T, F> Work<Writer> for Writing<F>
 where
     T: Send + 'static,
-    F: FnMut(&mut Batch<'_>) -> Result<Option<T>, Stop> + Send + 'static,
+    F: FnMut(&mut Batch<'_>) -> Result<T, Stop> + Send + 'static,
 {
     type Answer = Result<T, RecordsError>;
 
     fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
-        Ok(Stop::answer((self.0)(batch))?.transpose())
+        Stop::answer((self.0)(batch)).map(Some)
+    }
+
+    fn failed(why: StoreError) -> Self::Answer {
+        Err(why.into())
+    }
+}
+
+/// Writing down the usage of a scope, some buckets at a time.
+pub(crate) struct WriteUsage {
+    pub(crate) namespace: String,
+    pub(crate) scope: OwnedScope,
+    /// Up to where it is done, and where it will be once the transaction holds.
+    pub(crate) done: Option<Key>,
+    pub(crate) next: Option<Key>,
+}
+
+impl Work<Writer> for WriteUsage {
+    type Answer = Result<(), RecordsError>;
+
+    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
+        let written = scope::write_usage(batch, &self.namespace, &self.scope, self.done.as_ref());
+        self.next = match Stop::answer(written)? {
+            Ok(next) => next,
+            Err(error) => return Ok(Some(Err(error))),
+        };
+        Ok(self.next.is_none().then_some(Ok(())))
+    }
+
+    fn go_on(&mut self) {
+        self.done = self.next.take();
     }
 
     fn failed(why: StoreError) -> Self::Answer {

@@ -1,20 +1,22 @@
 //! The engine that writes: all errands in one transaction, decided one after the other, answered when it holds.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Clock, StoreError};
+use tollgate_store::Clock;
 
-use crate::batch::Batch;
+use crate::batch::{Address, Batch};
 use crate::desk::{After, Engine, Errand};
-use crate::error::{Fault, Stop, is_busy, store_error};
+use crate::error::{Fault, Stop, is_busy, is_everybody_s, store_error};
 use crate::limits::KnownLimits;
 use crate::pause::pause;
 use crate::sweep::Sweep;
 
-/// How long to wait before looking again whether another process still writes. SQLite itself waits up to a hundred
-/// times as long, and would hardly ever come in between the commits of a busy neighbour.
+/// How long to wait before looking again whether another process still writes; the first time, and from then on. SQLite
+/// itself waits up to a hundred times as long, and would hardly ever come in between the commits of a busy neighbour.
+const LOOK_SOON: Duration = Duration::from_micros(30);
 const LOOK_AGAIN: Duration = Duration::from_micros(250);
 
 /// How long the file may be written to without a break. A neighbour cannot queue for it, only look again and again, so
@@ -47,22 +49,19 @@ impl Writer {
         Ok(Writer { connection, clock, timeout, known, sweep, turn })
     }
 
-    /// Begins a transaction that writes, once no other process has one.
-    fn begin(&mut self) -> Result<(), Fault> {
+    /// Begins a transaction that writes, once no other process has one; gives up at `until`.
+    fn begin(&mut self, until: Tick) -> Result<(), Fault> {
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
         }
         self.turn.begin();
         let mut begin = self.connection.prepare_cached("BEGIN IMMEDIATE")?;
-        let mut until = None;
+        let mut wait = LOOK_SOON;
         loop {
             match begin.execute([]) {
-                Err(fault) if is_busy(&fault) => {
-                    let now = self.turn.clock.now();
-                    if now >= *until.get_or_insert(now + Span::covering(self.timeout)) {
-                        return Err(fault);
-                    }
-                    pause(LOOK_AGAIN);
+                Err(fault) if is_busy(&fault) && self.turn.clock.now() < until => {
+                    pause(wait);
+                    wait = LOOK_AGAIN;
                 }
                 begun => return begun.map(drop),
             }
@@ -70,11 +69,9 @@ impl Writer {
     }
 
     /// Runs all errands in one transaction, and answers which buckets have more room now.
-    fn commit(
-        &mut self,
-        errands: &mut [Box<dyn Errand<Writer>>],
-    ) -> Result<Vec<crate::batch::Address>, Fault> {
-        self.begin()?;
+    fn commit(&mut self, errands: &mut [Box<dyn Errand<Writer>>]) -> Result<Vec<Address>, Fault> {
+        let first = errands.iter().map(|errand| errand.since()).min().unwrap_or_default();
+        self.begin(first + Span::covering(self.timeout))?;
         let mut batch = Batch::new(&self.connection, &self.clock, &mut self.known, &mut self.sweep);
         for errand in errands {
             errand.run(&mut batch)?;
@@ -88,6 +85,31 @@ impl Writer {
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(pokes)
+    }
+
+    /// Runs all errands in one transaction, or none.
+    fn try_commit(
+        &mut self,
+        errands: &mut [Box<dyn Errand<Writer>>],
+        after: &mut After<Writer>,
+    ) -> Result<(), Fault> {
+        let committed = catch_unwind(AssertUnwindSafe(|| self.commit(errands)));
+        if !matches!(committed, Ok(Ok(_))) {
+            self.roll_back();
+        }
+        // Errands that are dropped tell those who wait.
+        let committed = committed.unwrap_or_else(|panic| resume_unwind(panic));
+        committed.map(|pokes| after.pokes.extend(pokes))
+    }
+
+    fn finish(
+        &self,
+        errands: impl IntoIterator<Item = Box<dyn Errand<Writer>>>,
+        outcome: Result<(), Fault>,
+        after: &mut After<Writer>,
+    ) {
+        let outcome = outcome.map_err(|fault| store_error(&fault, self.timeout));
+        errands.into_iter().for_each(|errand| errand.finish(outcome.as_ref().copied(), after));
     }
 
     fn roll_back(&mut self) {
@@ -128,18 +150,25 @@ impl Engine for Writer {
         if errands.is_empty() {
             return;
         }
-        let committed = self.commit(&mut errands);
-        if committed.is_err() {
-            self.roll_back();
+        match self.try_commit(&mut errands, after) {
+            // One of them may be the reason. The others need not fail with it.
+            Err(fault) if errands.len() > 1 && !is_everybody_s(&fault) => {
+                for errand in errands {
+                    let mut alone = [errand];
+                    let outcome = self.try_commit(&mut alone, after);
+                    self.finish(alone, outcome, after);
+                }
+            }
+            // Whoever came later than the first waits on.
+            Err(fault) if is_busy(&fault) => {
+                let given_up = self.turn.clock.now() - Span::covering(self.timeout);
+                let (over, waiting): (Vec<_>, Vec<_>) =
+                    errands.into_iter().partition(|errand| errand.since() <= given_up);
+                after.first.extend(waiting);
+                self.finish(over, Err(fault), after);
+            }
+            outcome => self.finish(errands, outcome, after),
         }
         self.turn.end();
-        let outcome: Result<(), StoreError> = match committed {
-            Ok(pokes) => {
-                after.pokes = pokes;
-                Ok(())
-            }
-            Err(fault) => Err(store_error(&fault, self.timeout)),
-        };
-        errands.into_iter().for_each(|errand| errand.finish(outcome.as_ref().copied(), after));
     }
 }

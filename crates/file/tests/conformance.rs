@@ -1,4 +1,4 @@
-//! The file store is as good as memory: nobody can tell them apart but by what is left after a restart.
+//! The file store is as good as memory: the suite cannot tell them apart.
 
 mod support;
 
@@ -8,13 +8,38 @@ use support::Folder;
 use tollgate_file::{Durability, FileStore};
 use tollgate_store::{Clock, conformance};
 
+/// Files in one folder, a new one each time.
+struct Files {
+    folder: Folder,
+    opened: AtomicU64,
+}
+
+impl Files {
+    fn new() -> Files {
+        Files { folder: Folder::new(), opened: AtomicU64::new(0) }
+    }
+
+    fn open(&self, clock: Clock) -> FileStore {
+        let name = format!("{}.tollgate", self.opened.fetch_add(1, Ordering::Relaxed));
+        let builder = FileStore::builder(self.folder.file(&name)).clock(clock);
+        builder.durability(Durability::Off).build().expect("the file can be made")
+    }
+}
+
 #[test]
 fn the_file_store_equals_the_core() {
-    let (folder, opened) = (Folder::new(), AtomicU64::new(0));
-    let open = |clock: Clock| {
-        let name = format!("{}.tollgate", opened.fetch_add(1, Ordering::Relaxed));
-        let builder = FileStore::builder(folder.file(&name)).clock(clock).durability(Durability::Off);
-        builder.build().expect("the file can be made")
-    };
-    conformance::run(60, open);
+    let files = Files::new();
+    conformance::run(60, |clock| files.open(clock));
+}
+
+#[test]
+fn it_keeps_what_a_store_of_records_promises() {
+    let files = Files::new();
+    conformance::records(60, |clock| files.open(clock));
+}
+
+#[test]
+fn it_keeps_what_a_store_of_both_promises() {
+    let files = Files::new();
+    conformance::backend(20, |clock| files.open(clock));
 }

@@ -173,7 +173,7 @@ impl Acquire<'_> {
         if waiting >= self.request.waiters_max {
             return Err(WaitError::QueueFull { waiting, max: self.request.waiters_max });
         }
-        let in_vain = match (self.request.deadline, denial.ready()) {
+        let in_vain = match (self.request.deadline, denial.earliest()) {
             (Some(deadline), Ready::At(ready)) => ready > deadline || deadline <= now,
             (Some(deadline), _) => deadline <= now,
             (None, _) => false,

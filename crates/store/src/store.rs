@@ -20,10 +20,12 @@ pub trait Store: Send + Sync {
     /// Applies all steps, or none if a take is denied.
     fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>>;
 
-    /// How every step that takes would fare now, in order, with nothing taken: one that would pass is ready now.
+    /// How every step that takes would fare now, in order, with nothing taken: one that would pass is ready now. Of a
+    /// bucket that was used under limits of a later version it is said under those, by name.
     fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>>;
 
-    /// How every limit of a bucket stands. A bucket that is not there is as a fresh one.
+    /// How every limit of a bucket stands. A bucket that is not there is as a fresh one, and one that was used under
+    /// limits of a later version stands under those.
     fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>>;
 
     /// Applies a call whose answer nobody waits for, such as the end of a lease that was dropped. Never blocks.
@@ -78,8 +80,7 @@ pub struct Place<'a> {
     /// The key within the namespace.
     pub key: &'a Key,
     /// For a take or a peek, the limits in force: a bucket that was used under others is carried over, unless those
-    /// were of a later version. For a
-    /// settlement, the limits that the usage is counted in.
+    /// were of a later version. For a settlement or a top-up, the limits that the amounts are counted in.
     pub limits: &'a Limits,
 }
 

@@ -42,7 +42,8 @@ fn who_came_first_is_first_wherever_it_stands() {
         stand(ticket, &names).expect("there is room");
     }
     assert_eq!(room.waiting(), 3);
-    let may = |tickets: &mut Vec<Ticket<'_>>| tickets.iter_mut().map(|it| may_ask(it, &[])).collect::<Vec<_>>();
+    let may =
+        |tickets: &mut Vec<Ticket<'_>>| tickets.iter_mut().map(|it| may_ask(it, &[])).collect::<Vec<_>>();
     assert_eq!(may(&mut tickets), [true, false, false]);
     drop(tickets.remove(0));
     assert_eq!(may(&mut tickets), [true, false]);

@@ -59,5 +59,7 @@ pub use tollgate_core::{
     Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span, Status, Tick,
     UNBOUNDED, Unit, UnitError, demand,
 };
+#[cfg(feature = "file")]
+pub use tollgate_file as file;
 pub use tollgate_store as store;
 pub use tollgate_store::{Clock, ManualClock, Memory, Priority, Reply};

@@ -1,11 +1,14 @@
 //! A hundred threads do everything at once: no error that is not the caller's, no orphan record, audit complete.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 use tollgate::catalog::{CatalogError, PageRequest, Subject, UsageQuery, Window};
+use tollgate::file::{Durability, FileStore};
 use tollgate::limiter::AcquireError;
 use tollgate::store::records::{Index, ItemKey, Query, Value};
 use tollgate::store::{Backend, Memory, Scope, StoreError};
@@ -20,6 +23,17 @@ const RESOURCES: [&str; 3] = ["chat", "embed", "audio"];
 #[test]
 fn a_hundred_threads_on_memory_leave_everything_in_order() {
     hammer(Arc::new(Memory::default()));
+}
+
+#[test]
+fn a_hundred_threads_on_a_file_leave_everything_in_order() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hammer.db");
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
+    }
+    let store =
+        FileStore::builder(&path).durability(Durability::Normal).timeout(Duration::from_secs(30)).build();
+    hammer(Arc::new(store.expect("a new file can be opened")));
 }
 
 /// What was changed: the namespace, whom the audit should say it of, and what. A deletion is not counted, since it may

@@ -14,7 +14,7 @@ enum Allowed {
 const LAYERS: [(&str, Allowed); 17] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core"])),
-    ("tollgate-file", Allowed::Only(&["tollgate-core", "tollgate-store"])),
+    ("tollgate-file", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-shm", Allowed::Only(&["tollgate-core", "tollgate-store"])),
     ("tollgate-redis", Allowed::Only(&["tollgate-core", "tollgate-store"])),
     ("tollgate-dynamo", Allowed::Only(&["tollgate-core", "tollgate-store"])),
@@ -22,7 +22,13 @@ const LAYERS: [(&str, Allowed); 17] = [
     ("tollgate-calendar", Allowed::Only(&["tollgate-core"])),
     (
         "tollgate",
-        Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar", "tollgate-catalog"]),
+        Allowed::Only(&[
+            "tollgate-core",
+            "tollgate-store",
+            "tollgate-calendar",
+            "tollgate-catalog",
+            "tollgate-file",
+        ]),
     ),
     ("tollgate-provider", Allowed::Only(&["tollgate-core"])),
     ("tollgate-batch", Allowed::Only(&["tollgate", "tollgate-provider"])),
@@ -119,6 +125,8 @@ mod tests {
     fn arrows_that_point_down_pass() {
         assert_eq!(found("tollgate-store", "tollgate-core", false), [""; 0]);
         assert_eq!(found("tollgate-batch", "tollgate", false), [""; 0]);
+        assert_eq!(found("tollgate", "tollgate-file", true), [""; 0]);
+        assert_eq!(found("tollgate-file", "tollgate-calendar", false), [""; 0]);
         assert_eq!(found("tollgate-cli", "tollgate-redis", false), [""; 0]);
         assert_eq!(found("tollgate-store", "parking_lot", false), [""; 0]);
     }

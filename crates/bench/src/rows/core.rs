@@ -1,7 +1,7 @@
 //! The hot paths in memory, what keys take, and what waiting takes.
 
 use super::Row;
-use crate::contest::Contest;
+use crate::contest::{Contest, FEW};
 use crate::finding::Bar;
 use crate::footprint::{Allocator, Fill, Footprint};
 use crate::idle;
@@ -31,6 +31,7 @@ fn single_bucket() -> Vec<Row> {
             ours: Some(ours::one_limit),
             peer: governor(governor::one_limit),
             bar: Some(Bar::CostAtMost(2.0)),
+            crowd: FEW,
         }),
         Row::Contest(Contest {
             name: "core/acquire-settle-3-limits",
@@ -38,6 +39,7 @@ fn single_bucket() -> Vec<Row> {
             ours: Some(ours::three_limits_settled),
             peer: governor(governor::three_limits_in_a_row),
             bar: Some(Bar::CostAtMost(2.0)),
+            crowd: FEW,
         }),
         Row::Contest(Contest {
             name: "core/chain-3x3",
@@ -45,6 +47,7 @@ fn single_bucket() -> Vec<Row> {
             ours: Some(ours::chain_of_three),
             peer: governor(governor::three_limits_in_a_row),
             bar: Some(Bar::CostAtMost(3.0)),
+            crowd: FEW,
         }),
         Row::Contest(Contest {
             name: "core/check-3-limits-vs-limitador",
@@ -52,6 +55,7 @@ fn single_bucket() -> Vec<Row> {
             ours: Some(ours::three_limits),
             peer: limitador(limitador::three_limits),
             bar: Some(Bar::GainAtLeast(8.0)),
+            crowd: FEW,
         }),
         Row::Contest(Contest {
             name: "core/acquire-settle-3-limits-vs-limitador",
@@ -59,6 +63,7 @@ fn single_bucket() -> Vec<Row> {
             ours: Some(ours::three_limits_settled),
             peer: limitador(limitador::reserve_and_commit_three_limits),
             bar: Some(Bar::GainAtLeast(50.0)),
+            crowd: FEW,
         }),
     ]
 }
@@ -71,6 +76,7 @@ fn many_keys() -> Vec<Row> {
             ours: Some(ours::one_hot_key),
             peer: governor(governor::one_hot_key),
             bar: None,
+            crowd: FEW,
         }),
         Row::Contest(Contest {
             name: "core/keyed-1M-random",
@@ -78,6 +84,7 @@ fn many_keys() -> Vec<Row> {
             ours: Some(ours::million_keys),
             peer: governor(governor::million_keys),
             bar: Some(Bar::CostAtMost(1.5)),
+            crowd: FEW,
         }),
         Row::SlowDown(SlowDown {
             name: "core/two-threads-slow-down",

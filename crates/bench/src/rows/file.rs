@@ -1,7 +1,7 @@
 //! The embedded file.
 
 use super::Row;
-use crate::contest::Contest;
+use crate::contest::{Contest, FEW};
 use crate::files;
 use crate::finding::Bar;
 use crate::meter::Meter;
@@ -15,6 +15,7 @@ pub(crate) fn rows() -> Vec<Row> {
             ours: Some(files::one_caller),
             peer: Some(Peer { name: files::SQLITE, side: files::bare_transaction }),
             bar: Some(Bar::CostAtMost(2.0)),
+            crowd: FEW,
         }),
         Row::Contest(Contest {
             name: "file/acquire-full-64-callers",
@@ -22,6 +23,7 @@ pub(crate) fn rows() -> Vec<Row> {
             ours: Some(files::many_callers),
             peer: Some(Peer { name: files::FDATASYNC, side: files::raw_sync }),
             bar: Some(Bar::GainAtLeast(10.0)),
+            crowd: files::CALLERS * 100,
         }),
     ]
 }

@@ -1,7 +1,7 @@
 //! The limiter on memory.
 
 use super::Row;
-use crate::contest::Contest;
+use crate::contest::{Contest, FEW};
 use crate::entities;
 use crate::finding::Bar;
 use crate::footprint::{Allocator, Footprint};
@@ -17,6 +17,7 @@ pub(crate) fn rows() -> Vec<Row> {
             ours: Some(entities::hot_entity),
             peer: Some(Peer { name: entities::LIMIT_SET, side: entities::hot_set }),
             bar: Some(Bar::CostAtMost(3.0)),
+            crowd: FEW,
         }),
         Row::Contest(Contest {
             name: "limiter/acquire-settle-with-parent",
@@ -24,6 +25,7 @@ pub(crate) fn rows() -> Vec<Row> {
             ours: Some(entities::hot_child),
             peer: Some(Peer { name: entities::LIMIT_SET, side: entities::hot_set }),
             bar: None,
+            crowd: FEW,
         }),
         Row::Contest(Contest {
             name: "limiter/resolve-beside-1M-entities",
@@ -31,6 +33,7 @@ pub(crate) fn rows() -> Vec<Row> {
             ours: Some(entities::resolve_beside_a_million),
             peer: Some(Peer { name: entities::FEW, side: entities::resolve_beside_a_thousand }),
             bar: Some(Bar::CostAtMost(1.5)),
+            crowd: FEW,
         }),
         Row::Footprint(Footprint {
             name: "limiter/bytes-per-entity",

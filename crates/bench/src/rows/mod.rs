@@ -1,6 +1,7 @@
 //! What is measured: one file per layer of the library, one entry per row.
 
 mod core;
+mod file;
 mod limiter;
 
 use anyhow::{Context, Result};
@@ -48,6 +49,7 @@ impl Row {
 pub(crate) fn all() -> Vec<Row> {
     let mut rows = core::rows();
     rows.extend(limiter::rows());
+    rows.extend(file::rows());
     rows
 }
 

@@ -79,9 +79,10 @@ struct Inner {
 }
 
 impl Cache {
-    /// A cache that believes what it read for `ttl`, of at most `entries_max`. With either at 0 it remembers nothing.
+    /// A cache that believes what it read for `ttl`, of at most `entries_max`. Of no time and of fewer than two
+    /// entries it remembers nothing.
     pub(crate) fn new(ttl: Span, entries_max: usize) -> Cache {
-        let ttl = if entries_max == 0 { Span::ZERO } else { ttl };
+        let ttl = if entries_max < 2 { Span::ZERO } else { ttl };
         let inner = Inner {
             revision: None,
             entries: Generations::new(entries_max),

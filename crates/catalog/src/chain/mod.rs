@@ -48,8 +48,8 @@ impl Catalog {
     /// # Errors
     ///
     /// [`NoLimits`](crate::CatalogError::NoLimits), [`Disabled`](crate::CatalogError::Disabled) and
-    /// [`ChainTooLong`](crate::CatalogError::ChainTooLong), a name that is not valid, a record that cannot be read, or
-    /// the store's.
+    /// [`ChainTooLong`](crate::CatalogError::ChainTooLong), a [`Cycle`](crate::CatalogError::Cycle) that another program
+    /// made, a name that is not valid, a record that cannot be read, or the store's.
     pub fn chain<'a>(&'a self, entity: &'a str, resource: &'a str) -> Reply<'a, Result<Arc<Chain>>> {
         Reply::later(async move {
             name::ENTITY.check(entity)?;
@@ -84,8 +84,8 @@ impl Catalog {
         })
     }
 
-    /// Whether a chain is still what [`chain`](Catalog::chain) or [`chain_with`](Catalog::chain_with) would answer, as far as that is known. Costs a few
-    /// comparisons.
+    /// Whether a chain is still what [`chain`](Catalog::chain) or [`chain_with`](Catalog::chain_with) would answer, as
+    /// far as that is known. Costs a few comparisons.
     #[inline]
     pub fn is_current(&self, chain: &Chain, now: Tick) -> bool {
         let shared = self.shared();

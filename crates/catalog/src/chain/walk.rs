@@ -9,18 +9,41 @@ use crate::cache::{Entry, Known, Moment};
 use crate::error::Switchable;
 use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
 
+/// How often the way up is walked if there is something wrong with it.
+const WALKS_MAX: usize = 3;
+
 impl Catalog {
     /// The chain of an entity, whose own limits are those given, if any are.
+    ///
+    /// What is remembered of one entity may be older than what is remembered of the next, and a way that was there at no
+    /// moment may go round in circles. So before that is believed all of it is read again.
     pub(super) async fn walk_up(
         &self,
         entity: &str,
         resource: &str,
-        mut given: Option<&Limits>,
+        given: Option<&Limits>,
     ) -> Result<Chain> {
+        for _ in 1..WALKS_MAX {
+            match self.try_walk_up(entity, resource, given).await {
+                Err(CatalogError::Cycle { .. } | CatalogError::ChainTooLong(_)) => {
+                    self.forget_chain(entity, resource);
+                }
+                other => return other,
+            }
+        }
+        self.try_walk_up(entity, resource, given).await
+    }
+
+    async fn try_walk_up(&self, entity: &str, resource: &str, mut given: Option<&Limits>) -> Result<Chain> {
         let moment = self.moment();
         let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
         let mut next = Some(entity.to_owned());
         while let Some(entity) = next {
+            if let Some(last) = links.last()
+                && links.iter().any(|link| link.entity == entity)
+            {
+                return Err(CatalogError::Cycle { entity: last.entity.clone(), parent: entity });
+            }
             if links.len() == CHAIN_MAX {
                 return Err(CatalogError::ChainTooLong(links.swap_remove(0).entity));
             }

@@ -1,18 +1,24 @@
 //! What is remembered, for how long, and what is never wrong about it.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
-use super::fixture::{Fixture, Suite, rpm};
+use super::fixture::{Suite, rpm};
+use super::spy::Spy;
 use crate::{Catalog, Level, NewEntity, Registry};
 
 super::promises![
     what_was_read_is_not_read_again,
     each_entity_of_a_chain_costs_one_reading,
     own_writes_are_seen_at_once_through_any_clone,
+    a_write_that_nobody_waited_for_is_seen_all_the_same,
     others_are_seen_at_once_where_the_store_tells_its_revision,
     others_are_seen_when_what_was_read_is_too_old,
     a_write_during_a_reading_is_not_covered_up,
     limits_never_carry_a_later_version_than_their_own,
+    limits_that_change_while_they_are_read_carry_the_version_from_before,
     refreshing_reads_the_chain_again,
     a_cache_that_is_off_remembers_nothing,
     the_cache_has_a_bound,
@@ -20,11 +26,6 @@ super::promises![
 
 fn amount(catalog: &Catalog) -> u64 {
     catalog.chain("user-1", "gpt-4").wait().unwrap().links[0].limits[0].amount()
-}
-
-/// Another one of the same namespace, as another process would have it.
-fn another(fixture: &Fixture) -> Catalog {
-    fixture.registry.open("default").wait().unwrap()
 }
 
 fn what_was_read_is_not_read_again(suite: &Suite<'_>) {
@@ -79,12 +80,24 @@ fn own_writes_are_seen_at_once_through_any_clone(suite: &Suite<'_>) {
     }
 }
 
+fn a_write_that_nobody_waited_for_is_seen_all_the_same(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    assert_eq!(amount(&fixture.catalog), 10);
+    fixture.spy.lose_an_answer();
+    let limits = rpm(20);
+    let mut cancelled = fixture.catalog.set_limits(Level::System, &limits);
+    assert!(Pin::new(&mut cancelled).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(cancelled);
+    assert_eq!(amount(&fixture.catalog), 20);
+}
+
 fn others_are_seen_at_once_where_the_store_tells_its_revision(suite: &Suite<'_>) {
     let fixture = suite.fixture();
     if fixture.catalog.backend().revision().is_none() {
         return;
     }
-    let other = another(&fixture);
+    let other = fixture.another().catalog;
     other.set_limits(Level::System, &rpm(10)).wait().unwrap();
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
     other.set_limits(Level::System, &rpm(20)).wait().unwrap();
@@ -97,7 +110,7 @@ fn others_are_seen_at_once_where_the_store_tells_its_revision(suite: &Suite<'_>)
 
 fn others_are_seen_when_what_was_read_is_too_old(suite: &Suite<'_>) {
     let fixture = suite.fixture_without_revision();
-    let other = another(&fixture);
+    let other = fixture.another().catalog;
     other.set_limits(Level::System, &rpm(10)).wait().unwrap();
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
     other.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(40)).wait().unwrap();
@@ -115,7 +128,7 @@ fn a_write_during_a_reading_is_not_covered_up(suite: &Suite<'_>) {
         fixture.catalog.chain("other", "gpt-4").wait().unwrap();
         fixture.catalog.invalidate();
         let writer = fixture.catalog.clone();
-        fixture.spy.after_get(move || writer.set_limits(Level::System, &rpm(20)).wait().unwrap());
+        fixture.spy.during_get(move || writer.set_limits(Level::System, &rpm(20)).wait().unwrap());
         let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
         assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
         assert_eq!(amount(&fixture.catalog), 20);
@@ -124,28 +137,48 @@ fn a_write_during_a_reading_is_not_covered_up(suite: &Suite<'_>) {
 
 fn limits_never_carry_a_later_version_than_their_own(suite: &Suite<'_>) {
     let fixture = suite.fixture_without_revision();
-    let other = another(&fixture);
+    let other = fixture.another().catalog;
     other.set_limits(Level::System, &rpm(10)).wait().unwrap();
     assert_eq!(amount(&fixture.catalog), 10);
-    // Version 2 is out, but that the entity has no limits of its own was read at version 1.
+    // That the entity has no limits of its own was read at version 1, and is news from yesterday at version 2.
     other.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(40)).wait().unwrap();
-    fixture.catalog.chain("user-2", "gpt-3").wait().unwrap();
+    fixture.catalog.set_limits(Level::System, &rpm(20)).wait().unwrap();
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
-    assert_eq!((chain.links[0].limits[0].amount(), chain.links[0].limits.version()), (10, 1));
-    // A change between two readings: the limits are read again, with the version that was seen before.
-    fixture.catalog.invalidate();
-    let writer = other.clone();
-    let level = Level::EntityResource("user-1", "gpt-4");
-    fixture.spy.after_get(move || writer.set_limits(level, &rpm(50)).wait().unwrap());
-    let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
-    let link = &chain.links[0];
-    let (amount, version) = (link.limits[0].amount(), link.limits.version());
-    assert!(matches!((amount, version), (40, 2) | (50, 2) | (50, 3)), "{amount} at {version}");
+    assert_eq!((chain.links[0].limits[0].amount(), chain.links[0].limits.version()), (20, 1));
+}
+
+fn limits_that_change_while_they_are_read_carry_the_version_from_before(suite: &Suite<'_>) {
+    for changes in 1..5 {
+        let fixture = suite.fixture_without_revision();
+        let other = fixture.another().catalog;
+        // At version n the amount is n.
+        other.set_limits(Level::System, &rpm(1)).wait().unwrap();
+        fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
+        fixture.catalog.invalidate();
+        change_during_gets(&fixture.spy, other, 2, 1 + changes);
+        let limits = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap().links[0].limits.clone();
+        assert!(limits.version() <= limits[0].amount(), "{limits:?} at {}", limits.version());
+        // As soon as nobody changes them any more, the version is theirs.
+        fixture.catalog.invalidate();
+        let limits = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap().links[0].limits.clone();
+        assert_eq!((limits.version(), limits[0].amount()), (1 + changes, 1 + changes));
+    }
+}
+
+/// Sets the limits during the next reading, and during the one after that, and so on.
+fn change_during_gets(spy: &Arc<Spy>, catalog: Catalog, version: u64, last: u64) {
+    let again = Arc::clone(spy);
+    spy.during_get(move || {
+        catalog.set_limits(Level::System, &rpm(version)).wait().unwrap();
+        if version < last {
+            change_during_gets(&again, catalog, version + 1, last);
+        }
+    });
 }
 
 fn refreshing_reads_the_chain_again(suite: &Suite<'_>) {
     let fixture = suite.fixture_without_revision();
-    let other = another(&fixture);
+    let other = fixture.another().catalog;
     other.set_limits(Level::System, &rpm(10)).wait().unwrap();
     other.create_entity(NewEntity::new("parent")).wait().unwrap();
     other.create_entity(NewEntity::new("user-1").parent("parent").cascades(true)).wait().unwrap();

@@ -1,5 +1,6 @@
 //! Chains: who a call takes from, and when it takes from nobody.
 
+use tollgate_store::records::{Item, Write};
 use tollgate_store::{CHAIN_MAX, Key};
 
 use super::fixture::{Fixture, Suite, rpm};
@@ -12,6 +13,8 @@ super::promises![
     an_entity_that_was_never_created_stands_alone,
     a_parent_without_limits_is_an_error_that_names_it,
     a_chain_has_a_bound,
+    a_chain_of_old_and_new_goes_round_in_no_circle,
+    a_circle_that_somebody_else_made_is_an_error,
     nothing_disabled_is_used,
     limits_of_the_call_come_before_all_that_are_stored,
 ];
@@ -94,6 +97,35 @@ fn a_chain_has_a_bound(suite: &Suite<'_>) {
     let error = catalog.chain(&ids[CHAIN_MAX - 1], "gpt-4").wait().unwrap_err();
     assert_eq!(error, CatalogError::ChainTooLong(ids[CHAIN_MAX - 1].clone()));
     assert_eq!(entities(&fixture, &ids[CHAIN_MAX - 2]).len(), CHAIN_MAX);
+}
+
+fn a_chain_of_old_and_new_goes_round_in_no_circle(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    let other = fixture.another();
+    other.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    other.catalog.create_entity(NewEntity::new("b").cascades(true)).wait().unwrap();
+    other.catalog.create_entity(NewEntity::new("a").parent("b").cascades(true)).wait().unwrap();
+    assert_eq!(entities(&fixture, "b"), ["b"]);
+    fixture.advance(30);
+    assert_eq!(entities(&fixture, "a"), ["a", "b"]);
+    other.catalog.set_parent("a", None).wait().unwrap();
+    other.catalog.set_parent("b", Some("a")).wait().unwrap();
+    // By now what is known of `b` is too old, and what is known of `a` is not.
+    fixture.advance(31);
+    assert_eq!(entities(&fixture, "a"), ["a"]);
+    assert_eq!(entities(&fixture, "b"), ["b", "a"]);
+}
+
+fn a_circle_that_somebody_else_made_is_an_error(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    for (id, parent) in [("a", "b"), ("b", "a")] {
+        let key = crate::keys::entity(fixture.catalog.namespace_id(), id);
+        let item = Item::new(key).with("parent_id", parent).with("cascade", true);
+        fixture.spy.inner().write(&[Write::Put(item, Vec::new())]).wait().unwrap();
+    }
+    let error = fixture.catalog.chain("a", "gpt-4").wait().unwrap_err();
+    assert_eq!(error, CatalogError::Cycle { entity: "b".into(), parent: "a".into() });
 }
 
 fn nothing_disabled_is_used(suite: &Suite<'_>) {

@@ -12,7 +12,11 @@ super::promises![
     an_entity_with_children_stays,
     a_child_that_comes_during_the_deletion_is_refused_or_keeps_it,
     a_deletion_that_was_interrupted_can_be_resumed,
+    a_parent_that_is_being_deleted_gets_no_children,
     an_entity_created_anew_during_a_deletion_is_left_alone,
+    usage_of_an_entity_created_anew_during_a_deletion_is_left_alone,
+    an_entity_created_and_marked_anew_is_another_one,
+    an_entity_created_while_what_was_there_before_goes_is_deleted_as_well,
 ];
 
 /// Limits on two levels, a switch, a bucket and usage.
@@ -138,4 +142,93 @@ fn an_entity_created_anew_during_a_deletion_is_left_alone(suite: &Suite<'_>) {
     assert_eq!(fixture.catalog.entity("a").wait().unwrap().unwrap().name, "new");
     let stored = fixture.catalog.limits(Level::Entity("a")).wait().unwrap();
     assert_eq!(stored.unwrap().limits, rpm(20));
+}
+
+fn usage_of_an_entity_created_anew_during_a_deletion_is_left_alone(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let flush = |fixture: &Fixture| {
+        assert!(fixture.take("a", "gpt-4", &demand! { rpm: 1 }));
+        let (ns, all) = (fixture.catalog.namespace_id(), tollgate_store::Scope::All);
+        fixture.spy.inner().write_usage(ns, all).wait().unwrap();
+    };
+    fixture.catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    fixture.catalog.create_entity(NewEntity::new("a")).wait().unwrap();
+    flush(&fixture);
+    // The first write marks it and the second one deletes usage: in between it is deleted and created anew.
+    let other = fixture.another();
+    let spy = fixture.spy.clone();
+    fixture.spy.before_write(move || {
+        spy.before_write(move || {
+            other.catalog.delete_entity("a").wait().unwrap();
+            other.catalog.create_entity(NewEntity::new("a")).wait().unwrap();
+            flush(&other);
+        });
+    });
+    let lost = fixture.catalog.delete_entity("a").wait();
+    assert_eq!(lost, Err(CatalogError::EntityNotFound("a".into())));
+    assert_eq!(stored(&fixture, "a").len(), 1 + 3);
+}
+
+fn a_parent_that_is_being_deleted_gets_no_children(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.create_entity(NewEntity::new("a")).wait().unwrap();
+    fixture.catalog.create_entity(NewEntity::new("p")).wait().unwrap();
+    let mark_first = || {
+        let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
+        fixture.spy.before_write(move || {
+            spy.fail_after(1);
+            assert!(other.delete_entity("p").wait().unwrap_err().is_unavailable());
+            spy.heal();
+        });
+    };
+    let missing = |entity: &str| CatalogError::ParentNotFound { entity: entity.into(), parent: "p".into() };
+    mark_first();
+    assert_eq!(fixture.catalog.set_parent("a", Some("p")).wait(), Err(missing("a")));
+    fixture.catalog.delete_entity("p").wait().unwrap();
+    fixture.catalog.create_entity(NewEntity::new("p")).wait().unwrap();
+    mark_first();
+    assert_eq!(fixture.catalog.create_entity(NewEntity::new("b").parent("p")).wait(), Err(missing("b")));
+    fixture.catalog.delete_entity("p").wait().unwrap();
+}
+
+fn an_entity_created_and_marked_anew_is_another_one(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    for id in ["p", "q"] {
+        fixture.catalog.create_entity(NewEntity::new(id)).wait().unwrap();
+    }
+    fixture.catalog.create_entity(NewEntity::new("a").parent("p")).wait().unwrap();
+    // Before the last write somebody else deletes it to the end, and somebody marks what was created anew.
+    let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
+    fixture.spy.before_write(move || {
+        let again = spy.clone();
+        spy.before_write(move || {
+            other.delete_entity("a").wait().unwrap();
+            other.create_entity(NewEntity::new("a").parent("q")).wait().unwrap();
+            again.fail_after(1);
+            assert!(other.delete_entity("a").wait().is_err());
+            again.heal();
+        });
+    });
+    assert_eq!(fixture.catalog.delete_entity("a").wait(), Err(CatalogError::EntityNotFound("a".into())));
+    let children = |id: &str| fixture.catalog.entity(id).wait().unwrap().unwrap().children;
+    assert_eq!((children("p"), children("q")), (0, 1));
+    fixture.catalog.delete_entity("a").wait().unwrap();
+    assert_eq!((children("p"), children("q")), (0, 0));
+}
+
+fn an_entity_created_while_what_was_there_before_goes_is_deleted_as_well(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.set_limits(Level::Entity("a"), &rpm(10)).wait().unwrap();
+    let other = fixture.catalog.clone();
+    fixture.spy.before_write(move || drop(other.create_entity(NewEntity::new("a")).wait().unwrap()));
+    fixture.catalog.delete_entity("a").wait().unwrap();
+    assert_nothing_left(&fixture, "a");
+    // But not if it is created once the deletion has begun.
+    fixture.catalog.set_limits(Level::Entity("b"), &rpm(10)).wait().unwrap();
+    let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
+    fixture.spy.before_write(move || {
+        spy.before_write(move || drop(other.create_entity(NewEntity::new("b")).wait().unwrap()));
+    });
+    fixture.catalog.delete_entity("b").wait().unwrap();
+    assert_eq!(fixture.catalog.limits(Level::Entity("b")).wait().unwrap().unwrap().limits, rpm(10));
 }

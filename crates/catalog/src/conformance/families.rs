@@ -1,14 +1,18 @@
 //! Moves: no circles, whatever happens at once.
 
+use std::sync::Arc;
+
 use tollgate_store::CHAIN_MAX;
 
 use super::fixture::{Fixture, Suite};
+use super::spy::Spy;
 use crate::{CatalogError, NewEntity, PageRequest};
 
 super::promises![
     a_move_counts_for_both_parents,
     nobody_becomes_their_own_ancestor,
     two_moves_at_once_make_no_circle,
+    nothing_is_refused_for_a_way_up_that_was_there_at_no_moment,
     a_move_among_relatives_is_one_transaction,
     a_parent_that_is_deleted_during_a_move_is_missed,
     no_entity_is_moved_deeper_than_a_chain_may_be,
@@ -63,6 +67,30 @@ fn two_moves_at_once_make_no_circle(suite: &Suite<'_>) {
     let error = fixture.catalog.set_parent("a", Some("c")).wait().unwrap_err();
     assert_eq!(error, CatalogError::Cycle { entity: "a".into(), parent: "c".into() });
     assert_eq!((children(&fixture, "a"), children(&fixture, "b"), children(&fixture, "c")), (1, 1, 0));
+}
+
+fn nothing_is_refused_for_a_way_up_that_was_there_at_no_moment(suite: &Suite<'_>) {
+    // `a` is below `b` when it is read. Before `b` is read `a` goes to the top, and `b` goes below somebody.
+    for below in ["x", "a"] {
+        let fixture = suite.fixture();
+        create_all(&fixture, &[("x", None), ("b", None), ("a", Some("b"))]);
+        let other = fixture.catalog.clone();
+        before_get(&fixture.spy, 3, move || {
+            assert!(other.set_parent("a", None).wait().unwrap());
+            assert!(other.set_parent("b", Some(below)).wait().unwrap());
+        });
+        assert!(fixture.catalog.set_parent("x", Some("a")).wait().unwrap());
+        assert_eq!(children(&fixture, "a"), if below == "a" { 2 } else { 1 });
+    }
+}
+
+/// Does something before the record that is read next but some.
+fn before_get(spy: &Arc<Spy>, count: usize, intrusion: impl FnOnce() + Send + 'static) {
+    let again = Arc::clone(spy);
+    spy.during_get(move || match count {
+        1 => intrusion(),
+        _ => before_get(&again, count - 1, Box::new(intrusion) as Box<dyn FnOnce() + Send>),
+    });
 }
 
 fn a_move_among_relatives_is_one_transaction(suite: &Suite<'_>) {

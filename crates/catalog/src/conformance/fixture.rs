@@ -54,6 +54,12 @@ impl<'a> Suite<'a> {
 }
 
 impl Fixture {
+    /// The same namespace, opened once more as another process would.
+    pub(super) fn another(&self) -> Fixture {
+        let catalog = self.registry.open("default").wait().unwrap();
+        Fixture { hands: self.hands.clone(), spy: self.spy.clone(), registry: self.registry.clone(), catalog }
+    }
+
     pub(super) fn advance(&self, seconds: u64) {
         self.hands.advance(Span::from_secs(seconds));
     }

@@ -105,7 +105,6 @@ pub fn run_one(name: &str, open: impl Fn(Clock) -> Arc<dyn Backend>) {
 struct Named<'a>(&'a str);
 
 impl Drop for Named<'_> {
-    #[allow(clippy::print_stderr, reason = "whoever reads the panic wants to know")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("promise not kept: {}", self.0);

@@ -14,6 +14,7 @@ super::promises![
     a_namespace_that_is_not_registered_cannot_be_opened,
     a_deleted_namespace_can_be_recovered_with_all_it_had,
     a_name_that_was_given_away_cannot_be_recovered,
+    a_name_that_is_given_away_during_a_recovery_stays_with_its_new_owner,
     only_a_deleted_namespace_can_be_recovered,
     namespaces_have_nothing_in_common,
 ];
@@ -74,7 +75,7 @@ fn a_deleted_namespace_can_be_recovered_with_all_it_had(suite: &Suite<'_>) {
     assert_eq!(deleted.status, NamespaceStatus::Deleted);
     assert_eq!(deleted.deleted_at.as_deref(), Some("2026-11-15T00:00:00Z"));
     assert!(fixture.registry.open("default").wait().is_err());
-    assert_eq!(fixture.registry.orphans().wait().unwrap(), [deleted.clone()]);
+    assert_eq!(fixture.registry.orphans().wait().unwrap(), std::slice::from_ref(&deleted));
     assert!(fixture.registry.list().wait().unwrap().is_empty());
 
     let recovered = fixture.registry.recover(&deleted.id).wait().unwrap();
@@ -95,6 +96,25 @@ fn a_name_that_was_given_away_cannot_be_recovered(suite: &Suite<'_>) {
     assert_eq!(fixture.registry.recover(&old.id).wait().unwrap_err(), taken);
     fixture.registry.delete("default").wait().unwrap();
     assert_eq!(fixture.registry.recover(&old.id).wait().unwrap().id, old.id);
+}
+
+fn a_name_that_is_given_away_during_a_recovery_stays_with_its_new_owner(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let old = fixture.registry.delete("default").wait().unwrap();
+    let registry = fixture.registry.clone();
+    fixture.spy.before_write(move || drop(registry.register("default").wait().unwrap()));
+    let error = fixture.registry.recover(&old.id).wait().unwrap_err();
+    assert!(matches!(error, CatalogError::NamespaceTaken { .. }), "{error}");
+    assert_ne!(fixture.registry.get("default").wait().unwrap().unwrap().id, old.id);
+    // And the other way round: what was deleted and registered anew is not deleted by whoever meant the old one.
+    let new = fixture.registry.get("default").wait().unwrap().unwrap();
+    let registry = fixture.registry.clone();
+    fixture.spy.before_write(move || {
+        registry.delete("default").wait().unwrap();
+        registry.recover(&old.id).wait().unwrap();
+    });
+    assert_ne!(fixture.registry.delete("default").wait().unwrap().id, new.id);
+    assert_eq!(fixture.registry.orphans().wait().unwrap().len(), 2);
 }
 
 fn only_a_deleted_namespace_can_be_recovered(suite: &Suite<'_>) {

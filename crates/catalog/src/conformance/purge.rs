@@ -1,16 +1,21 @@
 //! A purge leaves nothing of a namespace, however often it is interrupted.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use tollgate_core::demand;
 use tollgate_store::records::{Query, Records};
-use tollgate_store::{Op, Place, Step, Store, StoreError};
+use tollgate_store::{Applied, Call, Op, Place, Scope, Step, StoreError};
 
 use super::fixture::{Fixture, Suite, keys_in, rpm};
-use crate::{CatalogError, Level, NewEntity, PurgeProgress};
+use crate::{CatalogError, Level, Link, NewEntity, PurgeProgress};
 
 super::promises![
     only_a_deleted_namespace_can_be_purged,
     a_purge_leaves_nothing_of_a_namespace_and_all_of_the_others,
+    a_purge_finds_what_an_index_tells_late,
     a_purge_that_was_interrupted_can_be_resumed,
+    a_purge_while_others_write_leaves_nothing,
     a_namespace_that_is_being_purged_cannot_be_recovered,
     no_bucket_comes_back_after_a_purge,
 ];
@@ -62,6 +67,15 @@ fn a_purge_leaves_nothing_of_a_namespace_and_all_of_the_others(suite: &Suite<'_>
     assert_eq!(fixture.registry.recover(id).wait(), Err(CatalogError::NamespaceNotFound(id.into())));
 }
 
+fn a_purge_finds_what_an_index_tells_late(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fill(&fixture, 3);
+    fixture.registry.delete("default").wait().unwrap();
+    fixture.spy.lag_once();
+    fixture.registry.purge(fixture.catalog.namespace_id(), |_| ()).wait().unwrap();
+    assert_eq!(fixture.keys(), []);
+}
+
 fn a_purge_that_was_interrupted_can_be_resumed(suite: &Suite<'_>) {
     let fixture = suite.fixture();
     fill(&fixture, 100);
@@ -89,6 +103,55 @@ fn a_purge_that_was_interrupted_can_be_resumed(suite: &Suite<'_>) {
     assert!(fixture.registry.orphans().wait().unwrap().is_empty());
 }
 
+fn a_purge_while_others_write_leaves_nothing(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fill(&fixture, 8);
+    let chain = fixture.catalog.chain("e0", "gpt-4").wait().unwrap();
+    let (id, over) = (fixture.catalog.namespace_id(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for writer in 0..8 {
+            let (fixture, chain, over) = (&fixture, &chain, &over);
+            scope.spawn(move || {
+                for round in 0.. {
+                    if over.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    write_something(fixture, &format!("e{writer}"), round);
+                    take(fixture, &chain.links[0]).ok();
+                }
+            });
+        }
+        fixture.registry.delete("default").wait().unwrap();
+        fixture.registry.purge(id, |_| ()).wait().unwrap();
+        let left = fixture.keys();
+        over.store(true, Ordering::SeqCst);
+        assert_eq!(left, []);
+    });
+    fixture.spy.inner().write_usage(id, Scope::All).wait().ok();
+    assert_eq!(fixture.keys(), []);
+    assert!(take(&fixture, &chain.links[0]).is_err());
+}
+
+/// Whether it is done or the namespace is gone does not matter here.
+fn write_something(fixture: &Fixture, entity: &str, round: u64) {
+    let catalog = &fixture.catalog;
+    match round % 5 {
+        0 => drop(catalog.set_limits(Level::Entity(entity), &rpm(1 + round)).wait()),
+        1 => drop(catalog.create_entity(NewEntity::new(format!("{entity}-{round}")).parent(entity)).wait()),
+        2 => drop(catalog.disable_entity(entity).wait()),
+        3 => drop(catalog.enable_entity(entity).wait()),
+        _ => drop(catalog.reset(entity, "gpt-4", None).wait()),
+    }
+}
+
+fn take(fixture: &Fixture, link: &Link) -> Result<Applied, StoreError> {
+    let costs = link.limits.costs(&demand! { rpm: 1 }).unwrap();
+    let namespace = fixture.catalog.namespace_id();
+    let place = Place { namespace, key: &link.key, limits: &link.limits };
+    let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+    fixture.spy.inner().apply(&Call { id: None, steps: &steps, metered: true }).wait()
+}
+
 fn a_namespace_that_is_being_purged_cannot_be_recovered(suite: &Suite<'_>) {
     let fixture = suite.fixture();
     fill(&fixture, 1);
@@ -109,11 +172,6 @@ fn no_bucket_comes_back_after_a_purge(suite: &Suite<'_>) {
     let id = fixture.catalog.namespace_id();
     fixture.registry.delete("default").wait().unwrap();
     fixture.registry.purge(id, |_| ()).wait().unwrap();
-    let link = &chain.links[0];
-    let costs = link.limits.costs(&demand! { rpm: 1 }).unwrap();
-    let place = Place { namespace: id, key: &link.key, limits: &link.limits };
-    let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-    let call = tollgate_store::Call { id: None, steps: &steps, metered: true };
-    assert_eq!(fixture.spy.apply(&call).wait(), Err(StoreError::NamespaceGone(id.into())));
+    assert_eq!(take(&fixture, &chain.links[0]), Err(StoreError::NamespaceGone(id.into())));
     assert_eq!(fixture.keys(), []);
 }

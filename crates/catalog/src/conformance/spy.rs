@@ -27,7 +27,10 @@ pub(super) struct Spy {
     /// How many more writes succeed; below zero for all of them.
     writes_left: AtomicI64,
     before_write: Mutex<Option<Intrusion>>,
-    after_get: Mutex<Option<Intrusion>>,
+    during_get: Mutex<Option<Intrusion>>,
+    lags: AtomicBool,
+    is_stale: AtomicBool,
+    loses_answers: AtomicBool,
 }
 
 impl Spy {
@@ -40,7 +43,10 @@ impl Spy {
             got: AtomicUsize::new(0),
             writes_left: AtomicI64::new(-1),
             before_write: Mutex::new(None),
-            after_get: Mutex::new(None),
+            during_get: Mutex::new(None),
+            lags: AtomicBool::new(false),
+            is_stale: AtomicBool::new(false),
+            loses_answers: AtomicBool::new(false),
         }
     }
 
@@ -78,9 +84,24 @@ impl Spy {
         *self.before_write.lock() = Some(Box::new(intrusion));
     }
 
-    /// Does something after the next reading by key, before whoever read hears the answer.
-    pub(super) fn after_get(&self, intrusion: impl FnOnce() + Send + 'static) {
-        *self.after_get.lock() = Some(Box::new(intrusion));
+    /// Does something during the next reading by key, when all but the last record have been read.
+    pub(super) fn during_get(&self, intrusion: impl FnOnce() + Send + 'static) {
+        *self.during_get.lock() = Some(Box::new(intrusion));
+    }
+
+    /// Lets the index of the namespace know half of what there is, the next time.
+    pub(super) fn lag_once(&self) {
+        self.lags.store(true, Ordering::SeqCst);
+    }
+
+    /// Says of the next change to a bucket and records that the bucket knows of later limits.
+    pub(super) fn be_stale_once(&self) {
+        self.is_stale.store(true, Ordering::SeqCst);
+    }
+
+    /// Makes the next write and never says so.
+    pub(super) fn lose_an_answer(&self) {
+        self.loses_answers.store(true, Ordering::SeqCst);
     }
 
     fn called(&self) -> &Arc<dyn Backend> {
@@ -142,15 +163,24 @@ impl Records for Spy {
         self.gets.fetch_add(1, Ordering::SeqCst);
         self.got.fetch_add(keys.len(), Ordering::SeqCst);
         Reply::later(async move {
-            let items = self.called().get_many(keys).await;
-            let intrusion = self.after_get.lock().take();
-            intrusion.into_iter().for_each(|intrude| intrude());
-            items
+            let Some(intrude) = self.during_get.lock().take() else {
+                return self.called().get_many(keys).await;
+            };
+            // What is read at once need not be as of one moment.
+            let (others, last) = keys.split_at(keys.len().saturating_sub(1));
+            let mut items = self.called().get_many(others).await?;
+            intrude();
+            items.extend(self.called().get_many(last).await?);
+            Ok(items)
         })
     }
 
     fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
         match self.writing() {
+            Ok(inner) if self.loses_answers.swap(false, Ordering::SeqCst) => Reply::later(async move {
+                drop(inner.write(writes).wait());
+                std::future::pending().await
+            }),
             Ok(inner) => inner.write(writes),
             Err(error) => Reply::ready(Err(error.into())),
         }
@@ -161,7 +191,14 @@ impl Records for Spy {
     }
 
     fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
-        self.called().find(index, query)
+        if index != Index::Namespace || !self.lags.swap(false, Ordering::SeqCst) {
+            return self.called().find(index, query);
+        }
+        Reply::later(async move {
+            let mut page = self.called().find(index, query).await?;
+            page.items.truncate(page.items.len() / 2);
+            Ok(Page { next: None, ..page })
+        })
     }
 
     fn revision(&self) -> Option<u64> {
@@ -175,6 +212,9 @@ impl Backend for Spy {
         call: &Call<'a>,
         writes: &'a [Write],
     ) -> Reply<'a, Result<Applied, RecordsError>> {
+        if self.is_stale.swap(false, Ordering::SeqCst) {
+            return Reply::ready(Ok(Applied::Stale(0)));
+        }
         match self.writing() {
             Ok(inner) => inner.apply_with(call, writes),
             Err(error) => Reply::ready(Err(error.into())),

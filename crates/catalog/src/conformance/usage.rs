@@ -100,6 +100,14 @@ fn only_the_windows_that_were_asked_for_are_told(suite: &Suite<'_>) {
     assert_eq!(brief(&found), [(4, 5)]);
     let all = UsageQuery::of_entity("e", Window::Hour).from(Tick::ZERO).until(Tick::MAX);
     assert_eq!(rows(&fixture, all).len(), 30);
+    // Years of five digits sort before those of four, but nobody is lost by asking until one.
+    fixture.advance(5 * 365 * 24 * HOUR);
+    use_some(&fixture, "e", "gpt-4", 1);
+    let until_20254 = Tick::from_secs(577_000_000_000);
+    for query in [UsageQuery::of_resource("gpt-4", Window::Day), UsageQuery::of_entity("e", Window::Day)] {
+        let last = rows(&fixture, query.from(START).until(until_20254)).pop().unwrap();
+        assert_eq!(last.amounts["rpm"], 1);
+    }
 }
 
 fn usage_comes_page_by_page(suite: &Suite<'_>) {

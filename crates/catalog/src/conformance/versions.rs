@@ -65,24 +65,15 @@ fn records_that_want_a_later_program_are_refused(suite: &Suite<'_>) {
 fn older(suite: &Suite<'_>) -> (std::sync::Arc<Spy>, Registry) {
     let (_, spy) = suite.empty();
     put(&spy, version_item("0.10.0"));
-    let namespace = |sort: &str| {
-        Item::new(ItemKey::new("_/SYSTEM#", sort))
-            .with("namespace_id", "a7x3kq")
-            .with("namespace_name", "default")
-            .with("status", "active")
-            .with("created_at", "2025-01-01T00:00:00Z")
-    };
-    put(&spy, namespace("#NAMESPACE#default"));
-    put(&spy, namespace("#NSID#a7x3kq"));
+    let namespace = |sort: &str| Item::new(ItemKey::new("_/SYSTEM#", sort)).with("status", "active");
+    put(&spy, namespace("#NAMESPACE#default").with("namespace_id", "a7x3kq"));
+    put(&spy, namespace("#NSID#a7x3kq").with("namespace", "default"));
     for (id, parent) in [("p", None), ("c1", Some("p")), ("c2", Some("p")), ("alone", None)] {
-        let item = Item::new(ItemKey::new(format!("a7x3kq/ENTITY#{id}"), "#META"))
-            .with("entity_id", id)
-            .with("parent_id", parent)
-            .with("cascade", true);
+        let item = Item::new(ItemKey::new(format!("a7x3kq/ENTITY#{id}"), "#META")).with("entity_id", id);
         put(
             &spy,
             match parent {
-                Some(parent) => item.indexed(
+                Some(parent) => item.with("parent_id", parent).with("cascade", true).indexed(
                     tollgate_store::records::Index::Children,
                     format!("a7x3kq/PARENT#{parent}"),
                     format!("CHILD#{id}"),
@@ -107,7 +98,9 @@ fn assert_migrated(registry: &Registry, spy: &Spy) {
     let has_children = CatalogError::HasChildren { entity: "p".into(), children: 2 };
     assert_eq!(catalog.delete_entity("p").wait(), Err(has_children));
     catalog.create_entity(NewEntity::new("c3").parent("p")).wait().unwrap();
-    for id in ["c1", "c2", "c3", "p"] {
+    assert!(catalog.set_cascades("alone", true).wait().unwrap());
+    assert!(catalog.set_parent("alone", Some("c1")).wait().unwrap());
+    for id in ["alone", "c1", "c2", "c3", "p"] {
         catalog.delete_entity(id).wait().unwrap();
     }
 }

@@ -118,8 +118,7 @@ impl Catalog {
         let mut tx = self.transaction();
         let own = tx.push(Write::Put(item, vec![Test::Absent]));
         if let Some(parent) = &new.parent {
-            // Who does not exist has no children, so it cannot be above itself; but the way up has a bound.
-            let above = self.ancestors(&new.id, parent).await?;
+            let Some(above) = self.ancestors(&new.id, parent).await? else { return Ok(None) };
             let mut tests = above.tests_of(parent);
             tests.extend([Test::Exists, Test::AtMost(DELETING.into(), 0)]);
             let counted = vec![Change::Add("children".into(), 1)];

@@ -7,11 +7,11 @@
 use tollgate_store::records::{Change, Fields, ItemKey, Query, Test, WRITES_MAX, Write};
 use tollgate_store::{FORGET_MAX, Reply, Scope};
 
-use super::family::has_parent;
+use super::ancestors::is_deleting;
 use super::{DELETING, Entity};
 use crate::audit::{Action, Subject};
 use crate::transaction::{ATTEMPTS_MAX, Commit};
-use crate::{Catalog, CatalogError, DEFAULT_RESOURCE, Level, Result, keys, name};
+use crate::{Catalog, CatalogError, DEFAULT_RESOURCE, Level, Result, keys, name, random};
 
 /// How much is deleted in one transaction beside the checks of the namespace and the mark.
 const BATCH: usize = WRITES_MAX - 2;
@@ -32,71 +32,81 @@ impl Catalog {
     pub fn delete_entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<()>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
-            if self.mark_deleting(id).await? {
-                self.delete_marked(id).await
-            } else {
-                self.delete_implicit(id).await
+            for _ in 0..ATTEMPTS_MAX {
+                if let Some(mark) = self.mark_deleting(id).await? {
+                    return self.delete_marked(id, mark).await;
+                }
+                if self.delete_implicit(id).await? {
+                    return Ok(());
+                }
             }
+            Err(CatalogError::Contended(format!("entity {id:?}")))
         })
     }
 
-    /// Marks an entity and says whether there is one.
-    async fn mark_deleting(&self, id: &str) -> Result<bool> {
+    /// Marks an entity, unless somebody has done so and not gone on, and answers the mark; `None` if there is none.
+    async fn mark_deleting(&self, id: &str) -> Result<Option<i64>> {
         let key = keys::entity(self.namespace_id(), id);
         for _ in 0..ATTEMPTS_MAX {
-            let Some(item) = self.get(key.clone()).await? else { return Ok(false) };
+            let Some(item) = self.get(key.clone()).await? else { return Ok(None) };
+            if is_deleting(&item) {
+                return Ok(item.int(DELETING));
+            }
             let children = Entity::of(id, &item).children;
             if children > 0 {
                 return Err(CatalogError::HasChildren { entity: id.into(), children });
             }
+            // Another number each time: an entity that is created anew and marked again is another one.
+            let mark = i64::from_be_bytes(random::bytes()?) & i64::MAX | 1;
+            let none = |field: &str| Test::AtMost(field.into(), 0);
+            let tests = vec![Test::Exists, none("children"), none(DELETING)];
             let mut tx = self.transaction();
-            let tests = vec![Test::Exists, Test::AtMost("children".into(), 0)];
-            tx.push(Write::Change(key.clone(), vec![Change::Set(DELETING.into(), 1.into())], tests));
+            tx.push(Write::Change(key.clone(), vec![Change::Set(DELETING.into(), mark.into())], tests));
             if let Commit::Done = tx.commit().await? {
-                return Ok(true);
+                return Ok(Some(mark));
             }
         }
         Err(CatalogError::Contended(format!("entity {id:?}")))
     }
 
-    async fn delete_marked(&self, id: &str) -> Result<()> {
+    async fn delete_marked(&self, id: &str, mark: i64) -> Result<()> {
         let ns = self.namespace_id();
         let not_found = || CatalogError::EntityNotFound(id.into());
-        let is_marked = || Test::Is(DELETING.into(), 1.into());
-        let mark = Write::Check(keys::entity(ns, id), vec![is_marked()]);
-        self.delete_stored(id, Some(&mark)).await?;
-        for _ in 0..ATTEMPTS_MAX {
-            let item = self.get(keys::entity(ns, id)).await?.filter(|item| item.int(DELETING) == Some(1));
-            let parent = Entity::of(id, &item.ok_or_else(not_found)?).parent;
-            let mut tx = self.transaction();
-            tx.push(Write::Delete(keys::entity(ns, id), vec![is_marked(), has_parent(parent.as_deref())]));
-            tx.push(Write::Delete(keys::entity_switch(ns, id), Vec::new()));
-            if let Some(parent) = &parent
-                && self.exists(parent).await?
-            {
-                let fewer = vec![Change::Add("children".into(), -1)];
-                tx.push(Write::Change(keys::entity(ns, parent), fewer, vec![Test::Exists]));
-            }
-            tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
-            if let Commit::Done = tx.commit().await? {
-                return Ok(());
-            }
+        let has_mark = || vec![Test::Is(DELETING.into(), mark.into())];
+        self.delete_stored(id, &Write::Check(keys::entity(ns, id), has_mark())).await?;
+        let item = self.get(keys::entity(ns, id)).await?.ok_or_else(not_found)?;
+        let mut tx = self.transaction();
+        tx.push(Write::Delete(keys::entity(ns, id), has_mark()));
+        tx.push(Write::Delete(keys::entity_switch(ns, id), Vec::new()));
+        // Whoever is marked is not moved, so the parent is the one that was read.
+        if let Some(parent) = Entity::of(id, &item).parent {
+            tx.push(self.one_child_less(&parent, Vec::new()).await?);
         }
-        Err(CatalogError::Contended(format!("entity {id:?}")))
+        tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
+        match tx.commit().await? {
+            Commit::Done => Ok(()),
+            Commit::Failed(_) => Err(not_found()),
+        }
     }
 
-    /// Of an entity that was never created there may be limits, usage and buckets all the same.
-    async fn delete_implicit(&self, id: &str) -> Result<()> {
+    /// Of an entity that was never created there may be limits, usage and buckets all the same. Says whether it is still
+    /// one that was not.
+    async fn delete_implicit(&self, id: &str) -> Result<bool> {
         self.backend().write_usage(self.namespace_id(), Scope::Entity(id)).await?;
         if !self.has_stored(id).await? {
             return Err(CatalogError::EntityNotFound(id.into()));
         }
+        let is_implicit = Write::Check(keys::entity(self.namespace_id(), id), vec![Test::Absent]);
         // The event comes first: were it last, whoever is interrupted would leave nothing to come back for.
         let mut tx = self.transaction();
+        tx.push(is_implicit.clone());
         tx.push(Write::Delete(keys::entity_switch(self.namespace_id(), id), Vec::new()));
         tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
-        tx.commit().await?.expect_done(&id)?;
-        self.delete_stored(id, None).await
+        if let Commit::Failed(_) = tx.commit().await? {
+            return Ok(false);
+        }
+        self.delete_stored(id, &is_implicit).await?;
+        Ok(true)
     }
 
     async fn has_stored(&self, id: &str) -> Result<bool> {
@@ -110,19 +120,19 @@ impl Catalog {
     }
 
     /// Deletes the limits, the buckets and the usage of an entity, for as long as the check holds.
-    async fn delete_stored(&self, id: &str, check: Option<&Write>) -> Result<()> {
+    async fn delete_stored(&self, id: &str, check: &Write) -> Result<()> {
         for level in self.keys_of(id, keys::CONFIG_PREFIX).await? {
             let level = match level.sort.strip_prefix(keys::CONFIG_PREFIX).unwrap_or_default() {
                 DEFAULT_RESOURCE => Level::Entity(id),
                 resource => Level::EntityResource(id, resource),
             };
-            self.delete_config(level, check.cloned()).await?;
+            self.delete_config(level, Some(check.clone())).await?;
         }
         while self.backend().forget(self.namespace_id(), Scope::Entity(id)).await? >= FORGET_MAX {}
         for batch in self.keys_of(id, keys::USAGE_PREFIX).await?.chunks(BATCH) {
             let mut tx = self.transaction();
-            tx.extend(check.cloned());
-            batch.iter().for_each(|key| tx.extend(Some(Write::Delete(key.clone(), Vec::new()))));
+            tx.push(check.clone());
+            tx.extend(batch.iter().map(|key| Write::Delete(key.clone(), Vec::new())));
             tx.commit().await?;
         }
         Ok(())

@@ -1,21 +1,13 @@
-//! Parents: who is above whom.
-//!
-//! A move reads the way up from the new parent, and the transaction tests that it is still the same. So of two moves
-//! that together would make a circle, one fails, looks again and sees it.
+//! Parents: giving an entity another one.
 
-use tollgate_store::records::{Change, Fields, Index, Item, Test, Value, Write};
-use tollgate_store::{CHAIN_MAX, Reply};
+use tollgate_store::Reply;
+use tollgate_store::records::{Change, Fields, Index, Test, Write};
 
+use super::ancestors::{Ancestors, has_parent, is_deleting};
 use super::{DELETING, Entity};
 use crate::audit::{Action, Subject};
-use crate::transaction::{ATTEMPTS_MAX, Commit, Transaction};
+use crate::transaction::{ATTEMPTS_MAX, Commit};
 use crate::{Catalog, CatalogError, Result, keys, name};
-
-/// The way up from an entity that is to be a parent.
-pub(super) struct Ancestors {
-    /// Each with its own parent, nearest first; the last one has none.
-    path: Vec<(String, Option<String>)>,
-}
 
 /// An entity that is to have another parent.
 struct Move<'a> {
@@ -45,7 +37,7 @@ impl Catalog {
                 if from.as_deref() == parent {
                     return Ok(false);
                 }
-                if let Commit::Done = self.try_move(&Move { id, from, to: parent }).await? {
+                if self.try_move(&Move { id, from, to: parent }).await? {
                     return Ok(true);
                 }
             }
@@ -84,9 +76,14 @@ impl Catalog {
         })
     }
 
-    /// Whether an entity was created. Tables that others wrote may name parents that were not.
-    pub(super) async fn exists(&self, id: &str) -> Result<bool> {
-        Ok(self.get(keys::entity(self.namespace_id(), id)).await?.is_some())
+    /// The write that counts one child less of a parent. Tables that others wrote may name parents that are not there.
+    pub(super) async fn one_child_less(&self, parent: &str, mut tests: Vec<Test>) -> Result<Write> {
+        let key = keys::entity(self.namespace_id(), parent);
+        if self.get(key.clone()).await?.is_none() {
+            return Ok(Write::Check(key, vec![Test::Absent]));
+        }
+        tests.push(Test::Exists);
+        Ok(Write::Change(key, vec![Change::Add("children".into(), -1)], tests))
     }
 
     async fn present_entity(&self, id: &str) -> Result<Entity> {
@@ -95,21 +92,18 @@ impl Catalog {
         present.map(|item| Entity::of(id, &item)).ok_or_else(|| CatalogError::EntityNotFound(id.into()))
     }
 
-    async fn try_move(&self, step: &Move<'_>) -> Result<Commit> {
+    /// Whether it was moved; if not, others moved somebody who matters meanwhile.
+    async fn try_move(&self, step: &Move<'_>) -> Result<bool> {
         let ns = self.namespace_id();
         let above = match step.to {
             Some(parent) => self.ancestors(step.id, parent).await?,
-            None => Ancestors { path: Vec::new() },
+            None => Some(Ancestors::default()),
         };
+        let Some(above) = above else { return Ok(false) };
         let mut tx = self.transaction();
         tx.push(step.own_write(ns));
-        if let Some(from) = &step.from
-            && self.exists(from).await?
-        {
-            let fewer = vec![Change::Add("children".into(), -1)];
-            let mut tests = above.tests_of(from);
-            tests.push(Test::Exists);
-            tx.push(Write::Change(keys::entity(ns, from), fewer, tests));
+        if let Some(from) = &step.from {
+            tx.push(self.one_child_less(from, above.tests_of(from)).await?);
         }
         if let Some(to) = step.to {
             let more = vec![Change::Add("children".into(), 1)];
@@ -124,39 +118,8 @@ impl Catalog {
             ("former_parent_id".into(), step.from.clone().into()),
         ]);
         tx.audit(Subject::Entity(step.id), Action::ParentSet, None, details)?;
-        tx.commit().await
+        Ok(tx.commit().await? == Commit::Done)
     }
-
-    /// The way up from `parent`, which is to be that of `id`.
-    pub(super) async fn ancestors(&self, id: &str, parent: &str) -> Result<Ancestors> {
-        let (entity, top) = (id.to_owned(), parent.to_owned());
-        let mut path: Vec<(String, Option<String>)> = Vec::new();
-        let mut next = Some(parent.to_owned());
-        while let Some(ancestor) = next {
-            if ancestor == id {
-                return Err(CatalogError::Cycle { entity, parent: top });
-            }
-            if path.len() + 1 == CHAIN_MAX {
-                return Err(CatalogError::ChainTooLong(entity));
-            }
-            let item = self.get(keys::entity(self.namespace_id(), &ancestor)).await?;
-            let Some(item) = item.filter(|item| !path.is_empty() || !is_deleting(item)) else {
-                return Err(CatalogError::ParentNotFound { entity, parent: ancestor });
-            };
-            next = item.text("parent_id").map(str::to_owned);
-            path.push((ancestor, next.clone()));
-        }
-        Ok(Ancestors { path })
-    }
-}
-
-fn is_deleting(item: &Item) -> bool {
-    item.int(DELETING).unwrap_or(0) > 0
-}
-
-/// That the parent is this one.
-pub(super) fn has_parent(parent: Option<&str>) -> Test {
-    Test::Is("parent_id".into(), parent.map_or(Value::Null, Value::from))
 }
 
 impl Move<'_> {
@@ -168,23 +131,5 @@ impl Move<'_> {
         let parent = Change::Set("parent_id".into(), self.to.map(str::to_owned).into());
         let tests = vec![has_parent(self.from.as_deref()), Test::AtMost(DELETING.into(), 0)];
         Write::Change(keys::entity(ns, self.id), vec![parent, place], tests)
-    }
-}
-
-impl Ancestors {
-    /// What must still hold of an entity, if it lies on the way.
-    pub(super) fn tests_of(&self, id: &str) -> Vec<Test> {
-        let on_the_way = self.path.iter().filter(|(ancestor, _)| ancestor == id);
-        on_the_way.map(|(_, parent)| has_parent(parent.as_deref())).collect()
-    }
-
-    /// Tests that nobody on the way was moved, but those whose records are written anyway.
-    pub(super) fn check_unmoved(&self, tx: &mut Transaction<'_>, written: &[&str]) {
-        for (ancestor, parent) in &self.path {
-            if !written.contains(&ancestor.as_str()) {
-                let key = keys::entity(tx.namespace_id(), ancestor);
-                tx.push(Write::Check(key, vec![has_parent(parent.as_deref())]));
-            }
-        }
     }
 }

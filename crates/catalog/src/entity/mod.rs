@@ -1,5 +1,6 @@
 //! Entities: who is limited, and whose limits count for them as well.
 
+mod ancestors;
 mod create;
 mod delete;
 mod family;

@@ -63,7 +63,7 @@ pub enum OnUnavailable {
 pub struct StoredLimits {
     /// The limits, in the order of their names. Only the system's may be none.
     pub limits: Limits,
-    /// A number that is larger after each change to this level.
+    /// When the level was last set, in microseconds. In records of the original, how often.
     pub config_version: u64,
     /// What to do when the store does not answer; only the system says so.
     pub on_unavailable: Option<OnUnavailable>,

@@ -3,7 +3,7 @@
 //! Each can be run again from its beginning, because it may have been interrupted: it writes what is, not how much more.
 
 use tollgate_store::Reply;
-use tollgate_store::records::{Change, Index, Query, Test, Write};
+use tollgate_store::records::{Change, Index, ItemKey, Query, Test, Value, Write};
 
 use super::version::{SCHEMA, Version};
 use super::{NamespaceStatus, Registry};
@@ -19,7 +19,7 @@ struct Migration {
 }
 
 const MIGRATIONS: [Migration; 1] =
-    [Migration { from: Version([0, 0, 0]), to: Version([1, 0, 0]), run: count_children }];
+    [Migration { from: Version([0, 0, 0]), to: Version([1, 0, 0]), run: complete_entities }];
 
 /// A migration that was run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,17 +83,27 @@ impl Registry {
         }
     }
 
-    async fn count_all_children(&self, ns: &str) -> Result<u64> {
+    /// Adds what an entity does not say, and says whether there was one.
+    async fn complete_entity(&self, ns: &str, key: ItemKey) -> Result<bool> {
+        let Some(item) = self.read(key.clone()).await? else { return Ok(false) };
+        let children = self.count_children_of(ns, keys::entity_of(&key).unwrap_or_default()).await?;
+        let mut changes = vec![Change::Set("children".into(), children.into())];
+        // Whoever is moved is tested for the parent it had, and for that it must say that it has none.
+        for (field, value) in [("parent_id", Value::Null), ("cascade", false.into())] {
+            if !item.fields.contains_key(field) {
+                changes.push(Change::Set(field.into(), value));
+            }
+        }
+        Ok(self.write(&[Write::Change(key, changes, vec![Test::Exists])]).await?.is_ok())
+    }
+
+    async fn complete_entities_in(&self, ns: &str) -> Result<u64> {
         let mut query = Query::prefix(ns, keys::entity_partition(ns, ""));
         let mut changed = 0;
         loop {
             let page = self.backend().find(Index::Namespace, &query).await?;
             for key in page.items.into_iter().filter(keys::is_entity) {
-                let id = keys::entity_of(&key).unwrap_or_default();
-                let count = self.count_children_of(ns, id).await?;
-                let change = vec![Change::Set("children".into(), count.into())];
-                changed +=
-                    u64::from(self.write(&[Write::Change(key, change, vec![Test::Exists])]).await?.is_ok());
+                changed += u64::from(self.complete_entity(ns, key).await?);
             }
             match page.next {
                 Some(next) => query.after = Some(next),
@@ -104,12 +114,12 @@ impl Registry {
 }
 
 /// Until 1.0.0 an entity did not say how many children it has, and could be deleted from above them.
-fn count_children(registry: &Registry) -> Reply<'_, Result<u64>> {
+fn complete_entities(registry: &Registry) -> Reply<'_, Result<u64>> {
     Reply::later(async move {
         let namespaces = registry.all_namespaces(keys::NSID_PREFIX).await?;
         let mut changed = 0;
         for namespace in namespaces.iter().filter(|it| it.status != NamespaceStatus::Purging) {
-            changed += registry.count_all_children(&namespace.id).await?;
+            changed += registry.complete_entities_in(&namespace.id).await?;
         }
         Ok(changed)
     })

@@ -37,16 +37,18 @@ pub enum NamespaceStatus {
 impl Namespace {
     pub(super) fn of(item: &Item) -> Result<Namespace> {
         let text = |field: &str| item.text(field).map(str::to_owned);
-        let needed = |field: &str| {
-            text(field)
-                .ok_or_else(|| CatalogError::bad_record(&item.key, format!("there is no text {field}")))
-        };
-        let status = needed("status")?;
+        let of_key = |prefix: &str| item.key.sort.strip_prefix(prefix).map(str::to_owned);
+        let missing = |what: &str| CatalogError::bad_record(&item.key, format!("it says no {what}"));
+        let status = text("status").ok_or_else(|| missing("status"))?;
         let status = NamespaceStatus::from_name(&status)
             .ok_or_else(|| CatalogError::bad_record(&item.key, format!("status is {status:?}")))?;
+        // Others wrote less into a record, because its key says the rest.
+        let id = text("namespace_id").or_else(|| of_key(keys::NSID_PREFIX));
+        let name = text("namespace_name").or_else(|| text("namespace"));
+        let name = name.or_else(|| of_key(keys::NAMESPACE_PREFIX));
         Ok(Namespace {
-            id: needed("namespace_id")?,
-            name: needed("namespace_name")?,
+            id: id.ok_or_else(|| missing("namespace_id"))?,
+            name: name.ok_or_else(|| missing("namespace_name"))?,
             status,
             created_at: text("created_at").unwrap_or_default(),
             deleted_at: text("deleted_at"),

@@ -4,7 +4,7 @@
 //! bucket in one that was closed. So whatever a pass did not find, nobody has written. Whoever is interrupted purges
 //! again: the record of the namespace goes last.
 
-use tollgate_store::records::{Index, ItemKey, Query, Test, WRITES_MAX, Write};
+use tollgate_store::records::{Index, ItemKey, Query, WRITES_MAX, Write};
 use tollgate_store::{FORGET_MAX, Reply, Scope};
 
 use super::{Namespace, NamespaceStatus, Registry};
@@ -57,7 +57,7 @@ impl Registry {
             self.backend().close(id).await?;
             self.forget_buckets(id, &mut gone, &mut progress).await?;
             self.delete_records(id, &mut gone, &mut progress).await?;
-            self.write(&[Write::Delete(keys::namespace_by_id(id), Vec::new())]).await?.ok();
+            self.backend().write(&[Write::Delete(keys::namespace_by_id(id), Vec::new())]).await?;
             let PurgeProgress { buckets, records } = gone;
             Ok(Purged { namespace, buckets, records })
         })
@@ -124,8 +124,7 @@ impl Registry {
     }
 
     async fn delete_batch(&self, keys: &[ItemKey]) -> Result<()> {
-        let writes: Vec<Write> =
-            keys.iter().map(|key| Write::Delete(key.clone(), Vec::<Test>::new())).collect();
+        let writes: Vec<Write> = keys.iter().map(|key| Write::Delete(key.clone(), Vec::new())).collect();
         Ok(self.backend().write(&writes).await?)
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
 
+pub mod child;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 

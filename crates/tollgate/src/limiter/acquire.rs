@@ -208,7 +208,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         }
         let costs = |(index, link): (usize, &Link)| costs_of(&link.limits, index, &self.demand).ok();
         let costs: Vec<Costs> = links.iter().enumerate().map(costs).collect::<Option<_>>()?;
-        let at = cells.take_under(&shared.clock, links.iter().map(|link| &link.limits), &costs)?;
+        let at = cells.as_ref()?.take_under(&shared.clock, links.iter().map(|link| &link.limits), &costs)?;
         for (((pin, link), costs), at) in pins.iter().zip(links).zip(&costs).zip(at) {
             pin.count_take(at, &link.limits, costs);
         }

@@ -157,7 +157,8 @@ impl<'a> Trial<'a, '_> {
             .map(|(planned, _)| planned.key())
             .collect();
         let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
-        if !self.request.waits || self.is_in_vain(ready, now) {
+        let earliest = denials.iter().map(Denial::earliest).fold(Ready::Now, Ready::later);
+        if !self.request.waits || self.is_in_vain(earliest, now) {
             return Err(self.refuse(standing(self.request, plan, denials), now));
         }
         if self.limited_by.is_none() {
@@ -174,9 +175,9 @@ impl<'a> Trial<'a, '_> {
         Ok(Next::Wait(self.look_again(ready, now)))
     }
 
-    fn is_in_vain(&self, ready: Ready, now: Tick) -> bool {
-        self.request.deadline.is_some_and(|deadline| match ready {
-            Ready::At(ready) => ready > deadline || deadline <= now,
+    fn is_in_vain(&self, earliest: Ready, now: Tick) -> bool {
+        self.request.deadline.is_some_and(|deadline| match earliest {
+            Ready::At(earliest) => earliest > deadline || deadline <= now,
             Ready::Now | Ready::Unknown => deadline <= now,
         })
     }

@@ -10,7 +10,7 @@ use tollgate_catalog::Chain;
 use tollgate_store::{Chain as Cells, Pin};
 
 /// How many routes are kept. They only save time: one that is not kept is found again.
-pub(crate) const ROUTES_MAX: usize = 16_384;
+pub(crate) const ROUTES_MAX: usize = 8_192;
 
 const SHARDS: usize = 64;
 
@@ -26,7 +26,8 @@ pub(crate) struct Route {
 /// The buckets of a route, in the order of its links.
 pub(crate) struct Pins {
     pub(crate) pins: Box<[Pin]>,
-    pub(crate) cells: Cells,
+    /// The same to be taken together, if there are several.
+    pub(crate) cells: Option<Cells>,
 }
 
 /// The routes that were used lately.
@@ -37,9 +38,9 @@ pub(crate) struct Routes {
 
 impl Route {
     pub(crate) fn new(entity: &str, resource: &str, chain: Arc<Chain>, pins: Option<Box<[Pin]>>) -> Route {
-        let pins = pins.and_then(|pins| {
-            let cells = Cells::new(pins.iter().map(|pin| Arc::clone(&pin.cell)).collect()).ok()?;
-            Some(Pins { pins, cells })
+        let pins = pins.map(|pins| {
+            let cells = || Cells::new(pins.iter().map(|pin| Arc::clone(&pin.cell)).collect()).ok();
+            Pins { cells: if pins.len() > 1 { cells() } else { None }, pins }
         });
         Route { entity: entity.into(), resource: resource.into(), chain, pins }
     }

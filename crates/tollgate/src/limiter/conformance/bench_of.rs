@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tollgate_catalog::{Catalog, Level, NewEntity, Registry};
 use tollgate_core::{AsDemand, Limit, LimitBuilder, Limits, Span, Tick};
@@ -112,7 +113,8 @@ pub(super) fn limiter_on(
 ) -> Limiter {
     let registry = Registry::new(Arc::clone(backend));
     let catalog = registry.open_or_register("default").wait().expect("a fresh store can be opened");
-    settings(Limiter::builder(catalog)).build()
+    // By a clock that is turned by hours, a store that is asked a question meanwhile would seem to be away.
+    settings(Limiter::builder(catalog).timeout(Duration::from_secs(10 * 365 * 86_400))).build()
 }
 
 /// Runs a future to its end in this thread.

@@ -104,6 +104,20 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
     assert_eq!(bench.limiter.waiting(), 0);
 }
 
+/// What another holds until it expires may be given back at any time, so waiting for it is not in vain.
+pub fn waiting_for_what_is_held_is_not_in_vain(open: Open<'_>) {
+    let bench = Bench::with(open, |builder| builder.lease_ttl(Duration::from_secs(60)));
+    bench.set(Level::System, [Limit::resource("rpm", 1)]);
+    let held = bench.take("user", demand! {}).expect("there is room");
+    let call = bench.limiter.acquire_wait("user", RESOURCE, demand! {}).timeout(Duration::from_secs(5));
+    let mut waiting = call.into_future();
+    while bench.limiter.waiting() == 0 {
+        assert!(poll(&mut waiting).is_pending(), "it was told that it waits in vain");
+    }
+    drop(held);
+    drop(granted(waiting));
+}
+
 /// What is given back goes to the first who waits, with no time in between.
 pub fn a_release_wakes_the_next_at_once(open: Open<'_>) {
     let bench = Bench::new(open);
