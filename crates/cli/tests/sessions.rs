@@ -17,7 +17,7 @@ macro_rules! sessions {
     )*};
 }
 
-sessions![audit, configuration, entities, limits, limits_file, namespaces, shell, store];
+sessions![audit, configuration, entities, limits, limits_file, namespaces, shell, simulate, store];
 
 #[test]
 fn usage() {

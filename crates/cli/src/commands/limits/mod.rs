@@ -10,8 +10,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use plan::Plan;
-use stored::stored_as_file;
+pub(super) use apply::carry_out;
+pub(super) use plan::Plan;
+pub(super) use stored::stored_as_file;
 
 use crate::args::LimitsCommand;
 use crate::context::Context;
