@@ -33,6 +33,14 @@ fn buckets() {
 }
 
 #[test]
+fn top() {
+    session::replay_after("top", |sandbox| {
+        furnish::used_for_half_a_year(&sandbox.join("limits.db"));
+        furnish::used_now(&sandbox.join("limits.db"));
+    });
+}
+
+#[test]
 fn every_session_is_replayed() {
     let folder = session::folder();
     let this = include_str!("sessions.rs");
