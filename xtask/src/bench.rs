@@ -8,6 +8,8 @@ use crate::repo;
 
 /// Passes the arguments on; tollgate-bench knows what they mean and says so when they mean nothing.
 pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+    // The rows about the command run it, and look for it beside the benchmarks.
+    Cargo::new(["build", "--release", "--quiet", "--package", "tollgate-cli"]).run(&repo::root()?)?;
     let fixed = ["run", "--release", "--quiet", "--package", "tollgate-bench", "--"];
     let passed_on = absolute_json(arguments)?;
     let cargo = Cargo::new(fixed.into_iter().chain(passed_on.iter().map(String::as_str)));

@@ -35,6 +35,8 @@ pub enum Action {
     ParentSet,
     /// An entity began to take from its parent too, or ceased to.
     CascadeSet,
+    /// An entity got another name.
+    NameSet,
     /// An entity or a resource was switched off.
     Disabled,
     /// It was switched on again.
@@ -177,13 +179,14 @@ fn event_of(item: Item) -> AuditEvent {
 }
 
 impl Action {
-    const NAMES: [(Action, &'static str); 10] = [
+    const NAMES: [(Action, &'static str); 11] = [
         (Action::EntityCreated, "entity_created"),
         (Action::EntityDeleted, "entity_deleted"),
         (Action::LimitsSet, "limits_set"),
         (Action::LimitsDeleted, "limits_deleted"),
         (Action::ParentSet, "parent_set"),
         (Action::CascadeSet, "cascade_set"),
+        (Action::NameSet, "name_set"),
         (Action::Disabled, "disabled"),
         (Action::Enabled, "enabled"),
         (Action::Reset, "reset"),

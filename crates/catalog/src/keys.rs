@@ -23,6 +23,9 @@ pub(crate) const USAGE_PREFIX: &str = "#USAGE#";
 /// What the sort keys of audit events start with.
 pub(crate) const AUDIT_PREFIX: &str = "#AUDIT#";
 
+/// What the sort keys of managed sets of limits start with.
+pub(crate) const MANAGED_PREFIX: &str = "#MANAGED#";
+
 const META: &str = "#META";
 const SWITCH: &str = "#SWITCH";
 const CONFIG: &str = "#CONFIG";
@@ -142,13 +145,23 @@ pub(crate) fn entity_config_resources(ns: &str) -> ItemKey {
     system(ns, "#ENTITY_CONFIG_RESOURCES")
 }
 
+/// The levels that a managed set has.
+pub(crate) fn managed(ns: &str, set: &str) -> ItemKey {
+    system(ns, &format!("{MANAGED_PREFIX}{set}"))
+}
+
+/// The partition of what holds for the whole namespace.
+pub(crate) fn system_partition(ns: &str) -> String {
+    format!("{ns}/SYSTEM#")
+}
+
 /// There once something that happens once has happened.
 pub(crate) fn done(ns: &str, key: &str) -> ItemKey {
     system(ns, &format!("#DONE#{key}"))
 }
 
 fn system(ns: &str, sort: &str) -> ItemKey {
-    ItemKey::new(format!("{ns}/SYSTEM#"), sort)
+    ItemKey::new(system_partition(ns), sort)
 }
 
 /// The partition of the audit events about a subject.

@@ -37,7 +37,7 @@ pub use catalog::Catalog;
 pub use chain::{Chain, Link};
 pub use entity::{Entity, METADATA_MAX, NewEntity, TEXT_MAX};
 pub use error::{CatalogError, Result, Switchable};
-pub use limits::{Level, OnUnavailable, Source, StoredLimits};
+pub use limits::{LEVELS_MAX, Level, LevelChange, ManagedSet, OnUnavailable, Source, StoredLimits, Target};
 pub use name::{DEFAULT_RESOURCE, NameError, Named};
 pub use page::PageRequest;
 pub use registry::{

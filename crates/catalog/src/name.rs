@@ -41,6 +41,8 @@ pub enum Named {
     Principal,
     /// The key of a change that happens once.
     Key,
+    /// A managed set of limits.
+    ManagedSet,
 }
 
 /// What a name of one kind looks like.
@@ -67,6 +69,9 @@ pub(crate) const PRINCIPAL: Rule = like_entity("principal");
 
 /// What makes a change happen once.
 pub(crate) const IDEMPOTENCY_KEY: Rule = like_entity("key");
+
+/// Names of managed sets of limits.
+pub(crate) const MANAGED_SET: Rule = like_entity("set");
 
 const fn like_entity(what: &'static str) -> Rule {
     Rule {
@@ -142,6 +147,7 @@ impl Named {
             Named::NamespaceId => &NAMESPACE_ID,
             Named::Principal => &PRINCIPAL,
             Named::Key => &IDEMPOTENCY_KEY,
+            Named::ManagedSet => &MANAGED_SET,
         };
         rule.check(name)
     }

@@ -14,7 +14,7 @@ use tollgate::{Catalog, Limiter, Memory, Registry};
 use crate::args::GlobalArgs;
 use crate::exit::Usage;
 use crate::output::style::{self, paint};
-use crate::output::{Format, Terminal};
+use crate::output::{Answer, Format, Page, Terminal};
 use crate::settings::Settings;
 use crate::store::{Rehearsal, is_there, open_store};
 
@@ -96,6 +96,23 @@ impl Context {
             Some(rehearsed) if self.dry_run => Ok(rehearsed),
             _ => change(&registry.open_or_register(name).wait()?),
         }
+    }
+
+    /// Rehearses a change and makes none: for a change of several steps, a later one of which may turn out to be
+    /// impossible.
+    pub(crate) fn rehearse<T>(&self, change: impl FnOnce(&Catalog) -> Result<T>) -> Result<T> {
+        let registry = self.registry_on(Arc::new(Rehearsal::on(self.store()?)))?;
+        change(&registry.open_or_register(&self.settings.namespace.value).wait()?)
+    }
+
+    /// Shows people on stderr what they are about to be asked about.
+    pub(crate) fn show(&self, answer: &impl Answer) -> Result<()> {
+        if !self.yes && self.terminal.can_ask {
+            let mut page = Page::new(self.terminal.width);
+            answer.text(&mut page);
+            writeln!(anstream::stderr(), "{}", page.finish().0)?;
+        }
+        Ok(())
     }
 
     /// A limiter on the namespace of the settings. In a dry run it takes nothing. No namespace is registered for it: one

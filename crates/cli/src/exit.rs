@@ -8,6 +8,7 @@ use tollgate::catalog::CatalogError;
 use tollgate::limiter::{AcquireError, LeaseError, TicketError};
 use tollgate::store::StoreError;
 
+use crate::limits_file::LimitsFileError;
 use crate::settings::SettingsError;
 use crate::store::OpenFailed;
 
@@ -26,7 +27,7 @@ impl Exit {
     pub(crate) const REFUSED: Exit = Exit(3);
     /// The store could not be opened, did not answer or refused.
     pub(crate) const UNAVAILABLE: Exit = Exit(4);
-    /// The config file or a variable of the environment is not valid.
+    /// The config file, a variable of the environment or a file of limits is not valid.
     pub(crate) const CONFIG: Exit = Exit(5);
 
     /// What an error means. The first cause that has a code of its own decides.
@@ -75,7 +76,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if cause.is::<OpenFailed>() {
         return Some(Exit::UNAVAILABLE);
     }
-    if cause.is::<SettingsError>() {
+    if cause.is::<SettingsError>() || cause.is::<LimitsFileError>() {
         return Some(Exit::CONFIG);
     }
     if let Some(error) = cause.downcast_ref::<io::Error>() {

@@ -11,6 +11,7 @@ mod demand_text;
 mod duration_text;
 mod exit;
 mod limit_text;
+mod limits_file;
 mod names;
 mod output;
 mod settings;

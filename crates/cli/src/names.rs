@@ -32,6 +32,11 @@ pub(crate) fn key(text: &str) -> Result<String, String> {
     checked(Named::Key, text, "invoice-17")
 }
 
+/// A managed set of limits.
+pub(crate) fn managed_set(text: &str) -> Result<String, String> {
+    checked(Named::ManagedSet, text, "prod")
+}
+
 fn checked(kind: Named, text: &str, example: &str) -> Result<String, String> {
     kind.check(text).map_err(|why| {
         // Whoever shows this has shown the name already.

@@ -17,7 +17,20 @@ macro_rules! sessions {
     )*};
 }
 
-sessions![audit, calls, configuration, demo, entities, limits, namespaces, run, shell, store];
+sessions![
+    audit,
+    calls,
+    configuration,
+    demo,
+    entities,
+    limits,
+    limits_file,
+    namespaces,
+    run,
+    shell,
+    simulate,
+    store
+];
 
 #[test]
 fn usage() {
@@ -42,6 +55,14 @@ fn old() {
 #[test]
 fn the_page_of_the_guide_is_true() {
     session::replay_page("docs/guide/command-line.md");
+}
+
+#[test]
+fn top() {
+    session::replay_after("top", |sandbox| {
+        furnish::used_for_half_a_year(&sandbox.join("limits.db"));
+        furnish::used_now(&sandbox.join("limits.db"));
+    });
 }
 
 #[test]

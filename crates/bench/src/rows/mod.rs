@@ -1,5 +1,6 @@
 //! What is measured: one file per layer of the library, one entry per row.
 
+mod cli;
 mod core;
 mod file;
 mod limiter;
@@ -50,6 +51,7 @@ pub(crate) fn all() -> Vec<Row> {
     let mut rows = core::rows();
     rows.extend(limiter::rows());
     rows.extend(file::rows());
+    rows.extend(cli::rows());
     rows
 }
 

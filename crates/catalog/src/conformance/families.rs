@@ -16,6 +16,7 @@ super::promises![
     a_move_among_relatives_is_one_transaction,
     a_parent_that_is_deleted_during_a_move_is_missed,
     no_entity_is_moved_deeper_than_a_chain_may_be,
+    an_entity_can_be_given_another_name,
 ];
 
 fn create(fixture: &Fixture, id: &str, parent: Option<&str>) {
@@ -130,4 +131,16 @@ fn no_entity_is_moved_deeper_than_a_chain_may_be(suite: &Suite<'_>) {
     assert_eq!(error, CatalogError::ChainTooLong("x".into()));
     let parent = format!("e{}", CHAIN_MAX - 1);
     assert!(fixture.catalog.set_parent("x", Some(&parent)).wait().unwrap());
+}
+
+fn an_entity_can_be_given_another_name(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    let missing = catalog.set_name("e", "Eve").wait();
+    assert_eq!(missing, Err(CatalogError::EntityNotFound("e".into())));
+    catalog.create_entity(NewEntity::new("e")).wait().unwrap();
+    assert_eq!(catalog.set_name("e", "Eve").wait(), Ok(true));
+    assert_eq!(catalog.set_name("e", "Eve").wait(), Ok(false));
+    assert_eq!(catalog.entity("e").wait().unwrap().unwrap().name, "Eve");
+    assert!(catalog.set_name("e", &"x".repeat(crate::TEXT_MAX + 1)).wait().is_err());
 }

@@ -33,6 +33,7 @@ mod resolution;
 mod spy;
 mod survey;
 mod threads;
+mod together;
 mod usage;
 mod versions;
 
@@ -53,7 +54,7 @@ macro_rules! promises {
 }
 use promises;
 
-const ALL: [&[Promise]; 19] = [
+const ALL: [&[Promise]; 20] = [
     audit::PROMISES,
     bad_input::PROMISES,
     buckets::PROMISES,
@@ -71,6 +72,7 @@ const ALL: [&[Promise]; 19] = [
     resolution::PROMISES,
     survey::PROMISES,
     threads::PROMISES,
+    together::PROMISES,
     usage::PROMISES,
     versions::PROMISES,
 ];

@@ -70,7 +70,7 @@ impl NewEntity {
     }
 }
 
-fn check_text(what: &'static str, text: &str) -> Result<()> {
+pub(super) fn check_text(what: &'static str, text: &str) -> Result<()> {
     let length = text.chars().count();
     if length <= TEXT_MAX {
         return Ok(());

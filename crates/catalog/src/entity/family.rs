@@ -1,9 +1,10 @@
-//! Parents: giving an entity another one.
+//! Giving an entity another parent, or another name.
 
 use tollgate_store::Reply;
 use tollgate_store::records::{Change, Fields, Index, Test, Write};
 
 use super::ancestors::{Ancestors, has_parent, is_deleting};
+use super::create::check_text;
 use super::{DELETING, Entity};
 use crate::audit::{Action, Subject};
 use crate::transaction::{ATTEMPTS_MAX, Commit};
@@ -73,6 +74,36 @@ impl Catalog {
                 }
             }
             Err(CatalogError::Contended(format!("entity {id:?}")))
+        })
+    }
+
+    /// Gives an entity another name, and says whether it had another one before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityNotFound`](CatalogError::EntityNotFound), [`Invalid`](CatalogError::Invalid) for one that is too long, a
+    /// namespace that is gone, or the store's.
+    pub fn set_name<'a>(&'a self, id: &'a str, new: &'a str) -> Reply<'a, Result<bool>> {
+        Reply::later(async move {
+            name::ENTITY.check(id)?;
+            check_text("the name of an entity", new)?;
+            if self.present_entity(id).await?.name == new {
+                return Ok(false);
+            }
+            let mut tx = self.transaction();
+            let tests = vec![Test::Exists, Test::AtMost(DELETING.into(), 0)];
+            let change = Change::Set("name".into(), new.into());
+            tx.push(Write::Change(keys::entity(self.namespace_id(), id), vec![change], tests));
+            let details = Fields::from([("name".into(), new.into())]);
+            tx.audit(Subject::Entity(id), Action::NameSet, None, details)?;
+            match tx.commit().await? {
+                Commit::Done => Ok(true),
+                Commit::Failed(_) => Err(CatalogError::EntityNotFound(id.into())),
+            }
         })
     }
 

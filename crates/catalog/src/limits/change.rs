@@ -151,31 +151,8 @@ impl Catalog {
         let level = Level::System;
         for _ in 0..ATTEMPTS_MAX {
             let there = self.get(level.key(self.namespace_id())).await?;
-            let mut item = self.config_item(level, limits);
-            let kept = KEPT.into_iter().filter_map(|name| {
-                let value = there.as_ref()?.fields.get(name)?;
-                Some((name.to_owned(), value.clone()))
-            });
-            item.fields.extend(kept);
-            match on_unavailable {
-                None => {}
-                Some(Some(policy)) => {
-                    item.fields.insert("on_unavailable".into(), policy.name().into());
-                }
-                Some(None) => {
-                    item.fields.remove("on_unavailable");
-                }
-            }
-            let version = there.as_ref().and_then(|item| item.int("config_version"));
-            let next = item.int("config_version").unwrap_or(0).max(version.unwrap_or(0).saturating_add(1));
-            item.fields.insert("config_version".into(), next.into());
-            let test = match (&there, version) {
-                (None, _) => Test::Absent,
-                (Some(_), Some(version)) => Test::Is("config_version".into(), version.into()),
-                (Some(_), None) => Test::Exists,
-            };
             let mut tx = self.transaction();
-            tx.push(Write::Put(item, vec![test]));
+            tx.push(self.system_write(there.as_ref(), limits, on_unavailable));
             tx.limits_set(level, limits, on_unavailable.flatten())?;
             if let Commit::Done = tx.commit().await? {
                 return Ok(());
@@ -184,7 +161,38 @@ impl Catalog {
         Err(CatalogError::Contended(level.to_string()))
     }
 
-    fn config_item(&self, level: Level<'_>, limits: &Limits) -> Item {
+    /// The write that puts the system's record in place of the one that is there, if that is still the same.
+    pub(super) fn system_write(
+        &self,
+        there: Option<&Item>,
+        limits: &Limits,
+        on_unavailable: Option<Option<OnUnavailable>>,
+    ) -> Write {
+        let mut item = self.config_item(Level::System, limits);
+        let kept =
+            KEPT.into_iter().filter_map(|name| Some((name.to_owned(), there?.fields.get(name)?.clone())));
+        item.fields.extend(kept);
+        match on_unavailable {
+            None => {}
+            Some(Some(policy)) => {
+                item.fields.insert("on_unavailable".into(), policy.name().into());
+            }
+            Some(None) => {
+                item.fields.remove("on_unavailable");
+            }
+        }
+        let version = there.and_then(|item| item.int("config_version"));
+        let next = item.int("config_version").unwrap_or(0).max(version.unwrap_or(0).saturating_add(1));
+        item.fields.insert("config_version".into(), next.into());
+        let test = match (there, version) {
+            (None, _) => Test::Absent,
+            (Some(_), Some(version)) => Test::Is("config_version".into(), version.into()),
+            (Some(_), None) => Test::Exists,
+        };
+        Write::Put(item, vec![test])
+    }
+
+    pub(super) fn config_item(&self, level: Level<'_>, limits: &Limits) -> Item {
         let ns = self.namespace_id();
         let now = self.now().as_micros();
         let mut item =
@@ -217,6 +225,16 @@ impl Transaction<'_> {
         on_unavailable: Option<OnUnavailable>,
     ) -> Result<()> {
         self.config_changed();
+        self.audit_limits(level, limits, on_unavailable)
+    }
+
+    /// The event of limits that are set.
+    pub(super) fn audit_limits(
+        &mut self,
+        level: Level<'_>,
+        limits: &Limits,
+        on_unavailable: Option<OnUnavailable>,
+    ) -> Result<()> {
         let text = |limit: &tollgate_core::Limit| (limit.name().to_string(), limit.to_string().into());
         let shown: Fields = limits.iter().map(text).collect();
         let mut details = Fields::from([("limits".into(), shown.into())]);

@@ -1,8 +1,10 @@
 //! Stored limits: on which level they are, and where the ones in force come from.
 
+mod apply;
 mod change;
 mod codec;
 mod list;
+mod managed;
 
 use std::fmt;
 
@@ -13,7 +15,9 @@ use crate::audit::Subject;
 use crate::name::{self, DEFAULT_RESOURCE, NameError};
 use crate::{CatalogError, keys};
 
+pub use apply::{LEVELS_MAX, LevelChange, Target};
 pub(crate) use codec::read_config;
+pub use managed::ManagedSet;
 
 /// Where limits are stored. The first level that has some wins whole: those of an entity for a resource, those of an
 /// entity for all resources, those of a resource, those of the system.

@@ -41,7 +41,7 @@ pub(crate) use entity::{
 pub(crate) use explain::ExplainArgs;
 pub(crate) use global::GlobalArgs;
 pub(crate) use limit::LimitArgs;
-pub(crate) use limits::LimitsArgs;
+pub(crate) use limits::LimitsCommand;
 pub(crate) use namespace::NamespaceCommand;
 pub(crate) use page::PageArgs;
 pub(crate) use patience::PatienceArgs;
@@ -139,7 +139,8 @@ pub(crate) enum Command {
     /// Replay a log of calls against other limits
     Simulate(SimulateArgs),
     /// Keep limits in a file: plan, apply, diff, export
-    Limits(LimitsArgs),
+    #[command(subcommand)]
+    Limits(LimitsCommand),
     /// Run a command when the limits allow it
     Run(RunArgs),
     /// Watch the busiest entities

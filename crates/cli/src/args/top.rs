@@ -1,5 +1,26 @@
+use std::time::Duration;
+
 use clap::Args;
 
-/// Second half: not here yet.
+use crate::duration_text;
+
+/// How to watch a namespace.
 #[derive(Args, Debug)]
-pub(crate) struct TopArgs {}
+#[command(after_help = "Examples:
+  tollgate top
+  tollgate top --once --max 5
+  tollgate top --interval 5s -N tenant-alpha
+
+Ends with q or Ctrl-C. Without a terminal, and with --json, it looks once. Who
+waits is known only to the processes in which they wait, so it is not shown.")]
+pub(crate) struct TopArgs {
+    /// How often to look, 100ms at least
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration_text::parse)]
+    pub(crate) interval: Duration,
+    /// Look once
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// How many rows to show; as many as there is room for if not said
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) max: Option<usize>,
+}

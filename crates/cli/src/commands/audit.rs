@@ -102,6 +102,7 @@ impl EventView {
             "limits_deleted" => format!("deleted limits for {about}"),
             "parent_set" => format!("moved {about}"),
             "cascade_set" => format!("set the cascade of {about}"),
+            "name_set" => format!("renamed {about}"),
             "disabled" | "enabled" | "reset" => format!("{} {about}", self.action),
             "topped_up" => format!("topped up {about}"),
             other => format!("{} {about}", other.replace('_', " ")),

@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Peek(args) => peek::run(context, args),
         Command::Explain(args) => explain::run(context, args),
         Command::Simulate(args) => simulate::run(context, args),
-        Command::Limits(args) => limits::run(context, args),
+        Command::Limits(command) => limits::run(context, command),
         Command::Run(args) => run::run(context, args),
         Command::Top(args) => top::run(context, args),
         Command::Demo(args) => demo::run(context, args),

@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 pub(crate) use chart::Chart;
-pub(crate) use number::grouped;
+pub(crate) use number::{counted, grouped};
 pub(crate) use page::Page;
 pub(crate) use progress::Progress;
 pub(crate) use table::{Cell, Table};

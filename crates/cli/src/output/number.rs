@@ -17,6 +17,11 @@ pub(crate) fn grouped(number: impl Display) -> String {
     grouped + fraction
 }
 
+/// The number with the word for what is counted: `1 level`, `1,000 levels`.
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ mod error;
 mod file;
 mod keys;
 mod store_url;
-mod suggest;
+pub(crate) mod suggest;
 
 use std::fmt;
 use std::path::PathBuf;

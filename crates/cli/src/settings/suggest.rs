@@ -4,7 +4,7 @@
 const WRONG_PER_LETTERS: usize = 3;
 
 /// The candidate that is nearest to a word, if one is near.
-pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let far = |candidate: &&str| distance(word, candidate);
     let best = candidates.iter().copied().min_by_key(far)?;
     (distance(word, best) <= best.len().div_ceil(WRONG_PER_LETTERS)).then_some(best)

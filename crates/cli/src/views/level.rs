@@ -2,7 +2,7 @@ use serde::Serialize;
 use tollgate::Level;
 
 /// Where limits are stored, with names of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OwnedLevel {
     /// The entity, if it is the level of one.
     pub(crate) entity: Option<String>,
@@ -32,6 +32,18 @@ impl OwnedLevel {
     /// For an entity, and only one resource if one is named.
     pub(crate) fn entity(entity: String, resource: Option<String>) -> OwnedLevel {
         OwnedLevel { entity: Some(entity), resource }
+    }
+
+    /// The one that the catalog means.
+    pub(crate) fn of(level: Level<'_>) -> OwnedLevel {
+        match level {
+            Level::System => OwnedLevel::system(),
+            Level::Resource(resource) => OwnedLevel::resource(resource.into()),
+            Level::Entity(entity) => OwnedLevel::entity(entity.into(), None),
+            Level::EntityResource(entity, resource) => {
+                OwnedLevel::entity(entity.into(), Some(resource.into()))
+            }
+        }
     }
 
     /// The same for the catalog.

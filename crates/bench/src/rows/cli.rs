@@ -1,0 +1,23 @@
+//! The command, as a process.
+
+use super::Row;
+use crate::command;
+use crate::finding::Bar;
+use crate::solo::Solo;
+
+pub(crate) fn rows() -> Vec<Row> {
+    vec![
+        Row::Solo(Solo {
+            name: "cli/entity-show-100k",
+            unit: "ms",
+            read: command::entity_show,
+            bar: Some(Bar::ValueAtMost(50.0)),
+        }),
+        Row::Solo(Solo {
+            name: "cli/simulate-1M",
+            unit: "s",
+            read: command::simulate,
+            bar: Some(Bar::ValueAtMost(3.0)),
+        }),
+    ]
+}

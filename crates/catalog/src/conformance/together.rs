@@ -1,0 +1,124 @@
+//! Limits of several levels, changed together, and the sets that manage them.
+
+use tollgate_core::{Limit, Limits};
+
+use super::fixture::{Fixture, Suite, rpm};
+use crate::{
+    CatalogError, DEFAULT_RESOURCE, LEVELS_MAX, Level, LevelChange, OnUnavailable, PageRequest, Subject,
+    Target,
+};
+
+super::promises![
+    levels_that_change_together_are_as_if_they_had_changed_one_by_one,
+    a_change_of_levels_that_is_wrong_changes_none,
+    as_many_levels_as_may_be_fit_one_transaction,
+    a_set_has_what_it_was_given_and_did_not_give_up,
+    deleting_what_is_not_there_leaves_no_event,
+];
+
+fn apply(fixture: &Fixture, set: Option<&str>, changes: &[(Level<'_>, Target<'_>)]) -> crate::Result<()> {
+    let changes: Vec<LevelChange<'_>> =
+        changes.iter().map(|(level, target)| LevelChange { level: *level, target: *target }).collect();
+    fixture.catalog.apply_limits(set, &changes).wait()
+}
+
+fn events(fixture: &Fixture) -> usize {
+    fixture.catalog.audit_of_all(PageRequest::default()).wait().unwrap().items.len()
+}
+
+fn levels_that_change_together_are_as_if_they_had_changed_one_by_one(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    let (one, two) = (rpm(1), rpm(2));
+    catalog.set_limits(Level::Resource("old"), &one).wait().unwrap();
+    catalog.set_limits(Level::EntityResource("e", "old"), &one).wait().unwrap();
+    catalog.set_limits(Level::Entity("e"), &one).wait().unwrap();
+    let changes = [
+        (Level::System, Target::System(&two, Some(OnUnavailable::Allow))),
+        (Level::Resource("old"), Target::Nothing),
+        (Level::Resource("new"), Target::Limits(&two)),
+        (Level::Entity("e"), Target::Limits(&two)),
+        (Level::Entity("f"), Target::Limits(&two)),
+        (Level::EntityResource("e", "old"), Target::Nothing),
+        (Level::EntityResource("e", "new"), Target::Limits(&two)),
+    ];
+    let before = events(&fixture);
+    apply(&fixture, None, &changes).unwrap();
+    for (level, target) in changes {
+        let stored = catalog.limits(level).wait().unwrap().map(|stored| stored.limits);
+        assert_eq!(stored, (!matches!(target, Target::Nothing)).then(|| two.clone()), "{level}");
+    }
+    assert_eq!(events(&fixture) - before, changes.len());
+    assert_eq!(catalog.resources_with_limits().wait().unwrap(), ["new"]);
+    let counts = catalog.resources_with_entity_limits().wait().unwrap();
+    assert_eq!(counts, [(DEFAULT_RESOURCE.into(), 2), ("new".into(), 1)].into());
+    let policy =
+        |fixture: &Fixture| fixture.catalog.limits(Level::System).wait().unwrap().unwrap().on_unavailable;
+    assert_eq!(policy(&fixture), Some(OnUnavailable::Allow));
+    apply(&fixture, None, &[(Level::System, Target::Limits(&one))]).unwrap();
+    assert_eq!(policy(&fixture), Some(OnUnavailable::Allow));
+    apply(&fixture, None, &[(Level::System, Target::System(&one, None))]).unwrap();
+    assert_eq!(policy(&fixture), None);
+    assert!(fixture.registry.inspect().wait().unwrap().findings.is_empty());
+    let link = &catalog.chain("f", "new").wait().unwrap().links[0];
+    assert_eq!(link.limits[0].amount(), 2, "what was known of the levels is not trusted any more");
+}
+
+fn a_change_of_levels_that_is_wrong_changes_none(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let none = Limits::new::<[Limit; 0]>([]).unwrap();
+    let good = rpm(1);
+    let fine = (Level::Resource("r"), Target::Limits(&good));
+    for (level, target) in [
+        (Level::Entity("e"), Target::Limits(&none)),
+        (Level::System, Target::System(&none, None)),
+        (Level::Entity("e"), Target::System(&good, None)),
+        (Level::Entity("#"), Target::Limits(&good)),
+        fine,
+    ] {
+        let error = apply(&fixture, Some("prod"), &[fine, (level, target)]).unwrap_err();
+        assert!(!matches!(error, CatalogError::Contended(_) | CatalogError::Store(_)), "{error}");
+    }
+    assert!(matches!(apply(&fixture, Some("a#b"), &[fine]), Err(CatalogError::Name(_))));
+    assert_eq!(fixture.catalog.limits(Level::Resource("r")).wait().unwrap(), None);
+    assert_eq!((events(&fixture), fixture.catalog.managed_sets().wait().unwrap().len()), (0, 0));
+}
+
+fn as_many_levels_as_may_be_fit_one_transaction(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let limits = rpm(1);
+    let names: Vec<String> = (0..=LEVELS_MAX).map(|index| format!("r{index}")).collect();
+    let mut changes: Vec<_> =
+        names.iter().map(|name| (Level::Resource(name), Target::Limits(&limits))).collect();
+    changes[0].0 = Level::Entity("e");
+    let error = apply(&fixture, Some("prod"), &changes).unwrap_err();
+    assert!(matches!(error, CatalogError::Invalid { .. }), "{error}");
+    changes.pop();
+    apply(&fixture, Some("prod"), &changes).unwrap();
+    assert_eq!(fixture.catalog.resources_with_limits().wait().unwrap().len(), LEVELS_MAX - 1);
+}
+
+fn a_set_has_what_it_was_given_and_did_not_give_up(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let limits = rpm(1);
+    fixture.catalog.set_limits(Level::Resource("by-hand"), &limits).wait().unwrap();
+    let levels = [Level::System, Level::Resource("r"), Level::Entity("e"), Level::EntityResource("e", "r")];
+    apply(&fixture, Some("prod"), &levels.map(|level| (level, Target::Limits(&limits)))).unwrap();
+    apply(&fixture, Some("test"), &[(Level::Resource("by-hand"), Target::Unchanged)]).unwrap();
+    let changes = [(Level::Entity("e"), Target::Nothing), (Level::Resource("r"), Target::Unchanged)];
+    apply(&fixture, Some("prod"), &changes).unwrap();
+    let sets = fixture.catalog.managed_sets().wait().unwrap();
+    let names: Vec<&str> = sets.iter().map(crate::ManagedSet::name).collect();
+    assert_eq!(names, ["prod", "test"]);
+    let levels: Vec<Level<'_>> = sets[0].levels().collect();
+    assert_eq!(levels, [Level::EntityResource("e", "r"), Level::Resource("r"), Level::System]);
+    assert!(sets[1].manages(Level::Resource("by-hand")) && !sets[0].manages(Level::Entity("e")));
+}
+
+fn deleting_what_is_not_there_leaves_no_event(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    apply(&fixture, Some("prod"), &[(Level::Resource("r"), Target::Nothing)]).unwrap();
+    let page = PageRequest::default();
+    assert!(fixture.catalog.audit(Subject::Resource("r"), page).wait().unwrap().items.is_empty());
+    assert!(fixture.catalog.resources_with_limits().wait().unwrap().is_empty());
+}

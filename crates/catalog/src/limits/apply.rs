@@ -1,0 +1,211 @@
+//! Several changes to stored limits, made together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use tollgate_core::Limits;
+use tollgate_store::Reply;
+use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, WRITES_MAX, Write};
+
+use super::managed::LEVELS;
+use super::{Level, OnUnavailable, refuse_empty};
+use crate::audit::Action;
+use crate::transaction::{ATTEMPTS_MAX, Commit, Transaction};
+use crate::{Catalog, CatalogError, Result, keys, name};
+
+/// What the changes of a transaction share: the check of the namespace, the version of the config, both lists of who
+/// has limits, and the managed set.
+const SHARED_WRITES: usize = 5;
+
+/// How many levels can be changed together: each has a record and an audit event.
+pub const LEVELS_MAX: usize = (WRITES_MAX - SHARED_WRITES) / 2;
+
+/// A level and what is to become of it.
+#[derive(Clone, Copy, Debug)]
+pub struct LevelChange<'a> {
+    /// The level.
+    pub level: Level<'a>,
+    /// What is to become of it.
+    pub target: Target<'a>,
+}
+
+/// What is to become of a level.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// It has these limits, in place of those that are there. What the system says besides its limits stays.
+    Limits(&'a Limits),
+    /// The system has these limits, which may be none if it says what to do when the store does not answer.
+    System(&'a Limits, Option<OnUnavailable>),
+    /// It has none.
+    Nothing,
+    /// It stays as it is: only who manages it may change.
+    Unchanged,
+}
+
+impl Catalog {
+    /// Changes the limits of several levels, all of them or none. Each has an audit event of its own.
+    ///
+    /// With a `set` the levels are that [managed set](crate::ManagedSet)'s from now on, but those that are to have nothing:
+    /// it gives them up.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::EmptyLimits`], [`CatalogError::Invalid`] for more than [`LEVELS_MAX`] levels or a level that is named
+    /// twice, a name that is not valid, a namespace that is gone, or the store's.
+    pub fn apply_limits<'a>(
+        &'a self,
+        set: Option<&'a str>,
+        changes: &'a [LevelChange<'a>],
+    ) -> Reply<'a, Result<()>> {
+        Reply::later(async move {
+            set.map_or(Ok(()), |set| name::MANAGED_SET.check(set))?;
+            check(changes)?;
+            for _ in 0..ATTEMPTS_MAX {
+                if let Commit::Done = self.try_apply(set, changes).await? {
+                    return Ok(());
+                }
+            }
+            Err(CatalogError::Contended(format!("{} levels", changes.len())))
+        })
+    }
+
+    /// Fails if a level was set or deleted since it was looked at.
+    async fn try_apply(&self, set: Option<&str>, changes: &[LevelChange<'_>]) -> Result<Commit> {
+        let ns = self.namespace_id();
+        let wanted: Vec<ItemKey> = changes.iter().map(|change| change.level.key(ns)).collect();
+        let there: BTreeMap<ItemKey, Item> =
+            self.get_all(&wanted).await?.into_iter().map(|item| (item.key.clone(), item)).collect();
+        let mut tx = self.transaction();
+        let mut lists = Lists::default();
+        let mut is_changed = false;
+        for (change, key) in changes.iter().zip(wanted) {
+            let before = there.get(&key);
+            is_changed |= self.add_change(&mut tx, &mut lists, change, before)?;
+        }
+        if is_changed {
+            tx.config_changed();
+        }
+        tx.extend(lists.writes(ns));
+        tx.extend(set.map(|set| Write::Change(keys::managed(ns, set), managed_by(changes), Vec::new())));
+        tx.commit().await
+    }
+
+    /// Adds the writes of one change but for what is shared, and says whether there are any.
+    fn add_change(
+        &self,
+        tx: &mut Transaction<'_>,
+        lists: &mut Lists,
+        change: &LevelChange<'_>,
+        before: Option<&Item>,
+    ) -> Result<bool> {
+        let level = change.level;
+        let still = if before.is_some() { Test::Exists } else { Test::Absent };
+        match (change.target, level) {
+            (Target::Unchanged, _) => return Ok(false),
+            (Target::Nothing, _) if before.is_none() => return Ok(false),
+            (Target::Nothing, _) => {
+                tx.push(Write::Delete(level.key(self.namespace_id()), vec![still]));
+                lists.note(level, -1);
+                tx.audit(level.subject(), Action::LimitsDeleted, level.resource(), Fields::new())?;
+            }
+            (Target::Limits(limits), Level::System) => {
+                tx.push(self.system_write(before, limits, None));
+                tx.audit_limits(level, limits, None)?;
+            }
+            (Target::System(limits, policy), _) => {
+                tx.push(self.system_write(before, limits, Some(policy)));
+                tx.audit_limits(level, limits, policy)?;
+            }
+            (Target::Limits(limits), _) => {
+                tx.push(Write::Put(self.config_item(level, limits), vec![still]));
+                lists.note(level, i64::from(before.is_none()));
+                tx.audit_limits(level, limits, None)?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What becomes of the lists of who has limits.
+#[derive(Default)]
+struct Lists {
+    resources: Vec<Change>,
+    counts: BTreeMap<String, i64>,
+}
+
+impl Lists {
+    /// The level has limits that had none (1), has none any more (-1), or has others (0).
+    fn note(&mut self, level: Level<'_>, by: i64) {
+        if let Some((_, resource)) = level.entity() {
+            *self.counts.entry(resource.into()).or_default() += by;
+        } else if let Some(resource) = level.resource() {
+            let (list, resource) = ("resources".into(), resource.into());
+            let is_there = by >= 0;
+            self.resources.push(if is_there {
+                Change::Include(list, resource)
+            } else {
+                Change::Exclude(list, resource)
+            });
+        }
+    }
+
+    fn writes(self, ns: &str) -> impl Iterator<Item = Write> {
+        let counts: Vec<Change> = self
+            .counts
+            .into_iter()
+            .filter(|(_, by)| *by != 0)
+            .map(|(resource, by)| Change::Add(resource, by))
+            .collect();
+        let lists = [(keys::resources(ns), self.resources), (keys::entity_config_resources(ns), counts)];
+        let is_news = |(_, changes): &(ItemKey, Vec<Change>)| !changes.is_empty();
+        lists.into_iter().filter(is_news).map(|(key, changes)| Write::Change(key, changes, Vec::new()))
+    }
+}
+
+fn managed_by(changes: &[LevelChange<'_>]) -> Vec<Change> {
+    let change = |change: &LevelChange<'_>| {
+        let (field, level) = (LEVELS.to_owned(), change.level.managed());
+        match change.target {
+            Target::Nothing => Change::Exclude(field, level),
+            _ => Change::Include(field, level),
+        }
+    };
+    changes.iter().map(change).collect()
+}
+
+fn check(changes: &[LevelChange<'_>]) -> Result<()> {
+    if changes.len() > LEVELS_MAX {
+        let valid = format!("at most {LEVELS_MAX}");
+        return Err(CatalogError::Invalid {
+            what: "the number of levels",
+            value: changes.len().to_string(),
+            valid,
+        });
+    }
+    let mut seen = HashSet::new();
+    for LevelChange { level, target } in changes {
+        level.check()?;
+        if !seen.insert(*level) {
+            let (value, valid) = (format!("{level}, twice"), "each level once".into());
+            return Err(CatalogError::Invalid { what: "a level", value, valid });
+        }
+        match target {
+            Target::Limits(limits) | Target::System(limits, None) if limits.is_empty() => {
+                return Err(refuse_empty(*level));
+            }
+            Target::System(..) if *level != Level::System => {
+                let (value, valid) = (level.to_string(), "the system".into());
+                return Err(CatalogError::Invalid {
+                    what: "a level that says what to do without the store",
+                    value,
+                    valid,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

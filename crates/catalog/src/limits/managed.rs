@@ -1,0 +1,116 @@
+//! Managed sets: which levels of a namespace somebody looks after together, such as those of one file.
+//!
+//! What a set had and its owner no longer names can be deleted, and what others set by hand is left alone.
+
+use std::collections::BTreeSet;
+
+use tollgate_store::Reply;
+use tollgate_store::records::{Item, Query, Value};
+
+use super::Level;
+use crate::name::DEFAULT_RESOURCE;
+use crate::{Catalog, Result, keys};
+
+/// The field that has the levels.
+pub(super) const LEVELS: &str = "levels";
+
+/// A managed set and its levels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagedSet {
+    name: String,
+    levels: BTreeSet<String>,
+}
+
+impl ManagedSet {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its levels, in their order.
+    pub fn levels(&self) -> impl Iterator<Item = Level<'_>> {
+        self.levels.iter().filter_map(|text| Level::from_managed(text))
+    }
+
+    /// Whether a level is in it.
+    pub fn manages(&self, level: Level<'_>) -> bool {
+        self.levels.contains(&level.managed())
+    }
+
+    fn of(item: &Item) -> Option<ManagedSet> {
+        let name = item.key.sort.strip_prefix(keys::MANAGED_PREFIX)?.to_owned();
+        let levels = match item.fields.get(LEVELS) {
+            Some(Value::Set(levels)) => levels.iter().cloned().collect(),
+            _ => BTreeSet::new(),
+        };
+        Some(ManagedSet { name, levels })
+    }
+}
+
+impl Catalog {
+    /// The managed sets of the namespace, in the order of their names.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub fn managed_sets(&self) -> Reply<'_, Result<Vec<ManagedSet>>> {
+        Reply::later(async move {
+            let partition = keys::system_partition(self.namespace_id());
+            let mut query = Query::prefix(partition, keys::MANAGED_PREFIX);
+            let mut sets = Vec::new();
+            loop {
+                let page = self.backend().query(&query).await?;
+                sets.extend(page.items.iter().filter_map(ManagedSet::of));
+                match page.next {
+                    Some(next) => query.after = Some(next),
+                    None => return Ok(sets),
+                }
+            }
+        })
+    }
+}
+
+impl Level<'_> {
+    /// As it stands in the record of a set. `#` is in no name.
+    pub(super) fn managed(self) -> String {
+        match self {
+            Level::System => "SYSTEM".into(),
+            Level::Resource(resource) => format!("RESOURCE#{resource}"),
+            Level::Entity(entity) => format!("ENTITY#{entity}#{DEFAULT_RESOURCE}"),
+            Level::EntityResource(entity, resource) => format!("ENTITY#{entity}#{resource}"),
+        }
+    }
+
+    fn from_managed(text: &str) -> Option<Level<'_>> {
+        if text == "SYSTEM" {
+            return Some(Level::System);
+        }
+        if let Some(resource) = text.strip_prefix("RESOURCE#") {
+            return Some(Level::Resource(resource));
+        }
+        let (entity, resource) = text.strip_prefix("ENTITY#")?.split_once('#')?;
+        Some(match resource {
+            DEFAULT_RESOURCE => Level::Entity(entity),
+            resource => Level::EntityResource(entity, resource),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_reads_back_from_its_record() {
+        let levels =
+            [Level::System, Level::Resource("a/b"), Level::Entity("e:1"), Level::EntityResource("e", "a/b")];
+        for level in levels {
+            assert_eq!(Level::from_managed(&level.managed()), Some(level));
+        }
+        assert_eq!(Level::from_managed("PLANET#mars"), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! From what is stored to what a file wants: the steps between.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::Result;
+use tollgate::Catalog;
+use tollgate::catalog::{Entity, LEVELS_MAX, ManagedSet};
+
+use super::stored::{stored, stored_levels};
+use crate::limits_file::{Config, EntityPart, LimitsFile, LimitsFileError};
+use crate::views::OwnedLevel;
+
+/// What has to be done so that a file holds.
+pub(in crate::commands) struct Plan {
+    /// The managed set.
+    pub(super) set: String,
+    /// Entities to be created or changed, parents first.
+    pub(super) entities: Vec<EntityStep>,
+    /// Levels that become another, those that get limits first.
+    pub(super) levels: Vec<LevelStep>,
+    /// Levels that are as the file says, and become managed.
+    pub(super) adopted: Vec<OwnedLevel>,
+    /// How many levels are as the file says.
+    pub(super) unchanged: usize,
+    /// Levels with limits that are in neither file nor set.
+    pub(super) unmanaged: Vec<OwnedLevel>,
+}
+
+/// A level that becomes another.
+pub(super) struct LevelStep {
+    pub(super) level: OwnedLevel,
+    pub(super) before: Option<Config>,
+    pub(super) after: Option<Config>,
+    /// Whether the set has it already.
+    pub(super) is_managed: bool,
+}
+
+/// An entity that is created or changed.
+pub(super) struct EntityStep {
+    pub(super) id: String,
+    pub(super) before: Option<Entity>,
+    /// What of it becomes another.
+    pub(super) after: EntityPart,
+}
+
+impl Plan {
+    /// Compares what is stored with what a file wants.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsFileError`] if the file cannot hold: a parent that does not exist, or a level that another set has.
+    pub(in crate::commands) fn new(catalog: &Catalog, file: &Path, wanted: &LimitsFile) -> Result<Plan> {
+        let sets = catalog.managed_sets().wait()?;
+        check_owners(file, wanted, &sets)?;
+        let mine = sets.iter().find(|set| set.name() == wanted.set);
+        let is_mine = |level: &OwnedLevel| mine.is_some_and(|set| set.manages(level.level()));
+        let managed = mine.into_iter().flat_map(ManagedSet::levels).map(OwnedLevel::of);
+        let of_interest: BTreeSet<OwnedLevel> = wanted.levels.keys().cloned().chain(managed).collect();
+        let mut plan = Plan {
+            set: wanted.set.clone(),
+            entities: entity_steps(catalog, file, wanted)?,
+            levels: Vec::new(),
+            adopted: Vec::new(),
+            unchanged: 0,
+            unmanaged: Vec::new(),
+        };
+        let unmanaged = stored_levels(catalog)?.into_iter().filter(|level| !of_interest.contains(level));
+        plan.unmanaged = unmanaged.collect();
+        for level in of_interest {
+            let (before, after) = (stored(catalog, level.level())?, wanted.levels.get(&level).cloned());
+            let is_managed = is_mine(&level);
+            if before != after {
+                plan.levels.push(LevelStep { level, before, after, is_managed });
+            } else if after.is_some() {
+                plan.unchanged += 1;
+                plan.adopted.extend((!is_managed).then_some(level));
+            } else {
+                // Somebody else deleted it: it has only to be given up.
+                plan.levels.push(LevelStep { level, before, after, is_managed });
+            }
+        }
+        plan.levels.sort_by_key(|step| step.after.is_none());
+        Ok(plan)
+    }
+
+    /// The steps that change something that is stored.
+    pub(super) fn changes(&self) -> impl Iterator<Item = &LevelStep> {
+        self.levels.iter().filter(|step| step.before != step.after)
+    }
+
+    /// Whether everything that is stored stays as it is.
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes().next().is_none() && self.entities.is_empty()
+    }
+
+    /// How many transactions it takes.
+    pub(super) fn transactions(&self) -> usize {
+        let by_hand = |step: &EntityStep| step.transactions();
+        let entities: usize = self.entities.iter().map(by_hand).sum();
+        entities + (self.levels.len() + self.adopted.len()).div_ceil(LEVELS_MAX)
+    }
+}
+
+impl EntityStep {
+    fn transactions(&self) -> usize {
+        let EntityPart { name, parent, cascade } = &self.after;
+        match self.before {
+            None => 1,
+            Some(_) => {
+                usize::from(name.is_some()) + usize::from(parent.is_some()) + usize::from(cascade.is_some())
+            }
+        }
+    }
+}
+
+fn check_owners(file: &Path, wanted: &LimitsFile, sets: &[ManagedSet]) -> Result<()> {
+    for set in sets.iter().filter(|set| set.name() != wanted.set) {
+        if let Some(level) = wanted.levels.keys().find(|level| set.manages(level.level())) {
+            let name = set.name();
+            let why = format!(
+                "{} is managed by set {name:?}, and this is set {:?}; leave it out here, or take it out there first",
+                level.name(),
+                wanted.set
+            );
+            return Err(LimitsFileError::of_file(file, why).into());
+        }
+    }
+    Ok(())
+}
+
+fn entity_steps(catalog: &Catalog, file: &Path, wanted: &LimitsFile) -> Result<Vec<EntityStep>> {
+    let parents: BTreeSet<&str> =
+        wanted.entities.values().filter_map(|part| part.parent.as_deref()).collect();
+    let mut steps = BTreeMap::new();
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    for (id, part) in &wanted.entities {
+        let before = catalog.entity(id).wait()?;
+        match &before {
+            Some(_) => known.insert(id),
+            None if part.is_empty() && !parents.contains(id.as_str()) => continue,
+            None => false,
+        };
+        let after = news(before.as_ref(), part);
+        if before.is_none() || !after.is_empty() {
+            steps.insert(id.as_str(), EntityStep { id: id.clone(), before, after });
+        }
+    }
+    for parent in parents {
+        if steps.contains_key(parent) || known.contains(parent) {
+            continue;
+        }
+        if catalog.entity(parent).wait()?.is_none() {
+            let why = format!("the parent {parent:?} does not exist; say [entity.\"{parent}\"], too");
+            return Err(LimitsFileError::of_file(file, why).into());
+        }
+    }
+    parents_first(file, steps)
+}
+
+/// What becomes another of what a file says.
+fn news(before: Option<&Entity>, part: &EntityPart) -> EntityPart {
+    let Some(before) = before else { return part.clone() };
+    EntityPart {
+        name: part.name.clone().filter(|name| *name != before.name),
+        parent: part.parent.clone().filter(|parent| Some(parent) != before.parent.as_ref()),
+        cascade: part.cascade.filter(|cascade| *cascade != before.cascades),
+    }
+}
+
+/// The steps in an order in which nobody is created before their parent.
+fn parents_first(file: &Path, mut steps: BTreeMap<&str, EntityStep>) -> Result<Vec<EntityStep>> {
+    let mut ordered = Vec::new();
+    while !steps.is_empty() {
+        let waits = |step: &EntityStep| {
+            let parent = step.after.parent.as_deref().and_then(|parent| steps.get(parent));
+            parent.is_some_and(|parent| parent.before.is_none())
+        };
+        let ready: Vec<&str> = steps.iter().filter(|(_, step)| !waits(step)).map(|(id, _)| *id).collect();
+        if ready.is_empty() {
+            let names: Vec<&str> = steps.into_keys().collect();
+            let why =
+                format!("{} are each other's parents; one of them must be at the top", names.join(", "));
+            return Err(LimitsFileError::of_file(file, why).into());
+        }
+        ordered.extend(ready.into_iter().filter_map(|id| steps.remove(id)));
+    }
+    Ok(ordered)
+}

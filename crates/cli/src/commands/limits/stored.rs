@@ -1,0 +1,80 @@
+//! What is stored, as a file would say it.
+
+use anyhow::Result;
+use tollgate::catalog::{Entity, ManagedSet, PageRequest, StoredLimits};
+use tollgate::{Catalog, Level};
+
+use crate::limits_file::{Config, DEFAULT_SET, EntityPart, LimitsFile};
+use crate::views::OwnedLevel;
+
+/// The levels that have limits, or say something else.
+pub(super) fn stored_levels(catalog: &Catalog) -> Result<Vec<OwnedLevel>> {
+    let mut levels = Vec::new();
+    if stored(catalog, Level::System)?.is_some() {
+        levels.push(OwnedLevel::system());
+    }
+    levels.extend(catalog.resources_with_limits().wait()?.into_iter().map(OwnedLevel::resource));
+    for resource in catalog.resources_with_entity_limits().wait()?.into_keys() {
+        let named = Some(resource.clone()).filter(|it| it != tollgate::catalog::DEFAULT_RESOURCE);
+        each_page(|page| {
+            let found = catalog.entities_with_limits(&resource, page).wait()?;
+            levels.extend(found.items.into_iter().map(|entity| OwnedLevel::entity(entity, named.clone())));
+            Ok(found.next)
+        })?;
+    }
+    levels.sort();
+    Ok(levels)
+}
+
+/// What is stored on a level, unless it says nothing.
+pub(super) fn stored(catalog: &Catalog, level: Level<'_>) -> Result<Option<Config>> {
+    let stored: Option<StoredLimits> = catalog.limits(level).wait()?;
+    Ok(stored.map(Config::from).filter(|config| !config.is_empty()))
+}
+
+/// Everything that is stored, or what a managed set has of it.
+pub(in crate::commands) fn stored_as_file(catalog: &Catalog, set: Option<&ManagedSet>) -> Result<LimitsFile> {
+    let mut file = LimitsFile::new(set.map_or(DEFAULT_SET, ManagedSet::name));
+    let is_wanted = |level: &OwnedLevel| set.is_none_or(|set| set.manages(level.level()));
+    for level in stored_levels(catalog)?.into_iter().filter(is_wanted) {
+        if let Some(config) = stored(catalog, level.level())? {
+            file.levels.insert(level, config);
+        }
+    }
+    each_page(|page| {
+        let found = catalog.entities(page).wait()?;
+        for id in &found.items {
+            if let Some(entity) =
+                catalog.entity(id).wait()?.filter(|it| set.is_none() || has_limits(&file, it))
+            {
+                add_entity(&mut file, entity);
+            }
+        }
+        Ok(found.next)
+    })?;
+    Ok(file)
+}
+
+fn has_limits(file: &LimitsFile, entity: &Entity) -> bool {
+    let first = OwnedLevel::entity(entity.id.clone(), None);
+    let next = file.levels.range(first..).next();
+    next.is_some_and(|(level, _)| level.entity.as_deref() == Some(&entity.id))
+}
+
+/// An entity of which there is nothing to say is left out, unless others need it for a parent.
+fn add_entity(file: &mut LimitsFile, entity: Entity) {
+    let cascade = entity.parent.is_some().then_some(entity.cascades);
+    let name = Some(entity.name).filter(|name| *name != entity.id);
+    let part = EntityPart { name, parent: entity.parent, cascade };
+    if entity.children > 0 || !part.is_empty() {
+        file.entities.insert(entity.id, part);
+    }
+}
+
+fn each_page(mut read: impl FnMut(PageRequest) -> Result<Option<tollgate::catalog::Cursor>>) -> Result<()> {
+    let mut page = PageRequest::default();
+    while let Some(next) = read(page.clone())? {
+        page = page.after(next);
+    }
+    Ok(())
+}

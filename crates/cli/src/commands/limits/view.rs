@@ -1,0 +1,285 @@
+//! Plans for people and programs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anstyle::Style;
+use serde::Serialize;
+use tollgate::OnUnavailable;
+
+use super::plan::{EntityStep, LevelStep, Plan};
+use crate::context::Context;
+use crate::limit_text;
+use crate::limits_file::{Config, EntityPart};
+use crate::output::style::{self, paint};
+use crate::output::{Answer, Page, counted, grouped};
+use crate::views::{LevelView, LimitView, OwnedLevel, deed, limit_views};
+
+/// How many levels that are not managed are named for people.
+const UNMANAGED_SHOWN: usize = 10;
+
+/// What would change.
+#[derive(Serialize)]
+pub(super) struct PlanAnswer {
+    namespace: String,
+    file: String,
+    set: String,
+    entities: Vec<EntityView>,
+    levels: Vec<StepView>,
+    unchanged: usize,
+    unmanaged: Vec<LevelView>,
+    transactions: usize,
+    #[serde(skip)]
+    unmanaged_names: Vec<String>,
+    #[serde(skip)]
+    adopted: usize,
+}
+
+/// What was changed.
+#[derive(Serialize)]
+pub(super) struct ApplyAnswer {
+    dry_run: bool,
+    #[serde(flatten)]
+    plan: PlanAnswer,
+}
+
+#[derive(Serialize)]
+struct StepView {
+    action: Action,
+    #[serde(flatten)]
+    level: LevelView,
+    before: Option<ConfigView>,
+    after: Option<ConfigView>,
+    managed: bool,
+    #[serde(skip)]
+    name: String,
+    #[serde(skip)]
+    lines: Vec<(Action, String)>,
+}
+
+#[derive(Serialize)]
+struct EntityView {
+    action: Action,
+    entity: String,
+    name: Option<String>,
+    parent: Option<String>,
+    cascade: Option<bool>,
+    #[serde(skip)]
+    lines: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ConfigView {
+    limits: Vec<LimitView>,
+    on_unavailable: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Add,
+    Change,
+    Delete,
+}
+
+impl PlanAnswer {
+    pub(super) fn new(context: &Context, file: &Path, plan: &Plan) -> PlanAnswer {
+        PlanAnswer {
+            namespace: context.settings.namespace.value.clone(),
+            file: file.display().to_string(),
+            set: plan.set.clone(),
+            entities: plan.entities.iter().map(EntityView::from).collect(),
+            levels: plan.changes().map(StepView::from).collect(),
+            unchanged: plan.unchanged,
+            unmanaged: plan.unmanaged.iter().map(OwnedLevel::view).collect(),
+            transactions: plan.transactions(),
+            unmanaged_names: plan.unmanaged.iter().map(OwnedLevel::name).collect(),
+            adopted: plan.adopted.len(),
+        }
+    }
+
+    /// Whether everything stays as it is.
+    pub(super) fn is_empty(&self) -> bool {
+        self.levels.is_empty() && self.entities.is_empty()
+    }
+
+    /// The namespace it is about.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// How much changes: `1 to add, 2 to change, 3 to delete`.
+    pub(super) fn changes_text(&self) -> String {
+        self.counted("to add", "to change", "to delete")
+    }
+
+    /// `1 transaction`, `3 transactions`.
+    pub(super) fn transactions_text(&self) -> String {
+        counted(self.transactions, "transaction", "transactions")
+    }
+
+    fn counted(&self, add: &str, change: &str, delete: &str) -> String {
+        let entities = self.entities.iter().map(|entity| entity.action);
+        let actions: Vec<Action> = self.levels.iter().map(|step| step.action).chain(entities).collect();
+        let count = |action| grouped(actions.iter().filter(|it| **it == action).count());
+        let [added, changed, deleted] = [Action::Add, Action::Change, Action::Delete].map(count);
+        format!("{added} {add}, {changed} {change}, {deleted} {delete}")
+    }
+
+    fn steps_text(&self, page: &mut Page) {
+        for entity in &self.entities {
+            page.line(format_args!("{} entity {}", entity.action.mark(), paint(style::NAME, &entity.entity)));
+            entity.lines.iter().for_each(|line| page.line(format_args!("      {line}")));
+        }
+        for step in &self.levels {
+            let remark = match (step.action, step.managed) {
+                (Action::Change, false) => paint(style::FAINT, " (set by hand so far)"),
+                _ => String::new(),
+            };
+            page.line(format_args!("{} {}{remark}", step.action.mark(), paint(style::NAME, &step.name)));
+            for (action, line) in &step.lines {
+                page.line(format_args!("    {} {line}", action.mark()));
+            }
+        }
+    }
+
+    fn unmanaged_text(&self, page: &mut Page) {
+        if self.unmanaged_names.is_empty() {
+            return;
+        }
+        page.gap();
+        page.line(paint(style::FAINT, "not of this set, and left alone:"));
+        for name in self.unmanaged_names.iter().take(UNMANAGED_SHOWN) {
+            page.line(paint(style::FAINT, format_args!("  {name}")));
+        }
+        let more = self.unmanaged_names.len().saturating_sub(UNMANAGED_SHOWN);
+        if more > 0 {
+            page.line(paint(style::FAINT, format_args!("  and {} more", grouped(more))));
+        }
+    }
+}
+
+impl ApplyAnswer {
+    pub(super) fn new(context: &Context, plan: PlanAnswer) -> ApplyAnswer {
+        ApplyAnswer { dry_run: context.dry_run, plan }
+    }
+}
+
+impl Answer for PlanAnswer {
+    fn text(&self, page: &mut Page) {
+        self.steps_text(page);
+        self.unmanaged_text(page);
+        page.gap();
+        let unchanged = format!("{} unchanged", grouped(self.unchanged));
+        if self.is_empty() {
+            page.line(format_args!("no changes to set {}: {unchanged}", self.set));
+        } else {
+            let (changes, transactions) = (self.changes_text(), self.transactions_text());
+            page.line(format_args!("set {}: {changes}, {unchanged}; in {transactions}", self.set));
+        }
+    }
+}
+
+impl Answer for ApplyAnswer {
+    fn text(&self, page: &mut Page) {
+        let plan = &self.plan;
+        if plan.is_empty() {
+            page.line(format_args!("no changes to set {}: {} unchanged", plan.set, grouped(plan.unchanged)));
+        } else {
+            plan.steps_text(page);
+            page.gap();
+            let deed = deed(self.dry_run, "applied", "apply");
+            let changes = plan.counted("added", "changed", "deleted");
+            let (set, transactions) = (&plan.set, plan.transactions_text());
+            page.line(format_args!("{deed} set {set}: {changes}, in {transactions}"));
+        }
+        if plan.adopted > 0 {
+            let levels = counted(plan.adopted, "level is", "levels are");
+            page.remark(format_args!("{levels} managed from now on"));
+        }
+    }
+}
+
+impl Action {
+    fn mark(self) -> String {
+        let (mark, style): (&str, Style) = match self {
+            Action::Add => ("+", style::GOOD),
+            Action::Change => ("~", style::WARN),
+            Action::Delete => ("-", style::BAD),
+        };
+        paint(style, mark)
+    }
+
+    fn of<T>(before: &Option<T>, after: &Option<T>) -> Action {
+        match (before, after) {
+            (None, _) => Action::Add,
+            (Some(_), Some(_)) => Action::Change,
+            (Some(_), None) => Action::Delete,
+        }
+    }
+}
+
+impl From<&LevelStep> for StepView {
+    fn from(step: &LevelStep) -> StepView {
+        let LevelStep { level, before, after, is_managed } = step;
+        StepView {
+            action: Action::of(before, after),
+            level: level.view(),
+            before: before.as_ref().map(ConfigView::from),
+            after: after.as_ref().map(ConfigView::from),
+            managed: *is_managed,
+            name: level.name(),
+            lines: lines(before.as_ref(), after.as_ref()),
+        }
+    }
+}
+
+impl From<&Config> for ConfigView {
+    fn from(config: &Config) -> ConfigView {
+        ConfigView {
+            limits: limit_views(config.limits.iter()),
+            on_unavailable: config.on_unavailable.map(OnUnavailable::name),
+        }
+    }
+}
+
+/// What becomes another on a level, limit by limit.
+fn lines(before: Option<&Config>, after: Option<&Config>) -> Vec<(Action, String)> {
+    let texts = |config: Option<&Config>| {
+        let mut texts = std::collections::BTreeMap::new();
+        if let Some(config) = config {
+            let text = |(name, limit): (&str, &tollgate::Limit)| (name.to_owned(), limit_text::print(limit));
+            texts.extend(config.by_name().into_iter().map(text));
+            let policy = config.on_unavailable.map(|policy| format!("on_unavailable {policy}"));
+            // No limit has a name with a space.
+            texts.extend(policy.map(|text| (" on_unavailable".to_owned(), text)));
+        }
+        texts
+    };
+    let (before, after) = (texts(before), texts(after));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let line = |name: &String| match (before.get(name), after.get(name)) {
+        (Some(one), Some(two)) if one == two => None,
+        (Some(one), Some(two)) => Some((Action::Change, format!("{one} -> {two}"))),
+        (Some(one), None) => Some((Action::Delete, one.clone())),
+        (None, two) => Some((Action::Add, two?.clone())),
+    };
+    names.into_iter().filter_map(line).collect()
+}
+
+impl From<&EntityStep> for EntityView {
+    fn from(step: &EntityStep) -> EntityView {
+        let EntityStep { id, before, after } = step;
+        let EntityPart { name, parent, cascade } = after.clone();
+        let mut lines = Vec::new();
+        let was = |was: Option<String>| was.map(|was| format!("{was} -> ")).unwrap_or_default();
+        let before = before.as_ref();
+        lines.extend(name.iter().map(|it| format!("name {}{it}", was(before.map(|it| it.name.clone())))));
+        let former = |it: &tollgate::catalog::Entity| it.parent.clone().unwrap_or_else(|| "none".into());
+        lines.extend(parent.iter().map(|it| format!("parent {}{it}", was(before.map(former)))));
+        let cascaded = before.map(|it| it.cascades.to_string());
+        lines.extend(cascade.iter().map(|it| format!("cascade {}{it}", was(cascaded.clone()))));
+        let action = if before.is_none() { Action::Add } else { Action::Change };
+        EntityView { action, entity: id.clone(), name, parent, cascade, lines }
+    }
+}

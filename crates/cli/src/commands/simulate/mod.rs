@@ -1,0 +1,135 @@
+//! A log of calls, replayed against other limits.
+//!
+//! The limits are stored in memory, with a clock that stands where the log is, and every call is made again. So what
+//! comes out is what the limiter would have said.
+
+mod log;
+mod replay;
+mod roots;
+mod tally;
+mod view;
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use tollgate::{Limiter, ManualClock, Memory, Span, Tick};
+
+use super::limits::{Plan, carry_out, stored_as_file};
+use crate::args::SimulateArgs;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::limits_file::{self, Config, LimitsFile};
+use crate::output::{Output, Progress, grouped};
+use crate::views::OwnedLevel;
+use log::{Amounts, LoggedCall, each_line};
+use replay::{Call, Patience, Replay};
+use roots::Roots;
+use tally::Tally;
+use view::SimulateAnswer;
+
+/// How many lines that are no calls are told.
+const MALFORMED_TOLD: u64 = 5;
+
+/// How many lines are read before somebody who watches is told.
+const PROGRESS_EVERY: u64 = 50_000;
+
+/// Replays a log.
+pub(super) fn run(context: &Context, args: SimulateArgs) -> Result<Output> {
+    let (wanted, source) = limits_of(context, &args)?;
+    let hands = ManualClock::at(Tick::ZERO);
+    let limiter = limiter_with(&wanted, &hands)?;
+    let patience = match args.wait {
+        true => Patience::Waits(args.timeout.map(Span::covering)),
+        false => Patience::None,
+    };
+    let known = wanted.levels.values().flat_map(|config| config.limits.iter());
+    let known: HashSet<String> = known.map(|limit| limit.name().to_string()).collect();
+    let roots = Roots::new(&wanted.entities);
+    let mut replay = Replay::new(limiter, hands, known, roots, patience, Tally::new(args.max));
+    let malformed = read(context, &args.log, &mut replay)?;
+    let tally = replay.finish();
+    let exit = if tally.all.calls == 0 && malformed > 0 { Exit::FAILURE } else { Exit::OK };
+    Ok(Output::new(SimulateAnswer::new(&args, source, malformed, &tally)).with_exit(exit))
+}
+
+/// The limits to replay against, and where they come from.
+fn limits_of(context: &Context, args: &SimulateArgs) -> Result<(LimitsFile, String)> {
+    if let Some(file) = &args.limits {
+        return Ok((limits_file::read(file)?, file.display().to_string()));
+    }
+    if !args.everybody.is_empty() {
+        let mut file = LimitsFile::new(limits_file::DEFAULT_SET);
+        let config = Config { limits: args.everybody.limits()?, on_unavailable: None };
+        file.levels.insert(OwnedLevel::system(), config);
+        return Ok((file, "the same for everybody".into()));
+    }
+    let stored = stored_as_file(&context.catalog()?, None)?;
+    Ok((stored, format!("those of namespace {}", context.settings.namespace.value)))
+}
+
+fn limiter_with(wanted: &LimitsFile, hands: &ManualClock) -> Result<Limiter> {
+    let store = Arc::new(Memory::builder().clock(hands.clock()).build());
+    let limiter = Limiter::open(store, tollgate::limiter::DEFAULT_NAMESPACE).wait()?;
+    let plan = Plan::new(limiter.catalog(), Path::new("limits"), wanted)?;
+    carry_out(limiter.catalog(), &plan, |_| {})?;
+    Ok(limiter)
+}
+
+/// Replays every line, and says how many were no calls.
+fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
+    let log: Box<dyn BufRead> = match path.to_str() {
+        Some("-") => Box::new(io::stdin().lock()),
+        _ => {
+            let file = File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
+            Box::new(BufReader::with_capacity(1 << 18, file))
+        }
+    };
+    let mut progress = Progress::new(&context.terminal);
+    let mut malformed = 0;
+    each_line(log, |number, line| {
+        let parsed = match line {
+            Some(line) => serde_json::from_slice::<LoggedCall<'_>>(line).map_err(|why| why.to_string()),
+            None => Err("the line is too long".into()),
+        };
+        match parsed {
+            Ok(call) => replay.make(call_of(number, call)),
+            Err(why) => {
+                malformed += 1;
+                if malformed <= MALFORMED_TOLD {
+                    // Whoever reads the message counts lines in the file, not in the line.
+                    let why = why.split(" at line 1 column").next().unwrap_or_default();
+                    context.note(format_args!("{}:{number}: {why}", path.display()));
+                }
+            }
+        }
+        if number.is_multiple_of(PROGRESS_EVERY) {
+            progress.show(format_args!("{} lines", grouped(number)));
+        }
+        Ok(())
+    })?;
+    if malformed > MALFORMED_TOLD {
+        context.note(format_args!("and {} more lines that are no calls", malformed - MALFORMED_TOLD));
+    }
+    Ok(malformed)
+}
+
+fn call_of(line: u64, call: LoggedCall<'_>) -> Call {
+    let owned = |Amounts(amounts): Amounts<'_>| {
+        amounts.into_iter().map(|(name, amount)| (name.into_owned(), amount)).collect()
+    };
+    // Below zero is nothing, and what is too long is as long as can be.
+    let micros = (call.duration_ms.unwrap_or(0.0) * 1e3).round() as u64;
+    Call {
+        line,
+        at: call.time.0,
+        entity: call.entity.0.into_owned(),
+        resource: call.resource.0.into_owned(),
+        demand: owned(call.demand),
+        used: call.used.map(owned),
+        lasts: Span::from_micros(micros),
+    }
+}

@@ -1,0 +1,179 @@
+//! What came of calls, counted.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use tollgate::{Span, Tick};
+
+use super::replay::Call;
+
+/// Microseconds of an hour.
+const HOUR: u64 = 3_600_000_000;
+
+/// What came of a call.
+pub(super) enum Outcome {
+    /// It was admitted, after this wait.
+    Admitted(Span),
+    /// A limit refused it, and would have admitted it after this wait if nobody else had come.
+    Refused { limit: String, wait: Option<Span> },
+    /// It asks for more than the limit can ever give.
+    Impossible { limit: String },
+    /// It waited for too long.
+    TimedOut,
+    /// It would wait for ever.
+    Never,
+    /// It could not be decided.
+    Failed { kind: &'static str, why: String },
+}
+
+/// What came of all calls.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Of all of them.
+    pub(super) all: Counts,
+    /// By entity.
+    pub(super) entities: HashMap<String, Counts>,
+    /// How many each limit refused.
+    pub(super) limits: HashMap<String, u64>,
+    /// By hour.
+    pub(super) hours: BTreeMap<u64, Counts>,
+    /// How many could not be decided, by reason, with the first of them.
+    pub(super) failures: BTreeMap<&'static str, Failure>,
+    /// The longest waits, at most so many.
+    worst: BinaryHeap<Reverse<Wait>>,
+    worst_max: usize,
+    /// The waits of all that waited and were admitted, in microseconds.
+    pub(super) waits: Vec<u64>,
+    pub(super) first: Option<Tick>,
+    pub(super) last: Option<Tick>,
+    /// Calls that came before the one of the line before.
+    pub(super) out_of_order: u64,
+    /// Calls that asked for more than a limit can ever give.
+    pub(super) impossible: u64,
+    /// Calls that waited for too long, or would for ever.
+    pub(super) timed_out: u64,
+    /// Calls whose use did not fit their limits.
+    pub(super) unsettled: u64,
+}
+
+/// Calls and what came of them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) calls: u64,
+    pub(super) admitted: u64,
+    pub(super) refused: u64,
+    pub(super) failed: u64,
+}
+
+/// Calls that could not be decided for one reason.
+pub(super) struct Failure {
+    pub(super) count: u64,
+    pub(super) line: u64,
+    pub(super) why: String,
+}
+
+/// How long somebody waited, or would have had to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Wait {
+    pub(super) wait: Span,
+    pub(super) line: Reverse<u64>,
+    pub(super) entity: String,
+    pub(super) resource: String,
+    pub(super) limit: Option<String>,
+    pub(super) at: Tick,
+}
+
+impl Tally {
+    /// One that lists so many of the longest waits.
+    pub(super) fn new(worst_max: usize) -> Tally {
+        Tally { worst_max, ..Tally::default() }
+    }
+
+    /// A call is made.
+    pub(super) fn arrived(&mut self, call: &Call) {
+        self.first.get_or_insert(call.at);
+        self.last = Some(call.at);
+    }
+
+    /// Counts what came of a call.
+    pub(super) fn came_of(&mut self, call: &Call, outcome: &Outcome) {
+        self.count(call, outcome);
+        match outcome {
+            Outcome::Admitted(Span::ZERO) => {}
+            Outcome::Admitted(wait) => {
+                self.waits.push(wait.as_micros());
+                self.note_wait(call, None, *wait);
+            }
+            Outcome::Refused { limit, wait } => {
+                self.note_limit(limit);
+                if let Some(wait) = wait {
+                    self.note_wait(call, Some(limit), *wait);
+                }
+            }
+            Outcome::Impossible { limit } => {
+                self.note_limit(limit);
+                self.impossible += 1;
+            }
+            Outcome::TimedOut | Outcome::Never => self.timed_out += 1,
+            Outcome::Failed { kind, why } => {
+                let new = || Failure { count: 0, line: call.line, why: why.clone() };
+                self.failures.entry(kind).or_insert_with(new).count += 1;
+            }
+        }
+    }
+
+    /// The longest waits, longest first.
+    pub(super) fn worst(&self) -> Vec<&Wait> {
+        let mut worst: Vec<&Wait> = self.worst.iter().map(|Reverse(wait)| wait).collect();
+        worst.sort_by(|one, two| two.cmp(one));
+        worst
+    }
+
+    fn count(&mut self, call: &Call, outcome: &Outcome) {
+        if !self.entities.contains_key(&call.entity) {
+            self.entities.insert(call.entity.clone(), Counts::default());
+        }
+        let entity = self.entities.get_mut(&call.entity);
+        let hour = self.hours.entry(call.at.as_micros() / HOUR).or_default();
+        for counts in [&mut self.all, hour].into_iter().chain(entity) {
+            counts.calls += 1;
+            match outcome {
+                Outcome::Admitted(_) => counts.admitted += 1,
+                Outcome::Failed { .. } => counts.failed += 1,
+                _ => counts.refused += 1,
+            }
+        }
+    }
+
+    fn note_limit(&mut self, limit: &str) {
+        match self.limits.get_mut(limit) {
+            Some(count) => *count += 1,
+            None => {
+                self.limits.insert(limit.to_owned(), 1);
+            }
+        }
+    }
+
+    fn note_wait(&mut self, call: &Call, limit: Option<&String>, wait: Span) {
+        let is_full = self.worst.len() >= self.worst_max;
+        if is_full && self.worst.peek().is_none_or(|Reverse(least)| wait <= least.wait) {
+            return;
+        }
+        self.worst.push(Reverse(Wait {
+            wait,
+            line: Reverse(call.line),
+            entity: call.entity.clone(),
+            resource: call.resource.clone(),
+            limit: limit.cloned(),
+            at: call.at,
+        }));
+        if is_full {
+            self.worst.pop();
+        }
+    }
+}
+
+/// When an hour of the tally begins.
+pub(super) fn hour_start(hour: u64) -> Tick {
+    Tick::from_micros(hour * HOUR)
+}

@@ -1,0 +1,302 @@
+//! What came of a replay, for people and programs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use tollgate::store::usage::iso;
+
+use super::tally::{Counts, Tally, Wait, hour_start};
+use crate::args::SimulateArgs;
+use crate::duration_text::roughly;
+use crate::output::{Answer, Cell, Chart, Page, Table, counted, grouped, style};
+
+/// A chart of more hours than this says nothing.
+const HOURS_MAX: u64 = 100_000;
+
+#[derive(Serialize)]
+pub(super) struct SimulateAnswer {
+    log: String,
+    limits: String,
+    wait: bool,
+    calls: u64,
+    admitted: u64,
+    refused: u64,
+    failed: u64,
+    malformed: u64,
+    impossible: u64,
+    timed_out: u64,
+    out_of_order: u64,
+    first: Option<String>,
+    last: Option<String>,
+    waits: Option<WaitsView>,
+    by_limit: BTreeMap<String, u64>,
+    entities: usize,
+    by_entity: Vec<EntityView>,
+    by_hour: Vec<HourView>,
+    worst_waits: Vec<WaitView>,
+    failures: Vec<FailureView>,
+    #[serde(skip)]
+    hours: Vec<(u64, u64)>,
+}
+
+/// How long those waited who did and were admitted.
+#[derive(Serialize)]
+struct WaitsView {
+    waited: usize,
+    total_us: u64,
+    median_us: u64,
+    p95_us: u64,
+    max_us: u64,
+}
+
+#[derive(Serialize)]
+struct EntityView {
+    entity: String,
+    calls: u64,
+    admitted: u64,
+    refused: u64,
+    failed: u64,
+}
+
+#[derive(Serialize)]
+struct HourView {
+    start: String,
+    calls: u64,
+    refused: u64,
+}
+
+#[derive(Serialize)]
+struct WaitView {
+    wait_us: u64,
+    time: String,
+    entity: String,
+    resource: String,
+    limit: Option<String>,
+    line: u64,
+}
+
+#[derive(Serialize)]
+struct FailureView {
+    kind: &'static str,
+    calls: u64,
+    first_line: u64,
+    first: String,
+}
+
+impl SimulateAnswer {
+    pub(super) fn new(args: &SimulateArgs, limits: String, malformed: u64, tally: &Tally) -> SimulateAnswer {
+        let Counts { calls, admitted, refused, failed } = tally.all;
+        let hour = |(hour, counts): (&u64, &Counts)| HourView {
+            start: iso(hour_start(*hour)),
+            calls: counts.calls,
+            refused: counts.refused,
+        };
+        SimulateAnswer {
+            log: args.log.display().to_string(),
+            limits,
+            wait: args.wait,
+            calls,
+            admitted,
+            refused,
+            failed,
+            malformed,
+            impossible: tally.impossible,
+            timed_out: tally.timed_out,
+            out_of_order: tally.out_of_order,
+            first: tally.first.map(iso),
+            last: tally.last.map(iso),
+            waits: args.wait.then(|| WaitsView::of(&tally.waits)),
+            by_limit: tally.limits.iter().map(|(name, count)| (name.clone(), *count)).collect(),
+            entities: tally.entities.len(),
+            by_entity: most_refused(tally, args.max),
+            by_hour: tally.hours.iter().map(hour).collect(),
+            worst_waits: tally.worst().into_iter().map(WaitView::of).collect(),
+            failures: failures(tally),
+            hours: tally.hours.iter().map(|(hour, counts)| (*hour, counts.refused)).collect(),
+        }
+    }
+
+    fn share(&self, part: u64) -> String {
+        let percent = part as f64 * 100.0 / self.calls.max(1) as f64;
+        format!("{} ({percent:.1}%)", grouped(part))
+    }
+
+    fn summary(&self, page: &mut Page) {
+        let span = match (&self.first, &self.last) {
+            (Some(first), Some(last)) => format!(" from {first} to {last}"),
+            _ => String::new(),
+        };
+        let calls = format!("{}{span}", grouped(self.calls));
+        let mut table = Table::bare().wrap(1);
+        let mut row = |name: &str, value: Cell| table.row([Cell::styled(name, style::FAINT), value]);
+        row("log", Cell::name(&self.log));
+        row("limits", self.limits.clone().into());
+        row("calls", calls.into());
+        row("admitted", Cell::styled(self.share(self.admitted), style::GOOD));
+        let bad = if self.refused > 0 { style::BAD } else { style::GOOD };
+        row("refused", Cell::styled(self.share(self.refused), bad));
+        if self.impossible > 0 {
+            row("", format!("{} of them ask for more than can ever fit", grouped(self.impossible)).into());
+        }
+        if self.timed_out > 0 {
+            row("", format!("{} of them waited in vain", grouped(self.timed_out)).into());
+        }
+        if let Some(waits) = &self.waits {
+            row("waited", waits.text(self.calls).into());
+        }
+        for FailureView { kind, calls, first_line, first } in &self.failures {
+            let reason = reason(kind);
+            let text = format!("{} {reason}; the first in line {first_line}: {first}", grouped(calls));
+            row("failed", Cell::styled(text, style::WARN));
+        }
+        if self.malformed > 0 {
+            row("no calls", Cell::styled(counted_lines(self.malformed), style::WARN));
+        }
+        if self.out_of_order > 0 {
+            row("too late", format!("{} before the line before", counted_lines(self.out_of_order)).into());
+        }
+        page.table(&table);
+    }
+
+    fn refusals(&self, page: &mut Page) {
+        page.heading("Refused by limit");
+        let mut table = Table::new(["LIMIT", "REFUSED"]).right(1);
+        let mut limits: Vec<(&String, &u64)> = self.by_limit.iter().collect();
+        limits.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
+        limits.iter().for_each(|(name, count)| table.row([Cell::name(name), grouped(count).into()]));
+        page.table_or_line(&table, "by none: they waited in vain");
+        page.heading("Refused by entity");
+        let mut table = Table::new(["ENTITY", "CALLS", "REFUSED", "SHARE"]).right(1).right(2).right(3);
+        for EntityView { entity, calls, refused, .. } in self.by_entity.iter().filter(|it| it.refused > 0) {
+            let share = format!("{:.1}%", *refused as f64 * 100.0 / (*calls).max(1) as f64);
+            table.row([Cell::name(entity), grouped(calls).into(), grouped(refused).into(), share.into()]);
+        }
+        page.table(&table);
+    }
+
+    fn chart(&self, page: &mut Page) {
+        let (Some((first, _)), Some((last, _))) = (self.hours.first(), self.hours.last()) else { return };
+        if first == last || last - first >= HOURS_MAX {
+            return;
+        }
+        let refused: BTreeMap<u64, u64> = self.hours.iter().copied().collect();
+        let value = |hour: u64| i64::try_from(refused.get(&hour).copied().unwrap_or(0)).unwrap_or(i64::MAX);
+        let values: Vec<i64> = (*first..=*last).map(value).collect();
+        let label = |hour: u64| iso(hour_start(hour)).get(5..16).unwrap_or_default().replace('T', " ");
+        let labels: Vec<String> = (*first..=*last).map(label).collect();
+        page.heading("Refused by hour, UTC");
+        Chart { values: &values, labels: &labels, unit: "hour" }.render(page);
+    }
+
+    fn worst(&self, page: &mut Page) {
+        if self.worst_waits.is_empty() {
+            return;
+        }
+        page.heading(if self.wait { "Longest waits" } else { "Longest waits until it would have passed" });
+        let mut table = Table::new(["WAIT", "ENTITY", "RESOURCE", "LIMIT", "TIME", "LINE"])
+            .right(0)
+            .right(5)
+            .hide_empty(3);
+        for WaitView { wait_us, time, entity, resource, limit, line } in &self.worst_waits {
+            table.row([
+                roughly(Duration::from_micros(*wait_us)).into(),
+                Cell::name(entity),
+                resource.into(),
+                limit.clone().unwrap_or_default().into(),
+                Cell::faint(time),
+                Cell::faint(line),
+            ]);
+        }
+        page.table(&table);
+    }
+}
+
+impl Answer for SimulateAnswer {
+    fn text(&self, page: &mut Page) {
+        self.summary(page);
+        if self.refused > 0 {
+            self.refusals(page);
+            self.chart(page);
+        }
+        self.worst(page);
+    }
+}
+
+impl WaitsView {
+    fn of(waits: &[u64]) -> WaitsView {
+        let mut sorted = waits.to_vec();
+        sorted.sort_unstable();
+        let at = |percent: usize| {
+            let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+            sorted.get(index).copied().unwrap_or(0)
+        };
+        WaitsView {
+            waited: sorted.len(),
+            total_us: sorted.iter().fold(0, |sum: u64, wait| sum.saturating_add(*wait)),
+            median_us: at(50),
+            p95_us: at(95),
+            max_us: at(100),
+        }
+    }
+
+    fn text(&self, calls: u64) -> String {
+        if self.waited == 0 {
+            return "nobody".into();
+        }
+        let [total, median, p95, max] = [self.total_us, self.median_us, self.p95_us, self.max_us]
+            .map(|micros| roughly(Duration::from_micros(micros)));
+        let percent = self.waited as f64 * 100.0 / calls.max(1) as f64;
+        let waited = grouped(self.waited);
+        format!(
+            "{waited} ({percent:.1}%), half of them up to {median}, 95% up to {p95}, longest {max}, {total} in all"
+        )
+    }
+}
+
+impl WaitView {
+    fn of(wait: &Wait) -> WaitView {
+        WaitView {
+            wait_us: wait.wait.as_micros(),
+            time: iso(wait.at),
+            entity: wait.entity.clone(),
+            resource: wait.resource.clone(),
+            limit: wait.limit.clone(),
+            line: wait.line.0,
+        }
+    }
+}
+
+fn most_refused(tally: &Tally, max: usize) -> Vec<EntityView> {
+    let mut entities: Vec<(&String, &Counts)> = tally.entities.iter().collect();
+    entities.sort_by_key(|(name, counts)| (std::cmp::Reverse((counts.refused, counts.calls)), *name));
+    let view = |(entity, counts): (&String, &Counts)| {
+        let Counts { calls, admitted, refused, failed } = *counts;
+        EntityView { entity: entity.clone(), calls, admitted, refused, failed }
+    };
+    entities.into_iter().take(max).map(view).collect()
+}
+
+fn failures(tally: &Tally) -> Vec<FailureView> {
+    let view = |(kind, failure): (&&'static str, &super::tally::Failure)| FailureView {
+        kind,
+        calls: failure.count,
+        first_line: failure.line,
+        first: failure.why.clone(),
+    };
+    tally.failures.iter().map(view).collect()
+}
+
+fn reason(kind: &str) -> &'static str {
+    match kind {
+        "no_limits" => "without any limits",
+        "empty_demand" => "that ask for nothing that is limited",
+        "bad_demand" => "whose demand does not fit",
+        "bad_name" => "with a name that is not valid",
+        _ => "for other reasons",
+    }
+}
+
+fn counted_lines(lines: u64) -> String {
+    counted(usize::try_from(lines).unwrap_or(usize::MAX), "line", "lines")
+}

@@ -1,0 +1,165 @@
+//! What was seen, for people and programs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tollgate::store::usage::iso;
+
+use super::look::{Look, Row};
+use crate::context::Context;
+use crate::limit_text;
+use crate::output::style::{self, paint};
+use crate::output::{Answer, Cell, Page, Table, grouped};
+
+/// How many columns a bar has.
+const BAR: usize = 10;
+
+/// From this share of a limit on it wants a look.
+const NEARLY: f64 = 0.8;
+
+#[derive(Serialize)]
+pub(super) struct TopAnswer {
+    namespace: String,
+    at: String,
+    hour: String,
+    in_use: usize,
+    rows: Vec<RowView>,
+}
+
+#[derive(Serialize)]
+struct RowView {
+    entity: String,
+    resource: String,
+    calls: u64,
+    calls_change: Option<u64>,
+    used: BTreeMap<String, i64>,
+    tightest: Option<TightestView>,
+    held: BTreeMap<String, u64>,
+    #[serde(skip)]
+    held_text: String,
+}
+
+#[derive(Serialize)]
+struct TightestView {
+    limit: String,
+    available: i64,
+    capacity: u64,
+    share_used: f64,
+    #[serde(skip)]
+    left: String,
+}
+
+impl TopAnswer {
+    /// The `max` busiest rows: by calls since the last look, then in this hour, then by how little is left.
+    pub(super) fn new(context: &Context, look: &Look, last: Option<&Look>, max: usize) -> TopAnswer {
+        let change = |key: &(String, String), row: &Row| {
+            let before = last.filter(|last| last.hour == look.hour)?.rows.get(key).map_or(0, |row| row.calls);
+            Some(row.calls.saturating_sub(before))
+        };
+        let mut rows: Vec<_> = look.rows.iter().map(|(key, row)| (key, row, change(key, row))).collect();
+        let used = |row: &Row| row.tightest().map_or(0.0, |(_, share)| share);
+        rows.sort_by(|(one_key, one, one_change), (two_key, two, two_change)| {
+            let by_calls = (two_change, two.calls).cmp(&(one_change, one.calls));
+            by_calls.then_with(|| used(two).total_cmp(&used(one))).then_with(|| one_key.cmp(two_key))
+        });
+        rows.truncate(max);
+        TopAnswer {
+            namespace: context.settings.namespace.value.clone(),
+            at: iso(look.at),
+            hour: iso(look.hour),
+            in_use: look.rows.len(),
+            rows: rows.into_iter().map(|(key, row, change)| RowView::of(key, row, change)).collect(),
+        }
+    }
+}
+
+impl RowView {
+    fn of((entity, resource): &(String, String), row: &Row, calls_change: Option<u64>) -> RowView {
+        let tightest = row.tightest().map(|(status, share_used)| {
+            let (limit, available) = (status.limit(), status.available());
+            let sign = if available < 0 { "-" } else { "" };
+            let shown = |amount: u64| grouped(limit_text::amount(limit, amount));
+            TightestView {
+                limit: limit.name().to_string(),
+                available,
+                capacity: limit.capacity(),
+                share_used,
+                left: format!("{sign}{} of {}", shown(available.unsigned_abs()), shown(limit.capacity())),
+            }
+        });
+        let held_text: Vec<String> =
+            row.held().map(|(name, held, capacity)| format!("{name} {held}/{capacity}")).collect();
+        RowView {
+            entity: entity.clone(),
+            resource: resource.clone(),
+            calls: row.calls,
+            calls_change,
+            used: row.used.clone(),
+            tightest,
+            held: row.held().map(|(name, held, _)| (name.to_owned(), held)).collect(),
+            held_text: held_text.join(", "),
+        }
+    }
+
+    fn cells(&self) -> [Cell; 8] {
+        let change = self.calls_change.filter(|change| *change > 0);
+        let change = change.map(|change| format!("+{}", grouped(change))).unwrap_or_default();
+        let (limit, left, bar) = match &self.tightest {
+            None => (Cell::from(""), Cell::faint("all"), Cell::from("")),
+            Some(it) => {
+                let style = match it.share_used {
+                    share if share >= 1.0 => style::BAD,
+                    share if share >= NEARLY => style::WARN,
+                    _ => style::GOOD,
+                };
+                (it.limit.clone().into(), it.left.clone().into(), Cell::styled(bar(it.share_used), style))
+            }
+        };
+        let (entity, resource) = (Cell::name(&self.entity), Cell::from(&self.resource));
+        let held = Cell::faint(&self.held_text);
+        [entity, resource, grouped(self.calls).into(), change.into(), limit, left, bar, held]
+    }
+}
+
+impl Answer for TopAnswer {
+    fn text(&self, page: &mut Page) {
+        let rows = format!("{} in use", grouped(self.in_use));
+        let (name, at) = (paint(style::NAME, &self.namespace), paint(style::FAINT, &self.at));
+        page.line(format_args!("namespace {name}, {rows}, {at}"));
+        page.gap();
+        let mut table = Table::new(["ENTITY", "RESOURCE", "CALLS", "", "LIMIT", "LEFT", "USED", "HELD"])
+            .right(2)
+            .right(3)
+            .right(5)
+            .hide_empty(3)
+            .hide_empty(7)
+            .wrap(7);
+        self.rows.iter().for_each(|row| table.row(row.cells()));
+        page.table_or_line(&table, "nobody used anything in this hour");
+    }
+}
+
+/// A share as a bar, in eighths of a column.
+fn bar(share: f64) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let mut bar = "█".repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        bar.push(EIGHTHS[eighths % 8]);
+    }
+    bar.extend(std::iter::repeat_n('░', BAR - bar.chars().count()));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        assert_eq!(bar(0.0), "░░░░░░░░░░");
+        assert_eq!(bar(0.5), "█████░░░░░");
+        assert_eq!(bar(0.55), "█████▌░░░░");
+        assert_eq!(bar(7.0), "██████████");
+    }
+}
