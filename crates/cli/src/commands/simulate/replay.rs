@@ -137,10 +137,10 @@ impl Replay {
             self.hands.set(end.min(retry));
             if end <= retry {
                 self.end_first();
-            } else if let Some(Reverse((at, _, place))) = self.retries.pop() {
-                if self.queues.get(&place).is_some_and(|queue| queue.due == Some(at)) {
-                    self.serve(&place);
-                }
+            } else if let Some(Reverse((at, _, place))) = self.retries.pop()
+                && self.queues.get(&place).is_some_and(|queue| queue.due == Some(at))
+            {
+                self.serve(&place);
             }
         }
     }
