@@ -19,8 +19,10 @@ fn sandbox_with(limits: &[&str]) -> Sandbox {
     sandbox
 }
 
+/// A test may be started where signals are ignored, by `nohup` or in the background; here they are not.
 fn run(sandbox: &Sandbox, words: &[&str], script: &str) -> Command {
-    let mut command = sandbox.command(TOLLGATE);
+    let mut command = sandbox.command("env");
+    command.arg("--default-signal=HUP,INT,QUIT,TERM").arg(TOLLGATE);
     command.args(["run", "me", "jobs"]).args(words).args(["--", "sh", "-c", script]);
     command
 }
