@@ -5,6 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches};
+use tollgate::catalog::CatalogError;
 
 use crate::args::Cli;
 use crate::commands;
@@ -37,6 +38,7 @@ fn obey(cli: Cli) -> Result<Exit> {
     if let Some(remark) = output.write(&context.terminal, context.format)? {
         context.note(remark);
     }
+    context.say_afterwards();
     Ok(output.exit)
 }
 
@@ -48,9 +50,17 @@ fn exit_of(result: Result<Exit>) -> Exit {
     let exit = Exit::of(&error);
     if exit != Exit::OK {
         // If nobody listens there is nobody to tell.
-        let _ = writeln!(anstream::stderr(), "{} {error:#}", paint(style::BAD, "error:"));
+        let _ = writeln!(anstream::stderr(), "{} {error:#}{}", paint(style::BAD, "error:"), hint(&error));
     }
     exit
+}
+
+/// What to type, where the library can only say what to do.
+fn hint(error: &anyhow::Error) -> &'static str {
+    match error.downcast_ref() {
+        Some(CatalogError::TooOld { .. }) => " (tollgate upgrade)",
+        _ => "",
+    }
 }
 
 /// What `--color` says, if it says something valid.

@@ -1,11 +1,11 @@
 //! What every command has at hand: the settings, the store and the people at the terminal.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tollgate::catalog::{CatalogError, RegistryBuilder};
 use tollgate::limiter::DEFAULT_NAMESPACE;
 use tollgate::store::Backend;
@@ -30,6 +30,7 @@ pub(crate) struct Context {
     pub(crate) dry_run: bool,
     yes: bool,
     quiet: bool,
+    afterwards: RefCell<Vec<String>>,
     store: OnceCell<Arc<dyn Backend>>,
     rehearsal: OnceCell<Arc<dyn Backend>>,
 }
@@ -45,6 +46,7 @@ impl Context {
             dry_run: flags.dry_run,
             yes: flags.yes,
             quiet: flags.quiet,
+            afterwards: RefCell::default(),
             store: OnceCell::new(),
             rehearsal: OnceCell::new(),
         }
@@ -81,19 +83,19 @@ impl Context {
     /// Makes a change to the namespace of the settings, which is registered first if need be. In a dry run, and if the
     /// namespace is new, the change is rehearsed before: so one that fails leaves not even the namespace behind.
     pub(crate) fn change<T>(&self, change: impl Fn(&Catalog) -> Result<T>) -> Result<T> {
-        if self.dry_run {
-            return change(&self.rehearsed()?);
-        }
         let registry = self.registry_on(self.store()?)?;
         let name = &self.settings.namespace.value;
-        let catalog = match registry.get(name).wait()? {
-            Some(_) => registry.open(name).wait()?,
-            None => {
-                change(&self.rehearsed()?)?;
-                registry.open_or_register(name).wait()?
-            }
-        };
-        change(&catalog)
+        let is_new = registry.get(name).wait()?.is_none();
+        let rehearsed = (is_new || self.dry_run).then(|| change(&self.rehearsed()?)).transpose()?;
+        // That the default one is registered is no news; another name may be a slip.
+        if is_new && name != DEFAULT_NAMESPACE {
+            let deed = if self.dry_run { "would be" } else { "was" };
+            self.note_afterwards(format_args!("namespace {name} {deed} registered for it"));
+        }
+        match rehearsed {
+            Some(rehearsed) if self.dry_run => Ok(rehearsed),
+            _ => change(&registry.open_or_register(name).wait()?),
+        }
     }
 
     /// Rehearses a change and makes none: for a change of several steps, a later one of which may turn out to be
@@ -113,15 +115,10 @@ impl Context {
         Ok(())
     }
 
-    /// A limiter on the namespace of the settings, which is registered if need be. In a dry run it takes nothing.
-    #[allow(dead_code, reason = "for the commands that take from buckets")]
+    /// A limiter on the namespace of the settings. In a dry run it takes nothing. No namespace is registered for it: one
+    /// that is new has no limits to take from.
     pub(crate) fn limiter(&self) -> Result<Limiter> {
-        let catalog = match self.dry_run {
-            true => self.rehearsed()?,
-            false => {
-                self.registry_on(self.store()?)?.open_or_register(&self.settings.namespace.value).wait()?
-            }
-        };
+        let catalog = if self.dry_run { self.rehearsed()? } else { self.catalog()? };
         Ok(Limiter::builder(catalog).timeout(self.settings.store_timeout.value).build())
     }
 
@@ -133,18 +130,28 @@ impl Context {
         }
     }
 
-    /// Says how to see the rest of a list, if there is more.
+    /// Says something on stderr as soon as the answer is written.
+    pub(crate) fn note_afterwards(&self, note: impl Display) {
+        self.afterwards.borrow_mut().push(note.to_string());
+    }
+
+    /// Says how to see the rest of a list, if there is more, as soon as the list is written.
     pub(crate) fn note_next(&self, next: &Option<String>) {
         if let Some(next) = next {
-            self.note(format_args!("there is more: --after '{next}'"));
+            self.note_afterwards(format_args!("there is more: --after '{next}'"));
         }
+    }
+
+    /// Says what was to be said after the answer.
+    pub(crate) fn say_afterwards(&self) {
+        self.afterwards.take().into_iter().for_each(|note| self.note(note));
     }
 
     /// Asks before something that cannot be undone, such as to `remove everything of it, for good`.
     ///
     /// # Errors
     ///
-    /// [`Usage`] if the answer is no, or if nobody can be asked and `--yes` was not given.
+    /// If the answer is no; [`Usage`] if nobody can be asked and `--yes` was not given.
     pub(crate) fn confirm(&self, to_do: impl Display) -> Result<()> {
         if self.yes || self.dry_run {
             return Ok(());
@@ -157,7 +164,7 @@ impl Context {
         io::stdin().lock().read_line(&mut answer).context("the answer cannot be read")?;
         match answer.trim() {
             "y" | "Y" | "yes" => Ok(()),
-            _ => Err(Usage("nothing was done".into()).into()),
+            _ => bail!("nothing was done"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use tollgate::catalog::CatalogError;
-use tollgate::limiter::AcquireError;
+use tollgate::limiter::{AcquireError, LeaseError, TicketError};
 use tollgate::store::StoreError;
 
 use crate::limits_file::LimitsFileError;
@@ -54,9 +54,24 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// What a limit refuses, and when it would not.
+#[derive(Debug)]
+pub(crate) struct Refused(pub(crate) String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if cause.is::<Usage>() {
         return Some(Exit::USAGE);
+    }
+    if cause.is::<Refused>() {
+        return Some(Exit::REFUSED);
     }
     if cause.is::<OpenFailed>() {
         return Some(Exit::UNAVAILABLE);
@@ -73,6 +88,12 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if let Some(error) = cause.downcast_ref::<CatalogError>() {
         return of_catalog(error);
+    }
+    if let Some(error) = cause.downcast_ref::<LeaseError>() {
+        return of_lease(error);
+    }
+    if let Some(error) = cause.downcast_ref::<TicketError>() {
+        return of_ticket(error);
     }
     cause.downcast_ref::<StoreError>().and_then(of_store)
 }
@@ -97,6 +118,22 @@ fn of_catalog(error: &CatalogError) -> Option<Exit> {
         | CatalogError::Credit(_)
         | CatalogError::CreditOfResource(_) => Some(Exit::USAGE),
         CatalogError::Store(error) => of_store(error),
+        _ => None,
+    }
+}
+
+fn of_lease(error: &LeaseError) -> Option<Exit> {
+    match error {
+        LeaseError::Usage(_) | LeaseError::OtherResource(..) => Some(Exit::USAGE),
+        LeaseError::Store(error) => of_store(error),
+        _ => None,
+    }
+}
+
+fn of_ticket(error: &TicketError) -> Option<Exit> {
+    match error {
+        TicketError::NotOne(..) => Some(Exit::USAGE),
+        TicketError::Degraded => Some(Exit::UNAVAILABLE),
         _ => None,
     }
 }

@@ -17,7 +17,20 @@ macro_rules! sessions {
     )*};
 }
 
-sessions![audit, configuration, entities, limits, limits_file, namespaces, shell, simulate, store];
+sessions![
+    audit,
+    calls,
+    configuration,
+    demo,
+    entities,
+    limits,
+    limits_file,
+    namespaces,
+    run,
+    shell,
+    simulate,
+    store
+];
 
 #[test]
 fn usage() {
@@ -26,18 +39,27 @@ fn usage() {
 
 #[test]
 fn buckets() {
-    session::replay_after("buckets", |sandbox| {
-        furnish::used_for_half_a_year(&sandbox.join("limits.db"));
-        furnish::used_now(&sandbox.join("limits.db"));
-    });
+    session::replay_after("buckets", |sandbox| furnish::used_now(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn damaged() {
+    session::replay_after("damaged", |sandbox| furnish::damage(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn old() {
+    session::replay_after("old", |sandbox| furnish::age(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn the_page_of_the_guide_is_true() {
+    session::replay_page("docs/guide/command-line.md");
 }
 
 #[test]
 fn top() {
-    session::replay_after("top", |sandbox| {
-        furnish::used_for_half_a_year(&sandbox.join("limits.db"));
-        furnish::used_now(&sandbox.join("limits.db"));
-    });
+    session::replay_after("top", |sandbox| furnish::used_now(&sandbox.join("limits.db")));
 }
 
 #[test]

@@ -37,11 +37,14 @@ pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Opened, OpenError> {
     let path = std::path::absolute(&settings.path)
         .map_err(|why| OpenError::Failed(settings.path.clone(), why.to_string()))?;
     let _one_at_a_time = OPENING.lock();
-    make_if_missing(&path)?;
+    let looks = make_if_missing(&path)?;
     let explain = |fault: Fault| explain(&path, settings.timeout, &fault);
     let writer = connect(&path, settings).map_err(explain)?;
     if writer.is_readonly(MAIN_DB).map_err(explain)? {
         return Err(OpenError::ReadOnly(path));
+    }
+    if looks == Looks::Torn {
+        check(&path, schema::mark(&writer).map_err(explain)?)?;
     }
     prepare(&writer, settings).map_err(explain)?;
     check(&path, schema::mark(&writer).map_err(explain)?)?;
@@ -50,18 +53,27 @@ pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Opened, OpenError> {
     Ok(Opened { path, writer, reader })
 }
 
+/// What a file looks like without the log beside it.
+#[derive(Clone, Copy, PartialEq)]
+enum Looks {
+    /// Ours, or empty.
+    Right,
+    /// Like nothing, which may be because somebody is just writing the log into it, or was killed while doing so.
+    Torn,
+}
+
 /// Makes an empty file that nobody else may read, or looks at the one that is there without touching it.
-fn make_if_missing(path: &Path) -> Result<(), OpenError> {
+fn make_if_missing(path: &Path) -> Result<Looks, OpenError> {
     if path.parent().is_some_and(|folder| !folder.exists()) {
         return Err(OpenError::NoFolder(path.into()));
     }
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(OpenError::IsFolder(path.into())),
         Ok(there) if !there.is_file() => Err(OpenError::NotSqlite(path.into())),
-        Ok(there) if there.len() == 0 => Ok(()),
+        Ok(there) if there.len() == 0 => Ok(Looks::Right),
         Ok(_) => look(path),
         Err(why) if why.kind() == ErrorKind::NotFound => match private().open(path) {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(Looks::Right),
             Err(why) if why.kind() == ErrorKind::AlreadyExists => make_if_missing_again(path),
             Err(why) => Err(io_error(path, &why)),
         },
@@ -70,9 +82,9 @@ fn make_if_missing(path: &Path) -> Result<(), OpenError> {
 }
 
 /// Another process has made it in the meantime, and it is not there to be made a third time.
-fn make_if_missing_again(path: &Path) -> Result<(), OpenError> {
+fn make_if_missing_again(path: &Path) -> Result<Looks, OpenError> {
     match fs::metadata(path) {
-        Ok(there) if there.len() == 0 => Ok(()),
+        Ok(there) if there.len() == 0 => Ok(Looks::Right),
         Ok(_) => look(path),
         Err(why) => Err(io_error(path, &why)),
     }
@@ -95,13 +107,19 @@ fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
 }
 
 /// Looks at what a file says it is, and at nothing else. As an immutable file it is neither locked nor recovered, and
-/// no other file is made beside it.
-fn look(path: &Path) -> Result<(), OpenError> {
+/// no other file is made beside it. Without its log it may be torn; then only opening it for good can tell.
+fn look(path: &Path) -> Result<Looks, OpenError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let looked = Connection::open_with_flags(immutable(path), flags);
     let mark = looked.and_then(|connection| schema::mark(&connection));
-    check(path, mark.map_err(|fault| explain(path, Duration::ZERO, &fault))?)
+    match mark {
+        Err(fault) if fault.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => Ok(Looks::Torn),
+        mark => {
+            check(path, mark.map_err(|fault| explain(path, Duration::ZERO, &fault))?)?;
+            Ok(Looks::Right)
+        }
+    }
 }
 
 fn immutable(path: &Path) -> String {

@@ -147,3 +147,26 @@ fn a_new_file_is_nobody_else_s_to_read() {
         assert_eq!(mode & 0o777, 0o600, "{:?}", entry.file_name());
     }
 }
+
+/// Who is killed, or has no room left, while the log is written into the file leaves a file that only the log makes whole.
+#[test]
+fn a_file_that_is_torn_without_its_log_is_whole_with_it() {
+    let (folder, hands) = (Folder::new(), ManualClock::at(START));
+    let (file, copy) = (folder.file("x"), folder.file("copy"));
+    let store = open_at(&file, &hands);
+    for number in 0..200 {
+        assert!(Tap::new(&store, &format!("user-{number}")).try_take(30, 0, None).unwrap());
+    }
+    for suffix in ["", "-wal"] {
+        let from = format!("{}{suffix}", file.display());
+        std::fs::copy(from, format!("{}{suffix}", copy.display())).unwrap();
+    }
+    let mut bytes = std::fs::read(&copy).unwrap();
+    // The head of the file says that there are more pages than there are: the rest was about to come.
+    let pages = u32::try_from(bytes.len() / 4_096).unwrap() + 20;
+    bytes[28..32].copy_from_slice(&pages.to_be_bytes());
+    std::fs::write(&copy, bytes).unwrap();
+    let torn = open_at(&copy, &hands);
+    assert_eq!(torn.check().wait(), Ok(()));
+    assert_eq!(Tap::new(&torn, "user-199").left(), [70, 2]);
+}

@@ -7,8 +7,9 @@
 //!
 //! Why nobody waits for each other in a circle: ranks are in one order for all lines, so the least of them is first
 //! wherever it stands. Why nobody is overtaken: a newcomer looks at the lines of all its buckets before it asks, and
-//! one who waits joins the line of every bucket that denies it, at the place of its arrival. One who is held up by
-//! one bucket does not hold up those who only want another.
+//! one who waits joins the line of the bucket that denies it longest, at the place of its arrival. One who is held up by
+//! one bucket does not hold up those who only want another. Who takes from a child takes from its parent as well, so
+//! while somebody is first in line for the parent nobody takes what it needs of the child.
 //!
 //! Why no wake-up is lost: who waits is in line before it asks the store. Whatever is given back after that finds the
 //! line, and who is poked asks again.
@@ -124,6 +125,11 @@ impl Room {
         Some(first.0.lock().due)
     }
 
+    /// Whether anybody waits for a bucket.
+    pub fn has_line(&self, namespace: &str, key: &Key) -> bool {
+        !self.is_quiet() && self.lines.lock().contains_key(&(namespace.into(), key.clone()))
+    }
+
     /// Something was given back to a bucket: whoever is first in its line asks again.
     pub fn poke(&self, namespace: &str, key: &Key) {
         if self.is_quiet() {
@@ -198,6 +204,35 @@ impl Ticket<'_> {
             self.stands.push(address);
         }
         Ok(is_new)
+    }
+
+    /// Leaves all lines but those of these buckets. Should it come back to one, its place is that of its arrival.
+    pub fn stand_only(&mut self, namespace: &str, keys: &[&Key]) {
+        let is_kept = |address: &Address| *address.0 == *namespace && keys.contains(&&address.1);
+        let (kept, left): (Vec<Address>, Vec<Address>) = self.stands.drain(..).partition(is_kept);
+        self.stands = kept;
+        self.leave(&left);
+        if self.stands.is_empty() && !left.is_empty() {
+            self.room.waiting.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Takes it out of lines, and has whoever is first then look again.
+    fn leave(&self, addresses: &[Address]) {
+        let mut next = Vec::new();
+        let mut lines = self.room.lines.lock();
+        for address in addresses {
+            let Some(line) = lines.get_mut(address) else { continue };
+            let was_first = line.first_key_value().is_some_and(|(rank, _)| *rank == self.rank);
+            line.remove(&self.rank);
+            if line.is_empty() {
+                lines.remove(address);
+            } else if was_first {
+                next.extend(first_of(&lines, address));
+            }
+        }
+        drop(lines);
+        next.into_iter().for_each(|spot| wake(spot.poke()));
     }
 
     /// Whether it may ask the store for these buckets: it is first in every line it stands in, and nobody is ahead of
@@ -279,20 +314,7 @@ impl Drop for Ticket<'_> {
         if self.stands.is_empty() {
             return;
         }
-        let mut next = Vec::new();
-        let mut lines = self.room.lines.lock();
-        for address in &self.stands {
-            let Some(line) = lines.get_mut(address) else { continue };
-            let was_first = line.first_key_value().is_some_and(|(rank, _)| *rank == self.rank);
-            line.remove(&self.rank);
-            if line.is_empty() {
-                lines.remove(address);
-            } else if was_first {
-                next.extend(first_of(&lines, address));
-            }
-        }
+        self.leave(&self.stands);
         self.room.waiting.fetch_sub(1, Ordering::AcqRel);
-        drop(lines);
-        next.into_iter().for_each(|spot| wake(spot.poke()));
     }
 }

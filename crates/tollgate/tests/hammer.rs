@@ -72,7 +72,6 @@ fn hammer(backend: Arc<dyn Backend>) {
         }
     });
     let done = hammer.done.into_inner().expect("nobody panicked");
-    println!("{done:?}");
     assert!(done.len() >= 14, "not everything was ever done: {done:?}");
     look_after(&*backend, &hammer.registry, &hammer.changes.into_inner().expect("nobody panicked"));
 }

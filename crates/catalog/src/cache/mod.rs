@@ -183,7 +183,9 @@ impl Inner {
     }
 
     fn look(&mut self, moment: &Moment, key: &ItemKey) -> Option<Entry> {
-        let found = self.entries.get(key).filter(|entry| moment.now < entry.expires).cloned();
+        let version = self.version.unwrap_or(0);
+        let is_believed = |entry: &&Entry| moment.now < entry.expires && entry.version >= version;
+        let found = self.entries.get(key).filter(is_believed).cloned();
         match &found {
             None => self.stats.misses += 1,
             Some(entry) => {

@@ -33,13 +33,27 @@ impl Catalog {
     pub(super) async fn facts(&self, moment: &Moment, entity: &str, resource: &str) -> Result<Facts> {
         let keys = self.fact_keys(entity, resource);
         let mut found = self.shared().cache.look(moment, &keys);
-        if found.iter().any(Option::is_none) {
+        for attempt in 1..=READS_MAX {
+            if found.iter().all(Option::is_some) {
+                break;
+            }
             self.read_missing(moment, &keys, &mut found).await?;
+            if attempt < READS_MAX {
+                self.forget_older(&mut found);
+            }
         }
         let nothing = || Entry { known: Known::Nothing, version: 0, expires: moment.expires };
         let [entity, entity_switch, resource_switch, configs @ ..] =
             found.map(|entry| entry.unwrap_or_else(nothing));
         Ok(Facts { entity, entity_switch, resource_switch, configs })
+    }
+
+    /// What was remembered of an earlier version of the config than was just seen says nothing about the later one.
+    fn forget_older(&self, found: &mut [Option<Entry>; 7]) {
+        let latest = self.shared().cache.version().unwrap_or(0);
+        for entry in found {
+            *entry = entry.take().filter(|entry| entry.version >= latest);
+        }
     }
 
     pub(super) fn forget_chain(&self, entity: &str, resource: &str) {

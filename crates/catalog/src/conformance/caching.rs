@@ -17,7 +17,7 @@ super::promises![
     others_are_seen_at_once_where_the_store_tells_its_revision,
     others_are_seen_when_what_was_read_is_too_old,
     a_write_during_a_reading_is_not_covered_up,
-    limits_never_carry_a_later_version_than_their_own,
+    what_is_older_than_the_version_last_seen_is_read_again,
     limits_that_change_while_they_are_read_carry_the_version_from_before,
     refreshing_reads_the_chain_again,
     a_cache_that_is_off_remembers_nothing,
@@ -89,7 +89,12 @@ fn a_write_that_nobody_waited_for_is_seen_all_the_same(suite: &Suite<'_>) {
     let mut cancelled = fixture.catalog.set_limits(Level::System, &limits);
     assert!(Pin::new(&mut cancelled).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     drop(cancelled);
-    assert_eq!(amount(&fixture.catalog), 20);
+    // A store may call off what it has not begun, and may take a moment to do so. Whatever came of it is seen.
+    let is_seen = || amount(&fixture.catalog) == amount(&fixture.another().catalog);
+    assert!((0..10_000).any(|_| is_seen() || {
+        std::thread::yield_now();
+        false
+    }));
 }
 
 fn others_are_seen_at_once_where_the_store_tells_its_revision(suite: &Suite<'_>) {
@@ -135,16 +140,16 @@ fn a_write_during_a_reading_is_not_covered_up(suite: &Suite<'_>) {
     }
 }
 
-fn limits_never_carry_a_later_version_than_their_own(suite: &Suite<'_>) {
+fn what_is_older_than_the_version_last_seen_is_read_again(suite: &Suite<'_>) {
     let fixture = suite.fixture_without_revision();
     let other = fixture.another().catalog;
     other.set_limits(Level::System, &rpm(10)).wait().unwrap();
     assert_eq!(amount(&fixture.catalog), 10);
-    // That the entity has no limits of its own was read at version 1, and is news from yesterday at version 2.
+    // That the entity has no limits of its own was read at version 1, and is news from yesterday at version 3.
     other.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(40)).wait().unwrap();
     fixture.catalog.set_limits(Level::System, &rpm(20)).wait().unwrap();
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
-    assert_eq!((chain.links[0].limits[0].amount(), chain.links[0].limits.version()), (20, 1));
+    assert_eq!((chain.links[0].limits[0].amount(), chain.links[0].limits.version()), (40, 3));
 }
 
 fn limits_that_change_while_they_are_read_carry_the_version_from_before(suite: &Suite<'_>) {

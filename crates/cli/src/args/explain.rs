@@ -1,5 +1,15 @@
 use clap::Args;
 
-/// Second half: not here yet.
+use super::CallArgs;
+
+/// A call that might be made.
 #[derive(Args, Debug)]
-pub(crate) struct ExplainArgs {}
+#[command(after_help = "Example:
+  tollgate explain user-1 gpt-4 rpm=1 tpm=500
+
+Nothing is taken. The exit code is 0 if the call would pass now, and 3 if not.")]
+pub(crate) struct ExplainArgs {
+    /// Who wants how much of what.
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
+}

@@ -4,11 +4,13 @@
 //! refused before anything is opened.
 
 mod audit;
+mod call;
 mod entity;
 mod global;
 mod limit;
 mod namespace;
 mod page;
+mod patience;
 mod resource;
 mod shell;
 mod store;
@@ -30,6 +32,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use acquire::AcquireArgs;
 pub(crate) use audit::{AuditCommand, AuditListArgs};
+pub(crate) use call::CallArgs;
 pub(crate) use demo::DemoArgs;
 pub(crate) use entity::{
     EntityCommand, EntityCreateArgs, EntityLimitsArgs, EntityListArgs, EntityResetArgs, EntitySetLimitsArgs,
@@ -41,6 +44,7 @@ pub(crate) use limit::LimitArgs;
 pub(crate) use limits::LimitsCommand;
 pub(crate) use namespace::NamespaceCommand;
 pub(crate) use page::PageArgs;
+pub(crate) use patience::PatienceArgs;
 pub(crate) use peek::PeekArgs;
 pub(crate) use resource::ResourceCommand;
 pub(crate) use run::RunArgs;
@@ -81,13 +85,13 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   tollgate system set-defaults -l rpm:60 -l slots:3/at-once
-  tollgate run user-1 -- curl https://api.example.com
+  tollgate run user-1 jobs --wait -- curl https://api.example.com
   tollgate usage plot --entity user-1";
 
 const LONG_EXAMPLES: &str = "\
 Examples:
   tollgate system set-defaults -l rpm:60 -l slots:3/at-once
-  tollgate run user-1 -- curl https://api.example.com
+  tollgate run user-1 jobs --wait -- curl https://api.example.com
   tollgate usage plot --entity user-1
 
 Exit codes:

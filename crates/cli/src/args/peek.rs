@@ -1,5 +1,15 @@
 use clap::Args;
 
-/// Second half: not here yet.
+use crate::names;
+
+/// Whose limits.
 #[derive(Args, Debug)]
-pub(crate) struct PeekArgs {}
+#[command(after_help = "Example:\n  tollgate peek user-1 gpt-4")]
+pub(crate) struct PeekArgs {
+    /// The entity
+    #[arg(value_name = "ENTITY", value_parser = names::entity)]
+    pub(crate) entity: String,
+    /// The resource
+    #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+    pub(crate) resource: String,
+}

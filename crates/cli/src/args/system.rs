@@ -7,16 +7,19 @@ use super::LimitArgs;
 #[derive(Debug, Subcommand)]
 pub(crate) enum SystemCommand {
     /// Store limits for everybody and everything, in place of those that are there
-    #[command(after_help = "Examples:
+    #[command(
+        name = "set-defaults",
+        after_help = "Examples:
   tollgate system set-defaults -l rpm:1000 -l tpm:100000
-  tollgate system set-defaults --on-unavailable allow")]
-    SetDefaults(SystemSetArgs),
+  tollgate system set-defaults --on-unavailable allow"
+    )]
+    Set(SystemSetArgs),
     /// Show the limits that are stored for everybody and everything
-    #[command(after_help = "Example:\n  tollgate system get-defaults")]
-    GetDefaults,
+    #[command(name = "get-defaults", after_help = "Example:\n  tollgate system get-defaults")]
+    Get,
     /// Delete the limits that are stored for everybody and everything
-    #[command(after_help = "Example:\n  tollgate system delete-defaults")]
-    DeleteDefaults,
+    #[command(name = "delete-defaults", after_help = "Example:\n  tollgate system delete-defaults")]
+    Delete,
 }
 
 /// What is to hold for everybody and everything.

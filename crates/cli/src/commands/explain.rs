@@ -1,12 +1,96 @@
-//! Second half: not here yet.
+//! Which limit of which entity decides about a call, and when the call would pass.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::Ready;
+use tollgate::store::usage::iso;
 
-use crate::args::ExplainArgs;
+use super::call::told;
+use crate::args::{CallArgs, ExplainArgs};
 use crate::context::Context;
-use crate::output::Output;
+use crate::exit::Exit;
+use crate::output::style::{self, paint};
+use crate::output::{Answer, Cell, Output, Page, Table};
+use crate::views::{RefusalView, StandView, StandingView};
+use crate::{demand_text, duration_text};
 
-/// Not here yet.
-pub(super) fn run(_: &Context, _: ExplainArgs) -> Result<Output> {
-    bail!("`tollgate explain` is not here yet")
+/// Shows what would come of a call, and takes nothing.
+pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
+    let CallArgs { entity, resource, amounts } = args.call;
+    let demand = demand_text::demand(&amounts);
+    let standing = context.limiter()?.check_availability(&entity, &resource, demand).wait();
+    let standing = standing.map_err(told)?;
+    let exit = if standing.passes() { Exit::OK } else { Exit::REFUSED };
+    let answer = ExplainAnswer {
+        namespace: context.settings.namespace.value.clone(),
+        entity,
+        resource,
+        passes: standing.passes(),
+        passes_at: match standing.ready() {
+            Ready::At(tick) => Some(iso(tick)),
+            _ => None,
+        },
+        refusal: RefusalView::of(&standing),
+    };
+    Ok(Output::new(answer).with_exit(exit))
+}
+
+#[derive(Serialize)]
+struct ExplainAnswer {
+    namespace: String,
+    entity: String,
+    resource: String,
+    passes: bool,
+    /// `null` if it passes now, or if that depends on others giving back.
+    passes_at: Option<String>,
+    #[serde(flatten)]
+    refusal: RefusalView,
+}
+
+impl Answer for ExplainAnswer {
+    fn text(&self, page: &mut Page) {
+        if self.passes {
+            page.line(paint(style::GOOD, "it would pass now"));
+        } else {
+            page.line(format_args!("{} {}", paint(style::BAD, "it would be refused:"), self.refusal.reason));
+            page.line(format_args!("it would pass {}", self.when()));
+        }
+        page.gap();
+        let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
+        let mut table = Table::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0);
+        for StandingView { entity, limits, level, .. } in &self.refusal.buckets {
+            let mut first = Some((Cell::name(entity), Cell::from(level)));
+            for limit in limits {
+                let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
+                table.row(cells(entity, limit, level));
+            }
+        }
+        page.table(&table);
+    }
+}
+
+impl ExplainAnswer {
+    fn when(&self) -> String {
+        match (self.refusal.retry_after_ms, &self.passes_at) {
+            (Some(wait), Some(at)) => {
+                let wait = duration_text::roughly(std::time::Duration::from_millis(wait));
+                format!("in {wait}, at {at}, if nobody else calls")
+            }
+            _ => "as soon as others give enough back".into(),
+        }
+    }
+}
+
+fn cells(entity: Cell, limit: &StandView, level: Cell) -> [Cell; 8] {
+    let mark = if limit.decides { Cell::styled("→", style::BAD) } else { "".into() };
+    [
+        mark,
+        entity,
+        Cell::name(&limit.name),
+        limit.requested(),
+        limit.available(),
+        limit.capacity(),
+        limit.ready(),
+        level,
+    ]
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
+use tollgate::catalog::CatalogError;
 use tollgate::{Catalog, Limits, OnUnavailable};
 
 use crate::args::LimitArgs;
@@ -47,7 +48,11 @@ fn none() -> Limits {
 
 fn set_with(context: &Context, level: &OwnedLevel, store: impl Fn(&Catalog) -> Result<()>) -> Result<Output> {
     let (before, stored) = context.change(|catalog| {
-        let before = catalog.limits(level.level()).wait()?;
+        let before = match catalog.limits(level.level()).wait() {
+            // Whoever sets limits anew may do so because those that are there cannot be read.
+            Err(CatalogError::BadRecord { .. }) => None,
+            before => before?,
+        };
         store(catalog)?;
         Ok((before, catalog.limits(level.level()).wait()?))
     })?;

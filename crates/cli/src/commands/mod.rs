@@ -2,6 +2,7 @@
 
 mod acquire;
 mod audit;
+mod call;
 mod config;
 mod demo;
 mod entity;

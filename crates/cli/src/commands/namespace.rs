@@ -56,7 +56,8 @@ fn show(context: &Context, name: &str) -> Result<Output> {
 fn delete(context: &Context, name: &str) -> Result<Output> {
     let namespace = context.registry()?.delete(name).wait()?;
     if !context.dry_run {
-        context.note(format_args!("to take it into use again: tollgate namespace recover {}", namespace.id));
+        let how = format!("to take it into use again: tollgate namespace recover {}", namespace.id);
+        context.note_afterwards(how);
     }
     Ok(changed(context, namespace, Changed::Deleted))
 }

@@ -1,12 +1,50 @@
-//! Second half: not here yet.
+//! How the limits of an entity and of its parents stand.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use serde::Serialize;
 
 use crate::args::PeekArgs;
 use crate::context::Context;
-use crate::output::Output;
+use crate::output::{Answer, Cell, Output, Page, Table};
+use crate::views::{StandView, StandingView, standing_views};
 
-/// Not here yet.
-pub(super) fn run(_: &Context, _: PeekArgs) -> Result<Output> {
-    bail!("`tollgate peek` is not here yet")
+/// Shows every limit.
+pub(super) fn run(context: &Context, args: PeekArgs) -> Result<Output> {
+    let PeekArgs { entity, resource } = args;
+    let standing = context.limiter()?.available(&entity, &resource).wait()?;
+    Ok(Output::new(PeekAnswer {
+        namespace: context.settings.namespace.value.clone(),
+        buckets: standing_views(&standing),
+        entity,
+        resource,
+    }))
+}
+
+#[derive(Serialize)]
+struct PeekAnswer {
+    namespace: String,
+    entity: String,
+    resource: String,
+    buckets: Vec<StandingView>,
+}
+
+impl Answer for PeekAnswer {
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::new(["ENTITY", "LIMIT", "AVAILABLE", "OF", "FULL", "LIMITS FROM"])
+            .right(2)
+            .right(3)
+            .wrap(5);
+        for StandingView { entity, limits, level, .. } in &self.buckets {
+            let mut first = Some((Cell::name(entity), Cell::from(level)));
+            for limit in limits {
+                let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
+                table.row(cells(entity, limit, level));
+            }
+        }
+        page.table(&table);
+    }
+}
+
+fn cells(entity: Cell, limit: &StandView, level: Cell) -> [Cell; 6] {
+    [entity, Cell::name(&limit.name), limit.available(), limit.capacity(), limit.full(), level]
 }

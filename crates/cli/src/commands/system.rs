@@ -11,10 +11,10 @@ use crate::views::OwnedLevel;
 /// Does what a command about the system says.
 pub(super) fn run(context: &Context, command: SystemCommand) -> Result<Output> {
     match command {
-        SystemCommand::SetDefaults(SystemSetArgs { limits, on_unavailable }) => {
+        SystemCommand::Set(SystemSetArgs { limits, on_unavailable }) => {
             levels::set_system(context, &limits, on_unavailable)
         }
-        SystemCommand::GetDefaults => levels::get(context, &OwnedLevel::system()),
-        SystemCommand::DeleteDefaults => levels::delete(context, &OwnedLevel::system()),
+        SystemCommand::Get => levels::get(context, &OwnedLevel::system()),
+        SystemCommand::Delete => levels::delete(context, &OwnedLevel::system()),
     }
 }

@@ -61,6 +61,7 @@ impl Output {
     }
 
     /// Nothing more to say: for commands that wrote to stdout as they went, and end with a code of their own.
+    #[allow(dead_code, reason = "for commands that show something live, or run others")]
     pub(crate) fn silent(exit: Exit) -> Output {
         Output { answer: None, exit }
     }

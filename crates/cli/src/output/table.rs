@@ -29,7 +29,7 @@ pub(crate) struct Table {
 impl Cell {
     /// A text in a style.
     pub(crate) fn styled(text: impl ToString, style: Style) -> Cell {
-        Cell { text: text.to_string(), style }
+        Cell { text: harmless(&text.to_string()), style }
     }
 
     /// The name of somebody or something.
@@ -171,6 +171,15 @@ impl Table {
     }
 }
 
+/// The text without what would do something to a terminal. Names and metadata can be whatever somebody chose.
+fn harmless(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { harmless.extend(c.escape_debug()) } else { harmless.push(c) }
+    }
+    harmless
+}
+
 /// The text in lines of at most `width`, broken at blanks where there are any.
 fn parts(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -220,6 +229,13 @@ mod tests {
         let mut table = Table::new(["ID", "NOTE"]).wrap(1);
         table.row(["k".into(), "one two three four five".into()]);
         assert_eq!(rendered(&table, 18), "ID  NOTE\nk   one two three\n    four five\n");
+    }
+
+    #[test]
+    fn what_would_do_something_to_a_terminal_is_shown_instead() {
+        let mut table = Table::bare();
+        table.row(["a\u{1b}[2J\nb\u{9b}c".into()]);
+        assert_eq!(rendered(&table, 80), "a\\u{1b}[2J\\nb\\u{9b}c\n");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::SettingsError;
 pub(crate) struct Environment<'a> {
     variables: &'a dyn Fn(&str) -> Option<String>,
     files: &'a dyn Fn(&Path) -> io::Result<String>,
+    user: Option<u32>,
 }
 
 impl<'a> Environment<'a> {
@@ -17,15 +18,18 @@ impl<'a> Environment<'a> {
         variables: &'a dyn Fn(&str) -> Option<String>,
         files: &'a dyn Fn(&Path) -> io::Result<String>,
     ) -> Environment<'a> {
-        Environment { variables, files }
+        Environment { variables, files, user: None }
     }
 
     /// The one that this process has.
     pub(crate) fn of_process() -> Environment<'static> {
-        Environment {
-            variables: &|name| std::env::var(name).ok(),
-            files: &|path| std::fs::read_to_string(path),
-        }
+        let this = Environment::new(&|name| std::env::var(name).ok(), &|path| std::fs::read_to_string(path));
+        this.with_user(user_number())
+    }
+
+    /// The same for the user of this number.
+    pub(super) fn with_user(self, user: Option<u32>) -> Environment<'a> {
+        Environment { user, ..self }
     }
 
     /// A variable, unless it is empty, which is as if it were not set.
@@ -58,11 +62,30 @@ impl<'a> Environment<'a> {
 
     /// The login of the user, with what no principal may have replaced.
     pub(super) fn login(&self) -> String {
-        let login =
-            ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| self.get(name)).unwrap_or_default();
+        let login = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| self.get(name));
+        let login = login.or_else(|| self.login_by_number()).unwrap_or_default();
         let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-:@".contains(c) { c } else { '-' };
         let login: String = login.chars().map(plain).take(256).collect();
         let login = login.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
         if login.is_empty() { "unknown".into() } else { login.into() }
     }
+
+    /// Services and containers often have no login in their environment.
+    fn login_by_number(&self) -> Option<String> {
+        let number = self.user?.to_string();
+        let users = self.read(Path::new("/etc/passwd")).ok()?;
+        let mut lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let line = lines.find(|line| line.get(2) == Some(&number.as_str()))?;
+        line.first().map(|login| (*login).to_owned())
+    }
+}
+
+#[cfg(unix)]
+fn user_number() -> Option<u32> {
+    Some(rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn user_number() -> Option<u32> {
+    None
 }

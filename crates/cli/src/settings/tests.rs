@@ -15,7 +15,7 @@ fn resolve(
     Settings::resolve(&flags, &Environment::new(&get, &read))
 }
 
-const HOME: (&str, &str) = ("HOME", "/home/alice");
+const HOME: (&str, &str) = ("HOME", "/alice");
 
 #[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_default() {
@@ -23,7 +23,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_def
     let variables = [HOME, ("TOLLGATE_NAMESPACE", "from-env"), ("TOLLGATE_PRINCIPAL", "env")];
     let flags = GlobalArgs { namespace: Some("from-flag".into()), ..GlobalArgs::default() };
     let settings = resolve(flags, &variables, file).unwrap();
-    let path = PathBuf::from("/home/alice/.config/tollgate/config.toml");
+    let path = PathBuf::from("/alice/.config/tollgate/config.toml");
     assert_eq!(
         (settings.namespace.value.as_str(), settings.namespace.source),
         ("from-flag", Source::Flag("--namespace"))
@@ -38,12 +38,12 @@ fn the_default_store_is_a_file_in_the_folder_for_data() {
     let store =
         |variables: &[(&str, &str)]| resolve(GlobalArgs::default(), variables, None).map(|it| it.store.value);
     let file = |path: &str| StoreUrl::File(path.into());
-    assert_eq!(store(&[HOME]).unwrap(), file("/home/alice/.local/share/tollgate/tollgate.db"));
+    assert_eq!(store(&[HOME]).unwrap(), file("/alice/.local/share/tollgate/tollgate.db"));
     assert_eq!(store(&[HOME, ("XDG_DATA_HOME", "/data")]).unwrap(), file("/data/tollgate/tollgate.db"));
     // The specification of these folders says that a relative one is to be ignored.
     assert_eq!(
         store(&[HOME, ("XDG_DATA_HOME", "data")]).unwrap(),
-        file("/home/alice/.local/share/tollgate/tollgate.db")
+        file("/alice/.local/share/tollgate/tollgate.db")
     );
     assert!(store(&[]).unwrap_err().to_string().contains("--store"));
 }
@@ -84,4 +84,14 @@ fn a_login_that_is_no_principal_becomes_one() {
     assert_eq!(login("alice"), "alice");
     assert_eq!(login("CORP\\alice b"), "CORP-alice-b");
     assert_eq!(login("-"), "unknown");
+}
+
+#[test]
+fn a_user_without_a_login_in_the_environment_is_looked_up() {
+    let get = |_: &str| None;
+    let read = |_: &Path| Ok("root:x:0:0::/:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n".to_owned());
+    let login = |user| Environment::new(&get, &read).with_user(user).login();
+    assert_eq!(login(Some(1_000)), "alice");
+    assert_eq!(login(Some(7)), "unknown");
+    assert_eq!(login(None), "unknown");
 }

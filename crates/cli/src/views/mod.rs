@@ -6,6 +6,8 @@ mod entity;
 mod level;
 mod limit;
 mod namespace;
+mod refusal;
+mod standing;
 
 pub(crate) use counts::CountsView;
 pub(crate) use deed::deed;
@@ -13,3 +15,5 @@ pub(crate) use entity::{EntityView, entity_table};
 pub(crate) use level::{LevelView, OwnedLevel};
 pub(crate) use limit::{LimitView, limit_cells, limit_table, limit_texts, limit_views, remark_table};
 pub(crate) use namespace::{NamespaceView, namespace_table};
+pub(crate) use refusal::RefusalView;
+pub(crate) use standing::{StandView, StandingView, standing_views};

@@ -4,22 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollgate::catalog::{UsageQuery, Window};
-use tollgate::{Level, Limit, Limiter, Limits, ManualClock, Span, Tick, demand};
+use tollgate::store::records::{Change, ItemKey, Records, Value, Write};
+use tollgate::{Level, Limit, Limiter, Limits, ManualClock, NewEntity, Span, Tick, demand};
 use tollgate_file::FileStore;
 
 /// 2026-01-15T12:00:00Z.
 const JANUARY: Tick = Tick::from_secs(1_768_478_400);
 
-/// Uses `user-1` and `user-2` from January to June 2026, and a little now.
+/// Uses `user-1` and `user-2` from January to June 2026. What was used in a month is kept for ten years; what was used in
+/// an hour or a day is gone sooner, so nothing should be said about that.
 pub fn used_for_half_a_year(path: &Path) {
     let hands = ManualClock::at(JANUARY);
-    let limiter = open(FileStore::builder(path).clock(hands.clock()).build().expect("the file can be made"));
-    let limits = Limits::new([
-        Limit::per_day("rpm", 1_000),
-        Limit::per_day("tpm", 2_000_000),
-        Limit::resource("slots", 4),
-    ]);
-    limiter.catalog().set_limits(Level::System, &limits.expect("they are valid")).wait().expect("stored");
+    let store = FileStore::builder(path).clock(hands.clock()).build().expect("the file can be made");
+    let limiter = limited(store);
     for (month, tokens) in [120_000_u64, 80_000, 0, 310_000, 455_000, 20_000].into_iter().enumerate() {
         for (entity, share) in [("user-1", 4), ("user-2", 1)] {
             if tokens > 0 {
@@ -36,9 +33,46 @@ pub fn used_for_half_a_year(path: &Path) {
 
 /// Takes 1,500,000 tokens of `user-1`, now.
 pub fn used_now(path: &Path) {
-    let limiter = open(FileStore::open(path).expect("the file can be opened"));
+    let limiter = limited(FileStore::open(path).expect("the file can be opened"));
     let lease = limiter.acquire("user-1", "gpt-4", demand! { rpm: 1, tpm: 1_500_000 }).wait();
     lease.expect("it is admitted").commit().wait().expect("it is written");
+}
+
+/// Writes what none of our programs would: limits that are none, and a parent that is not there.
+pub fn damage(path: &Path) {
+    let store = FileStore::open(path).expect("the file can be opened");
+    let limiter = open(store.clone());
+    let catalog = limiter.catalog();
+    catalog.create_entity(NewEntity::new("acme")).wait().expect("created");
+    catalog.create_entity(NewEntity::new("key-1").parent("acme")).wait().expect("created");
+    let limits = Limits::new([Limit::per_minute("rpm", 10)]).expect("they are valid");
+    catalog.set_limits(Level::System, &limits).wait().expect("stored");
+    let namespace = catalog.namespace_id();
+    let limits = ItemKey::new(format!("{namespace}/SYSTEM#"), "#CONFIG");
+    let no_capacity = Change::Set("l_rpm_cp".into(), Value::Int(0));
+    let parent = ItemKey::new(format!("{namespace}/ENTITY#acme"), "#META");
+    let writes = [Write::Change(limits, vec![no_capacity], Vec::new()), Write::Delete(parent, Vec::new())];
+    store.write(&writes).wait().expect("written");
+}
+
+/// Makes the records look as if an earlier version had written them.
+pub fn age(path: &Path) {
+    let store = FileStore::open(path).expect("the file can be opened");
+    drop(open(store.clone()));
+    let version = Change::Set("schema_version".into(), Value::Text("0.9.0".into()));
+    let write = Write::Change(ItemKey::new("_/SYSTEM#", "#VERSION"), vec![version], Vec::new());
+    store.write(&[write]).wait().expect("written");
+}
+
+fn limited(store: FileStore) -> Limiter {
+    let limiter = open(store);
+    let limits = Limits::new([
+        Limit::per_day("rpm", 1_000),
+        Limit::per_day("tpm", 2_000_000),
+        Limit::resource("slots", 4),
+    ]);
+    limiter.catalog().set_limits(Level::System, &limits.expect("they are valid")).wait().expect("stored");
+    limiter
 }
 
 fn open(store: FileStore) -> Limiter {

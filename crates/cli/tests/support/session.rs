@@ -53,6 +53,18 @@ pub fn replay_after(name: &str, prepare: impl FnOnce(&Path)) {
     }
 }
 
+/// Replays the session in a page: whatever stands in blocks of `console`. Times and ids are as somebody saw them.
+pub fn replay_page(path: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let page = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let session: String = blocks.collect();
+    // The page is about a store that nobody named.
+    let session = replaced(&session, TIME, is_time).replace("$ tollgate", "$ unset TOLLGATE_STORE; tollgate");
+    let (_, differences) = run(&session, |_| {});
+    assert!(differences.is_empty(), "{}:\n{}", path.display(), differences.join("\n"));
+}
+
 /// Replays a session that is given, and says what is different.
 pub fn outcome(text: &str) -> Result<(), String> {
     let (_, differences) = run(text, |_| {});
@@ -65,7 +77,7 @@ fn run(text: &str, prepare: impl FnOnce(&Path)) -> (String, Vec<String>) {
     let (mut became, mut differences, mut ids) = (String::new(), Vec::new(), Vec::new());
     for Step { prose, line, expected } in steps(text) {
         let ran = sandbox.shell(&line);
-        learn_ids(&ran.stdout, &mut ids);
+        learn_ids(&format!("{}{}", ran.stdout, ran.stderr), &mut ids);
         let actual = without_ids(&shown(&sandbox, &ran), &ids);
         let fits = matches(&expected, &actual);
         let _ = write!(became, "{prose}$ {line}\n{}", if fits { &expected } else { &actual });
@@ -117,14 +129,14 @@ fn shown(sandbox: &Sandbox, ran: &Ran) -> String {
     replaced(&replaced(&text, TIME, is_time), EVENT, is_event)
 }
 
-/// Ids are random. They follow these words wherever a namespace is shown for the first time, and precede the names of
-/// entities in cursors.
+/// Ids are random. They follow these words wherever a namespace is shown for the first time, and precede these in
+/// cursors and keys.
 fn learn_ids(text: &str, ids: &mut Vec<String>) {
     let is_part = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
     let after = ["with id ", "\"id\": \""].into_iter().flat_map(|mark| text.split(mark).skip(1));
     let after = after.map(|rest| rest.chars().take_while(is_part).collect::<String>());
-    let before =
-        text.match_indices("/ENTITY#").filter_map(|(at, _)| text.get(at.checked_sub(ID_LENGTH)?..at));
+    let before = ["/ENTITY#", "/SYSTEM#"].into_iter().flat_map(|mark| text.match_indices(mark));
+    let before = before.filter_map(|(at, _)| text.get(at.checked_sub(ID_LENGTH)?..at));
     for id in after.chain(before.map(str::to_owned)) {
         let is_new = id.len() == ID_LENGTH && !ids.contains(&id);
         ids.extend(is_new.then_some(id));

@@ -173,11 +173,12 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
     #[inline]
     fn take_pinned(&self) -> Option<Lease<'a>> {
         let shared = &*self.limiter.0;
-        if self.more.is_some() || shared.reporter.is_watched() || !shared.backend.room().is_quiet() {
+        if self.more.is_some() || shared.reporter.is_watched() {
             return None;
         }
         let route = shared.routes.get(self.entity, self.resource)?;
-        if !shared.catalog.is_current(&route.chain, shared.clock.now()) {
+        if !shared.catalog.is_current(&route.chain, shared.clock.now()) || shared.is_waited_for(&route.chain)
+        {
             return None;
         }
         let Some(pin) = route.only_pin() else { return self.take_pinned_chain(route) };
@@ -199,11 +200,9 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         let shared = &*self.limiter.0;
         let Pins { pins, cells } = route.pins.as_ref()?;
         let links = &route.chain.links;
-        let is_common = |link: &Link| {
-            !link.limits.have_remarks()
-                && !(link.limits.have_resources() && shared.settings.lease_ttl.is_some())
-        };
-        if !links.iter().all(is_common) {
+        let expires = shared.settings.lease_ttl.is_some();
+        let is_uncommon = |link: &Link| link.limits.have_remarks() || expires && link.limits.have_resources();
+        if links.iter().any(is_uncommon) {
             return None;
         }
         let costs = |(index, link): (usize, &Link)| costs_of(&link.limits, index, &self.demand).ok();

@@ -8,6 +8,7 @@ use tollgate_store::{Applied, Call, Done, Key, OpId, Reach, Step, StoreError, Te
 
 use super::lease::{Lease, Stored};
 use super::plan::{Planned, Request, standing};
+use super::route::Route;
 use super::ticket::detached_term;
 use super::within::within;
 use super::{AcquireError, Limiter, Shared, Standing};
@@ -129,7 +130,15 @@ impl<'a> Trial<'a, '_> {
     async fn ask_store(&mut self, plan: Vec<Planned>) -> Result<Next<'a>, AcquireError> {
         let shared = self.shared();
         let term = shared.term(self.request, &plan);
-        match shared.apply_takes(&plan, term).await? {
+        let applied = match shared.apply_takes(&plan, term).await {
+            // A bucket that a route has cannot make room for another.
+            Err(StoreError::NamespaceFull { .. }) if shared.backend.reach() == Reach::Process => {
+                shared.routes.clear();
+                shared.apply_takes(&plan, term).await
+            }
+            applied => applied,
+        };
+        match applied? {
             Applied::Done(done) => Ok(Next::Return(self.admit(plan, &done, term))),
             Applied::Denied(denials) => self.denied(&plan, denials),
             Applied::Stale(step) => {
@@ -150,13 +159,14 @@ impl<'a> Trial<'a, '_> {
     fn denied(&mut self, plan: &[Planned], denials: Vec<Denial>) -> Result<Next<'a>, AcquireError> {
         let shared = self.shared();
         let now = shared.clock.now();
-        let denying: Vec<&Key> = plan
+        let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
+        // Only for the slowest: whoever cannot use the others before then must not keep them from those who can.
+        let slowest: Vec<&Key> = plan
             .iter()
             .zip(&denials)
-            .filter(|(_, denial)| denial.ready() != Ready::Now)
+            .filter(|(_, denial)| denial.ready() == ready)
             .map(|(planned, _)| planned.key())
             .collect();
-        let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
         let earliest = denials.iter().map(Denial::earliest).fold(Ready::Now, Ready::later);
         if !self.request.waits || self.is_in_vain(earliest, now) {
             return Err(self.refuse(standing(self.request, plan, denials), now));
@@ -167,7 +177,8 @@ impl<'a> Trial<'a, '_> {
         }
         let room = shared.backend.room();
         let ticket = self.ticket.get_or_insert_with(|| room.ticket(self.request.priority, self.since));
-        let is_new = ticket.stand(&shared.namespace, denying, shared.settings.waiters_max)?;
+        let is_new = ticket.stand(&shared.namespace, slowest.iter().copied(), shared.settings.waiters_max)?;
+        ticket.stand_only(&shared.namespace, &slowest);
         if is_new {
             // What was given back before it stood in line poked nobody.
             return Ok(Next::Again);
@@ -233,10 +244,12 @@ impl Shared {
             return;
         };
         let is_here = self.backend.reach() == Reach::Process;
-        if is_here && self.routes.get(request.entity, resource).is_some_and(|route| route.pins.is_none()) {
-            if let Some(chain) = first.chain() {
-                self.keep_route(request.entity, resource, Arc::clone(chain));
-            }
+        let unpinned = |route: &Arc<Route>| route.pins.is_none();
+        if is_here
+            && self.routes.get(request.entity, resource).as_ref().is_some_and(unpinned)
+            && let Some(chain) = first.chain()
+        {
+            self.keep_route(request.entity, resource, Arc::clone(chain));
         }
     }
 

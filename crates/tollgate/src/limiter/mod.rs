@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tollgate_catalog::{Catalog, CatalogError, OnUnavailable, Registry};
+use tollgate_catalog::{Catalog, CatalogError, Chain, OnUnavailable, Registry};
 use tollgate_core::{AsDemand, Span};
 use tollgate_store::{Backend, Clock, Memory, Reply};
 
@@ -190,6 +190,13 @@ impl Limiter {
 }
 
 impl Shared {
+    /// Whether somebody waits for a bucket of the chain.
+    #[inline]
+    fn is_waited_for(&self, chain: &Chain) -> bool {
+        let room = self.backend.room();
+        !room.is_quiet() && chain.links.iter().any(|link| room.has_line(&self.namespace, &link.key))
+    }
+
     /// A number below `bound` that other processes are unlikely to come upon at the same time.
     fn jitter(&self, bound: u64) -> u64 {
         let seed = self.clock.now().as_micros() ^ u64::from(std::process::id()).rotate_left(32);

@@ -116,6 +116,14 @@ impl Routes {
         }
     }
 
+    /// Forgets all routes, and with them lets go of the buckets they had.
+    pub(crate) fn clear(&self) {
+        for shard in &self.shards {
+            let forgotten = std::mem::take(&mut *shard.lock());
+            drop(forgotten);
+        }
+    }
+
     /// Forgets a route.
     pub(crate) fn forget(&self, entity: &str, resource: &str) {
         let hash = self.hash(entity, resource);

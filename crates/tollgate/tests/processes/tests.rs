@@ -1,7 +1,7 @@
 //! What must hold when processes share a file.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tollgate::file::FileStore;
@@ -35,7 +35,7 @@ fn fresh_file(name: &str) -> PathBuf {
     path
 }
 
-fn with_limits<const N: usize>(path: &PathBuf, limits: [tollgate::LimitBuilder; N]) -> Limiter {
+fn with_limits<const N: usize>(path: &Path, limits: [tollgate::LimitBuilder; N]) -> Limiter {
     let limiter = limiter(path, Duration::from_secs(60));
     let limits = Limits::new(limits).expect("the limits are valid");
     limiter.catalog().set_limits(Level::System, &limits).wait().expect("the store answers");

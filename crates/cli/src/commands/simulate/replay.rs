@@ -137,11 +137,17 @@ impl Replay {
             self.hands.set(end.min(retry));
             if end <= retry {
                 self.end_first();
-            } else if let Some(Reverse((at, _, place))) = self.retries.pop() {
-                if self.queues.get(&place).is_some_and(|queue| queue.due == Some(at)) {
-                    self.serve(&place);
-                }
+            } else {
+                self.retry_first();
             }
+        }
+    }
+
+    fn retry_first(&mut self) {
+        let Some(Reverse((at, _, place))) = self.retries.pop() else { return };
+        if let Some(queue) = self.queues.get_mut(&place).filter(|queue| queue.due == Some(at)) {
+            queue.due = None;
+            self.serve(&place);
         }
     }
 

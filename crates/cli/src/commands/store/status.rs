@@ -21,8 +21,10 @@ pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
         }
         Err(error) => {
             let exit = Exit::of(&error);
+            // Records of another version are an answer, too.
+            let reachable = exit != Exit::UNAVAILABLE;
             let error = Some(format!("{error:#}"));
-            Ok(Output::new(StatusAnswer { store, reachable: false, error, found: None }).with_exit(exit))
+            Ok(Output::new(StatusAnswer { store, reachable, error, found: None }).with_exit(exit))
         }
     }
 }
@@ -78,9 +80,10 @@ impl Answer for StatusAnswer {
     fn text(&self, page: &mut Page) {
         let Some(found) = &self.found else {
             let error = self.error.as_deref().unwrap_or_default();
+            let reachable = if self.reachable { "yes" } else { "no" };
             return page.fields([
                 ("store", Cell::name(&self.store)),
-                ("reachable", Cell::styled("no", style::BAD)),
+                ("reachable", Cell::styled(reachable, style::BAD)),
                 ("error", error.into()),
             ]);
         };

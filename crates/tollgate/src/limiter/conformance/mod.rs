@@ -63,6 +63,7 @@ macro_rules! limiter_suite {
             waiting_for_what_is_held_is_not_in_vain
             a_release_wakes_the_next_at_once
             who_waits_for_a_child_does_not_hold_up_the_other_children
+            who_was_held_up_by_the_parent_as_well_does_not_hold_up_the_other_children
             nobody_overtakes_those_who_wait
             raised_limits_are_heard_of_by_those_who_wait
             cancelled_waiters_leave_no_trace

@@ -148,6 +148,23 @@ pub fn who_waits_for_a_child_does_not_hold_up_the_other_children(open: Open<'_>)
     assert_eq!((bench.available("a", "rpm"), bench.limiter.waiting()), (0, 0));
 }
 
+/// The same, though the parent was out at first: it has room again long before the child.
+pub fn who_was_held_up_by_the_parent_as_well_does_not_hold_up_the_other_children(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    ["a", "b"].iter().for_each(|child| bench.create(child, Some("parent")));
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    bench.set(Level::Entity("a"), [Limit::per_minute("rpm", 6)]);
+    bench.spend("a", demand! { rpm: 6 });
+    bench.spend("b", demand! { rpm: 54 });
+    let waiting = wait_for(&bench, "a", 6);
+    bench.advance_ms(10_000);
+    bench.spend("b", demand! { rpm: 10 });
+    bench.advance_ms(50_000);
+    granted(waiting).commit().wait().expect("a store that is there answers");
+    assert_eq!((bench.available("a", "rpm"), bench.limiter.waiting()), (0, 0));
+}
+
 /// A newcomer's try is denied while somebody waits, though it would fit.
 pub fn nobody_overtakes_those_who_wait(open: Open<'_>) {
     let bench = Bench::new(open);

@@ -1,0 +1,148 @@
+//! A call to the limiter, as `acquire` and `run` make it: admitted, or refused as a value.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::limiter::{AcquireError, Lease};
+use tollgate::{DemandError, Limiter};
+
+use crate::args::PatienceArgs;
+use crate::context::Context;
+use crate::demand_text::{self, Amount};
+use crate::exit::{Exit, Refused, Usage};
+use crate::output::{Answer, Format, Output, Page, Progress};
+use crate::views::RefusalView;
+
+/// A call that is about to be made.
+pub(super) struct Call<'a> {
+    pub(super) entity: &'a str,
+    pub(super) resource: &'a str,
+    pub(super) amounts: &'a [Amount],
+    pub(super) also: &'a [(String, Vec<Amount>)],
+    pub(super) patience: PatienceArgs,
+    /// For how long it is taken for somebody who is no process; `None` if it is taken for this one.
+    pub(super) detached: Option<Duration>,
+}
+
+/// What every answer about a call begins with.
+#[derive(Serialize)]
+pub(super) struct Called {
+    dry_run: bool,
+    namespace: String,
+    pub(super) entity: String,
+    pub(super) resource: String,
+    admitted: bool,
+    pub(super) waited_ms: u64,
+}
+
+/// A call that was refused.
+#[derive(Serialize)]
+struct RefusedAnswer {
+    #[serde(flatten)]
+    called: Called,
+    #[serde(flatten)]
+    refusal: RefusalView,
+}
+
+impl Call<'_> {
+    /// Makes the call. A refusal is an answer for programs, and an error for people.
+    ///
+    /// # Errors
+    ///
+    /// As the limiter.
+    pub(super) fn take<'l>(
+        &'l self,
+        context: &Context,
+        limiter: &'l Limiter,
+    ) -> Result<std::result::Result<Lease<'l>, Output>> {
+        let taken = self.try_take(context, limiter);
+        let error = match taken {
+            Ok(lease) => return Ok(Ok(lease)),
+            Err(error) => error,
+        };
+        match RefusalView::of_error(&error) {
+            Some((refusal, waited)) if context.format == Format::Json => {
+                let called = self.called(context, false, waited);
+                Ok(Err(Output::new(RefusedAnswer { called, refusal }).with_exit(Exit::REFUSED)))
+            }
+            Some((refusal, _)) => {
+                let verb = if self.patience.waits() { "not admitted in time" } else { "refused" };
+                Err(Refused(format!("{verb}: {}; {}", refusal.reason, refusal.retry_text())).into())
+            }
+            None => Err(told(error)),
+        }
+    }
+
+    fn try_take<'l>(
+        &'l self,
+        context: &Context,
+        limiter: &'l Limiter,
+    ) -> std::result::Result<Lease<'l>, AcquireError> {
+        let demand = demand_text::demand(self.amounts);
+        let mut progress = Progress::new(&context.terminal);
+        let mut acquire = match self.patience.waits() {
+            true => {
+                progress.show(format_args!("waiting for {} on {}", self.entity, self.resource));
+                limiter.acquire_wait(self.entity, self.resource, demand)
+            }
+            false => limiter.acquire(self.entity, self.resource, demand),
+        };
+        acquire = acquire.priority(self.patience.priority());
+        if let Some(timeout) = self.patience.timeout {
+            acquire = acquire.timeout(timeout);
+        }
+        if let Some(ttl) = self.detached {
+            acquire = acquire.detached(ttl);
+        }
+        for (resource, amounts) in self.also {
+            acquire = acquire.also(resource, demand_text::demand(amounts));
+        }
+        acquire.wait()
+    }
+
+    /// The beginning of an answer about an admitted call.
+    pub(super) fn admitted(&self, context: &Context, lease: &Lease<'_>) -> Called {
+        self.called(context, true, lease.waited().unwrap_or_default())
+    }
+
+    fn called(&self, context: &Context, admitted: bool, waited: Duration) -> Called {
+        Called {
+            dry_run: context.dry_run,
+            namespace: context.settings.namespace.value.clone(),
+            entity: self.entity.into(),
+            resource: self.resource.into(),
+            admitted,
+            waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// What was taken of each limit of the resource of the call, named or not.
+    ///
+    /// # Errors
+    ///
+    /// As the catalog.
+    pub(super) fn taken(&self, limiter: &Limiter, lease: &Lease<'_>) -> Result<BTreeMap<String, u64>> {
+        let chain = limiter.catalog().chain(self.entity, self.resource).wait()?;
+        let limits = chain.links.first().map(|link| link.limits.clone());
+        let names = limits.iter().flat_map(|limits| limits.iter().map(|limit| limit.name().to_string()));
+        Ok(names.filter_map(|name| lease.reserved(&name).map(|amount| (name, amount))).collect())
+    }
+}
+
+/// An error in the words of the command line, where those of the library are about Rust.
+pub(super) fn told(error: AcquireError) -> anyhow::Error {
+    match &error {
+        AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => Usage(
+            format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1; nothing was taken"),
+        )
+        .into(),
+        _ => error.into(),
+    }
+}
+
+impl Answer for RefusedAnswer {
+    /// Never asked for: to people a refusal is an error, which goes to stderr.
+    fn text(&self, _: &mut Page) {}
+}

@@ -1,0 +1,130 @@
+//! The fleet: keys of two projects, their limits, and workers who call by them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use tollgate::limiter::AcquireError;
+use tollgate::{Level, Limit, Limiter, Limits, NewEntity, demand};
+
+use super::pause;
+use super::random::Random;
+use super::tally::Tally;
+
+/// What everybody calls.
+pub(super) const RESOURCE: &str = "gpt-4";
+
+/// How long those who wait do.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// How long those who do not wait pause after a refusal, at least and at most.
+const PAUSE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
+
+/// How many workers each key has.
+const WORKERS: u64 = 3;
+
+/// A key, and those who use it.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) project: &'static str,
+    /// Whether they wait their turn, or would rather be refused.
+    pub(super) waits: bool,
+    pub(super) tally: Tally,
+}
+
+/// The keys and the projects they belong to.
+pub(super) struct Fleet {
+    pub(super) projects: [&'static str; 2],
+    pub(super) keys: Vec<Key>,
+}
+
+impl Fleet {
+    /// Two projects with two keys each. Those of one wait their turn, those of the other would rather be refused.
+    pub(super) fn new() -> Fleet {
+        let key = |name, project, waits| Key { name, project, waits, tally: Tally::default() };
+        Fleet {
+            projects: ["acme", "globex"],
+            keys: vec![
+                key("acme-web", "acme", true),
+                key("acme-batch", "acme", true),
+                key("globex-app", "globex", false),
+                key("globex-cron", "globex", false),
+            ],
+        }
+    }
+
+    /// Stores entities and limits.
+    pub(super) fn settle_down(&self, limiter: &Limiter) -> Result<()> {
+        let catalog = limiter.catalog();
+        for project in self.projects {
+            catalog.create_entity(NewEntity::new(project)).wait()?;
+        }
+        for Key { name, project, .. } in &self.keys {
+            catalog.create_entity(NewEntity::new(*name).parent(*project).cascades(true)).wait()?;
+        }
+        let limits = |rpm, burst, tpm, tokens, slots| {
+            Limits::new([
+                Limit::per_minute("rpm", rpm).burst(burst),
+                Limit::per_minute("tpm", tpm).burst(tokens),
+                Limit::resource("slots", slots),
+            ])
+        };
+        catalog.set_limits(Level::Resource(RESOURCE), &limits(600, 12, 240_000, 6_000, 3)?).wait()?;
+        // One project is short of tokens, the other of concurrency: each is limited by something else.
+        catalog.set_limits(Level::Entity("acme"), &limits(900, 20, 240_000, 8_000, 6)?).wait()?;
+        catalog.set_limits(Level::Entity("globex"), &limits(900, 20, 600_000, 12_000, 4)?).wait()?;
+        Ok(())
+    }
+
+    /// Lets all workers work while `watch` watches, and ends when it answers.
+    pub(super) fn work<T>(&self, limiter: &Limiter, seed: u64, watch: impl FnOnce() -> T) -> T {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for (number, key) in (0..WORKERS).flat_map(|_| &self.keys).enumerate() {
+                let random = Random::from_seed(seed.wrapping_mul(1_000).wrapping_add(number as u64));
+                let is_over = &is_over;
+                scope.spawn(move || key.work(limiter, random, is_over));
+            }
+            let seen = watch();
+            is_over.store(true, Ordering::Relaxed);
+            seen
+        })
+    }
+}
+
+impl Key {
+    fn work(&self, limiter: &Limiter, mut random: Random, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Relaxed) {
+            match self.call(limiter, &mut random) {
+                Ok(()) => pause(Duration::from_millis(random.between(20, 150))),
+                Err(error) => {
+                    self.tally.refuse();
+                    let wait = error.refusal().and_then(|refusal| refusal.retry_after());
+                    pause(wait.unwrap_or(PAUSE[1]).clamp(PAUSE[0], PAUSE[1]));
+                }
+            }
+        }
+    }
+
+    /// Reserves by an estimate, "calls", and settles by what it took.
+    fn call(&self, limiter: &Limiter, random: &mut Random) -> Result<(), AcquireError> {
+        let estimate = random.between(200, 1_200);
+        let (used, took_ms) = (estimate * random.between(30, 140) / 100, random.between(60, 350));
+        let demand = demand! { rpm: 1, tpm: estimate };
+        let lease = match self.waits {
+            true => {
+                self.tally.begin_to_wait();
+                let lease = limiter.acquire_wait(self.name, RESOURCE, demand).timeout(PATIENCE).wait();
+                self.tally.end_waiting();
+                lease?
+            }
+            false => limiter.acquire(self.name, RESOURCE, demand).wait()?,
+        };
+        self.tally.admit(lease.waited());
+        pause(Duration::from_millis(took_ms));
+        self.tally.over_use(used.saturating_sub(estimate));
+        // What cannot be written down here is seen in the numbers at the end.
+        let _ = lease.settle(demand! { tpm: used }).wait();
+        Ok(())
+    }
+}

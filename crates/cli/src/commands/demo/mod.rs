@@ -1,0 +1,103 @@
+//! A small simulated fleet on a file of its own, to be watched.
+
+mod fleet;
+mod random;
+mod screen;
+mod summary;
+mod tally;
+mod view;
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tollgate::{Limiter, Span};
+use tollgate_file::FileStore;
+
+use self::fleet::Fleet;
+use self::screen::Screen;
+use self::summary::Summary;
+use self::view::View;
+use crate::args::DemoArgs;
+use crate::context::Context;
+use crate::output::Output;
+
+/// How long it lasts if nobody says otherwise.
+const SECONDS: u16 = 15;
+
+/// How long it lasts where examples are to be quick.
+const SECONDS_QUICK: u16 = 2;
+
+/// How often the table is written anew.
+const FRAME: Duration = Duration::from_millis(200);
+
+/// Watches the fleet, and sums up.
+pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
+    let is_quick = std::env::var_os("TOLLGATE_EXAMPLE_QUICK").is_some();
+    let seconds = args.seconds.unwrap_or(if is_quick { SECONDS_QUICK } else { SECONDS });
+    // Few digits, so that it can be typed.
+    let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
+    let folder = Folder::new()?;
+    let store = FileStore::open(folder.0.join("demo.db")).context("the file of the demo cannot be made")?;
+    let limiter = Limiter::open(Arc::new(store), "demo").wait()?;
+    let fleet = Fleet::new();
+    fleet.settle_down(&limiter)?;
+    let mut screen = Screen::new(context);
+    let watched = fleet.work(&limiter, seed, || watch(&fleet, &limiter, &mut screen, seconds.into()));
+    let seconds = watched?;
+    screen.end()?;
+    Ok(Output::new(Summary::of(&fleet, &limiter, seconds, seed)?))
+}
+
+/// Watches until the time is over or somebody has seen enough, and answers how long that was.
+fn watch(fleet: &Fleet, limiter: &Limiter, screen: &mut Screen, seconds: u64) -> Result<u64> {
+    let is_enough = interrupted()?;
+    let clock = limiter.catalog().backend().clock();
+    let begin = clock.now();
+    loop {
+        let passed = clock.now().since(begin);
+        let is_over = passed >= Span::from_secs(seconds) || is_enough.load(Ordering::Relaxed);
+        let done = passed.as_micros() / 1_000_000;
+        screen.show(&View::of(fleet, limiter)?, done.min(seconds), seconds)?;
+        if is_over {
+            return Ok(done.min(seconds));
+        }
+        pause(FRAME);
+    }
+}
+
+/// Becomes true when somebody presses Ctrl-C: that ends the demo, and not before it has summed up.
+fn interrupted() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::<AtomicBool>::default();
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag))?;
+    Ok(flag)
+}
+
+/// Lets time pass.
+#[expect(clippy::disallowed_methods, reason = "calls that are not made take time, too, and so does watching")]
+fn pause(length: Duration) {
+    std::thread::sleep(length);
+}
+
+/// A folder that is gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        let name = format!("tollgate-demo-{}-{:x}", std::process::id(), RandomState::new().hash_one(1));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).with_context(|| format!("{} cannot be made", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is in a folder for what is temporary.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

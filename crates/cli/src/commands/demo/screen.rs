@@ -1,0 +1,85 @@
+//! Where the fleet is watched: a table that is written over on a terminal, lines elsewhere.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Result;
+
+use super::view::View;
+use crate::context::Context;
+use crate::output::{Format, Page, Progress};
+
+/// Where the fleet is watched.
+pub(super) enum Screen {
+    /// A table that is written over, so many lines high.
+    Table { width: usize, height: usize },
+    /// A line each second.
+    Lines { last: Option<u64> },
+    /// Nothing but how far it has come, on stderr: the answer is for a program.
+    Hidden(Progress),
+}
+
+impl Screen {
+    /// The one that fits.
+    pub(super) fn new(context: &Context) -> Screen {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        match context.format {
+            Format::Json => Screen::Hidden(Progress::new(&context.terminal)),
+            Format::Text if io::stdout().is_terminal() && !is_dumb => {
+                Screen::Table { width: context.terminal.width, height: 0 }
+            }
+            Format::Text => Screen::Lines { last: None },
+        }
+    }
+
+    /// Shows how the fleet stands.
+    ///
+    /// # Errors
+    ///
+    /// Nobody reads any longer.
+    pub(super) fn show(&mut self, view: &View, done: u64, seconds: u64) -> Result<()> {
+        match self {
+            Screen::Table { width, height } => {
+                let mut page = Page::new(*width);
+                view.page(&mut page, done, seconds);
+                let text = seen(&page.finish().0);
+                let mut frame = if *height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
+                text.lines().for_each(|line| {
+                    frame.push_str(line);
+                    frame.push_str("\u{1b}[K\n");
+                });
+                *height = text.lines().count();
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(frame.as_bytes())?;
+                stdout.flush()?;
+            }
+            Screen::Lines { last } if *last != Some(done) => {
+                *last = Some(done);
+                writeln!(anstream::stdout(), "{}", view.line(done))?;
+            }
+            Screen::Lines { .. } => {}
+            Screen::Hidden(progress) => progress.show(format_args!("{done}s of {seconds}s")),
+        }
+        Ok(())
+    }
+
+    /// Leaves a gap below what was shown, if anything was.
+    ///
+    /// # Errors
+    ///
+    /// Nobody reads any longer.
+    pub(super) fn end(self) -> Result<()> {
+        match self {
+            Screen::Table { .. } | Screen::Lines { .. } => writeln!(io::stdout())?,
+            Screen::Hidden(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The text as it may be shown. It cannot go through a stream that strips colours: that would strip the way up, too.
+fn seen(text: &str) -> String {
+    match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string(),
+        _ => text.into(),
+    }
+}

@@ -1,0 +1,110 @@
+//! What came of it.
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::Limiter;
+use tollgate::catalog::{UsageQuery, Window};
+
+use super::fleet::{Fleet, RESOURCE};
+use super::tally::Count;
+use crate::duration_text;
+use crate::output::style::{self, paint};
+use crate::output::{Answer, Cell, Page, Table, grouped};
+
+/// What to do after the demo.
+const NEXT: [(&str, &str); 4] = [
+    ("tollgate system set-defaults -l rpm:60 -l slots:3/at-once", "for everybody"),
+    ("tollgate run user-1 jobs --wait -- sleep 1", "in many shells"),
+    ("tollgate explain user-1 jobs rpm=1", "what decides"),
+    ("tollgate usage plot --entity user-1", "what was used"),
+];
+
+/// What came of it.
+#[derive(Serialize)]
+pub(super) struct Summary {
+    seconds: u64,
+    seed: u64,
+    #[serde(flatten)]
+    total: Count,
+    entities: Vec<Used>,
+}
+
+/// What an entity used, and what its workers met with.
+#[derive(Serialize)]
+struct Used {
+    entity: String,
+    project: Option<String>,
+    calls: u64,
+    tokens: i64,
+    #[serde(flatten)]
+    count: Count,
+}
+
+impl Summary {
+    /// Asks the store what was used, and the workers what they met with.
+    pub(super) fn of(fleet: &Fleet, limiter: &Limiter, seconds: u64, seed: u64) -> Result<Summary> {
+        let mut entities = Vec::new();
+        for project in fleet.projects {
+            let keys = || fleet.keys.iter().filter(|key| key.project == project);
+            let count = keys().map(|key| key.tally.count()).sum();
+            entities.push(Used::of(limiter, project, None, count)?);
+            for key in keys() {
+                entities.push(Used::of(limiter, key.name, Some(project), key.tally.count())?);
+            }
+        }
+        let total = fleet.keys.iter().map(|key| key.tally.count()).sum();
+        Ok(Summary { seconds, seed, total, entities })
+    }
+}
+
+impl Used {
+    fn of(limiter: &Limiter, entity: &str, project: Option<&str>, count: Count) -> Result<Used> {
+        let query = UsageQuery::of_entity(entity, Window::Hour).resource(RESOURCE);
+        let used = limiter.catalog().usage_summary(query).wait()?;
+        Ok(Used {
+            entity: entity.into(),
+            project: project.map(str::to_owned),
+            calls: used.events,
+            tokens: used.limits.get("tpm").map_or(0, |usage| usage.total),
+            count,
+        })
+    }
+}
+
+impl Answer for Summary {
+    fn text(&self, page: &mut Page) {
+        let Count { admitted, refused, waited, waited_ms, over_used, .. } = self.total;
+        page.heading(format_args!("What came of it in {}s", self.seconds));
+        let wait = duration_text::roughly(std::time::Duration::from_millis(waited_ms / waited.max(1)));
+        page.fields([
+            ("admitted", Cell::from(grouped(admitted))),
+            ("refused", grouped(refused).into()),
+            ("waited", format!("{}, for {wait} on average", grouped(waited)).into()),
+            ("over-use", format!("{} tokens, owed and paid from what came later", grouped(over_used)).into()),
+        ]);
+        page.gap();
+        let headings = ["ENTITY", "ADMITTED", "REFUSED", "WAITED", "TOKENS USED", "OVER-USE"];
+        let mut table = (1..headings.len()).fold(Table::new(headings), Table::right);
+        self.entities.iter().for_each(|used| table.row(used.cells()));
+        page.table(&table);
+        page.heading("Try next");
+        let mut next = Table::bare();
+        NEXT.iter().for_each(|(line, why)| next.row([format!("  {line}").into(), Cell::faint(why)]));
+        page.table(&next);
+        page.gap();
+        page.line(paint(style::FAINT, format!("the same calls again: tollgate demo --seed {}", self.seed)));
+    }
+}
+
+impl Used {
+    fn cells(&self) -> [Cell; 6] {
+        let Count { refused, waited, over_used, .. } = self.count;
+        let name = match self.project {
+            Some(_) => Cell::from(format!("  {}", self.entity)),
+            None => Cell::name(&self.entity),
+        };
+        let [calls, refused, waited, over_used] =
+            [self.calls, refused, waited, over_used].map(|number| Cell::from(grouped(number)));
+        [name, calls, refused, waited, grouped(self.tokens).into(), over_used]
+    }
+}

@@ -1,0 +1,93 @@
+//! What the workers of a key have done so far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// What the workers of a key have done so far, counted while they work.
+#[derive(Default)]
+pub(super) struct Tally {
+    admitted: AtomicU64,
+    refused: AtomicU64,
+    waiting: AtomicU64,
+    waited: AtomicU64,
+    waited_ms: AtomicU64,
+    over_used: AtomicU64,
+}
+
+/// The same at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Count {
+    /// Calls that were admitted.
+    pub(super) admitted: u64,
+    /// Calls that were refused, or were not admitted in time.
+    pub(super) refused: u64,
+    /// Calls that wait now.
+    #[serde(skip)]
+    pub(super) waiting: u64,
+    /// Calls that were admitted after a wait.
+    pub(super) waited: u64,
+    /// How long these have waited together.
+    pub(super) waited_ms: u64,
+    /// Tokens that were used beyond what was taken.
+    pub(super) over_used: u64,
+}
+
+impl Tally {
+    /// Somebody begins to wait.
+    pub(super) fn begin_to_wait(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Somebody waits no longer.
+    pub(super) fn end_waiting(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A call was admitted.
+    pub(super) fn admit(&self, waited: Option<Duration>) {
+        self.admitted.fetch_add(1, Ordering::Relaxed);
+        if let Some(waited) = waited.filter(|waited| !waited.is_zero()) {
+            self.waited.fetch_add(1, Ordering::Relaxed);
+            let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+            self.waited_ms.fetch_add(millis, Ordering::Relaxed);
+        }
+    }
+
+    /// A call was refused.
+    pub(super) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call used more than it took.
+    pub(super) fn over_use(&self, tokens: u64) {
+        self.over_used.fetch_add(tokens, Ordering::Relaxed);
+    }
+
+    /// How it stands.
+    pub(super) fn count(&self) -> Count {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Count {
+            admitted: read(&self.admitted),
+            refused: read(&self.refused),
+            waiting: read(&self.waiting),
+            waited: read(&self.waited),
+            waited_ms: read(&self.waited_ms),
+            over_used: read(&self.over_used),
+        }
+    }
+}
+
+impl std::iter::Sum for Count {
+    fn sum<I: Iterator<Item = Count>>(counts: I) -> Count {
+        counts.fold(Count::default(), |sum, count| Count {
+            admitted: sum.admitted + count.admitted,
+            refused: sum.refused + count.refused,
+            waiting: sum.waiting + count.waiting,
+            waited: sum.waited + count.waited,
+            waited_ms: sum.waited_ms + count.waited_ms,
+            over_used: sum.over_used + count.over_used,
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! A command that runs when the limits allow it, and gives back when it ends.
+
+mod ended;
+#[cfg(unix)]
+mod signals;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::Limiter;
+use tollgate::limiter::Lease;
+
+use self::ended::Ended;
+use super::call::{Call, Called};
+use crate::args::RunArgs;
+use crate::context::Context;
+use crate::demand_text::Amount;
+use crate::exit::Exit;
+use crate::output::style::{self, paint};
+use crate::output::{Answer, Format, Output, Page};
+
+/// Acquires, runs and settles.
+pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
+    let limiter = context.limiter()?;
+    let amounts = match &args.amounts[..] {
+        [] => one_of_each(&limiter, &args)?,
+        given => given.to_vec(),
+    };
+    let call = Call {
+        entity: &args.entity,
+        resource: &args.resource,
+        amounts: &amounts,
+        also: &[],
+        patience: args.patience,
+        detached: None,
+    };
+    let lease = match call.take(context, &limiter)? {
+        Ok(lease) => lease,
+        Err(refused) => return Ok(refused),
+    };
+    let called = call.admitted(context, &lease);
+    let taken = call.taken(&limiter, &lease)?;
+    let ended = if context.dry_run { Ended::NotRun } else { obey(context, &args) };
+    let refunded = settle(lease, &ended, &args);
+    ended.tell(&args.command);
+    if context.format == Format::Text && !context.dry_run {
+        return Ok(Output::silent(ended.exit()));
+    }
+    let command = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let exit = ended.exit();
+    let answer =
+        RunAnswer { called, taken, command, exit_code: ended.code(), signal: ended.signal(), refunded };
+    Ok(Output::new(answer).with_exit(exit))
+}
+
+/// One of every limit: what a command takes if nobody says otherwise.
+fn one_of_each(limiter: &Limiter, args: &RunArgs) -> Result<Vec<Amount>> {
+    let chain = limiter.catalog().chain(&args.entity, &args.resource).wait()?;
+    let limits = chain.links.first().map(|link| link.limits.clone());
+    let amount = |name: &str| Amount { limit: name.into(), amount: 1 };
+    Ok(limits.iter().flat_map(|limits| limits.iter()).map(|limit| amount(limit.name().as_str())).collect())
+}
+
+/// Runs the command to its end. Meanwhile the limiter keeps what it holds.
+fn obey(context: &Context, args: &RunArgs) -> Ended {
+    let Some((program, rest)) = args.command.split_first() else { return Ended::NotRun };
+    let mut command = Command::new(program);
+    command.args(rest);
+    if context.format == Format::Json {
+        // Stdout is for our answer.
+        command.stdout(Stdio::from(io::stderr()));
+    }
+    match watch(&mut command) {
+        Ok(status) => Ended::Status(status),
+        Err(why) => Ended::Failed(why),
+    }
+}
+
+#[cfg(unix)]
+fn watch(command: &mut Command) -> io::Result<std::process::ExitStatus> {
+    // Before the command is there, so that no signal is lost on it.
+    let signals = signals::Signals::listen()?;
+    let child: Child = command.spawn()?;
+    signals.pass_on_until_the_end(child)
+}
+
+#[cfg(not(unix))]
+fn watch(command: &mut Command) -> io::Result<std::process::ExitStatus> {
+    let mut child: Child = command.spawn()?;
+    child.wait()
+}
+
+/// Ends the lease, and answers whether everything was given back. If that cannot be written down it is said, but the
+/// command has run: its exit code stays ours.
+fn settle(lease: Lease<'_>, ended: &Ended, args: &RunArgs) -> bool {
+    let refunds = !ended.was_run() || (args.refund_on_failure && !ended.is_success());
+    let settled = if refunds { lease.cancel().wait() } else { lease.commit().wait() };
+    if let Err(why) = settled {
+        // If nobody listens there is nobody to tell.
+        let error = paint(style::BAD, "error:");
+        let _ = writeln!(anstream::stderr(), "{error} the end of the command cannot be written down: {why}");
+        return false;
+    }
+    refunds
+}
+
+#[derive(Serialize)]
+struct RunAnswer {
+    #[serde(flatten)]
+    called: Called,
+    taken: BTreeMap<String, u64>,
+    command: Vec<String>,
+    /// `null` if it was not run, or if a signal ended it.
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    refunded: bool,
+}
+
+impl Answer for RunAnswer {
+    /// Asked for in a dry run: otherwise the command has said what there is to say.
+    fn text(&self, page: &mut Page) {
+        page.remark(format_args!("would run {}", self.command.join(" ")));
+    }
+}
+
+impl Ended {
+    /// The exit code that says the same to whoever started us.
+    fn exit(&self) -> Exit {
+        Exit(self.shell_code())
+    }
+}

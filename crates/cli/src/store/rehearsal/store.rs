@@ -1,0 +1,111 @@
+use tollgate::store::records::{Cursor, Page, RecordsError, Write};
+use tollgate::store::{
+    Applied, Backend, BucketStatus, Call, Clock, Done, FORGET_MAX, Op, Pin, Place, Reach, Reply, Room, Scope,
+    Step, Store, StoreError, Taken,
+};
+use tollgate::{Denial, Ready, Status};
+
+use super::Rehearsal;
+
+impl Store for Rehearsal {
+    fn reach(&self) -> Reach {
+        self.inner.reach()
+    }
+
+    fn clock(&self) -> &Clock {
+        self.inner.clock()
+    }
+
+    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+        let (steps, clock) = (call.steps, self.clock().clone());
+        Reply::later(async move {
+            let denials = self.inner.ask(steps).await?;
+            if denials.iter().any(|denial| denial.ready() != Ready::Now) {
+                return Ok(Applied::Denied(denials));
+            }
+            let taken = Taken { at: clock.now(), remarks: 0 };
+            let done = |step: &Step<'_>| match step.op {
+                Op::Take { .. } => Done::Taken(taken),
+                Op::Settle(_) | Op::SettleIfThere(_) => Done::Settled,
+                Op::Renew(_) => Done::Renewed(true),
+                _ => Done::Changed,
+            };
+            Ok(Applied::Done(steps.iter().map(done).collect()))
+        })
+    }
+
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        self.inner.ask(steps)
+    }
+
+    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+        self.inner.peek(place)
+    }
+
+    fn hand_over(&self, _: &Call<'_>) {}
+
+    fn new_holder(&self) -> u128 {
+        self.inner.new_holder()
+    }
+}
+
+impl Backend for Rehearsal {
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>> {
+        let applied = self.apply(call);
+        Reply::later(async move {
+            let applied = applied.await?;
+            if let Applied::Done(_) = applied {
+                self.keep(writes).await?;
+            }
+            Ok(applied)
+        })
+    }
+
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
+        self.inner.buckets(namespace, scope, after, limit)
+    }
+
+    /// Counts them once, and says that there are none from then on.
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
+        Reply::later(async move {
+            if !self.kept().forgotten.insert(format!("{namespace} {scope:?}")) {
+                return Ok(0);
+            }
+            let (mut count, mut after) = (0, None);
+            loop {
+                let page = self.inner.buckets(namespace, scope, after, FORGET_MAX).await?;
+                count += page.items.len();
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => return Ok(count),
+                }
+            }
+        })
+    }
+
+    fn close<'a>(&'a self, _: &'a str) -> Reply<'a, Result<(), StoreError>> {
+        Reply::ready(Ok(()))
+    }
+
+    fn room(&self) -> &Room {
+        self.inner.room()
+    }
+
+    fn write_usage<'a>(&'a self, _: &'a str, _: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
+        Reply::ready(Ok(()))
+    }
+
+    fn pin(&self, _: &Place<'_>) -> Option<Pin> {
+        None
+    }
+}

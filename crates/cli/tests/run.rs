@@ -1,0 +1,127 @@
+//! `tollgate run` in many processes at once: what it promises to shells.
+#![cfg(unix)]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use support::sandbox::{Sandbox, TOLLGATE};
+
+const SHELLS: usize = 20;
+
+fn sandbox_with(limits: &[&str]) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let flags = limits.iter().flat_map(|limit| ["-l", limit]);
+    let words: Vec<&str> = ["system", "set-defaults"].into_iter().chain(flags).collect();
+    let ran = sandbox.tollgate(&words);
+    assert_eq!(ran.exit, 0, "{}", ran.stderr);
+    sandbox
+}
+
+fn run(sandbox: &Sandbox, words: &[&str], script: &str) -> Command {
+    let mut command = sandbox.command(TOLLGATE);
+    command.args(["run", "me", "jobs"]).args(words).args(["--", "sh", "-c", script]);
+    command
+}
+
+/// The exit codes of as many of these at once as there are shells.
+fn run_at_once(sandbox: &Sandbox, words: &[&str], script: &str) -> Vec<i32> {
+    let spawn = |_| run(sandbox, words, script).stderr(Stdio::null()).spawn().expect("the program is built");
+    let shells: Vec<Child> = (0..SHELLS).map(spawn).collect();
+    let code = |mut shell: Child| shell.wait().expect("it ends").code().expect("it exits");
+    shells.into_iter().map(code).collect()
+}
+
+/// Signs in, counts who is there, stays a moment and signs out. Who signs in last sees everybody, so that no overlap goes
+/// unseen; and nobody is counted who holds no permit.
+const COUNT_IN: &str =
+    "touch running/$$ && ls running | wc -l >> seen && sleep 0.05 && echo done >> done && rm running/$$";
+
+fn most_at_once(sandbox: &Sandbox) -> u32 {
+    let seen = std::fs::read_to_string(sandbox.path().join("seen")).expect("somebody ran");
+    seen.lines().map(|line| line.trim().parse::<u32>().expect("a count")).max().expect("somebody ran")
+}
+
+fn runs(sandbox: &Sandbox) -> usize {
+    std::fs::read_to_string(sandbox.path().join("done")).expect("somebody ran").lines().count()
+}
+
+#[test]
+fn twenty_shells_keep_to_three_at_once() {
+    let sandbox = sandbox_with(&["slots:3/at-once"]);
+    std::fs::create_dir(sandbox.path().join("running")).expect("an empty folder");
+    let codes = run_at_once(&sandbox, &["--wait"], COUNT_IN);
+    assert_eq!(codes, [0; SHELLS]);
+    assert_eq!(runs(&sandbox), SHELLS);
+    assert!(most_at_once(&sandbox) <= 3, "{} ran at once", most_at_once(&sandbox));
+}
+
+#[test]
+fn twenty_shells_keep_to_requests_and_to_three_at_once_together() {
+    let sandbox = sandbox_with(&["rpm:7/day", "slots:3/at-once"]);
+    std::fs::create_dir(sandbox.path().join("running")).expect("an empty folder");
+    let codes = run_at_once(&sandbox, &["rpm=1", "--timeout", "1h"], COUNT_IN);
+    let count = |code| codes.iter().filter(|it| **it == code).count();
+    assert_eq!((count(0), count(3)), (7, SHELLS - 7), "{codes:?}");
+    assert_eq!(runs(&sandbox), 7);
+    assert!(most_at_once(&sandbox) <= 3, "{} ran at once", most_at_once(&sandbox));
+}
+
+#[test]
+fn a_planted_overlap_is_seen() {
+    let sandbox = sandbox_with(&["slots:20/at-once"]);
+    std::fs::create_dir(sandbox.path().join("running")).expect("an empty folder");
+    // Everybody stays until all are there.
+    let script = format!(
+        "touch running/$$; until [ $(ls running | wc -l) -ge {SHELLS} ]; do :; done; ls running | wc -l >> seen"
+    );
+    assert_eq!(run_at_once(&sandbox, &[], &script), [0; SHELLS]);
+    assert_eq!(most_at_once(&sandbox), 20);
+}
+
+/// One that runs, and the line it wrote when it began.
+fn started(sandbox: &Sandbox, script: &str) -> (Child, BufReader<std::process::ChildStdout>, String) {
+    let mut shell = run(sandbox, &[], script).stdout(Stdio::piped()).spawn().expect("the program is built");
+    let mut stdout = BufReader::new(shell.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("it writes a line");
+    (shell, stdout, line.trim().to_owned())
+}
+
+#[test]
+fn a_killed_one_gives_its_permit_back_at_once() {
+    let sandbox = sandbox_with(&["slots:1/at-once"]);
+    let (mut shell, _stdout, pid) = started(&sandbox, "echo $$; exec sleep 600");
+    assert_eq!(sandbox.shell("tollgate run me jobs -- true").exit, 3);
+    shell.kill().expect("it can be killed");
+    shell.wait().expect("it is gone");
+    let ran = sandbox.shell("tollgate run me jobs -- true");
+    assert_eq!(ran.exit, 0, "{}", ran.stderr);
+    assert_eq!(sandbox.shell(&format!("kill {pid}")).exit, 0, "the command outlives whoever was killed");
+}
+
+#[test]
+fn signals_are_passed_on_and_the_permit_is_given_back() {
+    let sandbox = sandbox_with(&["slots:1/at-once"]);
+    for (signal, code) in [("TERM", 43), ("INT", 42), ("HUP", 41)] {
+        let script = "trap 'echo told; exit 43' TERM; trap 'echo told; exit 42' INT; \
+                      trap 'echo told; exit 41' HUP; echo ready; while :; do sleep 0.01; done";
+        let (mut shell, mut stdout, line) = started(&sandbox, script);
+        assert_eq!(line, "ready");
+        assert_eq!(sandbox.shell(&format!("kill -{signal} {}", shell.id())).exit, 0);
+        assert_eq!(shell.wait().expect("it ends").code(), Some(code), "{signal}");
+        let mut told = String::new();
+        stdout.read_line(&mut told).expect("it writes a line");
+        assert_eq!(told, "told\n", "{signal}");
+        assert_eq!(sandbox.shell("tollgate run me jobs -- true").exit, 0);
+    }
+}
+
+#[test]
+fn what_is_to_be_ignored_stays_ignored() {
+    let sandbox = sandbox_with(&["slots:1/at-once"]);
+    let script = "trap '' INT; tollgate run me jobs -- sh -c 'kill -INT $PPID; kill -INT $$; echo alive'";
+    let ran = sandbox.shell(script);
+    assert_eq!((ran.stdout.as_str(), ran.exit), ("alive\n", 0), "{}", ran.stderr);
+}
