@@ -17,8 +17,7 @@ fn commands() -> Vec<String> {
     let names = page.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'));
     let names: Vec<&str> = names.collect();
     let has_below = |name: &str| names.iter().any(|other| other.starts_with(&format!("{name} ")));
-    let leaves = names.iter().filter(|name| !has_below(name));
-    leaves.map(|name| (*name).into()).collect()
+    names.iter().filter(|name| !has_below(name)).map(|name| (*name).into()).collect()
 }
 
 #[test]

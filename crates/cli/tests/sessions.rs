@@ -59,10 +59,7 @@ fn the_page_of_the_guide_is_true() {
 
 #[test]
 fn top() {
-    session::replay_after("top", |sandbox| {
-        furnish::used_for_half_a_year(&sandbox.join("limits.db"));
-        furnish::used_now(&sandbox.join("limits.db"));
-    });
+    session::replay_after("top", |sandbox| furnish::used_now(&sandbox.join("limits.db")));
 }
 
 #[test]

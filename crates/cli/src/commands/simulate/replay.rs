@@ -1,12 +1,15 @@
 //! Calls made again, on a clock that stands where each of them was made.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
+use foldhash::fast::RandomState;
 use tollgate::catalog::CatalogError;
 use tollgate::limiter::{AcquireError, Attempt, Lease, Standing};
 use tollgate::{Demand, DemandError, Limiter, ManualClock, Ready, Span, Tick};
 
+use super::log::{LoggedCall, Time};
+use super::names::{LimitNames, Names, Numbered};
 use super::roots::Roots;
 use super::tally::{Outcome, Tally};
 
@@ -16,10 +19,10 @@ pub(super) struct Call {
     /// The line of the log.
     pub(super) line: u64,
     pub(super) at: Tick,
-    pub(super) entity: String,
-    pub(super) resource: String,
-    pub(super) demand: Vec<(String, u64)>,
-    pub(super) used: Option<Vec<(String, u64)>>,
+    pub(super) entity: u32,
+    pub(super) resource: u32,
+    pub(super) demand: Numbered,
+    pub(super) used: Option<Numbered>,
     pub(super) lasts: Span,
 }
 
@@ -36,12 +39,14 @@ pub(super) enum Patience {
 pub(super) struct Replay {
     limiter: Limiter,
     hands: ManualClock,
-    known: HashSet<String>,
+    limits: LimitNames,
+    entities: Names,
+    resources: Names,
     roots: Roots,
     patience: Patience,
     /// Calls that were admitted and have not ended.
     open: BinaryHeap<Reverse<Open>>,
-    queues: HashMap<Place, Queue>,
+    queues: HashMap<Place, Queue, RandomState>,
     /// When somebody who waits is to be asked again.
     retries: BinaryHeap<Reverse<(Tick, u64, Place)>>,
     count: u64,
@@ -49,8 +54,15 @@ pub(super) struct Replay {
     pub(super) tally: Tally,
 }
 
+/// A replay that has ended: what came of the calls, by the numbers of names.
+pub(super) struct Replayed {
+    pub(super) tally: Tally,
+    pub(super) entities: Names,
+    pub(super) resources: Names,
+}
+
 /// Where callers stand in one queue: those who are charged together at the top, for one resource.
-type Place = (String, String);
+type Place = (u32, u32);
 
 /// Those who wait at a place, and when the first is to be asked again: other retries are of the past.
 #[derive(Default)]
@@ -63,16 +75,16 @@ struct Open {
     end: Tick,
     number: u64,
     lease: Lease<'static>,
-    used: Option<Vec<(String, u64)>>,
+    used: Option<Numbered>,
     place: Option<Place>,
 }
 
 impl Replay {
-    /// One that starts with the first call. What is asked of limits that are not `known` is left out.
+    /// One that starts with the first call. What is asked of other `limits` is left out.
     pub(super) fn new(
         limiter: Limiter,
         hands: ManualClock,
-        known: HashSet<String>,
+        limits: LimitNames,
         roots: Roots,
         patience: Patience,
         tally: Tally,
@@ -80,11 +92,13 @@ impl Replay {
         Replay {
             limiter,
             hands,
-            known,
+            limits,
+            entities: Names::default(),
+            resources: Names::default(),
             roots,
             patience,
             open: BinaryHeap::new(),
-            queues: HashMap::new(),
+            queues: HashMap::default(),
             retries: BinaryHeap::new(),
             count: 0,
             tally,
@@ -92,38 +106,47 @@ impl Replay {
     }
 
     /// Makes the next call, after everything that happens before it.
-    pub(super) fn make(&mut self, mut call: Call) {
-        if call.at < self.hands.now() {
-            self.tally.out_of_order += 1;
-            call.at = self.hands.now();
-        }
+    pub(super) fn make(&mut self, line: u64, logged: &LoggedCall<'_>) {
+        let call = self.call(line, logged);
         self.advance(call.at);
         self.hands.set(call.at);
-        let is_foreign = |(name, _): &(String, u64)| !self.known.contains(name);
-        if call.demand.iter().any(is_foreign) {
-            call.demand.retain(|part| !is_foreign(part));
-        }
         self.tally.arrived(&call);
         if let Patience::None = self.patience {
-            self.attempt_once(call);
-        } else {
-            let place = self.place(&call);
-            let queue = self.queues.entry(place.clone()).or_default();
-            queue.calls.push_back(call);
-            if queue.calls.len() == 1 {
-                self.serve(&place);
-            }
+            return self.attempt_once(call);
+        }
+        let place = self.place(&call);
+        let queue = self.queues.entry(place).or_default();
+        queue.calls.push_back(call);
+        if queue.calls.len() == 1 {
+            self.serve(place);
+        }
+    }
+
+    /// A call as it is made. One that comes before its time is made now.
+    fn call(&mut self, line: u64, logged: &LoggedCall<'_>) -> Call {
+        let (Time(at), now) = (logged.time, self.hands.now());
+        self.tally.out_of_order += u64::from(at < now);
+        // Below zero is nothing, and what is too long is as long as can be.
+        let micros = (logged.duration_ms.unwrap_or(0.0) * 1e3).round() as u64;
+        Call {
+            line,
+            at: at.max(now),
+            entity: self.entities.number(&logged.entity.0),
+            resource: self.resources.number(&logged.resource.0),
+            demand: self.limits.numbered(&logged.demand),
+            used: logged.used.as_ref().map(|used| self.limits.numbered(used)),
+            lasts: Span::from_micros(micros),
         }
     }
 
     /// Lets time go on until everybody who waits had their turn, and every call has ended.
-    pub(super) fn finish(mut self) -> Tally {
+    pub(super) fn finish(mut self) -> Replayed {
         self.advance(Tick::MAX);
-        let Replay { queues, mut tally, .. } = self;
+        let Replay { queues, mut tally, entities, resources, .. } = self;
         for call in queues.into_values().flat_map(|queue| queue.calls) {
             tally.came_of(&call, &Outcome::Never);
         }
-        tally
+        Replayed { tally, entities, resources }
     }
 
     /// Everything that happens until `now`, in its order: calls end before others are asked again.
@@ -137,11 +160,17 @@ impl Replay {
             self.hands.set(end.min(retry));
             if end <= retry {
                 self.end_first();
-            } else if let Some(Reverse((at, _, place))) = self.retries.pop()
-                && self.queues.get(&place).is_some_and(|queue| queue.due == Some(at))
-            {
-                self.serve(&place);
+            } else {
+                self.retry_first();
             }
+        }
+    }
+
+    fn retry_first(&mut self) {
+        let Some(Reverse((at, _, place))) = self.retries.pop() else { return };
+        if let Some(queue) = self.queues.get_mut(&place).filter(|queue| queue.due == Some(at)) {
+            queue.due = None;
+            self.serve(place);
         }
     }
 
@@ -149,16 +178,15 @@ impl Replay {
         let Some(Reverse(Open { lease, used, place, .. })) = self.open.pop() else { return };
         self.end(lease, used.as_deref());
         if let Some(place) = place {
-            self.serve(&place);
+            self.serve(place);
         }
     }
 
-    fn end(&mut self, lease: Lease<'static>, used: Option<&[(String, u64)]>) {
+    fn end(&mut self, lease: Lease<'static>, used: Option<&[(u32, u64)]>) {
         let ended = match used {
             None => lease.commit().wait(),
             Some(used) => {
-                let known = used.iter().filter(|(name, _)| self.known.contains(name));
-                let usage: Demand<'_> = known.map(|(name, amount)| (name.as_str(), *amount)).collect();
+                let usage: Demand<'_> = self.limits.named(used).collect();
                 lease.settle(usage).wait()
             }
         };
@@ -177,8 +205,8 @@ impl Replay {
     }
 
     /// Admits those at the head of a queue, as many as pass now, and says when to ask the next again.
-    fn serve(&mut self, place: &Place) {
-        while let Some(call) = self.queues.get(place).and_then(|queue| queue.calls.front()).cloned() {
+    fn serve(&mut self, place: Place) {
+        while let Some(call) = self.queues.get(&place).and_then(|queue| queue.calls.front()).cloned() {
             let waited = self.hands.now().since(call.at);
             let is_late = matches!(self.patience, Patience::Waits(Some(timeout)) if waited > timeout);
             let attempt = if is_late { None } else { Some(self.attempt(&call)) };
@@ -186,7 +214,7 @@ impl Replay {
                 None => self.tally.came_of(&call, &Outcome::TimedOut),
                 Some(Ok(Attempt::Admitted(lease))) => {
                     self.tally.came_of(&call, &Outcome::Admitted(waited));
-                    self.hold(lease, call, Some(place.clone()));
+                    self.hold(lease, call, Some(place));
                 }
                 Some(Ok(Attempt::Refused(standing))) if self.stays(&call, standing.ready()) => {
                     self.ask_again(place, standing.ready());
@@ -195,20 +223,20 @@ impl Replay {
                 Some(Ok(Attempt::Refused(standing))) => self.tally.came_of(&call, &refused(&standing)),
                 Some(Err(error)) => self.tally.came_of(&call, &failed(&error)),
             }
-            if let Some(queue) = self.queues.get_mut(place) {
+            if let Some(queue) = self.queues.get_mut(&place) {
                 queue.calls.pop_front();
             }
         }
-        self.queues.remove(place);
+        self.queues.remove(&place);
     }
 
-    fn ask_again(&mut self, place: &Place, ready: Ready) {
-        let Some(queue) = self.queues.get_mut(place) else { return };
+    fn ask_again(&mut self, place: Place, ready: Ready) {
+        let Some(queue) = self.queues.get_mut(&place) else { return };
         let due = if let Ready::At(at) = ready { Some(at) } else { None };
         if due != queue.due {
             queue.due = due;
             self.count += 1;
-            self.retries.extend(due.map(|at| Reverse((at, self.count, place.clone()))));
+            self.retries.extend(due.map(|at| Reverse((at, self.count, place))));
         }
     }
 
@@ -223,8 +251,9 @@ impl Replay {
     }
 
     fn attempt(&self, call: &Call) -> Result<Attempt<'static>, AcquireError> {
-        let demand: Demand<'_> = call.demand.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
-        Ok(match self.limiter.try_acquire(&call.entity, &call.resource, demand).wait()? {
+        let demand: Demand<'_> = self.limits.named(&call.demand).collect();
+        let (entity, resource) = (self.entities.name(call.entity), self.resources.name(call.resource));
+        Ok(match self.limiter.try_acquire(entity, resource, demand).wait()? {
             Attempt::Admitted(lease) => Attempt::Admitted(lease.into_owned()),
             Attempt::Refused(standing) => Attempt::Refused(standing),
         })
@@ -239,8 +268,11 @@ impl Replay {
         self.open.push(Reverse(Open { end, number: self.count, lease, used: call.used, place }));
     }
 
-    fn place(&self, call: &Call) -> Place {
-        (self.roots.of(&call.entity).to_owned(), call.resource.clone())
+    fn place(&mut self, call: &Call) -> Place {
+        match self.roots.of(self.entities.name(call.entity)) {
+            None => (call.entity, call.resource),
+            Some(root) => (self.entities.number(root), call.resource),
+        }
     }
 }
 

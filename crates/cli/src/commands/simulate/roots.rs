@@ -20,8 +20,8 @@ impl Roots {
         Roots(entities.keys().filter_map(root).collect())
     }
 
-    /// The one of an entity: itself if it cascades to nobody.
-    pub(super) fn of<'a>(&'a self, entity: &'a str) -> &'a str {
-        self.0.get(entity).map_or(entity, String::as_str)
+    /// The one of an entity; `None` if it cascades to nobody.
+    pub(super) fn of(&self, entity: &str) -> Option<&str> {
+        self.0.get(entity).map(String::as_str)
     }
 }

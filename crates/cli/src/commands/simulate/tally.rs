@@ -31,8 +31,8 @@ pub(super) enum Outcome {
 pub(super) struct Tally {
     /// Of all of them.
     pub(super) all: Counts,
-    /// By entity.
-    pub(super) entities: HashMap<String, Counts>,
+    /// By the number of the entity.
+    pub(super) entities: Vec<Counts>,
     /// How many each limit refused.
     pub(super) limits: HashMap<String, u64>,
     /// By hour.
@@ -77,8 +77,8 @@ pub(super) struct Failure {
 pub(super) struct Wait {
     pub(super) wait: Span,
     pub(super) line: Reverse<u64>,
-    pub(super) entity: String,
-    pub(super) resource: String,
+    pub(super) entity: u32,
+    pub(super) resource: u32,
     pub(super) limit: Option<String>,
     pub(super) at: Tick,
 }
@@ -130,10 +130,11 @@ impl Tally {
     }
 
     fn count(&mut self, call: &Call, outcome: &Outcome) {
-        if !self.entities.contains_key(&call.entity) {
-            self.entities.insert(call.entity.clone(), Counts::default());
+        let index = call.entity as usize;
+        if self.entities.len() <= index {
+            self.entities.resize(index + 1, Counts::default());
         }
-        let entity = self.entities.get_mut(&call.entity);
+        let entity = self.entities.get_mut(index);
         let hour = self.hours.entry(call.at.as_micros() / HOUR).or_default();
         for counts in [&mut self.all, hour].into_iter().chain(entity) {
             counts.calls += 1;
@@ -162,8 +163,8 @@ impl Tally {
         self.worst.push(Reverse(Wait {
             wait,
             line: Reverse(call.line),
-            entity: call.entity.clone(),
-            resource: call.resource.clone(),
+            entity: call.entity,
+            resource: call.resource,
             limit: limit.cloned(),
             at: call.at,
         }));

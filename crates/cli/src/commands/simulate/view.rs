@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tollgate::store::usage::iso;
 
+use super::replay::Replayed;
 use super::tally::{Counts, Tally, Wait, hour_start};
 use crate::args::SimulateArgs;
 use crate::duration_text::roughly;
@@ -85,7 +86,13 @@ struct FailureView {
 }
 
 impl SimulateAnswer {
-    pub(super) fn new(args: &SimulateArgs, limits: String, malformed: u64, tally: &Tally) -> SimulateAnswer {
+    pub(super) fn new(
+        args: &SimulateArgs,
+        limits: String,
+        malformed: u64,
+        replayed: &Replayed,
+    ) -> SimulateAnswer {
+        let tally = &replayed.tally;
         let Counts { calls, admitted, refused, failed } = tally.all;
         let hour = |(hour, counts): (&u64, &Counts)| HourView {
             start: iso(hour_start(*hour)),
@@ -108,10 +115,10 @@ impl SimulateAnswer {
             last: tally.last.map(iso),
             waits: args.wait.then(|| WaitsView::of(&tally.waits)),
             by_limit: tally.limits.iter().map(|(name, count)| (name.clone(), *count)).collect(),
-            entities: tally.entities.len(),
-            by_entity: most_refused(tally, args.max),
+            entities: tally.entities.iter().filter(|counts| counts.calls > 0).count(),
+            by_entity: most_refused(replayed, args.max),
             by_hour: tally.hours.iter().map(hour).collect(),
-            worst_waits: tally.worst().into_iter().map(WaitView::of).collect(),
+            worst_waits: tally.worst().into_iter().map(|wait| WaitView::of(wait, replayed)).collect(),
             failures: failures(tally),
             hours: tally.hours.iter().map(|(hour, counts)| (*hour, counts.refused)).collect(),
         }
@@ -255,24 +262,27 @@ impl WaitsView {
 }
 
 impl WaitView {
-    fn of(wait: &Wait) -> WaitView {
+    fn of(wait: &Wait, replayed: &Replayed) -> WaitView {
         WaitView {
             wait_us: wait.wait.as_micros(),
             time: iso(wait.at),
-            entity: wait.entity.clone(),
-            resource: wait.resource.clone(),
+            entity: replayed.entities.name(wait.entity).into(),
+            resource: replayed.resources.name(wait.resource).into(),
             limit: wait.limit.clone(),
             line: wait.line.0,
         }
     }
 }
 
-fn most_refused(tally: &Tally, max: usize) -> Vec<EntityView> {
-    let mut entities: Vec<(&String, &Counts)> = tally.entities.iter().collect();
+fn most_refused(replayed: &Replayed, max: usize) -> Vec<EntityView> {
+    let counts = &replayed.tally.entities;
+    let mut entities: Vec<(&str, &Counts)> =
+        (0..).zip(counts).map(|(number, counts)| (replayed.entities.name(number), counts)).collect();
+    entities.retain(|(_, counts)| counts.calls > 0);
     entities.sort_by_key(|(name, counts)| (std::cmp::Reverse((counts.refused, counts.calls)), *name));
-    let view = |(entity, counts): (&String, &Counts)| {
+    let view = |(entity, counts): (&str, &Counts)| {
         let Counts { calls, admitted, refused, failed } = *counts;
-        EntityView { entity: entity.clone(), calls, admitted, refused, failed }
+        EntityView { entity: entity.to_owned(), calls, admitted, refused, failed }
     };
     entities.into_iter().take(max).map(view).collect()
 }

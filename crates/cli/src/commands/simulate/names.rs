@@ -1,0 +1,61 @@
+//! Names as numbers: a call of a million should not carry its own.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::log::Amounts;
+
+/// Names that were seen, each with its number.
+#[derive(Default)]
+pub(super) struct Names {
+    names: Vec<String>,
+    numbers: HashMap<String, u32, RandomState>,
+}
+
+/// The limits there are. Few enough to look at them all.
+pub(super) struct LimitNames(Vec<String>);
+
+/// Amounts by the numbers of limits.
+pub(super) type Numbered = Vec<(u32, u64)>;
+
+impl Names {
+    /// The number of a name.
+    pub(super) fn number(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        // A log of more names than that does not fit any memory.
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    /// The name of a number that was given out.
+    pub(super) fn name(&self, number: u32) -> &str {
+        self.names.get(number as usize).map_or("", String::as_str)
+    }
+}
+
+impl LimitNames {
+    /// These, each of them once.
+    pub(super) fn new(names: impl Iterator<Item = String>) -> LimitNames {
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names.dedup();
+        LimitNames(names)
+    }
+
+    /// The amounts of limits that are there. Others are left out.
+    pub(super) fn numbered(&self, Amounts(amounts): &Amounts<'_>) -> Numbered {
+        let number = |name: &str| self.0.iter().position(|known| known == name);
+        let known = amounts.iter().filter_map(|(name, amount)| Some((number(name)? as u32, *amount)));
+        known.collect()
+    }
+
+    /// The same with their names.
+    pub(super) fn named<'a>(&'a self, amounts: &'a [(u32, u64)]) -> impl Iterator<Item = (&'a str, u64)> {
+        amounts.iter().filter_map(|(number, amount)| Some((self.0.get(*number as usize)?.as_str(), *amount)))
+    }
+}
