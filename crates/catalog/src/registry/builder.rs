@@ -32,7 +32,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             cache_ttl: Span::from_secs(60),
-            cache_max: 20_000,
+            cache_max: 10_000,
             audit_retention: Some(Span::from_secs(90 * 86_400)),
             principal: "unknown".into(),
         }
@@ -57,7 +57,7 @@ impl RegistryBuilder {
         RegistryBuilder { cache_ttl, ..self }
     }
 
-    /// How many records each catalog remembers; 20,000 if not said, fewer than 2 for none.
+    /// How many records each catalog remembers; 10,000 if not said, fewer than 2 for none.
     pub fn cache_max(self, cache_max: usize) -> RegistryBuilder {
         RegistryBuilder { cache_max, ..self }
     }

@@ -10,7 +10,7 @@ use tollgate_catalog::Chain;
 use tollgate_store::{Chain as Cells, Pin};
 
 /// How many routes are kept. They only save time: one that is not kept is found again.
-pub(crate) const ROUTES_MAX: usize = 8_192;
+pub(crate) const ROUTES_MAX: usize = 4_096;
 
 const SHARDS: usize = 64;
 
