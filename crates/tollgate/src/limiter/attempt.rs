@@ -116,15 +116,8 @@ impl<'a> Trial<'a, '_> {
         if self.request.waits && self.request.deadline.is_none_or(|deadline| now < deadline) {
             return Ok(Next::Wait(self.request.deadline));
         }
-        let denials = shared.ask(plan).await?;
-        let ahead = |planned: &Planned| {
-            let ahead =
-                shared.backend.room().is_ahead(&shared.namespace, planned.key(), self.request.priority, now);
-            ahead.map_or(Ready::Now, |due| due.map_or(Ready::Unknown, Ready::At))
-        };
-        let behind =
-            plan.iter().zip(denials).map(|(planned, denial)| denial.not_before(ahead(planned))).collect();
-        Err(self.refuse(standing(self.request, plan, behind), now))
+        let standing = shared.stand(self.request, plan).await?;
+        Err(self.refuse(standing, now))
     }
 
     async fn ask_store(&mut self, plan: Vec<Planned>) -> Result<Next<'a>, AcquireError> {
@@ -271,10 +264,20 @@ impl Shared {
         within(&self.clock, self.settings.timeout, self.backend.apply(&call)).await
     }
 
-    /// How each step of a plan would fare.
-    pub(super) async fn ask(&self, plan: &[Planned]) -> Result<Vec<Denial>, StoreError> {
+    /// How a request would fare, behind those who wait already.
+    pub(super) async fn stand(
+        &self,
+        request: &Request<'_>,
+        plan: &[Planned],
+    ) -> Result<Box<Standing>, StoreError> {
+        let now = self.clock.now();
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, None)).collect();
-        within(&self.clock, self.settings.timeout, self.backend.ask(&steps)).await
+        let denials = within(&self.clock, self.settings.timeout, self.backend.ask(&steps)).await?;
+        let behind = plan.iter().zip(denials).map(|(planned, denial)| {
+            let ahead = self.backend.room().is_ahead(&self.namespace, planned.key(), request.priority, now);
+            denial.not_before(ahead.map_or(Ready::Now, |due| due.map_or(Ready::Unknown, Ready::At)))
+        });
+        Ok(standing(request, plan, behind.collect()))
     }
 
     /// For how long resources are held if nothing is heard of the holder, if the plan holds any.

@@ -2,7 +2,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_catalog::{Catalog, OnUnavailable};
 use tollgate_core::Span;
 use tollgate_store::{Reach, WAITERS_MAX};
@@ -112,7 +111,6 @@ impl LimiterBuilder {
             reporter: Reporter::new(observer),
             settings,
             local: OnceLock::new(),
-            last_policy: Mutex::new(None),
             away_until: AtomicU64::new(0),
         }))
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Demand, Ready};
+use tollgate_core::{AsDemand, Demand};
 use tollgate_store::Reply;
 
-use super::plan::{Request, standing};
+use super::plan::Request;
 use super::{AcquireError, Limiter, Standing};
 
 impl Limiter {
@@ -72,14 +72,6 @@ impl Limiter {
         let shared = &self.0;
         let request = Request::now(entity, vec![(resource, demand)]);
         let plan = shared.plan(&request).await?;
-        let now = shared.clock.now();
-        let denials = shared.ask(&plan).await?;
-        // Those who wait are asked before a newcomer is.
-        let behind = plan.iter().zip(denials).map(|(planned, denial)| {
-            let ahead =
-                shared.backend.room().is_ahead(&shared.namespace, planned.key(), request.priority, now);
-            denial.not_before(ahead.map_or(Ready::Now, |due| due.map_or(Ready::Unknown, Ready::At)))
-        });
-        Ok(*standing(&request, &plan, behind.collect()))
+        Ok(*shared.stand(&request, &plan).await?)
     }
 }

@@ -26,7 +26,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_catalog::{Catalog, CatalogError, Chain, OnUnavailable, Registry};
 use tollgate_core::{AsDemand, Span};
 use tollgate_store::{Backend, Clock, Memory, Reply};
@@ -76,8 +75,6 @@ struct Shared {
     settings: Settings,
     /// Stands in for the store while it is away, if that is the policy.
     local: OnceLock<Memory>,
-    /// The policy that was stored with the system limits when they were last read.
-    last_policy: Mutex<Option<OnUnavailable>>,
     /// Until when a store that did not answer is left alone.
     away_until: AtomicU64,
 }

@@ -154,7 +154,6 @@ impl Shared {
             return Ok(route);
         }
         let chain = within(&self.clock, self.settings.timeout, self.catalog.chain(entity, resource)).await?;
-        *self.last_policy.lock() = chain.on_unavailable;
         Ok(self.keep_route(entity, resource, chain))
     }
 

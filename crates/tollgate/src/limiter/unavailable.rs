@@ -22,7 +22,7 @@ impl Shared {
             self.routes.get(request.entity, resource)?.chain.on_unavailable
         };
         let own = self.settings.on_unavailable;
-        own.or_else(stored).or_else(|| *self.last_policy.lock()).unwrap_or(OnUnavailable::Block)
+        own.or_else(stored).or_else(|| self.catalog.last_on_unavailable()).unwrap_or(OnUnavailable::Block)
     }
 
     /// Whether the store did not answer a moment ago, so that whoever can do without it need not ask.
