@@ -1,0 +1,1 @@
+//! Buckets and records in a DynamoDB table.
