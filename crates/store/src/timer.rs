@@ -133,7 +133,9 @@ mod tests {
         let mut alarms = Alarms::default();
         let living: Vec<Arc<dyn Alarm>> = (0..100).map(|_| Arc::new(Silent) as Arc<dyn Alarm>).collect();
         let at = Tick::MAX;
-        living.iter().for_each(|alarm| alarms.add(Entry { at, alarm: Sleeper::Alarm(Arc::downgrade(alarm)) }));
+        living
+            .iter()
+            .for_each(|alarm| alarms.add(Entry { at, alarm: Sleeper::Alarm(Arc::downgrade(alarm)) }));
         for _ in 0..100_000 {
             let gone: Arc<dyn Alarm> = Arc::new(Silent);
             alarms.add(Entry { at, alarm: Sleeper::Alarm(Arc::downgrade(&gone)) });

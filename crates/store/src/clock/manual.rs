@@ -1,8 +1,8 @@
 //! A clock that a test turns by hand.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Span, Tick};
 
