@@ -1,12 +1,17 @@
 //! Buckets and records in a DynamoDB table.
 
+mod backend;
+mod bucket;
 mod builder;
 mod clock;
 mod endpoint;
 mod error;
 mod inner;
+mod records;
 mod service;
+mod store;
 mod table;
+mod to_the_end;
 mod trouble;
 
 pub use builder::DynamoStoreBuilder;
