@@ -16,7 +16,10 @@ pub(crate) struct Draft {
     pub(crate) is_changed: bool,
     /// Corrections of usage of a bucket that is not there: by the name of the limit.
     pub(crate) loose: Vec<(String, i64)>,
+    /// What the clock says.
     pub(crate) now: Tick,
+    /// When it is done: a clock that steps back is not followed.
+    pub(crate) time: Tick,
 }
 
 /// What a limit gains and loses, in tokens.
@@ -51,11 +54,12 @@ impl Metering {
 }
 
 impl Draft {
-    /// What was seen, at `now`. An item that has expired counts as none.
-    pub(crate) fn new(seen: Option<&Image>, now: Tick) -> Draft {
-        let live = seen.filter(|image| !image.has_expired(now));
-        let moves = live.map(|image| vec![Move::default(); image.kept.limits.len()]);
-        Draft { before: seen.cloned(), after: live.cloned(), moves, is_changed: false, loose: Vec::new(), now }
+    /// What was seen, at `now`, of an item that something was done to at `last`. One that has expired counts as none.
+    pub(crate) fn new(seen: Option<&Image>, last: Tick, now: Tick) -> Draft {
+        let time = now.max(last);
+        let live = seen.cloned().and_then(|image| image.live(last, now));
+        let moves = live.as_ref().map(|image| vec![Move::default(); image.kept.limits.len()]);
+        Draft { before: seen.cloned(), after: live, moves, is_changed: false, loose: Vec::new(), now, time }
     }
 
     /// Whether the bucket was used under limits of a later version than those of the step.
@@ -134,7 +138,7 @@ impl Draft {
         }
         let is_nothing = match &says {
             Some(says) => !says.iter().any(|says| says.is_any()),
-            None => done == Done::Renewed(false) || image.kept.bucket == was,
+            None => image.kept.bucket == was,
         };
         // What is said to have changed nothing is not written, so time need not have passed for it either.
         if is_nothing && metering == Metering::Off || is_nothing && step.takes().is_none() {
@@ -150,7 +154,7 @@ impl Draft {
     /// Says until when it is kept.
     fn last(&mut self, are_defaults: bool) {
         if let Some(image) = self.after.as_mut().filter(|_| self.is_changed) {
-            image.ttl = image.lasts_until(are_defaults, self.now);
+            image.ttl = image.lasts_until(are_defaults, self.time);
         }
     }
 
@@ -195,7 +199,8 @@ impl Draft {
             return;
         }
         let limits = image.kept.limits.clone();
-        image.counters.open(&limits, self.now);
+        let at = if step.takes().is_some() { self.time } else { self.now };
+        image.counters.open(&limits, at);
         image.counters.events.total += events;
         let counted = step.place.limits.iter().zip(amounts).filter(|(limit, _)| !limit.is_resource());
         for (limit, amount) in counted.filter(|(_, amount)| *amount != 0) {
