@@ -1,10 +1,12 @@
 //! Buckets and records in a DynamoDB table.
 
+mod attributes;
 mod builder;
 mod clock;
 mod endpoint;
 mod error;
 mod inner;
+mod records;
 mod service;
 mod table;
 mod trouble;
