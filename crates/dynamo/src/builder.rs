@@ -1,6 +1,5 @@
 //! How a store is opened.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::{
@@ -12,6 +11,7 @@ use aws_smithy_async::time::SharedTimeSource;
 use aws_smithy_types::retry::RetryConfig;
 use tollgate_store::{Clock, Reply};
 
+use crate::bucket::{Buckets, Settings};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoStore, Inner};
 use crate::service::{Patience, Service, Workers};
@@ -39,6 +39,7 @@ pub struct DynamoStoreBuilder {
     timeout: Duration,
     tries: u32,
     creates: bool,
+    settings: Settings,
 }
 
 impl DynamoStoreBuilder {
@@ -53,6 +54,7 @@ impl DynamoStoreBuilder {
             timeout: TIMEOUT,
             tries: TRIES,
             creates: false,
+            settings: Settings::default(),
         }
     }
 
@@ -106,6 +108,21 @@ impl DynamoStoreBuilder {
         self
     }
 
+    /// For how long a refusal is believed before the table is asked again; a second unless it says otherwise. What is given
+    /// back by this process is seen at once, what others give back after this time at the latest.
+    pub fn refusals_kept(mut self, time: Duration) -> DynamoStoreBuilder {
+        self.settings.refusal_kept = tollgate_core::Span::covering(time);
+        self
+    }
+
+    /// Whether writes may say what a bucket gains and loses, so that those who write at once do not get in each other's
+    /// way; they may unless it says otherwise. Without it every write says what the bucket will be, and is made again
+    /// whenever somebody else was quicker.
+    pub fn fast_path(mut self, is_on: bool) -> DynamoStoreBuilder {
+        self.settings.fast_path = is_on;
+        self
+    }
+
     /// Opens the table: looks whether it is there and fits, and learns the service's time.
     ///
     /// # Cancel safety
@@ -152,7 +169,8 @@ impl DynamoStoreBuilder {
             workers,
         };
         self.prepare(&service, &whereabouts).await?;
-        Ok(DynamoStore(Arc::new(Inner { service: Arc::new(service) })))
+        let buckets = Buckets::new(self.settings).map_err(|why| OpenError::Host(why.to_string()))?;
+        Ok(DynamoStore(Inner::new(service, buckets)))
     }
 
     /// Sees to it that there is a table that fits.

@@ -1,9 +1,12 @@
 //! The store itself.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+
+use tollgate_store::{Applied, OwnedCall, Room};
 
 use crate::DynamoStoreBuilder;
+use crate::bucket::Buckets;
 use crate::service::{Service, Troubles};
 
 /// Buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store.
@@ -12,6 +15,38 @@ pub struct DynamoStore(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) service: Arc<Service>,
+    pub(crate) buckets: Buckets,
+    /// Where those wait who were denied.
+    pub(crate) room: Room,
+    /// Itself, for what goes on when nobody waits for it.
+    pub(crate) this: Weak<Inner>,
+}
+
+impl Inner {
+    pub(crate) fn new(service: Service, buckets: Buckets) -> Arc<Inner> {
+        Arc::new_cyclic(|this| Inner {
+            service: Arc::new(service),
+            buckets,
+            room: Room::default(),
+            this: this.clone(),
+        })
+    }
+
+    /// An id unlike any other, which begins with the time: later ones are larger.
+    pub(crate) fn new_holder(&self) -> u128 {
+        let millis = u128::from(self.service.clock.now().as_micros() / 1_000);
+        let high = u128::from(getrandom::u32().unwrap_or_default() & 0xFFFF);
+        // Without randomness the counter alone tells those of one process apart.
+        let low = getrandom::u64().unwrap_or_else(|_| self.buckets.count());
+        millis << 80 | high << 64 | u128::from(low)
+    }
+
+    /// A call was applied: whoever waits for what it gave back looks again.
+    pub(crate) fn after(&self, call: &OwnedCall, applied: &Applied) {
+        if matches!(applied, Applied::Done(_)) && !self.room.is_quiet() {
+            call.with(|call| self.room.poke_freed(call));
+        }
+    }
 }
 
 impl DynamoStore {

@@ -1,6 +1,8 @@
 //! Buckets and records in a DynamoDB table.
 
 mod attributes;
+mod backend;
+mod bucket;
 mod builder;
 mod clock;
 mod endpoint;
@@ -8,7 +10,9 @@ mod error;
 mod inner;
 mod records;
 mod service;
+mod store;
 mod table;
+mod to_the_end;
 mod trouble;
 
 pub use builder::DynamoStoreBuilder;

@@ -1,0 +1,266 @@
+//! What was used of a bucket, counted beside it.
+//!
+//! The counters of an item only grow; what was written down as usage is remembered beside them, so that whoever
+//! writes it down adds the difference, once. They count for one hour. With the first write of another hour the
+//! difference is put aside under the old one, until somebody writes it down.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use tollgate_core::{Limits, MILLIS, Tick};
+use tollgate_store::usage::Sums;
+
+use super::values::{number, read_number};
+use crate::service::Attributes;
+
+/// In microseconds.
+const HOUR: u64 = 3_600_000_000;
+
+/// What is counted of one bucket, or of one part of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Counters {
+    /// The hour that is being counted; `None` if the item was never counted by us.
+    pub(crate) hour: Option<u32>,
+    pub(crate) events: Count,
+    /// One for each limit, in thousandths.
+    pub(crate) used: Vec<Count>,
+    /// What was used in other hours, or of limits that are no longer there, and is not yet written down.
+    pub(crate) aside: BTreeMap<u32, Aside>,
+}
+
+/// A number that grows, and up to where it was written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) total: i128,
+    pub(crate) written: i128,
+}
+
+impl Count {
+    fn open(self) -> i128 {
+        self.total - self.written
+    }
+}
+
+/// What was used in one hour, in whole amounts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Aside {
+    pub(crate) events: i64,
+    pub(crate) amounts: BTreeMap<String, i64>,
+}
+
+pub(crate) fn hour_of(at: Tick) -> u32 {
+    (at.as_micros() / HOUR) as u32
+}
+
+impl Counters {
+    pub(crate) fn of(limits: &Limits) -> Counters {
+        Counters { used: vec![Count::default(); limits.len()], ..Counters::default() }
+    }
+
+    /// Whether the hour of `at` is being counted.
+    pub(crate) fn is_open(&self, at: Tick) -> bool {
+        self.hour == Some(hour_of(at))
+    }
+
+    /// Begins to count the hour of `at`, and puts aside what was counted before.
+    pub(crate) fn open(&mut self, limits: &Limits, at: Tick) {
+        if self.is_open(at) {
+            return;
+        }
+        self.put_aside(limits);
+        self.hour = Some(hour_of(at));
+    }
+
+    /// Puts aside what was counted. What was counted before we came is for those who came before to write down.
+    fn put_aside(&mut self, limits: &Limits) {
+        if let Some(hour) = self.hour {
+            let events = self.events.open() as i64;
+            let used = limits.iter().zip(&self.used).map(|(limit, count)| (limit.name().as_str(), tokens(*count)));
+            let used: Vec<(&str, i64)> = used.filter(|(_, amount)| *amount != 0).collect();
+            if events != 0 || !used.is_empty() {
+                let aside = self.aside.entry(hour).or_default();
+                aside.events += events;
+                used.into_iter().for_each(|(name, amount)| aside.add(name, amount));
+            }
+        }
+        self.events.written = self.events.total;
+        self.used.iter_mut().for_each(|count| count.written = count.total);
+    }
+
+    /// Goes on under other limits: what was counted of those that stay stays counted.
+    pub(crate) fn adopt(&mut self, old: &Limits, new: &Limits) {
+        self.put_aside(old);
+        let count = |name: &str| old.index(name).and_then(|index| self.used.get(index)).copied();
+        self.used = new.iter().map(|limit| count(limit.name()).unwrap_or_default()).collect();
+    }
+
+    /// Counts what was used of a limit, by its name, in the hour that is being counted.
+    pub(crate) fn add(&mut self, limits: &Limits, name: &str, amount: i64) {
+        match limits.index(name).and_then(|index| self.used.get_mut(index)) {
+            Some(count) => count.total += i128::from(amount) * MILLIS,
+            None => {
+                let hour = self.hour.unwrap_or_default();
+                self.aside.entry(hour).or_default().add(name, amount);
+            }
+        }
+    }
+
+    /// What is not yet written down, by hour.
+    pub(crate) fn unwritten(&self, limits: &Limits) -> BTreeMap<u32, Aside> {
+        let mut all = self.clone();
+        all.put_aside(limits);
+        all.aside
+    }
+
+    /// As if all of it had been written down.
+    pub(crate) fn forget_unwritten(&mut self, limits: &Limits) {
+        self.put_aside(limits);
+        self.aside.clear();
+    }
+
+    pub(crate) fn write(&self, limits: &Limits, attributes: &mut Attributes) {
+        if let Some(hour) = self.hour {
+            attributes.insert("uh".into(), number(hour));
+            attributes.insert("en".into(), number(self.events.total));
+            attributes.insert("ew".into(), number(self.events.written));
+        }
+        for (limit, count) in limits.iter().zip(&self.used) {
+            if !limit.is_resource() {
+                attributes.insert(format!("b_{}_tc", limit.name()), number(count.total));
+                if self.hour.is_some() {
+                    attributes.insert(format!("b_{}_tw", limit.name()), number(count.written));
+                }
+            }
+        }
+        if !self.aside.is_empty() {
+            let hours = self.aside.iter().map(|(hour, aside)| (hour.to_string(), aside.value()));
+            attributes.insert("pu".into(), AttributeValue::M(hours.collect()));
+        }
+    }
+
+    pub(crate) fn read(limits: &Limits, attributes: &Attributes) -> Counters {
+        let get = |name: &str| read_number(attributes.get(name));
+        let hour = get("uh").and_then(|hour| u32::try_from(hour).ok());
+        let count = |total: Option<i128>, written: Option<i128>| {
+            let total = total.unwrap_or(0);
+            Count { total, written: written.unwrap_or(total) }
+        };
+        let used = |name: &str| count(get(&format!("b_{name}_tc")), get(&format!("b_{name}_tw")));
+        let aside = match attributes.get("pu") {
+            Some(AttributeValue::M(hours)) => {
+                hours.iter().filter_map(|(hour, aside)| Some((hour.parse().ok()?, Aside::of(aside)?))).collect()
+            }
+            _ => BTreeMap::new(),
+        };
+        Counters {
+            hour,
+            events: count(get("en"), get("ew")),
+            used: limits.iter().map(|limit| used(limit.name())).collect(),
+            aside,
+        }
+    }
+}
+
+/// Whole amounts that are not yet written down: what is counted are whole amounts.
+fn tokens(count: Count) -> i64 {
+    i64::try_from(count.open() / MILLIS).unwrap_or(i64::MAX)
+}
+
+impl Aside {
+    fn add(&mut self, name: &str, amount: i64) {
+        let sum = self.amounts.entry(name.into()).or_default();
+        *sum = sum.saturating_add(amount);
+    }
+
+    fn value(&self) -> AttributeValue {
+        let amounts = self.amounts.iter().map(|(name, amount)| (name.clone(), number(amount)));
+        let parts = [("n", number(self.events)), ("l", AttributeValue::M(amounts.collect()))];
+        AttributeValue::M(parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    fn of(value: &AttributeValue) -> Option<Aside> {
+        let AttributeValue::M(parts) = value else { return None };
+        let AttributeValue::M(amounts) = parts.get("l")? else { return None };
+        let amount = |value: &AttributeValue| read_number(Some(value)).and_then(|amount| i64::try_from(amount).ok());
+        let amounts = amounts.iter().filter_map(|(name, value)| Some((name.clone(), amount(value)?)));
+        Some(Aside { events: amount(parts.get("n")?)?, amounts: amounts.collect() })
+    }
+
+    /// The same as sums of an hour.
+    pub(crate) fn sums(&self, hour: u32) -> Option<Sums> {
+        let names = self.amounts.keys().map(|name| tollgate_core::Limit::per_minute(name.as_str(), 1));
+        let limits = Limits::new(names).ok()?;
+        let amounts = limits.iter().map(|limit| self.amounts[limit.name().as_str()]).collect();
+        Sums::restored(limits, hour, u32::try_from(self.events.max(0)).unwrap_or(u32::MAX), amounts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::Limit;
+
+    use super::*;
+
+    fn limits(names: &[&str]) -> Limits {
+        Limits::new(names.iter().map(|name| Limit::per_minute(*name, 10))).expect("they are valid")
+    }
+
+    fn at(hour: u64) -> Tick {
+        Tick::from_micros(hour * HOUR + 5)
+    }
+
+    #[test]
+    fn each_hour_is_put_aside_under_its_own_name() {
+        let limits = limits(&["rpm", "tpm"]);
+        let mut counters = Counters::of(&limits);
+        for hour in [7, 7, 9] {
+            counters.open(&limits, at(hour));
+            counters.events.total += 1;
+            counters.add(&limits, "tpm", 50);
+        }
+        let unwritten = counters.unwritten(&limits);
+        let said: Vec<_> = unwritten.iter().map(|(hour, aside)| (*hour, aside.events, aside.amounts["tpm"])).collect();
+        assert_eq!(said, [(7, 2, 100), (9, 1, 50)]);
+        counters.forget_unwritten(&limits);
+        assert!(counters.unwritten(&limits).is_empty());
+        assert_eq!(counters.used[1].total, 150_000);
+    }
+
+    #[test]
+    fn limits_that_go_leave_what_was_used_of_them() {
+        let (old, new) = (limits(&["rpm", "tpm"]), limits(&["tpm"]));
+        let mut counters = Counters::of(&old);
+        counters.open(&old, at(3));
+        counters.add(&old, "rpm", 1);
+        counters.add(&old, "tpm", 20);
+        counters.adopt(&old, &new);
+        counters.add(&new, "tpm", 4);
+        counters.add(&new, "rpm", 2);
+        let amounts = &counters.unwritten(&new)[&3].amounts;
+        assert_eq!((amounts["rpm"], amounts["tpm"]), (3, 24));
+    }
+
+    #[test]
+    fn counters_are_read_as_they_were_written() {
+        let limits = limits(&["rpm", "tpm"]);
+        let mut counters = Counters::of(&limits);
+        counters.open(&limits, at(3));
+        counters.add(&limits, "rpm", 1);
+        counters.open(&limits, at(4));
+        counters.events.total = 3;
+        let mut attributes = Attributes::new();
+        counters.write(&limits, &mut attributes);
+        assert_eq!(Counters::read(&limits, &attributes), counters);
+    }
+
+    #[test]
+    fn what_the_original_counted_is_not_counted_again() {
+        let limits = limits(&["rpm"]);
+        let attributes = Attributes::from([("b_rpm_tc".to_owned(), number(5_000))]);
+        let mut counters = Counters::read(&limits, &attributes);
+        assert!(counters.unwritten(&limits).is_empty());
+        counters.open(&limits, at(1));
+        counters.add(&limits, "rpm", 2);
+        assert_eq!(counters.unwritten(&limits)[&1].amounts["rpm"], 2);
+    }
+}

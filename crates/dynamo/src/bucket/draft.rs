@@ -1,0 +1,249 @@
+//! What steps would make of an item: worked out by the core, before anything is written.
+
+use tollgate_core::{Costs, Denial, Limits, Tick, Usage};
+use tollgate_store::{Done, Op, Step};
+
+use super::image::Image;
+
+/// An item as it was seen, and as it will be.
+pub(crate) struct Draft {
+    /// As it was seen; `None` if there is none.
+    pub(crate) before: Option<Image>,
+    /// As it will be.
+    pub(crate) after: Option<Image>,
+    /// What each limit gains and loses, if that is all there is to say; `None` if more has changed.
+    pub(crate) moves: Option<Vec<Move>>,
+    pub(crate) is_changed: bool,
+    /// Corrections of usage of a bucket that is not there: by the name of the limit.
+    pub(crate) loose: Vec<(String, i64)>,
+    pub(crate) now: Tick,
+}
+
+/// What a limit gains and loses, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) taken: u64,
+    pub(crate) given_back: u64,
+    pub(crate) charged: u64,
+}
+
+impl Move {
+    pub(crate) fn is_any(self) -> bool {
+        self != Move::default()
+    }
+}
+
+/// How a step counts as usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metering {
+    /// Not at all.
+    Off,
+    On,
+    /// It undoes a take, which was an event and then is none.
+    Undo,
+}
+
+impl Metering {
+    /// For what undoes something that was metered or not.
+    pub(crate) fn undo(is_metered: bool) -> Metering {
+        if is_metered { Metering::Undo } else { Metering::Off }
+    }
+}
+
+impl Draft {
+    /// What was seen, at `now`. An item that has expired counts as none.
+    pub(crate) fn new(seen: Option<&Image>, now: Tick) -> Draft {
+        let live = seen.filter(|image| !image.has_expired(now));
+        let moves = live.map(|image| vec![Move::default(); image.kept.limits.len()]);
+        Draft { before: seen.cloned(), after: live.cloned(), moves, is_changed: false, loose: Vec::new(), now }
+    }
+
+    /// Whether the bucket was used under limits of a later version than those of the step.
+    pub(crate) fn is_past(&self, step: &Step<'_>) -> bool {
+        self.after.as_ref().is_some_and(|image| image.kept.is_past(step.place.limits))
+    }
+
+    /// Whether what the step takes fits; other steps always do.
+    pub(crate) fn fits(&mut self, step: &Step<'_>) -> bool {
+        let Some(costs) = step.takes() else { return true };
+        match &self.after {
+            Some(image) if image.kept.is_under(step.place.limits) => image.kept.fits(self.now, costs),
+            Some(image) => {
+                let mut kept = image.kept.clone();
+                kept.put_in_force(step.place.limits, self.now);
+                kept.fits(self.now, costs)
+            }
+            None => Image::fresh(step.place.limits, 0, 1).is_some_and(|image| image.kept.fits(self.now, costs)),
+        }
+    }
+
+    /// Why what the step takes does not fit.
+    pub(crate) fn denial(&self, step: &Step<'_>) -> Option<Denial> {
+        let mut kept = match &self.after {
+            Some(image) => image.kept.clone(),
+            None => Image::fresh(step.place.limits, 0, 1)?.kept,
+        };
+        kept.put_in_force(step.place.limits, self.now);
+        Some(kept.denial(self.now, step.takes()?))
+    }
+
+    /// Puts the limits of a step that was denied in force, if they are to be all the same.
+    pub(crate) fn heed(&mut self, step: &Step<'_>) {
+        if self.after.as_ref().is_some_and(|image| image.kept.heeds(step)) {
+            self.put_in_force(step.place.limits);
+        }
+    }
+
+    fn put_in_force(&mut self, limits: &Limits) {
+        let Some(image) = &mut self.after else { return };
+        if image.kept.is_under(limits) {
+            if image.kept.version < limits.version() {
+                image.kept.version = limits.version();
+                self.is_changed = true;
+            }
+            return;
+        }
+        image.counters.adopt(&image.kept.limits, limits);
+        image.kept.put_in_force(limits, self.now);
+        image.whole = limits.clone();
+        image.generation += 1;
+        self.moves = None;
+        self.is_changed = true;
+    }
+
+    /// Does the step, which must fit if it takes.
+    pub(crate) fn commit(&mut self, step: &Step<'_>, metering: Metering) -> Done {
+        if self.after.is_none() && step.creates() {
+            self.create(step.place.limits);
+        }
+        if step.takes().is_some() {
+            self.put_in_force(step.place.limits);
+        }
+        let now = self.now;
+        let Some(image) = &mut self.after else {
+            self.correct(step, metering);
+            return step.commit(None, now);
+        };
+        let was = image.kept.bucket.clone();
+        let done = step.commit(Some(&mut image.kept), now);
+        let says = moves_of(step, &image.kept.limits);
+        match (&says, &mut self.moves) {
+            (Some(says), Some(moves)) => moves.iter_mut().zip(says).for_each(|(sum, step)| sum.add(*step)),
+            (None, moves) => *moves = None,
+            (Some(_), None) => {}
+        }
+        let is_nothing = match &says {
+            Some(says) => !says.iter().any(|says| says.is_any()),
+            None => done == Done::Renewed(false) || image.kept.bucket == was,
+        };
+        // What is said to have changed nothing is not written, so time need not have passed for it either.
+        if is_nothing && metering == Metering::Off || is_nothing && step.takes().is_none() {
+            image.kept.bucket = was;
+        } else {
+            self.is_changed = true;
+        }
+        self.meter(step, metering);
+        self.last(step.place.limits.are_defaults());
+        done
+    }
+
+    /// Says until when it is kept.
+    fn last(&mut self, are_defaults: bool) {
+        if let Some(image) = self.after.as_mut().filter(|_| self.is_changed) {
+            image.ttl = image.lasts_until(are_defaults, self.now);
+        }
+    }
+
+    /// A bucket that is not there was full and is forgotten, but what was counted of it may be less than was said.
+    fn correct(&mut self, step: &Step<'_>, metering: Metering) {
+        let Op::Settle(usage) = &step.op else { return };
+        if metering == Metering::On {
+            let counted = step.place.limits.iter().zip(differences(usage));
+            let counted = counted.filter(|(limit, amount)| !limit.is_resource() && *amount != 0);
+            self.loose.extend(counted.map(|(limit, amount)| (limit.name().to_string(), amount)));
+        }
+    }
+
+    fn create(&mut self, limits: &Limits) {
+        let mut fresh = Image::fresh(limits, 0, 1).expect("one part is the whole");
+        if let Some(before) = &self.before {
+            // It has expired, but what was used of it may not be written down yet.
+            fresh.revision = before.revision;
+            fresh.generation = before.generation + 1;
+            fresh.writers = before.writers.clone();
+            fresh.counters = before.counters.clone();
+            fresh.counters.adopt(&before.kept.limits, limits);
+        }
+        self.after = Some(fresh);
+        self.moves = None;
+        self.is_changed = true;
+    }
+
+    fn meter(&mut self, step: &Step<'_>, metering: Metering) {
+        let Some(image) = self.after.as_mut().filter(|_| metering != Metering::Off) else { return };
+        let amounts: Vec<i64> = match &step.op {
+            Op::Take { costs, .. } => costs.amounts().iter().map(|amount| signed(*amount)).collect(),
+            Op::Settle(usage) | Op::SettleIfThere(usage) => differences(usage),
+            _ => return,
+        };
+        let events = match (&step.op, metering) {
+            (Op::Take { .. }, _) => 1,
+            (_, Metering::Undo) => -1,
+            _ => 0,
+        };
+        if events == 0 && amounts.iter().all(|amount| *amount == 0) {
+            return;
+        }
+        let limits = image.kept.limits.clone();
+        image.counters.open(&limits, self.now);
+        image.counters.events.total += events;
+        let counted = step.place.limits.iter().zip(amounts).filter(|(limit, _)| !limit.is_resource());
+        for (limit, amount) in counted.filter(|(_, amount)| *amount != 0) {
+            image.counters.add(&limits, limit.name(), amount);
+        }
+        self.is_changed = true;
+    }
+}
+
+impl Move {
+    fn add(&mut self, other: Move) {
+        self.taken = self.taken.saturating_add(other.taken);
+        self.given_back = self.given_back.saturating_add(other.given_back);
+        self.charged = self.charged.saturating_add(other.charged);
+    }
+}
+
+/// What a step does to each limit in force, if it is that a meter gains or loses and nothing else.
+fn moves_of(step: &Step<'_>, limits: &Limits) -> Option<Vec<Move>> {
+    let mut moves = vec![Move::default(); limits.len()];
+    match &step.op {
+        Op::Take { costs, .. } => {
+            moves.iter_mut().zip(costs.amounts()).for_each(|(place, amount)| place.taken = *amount);
+        }
+        Op::Settle(usage) | Op::SettleIfThere(usage) => {
+            for (limit, (reserved, used)) in step.place.limits.iter().zip(pairs(usage.reserved, usage.used)) {
+                let Some(place) = limits.index(limit.name()) else { continue };
+                let used = if limits[place].is_resource() { 0 } else { used };
+                moves[place].given_back = reserved.saturating_sub(used);
+                moves[place].charged = used.saturating_sub(reserved);
+            }
+        }
+        _ => return None,
+    }
+    let is_said = |(limit, says): (&tollgate_core::Limit, &Move)| {
+        !says.is_any() || limit.meter().is_some() || limit.is_unbounded() && !limit.is_resource()
+    };
+    limits.iter().zip(&moves).all(is_said).then_some(moves)
+}
+
+fn pairs<'a>(reserved: &'a Costs, used: &'a [u64]) -> impl Iterator<Item = (u64, u64)> + 'a {
+    reserved.amounts().iter().copied().zip(used.iter().copied())
+}
+
+fn differences(usage: &Usage<'_>) -> Vec<i64> {
+    pairs(usage.reserved, usage.used).map(|(reserved, used)| signed(used) - signed(reserved)).collect()
+}
+
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,201 @@
+//! One item of a bucket, as it was last seen.
+//!
+//! | attribute | meaning |
+//! |---|---|
+//! | `rf`, `ru` | as of when the states are: milliseconds, and microseconds beyond if any |
+//! | `b_{limit}_tk`, `_rm` | credit of a meter: thousandths, and what is left over of the next one if anything |
+//! | `b_{limit}_st` | state of any other limit |
+//! | `b_{limit}_tc`, `_tw` | thousandths used, net; and up to where they were written down as usage |
+//! | `b_{limit}_cp`, `_ra`, `_rp`, or `lt` | the limits |
+//! | `en`, `ew` | takes, and up to where they were written down |
+//! | `uh`, `pu` | the hour that is counted, and what is put aside of others |
+//! | `shard_count` | how many items the bucket is in |
+//! | `cv`, `lg` | the version of the limits, and how often they were changed |
+//! | `rv` | how often the item was written |
+//! | `w_{writer}` | the last write of each writer, so that none counts twice |
+//! | `b_wcu_*` | how many writes a second the item still bears |
+//! | `ttl` | when it may be forgotten, in seconds |
+
+use std::collections::BTreeMap;
+
+use tollgate_core::{Bucket, Limits, Part, Ready, Span, Tick};
+use tollgate_store::Kept;
+
+use super::address::{Address, STATE};
+use super::counters::Counters;
+use super::limits::{self, WCU};
+use super::values::{bytes, number, read_bytes, read_number, read_unsigned, text};
+use super::Damage;
+use crate::service::Attributes;
+
+/// A bucket from defaults is kept for so many times as long as it takes to fill.
+const KEPT_FOR: u64 = 7;
+
+/// Writes that a partition bears in a second, in thousandths.
+pub(crate) const WCU_FULL: i64 = 1_000_000;
+
+/// One item of a bucket: all of it, unless the bucket is in several.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Image {
+    /// The limits of the whole bucket.
+    pub(crate) whole: Limits,
+    /// The states, under the part of the limits that this item keeps to.
+    pub(crate) kept: Kept,
+    pub(crate) shard: u32,
+    pub(crate) shards: u32,
+    pub(crate) revision: u64,
+    pub(crate) generation: u64,
+    pub(crate) counters: Counters,
+    /// By the name of their attribute.
+    pub(crate) writers: BTreeMap<String, u64>,
+    pub(crate) ttl: Option<u64>,
+    pub(crate) wcu: i64,
+}
+
+impl Image {
+    /// A bucket of which nothing was used, or one of `shards` parts of it; `None` if the limits cannot be shared out.
+    pub(crate) fn fresh(whole: &Limits, shard: u32, shards: u32) -> Option<Image> {
+        let part = whole.part(shard.into(), shards.into())?;
+        Some(Image {
+            whole: whole.clone(),
+            kept: Kept::fresh(&part),
+            shard,
+            shards,
+            revision: 0,
+            generation: 0,
+            counters: Counters::of(&part),
+            writers: BTreeMap::new(),
+            ttl: None,
+            wcu: WCU_FULL,
+        })
+    }
+
+    pub(crate) fn read(attributes: &Attributes) -> Result<Image, Damage> {
+        let get = |name: &str| read_unsigned(attributes.get(name));
+        let shards = get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);
+        let shard = shard_of(attributes).unwrap_or(0);
+        let version = get("cv").unwrap_or(0);
+        let whole = limits::read(attributes, version)?;
+        let part = whole.part(shard.into(), shards.into());
+        let part = part.ok_or_else(|| Damage(format!("its limits make no {shards} parts")))?;
+        let stamp = get("rf").ok_or_else(|| Damage("it has no number rf".into()))?;
+        let stamp = Tick::from_micros(stamp.saturating_mul(1_000).saturating_add(get("ru").unwrap_or(0)));
+        let parts = part.iter().map(|limit| {
+            let name = |suffix: &str| format!("b_{}_{suffix}", limit.name());
+            if limit.meter().is_some() {
+                let millis = read_number(attributes.get(&name("tk")));
+                let millis = millis.ok_or_else(|| Damage(format!("it has no number {}", name("tk"))))?;
+                let rest = read_unsigned(attributes.get(&name("rm"))).unwrap_or(0);
+                return Ok(Part::Credit { millis, rest });
+            }
+            let state = read_bytes(attributes.get(&name("st")));
+            state.map(|state| Part::Other(state.to_vec())).ok_or_else(|| Damage(format!("it has no {}", name("st"))))
+        });
+        let parts = parts.collect::<Result<Vec<_>, Damage>>()?;
+        let bucket = Bucket::of_parts(&part, stamp, &parts).map_err(|why| Damage(why.to_string()))?;
+        let counters = Counters::read(&part, attributes);
+        let writers = attributes.iter().filter(|(name, _)| name.starts_with("w_"));
+        Ok(Image {
+            kept: Kept { limits: part, version, bucket },
+            whole,
+            shard,
+            shards,
+            revision: get("rv").unwrap_or(0),
+            generation: get("lg").unwrap_or(0),
+            counters,
+            writers: writers.filter_map(|(name, seq)| Some((name.clone(), read_unsigned(Some(seq))?))).collect(),
+            ttl: get("ttl"),
+            wcu: read_number(attributes.get("b_wcu_tk")).and_then(|wcu| i64::try_from(wcu).ok()).unwrap_or(WCU_FULL),
+        })
+    }
+
+    /// Everything but its keys and its writers.
+    pub(crate) fn attributes(&self) -> Attributes {
+        let mut attributes = Attributes::new();
+        let stamp = self.kept.bucket.stamp().as_micros();
+        let mut put = |name: String, value| attributes.insert(name, value);
+        put("rf".into(), number(stamp / 1_000));
+        if !stamp.is_multiple_of(1_000) {
+            put("ru".into(), number(stamp % 1_000));
+        }
+        for (limit, part) in self.kept.limits.iter().zip(self.kept.bucket.parts(&self.kept.limits)) {
+            let name = |suffix: &str| format!("b_{}_{suffix}", limit.name());
+            match part {
+                Part::Credit { millis, rest } => {
+                    put(name("tk"), number(millis));
+                    if rest != 0 {
+                        put(name("rm"), number(rest));
+                    }
+                }
+                Part::Other(state) => {
+                    put(name("st"), bytes(state));
+                }
+            }
+        }
+        put("shard_count".into(), number(self.shards));
+        put("rv".into(), number(self.revision));
+        let named = [("lg", self.generation), ("cv", self.kept.version), ("ttl", self.ttl.unwrap_or(0))];
+        for (name, value) in named.into_iter().filter(|(_, value)| *value != 0) {
+            put(name.into(), number(value));
+        }
+        put(format!("b_{WCU}_tk"), number(self.wcu));
+        limits::write(&self.whole, &mut attributes);
+        self.counters.write(&self.kept.limits, &mut attributes);
+        attributes
+    }
+
+    /// What never changes: its keys, and what it is about.
+    pub(crate) fn keys(address: &Address, shard: u32) -> Attributes {
+        let mut keys = key(address, shard);
+        keys.extend(address.index_keys(shard).into_iter().map(|(name, key)| (name.to_owned(), text(key))));
+        if let Some((entity, resource)) = address.key.pair() {
+            keys.insert("entity_id".into(), text(entity));
+            keys.insert("resource".into(), text(resource));
+        }
+        let wcu = [("cp", WCU_FULL), ("ra", WCU_FULL), ("rp", 1_000)];
+        keys.extend(wcu.map(|(suffix, value)| (format!("b_{WCU}_{suffix}"), number(value))));
+        keys
+    }
+
+    /// Whether it may be forgotten at `now`, and counts as full.
+    pub(crate) fn has_expired(&self, now: Tick) -> bool {
+        self.ttl.is_some_and(|ttl| ttl <= now.as_micros() / 1_000_000)
+    }
+
+    /// Until when it is kept, if its limits are defaults: for some time longer than it takes to fill, and never while it
+    /// has anything to say. A bucket in several items is kept for good: they must be forgotten together or not at all.
+    pub(crate) fn lasts_until(&self, are_defaults: bool, now: Tick) -> Option<u64> {
+        if !are_defaults || self.shards > 1 {
+            return None;
+        }
+        let fill = |limit: &tollgate_core::Limit| {
+            let period = limit.period().map_or(0, Span::as_micros);
+            let micros = u128::from(period) * u128::from(limit.capacity()) / u128::from(limit.amount().max(1));
+            if limit.is_unbounded() { 0 } else { u64::try_from(micros).unwrap_or(u64::MAX) }
+        };
+        let fill = self.kept.limits.iter().map(fill).max().unwrap_or(0);
+        let mut lasts = fill.saturating_mul(KEPT_FOR);
+        for status in self.kept.bucket.peek(&self.kept.limits, now) {
+            match status.full() {
+                Ready::Now => {}
+                Ready::At(full) => lasts = lasts.max(full.since(now).as_micros().saturating_add(fill)),
+                _ => return None,
+            }
+        }
+        let until = now.as_micros().saturating_add(lasts);
+        (until < u64::MAX).then_some(until / 1_000_000)
+    }
+}
+
+/// The key of an item.
+pub(crate) fn key(address: &Address, shard: u32) -> Attributes {
+    [("PK", address.partition(shard)), ("SK", STATE.to_owned())]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), text(value)))
+        .collect()
+}
+
+fn shard_of(attributes: &Attributes) -> Option<u32> {
+    let partition = super::values::read_text(attributes.get("PK"))?;
+    partition.rsplit_once('#')?.1.parse().ok()
+}

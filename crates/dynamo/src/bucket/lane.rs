@@ -1,0 +1,162 @@
+//! The way to one bucket: one write at a time, and whoever comes meanwhile goes with the next.
+//!
+//! So an item can remember the last write of a process in one number, and know a write that comes twice from one that
+//! comes once. And a process in which many take from one bucket makes one write for all that came while it was making
+//! the last.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tollgate_core::{Denial, Tick};
+use tollgate_store::{Done, OwnedCall, StoreError};
+
+use super::draft::Metering;
+use super::image::Image;
+
+/// How many go with one write.
+const TOGETHER_MAX: usize = 64;
+
+/// The way to one bucket.
+#[derive(Default)]
+pub(crate) struct Lane {
+    queue: Mutex<VecDeque<Request>>,
+    pub(crate) state: tokio::sync::Mutex<LaneState>,
+    /// The latest time that something was applied at, in microseconds: a clock that steps back is not followed.
+    seen: AtomicU64,
+    /// Whether somebody is about to write down its usage.
+    writes_usage: AtomicBool,
+}
+
+/// What is known of a bucket.
+#[derive(Default)]
+pub(crate) struct LaneState {
+    seen: Seen,
+    /// When it was seen.
+    pub(crate) seen_at: Tick,
+    /// A write of which nobody knows whether it was made.
+    pub(crate) unsure: Option<Unsure>,
+}
+
+/// What was last seen of a bucket.
+#[derive(Default)]
+enum Seen {
+    #[default]
+    Nothing,
+    /// That there is no item. Others may make one at any time.
+    NoItem,
+    Item(Box<Image>),
+}
+
+impl LaneState {
+    /// The item as it was last seen.
+    pub(crate) fn image(&self) -> Option<&Image> {
+        match &self.seen {
+            Seen::Item(image) => Some(image),
+            Seen::Nothing | Seen::NoItem => None,
+        }
+    }
+
+    /// Whether it was looked whether there is an item.
+    pub(crate) fn is_known(&self) -> bool {
+        !matches!(self.seen, Seen::Nothing)
+    }
+
+    /// This was seen: an item, or that there is none.
+    pub(crate) fn saw(&mut self, image: Option<Image>, at: Tick) {
+        self.seen = image.map_or(Seen::NoItem, |image| Seen::Item(Box::new(image)));
+        self.seen_at = at;
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.seen = Seen::Nothing;
+    }
+
+    /// For one who comes later: that there was no item says nothing any more.
+    pub(crate) fn doubt_absence(&mut self) {
+        if matches!(self.seen, Seen::NoItem) {
+            self.forget();
+        }
+    }
+}
+
+/// A write of which nobody knows whether it was made.
+pub(crate) struct Unsure {
+    pub(crate) seq: u64,
+    /// What it would have done.
+    pub(crate) errands: Vec<(Errand, Verdict)>,
+    /// The write that undoes it, if nobody knows either whether that was made.
+    pub(crate) undone_by: Option<u64>,
+}
+
+/// One step for a bucket.
+#[derive(Clone)]
+pub(crate) struct Errand {
+    pub(crate) call: Arc<OwnedCall>,
+    /// Which of its steps.
+    pub(crate) step: usize,
+    pub(crate) metering: Metering,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    Done(Done),
+    Denied(Box<Denial>),
+    Stale,
+}
+
+/// One who waits for what comes of an errand.
+pub(crate) struct Request {
+    pub(crate) errand: Errand,
+    answer: oneshot::Sender<Result<Verdict, StoreError>>,
+}
+
+impl Lane {
+    /// The latest of `now` and when something was last applied.
+    pub(crate) fn not_before(&self, now: Tick) -> Tick {
+        now.max(Tick::from_micros(self.seen.load(Ordering::Acquire)))
+    }
+
+    /// Something was applied at `now`.
+    pub(crate) fn saw(&self, now: Tick) {
+        self.seen.fetch_max(now.as_micros(), Ordering::AcqRel);
+    }
+
+    /// Whether whoever asks is the one to write down its usage.
+    pub(crate) fn begin_writing_usage(&self) -> bool {
+        !self.writes_usage.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn end_writing_usage(&self) {
+        self.writes_usage.store(false, Ordering::Release);
+    }
+
+    /// Whether there is a write of which nobody knows whether it was made.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| state.unsure.is_some())
+    }
+
+    /// Joins those who wait for the next write, and says where the answer will be.
+    pub(super) fn join(&self, errand: Errand) -> oneshot::Receiver<Result<Verdict, StoreError>> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.lock().push_back(Request { errand, answer });
+        answered
+    }
+
+    /// Those who go with the next write, in the order in which they came.
+    pub(super) fn next(&self) -> Vec<Request> {
+        let mut queue = self.queue.lock();
+        let count = queue.len().min(TOGETHER_MAX);
+        queue.drain(..count).collect()
+    }
+}
+
+impl Request {
+    /// Tells what came of it. Whoever does not wait any more had the rest of its call undone.
+    pub(super) fn answer(self, verdict: Result<Verdict, StoreError>) {
+        let _ = self.answer.send(verdict);
+    }
+}

@@ -1,0 +1,109 @@
+//! What nobody waits for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_store::{Applied, OpId, OwnedCall, StoreError};
+
+use super::address::Address;
+use super::draft::Metering;
+use super::lane::{Errand, Lane};
+use crate::inner::Inner;
+
+/// How often something that nobody waits for is tried. With the rest in between that is minutes.
+const TRIES_MAX: u32 = 200;
+
+/// How long it rests after each try that failed, at most.
+const REST_MAX: Duration = Duration::from_secs(5);
+
+const FIRST_REST: Duration = Duration::from_millis(50);
+
+/// Something that nobody waits for.
+enum Job {
+    Apply(Arc<OwnedCall>),
+    GiveBack(Address, Errand),
+    /// What came of a write, also if nobody writes to the bucket any more.
+    FindOut(Address),
+    WriteUsage(Address),
+}
+
+impl Inner {
+    /// Applies a call whose answer nobody waits for.
+    pub(crate) fn hand_over(&self, mut call: OwnedCall) {
+        // With an id, what was done of it is not done again with the next try.
+        call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
+        self.in_background(Job::Apply(Arc::new(call)));
+    }
+
+    /// Undoes a call that was applied and whose caller is gone.
+    pub(crate) fn undo(&self, call: &OwnedCall, applied: &Applied) {
+        let Applied::Done(done) = applied else { return };
+        let Some(undo) = call.clone().undo(done) else { return };
+        if let Some(id) = call.id {
+            self.buckets.forget_call(id);
+        }
+        let call = Arc::new(undo);
+        for step in 0..call.steps().count() {
+            let errand = Errand { call: Arc::clone(&call), step, metering: Metering::undo(call.is_metered()) };
+            if let Ok(address) = errand.with_step(|step| Address::of(&step.place)) {
+                self.give_back_later(address, errand);
+            }
+        }
+    }
+
+    pub(super) fn give_back_later(&self, address: Address, errand: Errand) {
+        self.in_background(Job::GiveBack(address, errand));
+    }
+
+    pub(super) fn find_out_later(&self, address: &Address) {
+        self.in_background(Job::FindOut(address.clone()));
+    }
+
+    /// Writes down what was put aside of a bucket, when there is time.
+    pub(super) fn write_usage_later(&self, address: &Address, lane: &Lane) {
+        if lane.begin_writing_usage() {
+            self.in_background(Job::WriteUsage(address.clone()));
+        }
+    }
+
+    /// Tries something until the store answers, or will not.
+    fn in_background(&self, job: Job) {
+        let Some(inner) = self.this.upgrade() else { return };
+        let task = async move {
+            let mut rest = FIRST_REST;
+            for _ in 0..TRIES_MAX {
+                match inner.attempt(&job).await {
+                    Err(StoreError::Unavailable(..)) => tokio::time::sleep(rest).await,
+                    // What the store refuses for good cannot be helped; what was held expires.
+                    _ => return,
+                }
+                rest = (rest * 2).min(REST_MAX);
+            }
+        };
+        self.service.workers.handle().spawn(task);
+    }
+
+    async fn attempt(&self, job: &Job) -> Result<(), StoreError> {
+        match job {
+            Job::Apply(call) => {
+                let applied = self.apply(Arc::clone(call), Vec::new()).await.map_err(super::without_tests)?;
+                self.after(call, &applied);
+            }
+            Job::GiveBack(address, errand) => {
+                self.go(address, errand.clone()).await?;
+                self.room.poke(&address.namespace, &address.key);
+            }
+            Job::FindOut(address) => {
+                let lane = self.buckets.lane(address);
+                let mut state = lane.state.lock().await;
+                self.make_sure(address, &lane, &mut state).await?;
+            }
+            Job::WriteUsage(address) => {
+                let written = self.write_usage_of(address).await;
+                self.buckets.lane(address).end_writing_usage();
+                written?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! Reading items of buckets.
+
+use aws_sdk_dynamodb::types::KeysAndAttributes;
+use tollgate_store::StoreError;
+
+use super::Damage;
+use super::address::Address;
+use super::image::{self, Image};
+use crate::Trouble;
+use crate::service::{Attributes, Failure, Service};
+
+/// How many items can be read at once.
+const READ_MAX: usize = 100;
+
+/// The item as it is.
+pub(crate) async fn look(service: &Service, address: &Address, shard: u32) -> Result<Option<Image>, StoreError> {
+    let read = || {
+        let request = service.client.get_item().table_name(&service.table).consistent_read(true);
+        request.set_key(Some(image::key(address, shard))).send()
+    };
+    let found = service.with_retries(read).await.map_err(Failure::store_error)?;
+    found.item.map(|item| understand(address, &item)).transpose()
+}
+
+/// The items as they are, in the order that they are asked for.
+pub(crate) async fn look_at_all(
+    service: &Service,
+    items: &[(&Address, u32)],
+) -> Result<Vec<Option<Image>>, StoreError> {
+    if let [(address, shard)] = items {
+        return Ok(vec![look(service, address, *shard).await?]);
+    }
+    let partitions: Vec<String> = items.iter().map(|(address, shard)| address.partition(*shard)).collect();
+    let mut found: Vec<Option<Image>> = vec![None; items.len()];
+    for start in (0..items.len()).step_by(READ_MAX) {
+        let end = items.len().min(start + READ_MAX);
+        let keys = items[start..end].iter().map(|(address, shard)| image::key(address, *shard)).collect();
+        for item in read_batch(service, keys).await? {
+            let partition = super::values::read_text(item.get("PK")).unwrap_or_default();
+            if let Some(place) = partitions.iter().position(|other| other == partition) {
+                found[place] = Some(understand(items[place].0, &item)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn read_batch(service: &Service, mut keys: Vec<Attributes>) -> Result<Vec<Attributes>, StoreError> {
+    let mut items = Vec::new();
+    let (watch, mut tried) = (crate::service::Watch::start(), crate::service::Tried::default());
+    loop {
+        let read = || {
+            let asked = KeysAndAttributes::builder().set_keys(Some(keys.clone())).consistent_read(true).build();
+            // The builder refuses only what has no keys.
+            let asked = asked.expect("there are keys");
+            service.client.batch_get_item().request_items(&service.table, asked).send()
+        };
+        let answer = service.with_retries(read).await.map_err(Failure::store_error)?;
+        items.extend(answer.responses.unwrap_or_default().remove(&service.table).unwrap_or_default());
+        let left = answer.unprocessed_keys.unwrap_or_default().remove(&service.table);
+        let Some(left) = left.filter(|left| !left.keys.is_empty()) else { return Ok(items) };
+        keys = left.keys;
+        service.counts.met(&Trouble::Unprocessed);
+        service.pause(watch, &mut tried, Trouble::Unprocessed).await.map_err(Failure::store_error)?;
+    }
+}
+
+/// The item of a bucket, or which one says something that none of ours says.
+pub(crate) fn understand(address: &Address, item: &Attributes) -> Result<Image, StoreError> {
+    Image::read(item).map_err(|Damage(why)| {
+        let what = format!("{:?} of namespace {:?}", address.key, address.namespace);
+        StoreError::Refused(format!("the item of bucket {what} cannot be read: {why}"))
+    })
+}

@@ -1,0 +1,144 @@
+//! Buckets: each an item of the table, or several.
+
+mod address;
+mod apply;
+mod counters;
+mod draft;
+mod expression;
+mod image;
+mod lane;
+mod later;
+mod limits;
+mod look;
+mod peek;
+mod scope;
+mod send;
+mod together;
+mod usage;
+mod values;
+mod work;
+mod write;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tollgate_core::{Span, Tick};
+use tollgate_store::records::RecordsError;
+use tollgate_store::{Done, OpId, StoreError};
+
+use address::Address;
+use lane::Lane;
+
+/// How many buckets a process remembers. Beyond that, those nobody is using are forgotten and read again when needed.
+const LANES_MAX: usize = 65_536;
+
+/// How many calls are remembered by their ids.
+const CALLS_MAX: usize = 8_192;
+
+/// An item that says what no item of ours says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Damage(pub(crate) String);
+
+/// What a process knows about the buckets of a table.
+pub(crate) struct Buckets {
+    lanes: Mutex<HashMap<Address, Arc<Lane>>>,
+    calls: Mutex<Calls>,
+    /// The attribute in which items remember the last write of this process.
+    writer: String,
+    seq: AtomicU64,
+    pub(crate) settings: Settings,
+}
+
+/// What may be chosen about buckets.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// For how long a refusal is believed.
+    pub(crate) refusal_kept: Span,
+    /// Whether writes may say what changes, rather than what will be.
+    pub(crate) fast_path: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { refusal_kept: Span::from_secs(1), fast_path: true }
+    }
+}
+
+#[derive(Default)]
+struct Calls {
+    by_id: HashMap<OpId, Arc<Progress>>,
+    order: VecDeque<OpId>,
+}
+
+/// What came of the steps of a call so far. Locked while the call is being applied, so that it is not applied twice at
+/// once.
+pub(crate) type Progress = tokio::sync::Mutex<Vec<Option<Done>>>;
+
+impl Buckets {
+    pub(crate) fn new(settings: Settings) -> Result<Buckets, getrandom::Error> {
+        // As many as there may be writers to one item, and a chance of less than one in 10^9 that two of ten are one.
+        let writer = format!("w_{:07x}", getrandom::u32()? >> 4);
+        let (lanes, calls) = (Mutex::default(), Mutex::default());
+        Ok(Buckets { lanes, calls, writer, seq: AtomicU64::new(0), settings })
+    }
+
+    fn lane(&self, address: &Address) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock();
+        if let Some(lane) = lanes.get(address) {
+            return Arc::clone(lane);
+        }
+        if lanes.len() >= LANES_MAX {
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.is_unsure());
+        }
+        Arc::clone(lanes.entry(address.clone()).or_default())
+    }
+
+    /// The number of the next write: larger than any before, and than the time, so that it says when it was.
+    fn next_seq(&self, now: Tick) -> u64 {
+        let next = |last: u64| Some(last.saturating_add(1).max(now.as_micros()));
+        let last = self.seq.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+        last.unwrap_or_default().saturating_add(1).max(now.as_micros())
+    }
+
+    /// A number unlike any other of this process.
+    pub(crate) fn count(&self) -> u64 {
+        self.next_seq(Tick::ZERO)
+    }
+
+    /// What came of the steps of a call so far.
+    fn progress(&self, id: OpId, steps: usize) -> Arc<Progress> {
+        let mut calls = self.calls.lock();
+        if let Some(progress) = calls.by_id.get(&id) {
+            return Arc::clone(progress);
+        }
+        if calls.order.len() >= CALLS_MAX
+            && let Some(oldest) = calls.order.pop_front()
+        {
+            calls.by_id.remove(&oldest);
+        }
+        let progress = Arc::new(Progress::new(vec![None; steps]));
+        calls.by_id.insert(id, Arc::clone(&progress));
+        calls.order.push_back(id);
+        progress
+    }
+
+    /// Forgets a call that was undone, so that it may be made again.
+    fn forget_call(&self, id: OpId) {
+        self.calls.lock().by_id.remove(&id);
+    }
+
+    /// Forgets what is known of buckets that are deleted.
+    fn forget(&self, address: &Address) {
+        self.lanes.lock().remove(address);
+    }
+}
+
+/// What it is to a caller who had no tests.
+pub(crate) fn without_tests(error: RecordsError) -> StoreError {
+    match error {
+        RecordsError::Store(error) => error,
+        other => StoreError::Refused(other.to_string()),
+    }
+}

@@ -1,0 +1,188 @@
+//! Looking at and forgetting many buckets at once.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::ReturnValue;
+use tollgate_store::records::{Cursor, PAGE_MAX, Page};
+use tollgate_store::{BucketStatus, FORGET_MAX, Scope, StoreError};
+
+use super::address::{Address, space};
+use super::apply::join_all;
+use super::image;
+use super::look::look_at_all;
+use super::send::closed_key;
+use super::values::{read_text, text};
+use crate::inner::Inner;
+use crate::service::{Attributes, Failure};
+
+/// How many items are deleted at once.
+const DELETED_AT_ONCE: usize = 25;
+
+/// Where in an index the buckets of a scope are: the index, its partition, and what their sort keys start with.
+struct Shelf {
+    index: &'static str,
+    partition: String,
+    prefix: &'static str,
+}
+
+/// Items of a scope, and where to go on.
+struct Found {
+    items: Vec<(Address, u32)>,
+    next: Option<Attributes>,
+}
+
+impl Inner {
+    /// How the buckets of a scope stand.
+    pub(crate) async fn buckets(
+        &self,
+        namespace: &str,
+        scope: Scope<'_>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<BucketStatus>, StoreError> {
+        let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
+        let Found { items, next } = self.find(namespace, scope, start, limit.clamp(1, PAGE_MAX)).await?;
+        // A bucket in several items is told of at its first.
+        let firsts: Vec<(&Address, u32)> =
+            items.iter().filter(|(_, shard)| *shard == 0).map(|(address, shard)| (address, *shard)).collect();
+        let images = look_at_all(&self.service, &firsts).await?;
+        let mut statuses = Vec::new();
+        for ((address, _), image) in firsts.into_iter().zip(images) {
+            let now = self.buckets.lane(address).not_before(self.service.clock.now());
+            let (Some((entity, resource)), Some(image)) = (address.key.pair(), image) else { continue };
+            if !image.has_expired(now) {
+                let limits = image.kept.bucket.peek(&image.kept.limits, now);
+                statuses.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
+            }
+        }
+        let cursor = |next: Attributes| {
+            let part = |name: &str| read_text(next.get(name)).unwrap_or_default();
+            let shelf = shelf_of(namespace, scope);
+            let sort = shelf.map_or(String::new(), |shelf| part(&format!("{}SK", shelf.index)).to_owned());
+            Cursor::of(&[&sort, part("PK"), part("SK")])
+        };
+        Ok(Page { items: statuses, next: next.map(cursor) })
+    }
+
+    /// Deletes the buckets of a scope, some at a time, and says how many there were.
+    pub(crate) async fn forget(&self, namespace: &str, scope: Scope<'_>) -> Result<usize, StoreError> {
+        let (mut start, mut forgotten) = (None, 0);
+        while forgotten < FORGET_MAX {
+            let Found { items, next } = self.find(namespace, scope, start, FORGET_MAX - forgotten).await?;
+            for some in items.chunks(DELETED_AT_ONCE) {
+                let deletes = some.iter().map(|(address, shard)| self.delete(address, *shard));
+                for was_there in join_all(deletes.collect()).await {
+                    forgotten += usize::from(was_there?);
+                }
+            }
+            match next {
+                Some(next) => start = Some(next),
+                None => break,
+            }
+        }
+        Ok(forgotten)
+    }
+
+    async fn delete(&self, address: &Address, shard: u32) -> Result<bool, StoreError> {
+        let lane = self.buckets.lane(address);
+        let mut state = lane.state.lock().await;
+        let delete = || {
+            let delete = self.service.client.delete_item().table_name(&self.service.table);
+            delete.set_key(Some(image::key(address, shard))).return_values(ReturnValue::AllOld).send()
+        };
+        let deleted = self.service.with_retries(delete).await.map_err(Failure::store_error)?;
+        state.forget();
+        state.unsure = None;
+        drop(state);
+        self.buckets.forget(address);
+        self.room.poke(&address.namespace, &address.key);
+        Ok(deleted.attributes.is_some())
+    }
+
+    /// Makes no bucket in this namespace any more.
+    pub(crate) async fn close(&self, namespace: &str) -> Result<(), StoreError> {
+        let put = || {
+            let put = self.service.client.put_item().table_name(&self.service.table);
+            put.set_item(Some(closed_key(namespace))).send()
+        };
+        self.service.with_retries(put).await.map_err(Failure::store_error).map(drop)
+    }
+
+    /// Writes down the usage of a scope.
+    pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
+        let mut start = None;
+        loop {
+            let Found { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;
+            for (address, _) in items.iter().filter(|(_, shard)| *shard == 0) {
+                self.write_usage_of(address).await?;
+            }
+            match next {
+                Some(next) => start = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The items of a scope, in the order of an index.
+    async fn find(
+        &self,
+        namespace: &str,
+        scope: Scope<'_>,
+        start: Option<Attributes>,
+        limit: usize,
+    ) -> Result<Found, StoreError> {
+        let Some(shelf) = shelf_of(namespace, scope) else {
+            let Scope::Bucket(entity, resource) = scope else { return Ok(Found { items: Vec::new(), next: None }) };
+            return Ok(Found { items: vec![(Address::pair(namespace, entity, resource), 0)], next: None });
+        };
+        let names = BTreeMap::from([("#p", format!("{}PK", shelf.index)), ("#s", format!("{}SK", shelf.index))]);
+        let condition = if shelf.prefix.is_empty() { "#p = :p" } else { "#p = :p AND begins_with(#s, :s)" };
+        let query = || {
+            let mut query = self
+                .service
+                .client
+                .query()
+                .table_name(&self.service.table)
+                .index_name(shelf.index)
+                .key_condition_expression(condition)
+                .expression_attribute_names("#p", &names["#p"])
+                .expression_attribute_values(":p", text(&shelf.partition))
+                .set_exclusive_start_key(start.clone())
+                .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+            if !shelf.prefix.is_empty() {
+                query = query.expression_attribute_names("#s", &names["#s"]);
+                query = query.expression_attribute_values(":s", text(shelf.prefix));
+            }
+            query.send()
+        };
+        let page = self.service.with_retries(query).await.map_err(Failure::store_error)?;
+        let items = page.items.unwrap_or_default();
+        let items = items.iter().filter_map(|item| Address::parse(read_text(item.get("PK"))?));
+        Ok(Found { items: items.collect(), next: page.last_evaluated_key.filter(|key| !key.is_empty()) })
+    }
+
+    fn start_of(&self, namespace: &str, scope: Scope<'_>, after: &Cursor) -> Result<Attributes, StoreError> {
+        let [sort, partition, key] = after.parts()?;
+        let mut start = Attributes::from([("PK".to_owned(), text(partition)), ("SK".to_owned(), text(key))]);
+        if let Some(shelf) = shelf_of(namespace, scope) {
+            start.insert(format!("{}PK", shelf.index), text(&shelf.partition));
+            start.insert(format!("{}SK", shelf.index), text(sort));
+        }
+        Ok(start)
+    }
+}
+
+/// `None` for a scope that is one bucket.
+fn shelf_of(namespace: &str, scope: Scope<'_>) -> Option<Shelf> {
+    let space = space(namespace);
+    Some(match scope {
+        Scope::Entity(entity) => {
+            Shelf { index: "GSI3", partition: format!("{space}/ENTITY#{entity}"), prefix: "BUCKET#" }
+        }
+        Scope::Resource(resource) => {
+            Shelf { index: "GSI2", partition: format!("{space}/RESOURCE#{resource}"), prefix: "BUCKET#" }
+        }
+        Scope::All => Shelf { index: "GSI4", partition: space, prefix: "" },
+        Scope::Bucket(..) => return None,
+    })
+}

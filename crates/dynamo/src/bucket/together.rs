@@ -1,0 +1,252 @@
+//! Several items in one transaction.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use tokio::sync::MutexGuard;
+use tollgate_store::records::RecordsError;
+use tollgate_store::{Applied, Done, StoreError};
+
+use super::address::Address;
+use super::apply::Trip;
+use super::draft::Draft;
+use super::lane::{Lane, LaneState, Unsure, Verdict};
+use super::look::look_at_all;
+use super::send::{GivenUp, Sent, predicted};
+use super::write::{self, Stroke};
+use crate::inner::Inner;
+use crate::records;
+use crate::service::{Failure, Reason, Tried, Watch};
+
+/// A bucket of a call that nobody else in this process may write to meanwhile.
+struct Seat<'a> {
+    address: &'a Address,
+    lane: &'a Lane,
+    state: MutexGuard<'a, LaneState>,
+}
+
+/// What came of a transaction.
+enum Outcome {
+    Made,
+    /// An item was not what it had to be.
+    Missed,
+}
+
+impl Inner {
+    /// Applies a call to all its buckets and makes its writes in one go.
+    pub(super) async fn together(&self, trip: &Trip) -> Result<Applied, RecordsError> {
+        let lanes: Vec<Arc<Lane>> = trip.addresses.iter().map(|address| self.buckets.lane(address)).collect();
+        let mut seats = self.sit(trip, &lanes).await?;
+        let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
+        let mut has_looked = false;
+        loop {
+            has_looked |= self.see_all(&mut seats).await?;
+            let now = seats.iter().fold(self.service.clock.now(), |now, seat| seat.lane.not_before(now));
+            let drafts = seats.iter().map(|seat| Draft::new(seat.state.image(), now));
+            let mut drafts: Vec<Draft> = drafts.collect();
+            if let Some(stale) = trip.stale(&drafts) {
+                return Ok(Applied::Stale(stale));
+            }
+            if !trip.fits(&mut drafts) {
+                let is_old = |seat: &Seat<'_>| now.since(seat.state.seen_at) >= self.buckets.settings.refusal_kept;
+                if !has_looked && seats.iter().any(is_old) {
+                    seats.iter_mut().for_each(|seat| seat.state.forget());
+                    continue;
+                }
+                return self.deny(trip, &mut seats, drafts, watch, &mut tried).await;
+            }
+            let done = trip.commit(&mut drafts);
+            let sent = self.transact(trip, &mut seats, &drafts, &done, watch, &mut tried).await?;
+            if let Outcome::Made = sent {
+                seats.iter().for_each(|seat| seat.lane.saw(now));
+                return Ok(Applied::Done(done));
+            }
+            misses += 1;
+            self.pause_after(misses, watch).await?;
+        }
+    }
+
+    /// Waits until nobody else in this process writes to the buckets. Everybody waits in the same order.
+    async fn sit<'a>(&self, trip: &'a Trip, lanes: &'a [Arc<Lane>]) -> Result<Vec<Seat<'a>>, StoreError> {
+        let mut order: Vec<usize> = (0..lanes.len()).collect();
+        order.sort_by_key(|index| {
+            let address = &trip.addresses[*index];
+            (&*address.namespace, address.key.as_bytes())
+        });
+        let mut seats: Vec<Option<Seat<'a>>> = lanes.iter().map(|_| None).collect();
+        for index in order {
+            let (address, lane) = (&trip.addresses[index], &*lanes[index]);
+            let mut state = lane.state.lock().await;
+            self.make_sure(address, lane, &mut state).await?;
+            state.doubt_absence();
+            seats[index] = Some(Seat { address, lane, state });
+        }
+        Ok(seats.into_iter().flatten().collect())
+    }
+
+    /// Looks at all buckets that nothing is known of, in one go; whether that was all of them.
+    async fn see_all(&self, seats: &mut [Seat<'_>]) -> Result<bool, StoreError> {
+        let unknown: Vec<usize> = (0..seats.len()).filter(|index| !seats[*index].state.is_known()).collect();
+        if unknown.is_empty() {
+            return Ok(false);
+        }
+        let items: Vec<(&Address, u32)> = unknown.iter().map(|index| (seats[*index].address, 0)).collect();
+        let images = look_at_all(&self.service, &items).await?;
+        let (now, is_all) = (self.service.clock.now(), unknown.len() == seats.len());
+        for (index, image) in unknown.into_iter().zip(images) {
+            let at = seats[index].lane.not_before(now);
+            seats[index].state.saw(image, at);
+        }
+        Ok(is_all)
+    }
+
+    /// The call is denied: says how all of its takes stand. Limits that are heeded all the same are put in force.
+    async fn deny(
+        &self,
+        trip: &Trip,
+        seats: &mut [Seat<'_>],
+        mut drafts: Vec<Draft>,
+        watch: Watch,
+        tried: &mut Tried,
+    ) -> Result<Applied, RecordsError> {
+        if let Some(failed) = records::failing(&self.service, &trip.writes).await? {
+            return Err(RecordsError::Failed(failed));
+        }
+        let denials = trip.denials(&drafts);
+        for ((step, draft), seat) in trip.call.steps().zip(&mut drafts).zip(seats) {
+            draft.heed(&step);
+            if !draft.is_changed {
+                continue;
+            }
+            match self.send(seat.address, draft, watch, tried).await {
+                Ok(Sent::Made(image)) => seat.state.saw(Some(*image), draft.now),
+                Ok(Sent::Missed(image)) => seat.state.saw(image.map(|image| *image), draft.now),
+                Err(GivenUp::NotMade(error) | GivenUp::Unsure(_, error)) => {
+                    seat.state.forget();
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(Applied::Denied(denials))
+    }
+
+    async fn transact(
+        &self,
+        trip: &Trip,
+        seats: &mut [Seat<'_>],
+        drafts: &[Draft],
+        done: &[Done],
+        watch: Watch,
+        tried: &mut Tried,
+    ) -> Result<Outcome, RecordsError> {
+        let now = self.service.clock.now();
+        let seq = self.buckets.next_seq(now);
+        let stroke = Stroke { writer: &self.buckets.writer, seq };
+        let changed: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_changed).collect();
+        let mut items: Vec<TransactWriteItem> = Vec::new();
+        for index in &changed {
+            let (address, draft) = (seats[*index].address, &drafts[*index]);
+            items.push(self.update_item(address, 0, &write::expression(draft, address, &stroke, false)));
+        }
+        let is_new = |index: &&usize| drafts[**index].before.is_none();
+        let namespaces: BTreeSet<&str> =
+            changed.iter().filter(is_new).map(|index| &*seats[*index].address.namespace).collect();
+        items.extend(namespaces.iter().map(|namespace| self.open_check(namespace)));
+        let first_record = items.len();
+        items.extend(records::transact_items(&self.service, &trip.writes, now)?);
+        if items.is_empty() {
+            return Ok(Outcome::Made);
+        }
+        let (token, mut is_unsure) = (self.token(), false);
+        loop {
+            let write = self.service.client.transact_write_items().client_request_token(&token);
+            match self.service.try_once(write.set_transact_items(Some(items.clone())).send()).await {
+                Ok(_) => {
+                    for index in changed {
+                        seats[index].state.saw(Some(predicted(&drafts[index], &stroke)), drafts[index].now);
+                    }
+                    return Ok(Outcome::Made);
+                }
+                Err(Failure::Trouble(trouble, _)) => {
+                    is_unsure |= trouble.may_be_applied();
+                    if let Err(failure) = self.service.pause(watch, tried, trouble).await {
+                        if is_unsure {
+                            self.leave_unsure(trip, seats, &changed, done, seq);
+                        }
+                        return Err(failure.store_error().into());
+                    }
+                }
+                Err(Failure::Canceled(reasons)) => {
+                    return self.missed_one(seats, &changed, &namespaces, first_record, reasons);
+                }
+                Err(failure) => return Err(failure.store_error().into()),
+            }
+        }
+    }
+
+    fn missed_one(
+        &self,
+        seats: &mut [Seat<'_>],
+        changed: &[usize],
+        namespaces: &BTreeSet<&str>,
+        first_record: usize,
+        reasons: Vec<Reason>,
+    ) -> Result<Outcome, RecordsError> {
+        let mut has_missed = false;
+        let mut failed = None;
+        for (place, reason) in reasons.into_iter().enumerate() {
+            let Reason::Condition(old) = reason else { continue };
+            match changed.get(place) {
+                Some(index) => {
+                    let seat = &mut seats[*index];
+                    let image = old.map(|old| super::look::understand(seat.address, &old)).transpose()?;
+                    let at = seat.lane.not_before(self.service.clock.now());
+                    seat.state.saw(image, at);
+                    has_missed = true;
+                }
+                None if place < first_record => failed = failed.or(Some(Err(place - changed.len()))),
+                None => failed = failed.or(Some(Ok(place - first_record))),
+            }
+        }
+        match failed {
+            _ if has_missed => Ok(Outcome::Missed),
+            Some(Ok(record)) => Err(RecordsError::Failed(record)),
+            Some(Err(namespace)) => {
+                let name = namespaces.iter().nth(namespace).copied().unwrap_or_default();
+                Err(StoreError::NamespaceGone(name.to_owned()).into())
+            }
+            None => Ok(Outcome::Missed),
+        }
+    }
+
+    /// Nobody knows whether the transaction was made; each bucket will find out by itself.
+    fn leave_unsure(&self, trip: &Trip, seats: &mut [Seat<'_>], changed: &[usize], done: &[Done], seq: u64) {
+        for index in changed {
+            let errands = vec![(trip.errand(*index), Verdict::Done(done[*index]))];
+            let state = &mut seats[*index].state;
+            state.forget();
+            state.unsure = Some(Unsure { seq, errands, undone_by: None });
+            self.find_out_later(seats[*index].address);
+        }
+    }
+}
+
+impl Trip {
+    fn stale(&self, drafts: &[Draft]) -> Option<usize> {
+        self.call.steps().zip(drafts).position(|(step, draft)| step.takes().is_some() && draft.is_past(&step))
+    }
+
+    fn fits(&self, drafts: &mut [Draft]) -> bool {
+        self.call.steps().zip(drafts).all(|(step, draft)| draft.fits(&step))
+    }
+
+    fn denials(&self, drafts: &[Draft]) -> Vec<tollgate_core::Denial> {
+        self.call.steps().zip(drafts).filter_map(|(step, draft)| draft.denial(&step)).collect()
+    }
+
+    fn commit(&self, drafts: &mut [Draft]) -> Vec<Done> {
+        let steps = self.call.steps().zip(drafts).enumerate();
+        steps.map(|(index, (step, draft))| draft.commit(&step, self.errand(index).metering)).collect()
+    }
+}

@@ -1,0 +1,138 @@
+//! Writing down what was used.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+use tollgate_store::StoreError;
+use tollgate_store::records::Write;
+
+use super::address::Address;
+use super::counters::{Aside, hour_of};
+use super::draft::Draft;
+use super::expression::Expression;
+use super::image::Image;
+use super::look::understand;
+use super::values::number;
+use super::write::{Stroke, stamp};
+use crate::inner::Inner;
+use crate::records;
+use crate::service::{Failure, Reason, Watch};
+
+impl Inner {
+    /// Adds what was used of a bucket to the records of usage, each hour once.
+    pub(crate) async fn write_usage_of(&self, address: &Address) -> Result<(), StoreError> {
+        let Some((entity, resource)) = address.key.pair() else { return Ok(()) };
+        let lane = self.buckets.lane(address);
+        let mut state = lane.state.lock().await;
+        self.make_sure(address, &lane, &mut state).await?;
+        self.see(address, &lane, &mut state).await?;
+        let (watch, mut misses) = (Watch::start(), 0);
+        while let Some(image) = state.image() {
+            let unwritten = image.counters.unwritten(&image.kept.limits);
+            let Some((hour, aside)) = unwritten.into_iter().next() else { return Ok(()) };
+            let writes = aside.sums(hour).map(|sums| sums.writes(&address.space(), entity, resource));
+            let now = lane.not_before(self.service.clock.now());
+            match self.write_hour(address, image, hour, &writes.unwrap_or_default()).await? {
+                Ok(image) => state.saw(Some(image), now),
+                Err(image) => {
+                    state.saw(image, now);
+                    misses += 1;
+                    self.pause_after(misses, watch).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down one hour of an item; the item as it is then, or as it is if it was not what it had to be.
+    async fn write_hour(
+        &self,
+        address: &Address,
+        image: &Image,
+        hour: u32,
+        writes: &[Write],
+    ) -> Result<Result<Image, Option<Image>>, StoreError> {
+        let now = self.service.clock.now();
+        let stroke = Stroke { writer: &self.buckets.writer, seq: self.buckets.next_seq(now) };
+        let (mut expression, mut after) = written(image, hour);
+        stamp(&mut expression, Some(image), &stroke);
+        after.writers.insert(stroke.writer.into(), stroke.seq);
+        let mut items = vec![self.update_item(address, image.shard, &expression)];
+        items.extend(records::transact_items(&self.service, writes, now)?);
+        match self.transact_with_token(items).await {
+            Ok(()) => Ok(Ok(after)),
+            Err(Failure::Canceled(reasons)) => match reasons.into_iter().next() {
+                Some(Reason::Condition(old)) => {
+                    let image = old.map(|old| understand(address, &old)).transpose()?;
+                    // An earlier try was made, and its answer lost.
+                    let was_made = image.as_ref().and_then(|image| image.writers.get(stroke.writer));
+                    let was_made = was_made == Some(&stroke.seq);
+                    Ok(if let (true, Some(image)) = (was_made, &image) { Ok(image.clone()) } else { Err(image) })
+                }
+                _ => Err(StoreError::Refused("a record of usage cannot be written".into())),
+            },
+            Err(failure) => Err(failure.store_error()),
+        }
+    }
+
+    /// Makes a transaction that may be sent again.
+    async fn transact_with_token(&self, items: Vec<TransactWriteItem>) -> Result<(), Failure> {
+        let token = self.token();
+        let write = || {
+            let write = self.service.client.transact_write_items().client_request_token(&token);
+            write.set_transact_items(Some(items.clone())).send()
+        };
+        self.service.with_retries(write).await.map(drop)
+    }
+
+    /// Corrects the usage of a bucket that is not there any more, unless its namespace is not either.
+    pub(super) async fn count_loose(&self, address: &Address, draft: &Draft) -> Result<(), StoreError> {
+        let Some((entity, resource)) = address.key.pair().filter(|_| !draft.loose.is_empty()) else { return Ok(()) };
+        let mut aside = Aside::default();
+        draft.loose.iter().for_each(|(name, amount)| *aside.amounts.entry(name.clone()).or_default() += amount);
+        let sums = aside.sums(hour_of(draft.now));
+        let writes = sums.map(|sums| sums.writes(&address.space(), entity, resource)).unwrap_or_default();
+        let mut items = vec![self.open_check(&address.namespace)];
+        items.extend(records::transact_items(&self.service, &writes, draft.now)?);
+        match self.transact_with_token(items).await {
+            // Of a namespace that is closed nothing is counted.
+            Ok(()) | Err(Failure::Canceled(_)) => Ok(()),
+            Err(failure) => Err(failure.store_error()),
+        }
+    }
+}
+
+/// The update that says of one hour that it is written down, whatever else was used meanwhile.
+fn written(image: &Image, hour: u32) -> (Expression, Image) {
+    let mut after = image.clone();
+    let mut expression = Expression::default();
+    let limits = &image.kept.limits;
+    if after.counters.aside.remove(&hour).is_some() {
+        let value = |aside: &BTreeMap<u32, Aside>| {
+            let mut attributes = crate::service::Attributes::new();
+            let counters = super::counters::Counters { aside: aside.clone(), ..Default::default() };
+            counters.write(limits, &mut attributes);
+            attributes.remove("pu")
+        };
+        expression.require_is("pu", value(&image.counters.aside));
+        match value(&after.counters.aside) {
+            Some(left) => expression.set("pu", left),
+            None => expression.remove("pu"),
+        }
+    }
+    if image.counters.hour == Some(hour) {
+        expression.require("uh", "=", number(hour));
+        let mut write_down = |name: String, count: &mut super::counters::Count| {
+            expression.require(&name, "=", number(count.written));
+            expression.set(&name, number(count.total));
+            count.written = count.total;
+        };
+        write_down("ew".into(), &mut after.counters.events);
+        for (limit, count) in limits.iter().zip(&mut after.counters.used).filter(|(limit, _)| !limit.is_resource()) {
+            write_down(format!("b_{}_tw", limit.name()), count);
+        }
+    }
+    expression.add("rv", AttributeValue::N("1".into()));
+    after.revision += 1;
+    (expression, after)
+}

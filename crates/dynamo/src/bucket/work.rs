@@ -1,0 +1,244 @@
+//! Doing errands on one bucket.
+
+use std::time::Duration;
+
+use tollgate_store::{Done, Op, Step, StoreError};
+
+use super::address::Address;
+use super::draft::{Draft, Metering};
+use super::lane::{Errand, Lane, LaneState, Unsure, Verdict};
+use super::look::look;
+use super::send::{GivenUp, Sent};
+use crate::inner::Inner;
+use crate::service::{Tried, Watch};
+
+/// How often a write is made anew because somebody else had written in between.
+const MISSES_MAX: u32 = 24;
+
+/// After how many misses to wait for a moment.
+const MISSES_AT_ONCE: u32 = 2;
+
+/// How long to wait at most after a miss.
+const MISS_PAUSE: Duration = Duration::from_millis(8);
+
+impl Inner {
+    /// Has an errand done, by whoever comes first: it and all that came meanwhile, with one write.
+    pub(super) async fn go(&self, address: &Address, errand: Errand) -> Result<Verdict, StoreError> {
+        let lane = self.buckets.lane(address);
+        let mut answered = lane.join(errand);
+        loop {
+            let mut state = lane.state.lock().await;
+            if let Ok(answer) = answered.try_recv() {
+                return answer;
+            }
+            let requests = lane.next();
+            let errands: Vec<Errand> = requests.iter().map(|request| request.errand.clone()).collect();
+            match self.work(address, &lane, &mut state, &errands).await {
+                Ok(verdicts) => {
+                    requests.into_iter().zip(verdicts).for_each(|(request, verdict)| request.answer(Ok(verdict)));
+                }
+                Err(error) => requests.into_iter().for_each(|request| request.answer(Err(error.clone()))),
+            }
+        }
+    }
+
+    /// Does errands on a bucket, in order, with one write.
+    pub(super) async fn work(
+        &self,
+        address: &Address,
+        lane: &Lane,
+        state: &mut LaneState,
+        errands: &[Errand],
+    ) -> Result<Vec<Verdict>, StoreError> {
+        self.make_sure(address, lane, state).await?;
+        let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
+        let mut has_looked = false;
+        state.doubt_absence();
+        loop {
+            if !state.is_known() {
+                self.see(address, lane, state).await?;
+                has_looked = true;
+            }
+            let now = lane.not_before(self.service.clock.now());
+            let mut draft = Draft::new(state.image(), now);
+            let verdicts: Vec<Verdict> = errands.iter().map(|errand| errand.act(&mut draft)).collect();
+            if !has_looked && !verdicts.iter().all(|verdict| self.is_believed(verdict, &draft, state)) {
+                state.forget();
+                continue;
+            }
+            if !draft.is_changed {
+                lane.saw(now);
+                self.count_loose(address, &draft).await?;
+                return Ok(verdicts);
+            }
+            match self.send(address, &draft, watch, &mut tried).await {
+                Ok(Sent::Made(image)) => {
+                    state.saw(Some(*image), now);
+                    lane.saw(now);
+                    if state.image().is_some_and(|image| !image.counters.aside.is_empty()) {
+                        self.write_usage_later(address, lane);
+                    }
+                    return Ok(verdicts);
+                }
+                Ok(Sent::Missed(image)) => {
+                    state.saw(image.map(|image| *image), now);
+                    has_looked = true;
+                    misses += 1;
+                    self.pause_after(misses, watch).await?;
+                }
+                Err(GivenUp::NotMade(error)) => {
+                    state.forget();
+                    return Err(error);
+                }
+                Err(GivenUp::Unsure(seq, error)) => {
+                    let errands = errands.iter().cloned().zip(verdicts).collect();
+                    state.forget();
+                    state.unsure = Some(Unsure { seq, errands, undone_by: None });
+                    self.find_out_later(address);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Whether a verdict on what was seen some time ago still is one. What is written tells itself whether it is.
+    fn is_believed(&self, verdict: &Verdict, draft: &Draft, state: &LaneState) -> bool {
+        match verdict {
+            Verdict::Denied(_) => draft.now.since(state.seen_at) < self.buckets.settings.refusal_kept,
+            Verdict::Done(Done::Renewed(false)) => false,
+            // Versions only grow.
+            Verdict::Done(_) | Verdict::Stale => true,
+        }
+    }
+
+    /// Looks at the item.
+    pub(super) async fn see(&self, address: &Address, lane: &Lane, state: &mut LaneState) -> Result<(), StoreError> {
+        let image = look(&self.service, address, 0).await?;
+        state.saw(image, lane.not_before(self.service.clock.now()));
+        Ok(())
+    }
+
+    pub(super) async fn pause_after(&self, misses: u32, watch: Watch) -> Result<(), StoreError> {
+        if misses >= MISSES_MAX || watch.waited() > self.service.timeout {
+            let why = format!("others wrote to the same bucket {misses} times in a row; try again");
+            return Err(StoreError::Unavailable(watch.waited(), why));
+        }
+        if misses > MISSES_AT_ONCE {
+            let share = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
+            tokio::time::sleep(MISS_PAUSE.mul_f64(share)).await;
+        }
+        Ok(())
+    }
+
+    /// Finds out what came of a write whose answer was lost, before anything else is written. What it took is given
+    /// back, because whoever wanted it was told that nothing is known; what else it did is remembered as done.
+    pub(super) async fn make_sure(
+        &self,
+        address: &Address,
+        lane: &Lane,
+        state: &mut LaneState,
+    ) -> Result<(), StoreError> {
+        if state.unsure.is_none() {
+            return Ok(());
+        }
+        self.see(address, lane, state).await?;
+        let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
+        loop {
+            let last = state.image().and_then(|image| image.writers.get(&self.buckets.writer).copied());
+            let Some(unsure) = &state.unsure else { return Ok(()) };
+            let is_undone = unsure.undone_by.is_some() && last == unsure.undone_by;
+            // Where it was not made, the next write has a larger number: from then on it cannot be.
+            if is_undone || last != Some(unsure.seq) {
+                state.unsure = None;
+                return Ok(());
+            }
+            let now = lane.not_before(self.service.clock.now());
+            let mut draft = Draft::new(state.image(), now);
+            for (errand, verdict) in &unsure.errands {
+                errand.reversed(verdict).into_iter().for_each(|undo| drop(undo.act(&mut draft)));
+            }
+            if !draft.is_changed {
+                break;
+            }
+            match self.send(address, &draft, watch, &mut tried).await {
+                Ok(Sent::Made(image)) => {
+                    state.saw(Some(*image), now);
+                    break;
+                }
+                Ok(Sent::Missed(image)) => {
+                    state.saw(image.map(|image| *image), now);
+                    misses += 1;
+                    self.pause_after(misses, watch).await?;
+                }
+                Err(GivenUp::NotMade(error)) => return Err(error),
+                Err(GivenUp::Unsure(seq, error)) => {
+                    state.unsure.as_mut().into_iter().for_each(|unsure| unsure.undone_by = Some(seq));
+                    return Err(error);
+                }
+            }
+        }
+        if let Some(unsure) = state.unsure.take() {
+            self.remember(&unsure);
+        }
+        Ok(())
+    }
+
+    /// Remembers steps that were done though nobody heard of it.
+    fn remember(&self, unsure: &Unsure) {
+        for (errand, verdict) in &unsure.errands {
+            let (Some(id), Verdict::Done(done)) = (errand.call.id, verdict) else { continue };
+            let is_take = errand.with_step(|step| step.takes().is_some());
+            let progress = self.buckets.progress(id, errand.call.steps().count());
+            // Whoever has it locked is applying it again just now, and what is not taken may be done twice then: it is
+            // the same for a bucket to be settled with nothing left to settle.
+            if let (false, Ok(mut steps)) = (is_take, progress.try_lock()) {
+                steps[errand.step] = Some(*done);
+            }
+        }
+    }
+}
+
+impl Errand {
+    /// Does it, if it can be done.
+    pub(super) fn act(&self, draft: &mut Draft) -> Verdict {
+        self.with_step(|step| {
+            if step.takes().is_some() && draft.is_past(step) {
+                return Verdict::Stale;
+            }
+            if !draft.fits(step) {
+                let denial = draft.denial(step);
+                draft.heed(step);
+                return denial.map_or(Verdict::Stale, |denial| Verdict::Denied(Box::new(denial)));
+            }
+            Verdict::Done(draft.commit(step, self.metering))
+        })
+    }
+
+    /// The errand that gives back what this one took.
+    pub(super) fn reversed(&self, verdict: &Verdict) -> Option<Errand> {
+        let Verdict::Done(Done::Taken(taken)) = verdict else { return None };
+        let call = self.with_step(|step| {
+            let steps = [Step { place: step.place, op: step.op.clone() }];
+            let call = tollgate_store::Call { id: None, steps: &steps, metered: self.metering != Metering::Off };
+            tollgate_store::OwnedCall::new(&call)
+        });
+        let call = call.undo(&[Done::Taken(*taken)])?;
+        let metering = Metering::undo(self.metering != Metering::Off);
+        Some(Errand { call: call.into(), step: 0, metering })
+    }
+
+    pub(super) fn with_step<R>(&self, use_step: impl FnOnce(&Step<'_>) -> R) -> R {
+        let step = self.call.steps().nth(self.step).expect("an errand is about a step of its call");
+        use_step(&step)
+    }
+
+    /// Whether it changes nothing whatever the bucket is: what was used is what was taken.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.with_step(|step| match &step.op {
+            Op::Settle(usage) | Op::SettleIfThere(usage) => {
+                usage.used == usage.reserved.amounts() && !step.place.limits.have_resources()
+            }
+            _ => false,
+        })
+    }
+}
