@@ -123,3 +123,111 @@ impl fmt::Debug for Engine {
         f.debug_struct("Engine").field("calls", &self.calls()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn ask(engine: &Engine, target: &str, request: Value) -> Value {
+        let answer = engine.answer(target, request.to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{target}: {}", answer.body);
+        serde_json::from_str(&answer.body).unwrap()
+    }
+
+    fn table(engine: &Engine) -> Value {
+        let request = json!({
+            "TableName": "table",
+            "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{ "AttributeName": "k", "AttributeType": "S" }],
+            "KeySchema": [{ "AttributeName": "k", "KeyType": "HASH" }],
+            "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
+        });
+        ask(engine, "DynamoDB_20120810.CreateTable", request)
+    }
+
+    #[test]
+    fn what_is_written_comes_out_of_the_stream() {
+        let engine = Engine::in_memory().unwrap();
+        table(&engine);
+        let item = json!({ "k": { "S": "1" }, "n": { "N": "5" } });
+        ask(&engine, "DynamoDB_20120810.PutItem", json!({ "TableName": "table", "Item": item }));
+        let streams = |name: &str| format!("DynamoDBStreams_20120810.{name}");
+        let listed = ask(&engine, &streams("ListStreams"), json!({ "TableName": "table" }));
+        let stream = listed["Streams"][0]["StreamArn"].clone();
+        let described = ask(&engine, &streams("DescribeStream"), json!({ "StreamArn": stream }));
+        let shard = described["StreamDescription"]["Shards"][0]["ShardId"].clone();
+        let from = json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
+        let iterator = ask(&engine, &streams("GetShardIterator"), from)["ShardIterator"].clone();
+        let records = ask(&engine, &streams("GetRecords"), json!({ "ShardIterator": iterator }));
+        assert_eq!(records["Records"][0]["dynamodb"]["NewImage"], item);
+        assert_eq!(records["Records"][0]["eventName"], "INSERT");
+    }
+
+    #[test]
+    fn calls_are_counted_by_operation_with_their_units() {
+        let engine = Engine::in_memory().unwrap();
+        table(&engine);
+        let before = engine.calls();
+        let put = |units: &str| json!({ "TableName": "table", "Item": { "k": { "S": "1" } }, "ReturnConsumedCapacity": units });
+        ask(&engine, "DynamoDB_20120810.PutItem", put("TOTAL"));
+        ask(&engine, "DynamoDB_20120810.PutItem", put("NONE"));
+        let transaction = json!({
+            "TransactItems": [{ "Put": { "TableName": "table", "Item": { "k": { "S": "2" } } } }],
+            "ReturnConsumedCapacity": "TOTAL",
+        });
+        ask(&engine, "DynamoDB_20120810.TransactWriteItems", transaction);
+        let get = json!({ "TableName": "table", "Key": { "k": { "S": "1" } } });
+        ask(&engine, "DynamoDB_20120810.GetItem", get);
+        let since = engine.calls() - before;
+        assert_eq!((since.of("PutItem"), since.of("CreateTable")), (2, 0));
+        assert_eq!((since.reads(), since.writes(), since.all()), (1, 3, 4));
+        assert_eq!((since.read_units, since.write_units), (0.0, 3.0));
+    }
+
+    #[test]
+    fn what_has_expired_is_deleted_by_the_time_that_was_set() {
+        let engine = Engine::in_memory().unwrap();
+        engine.set_time(|| 1_000_000_000_000);
+        table(&engine);
+        let ttl = json!({ "TableName": "table", "TimeToLiveSpecification": { "AttributeName": "ttl", "Enabled": true } });
+        ask(&engine, "DynamoDB_20120810.UpdateTimeToLive", ttl);
+        for (key, ttl) in [("1", "999999"), ("2", "1000001")] {
+            let item = json!({ "k": { "S": key }, "ttl": { "N": ttl } });
+            ask(&engine, "DynamoDB_20120810.PutItem", json!({ "TableName": "table", "Item": item }));
+        }
+        assert_eq!(engine.delete_expired(), Ok(1));
+    }
+
+    #[test]
+    fn the_date_is_that_of_the_time_that_was_set() {
+        let engine = Engine::in_memory().unwrap();
+        engine.set_time(|| 1_700_000_000_999_999);
+        assert_eq!(engine.date(), "Tue, 14 Nov 2023 22:13:20 GMT");
+    }
+
+    #[test]
+    fn what_is_in_a_file_is_there_again() {
+        let folder = std::env::temp_dir().join(format!("tollgate-engine-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("tables.db");
+        table(&Engine::open(&path).unwrap());
+        let described = ask(
+            &Engine::open(&path).unwrap(),
+            "DynamoDB_20120810.DescribeTable",
+            json!({ "TableName": "table" }),
+        );
+        assert_eq!(described["Table"]["TableStatus"], "ACTIVE");
+        assert!(matches!(Engine::open(folder.join("none/x.db")), Err(EngineError::File(..))));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_operation_that_the_engine_does_not_know_is_refused() {
+        let engine = Engine::in_memory().unwrap();
+        for target in ["", "PutItem", "DynamoDB_20120810.UpdateContinuousBackups"] {
+            let answer = engine.answer(target, b"{}");
+            assert_eq!((answer.status, answer.error.as_deref()), (400, Some("UnknownOperationException")));
+        }
+    }
+}

@@ -84,3 +84,44 @@ fn response(answer: Answer, date: &str) -> Response<Full<Bytes>> {
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    fn ask(port: u16, head: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let length = body.len();
+        let request =
+            format!("{head}\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn requests_are_answered_on_a_port() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let engine = Engine::in_memory().unwrap();
+        engine.set_time(|| 1_700_000_000_000_000);
+        let server = runtime.spawn(serve(engine.clone(), listener));
+        assert!(ask(port, "GET / HTTP/1.1", "").ends_with("healthy"));
+        let target = |target: &str| format!("POST / HTTP/1.1\r\nx-amz-target: {target}");
+        let tables = ask(port, &target("DynamoDB_20120810.ListTables"), "{}");
+        assert!(tables.starts_with("HTTP/1.1 200") && tables.contains(r#"{"TableNames":[]}"#), "{tables}");
+        assert!(tables.contains("date: Tue, 14 Nov 2023 22:13:20 GMT"), "{tables}");
+        let streams = ask(port, &target("DynamoDBStreams_20120810.ListStreams"), "{}");
+        assert!(streams.contains(r#""Streams":[]"#), "{streams}");
+        let missing = ask(port, &target("DynamoDB_20120810.DescribeTable"), r#"{"TableName":"none"}"#);
+        assert!(missing.starts_with("HTTP/1.1 400"), "{missing}");
+        assert!(missing.contains("x-amzn-errortype: ResourceNotFoundException"), "{missing}");
+        assert_eq!(engine.calls().of("ListTables"), 1);
+        server.abort();
+    }
+}

@@ -55,7 +55,14 @@ impl Draft {
     pub(crate) fn new(seen: Option<&Image>, now: Tick) -> Draft {
         let live = seen.filter(|image| !image.has_expired(now));
         let moves = live.map(|image| vec![Move::default(); image.kept.limits.len()]);
-        Draft { before: seen.cloned(), after: live.cloned(), moves, is_changed: false, loose: Vec::new(), now }
+        Draft {
+            before: seen.cloned(),
+            after: live.cloned(),
+            moves,
+            is_changed: false,
+            loose: Vec::new(),
+            now,
+        }
     }
 
     /// Whether the bucket was used under limits of a later version than those of the step.
@@ -73,7 +80,9 @@ impl Draft {
                 kept.put_in_force(step.place.limits, self.now);
                 kept.fits(self.now, costs)
             }
-            None => Image::fresh(step.place.limits, 0, 1).is_some_and(|image| image.kept.fits(self.now, costs)),
+            None => {
+                Image::fresh(step.place.limits, 0, 1).is_some_and(|image| image.kept.fits(self.now, costs))
+            }
         }
     }
 

@@ -64,6 +64,12 @@ impl Words {
         )
     }
 
+    /// A condition that always holds.
+    pub(super) fn anything(&mut self) -> String {
+        let there = self.is_there();
+        format!("{there} OR NOT {there}")
+    }
+
     /// There and not expired.
     pub(super) fn is_live(&mut self, now: Tick) -> String {
         format!("({} AND {})", self.is_there(), self.has_not_expired(now))

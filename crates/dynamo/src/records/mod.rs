@@ -7,12 +7,17 @@ mod get;
 mod query;
 mod write;
 
-use tollgate_store::Reply;
+use aws_sdk_dynamodb::types::TransactWriteItem;
+use tollgate_core::Tick;
 use tollgate_store::records::{
     Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys, check_writes,
 };
+use tollgate_store::{Reply, StoreError};
 
 use crate::DynamoStore;
+use crate::service::Service;
+
+pub(crate) use write::Assumptions;
 
 /// # Cancel safety
 ///
@@ -49,4 +54,28 @@ impl Records for DynamoStore {
         let service = &self.0.service;
         Reply::later(service.within(async move { Ok(query::find(service, index, query).await?) }))
     }
+}
+
+/// The writes as parts of a transaction with others, one each. What they change is taken not to have expired; see
+/// [`Assumptions`] for what to do if it has.
+pub(crate) fn transact_items(
+    service: &Service,
+    writes: &[Write],
+    now: Tick,
+) -> Result<Vec<TransactWriteItem>, StoreError> {
+    bounds::check_writes(writes)?;
+    match Assumptions::new(writes).items(&service.table, now) {
+        Ok(items) => Ok(items),
+        Err(RecordsError::Store(error)) => Err(error),
+        Err(error) => Err(StoreError::BadCall(error.to_string())),
+    }
+}
+
+/// The first of the writes whose tests fail, if any does.
+pub(crate) async fn failing(service: &Service, writes: &[Write]) -> Result<Option<usize>, StoreError> {
+    let tested: Vec<ItemKey> = writes.iter().map(|write| write.key().clone()).collect();
+    let found = get::get_many(service, &tested).await?;
+    let now = service.clock.now();
+    let live = found.into_iter().map(|item| item.filter(|item| !item.has_expired(now)));
+    Ok(writes.iter().zip(live).position(|(write, item)| !write.passes(item.as_ref())))
 }

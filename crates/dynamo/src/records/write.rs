@@ -65,31 +65,18 @@ async fn put(service: &Service, item: &Item) -> Result<(), StoreError> {
 
 async fn transact(service: &Service, writes: &[Write]) -> Result<(), RecordsError> {
     let watch = Watch::start();
-    // A check of nothing is no part of a transaction.
-    let writes: Vec<(usize, &Write)> =
-        writes.iter().enumerate().filter(|(_, write)| !is_idle(write)).collect();
     if writes.is_empty() {
         return Ok(());
     }
-    let mut assumed = vec![Assumed::NotExpired; writes.len()];
+    let mut assumptions = Assumptions::new(writes);
     for _ in 0..ROUNDS_MAX {
         let now = service.clock.now();
-        let mut items = Vec::with_capacity(writes.len());
-        for ((index, write), assumed) in writes.iter().zip(&assumed) {
-            if *assumed == Assumed::Expired && !write.passes(None) {
-                return Err(RecordsError::Failed(*index));
-            }
-            items.push(transact_item(&service.table, write, *assumed, now)?);
-        }
+        let items = assumptions.items(&service.table, now)?;
         let Some(reasons) = send(service, items).await? else { return Ok(()) };
-        reconsider(&writes, &mut assumed, reasons, now)?;
+        assumptions.reconsider(reasons, now)?;
     }
     Err(StoreError::Unavailable(watch.waited(), "records kept expiring while they were written".into())
         .into())
-}
-
-fn is_idle(write: &Write) -> bool {
-    matches!(write, Write::Check(_, tests) if tests.is_empty())
 }
 
 /// Makes a transaction. What came of each item if it was canceled.
@@ -114,28 +101,62 @@ fn token() -> Result<String, StoreError> {
     Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
 
-/// Why a transaction was canceled: a test that fails, or a record that was taken for expired, or not, and is not.
-fn reconsider(
-    writes: &[(usize, &Write)],
-    assumed: &mut [Assumed],
-    reasons: Vec<Reason>,
-    now: Tick,
-) -> Result<(), RecordsError> {
-    for (((index, write), assumed), reason) in writes.iter().zip(assumed).zip(reasons) {
-        let Reason::Condition(image) = reason else { continue };
-        let there = image.and_then(item_of);
-        let has_expired = there.as_ref().is_some_and(|item| item.has_expired(now));
-        let live = there.filter(|_| !has_expired);
-        let wrongly = match assumed {
-            Assumed::NotExpired => has_expired,
-            Assumed::Expired => live.is_some(),
-        };
-        if !wrongly || !matches!(write, Write::Change(..)) || !write.passes(live.as_ref()) {
-            return Err(RecordsError::Failed(*index));
-        }
-        *assumed = if has_expired { Assumed::Expired } else { Assumed::NotExpired };
+/// Writes as parts of a transaction, and what is assumed of their records.
+pub(crate) struct Assumptions<'a> {
+    writes: &'a [Write],
+    assumed: Vec<Assumed>,
+}
+
+impl Assumptions<'_> {
+    /// Nothing has expired, until it is found out.
+    pub(crate) fn new(writes: &[Write]) -> Assumptions<'_> {
+        Assumptions { writes, assumed: vec![Assumed::NotExpired; writes.len()] }
     }
-    Ok(())
+
+    /// The part that each write has in a transaction at `now`.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordsError::Failed`] if the test of one is known to fail, and [`StoreError::BadCall`] for what cannot be made.
+    pub(crate) fn items(&self, table: &str, now: Tick) -> Result<Vec<TransactWriteItem>, RecordsError> {
+        let mut items = Vec::with_capacity(self.writes.len());
+        for (index, (write, assumed)) in self.writes.iter().zip(&self.assumed).enumerate() {
+            if *assumed == Assumed::Expired && !write.passes(None) {
+                return Err(RecordsError::Failed(index));
+            }
+            items.push(transact_item(table, write, *assumed, now)?);
+        }
+        Ok(items)
+    }
+
+    /// Learns from what came of each write in a transaction at `now` that was canceled: records that were taken for
+    /// expired, or not, and are not. Then it can be made anew.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordsError::Failed`] if it was the test of a write.
+    pub(crate) fn reconsider(
+        &mut self,
+        reasons: impl IntoIterator<Item = Reason>,
+        now: Tick,
+    ) -> Result<(), RecordsError> {
+        let writes = self.writes.iter().zip(&mut self.assumed).enumerate();
+        for ((index, (write, assumed)), reason) in writes.zip(reasons) {
+            let Reason::Condition(image) = reason else { continue };
+            let there = image.and_then(item_of);
+            let has_expired = there.as_ref().is_some_and(|item| item.has_expired(now));
+            let live = there.filter(|_| !has_expired);
+            let wrongly = match assumed {
+                Assumed::NotExpired => has_expired,
+                Assumed::Expired => live.is_some(),
+            };
+            if !wrongly || !matches!(write, Write::Change(..)) || !write.passes(live.as_ref()) {
+                return Err(RecordsError::Failed(index));
+            }
+            *assumed = if has_expired { Assumed::Expired } else { Assumed::NotExpired };
+        }
+        Ok(())
+    }
 }
 
 fn transact_item(
@@ -172,9 +193,10 @@ fn transact_item(
             part.set_expression_attribute_values(words.values()).build().map(Part::Delete)
         }
         (Write::Check(key, tests), _) => {
-            let condition = condition(&mut words, tests, now);
+            // A check has to have a condition, also if it tests nothing.
+            let condition = condition(&mut words, tests, now).unwrap_or_else(|| words.anything());
             let part = ConditionCheck::builder().table_name(table).set_key(Some(key_attributes(key)));
-            let part = part.set_condition_expression(condition).return_values_on_condition_check_failure(OLD);
+            let part = part.condition_expression(condition).return_values_on_condition_check_failure(OLD);
             let part = part.set_expression_attribute_names(words.names());
             part.set_expression_attribute_values(words.values()).build().map(Part::Check)
         }
