@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::{
-    BehaviorVersion, Builder as ClientConfig, Credentials, Region, SharedCredentialsProvider,
+    BehaviorVersion, Builder as ClientConfig, Credentials, HttpClient, Region, SharedCredentialsProvider,
     SharedHttpClient, StalledStreamProtectionConfig,
 };
 use aws_sdk_dynamodb::types::TableStatus;
@@ -71,8 +71,8 @@ impl DynamoStoreBuilder {
     }
 
     /// What carries the requests, such as an embedded engine; the SDK's own unless it is named here.
-    pub fn http_client(mut self, http_client: impl Into<SharedHttpClient>) -> DynamoStoreBuilder {
-        self.http_client = Some(http_client.into());
+    pub fn http_client(mut self, http_client: impl HttpClient + 'static) -> DynamoStoreBuilder {
+        self.http_client = Some(SharedHttpClient::new(http_client));
         self
     }
 

@@ -1,5 +1,6 @@
 //! Buckets and records in a DynamoDB table.
 
+mod attributes;
 mod backend;
 mod bucket;
 mod builder;

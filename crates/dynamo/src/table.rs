@@ -22,6 +22,9 @@ pub(crate) const SORT: &str = "SK";
 /// When the service may delete an item, in whole seconds.
 pub(crate) const TTL: &str = "ttl";
 
+/// The sort key of a bucket. No record has it.
+pub(crate) const STATE: &str = "#STATE";
+
 /// How long to wait for a table that is being made.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(120);
 

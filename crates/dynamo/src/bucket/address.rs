@@ -22,7 +22,8 @@ impl Address {
         let address = Address { namespace: place.namespace.into(), key: place.key.clone() };
         let len = address.partition(0).len();
         if len > KEY_MAX {
-            let why = format!("the key {:?} takes {len} bytes in the table; at most {KEY_MAX} may be", place.key);
+            let why =
+                format!("the key {:?} takes {len} bytes in the table; at most {KEY_MAX} may be", place.key);
             return Err(StoreError::BadCall(why));
         }
         Ok(address)
@@ -140,8 +141,16 @@ mod tests {
 
     #[test]
     fn every_key_has_a_partition_of_its_own_that_says_it() {
-        let keys: [&[&str]; 8] =
-            [&[], &["a"], &["a", "b"], &["a#b", "c"], &["a", "b#c"], &["", "x"], &["a", "b", "c"], &["ü/", "%"]];
+        let keys: [&[&str]; 8] = [
+            &[],
+            &["a"],
+            &["a", "b"],
+            &["a#b", "c"],
+            &["a", "b#c"],
+            &["", "x"],
+            &["a", "b", "c"],
+            &["ü/", "%"],
+        ];
         let mut seen = std::collections::HashSet::new();
         for namespace in ["ns", "n/s", "n%2Fs"] {
             for parts in keys {
@@ -151,7 +160,8 @@ mod tests {
                 assert!(seen.insert(partition));
             }
         }
-        for foreign in ["ns/ENTITY#a", "ns", "ns/BUCKET#a#0", "ns/BUCKET#a#b#c", "ns/KEY#0#1", "ns/KEY#zz#1"] {
+        for foreign in ["ns/ENTITY#a", "ns", "ns/BUCKET#a#0", "ns/BUCKET#a#b#c", "ns/KEY#0#1", "ns/KEY#zz#1"]
+        {
             assert_eq!(Address::parse(foreign), None, "{foreign}");
         }
     }

@@ -24,7 +24,11 @@ impl Inner {
     /// # Cancel safety
     ///
     /// None: it must be run to its end.
-    pub(crate) async fn apply(&self, call: Arc<OwnedCall>, writes: Vec<Write>) -> Result<Applied, RecordsError> {
+    pub(crate) async fn apply(
+        &self,
+        call: Arc<OwnedCall>,
+        writes: Vec<Write>,
+    ) -> Result<Applied, RecordsError> {
         let addresses = call.with(|call| check(call, &writes))?;
         let trip = Trip { call, addresses, writes };
         let steps = trip.addresses.len();

@@ -75,7 +75,8 @@ impl Counters {
     fn put_aside(&mut self, limits: &Limits) {
         if let Some(hour) = self.hour {
             let events = self.events.open() as i64;
-            let used = limits.iter().zip(&self.used).map(|(limit, count)| (limit.name().as_str(), tokens(*count)));
+            let used =
+                limits.iter().zip(&self.used).map(|(limit, count)| (limit.name().as_str(), tokens(*count)));
             let used: Vec<(&str, i64)> = used.filter(|(_, amount)| *amount != 0).collect();
             if events != 0 || !used.is_empty() {
                 let aside = self.aside.entry(hour).or_default();
@@ -147,9 +148,10 @@ impl Counters {
         };
         let used = |name: &str| count(get(&format!("b_{name}_tc")), get(&format!("b_{name}_tw")));
         let aside = match attributes.get("pu") {
-            Some(AttributeValue::M(hours)) => {
-                hours.iter().filter_map(|(hour, aside)| Some((hour.parse().ok()?, Aside::of(aside)?))).collect()
-            }
+            Some(AttributeValue::M(hours)) => hours
+                .iter()
+                .filter_map(|(hour, aside)| Some((hour.parse().ok()?, Aside::of(aside)?)))
+                .collect(),
             _ => BTreeMap::new(),
         };
         Counters {
@@ -181,7 +183,8 @@ impl Aside {
     fn of(value: &AttributeValue) -> Option<Aside> {
         let AttributeValue::M(parts) = value else { return None };
         let AttributeValue::M(amounts) = parts.get("l")? else { return None };
-        let amount = |value: &AttributeValue| read_number(Some(value)).and_then(|amount| i64::try_from(amount).ok());
+        let amount =
+            |value: &AttributeValue| read_number(Some(value)).and_then(|amount| i64::try_from(amount).ok());
         let amounts = amounts.iter().filter_map(|(name, value)| Some((name.clone(), amount(value)?)));
         Some(Aside { events: amount(parts.get("n")?)?, amounts: amounts.collect() })
     }
@@ -219,7 +222,8 @@ mod tests {
             counters.add(&limits, "tpm", 50);
         }
         let unwritten = counters.unwritten(&limits);
-        let said: Vec<_> = unwritten.iter().map(|(hour, aside)| (*hour, aside.events, aside.amounts["tpm"])).collect();
+        let said: Vec<_> =
+            unwritten.iter().map(|(hour, aside)| (*hour, aside.events, aside.amounts["tpm"])).collect();
         assert_eq!(said, [(7, 2, 100), (9, 1, 50)]);
         counters.forget_unwritten(&limits);
         assert!(counters.unwritten(&limits).is_empty());

@@ -21,11 +21,11 @@ use std::collections::BTreeMap;
 use tollgate_core::{Bucket, Limits, Part, Ready, Span, Tick};
 use tollgate_store::Kept;
 
+use super::Damage;
 use super::address::{Address, STATE};
 use super::counters::Counters;
 use super::limits::{self, WCU};
 use super::values::{bytes, number, read_bytes, read_number, read_unsigned, text};
-use super::Damage;
 use crate::service::Attributes;
 
 /// A bucket from defaults is kept for so many times as long as it takes to fill.
@@ -89,7 +89,9 @@ impl Image {
                 return Ok(Part::Credit { millis, rest });
             }
             let state = read_bytes(attributes.get(&name("st")));
-            state.map(|state| Part::Other(state.to_vec())).ok_or_else(|| Damage(format!("it has no {}", name("st"))))
+            state
+                .map(|state| Part::Other(state.to_vec()))
+                .ok_or_else(|| Damage(format!("it has no {}", name("st"))))
         });
         let parts = parts.collect::<Result<Vec<_>, Damage>>()?;
         let bucket = Bucket::of_parts(&part, stamp, &parts).map_err(|why| Damage(why.to_string()))?;
@@ -103,9 +105,13 @@ impl Image {
             revision: get("rv").unwrap_or(0),
             generation: get("lg").unwrap_or(0),
             counters,
-            writers: writers.filter_map(|(name, seq)| Some((name.clone(), read_unsigned(Some(seq))?))).collect(),
+            writers: writers
+                .filter_map(|(name, seq)| Some((name.clone(), read_unsigned(Some(seq))?)))
+                .collect(),
             ttl: get("ttl"),
-            wcu: read_number(attributes.get("b_wcu_tk")).and_then(|wcu| i64::try_from(wcu).ok()).unwrap_or(WCU_FULL),
+            wcu: read_number(attributes.get("b_wcu_tk"))
+                .and_then(|wcu| i64::try_from(wcu).ok())
+                .unwrap_or(WCU_FULL),
         })
     }
 
@@ -176,7 +182,8 @@ impl Image {
         }
         let fill = |limit: &tollgate_core::Limit| {
             let period = limit.period().map_or(0, Span::as_micros);
-            let micros = u128::from(period) * u128::from(limit.capacity()) / u128::from(limit.amount().max(1));
+            let micros =
+                u128::from(period) * u128::from(limit.capacity()) / u128::from(limit.amount().max(1));
             if limit.is_unbounded() { 0 } else { u64::try_from(micros).unwrap_or(u64::MAX) }
         };
         let fill = self.kept.limits.iter().map(fill).max().unwrap_or(0);

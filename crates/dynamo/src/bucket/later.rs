@@ -44,7 +44,8 @@ impl Inner {
         }
         let call = Arc::new(undo);
         for step in 0..call.steps().count() {
-            let errand = Errand { call: Arc::clone(&call), step, metering: Metering::undo(call.is_metered()) };
+            let errand =
+                Errand { call: Arc::clone(&call), step, metering: Metering::undo(call.is_metered()) };
             if let Ok(address) = errand.with_step(|step| Address::of(&step.place)) {
                 self.give_back_later(address, errand);
             }

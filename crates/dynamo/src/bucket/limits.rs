@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tollgate_core::{Limit, Limits, MILLIS};
 
-use super::values::{number, read_text, read_unsigned, text};
 use super::Damage;
+use super::values::{number, read_text, read_unsigned, text};
 use crate::service::Attributes;
 
 /// The limit that the original counts writes with. It is seen by nobody.
@@ -20,9 +20,10 @@ const SUFFIXES: [&str; 3] = ["cp", "ra", "rp"];
 pub(crate) fn write(limits: &Limits, attributes: &mut Attributes) {
     let mut plain = Attributes::new();
     for limit in limits.iter() {
-        let (period, millis) = (limit.period().map_or(0, |period| period.as_micros() / 1_000), |amount: u64| {
-            number(i128::from(amount) * MILLIS)
-        });
+        let (period, millis) =
+            (limit.period().map_or(0, |period| period.as_micros() / 1_000), |amount: u64| {
+                number(i128::from(amount) * MILLIS)
+            });
         let values = [millis(limit.capacity()), millis(limit.amount()), number(period)];
         plain.extend(SUFFIXES.into_iter().zip(values).map(|(suffix, value)| (name(limit, suffix), value)));
     }
@@ -49,7 +50,8 @@ fn name(limit: &Limit, suffix: &str) -> String {
 
 fn read_plain(attributes: &Attributes) -> Result<Limits, Damage> {
     let of_capacity = |name: &String| Some(name.strip_prefix("b_")?.strip_suffix("_cp")?.to_owned());
-    let mut names: Vec<String> = attributes.keys().filter_map(of_capacity).filter(|name| name != WCU).collect();
+    let mut names: Vec<String> =
+        attributes.keys().filter_map(of_capacity).filter(|name| name != WCU).collect();
     names.sort_unstable();
     let limit = |limit: &String| {
         let get = |suffix: &str| {

@@ -13,7 +13,11 @@ use crate::service::{Attributes, Failure, Service};
 const READ_MAX: usize = 100;
 
 /// The item as it is.
-pub(crate) async fn look(service: &Service, address: &Address, shard: u32) -> Result<Option<Image>, StoreError> {
+pub(crate) async fn look(
+    service: &Service,
+    address: &Address,
+    shard: u32,
+) -> Result<Option<Image>, StoreError> {
     let read = || {
         let request = service.client.get_item().table_name(&service.table).consistent_read(true);
         request.set_key(Some(image::key(address, shard))).send()
@@ -50,7 +54,8 @@ async fn read_batch(service: &Service, mut keys: Vec<Attributes>) -> Result<Vec<
     let (watch, mut tried) = (crate::service::Watch::start(), crate::service::Tried::default());
     loop {
         let read = || {
-            let asked = KeysAndAttributes::builder().set_keys(Some(keys.clone())).consistent_read(true).build();
+            let asked =
+                KeysAndAttributes::builder().set_keys(Some(keys.clone())).consistent_read(true).build();
             // The builder refuses only what has no keys.
             let asked = asked.expect("there are keys");
             service.client.batch_get_item().request_items(&service.table, asked).send()

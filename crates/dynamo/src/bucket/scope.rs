@@ -132,10 +132,13 @@ impl Inner {
         limit: usize,
     ) -> Result<Found, StoreError> {
         let Some(shelf) = shelf_of(namespace, scope) else {
-            let Scope::Bucket(entity, resource) = scope else { return Ok(Found { items: Vec::new(), next: None }) };
+            let Scope::Bucket(entity, resource) = scope else {
+                return Ok(Found { items: Vec::new(), next: None });
+            };
             return Ok(Found { items: vec![(Address::pair(namespace, entity, resource), 0)], next: None });
         };
-        let names = BTreeMap::from([("#p", format!("{}PK", shelf.index)), ("#s", format!("{}SK", shelf.index))]);
+        let names =
+            BTreeMap::from([("#p", format!("{}PK", shelf.index)), ("#s", format!("{}SK", shelf.index))]);
         let condition = if shelf.prefix.is_empty() { "#p = :p" } else { "#p = :p AND begins_with(#s, :s)" };
         let query = || {
             let mut query = self

@@ -60,7 +60,9 @@ impl Inner {
                     let paused = self.service.pause(watch, tried, trouble).await;
                     paused.map_err(|failure| given_up(is_unsure, seq, failure))?;
                 }
-                Err(Failure::Condition(old)) => return self.missed(address, old, &stroke).map_err(GivenUp::NotMade),
+                Err(Failure::Condition(old)) => {
+                    return self.missed(address, old, &stroke).map_err(GivenUp::NotMade);
+                }
                 Err(failure) => return Err(GivenUp::NotMade(failure.store_error())),
             }
         }
@@ -105,7 +107,12 @@ impl Inner {
         }
     }
 
-    fn missed(&self, address: &Address, old: Option<Attributes>, stroke: &Stroke<'_>) -> Result<Sent, StoreError> {
+    fn missed(
+        &self,
+        address: &Address,
+        old: Option<Attributes>,
+        stroke: &Stroke<'_>,
+    ) -> Result<Sent, StoreError> {
         let Some(old) = old else { return Ok(Sent::Missed(None)) };
         let image = Box::new(understand(address, &old)?);
         // An earlier try of the same write was made, and its answer lost.
@@ -139,7 +146,12 @@ impl Inner {
     }
 
     /// The same as a part of a transaction.
-    pub(crate) fn update_item(&self, address: &Address, shard: u32, expression: &Expression) -> TransactWriteItem {
+    pub(crate) fn update_item(
+        &self,
+        address: &Address,
+        shard: u32,
+        expression: &Expression,
+    ) -> TransactWriteItem {
         let update = Update::builder()
             .table_name(&self.service.table)
             .set_key(Some(image::key(address, shard)))
@@ -166,7 +178,8 @@ impl Inner {
 
     /// A token for a transaction, by which the service knows it when it is sent again.
     pub(crate) fn token(&self) -> String {
-        let (one, two) = (self.buckets.next_seq(self.service.clock.now()), getrandom::u64().unwrap_or_default());
+        let (one, two) =
+            (self.buckets.next_seq(self.service.clock.now()), getrandom::u64().unwrap_or_default());
         format!("{one:016x}{two:016x}")
     }
 }

@@ -49,7 +49,8 @@ impl Inner {
                 return Ok(Applied::Stale(stale));
             }
             if !trip.fits(&mut drafts) {
-                let is_old = |seat: &Seat<'_>| now.since(seat.state.seen_at) >= self.buckets.settings.refusal_kept;
+                let is_old =
+                    |seat: &Seat<'_>| now.since(seat.state.seen_at) >= self.buckets.settings.refusal_kept;
                 if !has_looked && seats.iter().any(is_old) {
                     seats.iter_mut().for_each(|seat| seat.state.forget());
                     continue;

@@ -67,7 +67,11 @@ impl Inner {
                     // An earlier try was made, and its answer lost.
                     let was_made = image.as_ref().and_then(|image| image.writers.get(stroke.writer));
                     let was_made = was_made == Some(&stroke.seq);
-                    Ok(if let (true, Some(image)) = (was_made, &image) { Ok(image.clone()) } else { Err(image) })
+                    Ok(if let (true, Some(image)) = (was_made, &image) {
+                        Ok(image.clone())
+                    } else {
+                        Err(image)
+                    })
                 }
                 _ => Err(StoreError::Refused("a record of usage cannot be written".into())),
             },
@@ -87,9 +91,14 @@ impl Inner {
 
     /// Corrects the usage of a bucket that is not there any more, unless its namespace is not either.
     pub(super) async fn count_loose(&self, address: &Address, draft: &Draft) -> Result<(), StoreError> {
-        let Some((entity, resource)) = address.key.pair().filter(|_| !draft.loose.is_empty()) else { return Ok(()) };
+        let Some((entity, resource)) = address.key.pair().filter(|_| !draft.loose.is_empty()) else {
+            return Ok(());
+        };
         let mut aside = Aside::default();
-        draft.loose.iter().for_each(|(name, amount)| *aside.amounts.entry(name.clone()).or_default() += amount);
+        draft
+            .loose
+            .iter()
+            .for_each(|(name, amount)| *aside.amounts.entry(name.clone()).or_default() += amount);
         let sums = aside.sums(hour_of(draft.now));
         let writes = sums.map(|sums| sums.writes(&address.space(), entity, resource)).unwrap_or_default();
         let mut items = vec![self.open_check(&address.namespace)];
@@ -128,7 +137,9 @@ fn written(image: &Image, hour: u32) -> (Expression, Image) {
             count.written = count.total;
         };
         write_down("ew".into(), &mut after.counters.events);
-        for (limit, count) in limits.iter().zip(&mut after.counters.used).filter(|(limit, _)| !limit.is_resource()) {
+        for (limit, count) in
+            limits.iter().zip(&mut after.counters.used).filter(|(limit, _)| !limit.is_resource())
+        {
             write_down(format!("b_{}_tw", limit.name()), count);
         }
     }

@@ -20,7 +20,9 @@ pub(crate) fn read_number(value: Option<&AttributeValue>) -> Option<i128> {
     let AttributeValue::N(text) = value? else { return None };
     match text.parse() {
         Ok(number) => Some(number),
-        Err(_) => text.parse::<f64>().ok().filter(|number| number.abs() < 1e18).map(|number| number.floor() as i128),
+        Err(_) => {
+            text.parse::<f64>().ok().filter(|number| number.abs() < 1e18).map(|number| number.floor() as i128)
+        }
     }
 }
 

@@ -34,8 +34,14 @@ pub(crate) struct Stroke<'a> {
 }
 
 /// The update that makes of the item what the draft says.
-pub(crate) fn expression(draft: &Draft, address: &Address, stroke: &Stroke<'_>, may_be_relative: bool) -> Expression {
-    let relative = || draft.before.as_ref().filter(|_| may_be_relative).and_then(|before| relative(draft, before));
+pub(crate) fn expression(
+    draft: &Draft,
+    address: &Address,
+    stroke: &Stroke<'_>,
+    may_be_relative: bool,
+) -> Expression {
+    let relative =
+        || draft.before.as_ref().filter(|_| may_be_relative).and_then(|before| relative(draft, before));
     let mut expression = match (&draft.before, &draft.after) {
         (None, Some(after)) => create(after, address),
         _ => relative().unwrap_or_else(|| exact(draft)),
@@ -114,7 +120,8 @@ impl Gauge<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.millis.saturating_mul(self.unit()).saturating_add(self.rest).saturating_add(self.gained) > self.full()
+        self.millis.saturating_mul(self.unit()).saturating_add(self.rest).saturating_add(self.gained)
+            > self.full()
     }
 
     fn price(&self, tokens: u64) -> i128 {

@@ -6,7 +6,6 @@ mod pause;
 mod workers;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -121,33 +120,6 @@ impl Service {
     /// As that of the future itself: it ends where it is.
     pub(crate) fn within<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         Within::new(self.workers.handle().clone(), future)
-    }
-
-    /// Runs a future on threads of the service, to its end whether somebody awaits it or not. It has the service
-    /// while it runs, so that the last store may go meanwhile.
-    ///
-    /// # Panics
-    ///
-    /// When awaited, if the future panicked.
-    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F) -> impl Future<Output = F::Output> + Send + use<F>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        let service = Arc::clone(self);
-        let task = self.workers.handle().spawn(async move {
-            let answer = future.await;
-            drop(service);
-            answer
-        });
-        async move {
-            match task.await {
-                Ok(answer) => answer,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => unreachable!("a task that has the service is not cancelled"),
-                },
-            }
-        }
     }
 }
 

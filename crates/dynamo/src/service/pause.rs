@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use crate::Trouble;
 
-/// What the first pause is at most.
-const FIRST: Duration = Duration::from_millis(10);
+/// How often to try, and how long to wait in between.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    tries: u32,
+    /// What the first pause is at most. The next ones are twice as long each.
+    first: Duration,
+    /// What any pause is at most.
+    longest: Duration,
+}
 
-/// What any pause is at most.
-const LONGEST: Duration = Duration::from_secs(1);
-
-/// How often a transaction that met another one is tried: that other one is over in milliseconds, so this says
-/// nothing about the service.
-const CONFLICT_TRIES: u32 = 40;
+/// Another transaction is over in milliseconds, and says nothing about the service: it is waited for often and briefly.
+const CONFLICT: Course =
+    Course { tries: 40, first: Duration::from_millis(5), longest: Duration::from_millis(100) };
 
 /// How often to try.
 #[derive(Clone, Copy, Debug)]
@@ -34,20 +38,26 @@ impl Tried {
         if !trouble.is_passing() {
             return None;
         }
-        let (tried, tries) = match trouble {
-            Trouble::Conflict | Trouble::InProgress => {
-                (&mut self.conflicts, CONFLICT_TRIES.max(patience.tries))
-            }
-            _ => (&mut self.troubles, patience.tries),
+        let (tried, course) = match trouble {
+            Trouble::Conflict | Trouble::InProgress => (&mut self.conflicts, CONFLICT),
+            _ => (&mut self.troubles, patience.course()),
         };
         *tried += 1;
-        (*tried < tries).then(|| longest(*tried - 1).mul_f64(fraction()))
+        (*tried < course.tries).then(|| course.most(*tried - 1).mul_f64(fraction()))
     }
 }
 
-/// Twice as long each time.
-fn longest(round: u32) -> Duration {
-    FIRST.saturating_mul(1 << round.min(16)).min(LONGEST)
+impl Patience {
+    fn course(self) -> Course {
+        Course { tries: self.tries, first: Duration::from_millis(20), longest: Duration::from_secs(1) }
+    }
+}
+
+impl Course {
+    /// What the pause after this round is at most.
+    fn most(self, round: u32) -> Duration {
+        self.first.saturating_mul(1 << round.min(16)).min(self.longest)
+    }
 }
 
 /// Anything from 0 to 1: those who failed together must not come back together.
@@ -69,16 +79,16 @@ mod tests {
         let pauses: Vec<_> = std::iter::from_fn(|| tried.pause(&Trouble::Throttled, PATIENCE)).collect();
         assert_eq!(pauses.len(), 4);
         for (round, pause) in pauses.into_iter().enumerate() {
-            assert!(pause <= FIRST * 2_u32.pow(round as u32), "{pause:?}");
+            assert!(pause <= Duration::from_millis(20 << round), "{pause:?}");
         }
-        assert_eq!(longest(40), LONGEST);
+        assert_eq!(PATIENCE.course().most(40), Duration::from_secs(1));
     }
 
     #[test]
     fn a_conflict_is_no_trouble_of_the_service() {
         let mut tried = Tried::default();
         let conflicts = std::iter::from_fn(|| tried.pause(&Trouble::Conflict, PATIENCE)).count();
-        assert_eq!(conflicts, CONFLICT_TRIES as usize - 1);
+        assert_eq!(conflicts, CONFLICT.tries as usize - 1);
         assert!(tried.pause(&Trouble::Server(500), PATIENCE).is_some());
     }
 

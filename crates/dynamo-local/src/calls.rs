@@ -1,0 +1,95 @@
+//! How many calls were made, and what they cost.
+
+use std::collections::BTreeMap;
+use std::ops::Sub;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::operation::{Kind, OPERATIONS, Operation};
+
+/// Calls that were answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    by_operation: BTreeMap<&'static str, u64>,
+    /// Read units of those calls that asked for them.
+    pub read_units: f64,
+    /// Write units of those calls that asked for them.
+    pub write_units: f64,
+}
+
+impl Calls {
+    /// How many of an operation, such as `UpdateItem`.
+    pub fn of(&self, operation: &str) -> u64 {
+        self.by_operation.get(operation).copied().unwrap_or(0)
+    }
+
+    /// How many that read items.
+    pub fn reads(&self) -> u64 {
+        self.of_kind(Kind::Read)
+    }
+
+    /// How many that write items.
+    pub fn writes(&self) -> u64 {
+        self.of_kind(Kind::Write)
+    }
+
+    /// How many that read or write items.
+    pub fn all(&self) -> u64 {
+        self.reads() + self.writes()
+    }
+
+    fn of_kind(&self, kind: Kind) -> u64 {
+        OPERATIONS.iter().filter(|operation| operation.kind == kind).map(|it| self.of(it.name)).sum()
+    }
+}
+
+/// The calls since an earlier time.
+impl Sub for Calls {
+    type Output = Calls;
+
+    fn sub(self, earlier: Calls) -> Calls {
+        let since = self.by_operation.iter().map(|(name, calls)| (*name, calls - earlier.of(name)));
+        Calls {
+            by_operation: since.filter(|(_, calls)| *calls > 0).collect(),
+            read_units: self.read_units - earlier.read_units,
+            write_units: self.write_units - earlier.write_units,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counter(Mutex<Calls>);
+
+impl Counter {
+    pub(crate) fn count(&self, operation: &Operation, request: &[u8], answer: &Answer) {
+        let units = if asks_for_units(request) { units(&answer.body) } else { 0.0 };
+        let mut calls = self.0.lock();
+        *calls.by_operation.entry(operation.name).or_default() += 1;
+        match operation.kind {
+            Kind::Read => calls.read_units += units,
+            Kind::Write => calls.write_units += units,
+            Kind::Other => {}
+        }
+    }
+
+    pub(crate) fn calls(&self) -> Calls {
+        self.0.lock().clone()
+    }
+}
+
+fn asks_for_units(request: &[u8]) -> bool {
+    const ASKS: &[u8] = b"\"ReturnConsumedCapacity\"";
+    request.windows(ASKS.len()).any(|window| window == ASKS)
+}
+
+/// The units that an answer says, of one table or of several.
+fn units(answer: &str) -> f64 {
+    let Ok(answer) = serde_json::from_str::<Value>(answer) else { return 0.0 };
+    let of = |consumed: &Value| consumed["CapacityUnits"].as_f64().unwrap_or(0.0);
+    match &answer["ConsumedCapacity"] {
+        Value::Array(tables) => tables.iter().map(of).sum(),
+        table => of(table),
+    }
+}

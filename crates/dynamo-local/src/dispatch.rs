@@ -1,0 +1,97 @@
+//! From the name of an operation to the engine's function for it.
+
+use dynoxide::{Database, DynoxideError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::answer::Answer;
+use crate::operation::Operation;
+
+/// Does what a request asks.
+pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) -> Answer {
+    let db = database;
+    match operation.name {
+        "GetItem" => run(body, |request| db.get_item(request)),
+        "BatchGetItem" => run(body, |request| db.batch_get_item(request)),
+        "TransactGetItems" => run(body, |request| db.transact_get_items(request)),
+        "Query" => run(body, |request| db.query(request)),
+        "Scan" => run(body, |request| db.scan(request)),
+        "PutItem" => run(body, |request| db.put_item(request)),
+        "UpdateItem" => run(body, |request| db.update_item(request)),
+        "DeleteItem" => run(body, |request| db.delete_item(request)),
+        "BatchWriteItem" => run(body, |request| db.batch_write_item(request)),
+        "TransactWriteItems" => run(body, |request| db.transact_write_items(request)),
+        "CreateTable" => run(body, |request| db.create_table(request)),
+        "DeleteTable" => run(body, |request| db.delete_table(request)),
+        "DescribeTable" => run(body, |request| db.describe_table(request)),
+        "ListTables" => run(body, |request| db.list_tables(request)),
+        "UpdateTable" => run(body, |request| db.update_table(request)),
+        "UpdateTimeToLive" => run(body, |request| db.update_time_to_live(request)),
+        "DescribeTimeToLive" => run(body, |request| db.describe_time_to_live(request)),
+        "TagResource" => run(body, |request| db.tag_resource(request)),
+        "UntagResource" => run(body, |request| db.untag_resource(request)),
+        "ListTagsOfResource" => run(body, |request| db.list_tags_of_resource(request)),
+        "ListStreams" => run(body, |request| db.list_streams(request)),
+        "DescribeStream" => run(body, |request| db.describe_stream(request)),
+        "GetShardIterator" => run(body, |request| db.get_shard_iterator(request)),
+        "GetRecords" => run(body, |request| db.get_records(request)),
+        _ => Answer::unknown_operation(),
+    }
+}
+
+fn run<Q: DeserializeOwned, A: Serialize>(
+    body: &[u8],
+    operate: impl FnOnce(Q) -> Result<A, DynoxideError>,
+) -> Answer {
+    let request = match serde_json::from_slice(body) {
+        Ok(request) => request,
+        Err(error) => return not_read(&error.to_string()),
+    };
+    match operate(request) {
+        Ok(answer) => match serde_json::to_string(&answer) {
+            Ok(body) => Answer::ok(body),
+            Err(error) => Answer::refusal(500, "InternalServerError", &error.to_string()),
+        },
+        Err(error) => Answer::error(error.status_code(), error.error_type(), error.to_json()),
+    }
+}
+
+/// What marks the text of an error that the engine means to be answered, and which error it is.
+const MARKS: [(&str, &str); 5] = [
+    ("VALIDATION_REQUEST:", "ValidationException"),
+    ("VALIDATION_AS_READ:", "ValidationException"),
+    ("VALIDATION:", "ValidationException"),
+    ("SERIALIZATION_AS_READ:", "SerializationException"),
+    ("SERIALIZATION:", "SerializationException"),
+];
+
+/// A body that cannot be read. The engine finds some of what is not valid while it reads, and says so with a mark.
+fn not_read(error: &str) -> Answer {
+    let marked = MARKS.iter().find_map(|(mark, kind)| Some((error.strip_prefix(mark)?, *kind)));
+    let (text, kind) = marked.unwrap_or((error, unmarked(error)));
+    // Where it was in the body is nobody's business.
+    let text = text.rsplit_once(" at line ").map_or(text, |(text, _)| text);
+    Answer::refusal(400, kind, text)
+}
+
+/// The service calls a field that is missing not valid, and one of the wrong type not readable.
+fn unmarked(error: &str) -> &'static str {
+    let is_not_valid = ["missing field", "unknown variant", "invalid type: null", "AttributeValue"]
+        .iter()
+        .any(|sign| error.contains(sign));
+    if is_not_valid { "ValidationException" } else { "SerializationException" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_engine_finds_while_it_reads_is_not_valid() {
+        let answer = not_read("VALIDATION:The number is too large at line 1 column 40");
+        assert_eq!((answer.status, answer.error.as_deref()), (400, Some("ValidationException")));
+        assert!(answer.body.contains("The number is too large") && !answer.body.contains("line 1"));
+        let answer = not_read("invalid type: integer `23`, expected a string at line 1 column 42");
+        assert_eq!(answer.error.as_deref(), Some("SerializationException"));
+    }
+}

@@ -1,0 +1,233 @@
+//! The embedded engine.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
+use dynoxide::Database;
+use tollgate_store::Clock;
+
+use crate::answer::Answer;
+use crate::calls::{Calls, Counter};
+use crate::connector::Embedded;
+use crate::time::TimeSource;
+use crate::{dispatch, operation};
+
+/// DynamoDB in this process: tables, indexes, transactions and streams in SQLite. Cloning is cheap, and clones are one
+/// engine.
+///
+/// It is no production store: one lock, one host, and what is in memory is gone with it.
+#[derive(Clone)]
+pub struct Engine(Arc<Parts>);
+
+struct Parts {
+    database: Database,
+    time: TimeSource,
+    counter: Counter,
+}
+
+/// Why an engine could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The file is none of an engine, or cannot be opened.
+    #[error("{0} cannot be opened as tables: {1}; name another file, or make its folder")]
+    File(String, String),
+    /// There is no memory for it.
+    #[error("the engine cannot be started: {0}")]
+    Memory(String),
+}
+
+impl Engine {
+    /// An engine whose tables are gone when its last clone is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::Memory`] if SQLite cannot be started.
+    pub fn in_memory() -> Result<Engine, EngineError> {
+        let time = TimeSource::system();
+        // Streams and expiry go by the same time as the dates of answers.
+        let database = Database::memory_with_clock(Arc::new(time.clone()));
+        let database = database.map_err(|error| EngineError::Memory(error.to_string()))?;
+        Ok(Engine::of(database, time))
+    }
+
+    /// An engine whose tables are in a file, which is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::File`] with what is wrong with it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Engine, EngineError> {
+        let shown = path.as_ref().display().to_string();
+        let Some(text) = path.as_ref().to_str() else {
+            return Err(EngineError::File(shown, "its name is no text".into()));
+        };
+        let database = Database::new(text).map_err(|error| EngineError::File(shown, error.to_string()))?;
+        Ok(Engine::of(database, TimeSource::system()))
+    }
+
+    fn of(database: Database, time: TimeSource) -> Engine {
+        Engine(Arc::new(Parts { database, time, counter: Counter::default() }))
+    }
+
+    /// A client for the SDK that answers its requests here, with no socket in between.
+    pub fn http_client(&self) -> SharedHttpClient {
+        SharedHttpClient::new(Embedded(self.clone()))
+    }
+
+    /// Takes the time from somewhere else, in microseconds since 1970: for tests whose clock is turned by hand, or off.
+    pub fn set_time(&self, time: impl Fn() -> u64 + Send + Sync + 'static) {
+        self.0.time.set(time);
+    }
+
+    /// As [`Engine::set_time`], from a clock.
+    pub fn set_clock(&self, clock: Clock) {
+        self.set_time(move || clock.now().as_micros());
+    }
+
+    /// How many calls were answered so far, and what they cost.
+    pub fn calls(&self) -> Calls {
+        self.0.counter.calls()
+    }
+
+    /// Deletes what has expired, as the service does within a few days, and says how many items that were.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::Memory`] if the tables cannot be read.
+    pub fn delete_expired(&self) -> Result<usize, EngineError> {
+        self.0.database.sweep_ttl().map_err(|error| EngineError::Memory(error.to_string()))
+    }
+
+    /// Answers a request: what `X-Amz-Target` says, and the body.
+    pub(crate) fn answer(&self, target: &str, body: &[u8]) -> Answer {
+        let Some(operation) = operation::of_target(target) else { return Answer::unknown_operation() };
+        let answer = dispatch::dispatch(&self.0.database, operation, body);
+        self.0.counter.count(operation, body, &answer);
+        answer
+    }
+
+    /// The time of answers, as their `Date` says it.
+    pub(crate) fn date(&self) -> String {
+        let secs = i64::try_from(self.0.time.micros() / 1_000_000).unwrap_or(i64::MAX);
+        // A time that has no date is no help to anybody, and an answer without one is allowed.
+        DateTime::from_secs(secs).fmt(Format::HttpDate).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("calls", &self.calls()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn ask(engine: &Engine, target: &str, request: Value) -> Value {
+        let answer = engine.answer(target, request.to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{target}: {}", answer.body);
+        serde_json::from_str(&answer.body).unwrap()
+    }
+
+    fn table(engine: &Engine) -> Value {
+        let request = json!({
+            "TableName": "table",
+            "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{ "AttributeName": "k", "AttributeType": "S" }],
+            "KeySchema": [{ "AttributeName": "k", "KeyType": "HASH" }],
+            "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
+        });
+        ask(engine, "DynamoDB_20120810.CreateTable", request)
+    }
+
+    #[test]
+    fn what_is_written_comes_out_of_the_stream() {
+        let engine = Engine::in_memory().unwrap();
+        table(&engine);
+        let item = json!({ "k": { "S": "1" }, "n": { "N": "5" } });
+        ask(&engine, "DynamoDB_20120810.PutItem", json!({ "TableName": "table", "Item": item }));
+        let streams = |name: &str| format!("DynamoDBStreams_20120810.{name}");
+        let listed = ask(&engine, &streams("ListStreams"), json!({ "TableName": "table" }));
+        let stream = listed["Streams"][0]["StreamArn"].clone();
+        let described = ask(&engine, &streams("DescribeStream"), json!({ "StreamArn": stream }));
+        let shard = described["StreamDescription"]["Shards"][0]["ShardId"].clone();
+        let from = json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
+        let iterator = ask(&engine, &streams("GetShardIterator"), from)["ShardIterator"].clone();
+        let records = ask(&engine, &streams("GetRecords"), json!({ "ShardIterator": iterator }));
+        assert_eq!(records["Records"][0]["dynamodb"]["NewImage"], item);
+        assert_eq!(records["Records"][0]["eventName"], "INSERT");
+    }
+
+    #[test]
+    fn calls_are_counted_by_operation_with_their_units() {
+        let engine = Engine::in_memory().unwrap();
+        table(&engine);
+        let before = engine.calls();
+        let put = |units: &str| json!({ "TableName": "table", "Item": { "k": { "S": "1" } }, "ReturnConsumedCapacity": units });
+        ask(&engine, "DynamoDB_20120810.PutItem", put("TOTAL"));
+        ask(&engine, "DynamoDB_20120810.PutItem", put("NONE"));
+        let transaction = json!({
+            "TransactItems": [{ "Put": { "TableName": "table", "Item": { "k": { "S": "2" } } } }],
+            "ReturnConsumedCapacity": "TOTAL",
+        });
+        ask(&engine, "DynamoDB_20120810.TransactWriteItems", transaction);
+        let get = json!({ "TableName": "table", "Key": { "k": { "S": "1" } } });
+        ask(&engine, "DynamoDB_20120810.GetItem", get);
+        let since = engine.calls() - before;
+        assert_eq!((since.of("PutItem"), since.of("CreateTable")), (2, 0));
+        assert_eq!((since.reads(), since.writes(), since.all()), (1, 3, 4));
+        assert_eq!((since.read_units, since.write_units), (0.0, 3.0));
+    }
+
+    #[test]
+    fn what_has_expired_is_deleted_by_the_time_that_was_set() {
+        let engine = Engine::in_memory().unwrap();
+        engine.set_time(|| 1_000_000_000_000);
+        table(&engine);
+        let ttl = json!({ "TableName": "table", "TimeToLiveSpecification": { "AttributeName": "ttl", "Enabled": true } });
+        ask(&engine, "DynamoDB_20120810.UpdateTimeToLive", ttl);
+        for (key, ttl) in [("1", "999999"), ("2", "1000001")] {
+            let item = json!({ "k": { "S": key }, "ttl": { "N": ttl } });
+            ask(&engine, "DynamoDB_20120810.PutItem", json!({ "TableName": "table", "Item": item }));
+        }
+        assert_eq!(engine.delete_expired(), Ok(1));
+    }
+
+    #[test]
+    fn the_date_is_that_of_the_time_that_was_set() {
+        let engine = Engine::in_memory().unwrap();
+        engine.set_time(|| 1_700_000_000_999_999);
+        assert_eq!(engine.date(), "Tue, 14 Nov 2023 22:13:20 GMT");
+    }
+
+    #[test]
+    fn what_is_in_a_file_is_there_again() {
+        let folder = std::env::temp_dir().join(format!("tollgate-engine-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("tables.db");
+        table(&Engine::open(&path).unwrap());
+        let described = ask(
+            &Engine::open(&path).unwrap(),
+            "DynamoDB_20120810.DescribeTable",
+            json!({ "TableName": "table" }),
+        );
+        assert_eq!(described["Table"]["TableStatus"], "ACTIVE");
+        assert!(matches!(Engine::open(folder.join("none/x.db")), Err(EngineError::File(..))));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_operation_that_the_engine_does_not_know_is_refused() {
+        let engine = Engine::in_memory().unwrap();
+        for target in ["", "PutItem", "DynamoDB_20120810.UpdateContinuousBackups"] {
+            let answer = engine.answer(target, b"{}");
+            assert_eq!((answer.status, answer.error.as_deref()), (400, Some("UnknownOperationException")));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+use std::time::Duration;
+
+use crate::operation::{self, Kind};
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The service has no throughput left. It says so in one of three ways, in turn.
+    Throttle,
+    /// Another transaction has the item: what a write or a transaction is told.
+    Conflict,
+    /// A batch is done in part only.
+    Unprocessed,
+    /// The service fails, with 500 or 503 in turn.
+    ServerError,
+    /// The connection breaks before anything was done.
+    LostBefore,
+    /// The request is done, and its answer is lost: the connection breaks or is too slow, in turn.
+    LostAfter,
+    /// A read that need not be consistent answers what the same request was answered before.
+    StaleRead,
+    /// The answer takes longer.
+    Slow(Duration),
+    /// Whoever asks may not.
+    AccessDenied,
+    /// There is no such table.
+    MissingTable,
+}
+
+impl Fault {
+    /// Whether a request can have it.
+    pub(crate) fn suits(self, operation: &str, body: &[u8]) -> bool {
+        let is_of = |kind| operation::OPERATIONS.iter().any(|it| it.name == operation && it.kind == kind);
+        match self {
+            Fault::Conflict => {
+                is_of(Kind::Write) && operation != "BatchWriteItem" || operation == "TransactGetItems"
+            }
+            Fault::Unprocessed => matches!(operation, "BatchGetItem" | "BatchWriteItem"),
+            Fault::StaleRead => can_be_stale(operation, body),
+            _ => is_of(Kind::Read) || is_of(Kind::Write) || operation == "DescribeTable",
+        }
+    }
+}
+
+/// Whether a read may answer what was: it need not be consistent.
+pub(crate) fn can_be_stale(operation: &str, body: &[u8]) -> bool {
+    const CONSISTENT: &[u8] = b"\"ConsistentRead\":true";
+    let is_consistent = body.windows(CONSISTENT.len()).any(|window| window == CONSISTENT);
+    matches!(operation, "GetItem" | "BatchGetItem" | "Query" | "Scan") && !is_consistent
+}

@@ -1,0 +1,57 @@
+//! What the service says when it does not do what was asked.
+
+use serde_json::{Value, json};
+
+use super::Fault;
+use crate::answer::Answer;
+
+/// The answer to a request that is refused with a fault; `None` if the fault refuses nothing. `turn` chooses between
+/// the ways to say it.
+pub(crate) fn refusal(fault: Fault, operation: &str, body: &[u8], turn: u64) -> Option<Answer> {
+    Some(match fault {
+        Fault::Throttle => {
+            let kinds =
+                ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"];
+            let kind = kinds[(turn % 3) as usize];
+            Answer::refusal(400, kind, "Throughput exceeds the current capacity of your table or index")
+        }
+        Fault::Conflict => conflict(operation, body),
+        Fault::ServerError if turn.is_multiple_of(2) => {
+            Answer::refusal(500, "InternalServerError", "Internal server error")
+        }
+        Fault::ServerError => Answer::refusal(503, "ServiceUnavailable", "Service is unavailable"),
+        Fault::AccessDenied => {
+            let message =
+                format!("User: arn:aws:iam::1:user/x is not authorized to perform: dynamodb:{operation}");
+            Answer::refusal(400, "AccessDeniedException", &message)
+        }
+        Fault::MissingTable => {
+            Answer::refusal(400, "ResourceNotFoundException", "Requested resource not found")
+        }
+        _ => return None,
+    })
+}
+
+fn conflict(operation: &str, body: &[u8]) -> Answer {
+    const ONGOING: &str = "Transaction is ongoing for the item";
+    if !operation.starts_with("Transact") {
+        return Answer::refusal(400, "TransactionConflictException", ONGOING);
+    }
+    let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    let items = request["TransactItems"].as_array().map_or(1, Vec::len).max(1);
+    let reason = |at: usize| {
+        if at == 0 {
+            json!({ "Code": "TransactionConflict", "Message": ONGOING })
+        } else {
+            json!({ "Code": "None" })
+        }
+    };
+    let reasons: Vec<Value> = (0..items).map(reason).collect();
+    let kind = "TransactionCanceledException";
+    let body = json!({
+        "__type": format!("com.amazonaws.dynamodb.v20120810#{kind}"),
+        "Message": "Transaction cancelled, please refer cancellation reasons for specific reasons",
+        "CancellationReasons": reasons,
+    });
+    Answer::error(400, kind, body.to_string())
+}

@@ -1,0 +1,71 @@
+//! The operations of the service.
+
+/// What an operation does to items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Reads items.
+    Read,
+    /// Writes items.
+    Write,
+    /// Is about tables or streams.
+    Other,
+}
+
+/// An operation that the engine knows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Operation {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+}
+
+const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
+
+const fn reads(name: &'static str) -> Operation {
+    Operation { name, kind: Kind::Read }
+}
+
+const fn writes(name: &'static str) -> Operation {
+    Operation { name, kind: Kind::Write }
+}
+
+const fn other(name: &'static str) -> Operation {
+    Operation { name, kind: Kind::Other }
+}
+
+pub(crate) static OPERATIONS: [Operation; 24] = [
+    reads("GetItem"),
+    reads("BatchGetItem"),
+    reads("TransactGetItems"),
+    reads("Query"),
+    reads("Scan"),
+    writes("PutItem"),
+    writes("UpdateItem"),
+    writes("DeleteItem"),
+    writes("BatchWriteItem"),
+    writes("TransactWriteItems"),
+    other("CreateTable"),
+    other("DeleteTable"),
+    other("DescribeTable"),
+    other("ListTables"),
+    other("UpdateTable"),
+    other("UpdateTimeToLive"),
+    other("DescribeTimeToLive"),
+    other("TagResource"),
+    other("UntagResource"),
+    other("ListTagsOfResource"),
+    other("ListStreams"),
+    other("DescribeStream"),
+    other("GetShardIterator"),
+    other("GetRecords"),
+];
+
+/// The name that a target has behind the version of the service.
+pub(crate) fn name_in(target: &str) -> &str {
+    TARGETS.iter().find_map(|prefix| target.strip_prefix(prefix)).unwrap_or_default()
+}
+
+/// The operation that a target means, if the engine knows it.
+pub(crate) fn of_target(target: &str) -> Option<&'static Operation> {
+    let name = name_in(target);
+    OPERATIONS.iter().find(|operation| operation.name == name)
+}

@@ -1,0 +1,36 @@
+//! Stores in tables of the embedded engine.
+
+#![allow(dead_code, reason = "every test uses some of it")]
+
+use std::time::Duration;
+
+use tollgate_dynamo::{DynamoStore, DynamoStoreBuilder};
+use tollgate_dynamo_local::{Engine, Faults, Rates};
+use tollgate_store::Clock;
+
+/// An engine that tells time by this clock.
+pub(crate) fn engine(clock: &Clock) -> Engine {
+    let engine = Engine::in_memory().expect("there is memory for an engine");
+    engine.set_clock(clock.clone());
+    engine
+}
+
+pub(crate) fn builder(clock: Clock) -> DynamoStoreBuilder {
+    DynamoStore::builder("limits").clock(clock).create_table(true)
+}
+
+/// A store in a table of its own.
+pub(crate) fn open(clock: Clock) -> DynamoStore {
+    let engine = engine(&clock);
+    builder(clock).http_client(engine.http_client()).build().wait().expect("the engine has what it takes")
+}
+
+/// A store in a table of its own, with faults on the way to it.
+pub(crate) fn open_with_faults(clock: Clock, seed: u64, rates: Rates) -> DynamoStore {
+    let engine = engine(&clock);
+    let faults = Faults::new(engine.http_client());
+    let store = builder(clock).http_client(faults.clone()).timeout(Duration::from_secs(30)).tries(20);
+    let store = store.build().wait().expect("the engine has what it takes");
+    let _seeded = faults.seeded(seed, rates);
+    store
+}

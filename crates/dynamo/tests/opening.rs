@@ -1,0 +1,218 @@
+//! Tables that fit and tables that do not, the time of the service, and stores in any thread or task.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ScalarAttributeType,
+};
+use common::{builder, engine};
+use tollgate_core::Tick;
+use tollgate_dynamo::{DynamoStore, OpenError, Trouble};
+use tollgate_dynamo_local::{Engine, Fault, Faults};
+use tollgate_store::records::{Item, ItemKey, Records, Write};
+use tollgate_store::{Clock, ManualClock, Store};
+
+fn clock() -> Clock {
+    ManualClock::at(Tick::from_secs(1_000_000)).clock()
+}
+
+/// The SDK itself, for tables that the store would not make.
+fn sdk(engine: &Engine) -> Client {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("eu-west-1"))
+        .credentials_provider(Credentials::new("a", "b", None, None, "test"))
+        .http_client(engine.http_client());
+    Client::from_conf(config.build())
+}
+
+fn keys(partition: &str, sort: &str) -> Vec<KeySchemaElement> {
+    let key =
+        |name: &str, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build().unwrap();
+    vec![key(partition, KeyType::Hash), key(sort, KeyType::Range)]
+}
+
+/// A table with these keys and indexes of everything.
+fn make_table(engine: &Engine, partition: &str, indexes: &[&str]) {
+    let text = |name: &str| {
+        let definition = AttributeDefinition::builder().attribute_name(name);
+        definition.attribute_type(ScalarAttributeType::S).build().unwrap()
+    };
+    let mut table = sdk(engine)
+        .create_table()
+        .table_name("limits")
+        .billing_mode(BillingMode::PayPerRequest)
+        .set_key_schema(Some(keys(partition, "SK")))
+        .attribute_definitions(text(partition))
+        .attribute_definitions(text("SK"));
+    for name in indexes {
+        let (partition, sort) = (format!("{name}PK"), format!("{name}SK"));
+        let all = Projection::builder().projection_type(ProjectionType::All).build();
+        let index = GlobalSecondaryIndex::builder().index_name(*name).projection(all);
+        table = table
+            .attribute_definitions(text(&partition))
+            .attribute_definitions(text(&sort))
+            .global_secondary_indexes(index.set_key_schema(Some(keys(&partition, &sort))).build().unwrap());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(table.send()).unwrap();
+}
+
+fn open(engine: &Engine) -> Result<DynamoStore, OpenError> {
+    DynamoStore::builder("limits").clock(clock()).http_client(engine.http_client()).build().wait()
+}
+
+#[test]
+fn a_table_that_is_not_there_is_said_to_be() {
+    let error = open(&engine(&clock())).unwrap_err();
+    assert_eq!(error, OpenError::NoTable("limits".into(), "us-east-1".into()));
+}
+
+#[test]
+fn a_table_is_made_once_and_opened_again() {
+    let engine = engine(&clock());
+    for _ in 0..2 {
+        let store = builder(clock()).http_client(engine.http_client()).build().wait().unwrap();
+        assert_eq!(store.table(), "limits");
+    }
+    assert_eq!(engine.calls().of("CreateTable"), 1);
+    let opened = engine.calls();
+    open(&engine).unwrap();
+    let calls = engine.calls() - opened;
+    assert_eq!(calls.of("DescribeTable"), 1);
+}
+
+#[test]
+fn a_table_with_indexes_of_everything_is_accepted() {
+    let engine = engine(&clock());
+    make_table(&engine, "PK", &["GSI1", "GSI2", "GSI3", "GSI4"]);
+    open(&engine).unwrap();
+}
+
+#[test]
+fn a_table_that_does_not_fit_is_told_all_that_is_wrong() {
+    let engine = engine(&clock());
+    make_table(&engine, "Id", &["GSI1", "GSI3"]);
+    let Err(OpenError::Unfit { table, faults }) = open(&engine) else { panic!("it was opened") };
+    assert_eq!(table, "limits");
+    let expected = [
+        "the partition key of the table is \"Id\" and has to be \"PK\"",
+        "index GSI2 by GSI2PK and GSI2SK is missing",
+        "index GSI4 by GSI4PK and GSI4SK is missing",
+    ];
+    assert_eq!(faults, expected);
+}
+
+#[test]
+fn what_is_wrong_with_the_settings_is_said() {
+    for endpoint in ["127.0.0.1:8000", "http://me:secret@127.0.0.1"] {
+        let error = DynamoStore::builder("limits").endpoint(endpoint).build().wait().unwrap_err();
+        assert!(matches!(&error, OpenError::BadSetting(why) if !why.contains("secret")), "{error}");
+    }
+    let error = DynamoStore::builder("").http_client(engine(&clock()).http_client()).build().wait();
+    assert!(matches!(error, Err(OpenError::BadSetting(_))));
+}
+
+#[test]
+fn a_service_that_is_away_or_forbidden_is_told_apart() {
+    let faults = Faults::new(engine(&clock()).http_client());
+    let open =
+        || DynamoStore::builder("limits").clock(clock()).http_client(faults.clone()).tries(2).build().wait();
+    faults.next(Fault::AccessDenied);
+    assert!(matches!(open(), Err(OpenError::Refused(_, Trouble::AccessDenied(_)))));
+    faults.next(Fault::LostBefore);
+    faults.next(Fault::LostBefore);
+    assert!(matches!(open(), Err(OpenError::Unavailable { trouble: Trouble::Lost(_), .. })));
+    let nobody = DynamoStore::builder("limits").endpoint("http://127.0.0.1:1").tries(2);
+    assert!(matches!(nobody.build().wait(), Err(OpenError::Unavailable { .. })));
+}
+
+/// How far a store's clock is ahead of the system's, in milliseconds.
+fn ahead_ms(store: &DynamoStore) -> i64 {
+    let millis = |tick: Tick| (tick.as_micros() / 1_000) as i64;
+    millis(store.clock().now()) - millis(Clock::system().now())
+}
+
+#[test]
+fn a_host_whose_clock_is_off_goes_by_the_service() {
+    for off in [-300_000_i64, -3_000, 3_000, 300_000] {
+        let engine = Engine::in_memory().unwrap();
+        engine.set_time(move || Clock::system().now().as_micros().saturating_add_signed(off * 1_000));
+        let builder = DynamoStore::builder("limits").http_client(engine.http_client()).create_table(true);
+        let store = builder.build().wait().unwrap();
+        let error = ahead_ms(&store) - off;
+        assert!(error.abs() <= 1_500, "{off}: off by {error} ms");
+    }
+}
+
+#[test]
+fn a_host_whose_clock_is_right_is_left_alone() {
+    let engine = Engine::in_memory().unwrap();
+    let builder = DynamoStore::builder("limits").http_client(engine.http_client()).create_table(true);
+    let store = builder.build().wait().unwrap();
+    assert!(ahead_ms(&store).abs() <= 5);
+}
+
+#[test]
+fn a_service_whose_time_changes_is_followed_also_by_its_refusals() {
+    let off = Arc::new(AtomicI64::new(0));
+    let engine = Engine::in_memory().unwrap();
+    let by = Arc::clone(&off);
+    engine
+        .set_time(move || Clock::system().now().as_micros().saturating_add_signed(by.load(Ordering::SeqCst)));
+    let builder = DynamoStore::builder("limits").http_client(engine.http_client()).create_table(true);
+    let store = builder.build().wait().unwrap();
+    off.store(300_000_000, Ordering::SeqCst);
+    let sdk = sdk(&engine);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(sdk.delete_table().table_name("limits").send()).unwrap();
+    store.get_many(&[ItemKey::new("ns/A", "1")]).wait().unwrap_err();
+    assert!((ahead_ms(&store) - 300_000).abs() <= 1_500, "{}", ahead_ms(&store));
+}
+
+#[test]
+fn a_store_is_used_from_any_thread_and_task_and_dropped_anywhere() {
+    let engine = engine(&clock());
+    let item = Item::new(ItemKey::new("ns/A", "1")).with("n", 1);
+    let write = [Write::Put(item.clone(), vec![])];
+    let store = builder(clock()).http_client(engine.http_client()).build().wait().unwrap();
+    store.write(&write).wait().unwrap();
+    drop(store);
+    let runtimes = [
+        tokio::runtime::Builder::new_current_thread().build().unwrap(),
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
+    ];
+    for runtime in runtimes {
+        let (engine, keys, item) = (engine.clone(), [item.key.clone()], item.clone());
+        runtime.block_on(async move {
+            let store = builder(clock()).http_client(engine.http_client()).build().await.unwrap();
+            assert_eq!(store.get_many(&keys).await, Ok(vec![Some(item)]));
+            // Given up at once, and the store goes with it.
+            drop(store.get_many(&keys));
+            drop(store);
+            assert!(open(&Engine::in_memory().unwrap()).is_err());
+        });
+    }
+}
+
+#[test]
+fn a_call_that_is_given_up_while_it_waits_does_no_harm() {
+    let engine = engine(&clock());
+    let faults = Faults::new(engine.http_client());
+    let store = builder(clock()).http_client(faults.clone()).build().wait().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let keys = [ItemKey::new("ns/A", "1")];
+    runtime.block_on(async {
+        faults.next(Fault::Slow(Duration::from_secs(60)));
+        let given_up = tokio::time::timeout(Duration::from_millis(20), store.get_many(&keys)).await;
+        assert!(given_up.is_err());
+        assert_eq!(store.get_many(&keys).await, Ok(vec![None]));
+    });
+}

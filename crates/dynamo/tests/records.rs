@@ -1,0 +1,17 @@
+//! Records in a table of the embedded engine are as those in memory.
+
+mod common;
+
+use common::{open, open_with_faults};
+use tollgate_dynamo_local::Rates;
+use tollgate_store::conformance;
+
+#[test]
+fn records_are_as_those_in_memory() {
+    conformance::records(5, open);
+}
+
+#[test]
+fn records_are_right_whatever_goes_wrong_on_the_way() {
+    conformance::records(2, |clock| open_with_faults(clock, 7, Rates::survivable(30)));
+}
