@@ -28,6 +28,7 @@ mod switch;
 mod transaction;
 mod ulid;
 mod usage;
+mod waiting;
 
 pub use audit::{Action, AuditEvent, Subject};
 pub use bucket::KEY_KEPT;
@@ -49,3 +50,4 @@ pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;
 pub use usage::{LimitUsage, UsageQuery, UsageRow, UsageSummary};
+pub use waiting::{SeenWaiter, WAITER_SEEN_FOR, WAITERS_SEEN_MAX, Waiter};
