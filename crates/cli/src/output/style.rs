@@ -26,3 +26,12 @@ pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 pub(crate) fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
+
+/// A text as it may be shown on stdout, for those who write over it: a stream that strips colours would strip the way up,
+/// too.
+pub(crate) fn seen(text: &str) -> String {
+    match anstream::AutoStream::choice(&std::io::stdout()) {
+        anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string(),
+        _ => text.into(),
+    }
+}
