@@ -160,6 +160,11 @@ pub(crate) fn done(ns: &str, key: &str) -> ItemKey {
     system(ns, &format!("#DONE#{key}"))
 }
 
+/// There once a ticket was settled by somebody who wanted to know.
+pub(crate) fn ticket(ns: &str, id: &str) -> ItemKey {
+    system(ns, &format!("#TICKET#{id}"))
+}
+
 /// The partition of those who wait.
 pub(crate) fn waiting_partition(ns: &str) -> String {
     format!("{ns}/WAITING#")

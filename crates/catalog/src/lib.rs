@@ -25,6 +25,7 @@ mod random;
 mod registry;
 mod survey;
 mod switch;
+mod ticket;
 mod transaction;
 mod ulid;
 mod usage;
@@ -46,6 +47,7 @@ pub use registry::{
     RegistryBuilder, VersionRecord,
 };
 pub use survey::Counts;
+pub use ticket::TICKET_KEPT;
 pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;
