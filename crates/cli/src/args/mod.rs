@@ -3,6 +3,7 @@
 //! Help, man page and reference are all made from here. Names are checked as they are read, so that a bad one is
 //! refused before anything is opened.
 
+mod also;
 mod audit;
 mod call;
 mod entity;
@@ -31,6 +32,7 @@ mod top;
 use clap::{Parser, Subcommand};
 
 pub(crate) use acquire::AcquireArgs;
+pub(crate) use also::AlsoArgs;
 pub(crate) use audit::{AuditCommand, AuditListArgs};
 pub(crate) use call::CallArgs;
 pub(crate) use demo::DemoArgs;

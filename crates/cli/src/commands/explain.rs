@@ -8,7 +8,7 @@ use tollgate::store::usage::iso;
 use super::call::told;
 use crate::args::{CallArgs, ExplainArgs};
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Cell, Output, Page, Table};
 use crate::views::{RefusalView, StandView, StandingView};
@@ -17,9 +17,11 @@ use crate::{demand_text, duration_text};
 /// Shows what would come of a call, and takes nothing.
 pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let CallArgs { entity, resource, amounts } = args.call;
-    let demand = demand_text::demand(&amounts);
-    let standing = context.limiter()?.check_availability(&entity, &resource, demand).wait();
-    let standing = standing.map_err(told)?;
+    let also = args.also.resources().map_err(Usage)?;
+    let asked = [(resource.as_str(), &amounts)].into_iter();
+    let asked = asked.chain(also.iter().map(|(resource, amounts)| (resource.as_str(), amounts)));
+    let demands = asked.map(|(resource, amounts)| (resource, demand_text::demand(amounts))).collect();
+    let standing = context.limiter()?.check_availability_of_all(&entity, demands).wait().map_err(told)?;
     let exit = if standing.passes() { Exit::OK } else { Exit::REFUSED };
     let answer = ExplainAnswer {
         namespace: context.settings.namespace.value.clone(),
@@ -56,20 +58,26 @@ impl Answer for ExplainAnswer {
             page.line(format_args!("it would pass {}", self.when()));
         }
         page.gap();
-        let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
-        let mut table = Table::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0);
-        for StandingView { entity, limits, level, .. } in &self.refusal.buckets {
-            let mut first = Some((Cell::name(entity), Cell::from(level)));
-            for limit in limits {
-                let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
-                table.row(cells(entity, limit, level));
-            }
-        }
-        page.table(&table);
+        page.table(&self.table());
     }
 }
 
 impl ExplainAnswer {
+    /// Every limit of every bucket. Which resource it is about is only said if there are several.
+    fn table(&self) -> Table {
+        let headings = ["", "ENTITY", "FOR", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
+        let mut table = Table::new(headings).right(4).right(5).right(6).wrap(8).hide_empty(0).hide_empty(2);
+        let has_others = self.refusal.buckets.iter().any(|bucket| bucket.resource != self.resource);
+        for StandingView { entity, resource, limits, level, .. } in &self.refusal.buckets {
+            let resource = if has_others { resource } else { "" };
+            let mut first = Some([Cell::name(entity), resource.into(), level.into()]);
+            for limit in limits {
+                table.row(cells(first.take().unwrap_or_else(|| [(); 3].map(|()| "".into())), limit));
+            }
+        }
+        table
+    }
+
     fn when(&self) -> String {
         match (self.refusal.retry_after_ms, &self.passes_at) {
             (Some(wait), Some(at)) => {
@@ -81,11 +89,12 @@ impl ExplainAnswer {
     }
 }
 
-fn cells(entity: Cell, limit: &StandView, level: Cell) -> [Cell; 8] {
+fn cells([entity, resource, level]: [Cell; 3], limit: &StandView) -> [Cell; 9] {
     let mark = if limit.decides { Cell::styled("→", style::BAD) } else { "".into() };
     [
         mark,
         entity,
+        resource,
         Cell::name(&limit.name),
         limit.requested(),
         limit.available(),
