@@ -50,7 +50,7 @@ impl From<Entity> for EntityView {
 }
 
 /// Entities as a table.
-pub(crate) fn entity_table(entities: &[EntityView]) -> Table {
+pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView>) -> Table {
     let mut table = Table::new(["ENTITY", "NAME", "PARENT", "CHILDREN", "CREATED"])
         .right(3)
         .wrap(1)
