@@ -31,6 +31,8 @@ mod top;
 
 use clap::{Parser, Subcommand};
 
+use crate::output::style;
+
 pub(crate) use acquire::AcquireArgs;
 pub(crate) use also::AlsoArgs;
 pub(crate) use audit::{AuditCommand, AuditListArgs};
@@ -69,6 +71,7 @@ pub(crate) const HELP_WIDTH: usize = 80;
     name = "tollgate",
     version,
     max_term_width = HELP_WIDTH,
+    styles = style::OF_CLAP,
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true,

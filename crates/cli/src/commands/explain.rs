@@ -1,5 +1,7 @@
 //! Which limit of which entity decides about a call, and when the call would pass.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::Ready;
@@ -57,27 +59,18 @@ impl Answer for ExplainAnswer {
             page.line(format_args!("{} {}", paint(style::BAD, "it would be refused:"), self.refusal.reason));
             page.line(format_args!("it would pass {}", self.when()));
         }
-        page.gap();
-        page.table(&self.table());
+        let resources: BTreeSet<&str> = self.refusal.buckets.iter().map(|it| it.resource.as_str()).collect();
+        for bucket in self.refusal.buckets.chunk_by(|one, two| one.resource == two.resource) {
+            match bucket {
+                [first, ..] if resources.len() > 1 => page.heading(format_args!("For {}", first.resource)),
+                _ => page.gap(),
+            }
+            page.table(&table_of(bucket));
+        }
     }
 }
 
 impl ExplainAnswer {
-    /// Every limit of every bucket. Which resource it is about is only said if there are several.
-    fn table(&self) -> Table {
-        let headings = ["", "ENTITY", "FOR", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
-        let mut table = Table::new(headings).right(4).right(5).right(6).wrap(8).hide_empty(0).hide_empty(2);
-        let has_others = self.refusal.buckets.iter().any(|bucket| bucket.resource != self.resource);
-        for StandingView { entity, resource, limits, level, .. } in &self.refusal.buckets {
-            let resource = if has_others { resource } else { "" };
-            let mut first = Some([Cell::name(entity), resource.into(), level.into()]);
-            for limit in limits {
-                table.row(cells(first.take().unwrap_or_else(|| [(); 3].map(|()| "".into())), limit));
-            }
-        }
-        table
-    }
-
     fn when(&self) -> String {
         match (self.refusal.retry_after_ms, &self.passes_at) {
             (Some(wait), Some(at)) => {
@@ -89,12 +82,25 @@ impl ExplainAnswer {
     }
 }
 
-fn cells([entity, resource, level]: [Cell; 3], limit: &StandView) -> [Cell; 9] {
+/// Every limit of every bucket.
+fn table_of(buckets: &[StandingView]) -> Table {
+    let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
+    let mut table = Table::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0);
+    for StandingView { entity, limits, level, .. } in buckets {
+        let mut first = Some((Cell::name(entity), Cell::from(level)));
+        for limit in limits {
+            let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
+            table.row(cells(entity, limit, level));
+        }
+    }
+    table
+}
+
+fn cells(entity: Cell, limit: &StandView, level: Cell) -> [Cell; 8] {
     let mark = if limit.decides { Cell::styled("→", style::BAD) } else { "".into() };
     [
         mark,
         entity,
-        resource,
         Cell::name(&limit.name),
         limit.requested(),
         limit.available(),

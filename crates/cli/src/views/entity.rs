@@ -62,7 +62,7 @@ pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView
         let children = if entity.children == 0 { String::new() } else { entity.children.to_string() };
         let created_at = entity.created_at.as_deref().unwrap_or("never");
         let parent = Cell::from(entity.parent_text());
-        table.row([Cell::name(&entity.id), name.into(), parent, children.into(), Cell::faint(created_at)]);
+        table.row([Cell::name(&entity.id), name.into(), parent, children.into(), Cell::from(created_at)]);
     }
     table
 }

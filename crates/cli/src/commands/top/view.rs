@@ -120,7 +120,7 @@ impl RowView {
         let change = self.calls_change.filter(|change| *change > 0);
         let change = change.map(|change| format!("+{}", grouped(change))).unwrap_or_default();
         let (limit, left, bar) = match &self.tightest {
-            None => (Cell::from(""), Cell::faint("all"), Cell::from("")),
+            None => (Cell::from(""), Cell::from("all"), Cell::from("")),
             Some(it) => {
                 let style = match it.share_used {
                     share if share >= 1.0 => style::BAD,
@@ -131,7 +131,7 @@ impl RowView {
             }
         };
         let (entity, resource) = (Cell::name(&self.entity), Cell::from(&self.resource));
-        let held = Cell::faint(&self.held_text);
+        let held = Cell::from(&self.held_text);
         [entity, resource, grouped(self.calls).into(), change.into(), limit, left, bar, held]
     }
 }
