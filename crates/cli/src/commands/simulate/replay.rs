@@ -223,16 +223,20 @@ impl Replay {
 }
 
 fn refused(standing: &Standing) -> Outcome {
-    let limit = standing.limited_by().map(|(_, status)| status.limit().name().to_string());
     let wait = standing.retry_after().map(Span::covering);
-    Outcome::Refused { limit: limit.unwrap_or_default(), wait }
+    Outcome::Refused { limit: limit_of(standing).unwrap_or_default(), wait }
+}
+
+/// The limit that takes longest.
+fn limit_of(standing: &Standing) -> Option<String> {
+    standing.limited_by().map(|(_, status)| status.limit().name().to_string())
 }
 
 fn failed(error: &AcquireError) -> Outcome {
     let kind = match error {
         // Whoever cannot be admitted in time is told at once.
         AcquireError::TimedOut { standing, waited } if waited.is_zero() => return refused(standing),
-        AcquireError::TimedOut { .. } => return Outcome::TimedOut,
+        AcquireError::TimedOut { standing, .. } => return Outcome::TimedOut { limit: limit_of(standing) },
         AcquireError::Demand { why: DemandError::Impossible { limit, .. }, .. } => {
             return Outcome::Impossible { limit: limit.to_string() };
         }
