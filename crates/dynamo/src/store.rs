@@ -22,6 +22,7 @@ impl DynamoStore {
         };
         let handle = inner.service.workers.handle().clone();
         let apply = async move {
+            inner.hear(&call).await;
             let applied = inner.apply(Arc::clone(&call), writes).await?;
             inner.after(&call, &applied);
             Ok(applied)

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tollgate_store::records::{RecordsError, Write, check_writes};
-use tollgate_store::{Applied, Call, Done, OpId, OwnedCall, StoreError};
+use tollgate_store::{Applied, Call, Done, OwnedCall, StoreError};
 
 use super::address::Address;
 use super::draft::{Draft, Metering};
@@ -37,11 +37,13 @@ impl Inner {
             Some(id) => {
                 let progress = self.buckets.progress(id, steps);
                 let mut done = progress.lock().await;
-                if done.len() != steps {
-                    return Err(repeated(id).into());
-                }
-                if steps > 0 && done.iter().all(Option::is_some) {
+                let is_done = !done.is_empty() && done.iter().all(Option::is_some);
+                if is_done {
                     return Ok(Applied::Done(done.iter().flatten().copied().collect()));
+                }
+                if done.len() != steps {
+                    // Nothing came of a call of this id that was another one.
+                    *done = vec![None; steps];
                 }
                 self.travel(&trip, &mut done).await
             }
@@ -159,10 +161,6 @@ impl Trip {
         let metering = if self.call.is_metered() { Metering::On } else { Metering::Off };
         Errand { call: Arc::clone(&self.call), step, metering }
     }
-}
-
-fn repeated(OpId(id): OpId) -> StoreError {
-    StoreError::BadCall(format!("the id {id:032x} is that of another call"))
 }
 
 /// The addresses of the steps.

@@ -54,12 +54,18 @@ impl Metering {
 }
 
 impl Draft {
-    /// What was seen, at `now`, of an item that something was done to at `last`. One that has expired counts as none.
+    /// What was seen, at `now`, of an item that something was done to at `last`. One that has expired is full.
     pub(crate) fn new(seen: Option<&Image>, last: Tick, now: Tick) -> Draft {
         let time = now.max(last);
-        let live = seen.cloned().and_then(|image| image.live(last, now));
-        let moves = live.as_ref().map(|image| vec![Move::default(); image.kept.limits.len()]);
-        Draft { before: seen.cloned(), after: live, moves, is_changed: false, loose: Vec::new(), now, time }
+        let after = seen.cloned().map(|image| match image.has_expired(time) {
+            true => image.revived(),
+            false => image.advanced(last),
+        });
+        let is_live =
+            after.as_ref().zip(seen).is_some_and(|(after, seen)| after.generation == seen.generation);
+        let moves =
+            after.as_ref().filter(|_| is_live).map(|image| vec![Move::default(); image.kept.limits.len()]);
+        Draft { before: seen.cloned(), after, moves, is_changed: false, loose: Vec::new(), now, time }
     }
 
     /// Whether the bucket was used under limits of a later version than those of the step.
@@ -171,17 +177,7 @@ impl Draft {
     }
 
     fn create(&mut self, limits: &Limits) {
-        let mut fresh = Image::fresh(limits, 0, 1).expect("one part is the whole");
-        if let Some(before) = &self.before {
-            // It has expired, but what was used of it may not be written down yet.
-            fresh.revision = before.revision;
-            fresh.generation = before.generation + 1;
-            fresh.writers = before.writers.clone();
-            fresh.counters = before.counters.clone();
-            fresh.counters.adopt(&before.kept.limits, limits);
-        }
-        self.after = Some(fresh);
-        self.moves = None;
+        self.after = Image::fresh(limits, 0, 1);
         self.is_changed = true;
     }
 

@@ -169,9 +169,21 @@ impl Image {
     }
 
     /// It at `now`, when something was done to it at `last`; `None` if it has expired.
-    pub(crate) fn live(mut self, last: Tick, now: Tick) -> Option<Image> {
+    pub(crate) fn live(self, last: Tick, now: Tick) -> Option<Image> {
+        (!self.has_expired(now.max(last))).then(|| self.advanced(last))
+    }
+
+    /// It as of `last`, if that is later.
+    pub(crate) fn advanced(mut self, last: Tick) -> Image {
         self.kept.bucket.advance(&self.kept.limits, last);
-        (!self.has_expired(now.max(last))).then_some(self)
+        self
+    }
+
+    /// One that has expired: full, but what was used of it may not be written down yet.
+    pub(crate) fn revived(mut self) -> Image {
+        self.kept.bucket = Bucket::fresh(&self.kept.limits, Tick::ZERO);
+        self.generation += 1;
+        self
     }
 
     /// Until when it is kept, if its limits are defaults: for some time longer than it takes to fill, and never while it

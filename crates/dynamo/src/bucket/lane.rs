@@ -6,10 +6,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tollgate_core::{Denial, Tick};
 use tollgate_store::{Done, OwnedCall, StoreError};
 
@@ -28,6 +28,37 @@ pub(crate) struct Lane {
     seen: AtomicU64,
     /// Whether somebody is about to write down its usage.
     writes_usage: AtomicBool,
+    /// What was handed over and not yet tried.
+    pub(crate) handed_over: Arc<Unheard>,
+}
+
+/// Calls that were handed over and not yet tried: whoever asks after that is answered after them.
+#[derive(Default)]
+pub(crate) struct Unheard {
+    count: AtomicUsize,
+    changed: Notify,
+}
+
+impl Unheard {
+    pub(crate) fn add(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn remove(&self) {
+        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Waits until all of them were tried.
+    pub(crate) async fn none(&self) {
+        while self.count.load(Ordering::Acquire) > 0 {
+            let changed = self.changed.notified();
+            if self.count.load(Ordering::Acquire) > 0 {
+                changed.await;
+            }
+        }
+    }
 }
 
 /// What is known of a bucket.

@@ -7,7 +7,7 @@ use tollgate_store::{Applied, OpId, OwnedCall, StoreError};
 
 use super::address::Address;
 use super::draft::Metering;
-use super::lane::{Errand, Lane};
+use super::lane::{Errand, Lane, Unheard};
 use crate::inner::Inner;
 
 /// How often something that nobody waits for is tried. With the rest in between that is minutes.
@@ -32,7 +32,30 @@ impl Inner {
     pub(crate) fn hand_over(&self, mut call: OwnedCall) {
         // With an id, what was done of it is not done again with the next try.
         call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
-        self.in_background(Job::Apply(Arc::new(call)));
+        let unheard = self.hear_later(&call);
+        self.in_background(Job::Apply(Arc::new(call)), unheard);
+    }
+
+    /// Has whoever asks after the buckets of a call wait until it was tried.
+    fn hear_later(&self, call: &OwnedCall) -> Vec<Arc<Unheard>> {
+        let addresses = call.steps().filter_map(|step| Address::of(&step.place).ok());
+        let lanes = addresses.map(|address| Arc::clone(&self.buckets.lane(&address).handed_over));
+        let unheard: Vec<Arc<Unheard>> = lanes.chain([Arc::clone(&self.buckets.handed_over)]).collect();
+        unheard.iter().for_each(|unheard| unheard.add());
+        unheard
+    }
+
+    /// Waits until what was handed over about the buckets of a call was tried.
+    pub(crate) async fn hear(&self, call: &OwnedCall) {
+        for address in call.steps().filter_map(|step| Address::of(&step.place).ok()).collect::<Vec<_>>() {
+            let handed_over = Arc::clone(&self.buckets.lane(&address).handed_over);
+            handed_over.none().await;
+        }
+    }
+
+    /// Waits until all that was handed over was tried.
+    pub(crate) async fn hear_all(&self) {
+        self.buckets.handed_over.none().await;
     }
 
     /// Undoes a call that was applied and whose caller is gone.
@@ -53,27 +76,31 @@ impl Inner {
     }
 
     pub(super) fn give_back_later(&self, address: Address, errand: Errand) {
-        self.in_background(Job::GiveBack(address, errand));
+        let unheard = self.hear_later(&errand.call);
+        self.in_background(Job::GiveBack(address, errand), unheard);
     }
 
     pub(super) fn find_out_later(&self, address: &Address) {
-        self.in_background(Job::FindOut(address.clone()));
+        self.in_background(Job::FindOut(address.clone()), Vec::new());
     }
 
     /// Writes down what was put aside of a bucket, when there is time.
     pub(super) fn write_usage_later(&self, address: &Address, lane: &Lane) {
         if lane.begin_writing_usage() {
-            self.in_background(Job::WriteUsage(address.clone()));
+            self.in_background(Job::WriteUsage(address.clone()), Vec::new());
         }
     }
 
     /// Tries something until the store answers, or will not.
-    fn in_background(&self, job: Job) {
+    fn in_background(&self, job: Job, unheard: Vec<Arc<Unheard>>) {
         let Some(inner) = self.this.upgrade() else { return };
+        let mut unheard = Some(unheard);
         let task = async move {
             let mut rest = FIRST_REST;
             for _ in 0..TRIES_MAX {
-                match inner.attempt(&job).await {
+                let tried = inner.attempt(&job).await;
+                unheard.take().into_iter().flatten().for_each(|unheard| unheard.remove());
+                match tried {
                     Err(StoreError::Unavailable(..)) => tokio::time::sleep(rest).await,
                     // What the store refuses for good cannot be helped; what was held expires.
                     _ => return,

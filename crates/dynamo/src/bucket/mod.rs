@@ -29,7 +29,7 @@ use tollgate_store::records::RecordsError;
 use tollgate_store::{Done, OpId, StoreError};
 
 use address::Address;
-use lane::Lane;
+use lane::{Lane, Unheard};
 
 /// How many buckets a process remembers. Beyond that, those nobody is using are forgotten and read again when needed.
 const LANES_MAX: usize = 65_536;
@@ -48,6 +48,8 @@ pub(crate) struct Buckets {
     /// The attribute in which items remember the last write of this process.
     writer: String,
     seq: AtomicU64,
+    /// What was handed over and not yet tried, of any bucket.
+    handed_over: Arc<Unheard>,
     pub(crate) settings: Settings,
 }
 
@@ -81,7 +83,7 @@ impl Buckets {
         // As many as there may be writers to one item, and a chance of less than one in 10^9 that two of ten are one.
         let writer = format!("w_{:07x}", getrandom::u32()? >> 4);
         let (lanes, calls) = (Mutex::default(), Mutex::default());
-        Ok(Buckets { lanes, calls, writer, seq: AtomicU64::new(0), settings })
+        Ok(Buckets { lanes, calls, writer, seq: AtomicU64::new(0), handed_over: Arc::default(), settings })
     }
 
     fn lane(&self, address: &Address) -> Arc<Lane> {

@@ -12,6 +12,7 @@ use crate::inner::Inner;
 impl Inner {
     /// How every step that takes would fare now.
     pub(crate) async fn ask(&self, call: Arc<OwnedCall>) -> Result<Vec<Denial>, StoreError> {
+        self.hear(&call).await;
         let takes: Vec<Step<'_>> = call.steps().filter(|step| step.takes().is_some()).collect();
         let mut denials = Vec::new();
         for (step, (kept, now)) in takes.iter().zip(self.kept(&takes).await?) {
@@ -22,6 +23,7 @@ impl Inner {
 
     /// How every limit of the bucket of a call's only step stands.
     pub(crate) async fn peek(&self, call: Arc<OwnedCall>) -> Result<Vec<Status>, StoreError> {
+        self.hear(&call).await;
         let steps: Vec<Step<'_>> = call.steps().collect();
         let kept = self.kept(&steps).await?;
         let statuses = steps.iter().zip(kept).map(|(step, (kept, now))| kept.peek(step.place.limits, now));

@@ -40,6 +40,7 @@ impl Inner {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<Page<BucketStatus>, StoreError> {
+        self.hear_all().await;
         let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
         let Found { items, next } = self.find(namespace, scope, start, limit.clamp(1, PAGE_MAX)).await?;
         // A bucket in several items is told of at its first.
@@ -66,6 +67,7 @@ impl Inner {
 
     /// Deletes the buckets of a scope, some at a time, and says how many there were.
     pub(crate) async fn forget(&self, namespace: &str, scope: Scope<'_>) -> Result<usize, StoreError> {
+        self.hear_all().await;
         let (mut start, mut forgotten) = (None, 0);
         while forgotten < FORGET_MAX {
             let Found { items, next } = self.find(namespace, scope, start, FORGET_MAX - forgotten).await?;
@@ -110,6 +112,7 @@ impl Inner {
 
     /// Writes down the usage of a scope.
     pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
+        self.hear_all().await;
         let mut start = None;
         loop {
             let Found { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;
