@@ -35,17 +35,15 @@ impl Inner {
         match trip.call.id {
             None => self.travel(&trip, &mut vec![None; steps]).await,
             Some(id) => {
-                let progress = self.buckets.progress(id, steps);
-                let mut done = progress.lock().await;
-                let is_done = !done.is_empty() && done.iter().all(Option::is_some);
-                if is_done {
-                    return Ok(Applied::Done(done.iter().flatten().copied().collect()));
+                let progress = self.buckets.progress(id);
+                let mut course = progress.lock().await;
+                if course.is_done {
+                    return Ok(Applied::Done(course.steps.iter().flatten().copied().collect()));
                 }
-                if done.len() != steps {
-                    // Nothing came of a call of this id that was another one.
-                    *done = vec![None; steps];
-                }
-                self.travel(&trip, &mut done).await
+                course.steps.resize(steps, None);
+                let applied = self.travel(&trip, &mut course.steps).await?;
+                course.is_done = matches!(applied, Applied::Done(_));
+                Ok(applied)
             }
         }
     }

@@ -74,9 +74,16 @@ struct Calls {
     order: VecDeque<OpId>,
 }
 
-/// What came of the steps of a call so far. Locked while the call is being applied, so that it is not applied twice at
-/// once.
-pub(crate) type Progress = tokio::sync::Mutex<Vec<Option<Done>>>;
+/// How far a call has come. Locked while it is being applied, so that it is not applied twice at once.
+pub(crate) type Progress = tokio::sync::Mutex<Course>;
+
+/// How far a call has come.
+#[derive(Default)]
+pub(crate) struct Course {
+    pub(crate) is_done: bool,
+    /// What came of each of its steps so far.
+    pub(crate) steps: Vec<Option<Done>>,
+}
 
 impl Buckets {
     pub(crate) fn new(settings: Settings) -> Result<Buckets, getrandom::Error> {
@@ -110,7 +117,7 @@ impl Buckets {
     }
 
     /// What came of the steps of a call so far.
-    fn progress(&self, id: OpId, steps: usize) -> Arc<Progress> {
+    fn progress(&self, id: OpId) -> Arc<Progress> {
         let mut calls = self.calls.lock();
         if let Some(progress) = calls.by_id.get(&id) {
             return Arc::clone(progress);
@@ -120,7 +127,7 @@ impl Buckets {
         {
             calls.by_id.remove(&oldest);
         }
-        let progress = Arc::new(Progress::new(vec![None; steps]));
+        let progress = Arc::<Progress>::default();
         calls.by_id.insert(id, Arc::clone(&progress));
         calls.order.push_back(id);
         progress

@@ -196,11 +196,12 @@ impl Inner {
         for (errand, verdict) in &unsure.errands {
             let (Some(id), Verdict::Done(done)) = (errand.call.id, verdict) else { continue };
             let is_take = errand.with_step(|step| step.takes().is_some());
-            let progress = self.buckets.progress(id, errand.call.steps().count());
+            let progress = self.buckets.progress(id);
             // Whoever has it locked is applying it again just now, and what is not taken may be done twice then: it is
             // the same for a bucket to be settled with nothing left to settle.
-            if let (false, Ok(mut steps)) = (is_take, progress.try_lock()) {
-                steps[errand.step] = Some(*done);
+            if let (false, Ok(mut course)) = (is_take, progress.try_lock()) {
+                course.steps.resize(errand.call.steps().count(), None);
+                course.steps[errand.step] = Some(*done);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Call, Op, OpId, Pin, Reply, Step, StoreError};
+use tollgate_store::{Call, Op, OpId, Pin, Reach, Reply, Step, StoreError};
 
 use super::lease::{Grant, Held, Lease, Stored};
 use super::within::within;
@@ -209,6 +209,13 @@ impl Lease<'_> {
         self.is_open = false;
         if self.end_here(ending) {
             return Reply::ready(Ok(()));
+        }
+        // A store that many processes share cannot remember all calls of all of them, so a ticket that may be redeemed in
+        // any of them ends with a record.
+        let is_fleet = self.shared().backend.reach() == Reach::Fleet;
+        if is_fleet && self.as_stored().is_some_and(|stored| stored.id.is_some()) {
+            let ended = self.end_once(ending);
+            return Reply::eager(async move { ended.await.map(drop) });
         }
         let mut lease = self.into_owned();
         Reply::eager(async move {
