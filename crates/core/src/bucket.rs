@@ -325,6 +325,18 @@ impl Bucket {
         self.stamp = now;
     }
 
+    /// Brings it to `now`: what it says about later times is the same, and it is not asked about earlier ones any more.
+    pub fn advance(&mut self, limits: &Limits, now: Tick) {
+        if now <= self.stamp {
+            return;
+        }
+        let then = self.stamp;
+        self.change(limits, |states| {
+            limits.iter().zip(states).for_each(|(limit, state)| state.advance(limit, then, now));
+        });
+        self.stamp = now;
+    }
+
     /// Makes a holder expire later. `false` if it has expired already: what it held may be somebody else's.
     pub fn renew(&mut self, limits: &Limits, now: Tick, holder: Holder) -> bool {
         let now = now.max(self.stamp);

@@ -83,7 +83,7 @@ impl Address {
     /// Where it is found by the resource, by the entity and by the namespace: pairs of attributes.
     pub(crate) fn index_keys(&self, shard: u32) -> Vec<(&'static str, String)> {
         let space = self.space();
-        let mut keys = match self.names() {
+        let mut keys = match self.key.pair() {
             None => Vec::new(),
             Some((entity, resource)) => vec![
                 ("GSI2PK", format!("{space}/RESOURCE#{resource}")),

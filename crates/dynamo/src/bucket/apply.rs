@@ -102,7 +102,7 @@ impl Inner {
                 // Where others are taking just now, what comes of it is seen by who takes.
                 let Ok(state) = lane.state.try_lock() else { return true };
                 let Some(image) = state.image() else { return false };
-                let mut draft = Draft::new(Some(image), lane.not_before(now));
+                let mut draft = Draft::new(Some(image), lane.last(), now);
                 let verdict = trip.errand(index).act(&mut draft);
                 matches!(verdict, Verdict::Done(_)) && draft.moves.is_some()
             })
@@ -144,7 +144,10 @@ impl Inner {
     async fn run(&self, trip: &Trip, step: usize) -> Result<Verdict, StoreError> {
         let (address, errand) = (&trip.addresses[step], trip.errand(step));
         if errand.is_nothing() {
-            self.buckets.lane(address).saw(self.service.clock.now());
+            let lane = self.buckets.lane(address);
+            if lane.state.try_lock().is_ok_and(|state| state.image().is_some()) {
+                lane.saw(self.service.clock.now());
+            }
             return Ok(Verdict::Done(Done::Settled));
         }
         self.go(address, errand).await

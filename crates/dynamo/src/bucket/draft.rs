@@ -16,7 +16,10 @@ pub(crate) struct Draft {
     pub(crate) is_changed: bool,
     /// Corrections of usage of a bucket that is not there: by the name of the limit.
     pub(crate) loose: Vec<(String, i64)>,
+    /// What the clock says.
     pub(crate) now: Tick,
+    /// When it is done: a clock that steps back is not followed.
+    pub(crate) time: Tick,
 }
 
 /// What a limit gains and loses, in tokens.
@@ -51,6 +54,14 @@ impl Metering {
 }
 
 impl Draft {
+<<<<<<< HEAD
+    /// What was seen, at `now`, of an item that something was done to at `last`. One that has expired counts as none.
+    pub(crate) fn new(seen: Option<&Image>, last: Tick, now: Tick) -> Draft {
+        let time = now.max(last);
+        let live = seen.cloned().and_then(|image| image.live(last, now));
+        let moves = live.as_ref().map(|image| vec![Move::default(); image.kept.limits.len()]);
+        Draft { before: seen.cloned(), after: live, moves, is_changed: false, loose: Vec::new(), now, time }
+=======
     /// What was seen, at `now`. An item that has expired counts as none.
     pub(crate) fn new(seen: Option<&Image>, now: Tick) -> Draft {
         let live = seen.filter(|image| !image.has_expired(now));
@@ -63,6 +74,7 @@ impl Draft {
             loose: Vec::new(),
             now,
         }
+>>>>>>> wt-dyn
     }
 
     /// Whether the bucket was used under limits of a later version than those of the step.
@@ -143,7 +155,7 @@ impl Draft {
         }
         let is_nothing = match &says {
             Some(says) => !says.iter().any(|says| says.is_any()),
-            None => done == Done::Renewed(false) || image.kept.bucket == was,
+            None => image.kept.bucket == was,
         };
         // What is said to have changed nothing is not written, so time need not have passed for it either.
         if is_nothing && metering == Metering::Off || is_nothing && step.takes().is_none() {
@@ -159,7 +171,7 @@ impl Draft {
     /// Says until when it is kept.
     fn last(&mut self, are_defaults: bool) {
         if let Some(image) = self.after.as_mut().filter(|_| self.is_changed) {
-            image.ttl = image.lasts_until(are_defaults, self.now);
+            image.ttl = image.lasts_until(are_defaults, self.time);
         }
     }
 
@@ -204,7 +216,8 @@ impl Draft {
             return;
         }
         let limits = image.kept.limits.clone();
-        image.counters.open(&limits, self.now);
+        let at = if step.takes().is_some() { self.time } else { self.now };
+        image.counters.open(&limits, at);
         image.counters.events.total += events;
         let counted = step.place.limits.iter().zip(amounts).filter(|(limit, _)| !limit.is_resource());
         for (limit, amount) in counted.filter(|(_, amount)| *amount != 0) {

@@ -168,6 +168,12 @@ impl Image {
         self.ttl.is_some_and(|ttl| ttl <= now.as_micros() / 1_000_000)
     }
 
+    /// It at `now`, when something was done to it at `last`; `None` if it has expired.
+    pub(crate) fn live(mut self, last: Tick, now: Tick) -> Option<Image> {
+        self.kept.bucket.advance(&self.kept.limits, last);
+        (!self.has_expired(now.max(last))).then_some(self)
+    }
+
     /// Until when it is kept, if its limits are defaults: for some time longer than it takes to fill, and never while it
     /// has anything to say. A bucket in several items is kept for good: they must be forgotten together or not at all.
     pub(crate) fn lasts_until(&self, are_defaults: bool, now: Tick) -> Option<u64> {

@@ -108,6 +108,13 @@ pub(crate) enum Verdict {
     Stale,
 }
 
+impl Verdict {
+    /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does who goes on holding.
+    pub(crate) fn is_use(&self) -> bool {
+        matches!(self, Verdict::Done(done) if !matches!(done, Done::Renewed(_)))
+    }
+}
+
 /// One who waits for what comes of an errand.
 pub(crate) struct Request {
     pub(crate) errand: Errand,
@@ -115,9 +122,9 @@ pub(crate) struct Request {
 }
 
 impl Lane {
-    /// The latest of `now` and when something was last applied.
-    pub(crate) fn not_before(&self, now: Tick) -> Tick {
-        now.max(Tick::from_micros(self.seen.load(Ordering::Acquire)))
+    /// The latest time that something was applied at.
+    pub(crate) fn last(&self) -> Tick {
+        Tick::from_micros(self.seen.load(Ordering::Acquire))
     }
 
     /// Something was applied at `now`.

@@ -6,7 +6,6 @@ use tollgate_core::{Denial, Status};
 use tollgate_store::{Kept, OwnedCall, Place, Step, StoreError};
 
 use super::address::Address;
-use super::image::Image;
 use super::look::look_at_all;
 use crate::inner::Inner;
 
@@ -36,9 +35,9 @@ impl Inner {
         let items: Vec<(&Address, u32)> = addresses.iter().map(|address| (address, 0)).collect();
         let images = look_at_all(&self.service, &items).await?;
         let seen = places.iter().zip(&addresses).zip(images).map(|((place, address), image)| {
-            let now = self.buckets.lane(address).not_before(self.service.clock.now());
-            let live: Option<Image> = image.filter(|image| !image.has_expired(now));
-            (live.map_or_else(|| Kept::fresh(place.limits), |image| image.kept), now)
+            let (last, now) = (self.buckets.lane(address).last(), self.service.clock.now());
+            let kept = image.and_then(|image| image.live(last, now)).map(|image| image.kept);
+            (kept.unwrap_or_else(|| Kept::fresh(place.limits)), now)
         });
         Ok(seen.collect())
     }

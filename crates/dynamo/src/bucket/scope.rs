@@ -48,9 +48,9 @@ impl Inner {
         let images = look_at_all(&self.service, &firsts).await?;
         let mut statuses = Vec::new();
         for ((address, _), image) in firsts.into_iter().zip(images) {
-            let now = self.buckets.lane(address).not_before(self.service.clock.now());
-            let (Some((entity, resource)), Some(image)) = (address.key.pair(), image) else { continue };
-            if !image.has_expired(now) {
+            let (last, now) = (self.buckets.lane(address).last(), self.service.clock.now());
+            let image = image.and_then(|image| image.live(last, now));
+            if let (Some((entity, resource)), Some(image)) = (address.key.pair(), image) {
                 let limits = image.kept.bucket.peek(&image.kept.limits, now);
                 statuses.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
             }

@@ -42,8 +42,8 @@ impl Inner {
         let mut has_looked = false;
         loop {
             has_looked |= self.see_all(&mut seats).await?;
-            let now = seats.iter().fold(self.service.clock.now(), |now, seat| seat.lane.not_before(now));
-            let drafts = seats.iter().map(|seat| Draft::new(seat.state.image(), now));
+            let now = self.service.clock.now();
+            let drafts = seats.iter().map(|seat| Draft::new(seat.state.image(), seat.lane.last(), now));
             let mut drafts: Vec<Draft> = drafts.collect();
             if let Some(stale) = trip.stale(&drafts) {
                 return Ok(Applied::Stale(stale));
@@ -96,8 +96,7 @@ impl Inner {
         let images = look_at_all(&self.service, &items).await?;
         let (now, is_all) = (self.service.clock.now(), unknown.len() == seats.len());
         for (index, image) in unknown.into_iter().zip(images) {
-            let at = seats[index].lane.not_before(now);
-            seats[index].state.saw(image, at);
+            seats[index].state.saw(image, now);
         }
         Ok(is_all)
     }
@@ -202,8 +201,7 @@ impl Inner {
                 Some(index) => {
                     let seat = &mut seats[*index];
                     let image = old.map(|old| super::look::understand(seat.address, &old)).transpose()?;
-                    let at = seat.lane.not_before(self.service.clock.now());
-                    seat.state.saw(image, at);
+                    seat.state.saw(image, self.service.clock.now());
                     has_missed = true;
                 }
                 None if place < first_record => failed = failed.or(Some(Err(place - changed.len()))),

@@ -25,13 +25,13 @@ impl Inner {
         let lane = self.buckets.lane(address);
         let mut state = lane.state.lock().await;
         self.make_sure(address, &lane, &mut state).await?;
-        self.see(address, &lane, &mut state).await?;
+        self.see(address, &mut state).await?;
         let (watch, mut misses) = (Watch::start(), 0);
         while let Some(image) = state.image() {
             let unwritten = image.counters.unwritten(&image.kept.limits);
             let Some((hour, aside)) = unwritten.into_iter().next() else { return Ok(()) };
             let writes = aside.sums(hour).map(|sums| sums.writes(&address.space(), entity, resource));
-            let now = lane.not_before(self.service.clock.now());
+            let now = self.service.clock.now();
             match self.write_hour(address, image, hour, &writes.unwrap_or_default()).await? {
                 Ok(image) => state.saw(Some(image), now),
                 Err(image) => {

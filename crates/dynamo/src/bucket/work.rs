@@ -35,10 +35,7 @@ impl Inner {
             let errands: Vec<Errand> = requests.iter().map(|request| request.errand.clone()).collect();
             match self.work(address, &lane, &mut state, &errands).await {
                 Ok(verdicts) => {
-                    requests
-                        .into_iter()
-                        .zip(verdicts)
-                        .for_each(|(request, verdict)| request.answer(Ok(verdict)));
+                    requests.into_iter().zip(verdicts).for_each(|(request, verdict)| request.answer(Ok(verdict)));
                 }
                 Err(error) => requests.into_iter().for_each(|request| request.answer(Err(error.clone()))),
             }
@@ -59,25 +56,30 @@ impl Inner {
         state.doubt_absence();
         loop {
             if !state.is_known() {
-                self.see(address, lane, state).await?;
+                self.see(address, state).await?;
                 has_looked = true;
             }
-            let now = lane.not_before(self.service.clock.now());
-            let mut draft = Draft::new(state.image(), now);
+            let now = self.service.clock.now();
+            let mut draft = Draft::new(state.image(), lane.last(), now);
             let verdicts: Vec<Verdict> = errands.iter().map(|errand| errand.act(&mut draft)).collect();
             if !has_looked && !verdicts.iter().all(|verdict| self.is_believed(verdict, &draft, state)) {
                 state.forget();
                 continue;
             }
+            let is_used = draft.after.is_some() && verdicts.iter().any(Verdict::is_use);
             if !draft.is_changed {
-                lane.saw(now);
+                if is_used {
+                    lane.saw(now);
+                }
                 self.count_loose(address, &draft).await?;
                 return Ok(verdicts);
             }
             match self.send(address, &draft, watch, &mut tried).await {
                 Ok(Sent::Made(image)) => {
                     state.saw(Some(*image), now);
-                    lane.saw(now);
+                    if is_used {
+                        lane.saw(now);
+                    }
                     if state.image().is_some_and(|image| !image.counters.aside.is_empty()) {
                         self.write_usage_later(address, lane);
                     }
@@ -115,14 +117,9 @@ impl Inner {
     }
 
     /// Looks at the item.
-    pub(super) async fn see(
-        &self,
-        address: &Address,
-        lane: &Lane,
-        state: &mut LaneState,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn see(&self, address: &Address, state: &mut LaneState) -> Result<(), StoreError> {
         let image = look(&self.service, address, 0).await?;
-        state.saw(image, lane.not_before(self.service.clock.now()));
+        state.saw(image, self.service.clock.now());
         Ok(())
     }
 
@@ -149,7 +146,7 @@ impl Inner {
         if state.unsure.is_none() {
             return Ok(());
         }
-        self.see(address, lane, state).await?;
+        self.see(address, state).await?;
         let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
         loop {
             let last = state.image().and_then(|image| image.writers.get(&self.buckets.writer).copied());
@@ -160,8 +157,8 @@ impl Inner {
                 state.unsure = None;
                 return Ok(());
             }
-            let now = lane.not_before(self.service.clock.now());
-            let mut draft = Draft::new(state.image(), now);
+            let now = self.service.clock.now();
+            let mut draft = Draft::new(state.image(), lane.last(), now);
             for (errand, verdict) in &unsure.errands {
                 errand.reversed(verdict).into_iter().for_each(|undo| drop(undo.act(&mut draft)));
             }
@@ -227,8 +224,7 @@ impl Errand {
         let Verdict::Done(Done::Taken(taken)) = verdict else { return None };
         let call = self.with_step(|step| {
             let steps = [Step { place: step.place, op: step.op.clone() }];
-            let call =
-                tollgate_store::Call { id: None, steps: &steps, metered: self.metering != Metering::Off };
+            let call = tollgate_store::Call { id: None, steps: &steps, metered: self.metering != Metering::Off };
             tollgate_store::OwnedCall::new(&call)
         });
         let call = call.undo(&[Done::Taken(*taken)])?;

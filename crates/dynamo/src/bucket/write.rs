@@ -159,7 +159,7 @@ fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
     if before.revision == 0 || !is_counted_on(before, after) {
         return None;
     }
-    let (kept, now) = (&before.kept, draft.now.max(before.kept.bucket.stamp()));
+    let (kept, now) = (&before.kept, draft.time.max(before.kept.bucket.stamp()));
     let elapsed = i128::from(now.since(kept.bucket.stamp()).as_micros());
     let parts = kept.bucket.parts(&kept.limits);
     let mut gauges = Vec::new();
