@@ -1,5 +1,7 @@
 //! Tables that fit and tables that do not, the time of the service, and stores in any thread or task.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail it")]
+
 mod common;
 
 use std::sync::Arc;

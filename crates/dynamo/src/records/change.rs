@@ -106,8 +106,8 @@ fn known(value: Option<Value>, field: &str, change: &Change) -> Net {
 /// The last that is said of each place.
 fn places(changes: &[Change]) -> BTreeMap<Index, Option<&ItemKey>> {
     let place = |change| match change {
-        &Change::Place(index, ref place) => Some((index, Some(place))),
-        &Change::Displace(index) => Some((index, None)),
+        Change::Place(index, place) => Some((*index, Some(place))),
+        Change::Displace(index) => Some((*index, None)),
         _ => None,
     };
     changes.iter().filter_map(place).collect()
