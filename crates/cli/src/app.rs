@@ -1,7 +1,7 @@
 //! From the command line to an exit code.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches};
@@ -11,8 +11,8 @@ use crate::args::Cli;
 use crate::commands;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::Terminal;
 use crate::output::style::{self, paint};
+use crate::output::{Terminal, told};
 use crate::settings::{Color, Environment, Settings};
 
 /// Does what the command line says.
@@ -23,11 +23,20 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     let parsed = Cli::command().try_get_matches_from(words).and_then(|it| Cli::from_arg_matches(&it));
     match parsed {
         Ok(cli) => exit_of(obey(cli)),
-        Err(told) => {
-            let exit = Exit(u8::try_from(told.exit_code()).unwrap_or(Exit::USAGE.0));
-            exit_of(told.print().map(|()| exit).map_err(Into::into))
+        Err(answer) => {
+            let exit = Exit(u8::try_from(answer.exit_code()).unwrap_or(Exit::USAGE.0));
+            exit_of(show(&answer).map(|()| exit).map_err(Into::into))
         }
     }
+}
+
+/// Shows help, which fits already, or what is wrong with the command line.
+fn show(answer: &clap::Error) -> io::Result<()> {
+    if !answer.use_stderr() {
+        return answer.print();
+    }
+    let message = answer.render().ansi().to_string();
+    write!(anstream::stderr(), "{}", told(&message, &Terminal::of_process()))
 }
 
 fn obey(cli: Cli) -> Result<Exit> {
@@ -50,7 +59,8 @@ fn exit_of(result: Result<Exit>) -> Exit {
     let exit = Exit::of(&error);
     if exit != Exit::OK {
         // If nobody listens there is nobody to tell.
-        let _ = writeln!(anstream::stderr(), "{} {error:#}{}", paint(style::BAD, "error:"), hint(&error));
+        let message = format!("{} {error:#}{}", paint(style::BAD, "error:"), hint(&error));
+        let _ = writeln!(anstream::stderr(), "{}", told(&message, &Terminal::of_process()));
     }
     exit
 }

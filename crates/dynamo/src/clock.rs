@@ -77,6 +77,10 @@ impl ServiceTime {
     fn learn(&self, date: &str, sent: Tick) {
         let received = self.local.now();
         let Ok(date) = DateTime::from_str(date, Format::HttpDate) else { return };
+        // A clock that was set back meanwhile says nothing about how long the call took.
+        if received < sent {
+            return;
+        }
         let mut ahead = self.ahead.lock();
         *ahead = ahead.and(Ahead::of(date.secs(), sent, received));
         self.by.store(ahead.correction(), Ordering::Relaxed);

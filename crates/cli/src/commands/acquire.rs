@@ -14,7 +14,7 @@ use crate::output::{Answer, Output, Page, grouped};
 
 /// Takes, and prints the ticket.
 pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
-    let also = args.also().map_err(Usage)?;
+    let also = args.also.resources().map_err(Usage)?;
     let call = Call {
         entity: &args.call.entity,
         resource: &args.call.resource,

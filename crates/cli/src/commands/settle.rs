@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
+use tollgate::limiter::{Ended, Ending};
 
 use crate::args::SettleArgs;
 use crate::context::Context;
@@ -17,15 +18,14 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
     let limiter = context.limiter()?;
     let mut lease = limiter.redeem(&ticket)?;
     let reported = lease.report(demand_text::demand(&amounts));
-    if reported.is_err() || context.dry_run {
+    let ended = if reported.is_err() || context.dry_run {
         // Let go of it without a word to the store: dropped, it would be given back.
         lease.into_ticket()?;
         reported?;
-    } else if cancel {
-        lease.cancel().wait()?;
+        Ended::Now
     } else {
-        lease.commit().wait()?;
-    }
+        lease.end_once(if cancel { Ending::Cancel } else { Ending::Commit }).wait()?
+    };
     let ending = match (cancel, amounts.is_empty()) {
         (true, _) => "cancel",
         (false, true) => "commit",
@@ -33,7 +33,9 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
     };
     let used = amounts.into_iter().map(|it| (it.limit, it.amount)).collect();
     let namespace = context.settings.namespace.value.clone();
-    Ok(Output::new(SettleAnswer { dry_run: context.dry_run, namespace, ticket, ending, used }))
+    let settled_before = ended == Ended::Before;
+    let dry_run = context.dry_run;
+    Ok(Output::new(SettleAnswer { dry_run, namespace, ticket, ending, used, settled_before }))
 }
 
 #[derive(Serialize)]
@@ -43,11 +45,14 @@ struct SettleAnswer {
     ticket: String,
     ending: &'static str,
     used: BTreeMap<String, u64>,
+    /// Whether somebody was faster, so that nothing was changed.
+    settled_before: bool,
 }
 
 impl Answer for SettleAnswer {
     fn text(&self, page: &mut Page) {
         match self.ending {
+            _ if self.settled_before => page.line("was settled before; nothing changed"),
             "cancel" => page.line(deed(self.dry_run, "cancelled", "cancel")),
             "commit" => page.line(deed(self.dry_run, "committed", "commit")),
             _ => {

@@ -42,15 +42,16 @@ impl Chart<'_> {
         for line in (0..HEIGHT).rev() {
             let number = layout.number(line);
             let mark = if number.is_empty() { '│' } else { '┤' };
-            let axis = paint(style::FAINT, format!("{number:>width$} {mark}", width = layout.axis));
+            let axis = format!("{number:>width$} {}", paint(style::FAINT, mark), width = layout.axis);
             let bars = paint(style::NAME, layout.line(line));
             page.line(format!("{axis}{bars}").trim_end());
         }
         let ground = "─".repeat(layout.slot * layout.bars.len());
-        page.line(paint(style::FAINT, format!("{:>width$} ┼{ground}", 0, width = layout.axis)));
-        page.line(paint(style::FAINT, self.times(&layout)));
+        let ground = paint(style::FAINT, format!("┼{ground}"));
+        page.line(format_args!("{:>width$} {ground}", 0, width = layout.axis));
+        page.line(self.times(&layout));
         if layout.merged > 1 {
-            page.line(paint(style::FAINT, format!("each bar is {} {}s", layout.merged, self.unit)));
+            page.line(format_args!("each bar is {} {}s", layout.merged, self.unit));
         }
     }
 
@@ -61,7 +62,8 @@ impl Chart<'_> {
         let sum = |values: &[i64]| values.iter().map(|value| u64::try_from(*value).unwrap_or(0)).sum();
         let bars: Vec<u64> = self.values.chunks(merged).map(sum).collect();
         let top = round_up(bars.iter().copied().max().unwrap_or(0).max(1));
-        let axis = short(top).chars().count();
+        // Half of a number may be longer than all of it: 8,000 and 16k.
+        let axis = short(top).len().max(short(top / 2).len());
         let slot = (width.saturating_sub(axis + 2) / bars.len().max(1)).clamp(1, SLOT_MAX);
         Layout { bars, merged, slot, top, axis }
     }
@@ -84,11 +86,11 @@ impl Chart<'_> {
 }
 
 impl Layout {
-    /// What stands at the left of a line: the top, the middle, and nothing else.
+    /// What stands at the left of a line: the top, the middle if that is a whole number, and nothing else.
     fn number(&self, line: usize) -> String {
         match line {
             line if line + 1 == HEIGHT => short(self.top),
-            line if line + 1 == HEIGHT / 2 => short(self.top / 2),
+            line if line + 1 == HEIGHT / 2 && self.top.is_multiple_of(2) => short(self.top / 2),
             _ => String::new(),
         }
     }
@@ -160,6 +162,20 @@ mod tests {
     00:00       02:00
 ";
         assert_eq!(drawn(&[16, 44, 74, 0], 40), expected);
+    }
+
+    #[test]
+    fn the_axis_is_straight_though_half_is_longer_than_the_whole() {
+        let text = drawn(&[13_401], 40);
+        let mut columns =
+            text.lines().take(HEIGHT + 1).map(|line| line.chars().position(|c| "┤│┼".contains(c)));
+        assert!(columns.all(|column| column == Some(6)), "{text}");
+    }
+
+    #[test]
+    fn half_of_one_is_no_nought() {
+        let text = drawn(&[1], 40);
+        assert_eq!(text.lines().filter(|line| line.starts_with('0')).count(), 1, "{text}");
     }
 
     #[test]

@@ -54,27 +54,12 @@ impl Metering {
 }
 
 impl Draft {
-<<<<<<< HEAD
     /// What was seen, at `now`, of an item that something was done to at `last`. One that has expired counts as none.
     pub(crate) fn new(seen: Option<&Image>, last: Tick, now: Tick) -> Draft {
         let time = now.max(last);
         let live = seen.cloned().and_then(|image| image.live(last, now));
         let moves = live.as_ref().map(|image| vec![Move::default(); image.kept.limits.len()]);
         Draft { before: seen.cloned(), after: live, moves, is_changed: false, loose: Vec::new(), now, time }
-=======
-    /// What was seen, at `now`. An item that has expired counts as none.
-    pub(crate) fn new(seen: Option<&Image>, now: Tick) -> Draft {
-        let live = seen.filter(|image| !image.has_expired(now));
-        let moves = live.map(|image| vec![Move::default(); image.kept.limits.len()]);
-        Draft {
-            before: seen.cloned(),
-            after: live.cloned(),
-            moves,
-            is_changed: false,
-            loose: Vec::new(),
-            now,
-        }
->>>>>>> wt-dyn
     }
 
     /// Whether the bucket was used under limits of a later version than those of the step.

@@ -35,7 +35,10 @@ impl Inner {
             let errands: Vec<Errand> = requests.iter().map(|request| request.errand.clone()).collect();
             match self.work(address, &lane, &mut state, &errands).await {
                 Ok(verdicts) => {
-                    requests.into_iter().zip(verdicts).for_each(|(request, verdict)| request.answer(Ok(verdict)));
+                    requests
+                        .into_iter()
+                        .zip(verdicts)
+                        .for_each(|(request, verdict)| request.answer(Ok(verdict)));
                 }
                 Err(error) => requests.into_iter().for_each(|request| request.answer(Err(error.clone()))),
             }
@@ -224,7 +227,8 @@ impl Errand {
         let Verdict::Done(Done::Taken(taken)) = verdict else { return None };
         let call = self.with_step(|step| {
             let steps = [Step { place: step.place, op: step.op.clone() }];
-            let call = tollgate_store::Call { id: None, steps: &steps, metered: self.metering != Metering::Off };
+            let call =
+                tollgate_store::Call { id: None, steps: &steps, metered: self.metering != Metering::Off };
             tollgate_store::OwnedCall::new(&call)
         });
         let call = call.undo(&[Done::Taken(*taken)])?;

@@ -46,6 +46,11 @@ impl ManualClock {
         self.0.lock().waiting.len()
     }
 
+    /// When the next alarm will ring, if any is set. It may be that of somebody who has gone.
+    pub fn next_alarm(&self) -> Option<Tick> {
+        self.0.lock().waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+
     /// Turns it forward by `span`, ringing what it passes.
     pub fn advance(&self, span: Span) {
         self.set(self.now() + span);
@@ -124,7 +129,9 @@ mod tests {
         for second in [13, 11, 12, 20] {
             hands.clock().alarm(Tick::from_secs(second), Arc::downgrade(&alarm));
         }
+        assert_eq!(hands.next_alarm(), Some(Tick::from_secs(11)));
         hands.set(Tick::from_secs(15));
+        assert_eq!(hands.next_alarm(), Some(Tick::from_secs(20)));
         assert_eq!(*recorder.0.lock().unwrap(), [11, 12, 13].map(Tick::from_secs));
         assert_eq!(hands.now(), Tick::from_secs(15));
     }

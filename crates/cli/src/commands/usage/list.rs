@@ -72,7 +72,7 @@ impl Answer for ListAnswer {
             let used = used.iter().map(|(limit, amount)| format!("{limit} {}", grouped(amount)));
             let used = used.collect::<Vec<_>>().join(", ");
             let (entity, resource) = (Cell::name(entity), Cell::from(resource));
-            table.row([Cell::faint(shown), entity, resource, grouped(calls).into(), used.into()]);
+            table.row([Cell::from(shown), entity, resource, grouped(calls).into(), used.into()]);
         }
         page.table_or(&table, "nothing was used");
     }
