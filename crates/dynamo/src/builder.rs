@@ -158,6 +158,8 @@ impl DynamoStoreBuilder {
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .time_source(SharedTimeSource::new(time.clone()))
+            // The SDK would correct the time that is corrected already.
+            .disable_clock_skew_correction(true)
             .interceptor(time.clone());
         let service = Service {
             client: aws_sdk_dynamodb::Client::from_conf(config.build()),

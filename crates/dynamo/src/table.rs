@@ -62,10 +62,10 @@ pub(crate) async fn describe(service: &Service) -> Result<TableDescription, Fail
 /// Makes the table, and waits until it is there. One that somebody else is making is waited for all the same.
 pub(crate) async fn create(service: &Service, whereabouts: &str) -> Result<TableDescription, OpenError> {
     let open_error = |failure| OpenError::of(failure, &service.table, whereabouts);
-    match service.try_once(creation(service).map_err(incomplete)?.send()).await {
-        Ok(_) => {}
-        // Also after an answer that was lost: whether there is a table is what is looked at next.
-        Err(Failure::Trouble(trouble, _)) if trouble.is_passing() => {}
+    let creation = creation(service).map_err(incomplete)?;
+    match service.with_retries(|| creation.clone().send()).await {
+        // One that is there by now was made by somebody else, or by a try whose answer was lost.
+        Ok(_) | Err(Failure::Trouble(Trouble::TableBusy(_), _)) => {}
         Err(failure) => return Err(open_error(failure)),
     }
     let table = active(service, whereabouts).await?;

@@ -1,5 +1,7 @@
 //! Tables that fit and tables that do not, the time of the service, and stores in any thread or task.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail it")]
+
 mod common;
 
 use std::sync::Arc;
@@ -87,6 +89,16 @@ fn a_table_is_made_once_and_opened_again() {
     open(&engine).unwrap();
     let calls = engine.calls() - opened;
     assert_eq!(calls.of("DescribeTable"), 1);
+}
+
+#[test]
+fn those_who_make_a_table_at_once_share_it() {
+    let engine = engine(&clock());
+    let faults = Faults::new(engine.http_client());
+    faults.next_of("CreateTable", Fault::LostAfter);
+    let open = || builder(clock()).http_client(faults.clone()).build();
+    let opening = [open(), open(), open()];
+    assert!(opening.into_iter().all(|opening| opening.wait().is_ok()));
 }
 
 #[test]
@@ -215,4 +227,32 @@ fn a_call_that_is_given_up_while_it_waits_does_no_harm() {
         assert!(given_up.is_err());
         assert_eq!(store.get_many(&keys).await, Ok(vec![None]));
     });
+}
+
+#[test]
+fn a_store_reaches_its_table_over_a_port() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let engine = Engine::in_memory().unwrap();
+    let server = runtime.spawn(tollgate_dynamo_local::serve(engine.clone(), listener));
+    let open =
+        |creates| DynamoStore::builder("limits").endpoint(&endpoint).create_table(creates).build().wait();
+    assert_eq!(
+        open(false).unwrap_err(),
+        OpenError::NoTable("limits".into(), format!("us-east-1 at {endpoint}"))
+    );
+    let store = open(true).unwrap();
+    let item = Item::new(ItemKey::new("ns/A", "1")).with("n", 1);
+    let writes = [Write::Put(item.clone(), vec![]), Write::Put(Item::new(ItemKey::new("ns/A", "2")), vec![])];
+    store.write(&writes).wait().unwrap();
+    let read = |(store, item): (DynamoStore, Item)| {
+        let found = store.get_many(std::slice::from_ref(&item.key)).wait();
+        found == Ok(vec![Some(item)])
+    };
+    let threads: Vec<_> =
+        vec![(store, item); 4].into_iter().map(|both| std::thread::spawn(move || read(both))).collect();
+    assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+    assert_eq!((engine.calls().of("TransactWriteItems"), engine.calls().of("GetItem")), (1, 4));
+    server.abort();
 }

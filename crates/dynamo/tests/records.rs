@@ -8,7 +8,7 @@ use tollgate_store::conformance;
 
 #[test]
 fn records_are_as_those_in_memory() {
-    conformance::records(5, open);
+    conformance::records(3, open);
 }
 
 #[test]

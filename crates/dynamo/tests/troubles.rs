@@ -1,5 +1,7 @@
 //! What callers are told when something goes wrong on the way, and that another try makes it unseen.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail it")]
+
 mod common;
 
 use std::time::Duration;

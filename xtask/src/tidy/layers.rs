@@ -11,13 +11,14 @@ enum Allowed {
 }
 
 /// The architecture as a table: a crate and the crates of this workspace it may use.
-const LAYERS: [(&str, Allowed); 17] = [
+const LAYERS: [(&str, Allowed); 18] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core"])),
     ("tollgate-file", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-shm", Allowed::Only(&["tollgate-core", "tollgate-store"])),
     ("tollgate-redis", Allowed::Only(&["tollgate-core", "tollgate-store"])),
-    ("tollgate-dynamo", Allowed::Only(&["tollgate-core", "tollgate-store"])),
+    ("tollgate-dynamo", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
+    ("tollgate-dynamo-local", Allowed::Only(&["tollgate-core", "tollgate-store"])),
     ("tollgate-catalog", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-calendar", Allowed::Only(&["tollgate-core"])),
     (

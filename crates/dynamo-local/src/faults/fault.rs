@@ -38,9 +38,14 @@ impl Fault {
             }
             Fault::Unprocessed => matches!(operation, "BatchGetItem" | "BatchWriteItem"),
             Fault::StaleRead => can_be_stale(operation, body),
-            _ => is_of(Kind::Read) || is_of(Kind::Write) || operation == "DescribeTable",
+            _ => is_of(Kind::Read) || is_of(Kind::Write) || is_about_table(operation),
         }
     }
+}
+
+/// Whether it is one of those that open a table.
+fn is_about_table(operation: &str) -> bool {
+    matches!(operation, "CreateTable" | "DescribeTable" | "UpdateTimeToLive")
 }
 
 /// Whether a read may answer what was: it need not be consistent.

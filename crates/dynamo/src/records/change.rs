@@ -105,12 +105,14 @@ fn known(value: Option<Value>, field: &str, change: &Change) -> Net {
 
 /// The last that is said of each place.
 fn places(changes: &[Change]) -> BTreeMap<Index, Option<&ItemKey>> {
-    let place = |change| match change {
-        &Change::Place(index, ref place) => Some((index, Some(place))),
-        &Change::Displace(index) => Some((index, None)),
-        _ => None,
-    };
-    changes.iter().filter_map(place).collect()
+    fn said(change: &Change) -> Option<(Index, Option<&ItemKey>)> {
+        match change {
+            Change::Place(index, place) => Some((*index, Some(place))),
+            Change::Displace(index) => Some((*index, None)),
+            _ => None,
+        }
+    }
+    changes.iter().filter_map(said).collect()
 }
 
 /// The last that is said of the expiry, if anything is.

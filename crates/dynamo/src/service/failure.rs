@@ -181,3 +181,71 @@ fn by_code(code: &str, message: Option<&str>, status: u16, table: &str) -> Troub
 fn is_about_time(message: &str) -> bool {
     message.contains("Signature expired") || message.contains("Signature not yet current")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trouble(code: &str) -> Trouble {
+        by_code(code, Some("the message"), 400, "limits")
+    }
+
+    #[test]
+    fn every_code_of_the_service_is_told_for_what_it_is() {
+        let throttled = [
+            "ProvisionedThroughputExceededException",
+            "ThrottlingException",
+            "RequestLimitExceeded",
+            "ThrottlingError",
+            "ProvisionedThroughputExceeded",
+        ];
+        for code in throttled {
+            assert_eq!(trouble(code), Trouble::Throttled, "{code}");
+        }
+        for code in ["TransactionConflictException", "TransactionConflict"] {
+            assert_eq!(trouble(code), Trouble::Conflict, "{code}");
+        }
+        assert_eq!(trouble("TransactionInProgressException"), Trouble::InProgress);
+        assert_eq!(trouble("ResourceNotFoundException"), Trouble::NoTable("limits".into()));
+        assert_eq!(trouble("ResourceInUseException"), Trouble::TableBusy("limits".into()));
+        assert_eq!(trouble("RequestTimeTooSkewed"), Trouble::Skewed);
+        assert_eq!(trouble("AccessDeniedException"), Trouble::AccessDenied("the message".into()));
+        assert_eq!(trouble("ValidationException"), Trouble::Invalid("the message".into()));
+        assert!(!trouble("UnknownOperationException").is_passing());
+        assert_eq!(by_code("InternalServerError", None, 500, "limits"), Trouble::Server(500));
+        assert_eq!(by_code("", None, 503, "limits"), Trouble::Server(503));
+        assert_eq!(by_code("", None, 429, "limits"), Trouble::Throttled);
+    }
+
+    #[test]
+    fn no_secret_of_a_signature_is_passed_on() {
+        let message = "The Canonical String should have been 'POST x-amz-security-token:SECRET'";
+        for code in ["InvalidSignatureException", "UnrecognizedClientException", "ExpiredTokenException"] {
+            let trouble = by_code(code, Some(message), 400, "limits");
+            assert!(matches!(trouble, Trouble::AccessDenied(_)), "{trouble}");
+            assert!(!trouble.to_string().contains("SECRET"), "{trouble}");
+        }
+        let expired = "Signature expired: 20260101T000000Z is now earlier than 20260101T000500Z";
+        assert_eq!(by_code("InvalidSignatureException", Some(expired), 400, "limits"), Trouble::Skewed);
+    }
+
+    #[test]
+    fn a_transaction_that_failed_its_tests_is_told_from_one_that_was_in_the_way() {
+        let reason = |code: &str| CancellationReason::builder().code(code).build();
+        let (fine, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
+        let told = reasons(vec![reason(fine), reason(conflict), reason(failed)], "limits").unwrap();
+        assert!(matches!(told[..], [Reason::Fine, Reason::Fine, Reason::Condition(None)]));
+        let told = reasons(vec![reason(fine), reason(conflict)], "limits");
+        assert!(matches!(told, Err(Trouble::Conflict)));
+        assert!(matches!(reasons(vec![reason("ThrottlingError")], "limits"), Err(Trouble::Throttled)));
+        assert!(matches!(reasons(vec![reason("ValidationError")], "limits"), Err(Trouble::Invalid(_))));
+        assert!(matches!(reasons(vec![], "limits"), Err(Trouble::Conflict)));
+    }
+
+    #[test]
+    fn a_host_without_credentials_or_region_is_told_so() {
+        assert_eq!(construction("CredentialsNotLoaded(..)"), Trouble::NoCredentials);
+        assert!(matches!(construction("MissingRegion"), Trouble::Invalid(why) if why.contains("AWS_REGION")));
+        assert!(matches!(construction("other"), Trouble::Invalid(_)));
+    }
+}
