@@ -11,6 +11,7 @@ use aws_smithy_async::time::SharedTimeSource;
 use aws_smithy_types::retry::RetryConfig;
 use tollgate_store::{Clock, Reply};
 
+use crate::bucket::shards::SHARDS_MAX;
 use crate::bucket::{Buckets, Settings};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoStore, Inner};
@@ -120,6 +121,15 @@ impl DynamoStoreBuilder {
     /// whenever somebody else was quicker.
     pub fn fast_path(mut self, is_on: bool) -> DynamoStoreBuilder {
         self.settings.fast_path = is_on;
+        self
+    }
+
+    /// In how many items a new bucket is; 1 unless it says otherwise. A bucket that is written to more often than an item
+    /// bears comes to be in twice as many by itself, up to `most`, which is 32 unless it says otherwise. Both are rounded
+    /// to powers of two. Only meters can be shared out.
+    pub fn shards(mut self, first: u32, most: u32) -> DynamoStoreBuilder {
+        let power = |count: u32| count.clamp(1, SHARDS_MAX).next_power_of_two();
+        (self.settings.shards_min, self.settings.shards_max) = (power(first), power(most).max(power(first)));
         self
     }
 

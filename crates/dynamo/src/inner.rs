@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use tollgate_store::{Applied, OwnedCall, Room};
+use tollgate_store::{Applied, OwnedCall, Reply, Room, StoreError};
 
 use crate::DynamoStoreBuilder;
 use crate::bucket::Buckets;
@@ -67,6 +67,16 @@ impl DynamoStore {
     /// The name of the table.
     pub fn table(&self) -> &str {
         &self.0.service.table
+    }
+
+    /// In how many items the bucket of an entity and a resource is; 0 if there is none.
+    pub fn shards_of<'a>(
+        &'a self,
+        namespace: &'a str,
+        entity: &'a str,
+        resource: &'a str,
+    ) -> Reply<'a, Result<u32, StoreError>> {
+        Reply::later(self.0.service.within(self.0.count_shards(namespace, entity, resource)))
     }
 
     /// What went wrong with calls since the store was opened, also where another try went well.

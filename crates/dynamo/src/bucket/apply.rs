@@ -71,7 +71,7 @@ impl Inner {
         Ok(match self.run(trip, 0).await? {
             Verdict::Done(done) => Applied::Done(vec![done]),
             Verdict::Denied(denial) => Applied::Denied(vec![*denial]),
-            Verdict::Stale => Applied::Stale(0),
+            Verdict::Stale | Verdict::Moved | Verdict::Whole => Applied::Stale(0),
         })
     }
 
@@ -102,6 +102,9 @@ impl Inner {
                 // Where others are taking just now, what comes of it is seen by who takes.
                 let Ok(state) = lane.state.try_lock() else { return true };
                 let Some(image) = state.image() else { return false };
+                if image.shards > 1 {
+                    return true;
+                }
                 let mut draft = Draft::new(Some(image), lane.last(), now);
                 let verdict = trip.errand(index).act(&mut draft);
                 matches!(verdict, Verdict::Done(_)) && draft.moves.is_some()
@@ -134,8 +137,8 @@ impl Inner {
     }
 
     /// Gives back what was taken, now or, if the store does not answer, as soon as it does.
-    async fn give_back(&self, address: Address, errand: Errand) {
-        if self.go(&address, errand.clone()).await.is_err() {
+    pub(super) async fn give_back(&self, address: Address, errand: Errand) {
+        if self.route(&address, errand.clone()).await.is_err() {
             self.give_back_later(address, errand);
         }
     }
@@ -150,14 +153,14 @@ impl Inner {
             }
             return Ok(Verdict::Done(Done::Settled));
         }
-        self.go(address, errand).await
+        self.route(address, errand).await
     }
 }
 
 impl Trip {
     pub(super) fn errand(&self, step: usize) -> Errand {
         let metering = if self.call.is_metered() { Metering::On } else { Metering::Off };
-        Errand { call: Arc::clone(&self.call), step, metering }
+        Errand { call: Arc::clone(&self.call), step, shards: 1, metering }
     }
 }
 

@@ -70,6 +70,16 @@ impl Image {
         })
     }
 
+    /// One of `shards` parts of a bucket, with nothing in it yet.
+    pub(crate) fn empty(of: &Image, shard: u32, shards: u32, now: Tick) -> Option<Image> {
+        let mut image = Image::fresh(&of.whole, shard, shards)?;
+        let parts = image.kept.limits.iter().map(|_| Part::Credit { millis: 0, rest: 0 });
+        let parts: Vec<Part> = parts.collect();
+        image.kept.bucket = Bucket::of_parts(&image.kept.limits, now, &parts).ok()?;
+        image.kept.version = of.kept.version;
+        Some(image)
+    }
+
     pub(crate) fn read(attributes: &Attributes) -> Result<Image, Damage> {
         let get = |name: &str| read_unsigned(attributes.get(name));
         let shards = get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);

@@ -6,22 +6,25 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
-use tollgate_core::{Denial, Tick};
+use tollgate_core::{Denial, MILLIS, Tick};
 use tollgate_store::{Done, OwnedCall, StoreError};
 
 use super::draft::Metering;
-use super::image::Image;
+use super::image::{Image, WCU_FULL};
 
 /// How many go with one write.
 const TOGETHER_MAX: usize = 64;
 
-/// The way to one bucket.
+/// The way to one item of a bucket.
 #[derive(Default)]
 pub(crate) struct Lane {
+    shard: u32,
+    /// In how many items the bucket is, as far as is known; kept at the first. 0 counts as 1.
+    shards: AtomicU32,
     queue: Mutex<VecDeque<Request>>,
     pub(crate) state: tokio::sync::Mutex<LaneState>,
     /// The latest time that something was applied at, in microseconds: a clock that steps back is not followed.
@@ -69,6 +72,27 @@ pub(crate) struct LaneState {
     pub(crate) seen_at: Tick,
     /// A write of which nobody knows whether it was made.
     pub(crate) unsure: Option<Unsure>,
+    pressure: Pressure,
+}
+
+/// How many writes a second an item still bears: the hidden limit, counted by how often the item says it was written.
+#[derive(Default)]
+struct Pressure {
+    revision: u64,
+    at: Tick,
+    left: Option<i64>,
+}
+
+impl Pressure {
+    fn saw(&mut self, image: &mut Image, at: Tick) {
+        let writes = image.revision.saturating_sub(self.revision);
+        let gained = at.since(self.at).as_micros().min(1_000_000) as i64;
+        let left = self.left.map_or(WCU_FULL, |left| left.saturating_add(gained).min(WCU_FULL));
+        let spent = if self.left.is_some() { writes.min(1_000_000) as i64 * MILLIS as i64 } else { 0 };
+        let left = left - spent;
+        *self = Pressure { revision: image.revision, at, left: Some(left) };
+        image.wcu = left;
+    }
 }
 
 /// What was last seen of a bucket.
@@ -97,8 +121,21 @@ impl LaneState {
 
     /// This was seen: an item, or that there is none.
     pub(crate) fn saw(&mut self, image: Option<Image>, at: Tick) {
-        self.seen = image.map_or(Seen::NoItem, |image| Seen::Item(Box::new(image)));
+        self.seen = image.map_or(Seen::NoItem, |mut image| {
+            self.pressure.saw(&mut image, at);
+            Seen::Item(Box::new(image))
+        });
         self.seen_at = at;
+    }
+
+    /// Whether the item is written to more often than it bears.
+    pub(crate) fn is_hot(&self) -> bool {
+        self.pressure.left.is_some_and(|left| left <= 0)
+    }
+
+    /// It was seen to, and the count begins anew.
+    pub(crate) fn cool(&mut self) {
+        self.pressure = Pressure::default();
     }
 
     pub(crate) fn forget(&mut self) {
@@ -128,6 +165,8 @@ pub(crate) struct Errand {
     pub(crate) call: Arc<OwnedCall>,
     /// Which of its steps.
     pub(crate) step: usize,
+    /// In how many items it takes the bucket to be.
+    pub(crate) shards: u32,
     pub(crate) metering: Metering,
 }
 
@@ -137,6 +176,10 @@ pub(crate) enum Verdict {
     Done(Done),
     Denied(Box<Denial>),
     Stale,
+    /// The bucket is in another number of items.
+    Moved,
+    /// Only the whole bucket can tell.
+    Whole,
 }
 
 impl Verdict {
@@ -153,6 +196,22 @@ pub(crate) struct Request {
 }
 
 impl Lane {
+    pub(crate) fn new(shard: u32) -> Lane {
+        Lane { shard, ..Lane::default() }
+    }
+
+    pub(crate) fn shard(&self) -> u32 {
+        self.shard
+    }
+
+    pub(crate) fn shards(&self) -> u32 {
+        self.shards.load(Ordering::Acquire).max(1)
+    }
+
+    pub(crate) fn set_shards(&self, shards: u32) {
+        self.shards.store(shards, Ordering::Release);
+    }
+
     /// The latest time that something was applied at.
     pub(crate) fn last(&self) -> Tick {
         Tick::from_micros(self.seen.load(Ordering::Acquire))

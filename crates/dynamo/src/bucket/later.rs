@@ -23,8 +23,10 @@ enum Job {
     Apply(Arc<OwnedCall>),
     GiveBack(Address, Errand),
     /// What came of a write, also if nobody writes to the bucket any more.
-    FindOut(Address),
+    FindOut(Address, u32),
     WriteUsage(Address),
+    /// More items for a bucket that is written to more often than it bears.
+    Double(Address),
 }
 
 impl Inner {
@@ -67,8 +69,12 @@ impl Inner {
         }
         let call = Arc::new(undo);
         for step in 0..call.steps().count() {
-            let errand =
-                Errand { call: Arc::clone(&call), step, metering: Metering::undo(call.is_metered()) };
+            let errand = Errand {
+                call: Arc::clone(&call),
+                step,
+                shards: 1,
+                metering: Metering::undo(call.is_metered()),
+            };
             if let Ok(address) = errand.with_step(|step| Address::of(&step.place)) {
                 self.give_back_later(address, errand);
             }
@@ -80,8 +86,8 @@ impl Inner {
         self.in_background(Job::GiveBack(address, errand), unheard);
     }
 
-    pub(super) fn find_out_later(&self, address: &Address) {
-        self.in_background(Job::FindOut(address.clone()), Vec::new());
+    pub(super) fn find_out_later(&self, address: &Address, shard: u32) {
+        self.in_background(Job::FindOut(address.clone(), shard), Vec::new());
     }
 
     /// Writes down what was put aside of a bucket, when there is time.
@@ -89,6 +95,10 @@ impl Inner {
         if lane.begin_writing_usage() {
             self.in_background(Job::WriteUsage(address.clone()), Vec::new());
         }
+    }
+
+    pub(super) fn double_later(&self, address: &Address) {
+        self.in_background(Job::Double(address.clone()), Vec::new());
     }
 
     /// Tries something until the store answers, or will not.
@@ -118,14 +128,15 @@ impl Inner {
                 self.after(call, &applied);
             }
             Job::GiveBack(address, errand) => {
-                self.go(address, errand.clone()).await?;
+                self.route(address, errand.clone()).await?;
                 self.room.poke(&address.namespace, &address.key);
             }
-            Job::FindOut(address) => {
-                let lane = self.buckets.lane(address);
+            Job::FindOut(address, shard) => {
+                let lane = self.buckets.part_lane(address, *shard);
                 let mut state = lane.state.lock().await;
                 self.make_sure(address, &lane, &mut state).await?;
             }
+            Job::Double(address) => self.double(address).await?,
             Job::WriteUsage(address) => {
                 let written = self.write_usage_of(address).await;
                 self.buckets.lane(address).end_writing_usage();

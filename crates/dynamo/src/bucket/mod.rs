@@ -10,18 +10,21 @@ mod lane;
 mod later;
 mod limits;
 mod look;
+mod parts;
 mod peek;
 mod scope;
 mod send;
+pub(crate) mod shards;
 mod together;
 mod usage;
 mod values;
+mod whole;
 mod work;
 mod write;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tollgate_core::{Span, Tick};
@@ -43,11 +46,13 @@ pub(crate) struct Damage(pub(crate) String);
 
 /// What a process knows about the buckets of a table.
 pub(crate) struct Buckets {
-    lanes: Mutex<HashMap<Address, Arc<Lane>>>,
+    lanes: Mutex<HashMap<(Address, u32), Arc<Lane>>>,
     calls: Mutex<Calls>,
     /// The attribute in which items remember the last write of this process.
     writer: String,
     seq: AtomicU64,
+    /// Whose turn it is among the items of buckets that are in several.
+    turn: AtomicU32,
     /// What was handed over and not yet tried, of any bucket.
     handed_over: Arc<Unheard>,
     pub(crate) settings: Settings,
@@ -60,11 +65,19 @@ pub(crate) struct Settings {
     pub(crate) refusal_kept: Span,
     /// Whether writes may say what changes, rather than what will be.
     pub(crate) fast_path: bool,
+    /// In how many items a new bucket is, and in how many it may come to be.
+    pub(crate) shards_min: u32,
+    pub(crate) shards_max: u32,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { refusal_kept: Span::from_secs(1), fast_path: true }
+        Settings {
+            refusal_kept: Span::from_secs(1),
+            fast_path: true,
+            shards_min: 1,
+            shards_max: shards::SHARDS_MAX,
+        }
     }
 }
 
@@ -90,18 +103,33 @@ impl Buckets {
         // As many as there may be writers to one item, and a chance of less than one in 10^9 that two of ten are one.
         let writer = format!("w_{:07x}", getrandom::u32()? >> 4);
         let (lanes, calls) = (Mutex::default(), Mutex::default());
-        Ok(Buckets { lanes, calls, writer, seq: AtomicU64::new(0), handed_over: Arc::default(), settings })
+        Ok(Buckets {
+            lanes,
+            calls,
+            writer,
+            seq: AtomicU64::new(0),
+            turn: AtomicU32::new(0),
+            handed_over: Arc::default(),
+            settings,
+        })
     }
 
+    /// The way to the first item of a bucket, which is mostly the only one.
     fn lane(&self, address: &Address) -> Arc<Lane> {
+        self.part_lane(address, 0)
+    }
+
+    /// The way to an item of a bucket.
+    fn part_lane(&self, address: &Address, shard: u32) -> Arc<Lane> {
+        let key = (address.clone(), shard);
         let mut lanes = self.lanes.lock();
-        if let Some(lane) = lanes.get(address) {
+        if let Some(lane) = lanes.get(&key) {
             return Arc::clone(lane);
         }
         if lanes.len() >= LANES_MAX {
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.is_unsure());
         }
-        Arc::clone(lanes.entry(address.clone()).or_default())
+        Arc::clone(lanes.entry(key).or_insert_with(|| Arc::new(Lane::new(shard))))
     }
 
     /// The number of the next write: larger than any before, and than the time, so that it says when it was.
@@ -140,7 +168,7 @@ impl Buckets {
 
     /// Forgets what is known of buckets that are deleted.
     fn forget(&self, address: &Address) {
-        self.lanes.lock().remove(address);
+        self.lanes.lock().retain(|(other, _), _| other != address);
     }
 }
 

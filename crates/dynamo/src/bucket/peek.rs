@@ -6,7 +6,9 @@ use tollgate_core::{Denial, Status};
 use tollgate_store::{Kept, OwnedCall, Place, Step, StoreError};
 
 use super::address::Address;
+use super::image::Image;
 use super::look::look_at_all;
+use super::parts::merged;
 use crate::inner::Inner;
 
 impl Inner {
@@ -34,13 +36,35 @@ impl Inner {
     async fn kept(&self, steps: &[Step<'_>]) -> Result<Vec<(Kept, tollgate_core::Tick)>, StoreError> {
         let places: Vec<Place<'_>> = steps.iter().map(|step| step.place).collect();
         let addresses = places.iter().map(Address::of).collect::<Result<Vec<_>, _>>()?;
-        let items: Vec<(&Address, u32)> = addresses.iter().map(|address| (address, 0)).collect();
-        let images = look_at_all(&self.service, &items).await?;
-        let seen = places.iter().zip(&addresses).zip(images).map(|((place, address), image)| {
-            let (last, now) = (self.buckets.lane(address).last(), self.service.clock.now());
-            let kept = image.and_then(|image| image.live(last, now)).map(|image| image.kept);
-            (kept.unwrap_or_else(|| Kept::fresh(place.limits)), now)
-        });
-        Ok(seen.collect())
+        let mut seen = Vec::new();
+        for (place, image) in places.iter().zip(self.wholes(&addresses).await?) {
+            let fresh = || Kept::fresh(place.limits);
+            seen.push((image.map_or_else(fresh, |image| image.kept), self.service.clock.now()));
+        }
+        Ok(seen)
+    }
+
+    /// Buckets as they are now, each put together; `None` for one that is not there, or has expired.
+    pub(super) async fn wholes(&self, addresses: &[Address]) -> Result<Vec<Option<Image>>, StoreError> {
+        let firsts: Vec<(&Address, u32)> = addresses.iter().map(|address| (address, 0)).collect();
+        let mut wholes = Vec::new();
+        for (address, image) in addresses.iter().zip(look_at_all(&self.service, &firsts).await?) {
+            let lane = self.buckets.lane(address);
+            let (last, now) = (lane.last(), self.service.clock.now());
+            let Some(first) = image.and_then(|image| image.live(last, now)) else {
+                wholes.push(None);
+                continue;
+            };
+            if first.shards == 1 {
+                wholes.push(Some(first));
+                continue;
+            }
+            lane.set_shards(first.shards);
+            let others: Vec<(&Address, u32)> = (1..first.shards).map(|shard| (address, shard)).collect();
+            let mut images = vec![Some(first)];
+            images.extend(look_at_all(&self.service, &others).await?);
+            wholes.push(merged(&images, last, now));
+        }
+        Ok(wholes)
     }
 }

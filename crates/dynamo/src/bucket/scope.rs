@@ -9,7 +9,6 @@ use tollgate_store::{BucketStatus, FORGET_MAX, Scope, StoreError};
 use super::address::{Address, space};
 use super::apply::join_all;
 use super::image;
-use super::look::look_at_all;
 use super::send::closed_key;
 use super::values::{read_text, text};
 use crate::inner::Inner;
@@ -44,13 +43,11 @@ impl Inner {
         let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
         let Found { items, next } = self.find(namespace, scope, start, limit.clamp(1, PAGE_MAX)).await?;
         // A bucket in several items is told of at its first.
-        let firsts: Vec<(&Address, u32)> =
-            items.iter().filter(|(_, shard)| *shard == 0).map(|(address, shard)| (address, *shard)).collect();
-        let images = look_at_all(&self.service, &firsts).await?;
+        let firsts: Vec<Address> =
+            items.into_iter().filter(|(_, shard)| *shard == 0).map(|(address, _)| address).collect();
         let mut statuses = Vec::new();
-        for ((address, _), image) in firsts.into_iter().zip(images) {
-            let (last, now) = (self.buckets.lane(address).last(), self.service.clock.now());
-            let image = image.and_then(|image| image.live(last, now));
+        for (address, image) in firsts.iter().zip(self.wholes(&firsts).await?) {
+            let now = self.service.clock.now();
             if let (Some((entity, resource)), Some(image)) = (address.key.pair(), image) {
                 let limits = image.kept.bucket.peek(&image.kept.limits, now);
                 statuses.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
@@ -86,7 +83,7 @@ impl Inner {
     }
 
     async fn delete(&self, address: &Address, shard: u32) -> Result<bool, StoreError> {
-        let lane = self.buckets.lane(address);
+        let lane = self.buckets.part_lane(address, shard);
         let mut state = lane.state.lock().await;
         let delete = || {
             let delete = self.service.client.delete_item().table_name(&self.service.table);

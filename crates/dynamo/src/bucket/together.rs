@@ -14,6 +14,7 @@ use super::draft::Draft;
 use super::lane::{Lane, LaneState, Unsure, Verdict};
 use super::look::look_at_all;
 use super::send::{GivenUp, Sent, predicted};
+use super::whole::Deed;
 use super::write::{self, Stroke};
 use crate::inner::Inner;
 use crate::records;
@@ -42,6 +43,14 @@ impl Inner {
         let mut has_looked = false;
         loop {
             has_looked |= self.see_all(&mut seats).await?;
+            let is_shared = |seat: &Seat<'_>| match seat.state.image() {
+                Some(image) => image.shards > 1,
+                None => self.buckets.settings.shards_min > 1,
+            };
+            if seats.iter().any(is_shared) {
+                drop(seats);
+                return self.in_turn(trip).await;
+            }
             let now = self.service.clock.now();
             let drafts = seats.iter().map(|seat| Draft::new(seat.state.image(), seat.lane.last(), now));
             let mut drafts: Vec<Draft> = drafts.collect();
@@ -66,6 +75,42 @@ impl Inner {
             misses += 1;
             self.pause_after(misses, watch).await?;
         }
+    }
+
+    /// Applies a call with buckets that are in several items: one after the other, and should one deny, those before get
+    /// back what was taken.
+    async fn in_turn(&self, trip: &Trip) -> Result<Applied, RecordsError> {
+        if let ([address], [_, ..]) = (&*trip.addresses, &*trip.writes) {
+            return match self.whole(address, Deed::Do(&trip.errand(0), &trip.writes)).await? {
+                Verdict::Done(done) => Ok(Applied::Done(vec![done])),
+                Verdict::Denied(denial) => Ok(Applied::Denied(vec![*denial])),
+                Verdict::Stale | Verdict::Moved | Verdict::Whole => Ok(Applied::Stale(0)),
+            };
+        }
+        if !trip.writes.is_empty() {
+            records::write(&self.service, &trip.writes).await?;
+        }
+        let mut verdicts: Vec<Verdict> = Vec::new();
+        for (index, address) in trip.addresses.iter().enumerate() {
+            match self.route(address, trip.errand(index)).await {
+                Ok(verdict @ Verdict::Done(_)) => verdicts.push(verdict),
+                stopped => {
+                    for (index, verdict) in verdicts.iter().enumerate() {
+                        if let Some(errand) = trip.errand(index).reversed(verdict) {
+                            self.give_back(trip.addresses[index].clone(), errand).await;
+                        }
+                    }
+                    return match stopped? {
+                        Verdict::Denied(_) => Ok(Applied::Denied(self.ask(Arc::clone(&trip.call)).await?)),
+                        _ => Ok(Applied::Stale(index)),
+                    };
+                }
+            }
+        }
+        let done = verdicts
+            .iter()
+            .filter_map(|verdict| if let Verdict::Done(done) = verdict { Some(*done) } else { None });
+        Ok(Applied::Done(done.collect()))
     }
 
     /// Waits until nobody else in this process writes to the buckets. Everybody waits in the same order.
@@ -226,7 +271,7 @@ impl Inner {
             let state = &mut seats[*index].state;
             state.forget();
             state.unsure = Some(Unsure { seq, errands, undone_by: None });
-            self.find_out_later(seats[*index].address);
+            self.find_out_later(seats[*index].address, 0);
         }
     }
 }

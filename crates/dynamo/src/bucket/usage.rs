@@ -21,11 +21,22 @@ use crate::service::{Failure, Reason, Watch};
 impl Inner {
     /// Adds what was used of a bucket to the records of usage, each hour once.
     pub(crate) async fn write_usage_of(&self, address: &Address) -> Result<(), StoreError> {
+        self.write_usage_of_item(address, 0).await?;
+        for shard in 1..self.buckets.lane(address).shards() {
+            self.write_usage_of_item(address, shard).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_usage_of_item(&self, address: &Address, shard: u32) -> Result<(), StoreError> {
         let Some((entity, resource)) = address.key.pair() else { return Ok(()) };
-        let lane = self.buckets.lane(address);
+        let lane = self.buckets.part_lane(address, shard);
         let mut state = lane.state.lock().await;
         self.make_sure(address, &lane, &mut state).await?;
-        self.see(address, &mut state).await?;
+        self.see(address, &lane, &mut state).await?;
+        if let Some(image) = state.image() {
+            self.buckets.lane(address).set_shards(image.shards);
+        }
         let (watch, mut misses) = (Watch::start(), 0);
         while let Some(image) = state.image() {
             let unwritten = image.counters.unwritten(&image.kept.limits);
@@ -80,7 +91,7 @@ impl Inner {
     }
 
     /// Makes a transaction that may be sent again.
-    async fn transact_with_token(&self, items: Vec<TransactWriteItem>) -> Result<(), Failure> {
+    pub(super) async fn transact_with_token(&self, items: Vec<TransactWriteItem>) -> Result<(), Failure> {
         let token = self.token();
         let write = || {
             let write = self.service.client.transact_write_items().client_request_token(&token);

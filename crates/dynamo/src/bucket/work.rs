@@ -6,6 +6,7 @@ use tollgate_store::{Done, Op, Step, StoreError};
 
 use super::address::Address;
 use super::draft::{Draft, Metering};
+use super::image::Image;
 use super::lane::{Errand, Lane, LaneState, Unsure, Verdict};
 use super::look::look;
 use super::send::{GivenUp, Sent};
@@ -23,8 +24,13 @@ const MISS_PAUSE: Duration = Duration::from_millis(8);
 
 impl Inner {
     /// Has an errand done, by whoever comes first: it and all that came meanwhile, with one write.
-    pub(super) async fn go(&self, address: &Address, errand: Errand) -> Result<Verdict, StoreError> {
-        let lane = self.buckets.lane(address);
+    pub(super) async fn go(
+        &self,
+        address: &Address,
+        shard: u32,
+        errand: Errand,
+    ) -> Result<Verdict, StoreError> {
+        let lane = self.buckets.part_lane(address, shard);
         let mut answered = lane.join(errand);
         loop {
             let mut state = lane.state.lock().await;
@@ -59,12 +65,17 @@ impl Inner {
         state.doubt_absence();
         loop {
             if !state.is_known() {
-                self.see(address, state).await?;
+                self.see(address, lane, state).await?;
                 has_looked = true;
             }
+            self.count_items(address, lane, state);
             let now = self.service.clock.now();
             let mut draft = Draft::new(state.image(), lane.last(), now);
-            let verdicts: Vec<Verdict> = errands.iter().map(|errand| errand.act(&mut draft)).collect();
+            let act = |errand: &Errand| match self.is_elsewhere(lane, state.image(), errand) {
+                Some(elsewhere) => elsewhere,
+                None => errand.act(&mut draft),
+            };
+            let verdicts: Vec<Verdict> = errands.iter().map(act).collect();
             if !has_looked && !verdicts.iter().all(|verdict| self.is_believed(verdict, &draft, state)) {
                 state.forget();
                 continue;
@@ -82,6 +93,10 @@ impl Inner {
                     state.saw(Some(*image), now);
                     if is_used {
                         lane.saw(now);
+                    }
+                    if state.is_hot() {
+                        state.cool();
+                        self.double_later(address);
                     }
                     if state.image().is_some_and(|image| !image.counters.aside.is_empty()) {
                         self.write_usage_later(address, lane);
@@ -102,11 +117,58 @@ impl Inner {
                     let errands = errands.iter().cloned().zip(verdicts).collect();
                     state.forget();
                     state.unsure = Some(Unsure { seq, errands, undone_by: None });
-                    self.find_out_later(address);
+                    self.find_out_later(address, lane.shard());
                     return Err(error);
                 }
             }
         }
+    }
+
+    /// Remembers in how many items the bucket was seen to be.
+    fn count_items(&self, address: &Address, lane: &Lane, state: &LaneState) {
+        let first = self.buckets.lane(address);
+        match state.image() {
+            Some(image) => first.set_shards(image.shards),
+            // Without this item there is no such bucket, and whoever makes it makes all of it.
+            None if lane.shard() > 0 => {
+                first.set_shards(1);
+                first.state.try_lock().into_iter().for_each(|mut state| state.forget());
+            }
+            None => {}
+        }
+    }
+
+    /// Where an errand has to go instead, if this is not the place.
+    fn is_elsewhere(&self, lane: &Lane, image: Option<&Image>, errand: &Errand) -> Option<Verdict> {
+        let Some(image) = image else {
+            let is_new = lane.shard() == 0 && self.buckets.settings.shards_min > 1;
+            let creates = errand.with_step(|step| step.creates());
+            return match lane.shard() {
+                0 if is_new && creates => Some(Verdict::Whole),
+                0 => None,
+                _ => Some(Verdict::Moved),
+            };
+        };
+        if image.shards != errand.shards {
+            return Some(Verdict::Moved);
+        }
+        // Other limits have to be put in force for all items, and what one cannot pay all of them owe.
+        let is_other = |step: &Step<'_>| step.takes().is_some() && !image.kept.is_under(step.place.limits);
+        let is_owed = |step: &Step<'_>| !self.can_pay(lane, image, step);
+        let is_about_all = image.shards > 1 && errand.with_step(|step| is_other(step) || is_owed(step));
+        is_about_all.then_some(Verdict::Whole)
+    }
+
+    /// Whether an item has what a settlement charges beyond what was taken.
+    fn can_pay(&self, lane: &Lane, image: &Image, step: &Step<'_>) -> bool {
+        let (Op::Settle(usage) | Op::SettleIfThere(usage)) = &step.op else { return true };
+        let now = self.service.clock.now().max(lane.last());
+        let left = image.kept.bucket.peek(&image.kept.limits, now);
+        let charges = step.place.limits.iter().zip(usage.used).zip(usage.reserved.amounts());
+        charges.filter(|((_, used), reserved)| used > reserved).all(|((limit, used), reserved)| {
+            let status = left.iter().find(|status| status.limit().name() == limit.name());
+            status.is_none_or(|status| i128::from(status.available()) >= i128::from(used - reserved))
+        })
     }
 
     /// Whether a verdict on what was seen some time ago still is one. What is written tells itself whether it is.
@@ -115,13 +177,18 @@ impl Inner {
             Verdict::Denied(_) => draft.now.since(state.seen_at) < self.buckets.settings.refusal_kept,
             Verdict::Done(Done::Renewed(false)) => false,
             // Versions only grow.
-            Verdict::Done(_) | Verdict::Stale => true,
+            Verdict::Done(_) | Verdict::Stale | Verdict::Moved | Verdict::Whole => true,
         }
     }
 
     /// Looks at the item.
-    pub(super) async fn see(&self, address: &Address, state: &mut LaneState) -> Result<(), StoreError> {
-        let image = look(&self.service, address, 0).await?;
+    pub(super) async fn see(
+        &self,
+        address: &Address,
+        lane: &Lane,
+        state: &mut LaneState,
+    ) -> Result<(), StoreError> {
+        let image = look(&self.service, address, lane.shard()).await?;
         state.saw(image, self.service.clock.now());
         Ok(())
     }
@@ -149,7 +216,7 @@ impl Inner {
         if state.unsure.is_none() {
             return Ok(());
         }
-        self.see(address, state).await?;
+        self.see(address, lane, state).await?;
         let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
         loop {
             let last = state.image().and_then(|image| image.writers.get(&self.buckets.writer).copied());
@@ -234,7 +301,7 @@ impl Errand {
         });
         let call = call.undo(&[Done::Taken(*taken)])?;
         let metering = Metering::undo(self.metering != Metering::Off);
-        Some(Errand { call: call.into(), step: 0, metering })
+        Some(Errand { call: call.into(), step: 0, shards: self.shards, metering })
     }
 
     pub(super) fn with_step<R>(&self, use_step: impl FnOnce(&Step<'_>) -> R) -> R {

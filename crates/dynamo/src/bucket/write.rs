@@ -59,7 +59,8 @@ pub(crate) fn stamp(expression: &mut Expression, before: Option<&Image>, stroke:
     before.writers.iter().filter(is_idle).for_each(|(name, _)| expression.remove(name));
 }
 
-fn create(after: &Image, address: &Address) -> Expression {
+/// The update that makes an item.
+pub(super) fn create(after: &Image, address: &Address) -> Expression {
     let mut expression = Expression::default();
     expression.require_absent("PK");
     let mut all = after.attributes();
@@ -107,6 +108,8 @@ struct Gauge<'a> {
     /// What it has gained since, in units of a thousandth.
     gained: i128,
     says: Move,
+    /// Whether it may not owe anything: others would not know.
+    is_part: bool,
 }
 
 impl Gauge<'_> {
@@ -132,7 +135,8 @@ impl Gauge<'_> {
     fn bounds(&self) -> (Option<i128>, i128) {
         let owed = self.rest + self.gained;
         let lost = self.says.taken.saturating_add(self.says.charged);
-        let is_bound = self.says.taken > 0 && !self.limit.is_shadow();
+        let is_bound =
+            (self.says.taken > 0 || self.is_part && self.says.charged > 0) && !self.limit.is_shadow();
         let least = is_bound.then(|| div_ceil(self.price(lost) - owed, self.unit()));
         let most = (self.full() - owed - self.price(self.says.given_back)).div_euclid(self.unit());
         (least, most)
@@ -163,12 +167,12 @@ fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
     let elapsed = i128::from(now.since(kept.bucket.stamp()).as_micros());
     let parts = kept.bucket.parts(&kept.limits);
     let mut gauges = Vec::new();
-    let mut has_others = false;
+    let (mut has_others, is_part) = (false, before.shards > 1);
     for ((limit, part), says) in kept.limits.iter().zip(parts).zip(moves) {
         match (limit.meter(), part) {
             (Some(rate), Part::Credit { millis, rest }) => {
                 let gained = elapsed.checked_mul(rate.gain.into())?.checked_mul(MILLIS)?;
-                gauges.push(Gauge { limit, rate, millis, rest: rest.into(), gained, says: *says });
+                gauges.push(Gauge { limit, rate, millis, rest: rest.into(), gained, says: *says, is_part });
             }
             _ => has_others |= !limit.is_unbounded(),
         }
@@ -279,4 +283,15 @@ fn count(expression: &mut Expression, before: &Image, after: &Image) {
     if let Some(hour) = is.hour.filter(|_| is_any) {
         expression.require("uh", "=", number(hour));
     }
+}
+
+/// The update that says that a bucket is in more items than before.
+pub(super) fn share_count(before: u32, after: u32) -> Expression {
+    let mut expression = Expression::default();
+    expression.require("shard_count", "=", number(before));
+    expression.set("shard_count", number(after));
+    expression.add("lg", number(1));
+    expression.add("rv", number(1));
+    expression.remove("ttl");
+    expression
 }

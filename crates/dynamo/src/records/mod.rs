@@ -4,6 +4,7 @@ mod bounds;
 mod change;
 mod expression;
 mod get;
+mod mixed;
 mod query;
 mod write;
 
@@ -78,4 +79,9 @@ pub(crate) async fn failing(service: &Service, writes: &[Write]) -> Result<Optio
     let now = service.clock.now();
     let live = found.into_iter().map(|item| item.filter(|item| !item.has_expired(now)));
     Ok(writes.iter().zip(live).position(|(write, item)| !write.passes(item.as_ref())))
+}
+
+/// Makes all writes, or none.
+pub(crate) async fn write(service: &Service, writes: &[Write]) -> Result<(), RecordsError> {
+    write::write(service, writes).await
 }

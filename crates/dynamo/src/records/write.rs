@@ -14,6 +14,7 @@ use super::bounds;
 use super::change::update;
 use super::expression::{Words, condition, condition_absent, condition_unless_expired};
 use super::get::{get_many, incomplete};
+use super::mixed;
 use crate::attributes::{attributes_of, item_of, key_attributes};
 use crate::service::{Attributes, Failure, Reason, Service, Watch};
 
@@ -50,8 +51,27 @@ pub(super) async fn write(service: &Service, writes: &[Write]) -> Result<(), Rec
             let there = found.into_iter().next().flatten().filter(|item| !item.has_expired(now));
             if check.passes(there.as_ref()) { Ok(()) } else { Err(RecordsError::Failed(0)) }
         }
+        writes if writes.iter().any(is_mixed) => transact_mixed(service, writes).await,
         writes => transact(service, writes).await,
     }
+}
+
+fn is_mixed(write: &Write) -> bool {
+    !mixed::fields(write).is_empty()
+}
+
+/// As [`transact`], with sets that are both added to and taken from.
+async fn transact_mixed(service: &Service, writes: &[Write]) -> Result<(), RecordsError> {
+    let watch = Watch::start();
+    for _ in 0..ROUNDS_MAX {
+        let worked_out = mixed::worked_out(service, writes, service.clock.now()).await?;
+        match transact(service, &worked_out).await {
+            // Its own tests held a moment ago, so it is the set that has changed.
+            Err(RecordsError::Failed(index)) if is_mixed(&writes[index]) => {}
+            written => return written,
+        }
+    }
+    Err(StoreError::Unavailable(watch.waited(), "a set kept changing while it was written".into()).into())
 }
 
 async fn put(service: &Service, item: &Item) -> Result<(), StoreError> {

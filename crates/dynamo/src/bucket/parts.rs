@@ -1,0 +1,128 @@
+//! A bucket that is in several items: put together, and shared out again.
+
+use tollgate_core::{Bucket, Limits, MILLIS, Part, Tick};
+use tollgate_store::Kept;
+
+use super::counters::Counters;
+use super::image::Image;
+
+/// The whole of a bucket, as if it were one item of which nothing was counted yet. Items that are missing are full.
+pub(super) fn merged(images: &[Option<Image>], last: Tick, now: Tick) -> Option<Image> {
+    let first = images.iter().flatten().next()?;
+    let (whole, shards) = (first.whole.clone(), images.len() as u32);
+    let version = images.iter().flatten().map(|image| image.kept.version).max().unwrap_or(0);
+    let time = images.iter().flatten().map(|image| image.kept.bucket.stamp()).fold(now.max(last), Tick::max);
+    let fresh = |shard: usize| Image::fresh(&whole, shard as u32, shards);
+    let mut sums: Vec<Part> = Vec::new();
+    for (shard, image) in images.iter().enumerate() {
+        let mut image = image.clone().or_else(|| fresh(shard))?;
+        image.kept.bucket.adopt(&image.kept.limits, &whole, time);
+        let parts = image.kept.bucket.parts(&whole);
+        if sums.is_empty() {
+            sums = parts;
+        } else {
+            sums.iter_mut().zip(parts).zip(whole.iter()).for_each(|((sum, part), limit)| {
+                let unit = limit.meter().map_or(1, |rate| rate.unit);
+                add(sum, &part, unit);
+            });
+        }
+    }
+    let bucket = Bucket::of_parts(&whole, time, &sums).ok()?;
+    let image = Image::fresh(&whole, 0, 1)?;
+    Some(Image {
+        kept: Kept { limits: whole.clone(), version, bucket },
+        counters: Counters::of(&whole),
+        generation: first.generation,
+        ..image
+    })
+}
+
+fn add(sum: &mut Part, part: &Part, unit: u64) {
+    if let (Part::Credit { millis, rest }, Part::Credit { millis: more, rest: beyond }) = (sum, part) {
+        let left_over = u128::from(*rest) + u128::from(*beyond);
+        *millis += more + (left_over / u128::from(unit)) as i128;
+        *rest = (left_over % u128::from(unit)) as u64;
+    }
+}
+
+/// The states of the items that a bucket is shared out to, by how much each may have. `None` if it cannot be.
+pub(super) fn shared_out(kept: &Kept, whole: &Limits, shards: u32) -> Option<Vec<Kept>> {
+    if shards == 1 {
+        return Some(vec![kept.clone()]);
+    }
+    let shares: Vec<Limits> =
+        (0..shards).map(|shard| whole.part(shard.into(), shards.into())).collect::<Option<_>>()?;
+    let parts = kept.bucket.parts(whole);
+    let mut columns: Vec<Vec<Part>> = vec![Vec::new(); shares.len()];
+    for (place, part) in parts.iter().enumerate() {
+        let Part::Credit { millis, .. } = part else { return None };
+        let amounts = amounts(*millis, &shares, place);
+        columns
+            .iter_mut()
+            .zip(amounts)
+            .for_each(|(column, millis)| column.push(Part::Credit { millis, rest: 0 }));
+    }
+    let stamp = kept.bucket.stamp();
+    let kept = |(share, column): (&Limits, Vec<Part>)| {
+        let bucket = Bucket::of_parts(share, stamp, &column).ok()?;
+        Some(Kept { limits: share.clone(), version: kept.version, bucket })
+    };
+    shares.iter().zip(columns).map(kept).collect()
+}
+
+/// Thousandths for each share, in proportion to what it may have; together they are all there is.
+fn amounts(millis: i128, shares: &[Limits], place: usize) -> Vec<i128> {
+    let capacities: Vec<i128> =
+        shares.iter().map(|share| i128::from(share[place].capacity()) * MILLIS).collect();
+    let capacity: i128 = capacities.iter().sum();
+    let mut amounts: Vec<i128> =
+        capacities.iter().map(|share| (millis * share).div_euclid(capacity)).collect();
+    let mut left = millis - amounts.iter().sum::<i128>();
+    for (amount, share) in amounts.iter_mut().zip(&capacities) {
+        let more = left.min(share - *amount).max(0);
+        *amount += more;
+        left -= more;
+    }
+    amounts
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{Limit, Take, demand};
+
+    use super::*;
+
+    #[test]
+    fn what_is_shared_out_is_put_together_again() {
+        let limits = Limits::new([Limit::per_minute("rpm", 1_000), Limit::per_second("tpm", 77).burst(333)]);
+        let limits = limits.expect("they are valid");
+        let now = Tick::from_secs(1_000);
+        for (rpm, tpm) in [(0, 0), (1, 1), (999, 332), (1_000, 333)] {
+            let mut kept = Kept::fresh(&limits);
+            let costs = limits.costs(&demand! { rpm: rpm, tpm: tpm }).expect("it fits");
+            kept.bucket.take(&limits, now, &Take::of(&costs)).expect("it fits");
+            for shards in [1, 2, 4, 8, 16, 32] {
+                let parts = shared_out(&kept, &limits, shards).expect("they are meters");
+                let image = |(shard, kept): (usize, Kept)| {
+                    let image = Image::fresh(&limits, shard as u32, shards).expect("it is a part");
+                    Some(Image { kept, ..image })
+                };
+                let images: Vec<Option<Image>> = parts.into_iter().enumerate().map(image).collect();
+                let whole = merged(&images, now, now).expect("there are some");
+                let left = |kept: &Kept| {
+                    let statuses = kept.bucket.peek(&kept.limits, now);
+                    statuses.iter().map(tollgate_core::Status::available).collect::<Vec<_>>()
+                };
+                assert_eq!(left(&whole.kept), left(&kept), "{shards} shards, {rpm} and {tpm} taken");
+            }
+        }
+    }
+
+    #[test]
+    fn items_that_are_missing_are_full() {
+        let limits = Limits::new([Limit::per_minute("rpm", 1_000)]).expect("it is valid");
+        let images = vec![Image::fresh(&limits, 0, 4), None, None, None];
+        let whole = merged(&images, Tick::ZERO, Tick::from_secs(5)).expect("there is one");
+        assert_eq!(whole.kept.bucket.peek(&limits, Tick::from_secs(5))[0].available(), 1_000);
+    }
+}
