@@ -17,6 +17,8 @@ pub struct Calls {
     pub read_units: f64,
     /// Write units of those calls that asked for them.
     pub write_units: f64,
+    /// Which of them were for indexes.
+    pub index_units: f64,
 }
 
 impl Calls {
@@ -55,6 +57,7 @@ impl Sub for Calls {
             by_operation: since.filter(|(_, calls)| *calls > 0).collect(),
             read_units: self.read_units - earlier.read_units,
             write_units: self.write_units - earlier.write_units,
+            index_units: self.index_units - earlier.index_units,
         }
     }
 }
@@ -64,12 +67,15 @@ pub(crate) struct Counter(Mutex<Calls>);
 
 impl Counter {
     pub(crate) fn count(&self, operation: &Operation, request: &[u8], answer: &Answer) {
-        let units = if asks_for_units(request) { units(&answer.body) } else { 0.0 };
+        let (units, of_indexes) = if asks_for_units(request) { units(&answer.body) } else { (0.0, 0.0) };
         let mut calls = self.0.lock();
         *calls.by_operation.entry(operation.name).or_default() += 1;
         match operation.kind {
             Kind::Read => calls.read_units += units,
-            Kind::Write => calls.write_units += units,
+            Kind::Write => {
+                calls.write_units += units;
+                calls.index_units += of_indexes;
+            }
             Kind::Other => {}
         }
     }
@@ -79,17 +85,23 @@ impl Counter {
     }
 }
 
-fn asks_for_units(request: &[u8]) -> bool {
+pub(crate) fn asks_for_units(request: &[u8]) -> bool {
     const ASKS: &[u8] = b"\"ReturnConsumedCapacity\"";
     request.windows(ASKS.len()).any(|window| window == ASKS)
 }
 
-/// The units that an answer says, of one table or of several.
-fn units(answer: &str) -> f64 {
-    let Ok(answer) = serde_json::from_str::<Value>(answer) else { return 0.0 };
-    let of = |consumed: &Value| consumed["CapacityUnits"].as_f64().unwrap_or(0.0);
+/// The units that an answer says, of one table or of several, and which of them are for indexes.
+fn units(answer: &str) -> (f64, f64) {
+    let Ok(answer) = serde_json::from_str::<Value>(answer) else { return (0.0, 0.0) };
+    let number = |consumed: &Value| consumed["CapacityUnits"].as_f64().unwrap_or(0.0);
+    let of = |consumed: &Value| {
+        let indexes = consumed["GlobalSecondaryIndexes"].as_object();
+        (number(consumed), indexes.into_iter().flatten().map(|(_, index)| number(index)).sum())
+    };
     match &answer["ConsumedCapacity"] {
-        Value::Array(tables) => tables.iter().map(of).sum(),
+        Value::Array(tables) => {
+            tables.iter().map(of).fold((0.0, 0.0), |sum, one: (f64, f64)| (sum.0 + one.0, sum.1 + one.1))
+        }
         table => of(table),
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_types::DateTime;
@@ -11,7 +12,7 @@ use dynoxide::Database;
 use tollgate_store::Clock;
 
 use crate::answer::Answer;
-use crate::calls::{Calls, Counter};
+use crate::calls::{Calls, Counter, asks_for_units};
 use crate::connector::Embedded;
 use crate::time::TimeSource;
 use crate::{dispatch, operation};
@@ -27,6 +28,7 @@ struct Parts {
     database: Database,
     time: TimeSource,
     counter: Counter,
+    counts_units: AtomicBool,
 }
 
 /// Why an engine could not be opened.
@@ -70,7 +72,12 @@ impl Engine {
     }
 
     fn of(database: Database, time: TimeSource) -> Engine {
-        Engine(Arc::new(Parts { database, time, counter: Counter::default() }))
+        Engine(Arc::new(Parts {
+            database,
+            time,
+            counter: Counter::default(),
+            counts_units: AtomicBool::new(false),
+        }))
     }
 
     /// A client for the SDK that answers its requests here, with no socket in between.
@@ -93,6 +100,11 @@ impl Engine {
         self.0.counter.calls()
     }
 
+    /// Whether to count the units of all calls, also of those that do not ask for them.
+    pub fn count_units(&self, counts: bool) {
+        self.0.counts_units.store(counts, Ordering::Relaxed);
+    }
+
     /// Deletes what has expired, as the service does within a few days, and says how many items that were.
     ///
     /// # Errors
@@ -105,6 +117,8 @@ impl Engine {
     /// Answers a request: what `X-Amz-Target` says, and the body.
     pub(crate) fn answer(&self, target: &str, body: &[u8]) -> Answer {
         let Some(operation) = operation::of_target(target) else { return Answer::unknown_operation() };
+        let asking = self.0.counts_units.load(Ordering::Relaxed).then(|| asking_for_units(body)).flatten();
+        let body = asking.as_deref().unwrap_or(body);
         let answer = dispatch::dispatch(&self.0.database, operation, body);
         self.0.counter.count(operation, body, &answer);
         answer
@@ -122,6 +136,13 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("calls", &self.calls()).finish_non_exhaustive()
     }
+}
+
+/// The same request, asking what it costs; `None` if it does already, or is none.
+fn asking_for_units(body: &[u8]) -> Option<Vec<u8>> {
+    let fields =
+        body.strip_prefix(b"{").filter(|fields| !fields.starts_with(b"}") && !asks_for_units(body))?;
+    Some([b"{\"ReturnConsumedCapacity\":\"INDEXES\",", fields].concat())
 }
 
 #[cfg(test)]

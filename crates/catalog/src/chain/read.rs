@@ -12,8 +12,8 @@ use crate::cache::{Entry, Known, Moment};
 use crate::limits::read_config;
 use crate::{Catalog, DEFAULT_RESOURCE, Result, Source, keys};
 
-/// How often the records are read when the config keeps changing. After that they get the version from before the
-/// last reading, which is true but may be refused as stale once more.
+/// How often the records are read when the config keeps changing. After that they are of several versions, of which the
+/// earliest counts; that is true, but may be refused as stale once more.
 const READS_MAX: usize = 3;
 
 /// Where limits come from, in the order in which they are looked for.
@@ -84,7 +84,7 @@ impl Catalog {
         ]
     }
 
-    /// Reads what is missing, all at once, with the version of the config.
+    /// Reads what is missing with the version of the config, as they are at one instant.
     async fn read_missing(
         &self,
         moment: &Moment,
@@ -95,21 +95,13 @@ impl Catalog {
         let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
         let mut asked: Vec<ItemKey> = missing.iter().map(|index| keys[*index].clone()).collect();
         asked.push(keys::config_version(self.namespace_id()));
-        for attempt in 1..=READS_MAX {
-            let before = cache.version();
-            let mut items = self.backend().get_many(&asked).await?;
-            let counted = items.pop().flatten().and_then(|item| item.int("version")).unwrap_or(0);
-            let after = u64::try_from(counted).unwrap_or(0);
-            cache.saw_version(after);
-            if before != Some(after) && attempt < READS_MAX {
-                continue;
-            }
-            let version = before.unwrap_or(0).min(after);
-            for (index, item) in missing.iter().zip(items) {
-                let known = item.as_ref().map_or(Ok(Known::Nothing), |item| known(item, version))?;
-                found[*index] = Some(Entry { known, version, expires: moment.expires });
-            }
-            break;
+        let mut items = self.backend().get_many(&asked).await?;
+        let counted = items.pop().flatten().and_then(|item| item.int("version")).unwrap_or(0);
+        let version = u64::try_from(counted).unwrap_or(0);
+        cache.saw_version(version);
+        for (index, item) in missing.iter().zip(items) {
+            let known = item.as_ref().map_or(Ok(Known::Nothing), |item| known(item, version))?;
+            found[*index] = Some(Entry { known, version, expires: moment.expires });
         }
         let read = missing.iter().filter_map(|index| Some((keys[*index].clone(), found[*index].clone()?)));
         cache.keep(moment, read.collect());

@@ -18,7 +18,7 @@ super::promises![
     others_are_seen_when_what_was_read_is_too_old,
     a_write_during_a_reading_is_not_covered_up,
     what_is_older_than_the_version_last_seen_is_read_again,
-    limits_that_change_while_they_are_read_carry_the_version_from_before,
+    limits_that_change_while_they_are_read_carry_their_own_version,
     refreshing_reads_the_chain_again,
     a_cache_that_is_off_remembers_nothing,
     the_cache_has_a_bound,
@@ -152,7 +152,7 @@ fn what_is_older_than_the_version_last_seen_is_read_again(suite: &Suite<'_>) {
     assert_eq!((chain.links[0].limits[0].amount(), chain.links[0].limits.version()), (40, 3));
 }
 
-fn limits_that_change_while_they_are_read_carry_the_version_from_before(suite: &Suite<'_>) {
+fn limits_that_change_while_they_are_read_carry_their_own_version(suite: &Suite<'_>) {
     for changes in 1..5 {
         let fixture = suite.fixture_without_revision();
         let other = fixture.another().catalog;

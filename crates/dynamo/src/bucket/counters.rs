@@ -113,12 +113,6 @@ impl Counters {
         all.aside
     }
 
-    /// As if all of it had been written down.
-    pub(crate) fn forget_unwritten(&mut self, limits: &Limits) {
-        self.put_aside(limits);
-        self.aside.clear();
-    }
-
     pub(crate) fn write(&self, limits: &Limits, attributes: &mut Attributes) {
         if let Some(hour) = self.hour {
             attributes.insert("uh".into(), number(hour));
@@ -225,8 +219,6 @@ mod tests {
         let said: Vec<_> =
             unwritten.iter().map(|(hour, aside)| (*hour, aside.events, aside.amounts["tpm"])).collect();
         assert_eq!(said, [(7, 2, 100), (9, 1, 50)]);
-        counters.forget_unwritten(&limits);
-        assert!(counters.unwritten(&limits).is_empty());
         assert_eq!(counters.used[1].total, 150_000);
     }
 

@@ -26,7 +26,7 @@ pub const PAGE_MAX: usize = 1_000;
 
 /// A store of records.
 pub trait Records: Send + Sync {
-    /// The records at these keys, in their order. At most [`GETS_MAX`].
+    /// The records at these keys, in their order, as they were at one instant. At most [`GETS_MAX`].
     fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>>;
 
     /// Makes all writes, each to another record, or none if a test fails. At most [`WRITES_MAX`].
