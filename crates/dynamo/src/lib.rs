@@ -10,6 +10,7 @@ mod error;
 mod inner;
 mod records;
 mod service;
+mod shortcomings;
 mod store;
 mod table;
 mod to_the_end;

@@ -59,6 +59,8 @@ pub use tollgate_core::{
     Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span, Status, Tick,
     UNBOUNDED, Unit, UnitError, demand,
 };
+#[cfg(feature = "dynamodb")]
+pub use tollgate_dynamo as dynamo;
 #[cfg(feature = "file")]
 pub use tollgate_file as file;
 pub use tollgate_store as store;

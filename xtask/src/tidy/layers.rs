@@ -28,6 +28,7 @@ const LAYERS: [(&str, Allowed); 18] = [
             "tollgate-store",
             "tollgate-calendar",
             "tollgate-catalog",
+            "tollgate-dynamo",
             "tollgate-file",
         ]),
     ),

@@ -7,6 +7,7 @@ use tollgate_store::Reply;
 use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, WRITES_MAX, Write};
 
 use super::managed::LEVELS;
+use super::members::Members;
 use super::{Level, OnUnavailable, refuse_empty};
 use crate::audit::Action;
 use crate::transaction::{ATTEMPTS_MAX, Commit, Transaction};
@@ -75,21 +76,24 @@ impl Catalog {
     /// Fails if a level was set or deleted since it was looked at.
     async fn try_apply(&self, set: Option<&str>, changes: &[LevelChange<'_>]) -> Result<Commit> {
         let ns = self.namespace_id();
-        let wanted: Vec<ItemKey> = changes.iter().map(|change| change.level.key(ns)).collect();
+        let levels: Vec<ItemKey> = changes.iter().map(|change| change.level.key(ns)).collect();
+        let (managed, resources) = (set.map(|set| keys::managed(ns, set)), keys::resources(ns));
+        let wanted: Vec<ItemKey> = levels.iter().chain(&managed).chain([&resources]).cloned().collect();
         let there: BTreeMap<ItemKey, Item> =
             self.get_all(&wanted).await?.into_iter().map(|item| (item.key.clone(), item)).collect();
         let mut tx = self.transaction();
         let mut lists = Lists::default();
         let mut is_changed = false;
-        for (change, key) in changes.iter().zip(wanted) {
+        for (change, key) in changes.iter().zip(levels) {
             let before = there.get(&key);
             is_changed |= self.add_change(&mut tx, &mut lists, change, before)?;
         }
         if is_changed {
             tx.config_changed();
         }
-        tx.extend(lists.writes(ns));
-        tx.extend(set.map(|set| Write::Change(keys::managed(ns, set), managed_by(changes), Vec::new())));
+        tx.extend(lists.resources.write(resources.clone(), "resources", there.get(&resources)));
+        tx.extend(counts_write(ns, lists.counts));
+        tx.extend(managed.and_then(|key| managed_by(changes).write(key.clone(), LEVELS, there.get(&key))));
         tx.commit().await
     }
 
@@ -132,7 +136,7 @@ impl Catalog {
 /// What becomes of the lists of who has limits.
 #[derive(Default)]
 struct Lists {
-    resources: Vec<Change>,
+    resources: Members,
     counts: BTreeMap<String, i64>,
 }
 
@@ -142,38 +146,27 @@ impl Lists {
         if let Some((_, resource)) = level.entity() {
             *self.counts.entry(resource.into()).or_default() += by;
         } else if let Some(resource) = level.resource() {
-            let (list, resource) = ("resources".into(), resource.into());
-            let is_there = by >= 0;
-            self.resources.push(if is_there {
-                Change::Include(list, resource)
-            } else {
-                Change::Exclude(list, resource)
-            });
+            if by >= 0 { self.resources.come(resource.into()) } else { self.resources.go(resource.into()) }
         }
-    }
-
-    fn writes(self, ns: &str) -> impl Iterator<Item = Write> {
-        let counts: Vec<Change> = self
-            .counts
-            .into_iter()
-            .filter(|(_, by)| *by != 0)
-            .map(|(resource, by)| Change::Add(resource, by))
-            .collect();
-        let lists = [(keys::resources(ns), self.resources), (keys::entity_config_resources(ns), counts)];
-        let is_news = |(_, changes): &(ItemKey, Vec<Change>)| !changes.is_empty();
-        lists.into_iter().filter(is_news).map(|(key, changes)| Write::Change(key, changes, Vec::new()))
     }
 }
 
-fn managed_by(changes: &[LevelChange<'_>]) -> Vec<Change> {
-    let change = |change: &LevelChange<'_>| {
-        let (field, level) = (LEVELS.to_owned(), change.level.managed());
-        match change.target {
-            Target::Nothing => Change::Exclude(field, level),
-            _ => Change::Include(field, level),
+/// How many entities have limits for each resource, if that changes.
+fn counts_write(ns: &str, counts: BTreeMap<String, i64>) -> Option<Write> {
+    let counts = counts.into_iter().filter(|(_, by)| *by != 0);
+    let counts: Vec<Change> = counts.map(|(resource, by)| Change::Add(resource, by)).collect();
+    (!counts.is_empty()).then(|| Write::Change(keys::entity_config_resources(ns), counts, Vec::new()))
+}
+
+fn managed_by(changes: &[LevelChange<'_>]) -> Members {
+    let mut members = Members::default();
+    for LevelChange { level, target } in changes {
+        match target {
+            Target::Nothing => members.go(level.managed()),
+            _ => members.come(level.managed()),
         }
-    };
-    changes.iter().map(change).collect()
+    }
+    members
 }
 
 fn check(changes: &[LevelChange<'_>]) -> Result<()> {

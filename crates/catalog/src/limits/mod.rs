@@ -5,6 +5,7 @@ mod change;
 mod codec;
 mod list;
 mod managed;
+mod members;
 
 use std::fmt;
 

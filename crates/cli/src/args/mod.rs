@@ -9,6 +9,8 @@ mod call;
 mod entity;
 mod global;
 mod limit;
+#[cfg(feature = "local")]
+mod local;
 mod namespace;
 mod page;
 mod patience;
@@ -46,6 +48,8 @@ pub(crate) use explain::ExplainArgs;
 pub(crate) use global::GlobalArgs;
 pub(crate) use limit::LimitArgs;
 pub(crate) use limits::LimitsCommand;
+#[cfg(feature = "local")]
+pub(crate) use local::{LocalCommand, LocalUpArgs};
 pub(crate) use namespace::NamespaceCommand;
 pub(crate) use page::PageArgs;
 pub(crate) use patience::PatienceArgs;
@@ -64,7 +68,8 @@ pub(crate) const HELP_WIDTH: usize = 80;
 
 /// Decide who may call an expensive API now, who waits and who is refused
 ///
-/// Limits on requests, tokens, money and concurrency, for entities in namespaces, kept in a file that needs no server.
+/// Limits on requests, tokens, money and concurrency, for entities in namespaces, kept in a file that needs no server
+/// or in a table of DynamoDB.
 /// What is written to stdout is data; whatever else there is to say goes to stderr.
 #[derive(Debug, Parser)]
 #[command(
@@ -152,6 +157,11 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Watch a small simulated fleet
     Demo(DemoArgs),
+
+    /// DynamoDB with no AWS, for development
+    #[cfg(feature = "local")]
+    #[command(subcommand)]
+    Local(LocalCommand),
 
     /// Show the store: whether it answers, how fast, and what is in it
     #[command(after_help = store::STATUS)]

@@ -9,6 +9,8 @@ mod entity;
 mod explain;
 mod levels;
 mod limits;
+#[cfg(feature = "local")]
+mod local;
 mod namespace;
 mod peek;
 mod resource;
@@ -47,6 +49,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Run(args) => run::run(context, args),
         Command::Top(args) => top::run(context, args),
         Command::Demo(args) => demo::run(context, args),
+        #[cfg(feature = "local")]
+        Command::Local(command) => local::run(context, command),
         Command::Status => store::status(context),
         Command::Version => store::version(context),
         Command::Check => store::check(context),

@@ -8,6 +8,8 @@ pub(crate) struct SettingsError(pub(super) String);
 
 impl SettingsError {
     pub(super) fn bad_value(key: &Key, text: &str, source: &Source, why: String) -> SettingsError {
+        // What stands behind the question mark of a store may be a secret that has no place there.
+        let text = text.split_once('?').map_or(text, |(before, _)| before);
         SettingsError(format!("{source}: {} is {text:?}: {why}", key.name))
     }
 }

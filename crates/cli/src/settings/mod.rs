@@ -3,6 +3,7 @@
 //! Every value knows where it came from, so that `tollgate config show --sources` can tell.
 
 mod color;
+mod dynamodb_url;
 mod environment;
 mod error;
 mod file;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use color::Color;
+pub(crate) use dynamodb_url::DynamodbUrl;
 pub(crate) use environment::Environment;
 pub(crate) use error::SettingsError;
 pub(crate) use keys::{KEYS, Key};

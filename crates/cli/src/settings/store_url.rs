@@ -1,6 +1,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::DynamodbUrl;
+
+/// What stores there are, for those who named none of them.
+const VALID: &str = "valid are memory, file:PATH, such as file:limits.db, and dynamodb:TABLE";
+
 /// Which store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreUrl {
@@ -8,6 +13,8 @@ pub(crate) enum StoreUrl {
     Memory,
     /// A file that the processes of one host share.
     File(PathBuf),
+    /// A table of DynamoDB, that everybody shares who may use it.
+    Dynamodb(DynamodbUrl),
 }
 
 impl StoreUrl {
@@ -17,7 +24,8 @@ impl StoreUrl {
             None if text == "memory" => Ok(StoreUrl::Memory),
             Some(("file", path)) if !path.is_empty() => Ok(StoreUrl::File(path.into())),
             Some(("file", _)) => Err("the path of the file is missing; write it like file:limits.db".into()),
-            _ => Err("there is no such store; valid are memory and file:PATH, such as file:limits.db".into()),
+            Some(("dynamodb", rest)) => DynamodbUrl::parse(rest).map(StoreUrl::Dynamodb),
+            _ => Err(format!("there is no such store; {VALID}")),
         }
     }
 }
@@ -27,6 +35,7 @@ impl fmt::Display for StoreUrl {
         match self {
             StoreUrl::Memory => f.write_str("memory"),
             StoreUrl::File(path) => write!(f, "file:{}", path.display()),
+            StoreUrl::Dynamodb(url) => write!(f, "dynamodb:{url}"),
         }
     }
 }

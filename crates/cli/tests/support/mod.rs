@@ -7,4 +7,6 @@ pub mod json_page;
 pub mod sandbox;
 pub mod session;
 #[cfg(unix)]
+pub mod tables;
+#[cfg(unix)]
 pub mod terminal;

@@ -8,7 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
 
 /// A folder that is gone at the end of the test.
-pub struct Sandbox(PathBuf);
+pub struct Sandbox {
+    path: PathBuf,
+    store: String,
+}
+
+/// The store of a sandbox, unless it has another.
+pub const STORE: &str = "file:limits.db";
 
 /// What a command wrote, and how it ended.
 #[derive(Debug, PartialEq)]
@@ -24,21 +30,32 @@ impl Sandbox {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("tollgate-cli-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder for temporary files");
-        Sandbox(path)
+        Sandbox { path, store: STORE.into() }
+    }
+
+    /// The same with its store elsewhere.
+    pub fn with_store(mut self, store: &str) -> Sandbox {
+        self.store = store.into();
+        self
+    }
+
+    /// What is written, as if the store were where it is unless it is elsewhere.
+    pub fn as_if_here(&self, text: &str) -> String {
+        text.replace(&self.store, STORE)
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// A command that has the sandbox for its home, and a store in it.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         let bin = Path::new(TOLLGATE).parent().expect("the program is in a folder");
-        command.current_dir(&self.0).env_clear();
+        command.current_dir(&self.path).env_clear();
         command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
-        command.env("HOME", &self.0).env("USER", "alice").env("LC_ALL", "C");
-        command.env("TOLLGATE_STORE", "file:limits.db");
+        command.env("HOME", &self.path).env("USER", "alice").env("LC_ALL", "C");
+        command.env("TOLLGATE_STORE", &self.store);
         command
     }
 
@@ -66,6 +83,6 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }

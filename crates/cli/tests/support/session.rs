@@ -41,11 +41,23 @@ pub fn replay(name: &str) {
     replay_after(name, |_| {});
 }
 
-/// The same, in a sandbox that was prepared.
+/// Replays the session of a file on another store than it was written on, and panics if anything is different.
+pub fn replay_on(name: &str, store: &str) {
+    let text = read(&folder().join(format!("{name}.txt")));
+    let (_, differences) = run_in(Sandbox::new().with_store(store), &text, without_pages);
+    assert!(differences.is_empty(), "{name} on {store}:\n{}", differences.join("\n"));
+}
+
+/// What is shown, but for where pages end: that is the store's affair.
+fn without_pages(text: &str) -> String {
+    let is_of_page = |line: &str| line.contains("there is more: --after") || line.contains("\"next\": ");
+    text.lines().filter(|line| !is_of_page(line)).map(|line| format!("{line}\n")).collect()
+}
+
+/// The same as [`replay`], in a sandbox that was prepared.
 pub fn replay_after(name: &str, prepare: impl FnOnce(&Path)) {
     let path = folder().join(format!("{name}.txt"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-    let (became, differences) = run(&text, prepare);
+    let (became, differences) = run(&read(&path), prepare);
     if std::env::var_os("TOLLGATE_BLESS").is_some() {
         std::fs::write(&path, became).expect("the session can be written");
     } else {
@@ -57,7 +69,7 @@ pub fn replay_after(name: &str, prepare: impl FnOnce(&Path)) {
 /// `# NAME.toml`. Times and ids are as somebody saw them.
 pub fn replay_page(path: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
-    let page = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    let page = read(&path);
     // What stands between the fences is every second part.
     let session: String = page.split("```").skip(1).step_by(2).filter_map(typed).collect();
     // The page is about a store that nobody named.
@@ -82,15 +94,23 @@ pub fn outcome(text: &str) -> Result<(), String> {
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }
 
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
 fn run(text: &str, prepare: impl FnOnce(&Path)) -> (String, Vec<String>) {
     let sandbox = Sandbox::new();
     prepare(sandbox.path());
+    run_in(sandbox, text, str::to_owned)
+}
+
+fn run_in(sandbox: Sandbox, text: &str, compared: impl Fn(&str) -> String) -> (String, Vec<String>) {
     let (mut became, mut differences, mut ids) = (String::new(), Vec::new(), Vec::new());
     for Step { prose, line, expected } in steps(text) {
         let ran = sandbox.shell(&line);
         learn_ids(&format!("{}{}", ran.stdout, ran.stderr), &mut ids);
         let actual = without_ids(&shown(&sandbox, &ran), &ids);
-        let fits = matches(&expected, &actual);
+        let fits = matches(&compared(&expected), &compared(&actual));
         let _ = write!(became, "{prose}$ {line}\n{}", if fits { &expected } else { &actual });
         became.push('\n');
         if !fits {
@@ -136,7 +156,7 @@ fn shown(sandbox: &Sandbox, ran: &Ran) -> String {
     if ran.exit != 0 {
         let _ = writeln!(text, "= {}", ran.exit);
     }
-    let text = text.replace(&sandbox.path().display().to_string(), "/sandbox");
+    let text = sandbox.as_if_here(&text).replace(&sandbox.path().display().to_string(), "/sandbox");
     replaced(&replaced(&text, TIME, is_time), EVENT, is_event)
 }
 

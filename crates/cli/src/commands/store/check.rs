@@ -7,13 +7,13 @@ use tollgate::catalog::{CatalogError, Finding, Inspection};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
-use crate::store::damages;
+use crate::store::{Damage, damages};
 
 /// Looks at everything. Something wrong is an answer with the exit code of a failure.
 pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
     let registry = context.registry()?;
     let schema_version = registry.version().wait()?.schema_version;
-    let mut problems: Vec<Problem> = damages(&context.settings)?.into_iter().map(Problem::damage).collect();
+    let mut problems: Vec<Problem> = damages(&context.settings)?.into_iter().map(Problem::from).collect();
     let (inspection, compatible) = match registry.inspect().wait() {
         Ok(inspection) => (inspection, true),
         Err(error) if is_other_version(&error) => {
@@ -53,16 +53,18 @@ struct Problem {
 }
 
 impl Problem {
-    fn damage(problem: String) -> Problem {
-        Problem { namespace: None, what: "the file".into(), problem }
-    }
-
     fn version(error: &CatalogError) -> Problem {
         let hint = match error {
             CatalogError::TooOld { .. } => " (tollgate upgrade)",
             _ => "",
         };
         Problem { namespace: None, what: "the schema".into(), problem: format!("{error}{hint}") }
+    }
+}
+
+impl From<Damage> for Problem {
+    fn from(Damage { part, problem }: Damage) -> Problem {
+        Problem { namespace: None, what: part.into(), problem }
     }
 }
 

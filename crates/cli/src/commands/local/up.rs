@@ -1,0 +1,97 @@
+//! The embedded engine on a port of this host.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use tollgate_dynamo::DynamoStore;
+use tollgate_dynamo_local::{Engine, serve};
+
+use super::ending::told_to_end;
+use crate::args::LocalUpArgs;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::output::{Answer, Cell, Output, Page};
+use crate::settings::{DynamodbUrl, StoreUrl};
+
+/// How often what has expired is deleted. The service takes days, a developer has less time.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Serves tables until it is told to end.
+pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
+    let engine = match &args.tables {
+        Some(path) => Engine::open(path)?,
+        None => Engine::in_memory()?,
+    };
+    let listener = listen(args.port)?;
+    let endpoint = format!("http://{}", listener.local_addr()?);
+    let store = DynamoStore::builder(&args.table).http_client(engine.http_client()).create_table(true);
+    store.build().wait()?;
+    // Before it ends: whoever waits for the port reads this.
+    Output::new(UpAnswer::new(&args, endpoint)).write(&context.terminal, context.format)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let sweeping = tokio::spawn(sweep(engine.clone()));
+        let serving = tokio::spawn(serve(engine, listener));
+        told_to_end(args.seconds).await?;
+        sweeping.abort();
+        serving.abort();
+        match serving.await {
+            Ok(Err(error)) => Err(error),
+            _ => Ok(()),
+        }
+    })?;
+    Ok(Output::silent(Exit::OK))
+}
+
+/// Whoever reaches the engine may do everything with it, so only this host does.
+fn listen(port: u16) -> Result<TcpListener> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    listener.with_context(|| format!("port {port} cannot be used; name another one, or --port 0 for any"))
+}
+
+async fn sweep(engine: Engine) -> io::Result<()> {
+    loop {
+        tokio::time::sleep(SWEEP_EVERY).await;
+        engine.delete_expired().map_err(io::Error::other)?;
+    }
+}
+
+#[derive(Serialize)]
+struct UpAnswer {
+    store: String,
+    endpoint: String,
+    table: String,
+    tables: Option<String>,
+}
+
+impl UpAnswer {
+    fn new(args: &LocalUpArgs, endpoint: String) -> UpAnswer {
+        let url = DynamodbUrl {
+            table: args.table.clone(),
+            endpoint: Some(endpoint.clone()),
+            ..DynamodbUrl::default()
+        };
+        UpAnswer {
+            store: StoreUrl::Dynamodb(url).to_string(),
+            endpoint,
+            table: args.table.clone(),
+            tables: args.tables.as_ref().map(|path| path.display().to_string()),
+        }
+    }
+}
+
+impl Answer for UpAnswer {
+    fn text(&self, page: &mut Page) {
+        page.fields([
+            ("endpoint", Cell::from(&self.endpoint)),
+            ("table", Cell::name(&self.table)),
+            ("tables in", self.tables.as_deref().unwrap_or("memory").into()),
+        ]);
+        page.gap();
+        page.line(format_args!("tollgate --store '{}' status", self.store));
+        page.remark("Ctrl-C ends it");
+    }
+}
