@@ -11,13 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tollgate_core::{Denial, MILLIS, Tick};
-use tollgate_store::{Done, OwnedCall, StoreError};
+use tollgate_store::{Done, OpId, OwnedCall, StoreError};
 
 use super::draft::Metering;
 use super::image::{Image, WCU_FULL};
 
 /// How many go with one write.
 const TOGETHER_MAX: usize = 64;
+
+/// How many steps are remembered that nobody heard of.
+const UNHEARD_MAX: usize = 256;
 
 /// The way to one item of a bucket.
 #[derive(Default)]
@@ -72,6 +75,9 @@ pub(crate) struct LaneState {
     pub(crate) seen_at: Tick,
     /// A write of which nobody knows whether it was made.
     pub(crate) unsure: Option<Unsure>,
+    /// Steps that were done though whoever asked was told that nothing is known, by the id of their call: should they be
+    /// asked for again, they are not done again.
+    done_unheard: VecDeque<(OpId, usize, Done)>,
     pressure: Pressure,
 }
 
@@ -126,6 +132,22 @@ impl LaneState {
             Seen::Item(Box::new(image))
         });
         self.seen_at = at;
+    }
+
+    /// A step was done, and nobody heard of it.
+    pub(crate) fn remember(&mut self, errand: &Errand, done: Done) {
+        let Some(id) = errand.call.id else { return };
+        if self.done_unheard.len() >= UNHEARD_MAX {
+            self.done_unheard.pop_front();
+        }
+        self.done_unheard.push_back((id, errand.step, done));
+    }
+
+    /// What came of an errand that was done though nobody heard of it.
+    pub(crate) fn remembered(&self, errand: &Errand) -> Option<Done> {
+        let is_it =
+            |(id, step, _): &&(OpId, usize, Done)| Some(*id) == errand.call.id && *step == errand.step;
+        self.done_unheard.iter().find(is_it).map(|(_, _, done)| *done)
     }
 
     /// Whether the item is written to more often than it bears.

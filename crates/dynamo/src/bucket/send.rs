@@ -116,7 +116,7 @@ impl Inner {
         let Some(old) = old else { return Ok(Sent::Missed(None)) };
         let image = Box::new(understand(address, &old)?);
         // An earlier try of the same write was made, and its answer lost.
-        let was_made = image.writers.get(stroke.writer) == Some(&stroke.seq);
+        let was_made = stroke.is_of(&image);
         Ok(if was_made { Sent::Made(image) } else { Sent::Missed(Some(image)) })
     }
 

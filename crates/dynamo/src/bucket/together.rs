@@ -223,7 +223,7 @@ impl Inner {
                     }
                 }
                 Err(Failure::Canceled(reasons)) => {
-                    return self.missed_one(seats, &changed, &namespaces, first_record, reasons);
+                    return self.missed_one(seats, &changed, &namespaces, first_record, &stroke, reasons);
                 }
                 Err(failure) => return Err(failure.store_error().into()),
             }
@@ -236,9 +236,10 @@ impl Inner {
         changed: &[usize],
         namespaces: &BTreeSet<&str>,
         first_record: usize,
+        stroke: &Stroke<'_>,
         reasons: Vec<Reason>,
     ) -> Result<Outcome, RecordsError> {
-        let mut has_missed = false;
+        let (mut has_missed, mut was_made) = (false, false);
         let mut failed = None;
         for (place, reason) in reasons.into_iter().enumerate() {
             let Reason::Condition(old) = reason else { continue };
@@ -246,6 +247,8 @@ impl Inner {
                 Some(index) => {
                     let seat = &mut seats[*index];
                     let image = old.map(|old| super::look::understand(seat.address, &old)).transpose()?;
+                    // An earlier try of the same transaction was made, and its answer lost.
+                    was_made |= image.as_ref().is_some_and(|image| stroke.is_of(image));
                     seat.state.saw(image, self.service.clock.now());
                     has_missed = true;
                 }
@@ -254,6 +257,7 @@ impl Inner {
             }
         }
         match failed {
+            _ if was_made => Ok(Outcome::Made),
             _ if has_missed => Ok(Outcome::Missed),
             Some(Ok(record)) => Err(RecordsError::Failed(record)),
             Some(Err(namespace)) => {

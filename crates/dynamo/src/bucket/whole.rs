@@ -154,6 +154,16 @@ impl Inner {
                 }
                 Err(Failure::Canceled(reasons)) => {
                     items.states.iter_mut().for_each(|state| state.forget());
+                    let is_ours = |reason: &Reason| match reason {
+                        Reason::Condition(Some(old)) => {
+                            Image::read(old).is_ok_and(|image| stroke.is_of(&image))
+                        }
+                        _ => false,
+                    };
+                    // An earlier try of the same transaction was made, and its answer lost.
+                    if reasons.iter().take(first_check).any(is_ours) {
+                        return Ok(true);
+                    }
                     let mut failed = reasons.iter().enumerate();
                     let is_failed = |reason: &Reason| matches!(reason, Reason::Condition(_));
                     return match failed.find(|(_, reason)| is_failed(reason)) {

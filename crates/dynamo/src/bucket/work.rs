@@ -71,9 +71,12 @@ impl Inner {
             self.count_items(address, lane, state);
             let now = self.service.clock.now();
             let mut draft = Draft::new(state.image(), lane.last(), now);
-            let act = |errand: &Errand| match self.is_elsewhere(lane, state.image(), errand) {
-                Some(elsewhere) => elsewhere,
-                None => errand.act(&mut draft),
+            let act = |errand: &Errand| {
+                if let Some(done) = state.remembered(errand) {
+                    return Verdict::Done(done);
+                }
+                let elsewhere = self.is_elsewhere(lane, state.image(), errand);
+                elsewhere.unwrap_or_else(|| errand.act(&mut draft))
             };
             let verdicts: Vec<Verdict> = errands.iter().map(act).collect();
             if !has_looked && !verdicts.iter().all(|verdict| self.is_believed(verdict, &draft, state)) {
@@ -252,25 +255,13 @@ impl Inner {
                 }
             }
         }
-        if let Some(unsure) = state.unsure.take() {
-            self.remember(&unsure);
-        }
-        Ok(())
-    }
-
-    /// Remembers steps that were done though nobody heard of it.
-    fn remember(&self, unsure: &Unsure) {
-        for (errand, verdict) in &unsure.errands {
-            let (Some(id), Verdict::Done(done)) = (errand.call.id, verdict) else { continue };
-            let is_take = errand.with_step(|step| step.takes().is_some());
-            let progress = self.buckets.progress(id);
-            // Whoever has it locked is applying it again just now, and what is not taken may be done twice then: it is
-            // the same for a bucket to be settled with nothing left to settle.
-            if let (false, Ok(mut course)) = (is_take, progress.try_lock()) {
-                course.steps.resize(errand.call.steps().count(), None);
-                course.steps[errand.step] = Some(*done);
+        for (errand, verdict) in state.unsure.take().into_iter().flat_map(|unsure| unsure.errands) {
+            // What was taken was given back; what else was done stays done.
+            if let (Verdict::Done(done), None) = (&verdict, errand.reversed(&verdict)) {
+                state.remember(&errand, *done);
             }
         }
+        Ok(())
     }
 }
 

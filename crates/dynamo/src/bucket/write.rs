@@ -33,6 +33,13 @@ pub(crate) struct Stroke<'a> {
     pub(crate) seq: u64,
 }
 
+impl Stroke<'_> {
+    /// Whether this is the last that its writer wrote to the item.
+    pub(crate) fn is_of(&self, image: &Image) -> bool {
+        image.writers.get(self.writer) == Some(&self.seq)
+    }
+}
+
 /// The update that makes of the item what the draft says.
 pub(crate) fn expression(
     draft: &Draft,
