@@ -132,7 +132,9 @@ fn of_lease(error: &LeaseError) -> Option<Exit> {
 
 fn of_ticket(error: &TicketError) -> Option<Exit> {
     match error {
-        TicketError::NotOne(..) => Some(Exit::USAGE),
+        TicketError::NotOne(..) | TicketError::TooOld | TicketError::OtherNamespace { .. } => {
+            Some(Exit::USAGE)
+        }
         TicketError::Degraded => Some(Exit::UNAVAILABLE),
         _ => None,
     }
