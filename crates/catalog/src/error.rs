@@ -128,6 +128,9 @@ pub enum CatalogError {
     /// Others kept changing the same records.
     #[error("others kept changing {0} at the same time; try again")]
     Contended(String),
+    /// Somebody changed a managed set since it was looked at.
+    #[error("somebody else changed managed set {0:?} at the same time; look at it again")]
+    SetChanged(String),
     /// The records were written by a later version of this program.
     #[error("the records have schema {found}, but this program knows only up to {known}; use a newer one")]
     TooNew {

@@ -87,14 +87,30 @@ impl Context {
         let name = &self.settings.namespace.value;
         let is_new = registry.get(name).wait()?.is_none();
         let rehearsed = (is_new || self.dry_run).then(|| change(&self.rehearsed()?)).transpose()?;
-        // That the default one is registered is no news; another name may be a slip.
-        if is_new && name != DEFAULT_NAMESPACE {
-            let deed = if self.dry_run { "would be" } else { "was" };
-            self.note_afterwards(format_args!("namespace {name} {deed} registered for it"));
+        if is_new {
+            self.note_registered(name);
         }
         match rehearsed {
             Some(rehearsed) if self.dry_run => Ok(rehearsed),
             _ => change(&registry.open_or_register(name).wait()?),
+        }
+    }
+
+    /// Makes a change to the namespace of the settings that was [rehearsed](Context::rehearse) before.
+    pub(crate) fn change_as_rehearsed<T>(&self, change: impl FnOnce(&Catalog) -> Result<T>) -> Result<T> {
+        let registry = self.registry_on(self.store()?)?;
+        let name = &self.settings.namespace.value;
+        if registry.get(name).wait()?.is_none() {
+            self.note_registered(name);
+        }
+        change(&registry.open_or_register(name).wait()?)
+    }
+
+    /// That the default one is registered is no news; another name may be a slip.
+    fn note_registered(&self, name: &str) {
+        if name != DEFAULT_NAMESPACE {
+            let deed = if self.dry_run { "would be" } else { "was" };
+            self.note_afterwards(format_args!("namespace {name} {deed} registered for it"));
         }
     }
 

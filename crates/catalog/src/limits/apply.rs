@@ -6,7 +6,7 @@ use tollgate_core::Limits;
 use tollgate_store::Reply;
 use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, WRITES_MAX, Write};
 
-use super::managed::LEVELS;
+use super::managed::{LEVELS, REVISION};
 use super::{Level, OnUnavailable, refuse_empty};
 use crate::audit::Action;
 use crate::transaction::{ATTEMPTS_MAX, Commit, Transaction};
@@ -60,20 +60,49 @@ impl Catalog {
         set: Option<&'a str>,
         changes: &'a [LevelChange<'a>],
     ) -> Reply<'a, Result<()>> {
+        Reply::later(async move { self.apply(set.map(|name| InSet { name, seen: None }), changes).await })
+    }
+
+    /// As [`apply_limits`](Catalog::apply_limits), if nobody has changed the set since it had the
+    /// [revision](crate::ManagedSet::revision) that was `seen`; 0 is that of a set that was never there. Answers the revision
+    /// that it has then.
+    ///
+    /// So whoever works out from a set what to change, and makes several calls to do so, does not mix it with what another
+    /// one does at the same time. Without any change it makes the set somebody's who is about to.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::SetChanged`] if somebody has, and then nothing was changed; otherwise as
+    /// [`apply_limits`](Catalog::apply_limits).
+    pub fn apply_limits_since<'a>(
+        &'a self,
+        set: &'a str,
+        seen: u64,
+        changes: &'a [LevelChange<'a>],
+    ) -> Reply<'a, Result<u64>> {
         Reply::later(async move {
-            set.map_or(Ok(()), |set| name::MANAGED_SET.check(set))?;
-            check(changes)?;
-            for _ in 0..ATTEMPTS_MAX {
-                if let Commit::Done = self.try_apply(set, changes).await? {
-                    return Ok(());
-                }
-            }
-            Err(CatalogError::Contended(format!("{} levels", changes.len())))
+            self.apply(Some(InSet { name: set, seen: Some(seen) }), changes).await?;
+            Ok(seen + 1)
         })
     }
 
+    async fn apply(&self, set: Option<InSet<'_>>, changes: &[LevelChange<'_>]) -> Result<()> {
+        set.map_or(Ok(()), |set| name::MANAGED_SET.check(set.name))?;
+        check(changes)?;
+        for _ in 0..ATTEMPTS_MAX {
+            if let Commit::Done = self.try_apply(set, changes).await? {
+                return Ok(());
+            }
+        }
+        Err(CatalogError::Contended(format!("{} levels", changes.len())))
+    }
+
     /// Fails if a level was set or deleted since it was looked at.
-    async fn try_apply(&self, set: Option<&str>, changes: &[LevelChange<'_>]) -> Result<Commit> {
+    async fn try_apply(&self, set: Option<InSet<'_>>, changes: &[LevelChange<'_>]) -> Result<Commit> {
         let ns = self.namespace_id();
         let wanted: Vec<ItemKey> = changes.iter().map(|change| change.level.key(ns)).collect();
         let there: BTreeMap<ItemKey, Item> =
@@ -89,8 +118,12 @@ impl Catalog {
             tx.config_changed();
         }
         tx.extend(lists.writes(ns));
-        tx.extend(set.map(|set| Write::Change(keys::managed(ns, set), managed_by(changes), Vec::new())));
-        tx.commit().await
+        let Some(set) = set else { return tx.commit().await };
+        let place = tx.push(Write::Change(keys::managed(ns, set.name), managed_by(changes), set.tests()));
+        match tx.commit().await? {
+            Commit::Failed(failed) if failed == place => Err(CatalogError::SetChanged(set.name.into())),
+            commit => Ok(commit),
+        }
     }
 
     /// Adds the writes of one change but for what is shared, and says whether there are any.
@@ -126,6 +159,21 @@ impl Catalog {
             }
         }
         Ok(true)
+    }
+}
+
+/// The set whose levels change, and the revision it must have.
+#[derive(Clone, Copy)]
+struct InSet<'a> {
+    name: &'a str,
+    seen: Option<u64>,
+}
+
+impl InSet<'_> {
+    /// A revision only grows, so one that is not larger is the same.
+    fn tests(self) -> Vec<Test> {
+        let seen = self.seen.map(|seen| i64::try_from(seen).unwrap_or(i64::MAX));
+        seen.map(|seen| Test::AtMost(REVISION.into(), seen)).into_iter().collect()
     }
 }
 
@@ -173,7 +221,7 @@ fn managed_by(changes: &[LevelChange<'_>]) -> Vec<Change> {
             _ => Change::Include(field, level),
         }
     };
-    changes.iter().map(change).collect()
+    changes.iter().map(change).chain([Change::Add(REVISION.into(), 1)]).collect()
 }
 
 fn check(changes: &[LevelChange<'_>]) -> Result<()> {
