@@ -58,7 +58,7 @@ impl Context {
             return Ok(Arc::clone(store));
         }
         // A dry run makes no file, and a store that is not there is as an empty one.
-        let store = match self.dry_run && !is_there(&self.settings) {
+        let store = match self.dry_run && !is_there(&self.settings)? {
             true => Arc::new(Memory::default()),
             false => open_store(&self.settings)?,
         };

@@ -5,13 +5,14 @@ mod rehearsal;
 use std::fmt;
 use std::sync::Arc;
 
+use anyhow::Result;
 use tollgate::Memory;
 use tollgate::store::Backend;
 use tollgate_file::FileStore;
 
 pub(crate) use rehearsal::Rehearsal;
 
-use crate::settings::{Setting, Settings, Source, StoreUrl};
+use crate::settings::{Setting, Settings, SettingsError, Source, StoreUrl};
 
 /// Why the store could not be opened.
 #[derive(Debug)]
@@ -25,9 +26,9 @@ pub(crate) struct OpenFailed {
 ///
 /// # Errors
 ///
-/// [`OpenFailed`] with the store and what is wrong with it.
-pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>, OpenFailed> {
-    let Setting { value, source } = &settings.store;
+/// [`OpenFailed`] with the store and what is wrong with it, or those of [`Settings::store`].
+pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>> {
+    let Setting { value, source } = settings.store()?;
     let failed = |why: &dyn fmt::Display| OpenFailed { url: value.to_string(), why: why.to_string() };
     match value {
         StoreUrl::Memory => Ok(Arc::new(Memory::default())),
@@ -42,11 +43,11 @@ pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>, OpenFa
 }
 
 /// Whether the store was ever used: a rehearsal must not make one.
-pub(crate) fn is_there(settings: &Settings) -> bool {
-    match &settings.store.value {
+pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
+    Ok(match &settings.store()?.value {
         StoreUrl::Memory => true,
         StoreUrl::File(path) => path.exists(),
-    }
+    })
 }
 
 /// What is damaged in the store itself; nothing if it is whole, or if it is in memory.
@@ -54,11 +55,12 @@ pub(crate) fn is_there(settings: &Settings) -> bool {
 /// # Errors
 ///
 /// As [`open_store`].
-pub(crate) fn damages(settings: &Settings) -> Result<Vec<String>, OpenFailed> {
-    match &settings.store.value {
+pub(crate) fn damages(settings: &Settings) -> Result<Vec<String>> {
+    let url = &settings.store()?.value;
+    match url {
         StoreUrl::File(path) if path.exists() => {
             let store = FileStore::open(path);
-            let failed = |why| OpenFailed { url: settings.store.value.to_string(), why };
+            let failed = |why| OpenFailed { url: url.to_string(), why };
             Ok(store.map_err(|why| failed(why.to_string()))?.damages())
         }
         _ => Ok(Vec::new()),

@@ -24,7 +24,7 @@ pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
     };
     problems.extend(inspection.findings.into_iter().map(Problem::from));
     let exit = if problems.is_empty() { Exit::OK } else { Exit::FAILURE };
-    let store = context.settings.store.value.to_string();
+    let store = context.settings.store()?.value.to_string();
     let records = inspection.records;
     Ok(Output::new(CheckAnswer { store, compatible, schema_version, records, problems }).with_exit(exit))
 }
