@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use tollgate::catalog::{CatalogError, RegistryBuilder};
+use tollgate::catalog::{CatalogError, Namespace, RegistryBuilder};
 use tollgate::limiter::DEFAULT_NAMESPACE;
 use tollgate::store::Backend;
 use tollgate::{Catalog, Limiter, Memory, Registry};
@@ -69,6 +69,14 @@ impl Context {
     pub(crate) fn registry(&self) -> Result<Registry> {
         let store = if self.dry_run { self.rehearsal()? } else { self.store()? };
         self.registry_on(store)
+    }
+
+    /// The namespace of the store that has this id, deleted or not.
+    pub(crate) fn namespace_with(&self, id: &str) -> Result<Option<Namespace>> {
+        let registry = self.registry_on(self.store()?)?;
+        let mut namespaces = registry.list().wait()?;
+        namespaces.extend(registry.orphans().wait()?);
+        Ok(namespaces.into_iter().find(|namespace| namespace.id == id))
     }
 
     /// The namespace of the settings, to read from it. The default one need not be registered: then it is empty.

@@ -17,6 +17,7 @@ mod output;
 mod settings;
 mod store;
 mod time_text;
+mod units;
 mod views;
 
 use std::process::ExitCode;

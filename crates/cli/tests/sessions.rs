@@ -25,11 +25,14 @@ sessions![
     entities,
     limits,
     limits_file,
+    money,
     namespaces,
     run,
     shell,
     simulate,
-    store
+    store,
+    tickets,
+    trouble,
 ];
 
 #[test]

@@ -10,17 +10,20 @@ use tollgate::{DemandError, Limiter};
 
 use crate::args::PatienceArgs;
 use crate::context::Context;
-use crate::demand_text::{self, Amount};
+use crate::demand_text::{self, Exact};
 use crate::exit::{Exit, Refused, Usage};
 use crate::output::{Answer, Format, Output, Page, Progress};
+use crate::units::Units;
 use crate::views::RefusalView;
 
 /// A call that is about to be made.
 pub(super) struct Call<'a> {
     pub(super) entity: &'a str,
     pub(super) resource: &'a str,
-    pub(super) amounts: &'a [Amount],
-    pub(super) also: &'a [(String, Vec<Amount>)],
+    pub(super) amounts: &'a [Exact],
+    pub(super) also: &'a [(String, Vec<Exact>)],
+    /// The units of the resource of the call.
+    pub(super) units: &'a Units,
     pub(super) patience: PatienceArgs,
     /// For how long it is taken for somebody who is no process; `None` if it is taken for this one.
     pub(super) detached: Option<Duration>,
@@ -71,7 +74,7 @@ impl Call<'_> {
                 let verb = if self.patience.waits() { "not admitted in time" } else { "refused" };
                 Err(Refused(format!("{verb}: {}; {}", refusal.reason, refusal.retry_text())).into())
             }
-            None => Err(told(error)),
+            None => Err(told(error, self.units)),
         }
     }
 
@@ -132,12 +135,21 @@ impl Call<'_> {
 }
 
 /// An error in the words of the command line, where those of the library are about Rust.
-pub(super) fn told(error: AcquireError) -> anyhow::Error {
+pub(super) fn told(error: AcquireError, units: &Units) -> anyhow::Error {
     match &error {
         AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => Usage(
             format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1; nothing was taken"),
         )
         .into(),
+        AcquireError::Demand {
+            entity,
+            resource,
+            why: DemandError::Impossible { limit, asked, capacity },
+        } if units.unit(limit.as_str()).is_some() => {
+            let [asked, capacity] = [asked, capacity].map(|it| units.show_taken(limit.as_str(), *it));
+            let why = format!("a demand of {asked} can never fit {limit}, whose capacity is {capacity}");
+            Usage(format!("{entity} on {resource}: {why}")).into()
+        }
         _ => error.into(),
     }
 }

@@ -11,15 +11,18 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Cell, Output, Page, Table};
+use crate::units::Units;
 use crate::views::{RefusalView, StandView, StandingView};
 use crate::{demand_text, duration_text};
 
 /// Shows what would come of a call, and takes nothing.
 pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let CallArgs { entity, resource, amounts } = args.call;
-    let demand = demand_text::demand(&amounts);
-    let standing = context.limiter()?.check_availability(&entity, &resource, demand).wait();
-    let standing = standing.map_err(told)?;
+    let limiter = context.limiter()?;
+    let units = Units::of_call(limiter.catalog(), &entity, &resource)?;
+    let amounts = units.exact(&amounts)?;
+    let standing = limiter.check_availability(&entity, &resource, demand_text::demand(&amounts)).wait();
+    let standing = standing.map_err(|why| told(why, &units))?;
     let exit = if standing.passes() { Exit::OK } else { Exit::REFUSED };
     let answer = ExplainAnswer {
         namespace: context.settings.namespace.value.clone(),

@@ -5,7 +5,7 @@ use tollgate::catalog::Source;
 use tollgate::limiter::{Part, Standing};
 use tollgate::{Ready, Status, Tick};
 
-use crate::output::{Cell, grouped, style};
+use crate::output::{Cell, style};
 use crate::{duration_text, limit_text};
 
 /// How a demand stands towards the limits of one entity for one resource.
@@ -80,7 +80,7 @@ impl StandView {
         let limit = status.limit();
         let bounded = !limit.is_unbounded();
         let (ready_in, full_in) = (status.ready().wait(now), status.full().wait(now));
-        let shown = |amount: u64| grouped(limit_text::amount(limit, amount));
+        let shown = |amount: u64| limit_text::shown(limit, amount);
         let sign = if status.available() < 0 { "-" } else { "" };
         let text = StandText {
             requested: if status.requested() == 0 { String::new() } else { shown(status.requested()) },

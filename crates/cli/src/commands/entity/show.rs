@@ -76,11 +76,11 @@ impl StatusView {
         let full_in = status.full().wait(now);
         let shown = |amount: i64| {
             let sign = if amount < 0 { "-" } else { "" };
-            format!("{sign}{}", grouped(limit_text::amount(limit, amount.unsigned_abs())))
+            format!("{sign}{}", limit_text::shown(limit, amount.unsigned_abs()))
         };
         let text = [
             if bounded { shown(status.available()) } else { "unbounded".into() },
-            if bounded { grouped(limit_text::amount(limit, limit.capacity())) } else { String::new() },
+            if bounded { limit_text::shown(limit, limit.capacity()) } else { String::new() },
             match (status.full(), full_in) {
                 (Ready::Now, _) => "full".into(),
                 (_, Some(wait)) => format!("full in {}", duration_text::roughly(wait)),

@@ -12,8 +12,9 @@ use super::series::{Series, default_from};
 use crate::args::UsagePlotArgs;
 use crate::context::Context;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Chart, Output, Page, grouped};
+use crate::output::{Answer, Chart, Output, Page};
 use crate::time_text::window_start;
+use crate::units::Units;
 
 /// Draws usage.
 pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
@@ -25,6 +26,7 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
         selection.from.map_or_else(|| default_from(selection.window, until), |from| from.seen_from(now));
     let rows = all_rows(&catalog, selection.query(now).from(selection.window.start(from)))?;
     let mut series = Series::of(&rows, selection.window, from, until);
+    let units = Units::of_used(&catalog, rows.iter().map(|row| (row.entity.as_str(), row.resource.as_str())));
     if let Some(limit) = &args.limit {
         series.limits.retain(|name, _| name == limit);
     }
@@ -38,6 +40,7 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
         name: selection.name(),
         times: series.starts,
         kind: selection.window,
+        units,
     }))
 }
 
@@ -67,6 +70,8 @@ struct PlotAnswer {
     times: Vec<Tick>,
     #[serde(skip)]
     kind: Window,
+    #[serde(skip)]
+    units: Units,
 }
 
 impl Answer for PlotAnswer {
@@ -77,11 +82,12 @@ impl Answer for PlotAnswer {
         let labels: Vec<String> = self.times.iter().map(|at| label(self.kind, *at)).collect();
         for (limit, values) in &self.used {
             let total: i64 = values.iter().fold(0, |sum, value| sum.saturating_add(*value));
-            let about = format!("used by {}, {} in all", self.name, grouped(total));
+            let about = format!("used by {}, {} in all", self.name, self.units.show(limit, total));
             page.gap();
             page.line(format_args!("{} {about}", paint(style::HEADING, limit)));
             page.gap();
-            Chart { values, labels: &labels, unit: self.window }.render(page);
+            let counted_in = self.units.unit(limit);
+            Chart { values, labels: &labels, unit: self.window, counted_in }.render(page);
         }
         if let (Some(first), Some(last)) = (self.times.first(), self.times.last()) {
             page.gap();
