@@ -160,6 +160,21 @@ pub(crate) fn done(ns: &str, key: &str) -> ItemKey {
     system(ns, &format!("#DONE#{key}"))
 }
 
+/// There once a ticket was settled by somebody who wanted to know.
+pub(crate) fn ticket(ns: &str, id: &str) -> ItemKey {
+    system(ns, &format!("#TICKET#{id}"))
+}
+
+/// The partition of those who wait.
+pub(crate) fn waiting_partition(ns: &str) -> String {
+    format!("{ns}/WAITING#")
+}
+
+/// One of the places for those who wait.
+pub(crate) fn waiting(ns: &str, place: usize) -> ItemKey {
+    ItemKey::new(waiting_partition(ns), format!("#PLACE#{place:03}"))
+}
+
 fn system(ns: &str, sort: &str) -> ItemKey {
     ItemKey::new(system_partition(ns), sort)
 }

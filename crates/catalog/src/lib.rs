@@ -25,9 +25,11 @@ mod random;
 mod registry;
 mod survey;
 mod switch;
+mod ticket;
 mod transaction;
 mod ulid;
 mod usage;
+mod waiting;
 
 pub use audit::{Action, AuditEvent, Subject};
 pub use bucket::KEY_KEPT;
@@ -45,7 +47,9 @@ pub use registry::{
     RegistryBuilder, VersionRecord,
 };
 pub use survey::Counts;
+pub use ticket::TICKET_KEPT;
 pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;
 pub use usage::{LimitUsage, UsageQuery, UsageRow, UsageSummary};
+pub use waiting::{SeenWaiter, WAITER_SEEN_FOR, WAITERS_SEEN_MAX, Waiter};

@@ -64,6 +64,11 @@ impl<'a> Transaction<'a> {
         &self.writes
     }
 
+    /// The same, for somebody else who makes them with something.
+    pub(crate) fn into_writes(self) -> Vec<Write> {
+        self.writes
+    }
+
     /// Makes the writes. Whatever comes of it, what was known of these records is no longer trusted, also if nobody
     /// waits for the end.
     pub(crate) async fn commit(self) -> Result<Commit> {

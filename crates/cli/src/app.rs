@@ -14,7 +14,7 @@ use crate::commands;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
-use crate::output::{Format, Terminal};
+use crate::output::{Format, Terminal, told};
 use crate::settings::{Color, Environment, Settings, redacted};
 
 /// Does what the command line says.
@@ -33,13 +33,13 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     }
 }
 
-/// Shows help, or what is wrong with the command line.
+/// Shows help, which fits already, or what is wrong with the command line.
 fn show(answer: &clap::Error, exit: Exit, format: Format) -> io::Result<()> {
     if !answer.use_stderr() {
         return answer.print();
     }
     let message = answer.render().ansi().to_string();
-    write!(anstream::stderr(), "{}", redacted(&message))?;
+    write!(anstream::stderr(), "{}", told(&redacted(&message), &Terminal::of_process()))?;
     tell_programs(&said_by_clap(answer), exit, format);
     Ok(())
 }
@@ -76,8 +76,9 @@ fn exit_of(result: Result<Exit>, format: Format) -> Exit {
     let exit = Exit::of(&error);
     if exit != Exit::OK {
         let message = format!("{error:#}{}", hint(&error));
+        let shown = format!("{} {}", paint(style::BAD, "error:"), redacted(&message));
         // If nobody listens there is nobody to tell.
-        let _ = writeln!(anstream::stderr(), "{} {}", paint(style::BAD, "error:"), redacted(&message));
+        let _ = writeln!(anstream::stderr(), "{}", told(&shown, &Terminal::of_process()));
         tell_programs(&message, exit, format);
     }
     exit

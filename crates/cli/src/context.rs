@@ -13,8 +13,7 @@ use tollgate::{Catalog, Limiter, Memory, Registry};
 
 use crate::args::GlobalArgs;
 use crate::exit::Usage;
-use crate::output::style::{self, paint};
-use crate::output::{Answer, Format, Page, Terminal};
+use crate::output::{Answer, Format, Page, Terminal, told};
 use crate::settings::Settings;
 use crate::store::{Rehearsal, is_there, open_store};
 
@@ -150,7 +149,7 @@ impl Context {
     pub(crate) fn note(&self, note: impl Display) {
         if !self.quiet {
             // If nobody listens there is nobody to tell.
-            let _ = writeln!(anstream::stderr(), "{}", paint(style::FAINT, note));
+            let _ = writeln!(anstream::stderr(), "{}", told(&note.to_string(), &self.terminal));
         }
     }
 

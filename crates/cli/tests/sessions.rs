@@ -56,8 +56,9 @@ fn old() {
 }
 
 #[test]
-fn the_page_of_the_guide_is_true() {
+fn the_pages_of_the_guide_are_true() {
     session::replay_page("docs/guide/command-line.md");
+    session::replay_page("docs/guide/limits-files.md");
 }
 
 #[test]

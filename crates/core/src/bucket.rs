@@ -112,7 +112,7 @@ impl Bucket {
         &self.states
     }
 
-    fn state(&self, limits: &Limits, index: usize) -> Cow<'_, State> {
+    pub(crate) fn state(&self, limits: &Limits, index: usize) -> Cow<'_, State> {
         match (&self.states, limits.plain()) {
             (States::Plain(credits), Some(rules)) => Cow::Owned(rules.state(credits, index)),
             (States::Plain(_), None) => Cow::Owned(State::fresh(&limits[index])),

@@ -23,6 +23,7 @@ pub struct Limits(Arc<Inner>);
 struct Inner {
     limits: Box<[Limit]>,
     version: u64,
+    defaults: bool,
     /// The names of the first ones, packed so that looking one up is a comparison of numbers.
     tags: [Tag; INLINE],
     /// One bit for each limit that a demand takes 1 of without naming it.
@@ -91,6 +92,7 @@ impl Limits {
         Ok(Limits(Arc::new(Inner {
             limits,
             version: 0,
+            defaults: false,
             tags,
             implicit,
             timeless,
@@ -111,6 +113,18 @@ impl Limits {
     #[inline]
     pub fn version(&self) -> u64 {
         self.0.version
+    }
+
+    /// The same limits, said to come from defaults: nobody set them for this bucket in particular, so a store may
+    /// forget it once it is full.
+    #[must_use]
+    pub fn of_defaults(self) -> Limits {
+        Limits(Arc::new(Inner { defaults: true, ..Arc::unwrap_or_clone(self.0) }))
+    }
+
+    /// Whether they come from [defaults](Limits::of_defaults).
+    pub fn are_defaults(&self) -> bool {
+        self.0.defaults
     }
 
     /// Whether a bucket under `in_force` comes under these also if the demand that came with them is denied: if they are

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use tollgate_core::{Bucket, Costs, Denial, Holder, Limits, Take, Tick, Usage};
+use tollgate_core::{Costs, Denial, Tick, Usage};
 use tollgate_store::records::{RecordsError, Write, check_writes};
 use tollgate_store::usage::Sums;
-use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError, Taken, Term};
+use tollgate_store::{Applied, Call, Done, Kept, Op, Place, Step, StoreError};
 
 use crate::applied;
 use crate::batch::{Address, Batch};
@@ -37,7 +37,7 @@ impl Batch<'_> {
         let mut rows = Vec::with_capacity(call.steps.len());
         for (index, step) in call.steps.iter().enumerate() {
             let row = self.row_for(step)?;
-            if take_of(step).is_some() && row.as_ref().is_some_and(|row| row.is_past(step.place.limits)) {
+            if step.takes().is_some() && row.as_ref().is_some_and(|row| row.kept.is_past(step.place.limits)) {
                 return Ok(Applied::Stale(index));
             }
             rows.push(row);
@@ -45,11 +45,15 @@ impl Batch<'_> {
         if let Some(failed) = records::failing(self.connection, writes, now)? {
             return Err(RecordsError::Failed(failed).into());
         }
-        let heeded: Vec<bool> =
-            call.steps.iter().zip(&rows).map(|(step, row)| is_heeded(step, row.as_ref())).collect();
+        let heeded: Vec<bool> = call
+            .steps
+            .iter()
+            .zip(&rows)
+            .map(|(step, row)| row.as_ref().is_some_and(|row| row.kept.heeds(step)))
+            .collect();
         for (step, row) in call.steps.iter().zip(&mut rows) {
-            if let (Some(_), Some(row)) = (take_of(step), row) {
-                row.put_in_force(step.place.limits, now);
+            if let (Some(_), Some(row)) = (step.takes(), row) {
+                row.kept.put_in_force(step.place.limits, now);
             }
         }
         if let Err(denials) = fit(call.steps, &mut rows, now) {
@@ -58,7 +62,8 @@ impl Batch<'_> {
             return Ok(Applied::Denied(denials));
         }
         let steps = call.steps.iter().zip(&mut rows);
-        let done: Vec<Done> = steps.map(|(step, row)| commit(step, row.as_mut(), now)).collect();
+        let done: Vec<Done> =
+            steps.map(|(step, row)| step.commit(row.as_mut().map(|row| &mut row.kept), now)).collect();
         let mut usage = Vec::new();
         if call.metered {
             self.meter(call.steps, &mut rows, &done, now, &mut usage)?;
@@ -85,17 +90,12 @@ impl Batch<'_> {
         }
     }
 
-    /// The bucket of a step. Only what charges makes one: a refund or a renewal must create nothing.
+    /// The bucket of a step, or a fresh one for what [creates](Step::creates) one.
     fn row_for(&mut self, step: &Step<'_>) -> Result<Option<Row>, Stop> {
         if let Some(row) = self.row(&step.place)? {
             return Ok(Some(row.clone()));
         }
-        let charges = match &step.op {
-            Op::Take { .. } => true,
-            Op::Settle(usage) => usage.is_over(),
-            _ => false,
-        };
-        if !charges {
+        if !step.creates() {
             return Ok(None);
         }
         if rows::is_closed(self.connection, step.place.namespace)? {
@@ -174,21 +174,6 @@ fn check(call: &Call<'_>, writes: &[Write]) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(crate) fn take_of<'a>(step: &'a Step<'_>) -> Option<&'a Costs> {
-    match &step.op {
-        Op::Take { costs, .. } => Some(costs),
-        _ => None,
-    }
-}
-
-/// Whether the limits of a step are put in force though its call is denied.
-fn is_heeded(step: &Step<'_>, row: Option<&Row>) -> bool {
-    let Some(row) = row.filter(|row| take_of(step).is_some() && !row.is_under(step.place.limits)) else {
-        return false;
-    };
-    step.place.limits.are_heeded_after(&row.limits.clone().at_version(row.version))
-}
-
 fn address(step: &Step<'_>) -> Address {
     (step.place.namespace.into(), step.place.key.clone())
 }
@@ -198,65 +183,23 @@ fn fit(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> Result<(), Ve
     if all_fit(steps, rows, now) || reap(steps, rows, now) && all_fit(steps, rows, now) {
         return Ok(());
     }
-    Err(takes(steps, rows).map(|(costs, row)| row.bucket.denial(&row.limits, now, costs)).collect())
+    Err(takes(steps, rows).map(|(costs, row)| row.kept.denial(now, costs)).collect())
 }
 
 fn all_fit(steps: &[Step<'_>], rows: &[Option<Row>], now: Tick) -> bool {
-    takes(steps, rows).all(|(costs, row)| row.bucket.fits(&row.limits, now, costs))
+    takes(steps, rows).all(|(costs, row)| row.kept.fits(now, costs))
 }
 
 fn takes<'s>(steps: &'s [Step<'_>], rows: &'s [Option<Row>]) -> impl Iterator<Item = (&'s Costs, &'s Row)> {
-    steps.iter().zip(rows).filter_map(|(step, row)| Some((take_of(step)?, row.as_ref()?)))
+    steps.iter().zip(rows).filter_map(|(step, row)| Some((step.takes()?, row.as_ref()?)))
 }
 
 /// Drops what is held by processes that are gone, and says whether anything was.
 fn reap(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> bool {
     let mut census = Census::default();
-    let takes = steps.iter().zip(rows).filter(|(step, _)| take_of(step).is_some());
-    let held = takes.filter_map(|(_, row)| row.as_mut()).filter(|row| row.limits.have_resources());
-    held.fold(false, |reaped, Row { bucket, limits, .. }| {
+    let takes = steps.iter().zip(rows).filter(|(step, _)| step.takes().is_some());
+    let held = takes.filter_map(|(_, row)| row.as_mut()).map(|row| &mut row.kept);
+    held.filter(|kept| kept.limits.have_resources()).fold(false, |reaped, Kept { bucket, limits, .. }| {
         bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0 || reaped
     })
-}
-
-fn starting(term: Term, now: Tick) -> Holder {
-    Holder { id: term.holder, expires: now + term.ttl }
-}
-
-fn commit(step: &Step<'_>, row: Option<&mut Row>, now: Tick) -> Done {
-    let counted_in = step.place.limits;
-    match (&step.op, row) {
-        (Op::Take { costs, term }, Some(Row { bucket, limits, .. })) => {
-            let holder = term.map(|term| starting(term, now));
-            let at = bucket.commit(limits, now, &Take { costs, holder });
-            Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
-        }
-        (Op::Settle(usage) | Op::SettleIfThere(usage), row) => {
-            if let Some(Row { bucket, limits, .. }) = row {
-                bucket.settle_counted_in(counted_in, limits, now, usage);
-            }
-            Done::Settled
-        }
-        (Op::TopUp(credit), row) => {
-            row.into_iter().for_each(|row| top_up(row, counted_in, credit, now));
-            Done::Changed
-        }
-        (Op::Reset, row) => {
-            if let Some(Row { bucket, limits, .. }) = row {
-                *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
-            }
-            Done::Changed
-        }
-        (Op::Renew(term), Some(Row { bucket, limits, .. })) => {
-            Done::Renewed(bucket.renew(limits, now, starting(*term, now)))
-        }
-        _ => Done::Renewed(false),
-    }
-}
-
-fn top_up(row: &mut Row, counted_in: &Limits, credit: &Costs, now: Tick) {
-    if row.limits.has_places_of(counted_in) {
-        return row.bucket.top_up(&row.limits, now, credit);
-    }
-    row.bucket.top_up(&row.limits, now, &credit.moved(counted_in, &row.limits));
 }

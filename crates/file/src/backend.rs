@@ -3,10 +3,9 @@
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
-use tollgate_store::{Applied, Backend, BucketStatus, Call, Reply, Room, Scope, StoreError};
+use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Room, Scope, StoreError};
 
 use crate::batch::Batch;
-use crate::call::OwnedCall;
 use crate::error::without_tests;
 use crate::records;
 use crate::rows;

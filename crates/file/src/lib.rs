@@ -11,7 +11,6 @@ mod apply;
 mod backend;
 mod batch;
 mod builder;
-mod call;
 mod codec;
 mod desk;
 mod errand;

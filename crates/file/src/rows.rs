@@ -1,21 +1,18 @@
 //! Buckets as rows.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use tollgate_core::{Bucket, Limits, Tick};
-use tollgate_store::Key;
+use tollgate_core::{Bucket, Limits};
 use tollgate_store::usage::Sums;
+use tollgate_store::{Kept, Key};
 
 use crate::codec::{usage_bytes, usage_from, usage_limits};
 use crate::error::{Fault, Stop, unreadable};
 use crate::limits::KnownLimits;
 
-/// A bucket, the limits it is under, and what was used of it in the current hour.
+/// A bucket under its limits, and what was used of it in the current hour.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    pub(crate) limits: Limits,
-    /// Of which version the limits were.
-    pub(crate) version: u64,
-    pub(crate) bucket: Bucket,
+    pub(crate) kept: Kept,
     pub(crate) usage: Option<Sums>,
 }
 
@@ -51,7 +48,7 @@ impl RawRow {
             None => None,
             Some(bytes) => Some(sums(connection, known, bytes)?),
         };
-        Ok(Row { limits, version: self.version, bucket, usage })
+        Ok(Row { kept: Kept { limits, version: self.version, bucket }, usage })
     }
 }
 
@@ -64,26 +61,7 @@ fn sums(connection: &Connection, known: &mut KnownLimits, bytes: &[u8]) -> Resul
 impl Row {
     /// A bucket of which nothing was used.
     pub(crate) fn fresh(limits: &Limits) -> Row {
-        let bucket = Bucket::fresh(limits, Tick::ZERO);
-        Row { limits: limits.clone(), version: limits.version(), bucket, usage: None }
-    }
-
-    /// Whether it was used under limits of a later version than these, if they have one.
-    pub(crate) fn is_past(&self, limits: &Limits) -> bool {
-        limits.version() != 0 && self.version > limits.version()
-    }
-
-    pub(crate) fn is_under(&self, limits: &Limits) -> bool {
-        self.limits.same(limits) || self.limits == *limits
-    }
-
-    /// Puts limits in force that it is not [past](Row::is_past).
-    pub(crate) fn put_in_force(&mut self, limits: &Limits, now: Tick) {
-        if !self.is_under(limits) {
-            self.bucket.adopt(&self.limits, limits, now);
-            (self.limits, self.version) = (limits.clone(), limits.version());
-        }
-        self.version = self.version.max(limits.version());
+        Row { kept: Kept::fresh(limits), usage: None }
     }
 }
 
@@ -100,7 +78,7 @@ pub(crate) fn put(
     (namespace, key): (&str, &Key),
     row: &Row,
 ) -> Result<(), Fault> {
-    let limits = known.id_of(connection, &row.limits)?;
+    let limits = known.id_of(connection, &row.kept.limits)?;
     let usage = match row.usage.as_ref().filter(|sums| !sums.is_empty()) {
         None => None,
         Some(sums) => Some(usage_bytes(known.id_of(connection, sums.limits())?, sums)),
@@ -112,7 +90,7 @@ pub(crate) fn put(
          ON CONFLICT (namespace, key) DO UPDATE SET
          limits = excluded.limits, version = excluded.version, state = excluded.state, usage = excluded.usage",
     )?;
-    let (version, state) = (row.version as i64, row.bucket.to_bytes());
+    let (version, state) = (row.kept.version as i64, row.kept.bucket.to_bytes());
     put.execute(params![namespace, key.as_bytes(), resource, limits, version, state, usage])?;
     Ok(())
 }

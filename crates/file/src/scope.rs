@@ -117,7 +117,11 @@ pub(crate) fn buckets(
             let Some((entity, resource)) = key.pair() else { continue };
             let row = raw.decode(view.connection, view.known, None)?;
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
-            statuses.push(BucketStatus { entity, resource, limits: row.bucket.peek(&row.limits, now) });
+            statuses.push(BucketStatus {
+                entity,
+                resource,
+                limits: row.kept.bucket.peek(&row.kept.limits, now),
+            });
         }
         if is_last {
             break;

@@ -5,21 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use tollgate_core::{Denial, Status, Tick};
+use tollgate_core::{Denial, Status};
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Applied, Call, Clock, Place, Reach, Reply, Room, Step, Store, StoreError};
+use tollgate_store::{
+    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Room, Step, Store, StoreError,
+};
 
-use crate::apply::take_of;
 use crate::batch::View;
 use crate::builder::FileStoreBuilder;
-use crate::call::OwnedCall;
 use crate::desk::{Desk, Engine};
 use crate::errand::{Pending, Work};
 use crate::error::{OpenError, Stop, without_tests};
 use crate::holder;
 use crate::open::{self, Opened};
 use crate::reader::Reader;
-use crate::rows::Row;
 use crate::work::{Apply, HandedOver, Reading};
 use crate::writer::Writer;
 
@@ -200,8 +199,12 @@ impl Store for FileStore {
     fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         let call = OwnedCall::new(&Call { id: None, steps, metered: false });
         let reply = self.read(move |view| {
-            let asked = call.with(|call| ask(view, call.steps));
-            asked.unwrap_or_else(|| Ok(Vec::new()))
+            let mut denials = Vec::new();
+            for step in call.steps() {
+                let now = view.clock.now();
+                denials.extend(kept(view, &step.place)?.ask(&step, now));
+            }
+            Ok(denials)
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
@@ -211,8 +214,7 @@ impl Store for FileStore {
         let reply = self.read(move |view| {
             let now = view.clock.now();
             let place = Place { namespace: &namespace, key: &key, limits: &limits };
-            let row = seen(view, &place, now)?;
-            Ok(row.bucket.peek(&row.limits, now))
+            Ok(kept(view, &place)?.peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
@@ -231,23 +233,6 @@ impl Store for FileStore {
     }
 }
 
-fn ask(view: &mut View<'_>, steps: &[Step<'_>]) -> Result<Vec<Denial>, Stop> {
-    let mut denials = Vec::new();
-    for (costs, place) in steps.iter().filter_map(|step| Some((take_of(step)?, &step.place))) {
-        let now = view.clock.now();
-        let Row { bucket, limits, .. } = seen(view, place, now)?;
-        let is_as_counted = limits.has_places_of(place.limits);
-        let moved = (!is_as_counted).then(|| costs.moved(place.limits, &limits));
-        denials.push(bucket.denial(&limits, now, moved.as_ref().unwrap_or(costs)));
-    }
-    Ok(denials)
-}
-
-/// The bucket as it would be under the limits of the place, or under those in force if they are later.
-fn seen(view: &mut View<'_>, place: &Place<'_>, now: Tick) -> Result<Row, Stop> {
-    let mut row = view.row(place)?.unwrap_or_else(|| Row::fresh(place.limits));
-    if !row.is_past(place.limits) {
-        row.put_in_force(place.limits, now);
-    }
-    Ok(row)
+fn kept(view: &mut View<'_>, place: &Place<'_>) -> Result<Kept, Stop> {
+    Ok(view.row(place)?.map_or_else(|| Kept::fresh(place.limits), |row| row.kept.clone()))
 }

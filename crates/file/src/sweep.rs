@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tollgate_core::{Span, Tick};
-use tollgate_store::Key;
+use tollgate_store::{Kept, Key};
 
 use crate::applied;
 use crate::error::{Fault, Stop};
@@ -83,7 +83,8 @@ fn sweep_bucket(
 ) -> Result<(), Stop> {
     // What cannot be read is left alone: whoever asks for it is told.
     let Ok(mut row) = raw.decode(connection, known, None) else { return Ok(()) };
-    let is_idle = now.since(row.bucket.stamp()) > IDLE_FOR && row.bucket.is_fresh(&row.limits, now);
+    let Kept { bucket, limits, .. } = &row.kept;
+    let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
     let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
     if let (Some(sums), Some((entity, resource))) = (&over, key.pair()) {
         records::make(connection, &sums.writes(&namespace, entity, resource), now)?;

@@ -2,11 +2,10 @@
 
 use tollgate_core::Tick;
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Applied, Key, OpId, StoreError};
+use tollgate_store::{Applied, Key, OpId, OwnedCall, StoreError};
 
 use crate::applied;
 use crate::batch::{Batch, View};
-use crate::call::OwnedCall;
 use crate::desk::{After, Errand, Unheard};
 use crate::errand::Work;
 use crate::error::{Fault, Stop};
@@ -36,9 +35,7 @@ impl Apply {
         if let Some(id) = self.undoes {
             applied::forget(batch.connection, id.0.to_be_bytes())?;
         }
-        let outcome = self.call.with(|call| batch.apply(call, &self.writes));
-        let unknown = || StoreError::BadCall("this store does not know one of its steps".into());
-        let outcome = outcome.ok_or_else(unknown)??;
+        let outcome = self.call.with(|call| batch.apply(call, &self.writes))?;
         self.is_repeat = outcome.is_repeat;
         Ok(outcome.applied)
     }

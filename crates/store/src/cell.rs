@@ -32,7 +32,8 @@ pub struct Term {
 }
 
 impl Term {
-    pub(crate) fn starting(self, now: Tick) -> Holder {
+    /// One who holds from `now` on.
+    pub fn starting(self, now: Tick) -> Holder {
         Holder { id: self.holder, expires: now + self.ttl }
     }
 }

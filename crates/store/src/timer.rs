@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 use tollgate_core::Tick;
 
+use crate::clock::Sleeper;
 use crate::{Alarm, Clock};
 
 pub(crate) struct Timer {
@@ -32,7 +33,7 @@ impl Alarms {
     fn add(&mut self, entry: Entry) {
         self.heap.push(Reverse(entry));
         if self.heap.len() > NOT_SWEPT.max(self.swept * 2) {
-            self.heap.retain(|entry| entry.0.alarm.strong_count() > 0);
+            self.heap.retain(|entry| !entry.0.alarm.is_gone());
             self.swept = self.heap.len();
         }
     }
@@ -40,7 +41,7 @@ impl Alarms {
 
 struct Entry {
     at: Tick,
-    alarm: Weak<dyn Alarm>,
+    alarm: Sleeper,
 }
 
 impl Timer {
@@ -58,7 +59,7 @@ impl Timer {
         })
     }
 
-    pub(crate) fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
+    pub(crate) fn alarm(&self, at: Tick, alarm: Sleeper) {
         let mut alarms = self.alarms.lock();
         let is_next = alarms.heap.peek().is_none_or(|next| at < next.0.at);
         alarms.add(Entry { at, alarm });
@@ -132,12 +133,14 @@ mod tests {
         let mut alarms = Alarms::default();
         let living: Vec<Arc<dyn Alarm>> = (0..100).map(|_| Arc::new(Silent) as Arc<dyn Alarm>).collect();
         let at = Tick::MAX;
-        living.iter().for_each(|alarm| alarms.add(Entry { at, alarm: Arc::downgrade(alarm) }));
+        living
+            .iter()
+            .for_each(|alarm| alarms.add(Entry { at, alarm: Sleeper::Alarm(Arc::downgrade(alarm)) }));
         for _ in 0..100_000 {
             let gone: Arc<dyn Alarm> = Arc::new(Silent);
-            alarms.add(Entry { at, alarm: Arc::downgrade(&gone) });
+            alarms.add(Entry { at, alarm: Sleeper::Alarm(Arc::downgrade(&gone)) });
         }
-        let kept = alarms.heap.iter().filter(|entry| entry.0.alarm.strong_count() > 0).count();
+        let kept = alarms.heap.iter().filter(|entry| !entry.0.alarm.is_gone()).count();
         assert_eq!(kept, 100);
         assert!(alarms.heap.len() <= 200, "{} alarms", alarms.heap.len());
     }

@@ -128,5 +128,8 @@ fn known(item: &Item, version: u64) -> Result<Known> {
     }
     let mut stored = read_config(item)?;
     stored.limits = stored.limits.at_version(version);
+    if keys::is_config(&item.key) {
+        stored.limits = stored.limits.of_defaults();
+    }
     Ok(Known::Config(Arc::new(stored)))
 }

@@ -36,6 +36,7 @@ mod threads;
 mod together;
 mod usage;
 mod versions;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ macro_rules! promises {
 }
 use promises;
 
-const ALL: [&[Promise]; 20] = [
+const ALL: [&[Promise]; 21] = [
     audit::PROMISES,
     bad_input::PROMISES,
     buckets::PROMISES,
@@ -75,6 +76,7 @@ const ALL: [&[Promise]; 20] = [
     together::PROMISES,
     usage::PROMISES,
     versions::PROMISES,
+    waiting::PROMISES,
 ];
 
 /// The names of all promises, for whoever runs them one at a time.

@@ -3,6 +3,7 @@
 //! Help, man page and reference are all made from here. Names are checked as they are read, so that a bad one is
 //! refused before anything is opened.
 
+mod also;
 mod audit;
 mod call;
 mod entity;
@@ -30,7 +31,10 @@ mod top;
 
 use clap::{Parser, Subcommand};
 
+use crate::output::style;
+
 pub(crate) use acquire::AcquireArgs;
+pub(crate) use also::AlsoArgs;
 pub(crate) use audit::{AuditCommand, AuditListArgs};
 pub(crate) use call::CallArgs;
 pub(crate) use demo::DemoArgs;
@@ -67,6 +71,7 @@ pub(crate) const HELP_WIDTH: usize = 80;
     name = "tollgate",
     version,
     max_term_width = HELP_WIDTH,
+    styles = style::OF_CLAP,
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true,

@@ -11,8 +11,9 @@ use crate::duration_text;
   tollgate top --once --max 5
   tollgate top --interval 5s -N tenant-alpha
 
-Ends with q or Ctrl-C. Without a terminal, and with --json, it looks once. Who
-waits is known only to the processes in which they wait, so it is not shown.")]
+Ends with q or Ctrl-C. Without a terminal, with --json, and on systems other than
+Unix it looks once. Who waits is shown of all processes that wait by this
+command, as soon as they have waited for a moment.")]
 pub(crate) struct TopArgs {
     /// How often to look, 100ms at least
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration_text::parse)]

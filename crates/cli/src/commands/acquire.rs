@@ -20,7 +20,7 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
     let units = Units::of_call(limiter.catalog(), entity, resource)?;
     let amounts = units.exact(amounts)?;
     let mut also = Vec::new();
-    for (resource, amounts) in args.also().map_err(Usage)? {
+    for (resource, amounts) in args.also.resources().map_err(Usage)? {
         let amounts = Units::of_call(limiter.catalog(), entity, &resource)?.exact(&amounts)?;
         also.push((resource, amounts));
     }

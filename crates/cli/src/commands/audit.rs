@@ -85,7 +85,7 @@ impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
         let mut table = Table::new(["TIME", "WHO", "WHAT"]).wrap(2);
         for event in &self.events {
-            table.row([Cell::faint(&event.timestamp), Cell::name(&event.principal), event.sentence().into()]);
+            table.row([Cell::from(&event.timestamp), Cell::name(&event.principal), event.sentence().into()]);
         }
         page.table_or(&table, "no events");
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use tollgate::limiter::{AcquireError, Lease};
 use tollgate::{DemandError, Limiter};
 
+use super::waiting::VisibleWait;
 use crate::args::PatienceArgs;
 use crate::context::Context;
 use crate::demand_text::{self, Exact};
@@ -102,6 +103,8 @@ impl Call<'_> {
         for (resource, amounts) in self.also {
             acquire = acquire.also(resource, demand_text::demand(amounts));
         }
+        let _seen =
+            (self.patience.waits() && !context.dry_run).then(|| VisibleWait::begin(limiter.catalog(), self));
         acquire.wait()
     }
 

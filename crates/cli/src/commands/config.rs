@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::args::ConfigCommand;
 use crate::context::Context;
-use crate::output::style::{self, paint};
 use crate::output::{Answer, Cell, Output, Page, Table};
 use crate::settings::Source;
 
@@ -74,13 +73,13 @@ impl Answer for Shown {
                 (true, SourceName::File) => "config file",
                 (true, _) => from,
             };
-            table.row([Cell::name(key), Cell::faint(source), value.into()]);
+            table.row([Cell::name(key), Cell::from(source), value.into()]);
         }
         page.table(&table);
         if let (true, Some(path)) = (self.sources, &self.config_file) {
             page.gap();
             let state = if self.config_file_exists { "" } else { " (not there)" };
-            page.line(paint(style::FAINT, format!("config file: {path}{state}")));
+            page.line(format!("config file: {path}{state}"));
         }
     }
 }

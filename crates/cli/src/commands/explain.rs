@@ -1,5 +1,7 @@
 //! Which limit of which entity decides about a call, and when the call would pass.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::Ready;
@@ -8,7 +10,7 @@ use tollgate::store::usage::iso;
 use super::call::told;
 use crate::args::{CallArgs, ExplainArgs};
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Cell, Output, Page, Table};
 use crate::units::Units;
@@ -20,8 +22,13 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let CallArgs { entity, resource, amounts } = args.call;
     let limiter = context.limiter()?;
     let units = Units::of_call(limiter.catalog(), &entity, &resource)?;
-    let amounts = units.exact(&amounts)?;
-    let standing = limiter.check_availability(&entity, &resource, demand_text::demand(&amounts)).wait();
+    let mut asked = vec![(resource.clone(), units.exact(&amounts)?)];
+    for (resource, amounts) in args.also.resources().map_err(Usage)? {
+        let amounts = Units::of_call(limiter.catalog(), &entity, &resource)?.exact(&amounts)?;
+        asked.push((resource, amounts));
+    }
+    let demands = asked.iter().map(|(resource, amounts)| (resource.as_str(), demand_text::demand(amounts)));
+    let standing = limiter.check_availability_of_all(&entity, demands.collect()).wait();
     let standing = standing.map_err(|why| told(why, &units))?;
     let exit = if standing.passes() { Exit::OK } else { Exit::REFUSED };
     let answer = ExplainAnswer {
@@ -58,17 +65,14 @@ impl Answer for ExplainAnswer {
             page.line(format_args!("{} {}", paint(style::BAD, "it would be refused:"), self.refusal.reason));
             page.line(format_args!("it would pass {}", self.when()));
         }
-        page.gap();
-        let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
-        let mut table = Table::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0);
-        for StandingView { entity, limits, level, .. } in &self.refusal.buckets {
-            let mut first = Some((Cell::name(entity), Cell::from(level)));
-            for limit in limits {
-                let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
-                table.row(cells(entity, limit, level));
+        let resources: BTreeSet<&str> = self.refusal.buckets.iter().map(|it| it.resource.as_str()).collect();
+        for bucket in self.refusal.buckets.chunk_by(|one, two| one.resource == two.resource) {
+            match bucket {
+                [first, ..] if resources.len() > 1 => page.heading(format_args!("For {}", first.resource)),
+                _ => page.gap(),
             }
+            page.table(&table_of(bucket));
         }
-        page.table(&table);
     }
 }
 
@@ -82,6 +86,20 @@ impl ExplainAnswer {
             _ => "as soon as others give enough back".into(),
         }
     }
+}
+
+/// Every limit of every bucket.
+fn table_of(buckets: &[StandingView]) -> Table {
+    let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
+    let mut table = Table::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0);
+    for StandingView { entity, limits, level, .. } in buckets {
+        let mut first = Some((Cell::name(entity), Cell::from(level)));
+        for limit in limits {
+            let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
+            table.row(cells(entity, limit, level));
+        }
+    }
+    table
 }
 
 fn cells(entity: Cell, limit: &StandView, level: Cell) -> [Cell; 8] {

@@ -8,7 +8,6 @@ use tollgate::{Catalog, Limits, OnUnavailable};
 use crate::args::LimitArgs;
 use crate::context::Context;
 use crate::exit::Usage;
-use crate::output::style::{self, paint};
 use crate::output::{Answer, Output, Page};
 use crate::views::{LevelView, LimitView, OwnedLevel, deed, limit_table, limit_texts, limit_views};
 
@@ -135,7 +134,7 @@ impl Answer for SetAnswer {
         limits_text(page, &self.limits, self.on_unavailable);
         if let Some(before) = self.before.as_ref().filter(|before| !before.is_empty()) {
             page.gap();
-            page.line(paint(style::FAINT, format!("before: {}", limit_texts(before))));
+            page.line(format!("before: {}", limit_texts(before)));
         }
     }
 }

@@ -21,6 +21,7 @@ mod switch;
 mod system;
 mod top;
 mod usage;
+mod waiting;
 
 use anyhow::Result;
 

@@ -71,7 +71,7 @@ impl Answer for ListAnswer {
             });
             if limits.is_empty() {
                 let first = first.take().unwrap_or_else(|| "".into());
-                table.row([first, Cell::faint("none"), "".into(), "".into(), "".into(), "".into()]);
+                table.row([first, Cell::from("none"), "".into(), "".into(), "".into(), "".into()]);
             }
             for limit in limits {
                 let [name, amount, per, burst, notes] = limit_cells(limit);

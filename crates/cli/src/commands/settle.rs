@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tollgate::Limiter;
 use tollgate::catalog::{Namespace, NamespaceStatus};
-use tollgate::limiter::{Lease, TicketError};
+use tollgate::limiter::{Ended, Ending, Lease, TicketError};
 
 use crate::args::SettleArgs;
 use crate::context::Context;
@@ -26,14 +26,13 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
         lease.report(demand_text::demand(&exact))?;
         Ok((exact, units))
     });
-    if reported.is_err() || context.dry_run {
+    let ended = if reported.is_err() || context.dry_run {
         // Let go of it without a word to the store: dropped, it would be given back.
         lease.into_ticket()?;
-    } else if cancel {
-        lease.cancel().wait()?;
+        Ended::Now
     } else {
-        lease.commit().wait()?;
-    }
+        lease.end_once(if cancel { Ending::Cancel } else { Ending::Commit }).wait()?
+    };
     let ending = match (cancel, amounts.is_empty()) {
         (true, _) => "cancel",
         (false, true) => "commit",
@@ -42,7 +41,8 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
     let (used, units) = reported?;
     let used = used.into_iter().map(|it| (it.limit, it.amount)).collect();
     let namespace = context.settings.namespace.value.clone();
-    Ok(Output::new(SettleAnswer { dry_run: context.dry_run, namespace, ticket, ending, used, units }))
+    let (dry_run, settled_before) = (context.dry_run, ended == Ended::Before);
+    Ok(Output::new(SettleAnswer { dry_run, namespace, ticket, ending, used, units, settled_before }))
 }
 
 /// What was used, as the limits count it, and their units.
@@ -81,11 +81,14 @@ struct SettleAnswer {
     used: BTreeMap<String, u64>,
     #[serde(skip)]
     units: Units,
+    /// Whether somebody was faster, so that nothing was changed.
+    settled_before: bool,
 }
 
 impl Answer for SettleAnswer {
     fn text(&self, page: &mut Page) {
         match self.ending {
+            _ if self.settled_before => page.line("was settled before; nothing changed"),
             "cancel" => page.line(deed(self.dry_run, "cancelled", "cancel")),
             "commit" => page.line(deed(self.dry_run, "committed", "commit")),
             _ => {

@@ -48,15 +48,16 @@ impl Chart<'_> {
         for line in (0..HEIGHT).rev() {
             let number = layout.number(line);
             let mark = if number.is_empty() { '│' } else { '┤' };
-            let axis = paint(style::FAINT, format!("{number:>width$} {mark}", width = layout.axis));
+            let axis = format!("{number:>width$} {}", paint(style::FAINT, mark), width = layout.axis);
             let bars = paint(style::NAME, layout.line(line));
             page.line(format!("{axis}{bars}").trim_end());
         }
         let ground = "─".repeat(layout.slot * layout.bars.len());
-        page.line(paint(style::FAINT, format!("{:>width$} ┼{ground}", 0, width = layout.axis)));
-        page.line(paint(style::FAINT, self.times(&layout)));
+        let ground = paint(style::FAINT, format!("┼{ground}"));
+        page.line(format_args!("{:>width$} {ground}", 0, width = layout.axis));
+        page.line(self.times(&layout));
         if layout.merged > 1 {
-            page.line(paint(style::FAINT, format!("each bar is {} {}s", layout.merged, self.unit)));
+            page.line(format_args!("each bar is {} {}s", layout.merged, self.unit));
         }
     }
 

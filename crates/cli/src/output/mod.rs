@@ -10,6 +10,7 @@ mod progress;
 pub(crate) mod style;
 mod table;
 mod terminal;
+mod wrap;
 
 use std::io::Write;
 
@@ -22,6 +23,7 @@ pub(crate) use page::Page;
 pub(crate) use progress::Progress;
 pub(crate) use table::{Cell, Table};
 pub(crate) use terminal::Terminal;
+pub(crate) use wrap::told;
 
 use crate::exit::Exit;
 

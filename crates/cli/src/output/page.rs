@@ -44,7 +44,7 @@ impl Page {
     pub(crate) fn fields<const N: usize>(&mut self, fields: [(&str, Cell); N]) {
         let mut table = Table::bare().wrap(1);
         for (name, value) in fields {
-            table.row([Cell::styled(name, style::FAINT), value]);
+            table.row([Cell::styled(name, style::HEADING), value]);
         }
         self.table(&table);
     }
@@ -56,7 +56,7 @@ impl Page {
 
     /// Adds a table, or a line that says that there is nothing to show.
     pub(crate) fn table_or_line(&mut self, table: &Table, nothing: impl Display) {
-        if table.is_empty() { self.line(paint(style::FAINT, nothing)) } else { self.table(table) }
+        if table.is_empty() { self.line(nothing) } else { self.table(table) }
     }
 
     /// Adds a table that is all there is. That there is nothing in it is said beside the page: it is no data.

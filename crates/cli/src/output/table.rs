@@ -37,11 +37,6 @@ impl Cell {
         Cell::styled(text, style::NAME)
     }
 
-    /// A text that matters less.
-    pub(crate) fn faint(text: impl ToString) -> Cell {
-        Cell::styled(text, style::FAINT)
-    }
-
     fn width(&self) -> usize {
         self.text.chars().count()
     }

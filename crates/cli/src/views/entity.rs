@@ -50,7 +50,7 @@ impl From<Entity> for EntityView {
 }
 
 /// Entities as a table.
-pub(crate) fn entity_table(entities: &[EntityView]) -> Table {
+pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView>) -> Table {
     let mut table = Table::new(["ENTITY", "NAME", "PARENT", "CHILDREN", "CREATED"])
         .right(3)
         .wrap(1)
@@ -62,7 +62,7 @@ pub(crate) fn entity_table(entities: &[EntityView]) -> Table {
         let children = if entity.children == 0 { String::new() } else { entity.children.to_string() };
         let created_at = entity.created_at.as_deref().unwrap_or("never");
         let parent = Cell::from(entity.parent_text());
-        table.row([Cell::name(&entity.id), name.into(), parent, children.into(), Cell::faint(created_at)]);
+        table.row([Cell::name(&entity.id), name.into(), parent, children.into(), Cell::from(created_at)]);
     }
     table
 }

@@ -117,7 +117,7 @@ pub(crate) fn limit_cells(view: &LimitView) -> [Cell; 5] {
         amount(limit.amount()).into(),
         per(limit).into(),
         burst.into(),
-        Cell::faint(notes(view)),
+        Cell::from(notes(view)),
     ]
 }
 

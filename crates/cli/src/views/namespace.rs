@@ -27,7 +27,7 @@ pub(crate) fn namespace_table<'a>(namespaces: impl IntoIterator<Item = &'a Names
         let is_active = *status == NamespaceStatus::Active.name();
         let status = Cell::styled(status, if is_active { style::GOOD } else { style::WARN });
         let deleted_at = deleted_at.as_deref().unwrap_or_default();
-        table.row([Cell::name(name), id.into(), status, Cell::faint(created_at), Cell::faint(deleted_at)]);
+        table.row([Cell::name(name), id.into(), status, Cell::from(created_at), Cell::from(deleted_at)]);
     }
     table
 }

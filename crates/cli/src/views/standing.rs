@@ -128,7 +128,7 @@ impl StandView {
 
     /// When it is full again.
     pub(crate) fn full(&self) -> Cell {
-        Cell::faint(&self.text.full)
+        Cell::from(&self.text.full)
     }
 }
 

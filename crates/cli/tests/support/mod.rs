@@ -6,3 +6,5 @@ pub mod furnish;
 pub mod json_page;
 pub mod sandbox;
 pub mod session;
+#[cfg(unix)]
+pub mod terminal;

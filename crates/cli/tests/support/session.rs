@@ -53,16 +53,27 @@ pub fn replay_after(name: &str, prepare: impl FnOnce(&Path)) {
     }
 }
 
-/// Replays the session in a page: whatever stands in blocks of `console`. Times and ids are as somebody saw them.
+/// Replays the session in a page: whatever stands in blocks of `console`, with the files of blocks whose first line is
+/// `# NAME.toml`. Times and ids are as somebody saw them.
 pub fn replay_page(path: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     let page = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-    let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let session: String = blocks.collect();
+    // What stands between the fences is every second part.
+    let session: String = page.split("```").skip(1).step_by(2).filter_map(typed).collect();
     // The page is about a store that nobody named.
     let session = replaced(&session, TIME, is_time).replace("$ tollgate", "$ unset TOLLGATE_STORE; tollgate");
     let (_, differences) = run(&session, |_| {});
     assert!(differences.is_empty(), "{}:\n{}", path.display(), differences.join("\n"));
+}
+
+/// A block of a page as part of a session.
+fn typed(block: &str) -> Option<String> {
+    if let Some(file) = block.strip_prefix("toml\n# ") {
+        let (name, _) = file.split_once('\n').filter(|(name, _)| name.ends_with(".toml"))?;
+        let lines: Vec<String> = file.lines().skip(1).map(|line| format!("'{line}'")).collect();
+        return Some(format!("$ printf '%s\\n' {} > {name}\n", lines.join(" ")));
+    }
+    block.strip_prefix("console\n").map(str::to_owned)
 }
 
 /// Replays a session that is given, and says what is different.

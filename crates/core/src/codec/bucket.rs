@@ -77,7 +77,7 @@ fn plain(reader: &mut Reader<'_>, limits: &Limits) -> Result<Bucket, CodecError>
     rules.credits(credits).map(|credits| Bucket::plain(stamp, credits)).ok_or_else(bad)
 }
 
-fn put_state(out: &mut Vec<u8>, state: &State) {
+pub(super) fn put_state(out: &mut Vec<u8>, state: &State) {
     match &state.0 {
         Inner::Meter(credit) => {
             out.push(METER);
@@ -126,7 +126,7 @@ fn put_state(out: &mut Vec<u8>, state: &State) {
 }
 
 /// The state of `limit` in a bucket that is as of `stamp`.
-fn state(reader: &mut Reader<'_>, limit: &Limit, stamp: Tick) -> Result<State, CodecError> {
+pub(super) fn state(reader: &mut Reader<'_>, limit: &Limit, stamp: Tick) -> Result<State, CodecError> {
     let bad = || CodecError::BadState(limit.name().to_string());
     let kind = reader.byte()?;
     let inner = match (limit.machine(), kind) {

@@ -6,6 +6,8 @@
 mod bucket;
 mod bytes;
 mod error;
+mod parts;
 mod text;
 
 pub use error::CodecError;
+pub use parts::{MILLIS, Part, Rate};

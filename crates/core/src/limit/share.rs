@@ -42,11 +42,74 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// What one of `of` parts of a bucket keeps to, so that all of them together keep to these limits exactly: the
+    /// capacities add up, and each gains at the same part of the rate. `None` if they cannot be shared out: only
+    /// meters can, of a capacity of at least 1 for each part.
+    #[must_use]
+    pub fn part(&self, index: u64, of: u64) -> Option<Limits> {
+        if of == 1 {
+            return Some(self.clone());
+        }
+        let part = |limit: &Limit| limit.part(index, of);
+        let limits = Limits::new(self.iter().map(part).collect::<Option<Vec<_>>>()?).ok()?;
+        let limits = limits.at_version(self.version());
+        Some(if self.are_defaults() { limits.of_defaults() } else { limits })
+    }
+}
+
+impl Limit {
+    fn part(&self, index: u64, of: u64) -> Option<Limit> {
+        self.meter()?;
+        if self.is_unbounded() || self.has_remarks() || index >= of {
+            return None;
+        }
+        let upto = |index: u64| u128::from(self.capacity) * u128::from(index) / u128::from(of);
+        let capacity = u64::try_from(upto(index + 1) - upto(index)).ok().filter(|capacity| *capacity > 0)?;
+        let builder = LimitBuilder {
+            burst: Some(Ok(capacity)),
+            period: Some(self.period?.to_duration().checked_mul(u32::try_from(of).ok()?)?),
+            unit: self.unit.clone(),
+            ..LimitBuilder::of(self.name.as_str(), self.kind, self.amount)
+        };
+        builder.build().ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn parts_add_up_to_the_whole() {
+        let whole = Limits::new([Limit::per_minute("rpm", 1_000).burst(1_003), Limit::per_second("tpm", 37)]);
+        let whole = whole.expect("they are valid").at_version(7).of_defaults();
+        for of in [1, 2, 4, 8, 16, 32] {
+            let parts: Vec<Limits> =
+                (0..of).map(|index| whole.part(index, of).expect("it is a part")).collect();
+            assert!(parts.iter().all(|part| part.version() == 7 && part.are_defaults()));
+            for (place, limit) in whole.iter().enumerate() {
+                let capacity: u64 = parts.iter().map(|part| part[place].capacity()).sum();
+                assert_eq!(capacity, limit.capacity());
+                let rate = limit.meter().expect("it is a meter");
+                let gained = |part: &Limits| {
+                    let part = part[place].meter().expect("it is a meter");
+                    // In the units of the whole, times as many as there are parts.
+                    u128::from(part.gain) * u128::from(rate.unit) * u128::from(of) / u128::from(part.unit)
+                };
+                assert!(
+                    parts.iter().all(|part| gained(part) == u128::from(rate.gain)),
+                    "{of} parts of {limit}"
+                );
+            }
+        }
+        assert_eq!(whole.part(0, 64), None, "there is not 1 of tpm for each");
+        assert_eq!(whole.part(4, 4), None);
+        let slots = Limits::new([Limit::resource("slots", 8)]).expect("it is valid");
+        assert_eq!(slots.part(0, 2), None);
+    }
 
     #[test]
     fn a_share_of_every_kind_of_limit_is_valid_and_a_share() {

@@ -1,12 +1,12 @@
 //! A clock that a test turns by hand.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 use tollgate_core::{Span, Tick};
 
-use super::{Alarm, Clock, Source};
+use super::{Alarm, Clock, Sleeper, Source};
 
 /// A clock for tests. It stands still until it is turned, and rings the alarms it passes, each at its instant.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Hands {
 #[derive(Default)]
 struct Alarms {
     set: u64,
-    waiting: BTreeMap<(Tick, u64), Weak<dyn Alarm>>,
+    waiting: BTreeMap<(Tick, u64), Sleeper>,
 }
 
 impl ManualClock {
@@ -44,6 +44,11 @@ impl ManualClock {
     /// How many alarms are set.
     pub fn alarms(&self) -> usize {
         self.0.lock().waiting.len()
+    }
+
+    /// When the next alarm will ring, if any is set. It may be that of somebody who has gone.
+    pub fn next_alarm(&self) -> Option<Tick> {
+        self.0.lock().waiting.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// Turns it forward by `span`, ringing what it passes.
@@ -73,7 +78,7 @@ impl Hands {
     }
 
     /// Sets an alarm. If its time has passed it is answered instead, to be rung at once.
-    pub(super) fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) -> Option<Arc<dyn Alarm>> {
+    pub(super) fn alarm(&self, at: Tick, alarm: Sleeper) -> Option<Arc<dyn Alarm>> {
         let mut alarms = self.lock();
         if at <= self.now() {
             return alarm.upgrade();
@@ -86,7 +91,7 @@ impl Hands {
 
     /// The next alarm to ring on the way to `target`. If there is none `target` is reached, under the same lock,
     /// so that an alarm set meanwhile either is seen here or sees the new time.
-    fn next_until(&self, target: Tick) -> Option<(Tick, Weak<dyn Alarm>)> {
+    fn next_until(&self, target: Tick) -> Option<(Tick, Sleeper)> {
         let mut alarms = self.lock();
         let next = alarms.waiting.first_entry().filter(|entry| entry.key().0 <= target);
         let Some(((at, _), alarm)) = next.map(|entry| entry.remove_entry()) else {
@@ -124,7 +129,9 @@ mod tests {
         for second in [13, 11, 12, 20] {
             hands.clock().alarm(Tick::from_secs(second), Arc::downgrade(&alarm));
         }
+        assert_eq!(hands.next_alarm(), Some(Tick::from_secs(11)));
         hands.set(Tick::from_secs(15));
+        assert_eq!(hands.next_alarm(), Some(Tick::from_secs(20)));
         assert_eq!(*recorder.0.lock().unwrap(), [11, 12, 13].map(Tick::from_secs));
         assert_eq!(hands.now(), Tick::from_secs(15));
     }

@@ -1,14 +1,19 @@
 //! Time: the system's, or one that a test turns by hand.
 
+mod corrected;
 mod manual;
+mod sleeper;
 mod system;
 
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Weak};
 
 use tollgate_core::Tick;
 
+use corrected::Corrected;
 use manual::Hands;
 pub use manual::ManualClock;
+pub(crate) use sleeper::Sleeper;
 use system::SystemClock;
 
 /// What a clock can wake.
@@ -25,6 +30,7 @@ pub struct Clock(Source);
 enum Source {
     System(&'static SystemClock),
     Manual(Arc<Hands>),
+    Corrected(Arc<Corrected>),
 }
 
 impl Default for Clock {
@@ -39,27 +45,46 @@ impl Clock {
         Clock(Source::System(SystemClock::get()))
     }
 
+    /// A clock that shows this one's time and `by` microseconds, which may change at any time. For stores that know the
+    /// time of a service better than that of the host.
+    ///
+    /// An alarm never rings early. If the correction jumps forward by more than half of what is left of a wait, it
+    /// may ring late: when half of the wait is over.
+    #[must_use]
+    pub fn corrected(&self, by: Arc<AtomicI64>) -> Clock {
+        Clock(Source::Corrected(Arc::new(Corrected::new(self.clone(), by))))
+    }
+
     /// The time. The system's may step back by a microsecond or two; a bucket never does.
     #[inline]
     pub fn now(&self) -> Tick {
         match &self.0 {
             Source::System(clock) => clock.now(),
             Source::Manual(hands) => hands.now(),
+            Source::Corrected(clock) => clock.now(),
         }
     }
 
     /// Rings `alarm` at `at`, or at once if that has passed; never if it is gone by then.
     pub fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
         match &self.0 {
+            Source::Corrected(clock) => clock.alarm(at, alarm),
+            _ => self.wake(at, Sleeper::Alarm(alarm)),
+        }
+    }
+
+    fn wake(&self, at: Tick, sleeper: Sleeper) {
+        match &self.0 {
             #[cfg(not(loom))]
-            Source::System(_) => crate::timer::Timer::get().alarm(at, alarm),
+            Source::System(_) => crate::timer::Timer::get().alarm(at, sleeper),
             #[cfg(loom)]
-            Source::System(_) => drop((at, alarm)),
+            Source::System(_) => drop((at, sleeper)),
             Source::Manual(hands) => {
-                if let Some(alarm) = hands.alarm(at, alarm) {
+                if let Some(alarm) = hands.alarm(at, sleeper) {
                     alarm.ring(at, self);
                 }
             }
+            Source::Corrected(clock) => clock.wake(at, sleeper),
         }
     }
 }

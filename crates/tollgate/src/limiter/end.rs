@@ -1,7 +1,8 @@
 //! How a lease ends: with what was used, with nothing, or without a word.
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
-use tollgate_store::{Call, Op, OpId, Pin, Reply, Step};
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::{Call, Op, OpId, Pin, Reply, Step, StoreError};
 
 use super::lease::{Grant, Held, Lease, Stored};
 use super::within::within;
@@ -27,8 +28,8 @@ impl Deltas {
 }
 
 /// What is said at the end.
-#[derive(Clone, Copy, PartialEq)]
-enum Ending {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
     /// It counts as it was taken and adjusted.
     Commit,
     /// Nothing of it happened.
@@ -211,21 +212,41 @@ impl Lease<'_> {
         }
         let mut lease = self.into_owned();
         Reply::eager(async move {
-            let extra = lease.extra.take().unwrap_or_default();
-            let shared = lease.shared().clone();
-            let Some(stored) = lease.as_stored() else { return Ok(()) };
-            for (index, group) in stored.groups.iter().enumerate() {
-                let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
-                let steps = settlements(&shared, stored, group, &used);
-                if !steps.is_empty() {
-                    let call = Call { id: stored.id_of(index), steps: &steps, metered: true };
-                    let store = shared.store_of(stored.is_local);
-                    within(&shared.clock, shared.settings.timeout, store.apply(&call)).await?;
-                }
-                tell(&shared, group, &used);
-            }
-            Ok(())
+            let sent = lease.send_end(ending, |_| Vec::new()).await;
+            sent.map_err(|error| match error {
+                RecordsError::Store(error) => error.into(),
+                // Without writes there are no tests that could fail.
+                other => StoreError::BadCall(other.to_string()).into(),
+            })
         })
+    }
+
+    /// Sends the end to the store, what was taken at first together with these writes.
+    pub(super) async fn send_end(
+        &mut self,
+        ending: Ending,
+        writes: impl FnOnce(&Stored) -> Vec<Write>,
+    ) -> Result<(), RecordsError> {
+        let extra = self.extra.take().unwrap_or_default();
+        let shared = self.shared().clone();
+        let Some(stored) = self.as_stored() else { return Ok(()) };
+        let mut writes = writes(stored);
+        for (index, group) in stored.groups.iter().enumerate() {
+            let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
+            let steps = settlements(&shared, stored, group, &used);
+            let call = Call { id: stored.id_of(index), steps: &steps, metered: true };
+            let writes = std::mem::take(&mut writes);
+            // That a ticket has ended is to be remembered though there is nothing to settle.
+            if !writes.is_empty() {
+                let applied = shared.backend.apply_with(&call, &writes);
+                within(&shared.clock, shared.settings.timeout, applied).await?;
+            } else if !steps.is_empty() || stored.id.is_some() {
+                let store = shared.store_of(stored.is_local);
+                within(&shared.clock, shared.settings.timeout, store.apply(&call)).await?;
+            }
+            tell(&shared, group, &used);
+        }
+        Ok(())
     }
 
     /// Ends a lease on buckets that are all in this process, with nothing in between. `false`, with nothing changed, if

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Demand};
 use tollgate_store::Reply;
 
-use super::plan::Request;
+use super::plan::{AnyDemand, Request};
 use super::{AcquireError, Limiter, Standing};
 
 impl Limiter {
@@ -45,6 +45,26 @@ impl Limiter {
         Reply::later(async move { self.stand(entity, resource, &demand).await })
     }
 
+    /// As [`check_availability`](Limiter::check_availability), for a call that takes from several resources, all or
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Limiter::acquire), refusal aside.
+    pub fn check_availability_of_all<'a, D>(
+        &'a self,
+        entity: &'a str,
+        demands: Vec<(&'a str, D)>,
+    ) -> Reply<'a, Result<Standing, AcquireError>>
+    where
+        D: AsDemand + Send + Sync + 'a,
+    {
+        Reply::later(async move {
+            let demands = demands.iter().map(|(resource, demand)| (*resource, demand as AnyDemand<'_>));
+            self.stand_all(Request::now(entity, demands.collect())).await
+        })
+    }
+
     /// How long until the demand would pass, if nobody else takes or gives back meanwhile; `None` if that depends on
     /// others giving back.
     ///
@@ -69,8 +89,11 @@ impl Limiter {
         resource: &str,
         demand: &(dyn AsDemand + Send + Sync),
     ) -> Result<Standing, AcquireError> {
+        self.stand_all(Request::now(entity, vec![(resource, demand)])).await
+    }
+
+    async fn stand_all(&self, request: Request<'_>) -> Result<Standing, AcquireError> {
         let shared = &self.0;
-        let request = Request::now(entity, vec![(resource, demand)]);
         let plan = shared.plan(&request).await?;
         Ok(*shared.stand(&request, &plan).await?)
     }

@@ -35,11 +35,12 @@ use crate::observe::Reporter;
 
 pub use acquire::{Acquire, Attempt, TryAcquire};
 pub use builder::{Heartbeats, LEASE_TTL, LimiterBuilder, STORE_TIMEOUT};
+pub use end::Ending;
 pub use error::{AcquireError, LeaseError};
 pub use lease::Lease;
 pub use plan::RESOURCES_MAX;
 pub use standing::{Part, Standing};
-pub use ticket::TicketError;
+pub use ticket::{Ended, TicketError};
 
 /// Decides for entities whose limits are stored. Cloning shares it.
 ///

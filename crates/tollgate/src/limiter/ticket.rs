@@ -8,11 +8,14 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use tollgate_core::{AMOUNT_MAX, Costs, Demand, Limit, Limits, Span, Tick};
-use tollgate_store::{Key, OpId, Term};
+use tollgate_store::records::RecordsError;
+use tollgate_store::{Key, OpId, Reply, StoreError, Term};
 
-use super::Limiter;
+use super::end::Ending;
 use super::lease::{Held, Lease, Stored};
 use super::plan::Planned;
+use super::within::within;
+use super::{LeaseError, Limiter};
 
 /// What a ticket of this form begins with.
 const FORM: &str = "tg2";
@@ -44,6 +47,15 @@ pub enum TicketError {
         /// The id of the namespace that it was brought to.
         here: String,
     },
+}
+
+/// Whether whoever ended a ticket was the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was ended now.
+    Now,
+    /// It was ended before, and nothing was changed.
+    Before,
 }
 
 /// A holder that is no process, so that nobody can see it gone; it loses what it holds when its time is over.
@@ -78,6 +90,54 @@ impl Lease<'_> {
         let text = stored.to_text();
         self.is_open = false;
         Ok(format!("{FORM}+{}+{text}", self.shared().namespace))
+    }
+}
+
+impl Lease<'_> {
+    /// Ends the lease of a ticket, and tells whether somebody did before. To know that, a record is kept for
+    /// [`TICKET_KEPT`](tollgate_catalog::TICKET_KEPT); who does not want to know has [`commit`](Lease::commit) and
+    /// [`cancel`](Lease::cancel), which leave none. A lease that is of no ticket is always ended now.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has been sent.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Store`] if it could not be written down, or if it is not known who ended it.
+    pub fn end_once(mut self, ending: Ending) -> Reply<'static, Result<Ended, LeaseError>> {
+        let Some(OpId(id)) = self.as_stored().and_then(|stored| stored.id) else {
+            let ended = match ending {
+                Ending::Commit => self.commit(),
+                Ending::Cancel => self.cancel(),
+            };
+            return Reply::later(async move { ended.await.map(|()| Ended::Now) });
+        };
+        self.is_open = false;
+        let mut lease = self.into_owned();
+        Reply::eager(async move {
+            let shared = lease.shared().clone();
+            let by = format!("{:x}", random_id());
+            let writes = shared.catalog.ticket_writes(id, &by);
+            let record = writes.last().map(|write| write.key().clone());
+            match lease.send_end(ending, |_| writes).await {
+                Ok(()) => {}
+                Err(RecordsError::Store(error)) => return Err(error.into()),
+                Err(RecordsError::Failed(0)) => {
+                    return Err(StoreError::NamespaceGone(shared.namespace.to_string()).into());
+                }
+                Err(_) => return Ok(Ended::Before),
+            }
+            // The store answers a call that it remembers as it did at first; so the record tells who made it.
+            let found = shared.backend.get_many(record.as_slice());
+            let found =
+                within(&shared.clock, shared.settings.timeout, found).await.map_err(|error| match error {
+                    RecordsError::Store(error) => error,
+                    other => StoreError::BadCall(other.to_string()),
+                })?;
+            let is_ours = found.into_iter().flatten().any(|item| item.text("by") == Some(by.as_str()));
+            Ok(if is_ours { Ended::Now } else { Ended::Before })
+        })
     }
 }
 

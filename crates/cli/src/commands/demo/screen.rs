@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::view::View;
 use crate::context::Context;
-use crate::output::{Format, Page, Progress};
+use crate::output::{Format, Page, Progress, style};
 
 /// Where the fleet is watched.
 pub(super) enum Screen {
@@ -41,7 +41,7 @@ impl Screen {
             Screen::Table { width, height } => {
                 let mut page = Page::new(*width);
                 view.page(&mut page, done, seconds);
-                let text = seen(&page.finish().0);
+                let text = style::seen(&page.finish().0);
                 let mut frame = if *height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
                 text.lines().for_each(|line| {
                     frame.push_str(line);
@@ -73,13 +73,5 @@ impl Screen {
             Screen::Hidden(_) => {}
         }
         Ok(())
-    }
-}
-
-/// The text as it may be shown. It cannot go through a stream that strips colours: that would strip the way up, too.
-fn seen(text: &str) -> String {
-    match anstream::AutoStream::choice(&io::stdout()) {
-        anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string(),
-        _ => text.into(),
     }
 }

@@ -8,7 +8,6 @@ use tollgate::catalog::{UsageQuery, Window};
 use super::fleet::{Fleet, RESOURCE};
 use super::tally::Count;
 use crate::duration_text;
-use crate::output::style::{self, paint};
 use crate::output::{Answer, Cell, Page, Table, grouped};
 
 /// What to do after the demo.
@@ -89,10 +88,10 @@ impl Answer for Summary {
         page.table(&table);
         page.heading("Try next");
         let mut next = Table::bare();
-        NEXT.iter().for_each(|(line, why)| next.row([format!("  {line}").into(), Cell::faint(why)]));
+        NEXT.iter().for_each(|(line, why)| next.row([format!("  {line}").into(), Cell::from(why)]));
         page.table(&next);
         page.gap();
-        page.line(paint(style::FAINT, format!("the same calls again: tollgate demo --seed {}", self.seed)));
+        page.line(format!("the same calls again: tollgate demo --seed {}", self.seed));
     }
 }
 

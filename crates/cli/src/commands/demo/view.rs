@@ -57,7 +57,7 @@ impl View {
 
     /// The whole of it.
     pub(super) fn page(&self, page: &mut Page, done: u64, seconds: u64) {
-        let time = paint(style::FAINT, format!("{done}s of {seconds}s"));
+        let time = format!("{done}s of {seconds}s");
         let title = paint(style::HEADING, "12 workers call gpt-4 with the keys of two projects");
         page.line(format_args!("{title}  {time}"));
         page.gap();

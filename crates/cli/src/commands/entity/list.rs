@@ -17,33 +17,36 @@ pub(super) fn children(context: &Context, entity: String, page: &PageArgs) -> Re
     let entities = entities(&catalog, &ids)?;
     context.note_next(&next);
     let namespace = context.settings.namespace.value.clone();
-    Ok(Output::new(ListAnswer { namespace, parent: Some(entity), entities, next }))
+    Ok(Output::new(ChildrenAnswer { namespace, parent: entity, entities, next }))
 }
 
 /// Lists entities: those that were created, or those that have limits of their own.
 pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
     let catalog = context.catalog()?;
-    let namespace = context.settings.namespace.value.clone();
-    let Some(resource) = &args.with_custom_limits else {
-        let (ids, next) = fill(&args.page, |page| catalog.entities(page).wait())?;
-        let entities = entities(&catalog, &ids)?;
-        context.note_next(&next);
-        return Ok(Output::new(ListAnswer { namespace, parent: None, entities, next }));
+    let resource = args.with_custom_limits.clone();
+    let (ids, next) = fill(&args.page, |page| match &resource {
+        None => catalog.entities(page).wait(),
+        Some(resource) => catalog.entities_with_limits(resource, page).wait(),
+    })?;
+    let entities = match &resource {
+        None => entities(&catalog, &ids)?.into_iter().map(|entity| Listed { entity, limits: None }).collect(),
+        Some(resource) => ids.iter().map(|id| limited(&catalog, id, resource)).collect::<Result<_>>()?,
     };
-    let (ids, next) = fill(&args.page, |page| catalog.entities_with_limits(resource, page).wait())?;
-    let mut entities = Vec::new();
-    for id in ids {
-        let level = if resource == DEFAULT_RESOURCE {
-            Level::Entity(&id)
-        } else {
-            Level::EntityResource(&id, resource)
-        };
-        let stored = catalog.limits(level).wait()?;
-        let limits = stored.map(|stored| limit_views(stored.limits.iter())).unwrap_or_default();
-        entities.push(Limited { id, limits });
-    }
     context.note_next(&next);
-    Ok(Output::new(LimitedAnswer { namespace, resource: resource.clone(), entities, next }))
+    let namespace = context.settings.namespace.value.clone();
+    Ok(Output::new(ListAnswer { namespace, resource, entities, next }))
+}
+
+/// An entity with its own limits for a resource. It need not have been created to have some.
+fn limited(catalog: &Catalog, id: &str, resource: &str) -> Result<Listed> {
+    let level = match resource {
+        DEFAULT_RESOURCE => Level::Entity(id),
+        resource => Level::EntityResource(id, resource),
+    };
+    let stored = catalog.limits(level).wait()?;
+    let limits = stored.map(|stored| limit_views(stored.limits.iter())).unwrap_or_default();
+    let entity = catalog.entity(id).wait()?.map_or_else(|| EntityView::never_created(id), EntityView::from);
+    Ok(Listed { entity, limits: Some(limits) })
 }
 
 /// Lists the resources for which entities have limits of their own.
@@ -81,26 +84,27 @@ fn entities(catalog: &Catalog, ids: &[String]) -> Result<Vec<EntityView>> {
 }
 
 #[derive(Serialize)]
-struct ListAnswer {
+struct ChildrenAnswer {
     namespace: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<String>,
+    parent: String,
     entities: Vec<EntityView>,
     next: Option<String>,
 }
 
 #[derive(Serialize)]
-struct LimitedAnswer {
+struct ListAnswer {
     namespace: String,
-    resource: String,
-    entities: Vec<Limited>,
+    /// `null` unless limits of their own are asked for, as are those of each.
+    resource: Option<String>,
+    entities: Vec<Listed>,
     next: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Limited {
-    id: String,
-    limits: Vec<LimitView>,
+struct Listed {
+    #[serde(flatten)]
+    entity: EntityView,
+    limits: Option<Vec<LimitView>>,
 }
 
 #[derive(Serialize)]
@@ -115,23 +119,25 @@ struct Counted {
     entities: u64,
 }
 
-impl Answer for ListAnswer {
+impl Answer for ChildrenAnswer {
     fn text(&self, page: &mut Page) {
-        let nothing = match &self.parent {
-            Some(parent) => format!("entity {parent} has no children"),
-            None => "no entity was created".into(),
-        };
+        let nothing = format!("entity {} has no children", self.parent);
         page.table_or(&entity_table(&self.entities), nothing);
     }
 }
 
-impl Answer for LimitedAnswer {
+impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
+        let Some(resource) = &self.resource else {
+            let table = entity_table(self.entities.iter().map(|listed| &listed.entity));
+            return page.table_or(&table, "no entity was created");
+        };
         let mut table = Table::new(["ENTITY", "LIMITS"]).wrap(1);
-        for Limited { id, limits } in &self.entities {
-            table.row([Cell::name(id), limit_texts(limits).into()]);
+        for Listed { entity, limits } in &self.entities {
+            let limits = limit_texts(limits.as_deref().unwrap_or_default());
+            table.row([Cell::name(&entity.id), limits.into()]);
         }
-        page.table_or(&table, format_args!("no entity has limits of its own for {}", self.resource));
+        page.table_or(&table, format_args!("no entity has limits of its own for {resource}"));
     }
 }
 

@@ -109,7 +109,7 @@ impl Answer for ShowAnswer {
         page.fields([
             ("entity", Cell::name(id)),
             ("name", name.into()),
-            ("parent", parent.map_or_else(|| Cell::faint("none"), Cell::from)),
+            ("parent", parent.map_or_else(|| Cell::from("none"), Cell::from)),
             ("children", grouped(children).into()),
             ("state", state),
             ("created", created_at.as_deref().unwrap_or("never").into()),
@@ -117,7 +117,7 @@ impl Answer for ShowAnswer {
         if !metadata.is_empty() {
             page.heading("Metadata");
             let mut table = Table::bare().wrap(1);
-            metadata.iter().for_each(|(key, value)| table.row([Cell::faint(key), value.into()]));
+            metadata.iter().for_each(|(key, value)| table.row([Cell::from(key), value.into()]));
             page.table(&table);
         }
         page.heading("Limits of its own");
@@ -149,7 +149,7 @@ impl ShowAnswer {
                 let is_out = available.is_some_and(|left| left <= 0);
                 let left = if is_out { Cell::styled(left, style::BAD) } else { left.into() };
                 let first = first.take().unwrap_or_else(|| "".into());
-                table.row([first, Cell::name(name), left, capacity.into(), Cell::faint(full)]);
+                table.row([first, Cell::name(name), left, capacity.into(), Cell::from(full)]);
             }
         }
         table

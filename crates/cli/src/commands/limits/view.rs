@@ -133,8 +133,8 @@ impl PlanAnswer {
         }
         for step in &self.levels {
             let remark = match (step.action, step.managed) {
-                (Action::Change, false) => paint(style::FAINT, " (set by hand so far)"),
-                _ => String::new(),
+                (Action::Change, false) => " (set by hand so far)",
+                _ => "",
             };
             page.line(format_args!("{} {}{remark}", step.action.mark(), paint(style::NAME, &step.name)));
             for (action, line) in &step.lines {
@@ -148,13 +148,13 @@ impl PlanAnswer {
             return;
         }
         page.gap();
-        page.line(paint(style::FAINT, "not of this set, and left alone:"));
+        page.line("not of this set, and left alone:");
         for name in self.unmanaged_names.iter().take(UNMANAGED_SHOWN) {
-            page.line(paint(style::FAINT, format_args!("  {name}")));
+            page.line(format_args!("  {name}"));
         }
         let more = self.unmanaged_names.len().saturating_sub(UNMANAGED_SHOWN);
         if more > 0 {
-            page.line(paint(style::FAINT, format_args!("  and {} more", grouped(more))));
+            page.line(format_args!("  and {} more", grouped(more)));
         }
     }
 }

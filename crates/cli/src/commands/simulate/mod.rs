@@ -6,9 +6,9 @@
 mod log;
 mod names;
 mod replay;
-mod roots;
 mod tally;
 mod view;
+mod waiting;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -28,7 +28,6 @@ use crate::views::OwnedLevel;
 use log::{LoggedCall, each_line};
 use names::LimitNames;
 use replay::{Patience, Replay};
-use roots::Roots;
 use tally::Tally;
 use view::SimulateAnswer;
 
@@ -49,8 +48,7 @@ pub(super) fn run(context: &Context, args: SimulateArgs) -> Result<Output> {
     };
     let limits = wanted.levels.values().flat_map(|config| config.limits.iter());
     let limits = LimitNames::new(limits)?;
-    let roots = Roots::new(&wanted.entities);
-    let mut replay = Replay::new(limiter, hands, limits, roots, patience, Tally::new(args.max));
+    let mut replay = Replay::new(limiter, hands, limits, patience, Tally::new(args.max));
     let malformed = read(context, &args.log, &mut replay)?;
     let replayed = replay.finish();
     let exit = if replayed.tally.all.calls == 0 && malformed > 0 { Exit::FAILURE } else { Exit::OK };
@@ -77,7 +75,8 @@ fn limiter_with(wanted: &LimitsFile, hands: &ManualClock) -> Result<Limiter> {
     let limiter = Limiter::open(store, tollgate::limiter::DEFAULT_NAMESPACE).wait()?;
     let plan = Plan::new(limiter.catalog(), Path::new("limits"), wanted)?;
     carry_out(limiter.catalog(), &plan, |_| {})?;
-    Ok(limiter)
+    // However many wait in the log, they are to be told how long.
+    Ok(Limiter::builder(limiter.catalog().clone()).waiters_max(usize::MAX).build())
 }
 
 /// Replays every line, and says how many were no calls.

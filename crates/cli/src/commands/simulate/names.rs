@@ -1,6 +1,7 @@
 //! Names as numbers: a call of a million should not carry its own.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
@@ -13,8 +14,8 @@ use crate::units::Units;
 /// Names that were seen, each with its number.
 #[derive(Default)]
 pub(super) struct Names {
-    names: Vec<String>,
-    numbers: HashMap<String, u32, RandomState>,
+    names: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32, RandomState>,
 }
 
 /// The limits there are, with their units. Few enough to look at them all.
@@ -31,14 +32,20 @@ impl Names {
         }
         // A log of more names than that does not fit any memory.
         let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        self.names.push(name.to_owned());
-        self.numbers.insert(name.to_owned(), number);
+        let name: Arc<str> = name.into();
+        self.names.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
         number
     }
 
     /// The name of a number that was given out.
     pub(super) fn name(&self, number: u32) -> &str {
-        self.names.get(number as usize).map_or("", String::as_str)
+        self.names.get(number as usize).map_or("", |name| name)
+    }
+
+    /// The same for somebody who outlives this.
+    pub(super) fn shared(&self, number: u32) -> Arc<str> {
+        self.names.get(number as usize).cloned().unwrap_or_default()
     }
 }
 

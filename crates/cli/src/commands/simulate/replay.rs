@@ -1,17 +1,17 @@
 //! Calls made again, on a clock that stands where each of them was made.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use tollgate::catalog::CatalogError;
 use tollgate::limiter::{AcquireError, Attempt, Lease, Standing};
-use tollgate::{Demand, DemandError, Limiter, ManualClock, Ready, Span, Tick};
+use tollgate::{Demand, DemandError, Limiter, ManualClock, Span, Tick};
 
 use super::log::{LoggedCall, Millis, Time};
 use super::names::{LimitNames, Names, Numbered};
-use super::roots::Roots;
 use super::tally::{Outcome, Tally};
+use super::waiting::{Turn, Waiters};
 
 /// A call to be made.
 #[derive(Clone, Debug)]
@@ -39,16 +39,13 @@ pub(super) enum Patience {
 pub(super) struct Replay {
     limiter: Limiter,
     hands: ManualClock,
-    limits: LimitNames,
+    limits: Arc<LimitNames>,
     entities: Names,
     resources: Names,
-    roots: Roots,
     patience: Patience,
     /// Calls that were admitted and have not ended.
     open: BinaryHeap<Reverse<Open>>,
-    queues: HashMap<Place, Queue, RandomState>,
-    /// When somebody who waits is to be asked again.
-    retries: BinaryHeap<Reverse<(Tick, u64, Place)>>,
+    waiters: Waiters,
     count: u64,
     /// What came of the calls.
     pub(super) tally: Tally,
@@ -61,22 +58,11 @@ pub(super) struct Replayed {
     pub(super) resources: Names,
 }
 
-/// Where callers stand in one queue: those who are charged together at the top, for one resource.
-type Place = (u32, u32);
-
-/// Those who wait at a place, and when the first is to be asked again: other retries are of the past.
-#[derive(Default)]
-struct Queue {
-    calls: VecDeque<Call>,
-    due: Option<Tick>,
-}
-
 struct Open {
     end: Tick,
     number: u64,
     lease: Lease<'static>,
     used: Option<Numbered>,
-    place: Option<Place>,
 }
 
 impl Replay {
@@ -85,21 +71,18 @@ impl Replay {
         limiter: Limiter,
         hands: ManualClock,
         limits: LimitNames,
-        roots: Roots,
         patience: Patience,
         tally: Tally,
     ) -> Replay {
         Replay {
             limiter,
             hands,
-            limits,
+            limits: Arc::new(limits),
             entities: Names::default(),
             resources: Names::default(),
-            roots,
             patience,
             open: BinaryHeap::new(),
-            queues: HashMap::default(),
-            retries: BinaryHeap::new(),
+            waiters: Waiters::default(),
             count: 0,
             tally,
         }
@@ -116,14 +99,13 @@ impl Replay {
         self.advance(call.at);
         self.hands.set(call.at);
         self.tally.arrived(&call);
-        if let Patience::None = self.patience {
-            return self.attempt_once(call);
-        }
-        let place = self.place(&call);
-        let queue = self.queues.entry(place).or_default();
-        queue.calls.push_back(call);
-        if queue.calls.len() == 1 {
-            self.serve(place);
+        match self.patience {
+            Patience::None => self.attempt_once(call),
+            Patience::Waits(timeout) => {
+                let turn = self.turn(&call, timeout);
+                self.waiters.enter(call, turn);
+                self.serve();
+            }
         }
     }
 
@@ -147,44 +129,32 @@ impl Replay {
     /// Lets time go on until everybody who waits had their turn, and every call has ended.
     pub(super) fn finish(mut self) -> Replayed {
         self.advance(Tick::MAX);
-        let Replay { queues, mut tally, entities, resources, .. } = self;
-        for call in queues.into_values().flat_map(|queue| queue.calls) {
+        let Replay { waiters, mut tally, entities, resources, .. } = self;
+        for call in waiters.into_calls() {
             tally.came_of(&call, &Outcome::Never);
         }
         Replayed { tally, entities, resources }
     }
 
-    /// Everything that happens until `now`, in its order: calls end before others are asked again.
+    /// Everything that happens until `now`, in its order: calls end before others look again.
     fn advance(&mut self, now: Tick) {
         loop {
             let end = self.open.peek().map_or(Tick::MAX, |Reverse(open)| open.end);
-            let retry = self.retries.peek().map_or(Tick::MAX, |Reverse((at, ..))| *at);
-            if end.min(retry) > now || end.min(retry) == Tick::MAX {
+            let next = end.min(self.hands.next_alarm().unwrap_or(Tick::MAX));
+            if next > now || next == Tick::MAX {
                 return;
             }
-            self.hands.set(end.min(retry));
-            if end <= retry {
-                self.end_first();
-            } else {
-                self.retry_first();
+            self.hands.set(next);
+            while let Some(Reverse(Open { lease, used, .. })) = self.pop_ended(next) {
+                self.end(lease, used.as_deref());
             }
+            self.serve();
         }
     }
 
-    fn retry_first(&mut self) {
-        let Some(Reverse((at, _, place))) = self.retries.pop() else { return };
-        if let Some(queue) = self.queues.get_mut(&place).filter(|queue| queue.due == Some(at)) {
-            queue.due = None;
-            self.serve(place);
-        }
-    }
-
-    fn end_first(&mut self) {
-        let Some(Reverse(Open { lease, used, place, .. })) = self.open.pop() else { return };
-        self.end(lease, used.as_deref());
-        if let Some(place) = place {
-            self.serve(place);
-        }
+    fn pop_ended(&mut self, now: Tick) -> Option<Reverse<Open>> {
+        self.open.peek().filter(|Reverse(open)| open.end <= now)?;
+        self.open.pop()
     }
 
     fn end(&mut self, lease: Lease<'static>, used: Option<&[(u32, u64)]>) {
@@ -202,57 +172,40 @@ impl Replay {
         match self.attempt(&call) {
             Ok(Attempt::Admitted(lease)) => {
                 self.tally.came_of(&call, &Outcome::Admitted(Span::ZERO));
-                self.hold(lease, call, None);
+                self.hold(lease, call);
             }
             Ok(Attempt::Refused(standing)) => self.tally.came_of(&call, &refused(&standing)),
             Err(error) => self.tally.came_of(&call, &failed(&error)),
         }
     }
 
-    /// Admits those at the head of a queue, as many as pass now, and says when to ask the next again.
-    fn serve(&mut self, place: Place) {
-        while let Some(call) = self.queues.get(&place).and_then(|queue| queue.calls.front()).cloned() {
-            let waited = self.hands.now().since(call.at);
-            let is_late = matches!(self.patience, Patience::Waits(Some(timeout)) if waited > timeout);
-            let attempt = if is_late { None } else { Some(self.attempt(&call)) };
-            match attempt {
-                None => self.tally.came_of(&call, &Outcome::TimedOut),
-                Some(Ok(Attempt::Admitted(lease))) => {
+    /// Lets those have their turn who can be told something now.
+    fn serve(&mut self) {
+        while let Some((call, answer)) = self.waiters.next() {
+            match answer {
+                Ok(lease) => {
+                    let waited = self.hands.now().since(call.at);
                     self.tally.came_of(&call, &Outcome::Admitted(waited));
-                    self.hold(lease, call, Some(place));
+                    self.hold(lease, call);
                 }
-                Some(Ok(Attempt::Refused(standing))) if self.stays(&call, standing.ready()) => {
-                    self.ask_again(place, standing.ready());
-                    return;
-                }
-                Some(Ok(Attempt::Refused(standing))) => self.tally.came_of(&call, &refused(&standing)),
-                Some(Err(error)) => self.tally.came_of(&call, &failed(&error)),
+                Err(error) => self.tally.came_of(&call, &failed(&error)),
             }
-            if let Some(queue) = self.queues.get_mut(&place) {
-                queue.calls.pop_front();
-            }
-        }
-        self.queues.remove(&place);
-    }
-
-    fn ask_again(&mut self, place: Place, ready: Ready) {
-        let Some(queue) = self.queues.get_mut(&place) else { return };
-        let due = if let Ready::At(at) = ready { Some(at) } else { None };
-        if due != queue.due {
-            queue.due = due;
-            self.count += 1;
-            self.retries.extend(due.map(|at| Reverse((at, self.count, place))));
         }
     }
 
-    /// Whether a caller goes on waiting. One whose wait cannot fit is told at once.
-    fn stays(&self, call: &Call, ready: Ready) -> bool {
-        let Patience::Waits(Some(timeout)) = self.patience else { return true };
-        let deadline = call.at + timeout;
-        match ready {
-            Ready::At(at) => at <= deadline,
-            _ => self.hands.now() < deadline,
-        }
+    /// What becomes of a call that waits.
+    fn turn(&self, call: &Call, timeout: Option<Span>) -> Turn {
+        let (limiter, limits) = (self.limiter.clone(), Arc::clone(&self.limits));
+        let (entity, resource) = (self.entities.shared(call.entity), self.resources.shared(call.resource));
+        let asked = call.demand.clone();
+        Box::pin(async move {
+            let demand: Demand<'_> = limits.named(&asked).collect();
+            let mut acquire = limiter.acquire_wait(&entity, &resource, demand);
+            if let Some(timeout) = timeout {
+                acquire = acquire.timeout(timeout.to_duration());
+            }
+            acquire.await.map(Lease::into_owned)
+        })
     }
 
     fn attempt(&self, call: &Call) -> Result<Attempt<'static>, AcquireError> {
@@ -264,31 +217,31 @@ impl Replay {
         })
     }
 
-    fn hold(&mut self, lease: Lease<'static>, call: Call, place: Option<Place>) {
+    fn hold(&mut self, lease: Lease<'static>, call: Call) {
         if call.lasts == Span::ZERO {
             return self.end(lease, call.used.as_deref());
         }
         self.count += 1;
         let end = self.hands.now() + call.lasts;
-        self.open.push(Reverse(Open { end, number: self.count, lease, used: call.used, place }));
-    }
-
-    fn place(&mut self, call: &Call) -> Place {
-        match self.roots.of(self.entities.name(call.entity)) {
-            None => (call.entity, call.resource),
-            Some(root) => (self.entities.number(root), call.resource),
-        }
+        self.open.push(Reverse(Open { end, number: self.count, lease, used: call.used }));
     }
 }
 
 fn refused(standing: &Standing) -> Outcome {
-    let limit = standing.limited_by().map(|(_, status)| status.limit().name().to_string());
     let wait = standing.retry_after().map(Span::covering);
-    Outcome::Refused { limit: limit.unwrap_or_default(), wait }
+    Outcome::Refused { limit: limit_of(standing).unwrap_or_default(), wait }
+}
+
+/// The limit that takes longest.
+fn limit_of(standing: &Standing) -> Option<String> {
+    standing.limited_by().map(|(_, status)| status.limit().name().to_string())
 }
 
 fn failed(error: &AcquireError) -> Outcome {
     let kind = match error {
+        // Whoever cannot be admitted in time is told at once.
+        AcquireError::TimedOut { standing, waited } if waited.is_zero() => return refused(standing),
+        AcquireError::TimedOut { standing, .. } => return Outcome::TimedOut { limit: limit_of(standing) },
         AcquireError::Demand { why: DemandError::Impossible { limit, .. }, .. } => {
             return Outcome::Impossible { limit: limit.to_string() };
         }

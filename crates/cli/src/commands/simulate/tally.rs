@@ -18,8 +18,8 @@ pub(super) enum Outcome {
     Refused { limit: String, wait: Option<Span> },
     /// It asks for more than the limit can ever give.
     Impossible { limit: String },
-    /// It waited for too long.
-    TimedOut,
+    /// It waited for too long, at last for this limit; for none if others were ahead.
+    TimedOut { limit: Option<String> },
     /// It would wait for ever.
     Never,
     /// It could not be decided.
@@ -114,7 +114,11 @@ impl Tally {
                 self.note_limit(limit);
                 self.impossible += 1;
             }
-            Outcome::TimedOut | Outcome::Never => self.timed_out += 1,
+            Outcome::TimedOut { limit } => {
+                limit.iter().for_each(|limit| self.note_limit(limit));
+                self.timed_out += 1;
+            }
+            Outcome::Never => self.timed_out += 1,
             Outcome::Failed { kind, why } => {
                 let new = || Failure { count: 0, line: call.line, why: why.clone() };
                 self.failures.entry(kind).or_insert_with(new).count += 1;

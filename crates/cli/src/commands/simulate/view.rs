@@ -136,7 +136,7 @@ impl SimulateAnswer {
         };
         let calls = format!("{}{span}", grouped(self.calls));
         let mut table = Table::bare().wrap(1);
-        let mut row = |name: &str, value: Cell| table.row([Cell::styled(name, style::FAINT), value]);
+        let mut row = |name: &str, value: Cell| table.row([Cell::styled(name, style::HEADING), value]);
         row("log", Cell::name(&self.log));
         row("limits", self.limits.clone().into());
         row("calls", calls.into());
@@ -211,8 +211,8 @@ impl SimulateAnswer {
                 Cell::name(entity),
                 resource.into(),
                 limit.clone().unwrap_or_default().into(),
-                Cell::faint(time),
-                Cell::faint(line),
+                Cell::from(time),
+                Cell::from(line),
             ]);
         }
         page.table(&table);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use tollgate::catalog::{BucketStatus, PageRequest, UsageQuery, Window};
+use tollgate::catalog::{BucketStatus, PageRequest, UsageQuery, Waiter, Window};
 use tollgate::store::Scope;
 use tollgate::{Catalog, Status, Tick};
 
@@ -22,6 +22,8 @@ pub(super) struct Look {
     pub(super) hour: Tick,
     /// By entity and resource.
     pub(super) rows: BTreeMap<(String, String), Row>,
+    /// Who waits longest comes first.
+    pub(super) waiters: Vec<Waiter>,
 }
 
 /// An entity and a resource.
@@ -40,7 +42,8 @@ impl Look {
     pub(super) fn at(catalog: &Catalog) -> Result<Look> {
         let at = catalog.backend().clock().now();
         let hour = Tick::from_micros(at.as_micros() / HOUR * HOUR);
-        let mut look = Look { at, hour, rows: BTreeMap::new() };
+        let waiters = catalog.waiters().wait()?;
+        let mut look = Look { at, hour, rows: BTreeMap::new(), waiters };
         look.add_buckets(catalog)?;
         look.add_usage(catalog)?;
         look.rows.retain(|_, row| !row.is_idle());

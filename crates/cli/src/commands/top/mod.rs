@@ -1,56 +1,62 @@
-//! The busiest entities, and what limits them.
+//! The busiest entities, what limits them, and who waits.
 
-mod keys;
+#[cfg(unix)]
+mod endings;
+#[cfg(unix)]
+mod live;
 mod look;
+#[cfg(unix)]
+mod screen;
 mod view;
-
-use std::io::{self, IsTerminal, Write};
+mod waiting;
 
 use anyhow::Result;
 use tollgate::Catalog;
 
 use crate::args::TopArgs;
 use crate::context::Context;
-use crate::exit::Exit;
-use crate::output::{Answer, Format, Output, Page, Terminal};
-use keys::Screen;
+use crate::output::{Format, Output};
 use look::Look;
-use view::TopAnswer;
+use view::{Room, TopAnswer};
 
 /// How many rows are shown where nobody says otherwise and there is no terminal.
 const ROWS: usize = 20;
 
-/// The lines of the screen that are not rows.
-const LINES_AROUND: usize = 5;
-
 /// Watches a namespace, or looks once.
 pub(super) fn run(context: &Context, args: TopArgs) -> Result<Output> {
     let catalog = context.catalog()?;
-    let is_live = io::stdout().is_terminal() && io::stdin().is_terminal();
-    if args.once || !is_live || context.format == Format::Json {
-        let look = Look::at(&catalog)?;
-        return Ok(Output::new(TopAnswer::new(context, &look, None, args.max.unwrap_or(ROWS))));
+    if args.once || context.format == Format::Json || !can_watch() {
+        return look_once(context, &catalog, &args);
     }
-    watch(context, &catalog, &args)?;
-    Ok(Output::silent(Exit::OK))
+    watch(context, &catalog, &args)
 }
 
-fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<()> {
-    let mut screen = Screen::open()?;
-    let mut last: Option<Look> = None;
-    loop {
-        let look = Look::at(catalog)?;
-        let rows = args.max.unwrap_or_else(|| screen.lines().saturating_sub(LINES_AROUND).max(1));
-        let answer = TopAnswer::new(context, &look, last.as_ref(), rows);
-        let mut page = Page::new(Terminal::of_process().width);
-        answer.text(&mut page);
-        let mut stdout = anstream::stdout().lock();
-        write!(stdout, "\u{1b}[H\u{1b}[J{}", page.finish().0)?;
-        stdout.flush()?;
-        drop(stdout);
-        last = Some(look);
-        if screen.is_quit_within(args.interval)? {
-            return Ok(());
-        }
-    }
+fn look_once(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
+    let max = args.max.unwrap_or(ROWS);
+    let room = Room { rows: max, waiters: max };
+    Ok(Output::new(TopAnswer::new(context, &Look::at(catalog)?, None, room)))
+}
+
+/// Whether there is a terminal that can be written over, and whose keys can be read.
+#[cfg(unix)]
+fn can_watch() -> bool {
+    use std::io::{self, IsTerminal};
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    !is_dumb && io::stdout().is_terminal() && io::stdin().is_terminal()
+}
+
+#[cfg(unix)]
+fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
+    Ok(Output::silent(live::watch(context, catalog, args)?))
+}
+
+/// Keys and signals are those of Unix; elsewhere there is one look, to be repeated by whoever wants to.
+#[cfg(not(unix))]
+fn can_watch() -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
+    look_once(context, catalog, args)
 }

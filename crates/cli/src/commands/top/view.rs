@@ -6,6 +6,7 @@ use serde::Serialize;
 use tollgate::store::usage::iso;
 
 use super::look::{Look, Row};
+use super::waiting::{WaiterView, waiting_text};
 use crate::context::Context;
 use crate::limit_text;
 use crate::output::style::{self, paint};
@@ -24,6 +25,18 @@ pub(super) struct TopAnswer {
     hour: String,
     in_use: usize,
     rows: Vec<RowView>,
+    waiting: Vec<WaiterView>,
+    #[serde(skip)]
+    room: Room,
+}
+
+/// How many rows there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// Of entities.
+    pub(super) rows: usize,
+    /// Of those who wait.
+    pub(super) waiters: usize,
 }
 
 #[derive(Serialize)]
@@ -50,8 +63,8 @@ struct TightestView {
 }
 
 impl TopAnswer {
-    /// The `max` busiest rows: by calls since the last look, then in this hour, then by how little is left.
-    pub(super) fn new(context: &Context, look: &Look, last: Option<&Look>, max: usize) -> TopAnswer {
+    /// The busiest rows: by calls since the last look, then in this hour, then by how little is left.
+    pub(super) fn new(context: &Context, look: &Look, last: Option<&Look>, room: Room) -> TopAnswer {
         let change = |key: &(String, String), row: &Row| {
             let before = last.filter(|last| last.hour == look.hour)?.rows.get(key).map_or(0, |row| row.calls);
             Some(row.calls.saturating_sub(before))
@@ -62,13 +75,15 @@ impl TopAnswer {
             let by_calls = (two_change, two.calls).cmp(&(one_change, one.calls));
             by_calls.then_with(|| used(two).total_cmp(&used(one))).then_with(|| one_key.cmp(two_key))
         });
-        rows.truncate(max);
+        rows.truncate(room.rows);
         TopAnswer {
             namespace: context.settings.namespace.value.clone(),
             at: iso(look.at),
             hour: iso(look.hour),
             in_use: look.rows.len(),
             rows: rows.into_iter().map(|(key, row, change)| RowView::of(key, row, change)).collect(),
+            waiting: look.waiters.iter().map(|waiter| WaiterView::of(waiter, look.at)).collect(),
+            room,
         }
     }
 }
@@ -105,7 +120,7 @@ impl RowView {
         let change = self.calls_change.filter(|change| *change > 0);
         let change = change.map(|change| format!("+{}", grouped(change))).unwrap_or_default();
         let (limit, left, bar) = match &self.tightest {
-            None => (Cell::from(""), Cell::faint("all"), Cell::from("")),
+            None => (Cell::from(""), Cell::from("all"), Cell::from("")),
             Some(it) => {
                 let style = match it.share_used {
                     share if share >= 1.0 => style::BAD,
@@ -116,16 +131,16 @@ impl RowView {
             }
         };
         let (entity, resource) = (Cell::name(&self.entity), Cell::from(&self.resource));
-        let held = Cell::faint(&self.held_text);
+        let held = Cell::from(&self.held_text);
         [entity, resource, grouped(self.calls).into(), change.into(), limit, left, bar, held]
     }
 }
 
 impl Answer for TopAnswer {
     fn text(&self, page: &mut Page) {
-        let rows = format!("{} in use", grouped(self.in_use));
-        let (name, at) = (paint(style::NAME, &self.namespace), paint(style::FAINT, &self.at));
-        page.line(format_args!("namespace {name}, {rows}, {at}"));
+        let (name, in_use, wait) =
+            (paint(style::NAME, &self.namespace), grouped(self.in_use), grouped(self.waiting.len()));
+        page.line(format_args!("namespace {name}, {in_use} in use, {wait} waiting, {}", self.at));
         page.gap();
         let mut table = Table::new(["ENTITY", "RESOURCE", "CALLS", "", "LIMIT", "LEFT", "USED", "HELD"])
             .right(2)
@@ -136,6 +151,7 @@ impl Answer for TopAnswer {
             .wrap(7);
         self.rows.iter().for_each(|row| table.row(row.cells()));
         page.table_or_line(&table, "nobody used anything in this hour");
+        waiting_text(&self.waiting, self.room.waiters, page);
     }
 }
 

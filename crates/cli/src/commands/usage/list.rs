@@ -79,7 +79,7 @@ impl Answer for ListAnswer {
                 used.iter().map(|(limit, amount)| format!("{limit} {}", self.units.show(limit, *amount)));
             let used = used.collect::<Vec<_>>().join(", ");
             let (entity, resource) = (Cell::name(entity), Cell::from(resource));
-            table.row([Cell::faint(shown), entity, resource, grouped(calls).into(), used.into()]);
+            table.row([Cell::from(shown), entity, resource, grouped(calls).into(), used.into()]);
         }
         page.table_or(&table, "nothing was used");
     }

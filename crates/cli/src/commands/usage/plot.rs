@@ -97,7 +97,7 @@ impl Answer for PlotAnswer {
                 window_start(self.kind, *first),
                 window_start(self.kind, *last)
             );
-            page.line(paint(style::FAINT, range));
+            page.line(range);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::bench_of::{RESOURCE, START, built, limiter_on};
 use super::{Bench, Open};
 use crate::Limiter;
 use crate::OnDrop;
-use crate::limiter::{AcquireError, TicketError};
+use crate::limiter::{AcquireError, Ended, Ending, TicketError};
 
 /// One call, two resources: both or none.
 pub fn several_resources_are_taken_all_or_nothing(open: Open<'_>) {
@@ -258,6 +258,15 @@ pub fn a_ticket_is_settled_once_by_whoever_has_it(open: Open<'_>) {
         lease.settle(demand! { tpm: 70 }).wait().expect("a store that is there answers");
         assert_eq!((left("user"), left("parent")), ((30, 2), (30, 2)));
     }
+    // What was used as it was taken needs no settlement, but has ended.
+    let call = bench.limiter.acquire("parent", "other", demand! { tpm: 10, slots: 0 });
+    let ticket = call.wait().expect("there is room").into_ticket().expect("it holds nothing");
+    for used in [10, 0, 90] {
+        let lease = another.redeem(&ticket).expect("it is a ticket");
+        lease.settle(demand! { tpm: used }).wait().expect("a store that is there answers");
+        let standing = bench.limiter.available("parent", "other").wait().expect("the store is there");
+        assert_eq!(standing.available("tpm"), Some(90), "{used}");
+    }
     // Nobody came back for this one.
     let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 10 }).detached(Duration::from_secs(10));
     drop(call.wait().expect("there is room").into_ticket().expect("it was detached"));
@@ -300,4 +309,35 @@ pub fn a_ticket_is_refused_in_another_namespace(open: Open<'_>) {
     assert_eq!(bench.available("user", "tpm"), 30);
     let left = other.available("user", RESOURCE).wait().expect("the store is there");
     assert_eq!(left.available("tpm"), Some(100));
+}
+
+/// Whoever ends a ticket can be told whether somebody did before.
+pub fn who_ends_a_ticket_again_is_told(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
+    let ticket = |amount: u64| {
+        let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: amount });
+        let call = call.detached(Duration::from_secs(10));
+        call.wait().expect("there is room").into_ticket().expect("it was detached")
+    };
+    let end = |ticket: &str, ending: Ending| {
+        let lease = bench.limiter.redeem(ticket).expect("it is a ticket");
+        lease.end_once(ending).wait().expect("a store that is there answers")
+    };
+    for (first, left) in [(Ending::Cancel, 100), (Ending::Commit, 90)] {
+        let ticket = ticket(10);
+        assert_eq!(end(&ticket, first), Ended::Now);
+        for again in [Ending::Commit, Ending::Cancel] {
+            assert_eq!(end(&ticket, again), Ended::Before);
+            assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (left, 2));
+        }
+    }
+    // Also if whoever was first did not want to know.
+    let ticket = ticket(10);
+    bench.limiter.redeem(&ticket).expect("it is a ticket").commit().wait().expect("the store is there");
+    assert_eq!(end(&ticket, Ending::Cancel), Ended::Before);
+    assert_eq!(bench.available("user", "tpm"), 80);
+    let lease = bench.take("user", demand! { tpm: 10 }).expect("there is room");
+    assert_eq!(lease.end_once(Ending::Cancel).wait(), Ok(Ended::Now));
+    assert_eq!(bench.available("user", "tpm"), 80);
 }

@@ -1,12 +1,13 @@
 //! A call that can be kept: whoever made it may be gone by the time it is applied.
 
+use crate::{Call, Done, Key, Op, OpId, Place, Step, Term};
 use tollgate_core::{Costs, Limits, Tick, Usage};
-use tollgate_store::{Call, Done, Key, Op, OpId, Place, Step, Term};
 
 /// A [`Call`] that borrows nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct OwnedCall {
-    pub(crate) id: Option<OpId>,
+pub struct OwnedCall {
+    /// The id of the call.
+    pub id: Option<OpId>,
     steps: Vec<OwnedStep>,
     metered: bool,
 }
@@ -21,17 +22,12 @@ struct OwnedStep {
 
 #[derive(Clone, Debug)]
 enum OwnedOp {
-    Take {
-        costs: Costs,
-        term: Option<Term>,
-    },
+    Take { costs: Costs, term: Option<Term> },
     Settle(OwnedUsage),
     SettleIfThere(OwnedUsage),
     TopUp(Costs),
     Reset,
     Renew(Term),
-    /// One that this version does not know.
-    Unknown,
 }
 
 #[derive(Clone, Debug)]
@@ -43,7 +39,8 @@ struct OwnedUsage {
 }
 
 impl OwnedCall {
-    pub(crate) fn new(call: &Call<'_>) -> OwnedCall {
+    /// The same call, borrowing nothing.
+    pub fn new(call: &Call<'_>) -> OwnedCall {
         OwnedCall {
             id: call.id,
             steps: call.steps.iter().map(OwnedStep::new).collect(),
@@ -52,18 +49,28 @@ impl OwnedCall {
     }
 
     /// A call of no steps.
-    pub(crate) fn empty() -> OwnedCall {
+    pub fn empty() -> OwnedCall {
         OwnedCall { id: None, steps: Vec::new(), metered: false }
     }
 
-    /// Calls `use_call` with the call as it was made. `None` if it has a step that this version does not know.
-    pub(crate) fn with<R>(&self, use_call: impl FnOnce(&Call<'_>) -> R) -> Option<R> {
-        let steps = self.steps.iter().map(OwnedStep::step).collect::<Option<Vec<_>>>()?;
-        Some(use_call(&Call { id: self.id, steps: &steps, metered: self.metered }))
+    /// Calls `use_call` with the call as it was made.
+    pub fn with<R>(&self, use_call: impl FnOnce(&Call<'_>) -> R) -> R {
+        let steps: Vec<Step<'_>> = self.steps().collect();
+        use_call(&Call { id: self.id, steps: &steps, metered: self.metered })
+    }
+
+    /// What it does, each to another bucket.
+    pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+        self.steps.iter().map(OwnedStep::step)
+    }
+
+    /// Whether what is used is added up.
+    pub fn is_metered(&self) -> bool {
+        self.metered
     }
 
     /// The call that gives back what this one took, when it was answered `done`; `None` if it took nothing.
-    pub(crate) fn undo(self, done: &[Done]) -> Option<OwnedCall> {
+    pub fn undo(self, done: &[Done]) -> Option<OwnedCall> {
         let undo = |(step, done): (OwnedStep, &Done)| match (step.op, done) {
             (OwnedOp::Take { costs, term }, Done::Taken(taken)) => {
                 let used = vec![0; costs.len()].into();
@@ -88,12 +95,11 @@ impl OwnedStep {
             Op::TopUp(credit) => OwnedOp::TopUp((*credit).clone()),
             Op::Reset => OwnedOp::Reset,
             Op::Renew(term) => OwnedOp::Renew(*term),
-            _ => OwnedOp::Unknown,
         };
         OwnedStep { namespace: namespace.into(), key: key.clone(), limits: limits.clone(), op }
     }
 
-    fn step(&self) -> Option<Step<'_>> {
+    fn step(&self) -> Step<'_> {
         let place = Place { namespace: &self.namespace, key: &self.key, limits: &self.limits };
         let op = match &self.op {
             OwnedOp::Take { costs, term } => Op::Take { costs, term: *term },
@@ -102,9 +108,8 @@ impl OwnedStep {
             OwnedOp::TopUp(credit) => Op::TopUp(credit),
             OwnedOp::Reset => Op::Reset,
             OwnedOp::Renew(term) => Op::Renew(*term),
-            OwnedOp::Unknown => return None,
         };
-        Some(Step { place, op })
+        Step { place, op }
     }
 }
 

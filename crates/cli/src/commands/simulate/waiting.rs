@@ -1,0 +1,86 @@
+//! Those who wait in a replay. They wait as they would elsewhere, in the limiter's own lines, on a clock that is turned by
+//! hand: so nothing is said here about whose turn it is.
+
+use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use foldhash::fast::RandomState;
+use tollgate::limiter::{AcquireError, Lease};
+
+use super::replay::Call;
+
+/// What becomes of a call, sooner or later.
+pub(super) type Turn = Pin<Box<dyn Future<Output = Answer>>>;
+
+/// What became of a call.
+type Answer = Result<Lease<'static>, AcquireError>;
+
+/// Those who wait, by the order in which they came.
+#[derive(Default)]
+pub(super) struct Waiters {
+    waiting: HashMap<u64, Waiter, RandomState>,
+    count: u64,
+    woken: Arc<Woken>,
+}
+
+struct Waiter {
+    call: Call,
+    turn: Turn,
+    waker: Waker,
+}
+
+/// The numbers of those who are to look again.
+#[derive(Default)]
+struct Woken(Mutex<BTreeSet<u64>>);
+
+/// What wakes one of them.
+struct Bell {
+    number: u64,
+    woken: Arc<Woken>,
+}
+
+impl Waiters {
+    /// Lets somebody in, who is to look at once.
+    pub(super) fn enter(&mut self, call: Call, turn: Turn) {
+        self.count += 1;
+        let waker = Waker::from(Arc::new(Bell { number: self.count, woken: Arc::clone(&self.woken) }));
+        waker.wake_by_ref();
+        self.waiting.insert(self.count, Waiter { call, turn, waker });
+    }
+
+    /// Somebody whose turn has come, if there is any now. Who came first looks first.
+    pub(super) fn next(&mut self) -> Option<(Call, Answer)> {
+        loop {
+            let number = self.woken.pop()?;
+            // Who has gone may be woken all the same.
+            let Some(waiter) = self.waiting.get_mut(&number) else { continue };
+            if let Poll::Ready(answer) = waiter.turn.as_mut().poll(&mut Context::from_waker(&waiter.waker)) {
+                return self.waiting.remove(&number).map(|waiter| (waiter.call, answer));
+            }
+        }
+    }
+
+    /// Those whose turn has not come.
+    pub(super) fn into_calls(self) -> impl Iterator<Item = Call> {
+        self.waiting.into_values().map(|waiter| waiter.call)
+    }
+}
+
+impl Woken {
+    fn pop(&self) -> Option<u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_first()
+    }
+
+    fn push(&self, number: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Bell>) {
+        self.woken.push(self.number);
+    }
+}

@@ -1,0 +1,138 @@
+//! The terminal, with keys that are read as they are pressed, given back however the command ends.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use terminal_size::{Height, Width};
+
+use super::endings::{Endings, Signalled};
+
+/// How long one look for a key takes: the unit of the terminal's own timeout.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// q, Ctrl-C and Ctrl-D, where the terminal makes no signals of them.
+const ENDS: [u8; 3] = [b'q', 0x03, 0x04];
+
+/// The size of a terminal that does not tell.
+const SIZE: Size = Size { columns: 80, lines: 24 };
+
+/// Another screen than the one that was there, with no cursor, on which lines that are too long are cut.
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
+
+/// All of that undone.
+const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
+
+/// A screen of our own. The one that was there is back when this is gone.
+pub(super) struct Screen {
+    tty: File,
+    before: Termios,
+    endings: Endings,
+}
+
+/// How large the screen is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) lines: usize,
+}
+
+/// What ends a pause.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// Its time is over, or there is room for more or less: look again.
+    Over,
+    /// Somebody has seen enough.
+    Quit,
+    /// A signal wants the process to end.
+    Signalled(Signalled),
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it does not obey.
+    pub(super) fn open() -> Result<Screen> {
+        // Before anything is changed, so that no signal comes in between and leaves the change behind.
+        let endings = Endings::listen().context("signals cannot be heard")?;
+        let tty = File::from(io::stdin().as_fd().try_clone_to_owned().context("no terminal")?);
+        let before = tcgetattr(&tty).context("the terminal cannot be asked")?;
+        let mut keys = before.clone();
+        // Keys come at once, are not shown, and Ctrl-C is one of them.
+        keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        keys.special_codes[SpecialCodeIndex::VMIN] = 0;
+        keys.special_codes[SpecialCodeIndex::VTIME] = 1;
+        tcsetattr(&tty, OptionalActions::Now, &keys).context("the terminal cannot be set")?;
+        let screen = Screen { tty, before, endings };
+        io::stdout().write_all(ENTER.as_bytes())?;
+        Ok(screen)
+    }
+
+    /// How large it is now.
+    pub(super) fn size(&self) -> Size {
+        terminal_size::terminal_size_of(&self.tty).map_or(SIZE, |(Width(columns), Height(lines))| Size {
+            columns: columns.into(),
+            lines: lines.into(),
+        })
+    }
+
+    /// Shows a text in place of the one before: as many lines of it as there is room for.
+    ///
+    /// # Errors
+    ///
+    /// Nobody reads any longer.
+    pub(super) fn show(&mut self, text: &str) -> Result<()> {
+        let lines: Vec<&str> = text.lines().take(self.size().lines).collect();
+        // Written over line by line, so that nothing flickers.
+        let frame = format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", lines.join("\u{1b}[K\n"));
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(frame.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Waits, and says what ended it. The terminal keeps the time: a look for a key takes that long if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The terminal is gone.
+    pub(super) fn pause(&mut self, time: Duration) -> Result<Pause> {
+        let (looks, size) = ((time.as_millis() / LOOK.as_millis()).max(1), self.size());
+        for _ in 0..looks {
+            let key = self.key().context("the terminal cannot be read")?;
+            if let Some(signalled) = self.endings.heard() {
+                return Ok(Pause::Signalled(signalled));
+            }
+            if key.is_some_and(|key| ENDS.contains(&key)) {
+                return Ok(Pause::Quit);
+            }
+            if self.size() != size {
+                break;
+            }
+        }
+        Ok(Pause::Over)
+    }
+
+    fn key(&mut self) -> io::Result<Option<u8>> {
+        let mut key = [0];
+        match self.tty.read(&mut key) {
+            Ok(read) => Ok((read > 0).then_some(key[0])),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Whoever has gone needs no terminal.
+        let _ = io::stdout().write_all(LEAVE.as_bytes());
+        let _ = io::stdout().flush();
+        let _ = tcsetattr(&self.tty, OptionalActions::Now, &self.before);
+    }
+}

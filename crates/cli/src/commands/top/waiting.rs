@@ -1,0 +1,97 @@
+//! Those who wait, for people and programs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use tollgate::Tick;
+use tollgate::catalog::Waiter;
+use tollgate::store::usage::iso;
+
+use crate::duration_text;
+use crate::output::{Cell, Page, Table, counted, grouped, style};
+
+/// From this on a wait wants a look.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Somebody who waits.
+#[derive(Serialize)]
+pub(super) struct WaiterView {
+    entity: String,
+    resource: String,
+    demand: BTreeMap<String, u64>,
+    also: BTreeMap<String, BTreeMap<String, u64>>,
+    since: String,
+    waited_ms: u64,
+    pid: u32,
+    host: String,
+}
+
+impl WaiterView {
+    pub(super) fn of(waiter: &Waiter, now: Tick) -> WaiterView {
+        let waited = now.since(waiter.since).to_duration();
+        WaiterView {
+            entity: waiter.entity.clone(),
+            resource: waiter.resource.clone(),
+            demand: waiter.demand.clone(),
+            also: waiter.also.clone(),
+            since: iso(waiter.since),
+            waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            pid: waiter.pid,
+            host: waiter.host.clone(),
+        }
+    }
+
+    /// What it wants of its resource, and of which others as well: `rpm 1, tpm 500, and of embeddings rpm 2`.
+    fn wants(&self) -> String {
+        let amounts = |amounts: &BTreeMap<String, u64>| {
+            let each = amounts.iter().map(|(limit, amount)| format!("{limit} {}", grouped(amount)));
+            each.collect::<Vec<_>>().join(", ")
+        };
+        let also = self.also.iter().map(|(resource, wanted)| match wanted.is_empty() {
+            true => format!("and of {resource}"),
+            false => format!("and of {resource} {}", amounts(wanted)),
+        });
+        let own = Some(amounts(&self.demand)).filter(|own| !own.is_empty());
+        own.into_iter().chain(also).collect::<Vec<_>>().join(", ")
+    }
+
+    fn cells(&self) -> [Cell; 5] {
+        let waited = Duration::from_millis(self.waited_ms);
+        let shown = duration_text::roughly(waited);
+        let waited = if waited >= LONG { Cell::styled(shown, style::WARN) } else { shown.into() };
+        let process = format!("{}@{}", self.pid, self.host);
+        [Cell::name(&self.entity), Cell::from(&self.resource), waited, process.into(), self.wants().into()]
+    }
+}
+
+/// Adds those who wait longest to a page, if anybody waits.
+pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut Page) {
+    if waiting.is_empty() {
+        return;
+    }
+    page.gap();
+    let mut table = Table::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]).right(2).wrap(4);
+    waiting.iter().take(max).for_each(|waiter| table.row(waiter.cells()));
+    page.table(&table);
+    if waiting.len() > max {
+        page.line(format_args!("and {} more", counted(waiting.len() - max, "waiter", "waiters")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_names_every_resource() {
+        let mut waiter = Waiter::new("a", "gpt-4", Tick::ZERO, 1, "host");
+        let wants = |waiter: &Waiter| WaiterView::of(waiter, Tick::ZERO).wants();
+        assert_eq!(wants(&waiter), "");
+        waiter.also = [("jobs".into(), BTreeMap::new())].into();
+        assert_eq!(wants(&waiter), "and of jobs");
+        waiter.demand = [("tpm".into(), 1_500), ("rpm".into(), 1)].into();
+        waiter.also = [("jobs".into(), [("slots".into(), 2)].into())].into();
+        assert_eq!(wants(&waiter), "rpm 1, tpm 1,500, and of jobs slots 2");
+    }
+}

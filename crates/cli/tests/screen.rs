@@ -1,0 +1,64 @@
+//! What commands look like on a terminal of 80 columns, be it dark or light.
+#![cfg(unix)]
+
+mod support;
+
+use support::furnish;
+use support::sandbox::{Sandbox, TOLLGATE};
+use support::terminal::Terminal;
+
+/// Yellow and white, bright or not, as text: none of them can be read on every terminal.
+const UNREADABLE: [&str; 4] = ["33m", "37m", "93m", "97m"];
+
+/// Text that is faint.
+const FAINT: &str = "\u{1b}[2m";
+
+const COLUMNS: u16 = 80;
+
+/// What a command writes to a terminal, on both streams.
+fn shown(words: &[&str]) -> String {
+    let sandbox = Sandbox::new();
+    furnish::used_now(&sandbox.path().join("limits.db"));
+    let mut terminal = Terminal::new(COLUMNS, 24);
+    let mut command = sandbox.command("sh");
+    let script = "\"$@\"; echo end-of-output";
+    command.args(["-c", script, "sh", TOLLGATE]).args(words).env("TERM", "xterm-256color");
+    command.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
+    let mut child = command.spawn().expect("there is a shell");
+    let text = terminal.expect("end-of-output");
+    child.wait().expect("it ends");
+    text
+}
+
+#[test]
+fn everything_fits_and_can_be_read() {
+    let commands: [&[&str]; 10] = [
+        &["top", "--once"],
+        &["explain", "user-1", "gpt-4", "rpm=1", "tpm=900000", "--also", "jobs", "rpm=1", "tpm=1"],
+        &["peek", "user-1", "gpt-4"],
+        &["usage", "plot", "--entity", "user-1"],
+        &["usage", "list"],
+        &["audit", "list"],
+        &["status"],
+        &["entity", "set-limits", "acme", "-l", "rpm:lots"],
+        &["acquire", "user-1", "gpt-4", "rpm=1", "tpm=900000", "--timeout", "1s"],
+        &["entity", "sho", "--limits-of-its-own"],
+    ];
+    for command in commands {
+        let text = shown(command);
+        assert!(text.contains("\u{1b}["), "{command:?} has no colours:\n{text}");
+        for code in UNREADABLE {
+            assert!(!text.contains(&format!("[{code}")) && !text.contains(&format!(";{code}")), "{text}");
+        }
+        for faint in text.split(FAINT).skip(1) {
+            let faint = faint.split('\u{1b}').next().unwrap_or_default();
+            assert!(!faint.contains(char::is_alphanumeric), "{command:?}: {faint:?} is to be read");
+        }
+        // What is written over begins anew.
+        let widest = text.split(['\n', '\r']).map(|line| {
+            let line = anstream::adapter::strip_str(line).to_string();
+            line.trim_end().chars().count()
+        });
+        assert!(widest.max().unwrap_or(0) <= COLUMNS.into(), "{command:?}:\n{text}");
+    }
+}

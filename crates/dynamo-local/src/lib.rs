@@ -1,0 +1,1 @@
+//! DynamoDB with no AWS.

@@ -1,0 +1,238 @@
+//! How a store is opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::config::{
+    BehaviorVersion, Builder as ClientConfig, Credentials, Region, SharedCredentialsProvider,
+    SharedHttpClient, StalledStreamProtectionConfig,
+};
+use aws_sdk_dynamodb::types::TableStatus;
+use aws_smithy_async::time::SharedTimeSource;
+use aws_smithy_types::retry::RetryConfig;
+use tollgate_store::{Clock, Reply};
+
+use crate::clock::ServiceTime;
+use crate::inner::{DynamoStore, Inner};
+use crate::service::{Patience, Service, Workers};
+use crate::{OpenError, endpoint, table};
+
+/// Where a service that is no region of AWS says it is, if nobody says otherwise.
+const LOCAL_REGION: &str = "us-east-1";
+
+/// How long a call may take unless the builder says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often a call is tried unless the builder says otherwise.
+const TRIES: u32 = 5;
+
+/// Settings of a [`DynamoStore`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct DynamoStoreBuilder {
+    table: String,
+    region: Option<String>,
+    endpoint: Option<String>,
+    http_client: Option<SharedHttpClient>,
+    credentials: Option<SharedCredentialsProvider>,
+    clock: Clock,
+    timeout: Duration,
+    tries: u32,
+    creates: bool,
+}
+
+impl DynamoStoreBuilder {
+    pub(crate) fn new(table: String) -> DynamoStoreBuilder {
+        DynamoStoreBuilder {
+            table,
+            region: None,
+            endpoint: None,
+            http_client: None,
+            credentials: None,
+            clock: Clock::system(),
+            timeout: TIMEOUT,
+            tries: TRIES,
+            creates: false,
+        }
+    }
+
+    /// The region of the table; what the environment or the profile says unless it is named here.
+    pub fn region(mut self, region: impl Into<String>) -> DynamoStoreBuilder {
+        self.region = Some(region.into());
+        self
+    }
+
+    /// Where the service is, if it is no region of AWS, such as `http://127.0.0.1:8000`.
+    pub fn endpoint(mut self, endpoint: impl Into<String>) -> DynamoStoreBuilder {
+        self.endpoint = Some(endpoint.into());
+        self
+    }
+
+    /// What carries the requests, such as an embedded engine; the SDK's own unless it is named here.
+    pub fn http_client(mut self, http_client: impl Into<SharedHttpClient>) -> DynamoStoreBuilder {
+        self.http_client = Some(http_client.into());
+        self
+    }
+
+    /// What calls are signed with. Unless it is named here, it is looked for where the SDK looks; but if there is an HTTP
+    /// client of your own or the endpoint is on this host, only `AWS_ACCESS_KEY_ID` is looked at, and without it calls are
+    /// signed with something that no real service accepts.
+    pub fn credentials(mut self, credentials: SharedCredentialsProvider) -> DynamoStoreBuilder {
+        self.credentials = Some(credentials);
+        self
+    }
+
+    /// The clock; the system's unless it says otherwise. It is corrected by what the service says.
+    pub fn clock(mut self, clock: Clock) -> DynamoStoreBuilder {
+        self.clock = clock;
+        self
+    }
+
+    /// How long a call may take with all its tries; 5 seconds unless it says otherwise.
+    pub fn timeout(mut self, timeout: Duration) -> DynamoStoreBuilder {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How often a call is tried while the service is in trouble; 5 times unless it says otherwise. 0 counts as 1.
+    pub fn tries(mut self, tries: u32) -> DynamoStoreBuilder {
+        self.tries = tries.max(1);
+        self
+    }
+
+    /// Whether to make the table if there is none; it has to be there unless it says otherwise.
+    pub fn create_table(mut self, creates: bool) -> DynamoStoreBuilder {
+        self.creates = creates;
+        self
+    }
+
+    /// Opens the table: looks whether it is there and fits, and learns the service's time.
+    ///
+    /// # Cancel safety
+    ///
+    /// A table that is being made may be made.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] with what is wrong and what to do. A table that is not ours is left as it is.
+    pub fn build(self) -> Reply<'static, Result<DynamoStore, OpenError>> {
+        let workers = match Workers::start() {
+            Ok(workers) => workers,
+            Err(error) => return Reply::ready(Err(OpenError::Host(error.to_string()))),
+        };
+        let handle = workers.handle().clone();
+        let opening = handle.spawn(self.open(workers));
+        Reply::later(async {
+            match opening.await {
+                Ok(opened) => opened,
+                Err(error) => Err(OpenError::Host(error.to_string())),
+            }
+        })
+    }
+
+    async fn open(self, workers: Workers) -> Result<DynamoStore, OpenError> {
+        if self.table.is_empty() {
+            return Err(OpenError::BadSetting("the table has no name; name it".into()));
+        }
+        let time = ServiceTime::new(self.clock.clone());
+        let config = self.client_config().await?;
+        let whereabouts = self.whereabouts(&config);
+        let config = config
+            .retry_config(RetryConfig::disabled())
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+            .time_source(SharedTimeSource::new(time.clone()))
+            .interceptor(time.clone());
+        let service = Service {
+            client: aws_sdk_dynamodb::Client::from_conf(config.build()),
+            table: self.table.clone(),
+            clock: time.clock().clone(),
+            timeout: self.timeout,
+            patience: Patience { tries: self.tries },
+            counts: Default::default(),
+            workers,
+        };
+        self.prepare(&service, &whereabouts).await?;
+        Ok(DynamoStore(Arc::new(Inner { service: Arc::new(service) })))
+    }
+
+    /// Sees to it that there is a table that fits.
+    async fn prepare(&self, service: &Service, whereabouts: &str) -> Result<(), OpenError> {
+        let described = table::describe(service).await;
+        let open_error = |failure| OpenError::of(failure, &self.table, whereabouts);
+        let found = match described.map_err(open_error) {
+            Err(OpenError::NoTable(..)) if self.creates => table::create(service, whereabouts).await?,
+            Ok(found) if found.table_status == Some(TableStatus::Creating) => {
+                table::active(service, whereabouts).await?
+            }
+            found => found?,
+        };
+        table::check(&found)
+    }
+
+    /// Where the service is and what calls are signed with.
+    async fn client_config(&self) -> Result<ClientConfig, OpenError> {
+        let mut config = if self.is_local() { self.local_config() } else { self.aws_config().await? };
+        if let Some(http_client) = &self.http_client {
+            config = config.http_client(http_client.clone());
+        }
+        if let Some(endpoint) = &self.endpoint {
+            endpoint::check(endpoint)?;
+            config = config.endpoint_url(endpoint);
+        }
+        Ok(config)
+    }
+
+    fn is_local(&self) -> bool {
+        self.http_client.is_some() || self.endpoint.as_deref().is_some_and(endpoint::is_on_this_host)
+    }
+
+    fn local_config(&self) -> ClientConfig {
+        let region = self.region.clone().or_else(|| variable("AWS_REGION"));
+        let region = region.unwrap_or_else(|| LOCAL_REGION.into());
+        let credentials = self.credentials.clone();
+        let credentials = credentials.unwrap_or_else(|| SharedCredentialsProvider::new(local_credentials()));
+        ClientConfig::default()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(region))
+            .credentials_provider(credentials)
+    }
+
+    async fn aws_config(&self) -> Result<ClientConfig, OpenError> {
+        let mut loader = aws_config::defaults(aws_config::BehaviorVersion::latest());
+        if let Some(region) = &self.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        if let Some(credentials) = &self.credentials {
+            loader = loader.credentials_provider(credentials.clone());
+        }
+        let config = loader.load().await;
+        if config.region().is_none() {
+            let message = "no region is set; name one with `region`, in AWS_REGION or in the profile";
+            return Err(OpenError::BadSetting(message.into()));
+        }
+        Ok(ClientConfig::from(&config))
+    }
+
+    /// Where the table is looked for, for people.
+    fn whereabouts(&self, config: &ClientConfig) -> String {
+        let region = config.clone().build().region().map(|region| region.to_string()).unwrap_or_default();
+        match &self.endpoint {
+            Some(endpoint) => format!("{region} at {endpoint}"),
+            None => region,
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What the environment says, or something that only a service without accounts accepts.
+fn local_credentials() -> Credentials {
+    match (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
+        (Some(id), Some(secret)) => {
+            Credentials::new(id, secret, variable("AWS_SESSION_TOKEN"), None, "environment")
+        }
+        _ => Credentials::new("local", "local", None, None, "tollgate"),
+    }
+}

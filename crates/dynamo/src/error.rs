@@ -1,0 +1,71 @@
+//! Why a table could not be opened.
+
+use std::time::Duration;
+
+use crate::Trouble;
+use crate::service::Failure;
+
+/// Why a table could not be opened as a store. A table that is not ours was left as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no such table.
+    #[error(
+        "there is no table {0:?} in {1}; create it, with `create_table(true)` or the stack, or name another one"
+    )]
+    NoTable(String, String),
+    /// The table is there, and is not like ours.
+    #[error("table {table:?} cannot be used: {}; it was left as it is", .faults.join("; "))]
+    Unfit {
+        /// The table.
+        table: String,
+        /// What is missing or other than it has to be.
+        faults: Vec<String>,
+    },
+    /// The table did not become active in time.
+    #[error("table {table:?} is {status} and did not become active within {waited:?}; try again later")]
+    NotActive {
+        /// The table.
+        table: String,
+        /// The last that was heard of it.
+        status: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// A setting is wrong.
+    #[error("{0}")]
+    BadSetting(String),
+    /// The service did not answer.
+    #[error("DynamoDB could not be reached for table {table:?} within {waited:?}: {trouble}")]
+    Unavailable {
+        /// The table.
+        table: String,
+        /// How long it was tried.
+        waited: Duration,
+        /// What was met last.
+        trouble: Trouble,
+    },
+    /// The service refuses: no permission, no credentials, a name that cannot be.
+    #[error("table {0:?} cannot be opened: {1}")]
+    Refused(String, Trouble),
+    /// This host has no threads left, or something like it.
+    #[error("the store cannot be started here: {0}")]
+    Host(String),
+}
+
+impl OpenError {
+    pub(crate) fn of(failure: Failure, table: &str, whereabouts: &str) -> OpenError {
+        let table = table.to_owned();
+        match failure {
+            Failure::Trouble(Trouble::NoTable(_), _) => OpenError::NoTable(table, whereabouts.into()),
+            Failure::Trouble(trouble, waited) if trouble.is_passing() => {
+                OpenError::Unavailable { table, waited, trouble }
+            }
+            Failure::Trouble(trouble, _) => OpenError::Refused(table, trouble),
+            Failure::Condition(_) | Failure::Canceled(_) => {
+                let odd = Trouble::Other("a condition failed where none was".into());
+                OpenError::Refused(table, odd)
+            }
+        }
+    }
+}

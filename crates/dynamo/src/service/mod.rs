@@ -1,0 +1,166 @@
+//! The service: calls to one table, tried again where that helps.
+
+mod counts;
+mod failure;
+mod pause;
+mod workers;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::{Client, Error};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use tollgate_core::Tick;
+use tollgate_store::Clock;
+
+use crate::Trouble;
+
+use counts::Counts;
+pub use counts::Troubles;
+pub(crate) use failure::{Attributes, Failure, Reason};
+pub(crate) use pause::{Patience, Tried};
+use workers::Within;
+pub(crate) use workers::Workers;
+
+/// A table of the service, and all that is needed to call it.
+///
+/// The retries of the SDK are off: only here it is known which calls may be made twice.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) client: Client,
+    pub(crate) table: String,
+    /// The time of the service.
+    pub(crate) clock: Clock,
+    /// How long a call may take, with all its tries.
+    pub(crate) timeout: Duration,
+    pub(crate) patience: Patience,
+    pub(crate) counts: Counts,
+    pub(crate) workers: Workers,
+}
+
+impl Service {
+    /// Makes a call once.
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be made or not.
+    pub(crate) async fn try_once<T, E>(
+        &self,
+        send: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+    ) -> Result<T, Failure>
+    where
+        E: Into<Error> + ProvideErrorMetadata,
+    {
+        self.attempt(send, Watch::start(), self.timeout).await
+    }
+
+    /// Makes a call, again and again while the trouble may pass, until the timeout. Only for what may be applied twice
+    /// unharmed: reads, plain puts and deletes, transactions with a token.
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be made or not.
+    pub(crate) async fn with_retries<T, E, F>(&self, send: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+        E: Into<Error> + ProvideErrorMetadata,
+    {
+        let (watch, mut tried) = (Watch::start(), Tried::default());
+        loop {
+            // An answer that is lost must leave time for another try.
+            let most = self.timeout.saturating_sub(watch.waited()).min(self.timeout / 2);
+            match self.attempt(send(), watch, most).await {
+                Err(Failure::Trouble(trouble, _)) => self.pause(watch, &mut tried, trouble).await?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Waits for a moment after a call that failed like this, or says that it is enough. For calls that are made again
+    /// by rules of their own.
+    pub(crate) async fn pause(
+        &self,
+        watch: Watch,
+        tried: &mut Tried,
+        trouble: Trouble,
+    ) -> Result<(), Failure> {
+        let left = self.timeout.saturating_sub(watch.waited());
+        let pause = tried.pause(&trouble, self.patience).filter(|pause| *pause < left);
+        let Some(pause) = pause else { return Err(Failure::Trouble(trouble, watch.waited())) };
+        self.counts.retried();
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    async fn attempt<T, E>(
+        &self,
+        send: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+        watch: Watch,
+        most: Duration,
+    ) -> Result<T, Failure>
+    where
+        E: Into<Error> + ProvideErrorMetadata,
+    {
+        let failure = match tokio::time::timeout(most, send).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => failure::failure(error, &self.table, watch.waited()),
+            Err(_) => Failure::Trouble(Trouble::Timeout, watch.waited()),
+        };
+        if let Failure::Trouble(trouble, _) = &failure {
+            self.counts.met(trouble);
+        }
+        Err(failure)
+    }
+
+    /// Runs a future that whoever awaits it works on, in any executor or thread.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of the future itself: it ends where it is.
+    pub(crate) fn within<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        Within::new(self.workers.handle().clone(), future)
+    }
+
+    /// Runs a future on threads of the service, to its end whether somebody awaits it or not. It has the service
+    /// while it runs, so that the last store may go meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// When awaited, if the future panicked.
+    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F) -> impl Future<Output = F::Output> + Send + use<F>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let service = Arc::clone(self);
+        let task = self.workers.handle().spawn(async move {
+            let answer = future.await;
+            drop(service);
+            answer
+        });
+        async move {
+            match task.await {
+                Ok(answer) => answer,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => unreachable!("a task that has the service is not cancelled"),
+                },
+            }
+        }
+    }
+}
+
+/// How long something takes, by the system's clock: how long the network takes has nothing to do with the store's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch(Tick);
+
+impl Watch {
+    pub(crate) fn start() -> Watch {
+        Watch(Clock::system().now())
+    }
+
+    pub(crate) fn waited(self) -> Duration {
+        Clock::system().now().since(self.0).to_duration()
+    }
+}

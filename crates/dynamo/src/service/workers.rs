@@ -1,0 +1,67 @@
+//! The threads that calls are made on.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// How many threads there are. They wait for the network; the work of a call is done by who polls it.
+const WORKERS: usize = 2;
+
+/// A small runtime of its own, so that replies can be awaited from any executor and waited for in any thread.
+#[derive(Debug)]
+pub(crate) struct Workers(Option<Runtime>);
+
+impl Workers {
+    pub(crate) fn start() -> io::Result<Workers> {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(WORKERS).thread_name("tollgate-dynamo").enable_all();
+        builder.build().map(|runtime| Workers(Some(runtime)))
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        self.0.as_ref().expect("the runtime is there until it is dropped").handle()
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Waits for nobody, so it may happen in a task, also in one of its own.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A future that whoever polls it works on, with timers and connections of the runtime.
+pub(crate) struct Within<F> {
+    handle: Handle,
+    future: Option<Pin<Box<F>>>,
+}
+
+impl<F: Future> Within<F> {
+    pub(crate) fn new(handle: Handle, future: F) -> Within<F> {
+        Within { handle, future: Some(Box::pin(future)) }
+    }
+}
+
+impl<F: Future> Future for Within<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Within { handle, future } = &mut *self;
+        let _entered = handle.enter();
+        let future = future.as_mut().expect("it is there until it is dropped");
+        future.as_mut().poll(context)
+    }
+}
+
+impl<F> Drop for Within<F> {
+    fn drop(&mut self) {
+        // A request that is given up may leave something to the runtime, such as its connection.
+        let _entered = self.handle.enter();
+        self.future = None;
+    }
+}

@@ -1,0 +1,138 @@
+//! What can go wrong with a call to the service.
+
+use std::time::Duration;
+
+use tollgate_store::StoreError;
+
+/// Why a call to the service failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// The table, its partition or the account has no throughput left.
+    #[error("DynamoDB throttled the call; give the table more throughput, or call less often")]
+    Throttled,
+    /// Another transaction had the same items.
+    #[error("another transaction was writing the same items; it is over in a moment, try again")]
+    Conflict,
+    /// The first try of the same transaction is still running.
+    #[error("an earlier try of the same transaction is still running; try again")]
+    InProgress,
+    /// A part of a batch was not done.
+    #[error("DynamoDB left a part of the batch undone; ask again for the rest")]
+    Unprocessed,
+    /// The service failed, or could not serve.
+    #[error("DynamoDB failed with status {0}; it is at its side, try again")]
+    Server(u16),
+    /// No answer in time.
+    #[error("DynamoDB did not answer in time; check the network and the endpoint, or wait longer")]
+    Timeout,
+    /// The connection broke, or was never made.
+    #[error("the connection to DynamoDB broke ({0}); check the network and the endpoint")]
+    Lost(String),
+    /// The time of this host is off by so much that the signature was not accepted.
+    #[error("the clock of this host is off, and DynamoDB did not accept the signature; set the clock")]
+    Skewed,
+    /// The table is being made, changed or deleted.
+    #[error("table {0:?} is being changed just now; wait until it is active")]
+    TableBusy(String),
+    /// There is no such table, or no such index.
+    #[error("there is no table {0:?}, or it lacks an index; create it, or name the right table and region")]
+    NoTable(String),
+    /// Whoever calls may not do this.
+    #[error("no permission: {0}; give the caller the policy that the table's documentation names")]
+    AccessDenied(String),
+    /// There is nothing to sign calls with.
+    #[error("no credentials for AWS were found; set a profile, a role or AWS_ACCESS_KEY_ID")]
+    NoCredentials,
+    /// The call itself is wrong.
+    #[error("DynamoDB does not accept the call: {0}")]
+    Invalid(String),
+    /// Something that this version knows nothing about.
+    #[error("DynamoDB refused the call: {0}")]
+    Other(String),
+}
+
+impl Trouble {
+    /// Whether it may be over in a moment, so that another try is worth it.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Trouble::Throttled
+            | Trouble::Conflict
+            | Trouble::InProgress
+            | Trouble::Unprocessed
+            | Trouble::Server(_)
+            | Trouble::Timeout
+            | Trouble::Lost(_)
+            | Trouble::Skewed
+            | Trouble::TableBusy(_) => true,
+            Trouble::NoTable(_)
+            | Trouble::AccessDenied(_)
+            | Trouble::NoCredentials
+            | Trouble::Invalid(_)
+            | Trouble::Other(_) => false,
+        }
+    }
+
+    /// Whether the call may have been applied all the same.
+    pub fn may_be_applied(&self) -> bool {
+        matches!(self, Trouble::InProgress | Trouble::Server(_) | Trouble::Timeout | Trouble::Lost(_))
+    }
+
+    /// What it is to callers who waited this long: an outage if it may pass, a refusal if not.
+    pub fn store_error(&self, waited: Duration) -> StoreError {
+        if self.is_passing() {
+            StoreError::Unavailable(waited, self.to_string())
+        } else {
+            StoreError::Refused(self.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> [Trouble; 14] {
+        let text = || "x".to_owned();
+        [
+            Trouble::Throttled,
+            Trouble::Conflict,
+            Trouble::InProgress,
+            Trouble::Unprocessed,
+            Trouble::Server(500),
+            Trouble::Timeout,
+            Trouble::Lost(text()),
+            Trouble::Skewed,
+            Trouble::TableBusy(text()),
+            Trouble::NoTable(text()),
+            Trouble::AccessDenied(text()),
+            Trouble::NoCredentials,
+            Trouble::Invalid(text()),
+            Trouble::Other(text()),
+        ]
+    }
+
+    #[test]
+    fn what_passes_is_an_outage_and_the_rest_a_refusal() {
+        for trouble in all() {
+            let error = trouble.store_error(Duration::from_secs(1));
+            let is_outage = matches!(error, StoreError::Unavailable(..));
+            assert_eq!(is_outage, trouble.is_passing(), "{trouble}");
+            assert!(!trouble.may_be_applied() || trouble.is_passing(), "{trouble}");
+        }
+    }
+
+    #[test]
+    fn a_missing_permission_is_never_an_outage() {
+        for trouble in [Trouble::AccessDenied("no".into()), Trouble::NoCredentials] {
+            assert!(matches!(trouble.store_error(Duration::ZERO), StoreError::Refused(_)));
+        }
+    }
+
+    #[test]
+    fn every_trouble_says_more_than_its_name() {
+        for trouble in all() {
+            assert!(trouble.to_string().len() > 25, "{trouble}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A bucket that a store keeps, and what a step does to it: for stores that work it out themselves.
+
+use tollgate_core::{Bucket, Costs, Denial, Limits, Status, Take, Tick};
+
+use crate::{Done, Op, Step, Taken};
+
+/// A bucket and the limits it is under.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// The limits that are in force.
+    pub limits: Limits,
+    /// Of which version they were; it may be later than theirs, if later ones were equal.
+    pub version: u64,
+    /// The bucket.
+    pub bucket: Bucket,
+}
+
+impl Kept {
+    /// A bucket of which nothing was used.
+    pub fn fresh(limits: &Limits) -> Kept {
+        let bucket = Bucket::fresh(limits, Tick::ZERO);
+        Kept { limits: limits.clone(), version: limits.version(), bucket }
+    }
+
+    /// Whether it was used under limits of a later version than these, if they have one.
+    pub fn is_past(&self, limits: &Limits) -> bool {
+        limits.version() != 0 && self.version > limits.version()
+    }
+
+    /// Whether these are the limits in force.
+    pub fn is_under(&self, limits: &Limits) -> bool {
+        self.limits.same(limits) || self.limits == *limits
+    }
+
+    /// Puts limits in force that it is not [past](Kept::is_past).
+    pub fn put_in_force(&mut self, limits: &Limits, now: Tick) {
+        if !self.is_under(limits) {
+            self.bucket.adopt(&self.limits, limits, now);
+            (self.limits, self.version) = (limits.clone(), limits.version());
+        }
+        self.version = self.version.max(limits.version());
+    }
+
+    /// Whether the limits of a step that takes are put in force though its call is denied.
+    pub fn heeds(&self, step: &Step<'_>) -> bool {
+        let limits = step.place.limits;
+        step.takes().is_some()
+            && !self.is_under(limits)
+            && limits.are_heeded_after(&self.limits.clone().at_version(self.version))
+    }
+
+    /// Whether `costs` fit at `now`.
+    pub fn fits(&self, now: Tick, costs: &Costs) -> bool {
+        self.bucket.fits(&self.limits, now, costs)
+    }
+
+    /// Why `costs` do not fit at `now`.
+    pub fn denial(&self, now: Tick, costs: &Costs) -> Denial {
+        self.bucket.denial(&self.limits, now, costs)
+    }
+
+    /// How a step that takes would fare at `now`, under the limits in force if its own are past.
+    pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
+        let (costs, limits) = (step.takes()?, step.place.limits);
+        self.come_under(limits, now);
+        let is_as_counted = self.limits.has_places_of(limits);
+        let moved = (!is_as_counted).then(|| costs.moved(limits, &self.limits));
+        Some(self.denial(now, moved.as_ref().unwrap_or(costs)))
+    }
+
+    /// How every limit stands at `now` under these limits, or under those in force if these are past.
+    pub fn peek(mut self, limits: &Limits, now: Tick) -> Vec<Status> {
+        self.come_under(limits, now);
+        self.bucket.peek(&self.limits, now)
+    }
+
+    fn come_under(&mut self, limits: &Limits, now: Tick) {
+        if !self.is_past(limits) {
+            self.put_in_force(limits, now);
+        }
+    }
+}
+
+impl Step<'_> {
+    /// What it takes, if it takes.
+    pub fn takes(&self) -> Option<&Costs> {
+        match &self.op {
+            Op::Take { costs, .. } => Some(costs),
+            _ => None,
+        }
+    }
+
+    /// Whether it makes a bucket where there is none. Only what charges does: a refund or a renewal creates nothing.
+    pub fn creates(&self) -> bool {
+        match &self.op {
+            Op::Take { .. } => true,
+            Op::Settle(usage) => usage.is_over(),
+            _ => false,
+        }
+    }
+
+    /// Does it to the bucket, if there is one. A take must have been found to fit, under limits that are in force.
+    pub fn commit(&self, kept: Option<&mut Kept>, now: Tick) -> Done {
+        let counted_in = self.place.limits;
+        match (&self.op, kept) {
+            (Op::Take { costs, term }, Some(Kept { bucket, limits, .. })) => {
+                let holder = term.map(|term| term.starting(now));
+                let at = bucket.commit(limits, now, &Take { costs, holder });
+                Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+            }
+            (Op::Settle(usage) | Op::SettleIfThere(usage), kept) => {
+                if let Some(Kept { bucket, limits, .. }) = kept {
+                    bucket.settle_counted_in(counted_in, limits, now, usage);
+                }
+                Done::Settled
+            }
+            (Op::TopUp(credit), kept) => {
+                kept.into_iter().for_each(|kept| kept.top_up(counted_in, credit, now));
+                Done::Changed
+            }
+            (Op::Reset, kept) => {
+                if let Some(Kept { bucket, limits, .. }) = kept {
+                    *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
+                }
+                Done::Changed
+            }
+            (Op::Renew(term), Some(Kept { bucket, limits, .. })) => {
+                Done::Renewed(bucket.renew(limits, now, term.starting(now)))
+            }
+            _ => Done::Renewed(false),
+        }
+    }
+}
+
+impl Kept {
+    fn top_up(&mut self, counted_in: &Limits, credit: &Costs, now: Tick) {
+        if self.limits.has_places_of(counted_in) {
+            return self.bucket.top_up(&self.limits, now, credit);
+        }
+        self.bucket.top_up(&self.limits, now, &credit.moved(counted_in, &self.limits));
+    }
+}
