@@ -31,16 +31,17 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let standing = limiter.check_availability_of_all(&entity, demands.collect()).wait();
     let standing = standing.map_err(|why| told(why, &units))?;
     let exit = if standing.passes() { Exit::OK } else { Exit::REFUSED };
+    let refusal = RefusalView::of(&standing);
     let answer = ExplainAnswer {
         namespace: context.settings.namespace.value.clone(),
         entity,
         resource,
         passes: standing.passes(),
         passes_at: match standing.ready() {
-            Ready::At(tick) => Some(iso(tick)),
+            Ready::At(tick) if refusal.retry_after_ms.is_some() => Some(iso(tick)),
             _ => None,
         },
-        refusal: RefusalView::of(&standing),
+        refusal,
     };
     Ok(Output::new(answer).with_exit(exit))
 }
@@ -83,7 +84,7 @@ impl ExplainAnswer {
                 let wait = duration_text::roughly(std::time::Duration::from_millis(wait));
                 format!("in {wait}, at {at}, if nobody else calls")
             }
-            _ => "as soon as others give enough back".into(),
+            _ => self.refusal.unknown_text(),
         }
     }
 }

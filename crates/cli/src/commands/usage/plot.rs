@@ -12,7 +12,7 @@ use super::series::{Series, default_from};
 use crate::args::UsagePlotArgs;
 use crate::context::Context;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Chart, Output, Page};
+use crate::output::{Answer, Chart, Output, Page, grouped};
 use crate::time_text::window_start;
 use crate::units::Units;
 
@@ -35,6 +35,7 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
         entity: selection.entity.clone(),
         resource: selection.resource.clone(),
         window: selection.window_word(),
+        cut: series.is_cut,
         starts: series.starts.iter().map(|at| iso(*at)).collect(),
         used: series.limits,
         name: selection.name(),
@@ -62,6 +63,8 @@ struct PlotAnswer {
     entity: Option<String>,
     resource: Option<String>,
     window: &'static str,
+    /// Whether what was used before the first window is left out.
+    cut: bool,
     starts: Vec<String>,
     used: BTreeMap<String, Vec<i64>>,
     #[serde(skip)]
@@ -98,6 +101,13 @@ impl Answer for PlotAnswer {
                 window_start(self.kind, *last)
             );
             page.line(range);
+            if self.cut {
+                let count = grouped(self.times.len());
+                page.line(format_args!(
+                    "only the last {count} {}s are drawn; --until goes further back",
+                    self.window
+                ));
+            }
         }
     }
 }
