@@ -60,7 +60,7 @@ fn obey(cli: Cli) -> Result<Exit> {
     let settings = Settings::resolve(&cli.global, &Environment::of_process())?;
     settings.color.value.apply();
     let context = Context::new(settings, Terminal::of_process(), &cli.global);
-    let output = commands::run(&context, cli.command)?;
+    let mut output = commands::run(&context, cli.command)?;
     if let Some(remark) = output.write(&context.terminal, context.format)? {
         context.note(remark);
     }

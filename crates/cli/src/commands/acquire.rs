@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde::Serialize;
+use tollgate::Limiter;
+use tollgate::limiter::TicketError;
 
 use super::call::{Call, Called};
 use crate::args::{AcquireArgs, CallArgs};
@@ -40,10 +42,37 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
     let called = call.admitted(context, &lease);
     let taken = call.taken(&limiter, &lease)?;
     let remarks = lease.remarks().iter().map(ToString::to_string).collect();
+    if lease.is_degraded() {
+        return Err(without_the_store());
+    }
     let ticket = lease.into_ticket()?;
+    let give_back = give_back(&limiter, &ticket);
     let ticket = (!context.dry_run).then_some(ticket);
     let also = also.into_iter().map(|(resource, amounts)| (resource, asked(amounts))).collect();
-    Ok(Output::new(AcquireAnswer { called, ticket, taken, also, remarks, units }))
+    Ok(Output::new(AcquireAnswer { called, ticket, taken, also, remarks, units }).or_undo(give_back))
+}
+
+/// Why there is no ticket although the call was admitted.
+fn without_the_store() -> anyhow::Error {
+    let policy = "what the system says for that case (on_unavailable) lets calls pass without it";
+    let outcome =
+        "so nothing was taken, and there is no ticket to settle: go on without one, or try again later";
+    anyhow::Error::from(TicketError::Degraded)
+        .context(format!("the store did not answer, and {policy}; {outcome}"))
+}
+
+/// Gives back what a ticket stands for that nobody can read.
+fn give_back(limiter: &Limiter, ticket: &str) -> impl FnOnce(anyhow::Error) -> anyhow::Error + use<> {
+    let (limiter, ticket) = (limiter.clone(), ticket.to_owned());
+    move |why| {
+        let cancelled = limiter.redeem(&ticket).map_err(anyhow::Error::from);
+        let cancelled = cancelled.and_then(|lease| Ok(lease.cancel().wait()?));
+        match cancelled {
+            // As text: that nobody reads our output is no success here.
+            Ok(()) => anyhow!("the ticket cannot be written ({why}); everything was given back"),
+            Err(lost) => anyhow!("the ticket {ticket} cannot be written ({why}), nor given back: {lost}"),
+        }
+    }
 }
 
 fn asked(amounts: Vec<Exact>) -> BTreeMap<String, u64> {

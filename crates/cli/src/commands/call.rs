@@ -72,7 +72,12 @@ impl Call<'_> {
                 Ok(Err(Output::new(RefusedAnswer { called, refusal }).with_exit(Exit::REFUSED)))
             }
             Some((refusal, _)) => {
-                let verb = if self.patience.waits() { "not admitted in time" } else { "refused" };
+                let verb = match self.patience.waits() {
+                    // Nobody waits in a dry run.
+                    true if context.dry_run => "would have to wait",
+                    true => "not admitted in time",
+                    false => "refused",
+                };
                 Err(Refused(format!("{verb}: {}; {}", refusal.reason, refusal.retry_text())).into())
             }
             None => Err(told(error, self.units)),
@@ -86,7 +91,8 @@ impl Call<'_> {
     ) -> std::result::Result<Lease<'l>, AcquireError> {
         let demand = demand_text::demand(self.amounts);
         let mut progress = Progress::new(&context.terminal);
-        let mut acquire = match self.patience.waits() {
+        let waits = self.patience.waits() && !context.dry_run;
+        let mut acquire = match waits {
             true => {
                 progress.show(format_args!("waiting for {} on {}", self.entity, self.resource));
                 limiter.acquire_wait(self.entity, self.resource, demand)
@@ -94,7 +100,7 @@ impl Call<'_> {
             false => limiter.acquire(self.entity, self.resource, demand),
         };
         acquire = acquire.priority(self.patience.priority());
-        if let Some(timeout) = self.patience.timeout {
+        if let Some(timeout) = self.patience.timeout.filter(|_| waits) {
             acquire = acquire.timeout(timeout);
         }
         if let Some(ttl) = self.detached {
@@ -103,8 +109,7 @@ impl Call<'_> {
         for (resource, amounts) in self.also {
             acquire = acquire.also(resource, demand_text::demand(amounts));
         }
-        let _seen =
-            (self.patience.waits() && !context.dry_run).then(|| VisibleWait::begin(limiter.catalog(), self));
+        let _seen = waits.then(|| VisibleWait::begin(limiter.catalog(), self));
         acquire.wait()
     }
 

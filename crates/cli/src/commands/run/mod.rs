@@ -47,6 +47,10 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
     };
     let called = call.admitted(context, &lease);
     let taken = call.taken(&limiter, &lease)?;
+    if lease.is_degraded() {
+        let policy = "it runs by what the system says for that case (on_unavailable)";
+        context.note(format_args!("the store did not answer; {policy}, without the limits of others"));
+    }
     let ended = if context.dry_run { Ended::NotRun } else { obey(context, &args) };
     let refunded = settle(lease, &ended, &args);
     ended.tell(&args.command);
