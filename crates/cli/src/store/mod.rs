@@ -50,6 +50,22 @@ pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
     })
 }
 
+/// Whether the store could be made: what stands in its way is told to those who read, too.
+pub(crate) fn can_be_there(settings: &Settings) -> Result<bool, SettingsError> {
+    let Setting { value, source } = settings.store()?;
+    Ok(match (value, source) {
+        (StoreUrl::Memory, _) | (_, Source::Default) => true,
+        // A path without a folder is in this one.
+        (StoreUrl::File(path), _) => path.parent().is_none_or(|it| it.as_os_str().is_empty() || it.is_dir()),
+    })
+}
+
+/// That there is no such store.
+pub(crate) fn not_there(settings: &Settings) -> Result<OpenFailed, SettingsError> {
+    let why = "there is no such file; the first command that writes something makes it".into();
+    Ok(OpenFailed { url: settings.store()?.value.to_string(), why })
+}
+
 /// What is damaged in the store itself; nothing if it is whole, or if it is in memory.
 ///
 /// # Errors

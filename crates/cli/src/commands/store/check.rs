@@ -11,7 +11,8 @@ use crate::store::damages;
 
 /// Looks at everything. Something wrong is an answer with the exit code of a failure.
 pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
-    let registry = context.registry()?;
+    context.must_be_there()?;
+    let registry = context.registry_if_there()?;
     let schema_version = registry.version().wait()?.schema_version;
     let mut problems: Vec<Problem> = damages(&context.settings)?.into_iter().map(Problem::damage).collect();
     let (inspection, compatible) = match registry.inspect().wait() {

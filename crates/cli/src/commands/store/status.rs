@@ -31,8 +31,9 @@ pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
 }
 
 fn found(context: &Context) -> Result<Found> {
+    context.must_be_there()?;
     let store = context.store()?;
-    let registry = context.registry()?;
+    let registry = context.registry_if_there()?;
     let VersionRecord { schema_version, client_min_version, .. } = registry.version().wait()?;
     // The second time there is nothing to set up, so that this is what a call costs.
     let before = store.clock().now();

@@ -27,7 +27,7 @@ pub(in crate::commands) fn version(context: &Context) -> Result<Output> {
 
 fn record(context: &Context) -> Result<Option<VersionRecord>> {
     match is_there(&context.settings)? {
-        true => Ok(Some(context.registry()?.version().wait()?)),
+        true => Ok(Some(context.registry_if_there()?.version().wait()?)),
         false => Ok(None),
     }
 }
