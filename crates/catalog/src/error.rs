@@ -74,7 +74,7 @@ pub enum CatalogError {
         parent: String,
     },
     /// An entity with children cannot be deleted.
-    #[error("entity {entity:?} has {children} children; delete or move them first")]
+    #[error("entity {entity:?} has {}", of_children(*children))]
     HasChildren {
         /// The entity.
         entity: String,
@@ -195,6 +195,13 @@ impl From<RecordsError> for CatalogError {
             RecordsError::Failed(write) => CatalogError::Contended(format!("the record of write {write}")),
             other => CatalogError::Contended(other.to_string()),
         }
+    }
+}
+
+fn of_children(count: u64) -> String {
+    match count {
+        1 => "a child; delete or move it first".into(),
+        count => format!("{count} children; delete or move them first"),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::settings::{Color, Environment, Settings, redacted};
 
 /// Does what the command line says.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
-    let words: Vec<OsString> = words.collect();
+    let words = with_help(words.collect());
     // Help and errors about the command line have colours before the settings are known.
     color_of(&words).unwrap_or_default().apply();
     let format = format_of(&words);
@@ -31,6 +31,15 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
             exit_of(show(&answer, exit, format).map(|()| exit).map_err(Into::into), format)
         }
     }
+}
+
+/// `tollgate help run` is `tollgate run --help`.
+fn with_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
 }
 
 /// Shows help, which fits already, or what is wrong with the command line.

@@ -14,6 +14,7 @@ mod limit_text;
 mod limits_file;
 mod names;
 mod output;
+mod rewrite;
 mod settings;
 mod store;
 mod time_text;

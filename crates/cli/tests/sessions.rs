@@ -27,6 +27,7 @@ sessions![
     limits_file,
     money,
     namespaces,
+    promises,
     run,
     shell,
     simulate,
