@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use tollgate_store::Reply;
 use tollgate_store::records::{Cursor, Fields, Item, ItemKey, Page, Value, Write};
+use tollgate_store::{Reply, StoreError};
 
 use crate::transaction::Transaction;
 use crate::{Catalog, PageRequest, Result, keys, name, ulid};
@@ -108,9 +108,13 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// [`StoreError::BadCall`] for a cursor that is none of these, or the store's.
     pub fn audit_of_all(&self, page: PageRequest) -> Reply<'_, Result<Page<AuditEvent>>> {
         Reply::later(async move {
+            if let Some(Cursor(id)) = page.after.as_ref().filter(|Cursor(id)| !ulid::is_one(id)) {
+                let why = format!("the cursor {id:?} is none of this query's");
+                return Err(StoreError::BadCall(why).into());
+            }
             let mut found: Vec<ItemKey> = Vec::new();
             let partitions = keys::audit_partition(self.namespace_id(), "");
             self.each_key(&partitions, |key| found.push(key.clone())).await?;

@@ -74,7 +74,7 @@ pub enum CatalogError {
         parent: String,
     },
     /// An entity with children cannot be deleted.
-    #[error("entity {entity:?} has {children} children; delete or move them first")]
+    #[error("entity {entity:?} has {}", of_children(*children))]
     HasChildren {
         /// The entity.
         entity: String,
@@ -128,6 +128,9 @@ pub enum CatalogError {
     /// Others kept changing the same records.
     #[error("others kept changing {0} at the same time; try again")]
     Contended(String),
+    /// Somebody changed a managed set since it was looked at.
+    #[error("somebody else changed managed set {0:?} at the same time; look at it again")]
+    SetChanged(String),
     /// The records were written by a later version of this program.
     #[error("the records have schema {found}, but this program knows only up to {known}; use a newer one")]
     TooNew {
@@ -192,6 +195,13 @@ impl From<RecordsError> for CatalogError {
             RecordsError::Failed(write) => CatalogError::Contended(format!("the record of write {write}")),
             other => CatalogError::Contended(other.to_string()),
         }
+    }
+}
+
+fn of_children(count: u64) -> String {
+    match count {
+        1 => "a child; delete or move it first".into(),
+        count => format!("{count} children; delete or move them first"),
     }
 }
 

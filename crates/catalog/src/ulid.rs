@@ -35,6 +35,11 @@ impl Ulids {
     }
 }
 
+/// Whether a text is such an id.
+pub(crate) fn is_one(text: &str) -> bool {
+    text.len() == 26 && text.bytes().all(|byte| CROCKFORD.contains(&byte))
+}
+
 /// The id as 26 characters that sort like it.
 pub(crate) fn text(id: u128) -> String {
     (0..26).rev().map(|place| char::from(CROCKFORD[(id >> (5 * place) & 31) as usize])).collect()

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use anyhow::Result;
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
+use serde::Serialize;
 use tollgate::catalog::CatalogError;
 
 use crate::args::Cli;
@@ -12,38 +14,62 @@ use crate::commands;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
-use crate::output::{Terminal, told};
-use crate::settings::{Color, Environment, Settings};
+use crate::output::{Format, Terminal, told};
+use crate::settings::{Color, Environment, Settings, redacted};
 
 /// Does what the command line says.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
-    let words: Vec<OsString> = words.collect();
+    let words = with_help(words.collect());
     // Help and errors about the command line have colours before the settings are known.
     color_of(&words).unwrap_or_default().apply();
+    let format = format_of(&words);
     let parsed = Cli::command().try_get_matches_from(words).and_then(|it| Cli::from_arg_matches(&it));
     match parsed {
-        Ok(cli) => exit_of(obey(cli)),
+        Ok(cli) => exit_of(obey(cli), format),
         Err(answer) => {
             let exit = Exit(u8::try_from(answer.exit_code()).unwrap_or(Exit::USAGE.0));
-            exit_of(show(&answer).map(|()| exit).map_err(Into::into))
+            exit_of(show(&answer, exit, format).map(|()| exit).map_err(Into::into), format)
         }
     }
 }
 
+/// `tollgate help run` is `tollgate run --help`.
+fn with_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
+}
+
 /// Shows help, which fits already, or what is wrong with the command line.
-fn show(answer: &clap::Error) -> io::Result<()> {
+fn show(answer: &clap::Error, exit: Exit, format: Format) -> io::Result<()> {
     if !answer.use_stderr() {
         return answer.print();
     }
     let message = answer.render().ansi().to_string();
-    write!(anstream::stderr(), "{}", told(&message, &Terminal::of_process()))
+    write!(anstream::stderr(), "{}", told(&redacted(&message), &Terminal::of_process()))?;
+    tell_programs(&said_by_clap(answer), exit, format);
+    Ok(())
+}
+
+/// What is wrong with the command line, without what else could be read.
+fn said_by_clap(answer: &clap::Error) -> String {
+    let no_command = [ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ErrorKind::MissingSubcommand];
+    if no_command.contains(&answer.kind()) {
+        return "a command is missing; --help names them".into();
+    }
+    let text = answer.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or(&text);
+    let words = first.strip_prefix("error: ").unwrap_or(first).split_whitespace();
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn obey(cli: Cli) -> Result<Exit> {
     let settings = Settings::resolve(&cli.global, &Environment::of_process())?;
     settings.color.value.apply();
     let context = Context::new(settings, Terminal::of_process(), &cli.global);
-    let output = commands::run(&context, cli.command)?;
+    let mut output = commands::run(&context, cli.command)?;
     if let Some(remark) = output.write(&context.terminal, context.format)? {
         context.note(remark);
     }
@@ -51,18 +77,43 @@ fn obey(cli: Cli) -> Result<Exit> {
     Ok(output.exit)
 }
 
-fn exit_of(result: Result<Exit>) -> Exit {
+fn exit_of(result: Result<Exit>, format: Format) -> Exit {
     let error = match result {
         Ok(exit) => return exit,
         Err(error) => error,
     };
     let exit = Exit::of(&error);
     if exit != Exit::OK {
+        let message = format!("{error:#}{}", hint(&error));
+        let shown = format!("{} {}", paint(style::BAD, "error:"), redacted(&message));
         // If nobody listens there is nobody to tell.
-        let message = format!("{} {error:#}{}", paint(style::BAD, "error:"), hint(&error));
-        let _ = writeln!(anstream::stderr(), "{}", told(&message, &Terminal::of_process()));
+        let _ = writeln!(anstream::stderr(), "{}", told(&shown, &Terminal::of_process()));
+        tell_programs(&message, exit, format);
     }
     exit
+}
+
+/// What went wrong, for programs.
+#[derive(Serialize)]
+struct ErrorAnswer<'a> {
+    error: ErrorView<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorView<'a> {
+    kind: &'static str,
+    message: &'a str,
+    exit: u8,
+}
+
+/// Tells programs on stdout what went wrong, if they want JSON. They get one object, whatever happens.
+fn tell_programs(message: &str, exit: Exit, format: Format) {
+    if format == Format::Json {
+        let error = ErrorView { kind: exit.kind(), message: &redacted(message), exit: exit.0 };
+        let answer = serde_json::to_string_pretty(&ErrorAnswer { error }).unwrap_or_default();
+        // If nobody listens there is nobody to tell.
+        let _ = writeln!(io::stdout(), "{answer}");
+    }
 }
 
 /// What to type, where the library can only say what to do.
@@ -71,6 +122,12 @@ fn hint(error: &anyhow::Error) -> &'static str {
         Some(CatalogError::TooOld { .. }) => " (tollgate upgrade)",
         _ => "",
     }
+}
+
+/// Who reads the answer, which is to be known though something else on the command line is wrong.
+fn format_of(words: &[OsString]) -> Format {
+    let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    if is_json { Format::Json } else { Format::Text }
 }
 
 /// What `--color` says, if it says something valid.

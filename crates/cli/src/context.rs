@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use tollgate::catalog::{CatalogError, RegistryBuilder};
+use tollgate::catalog::{CatalogError, Namespace, RegistryBuilder};
 use tollgate::limiter::DEFAULT_NAMESPACE;
 use tollgate::store::Backend;
 use tollgate::{Catalog, Limiter, Memory, Registry};
@@ -14,8 +14,8 @@ use tollgate::{Catalog, Limiter, Memory, Registry};
 use crate::args::GlobalArgs;
 use crate::exit::Usage;
 use crate::output::{Answer, Format, Page, Terminal, told};
-use crate::settings::Settings;
-use crate::store::{Rehearsal, is_there, open_store};
+use crate::settings::{Setting, Settings, Source};
+use crate::store::{Rehearsal, can_be_there, is_there, not_there, open_store};
 
 /// What every command has at hand. The store is opened when it is first asked for.
 pub(crate) struct Context {
@@ -31,6 +31,8 @@ pub(crate) struct Context {
     quiet: bool,
     afterwards: RefCell<Vec<String>>,
     store: OnceCell<Arc<dyn Backend>>,
+    /// Stands in for a store that is not there.
+    empty: OnceCell<Arc<dyn Backend>>,
     rehearsal: OnceCell<Arc<dyn Backend>>,
 }
 
@@ -47,33 +49,70 @@ impl Context {
             quiet: flags.quiet,
             afterwards: RefCell::default(),
             store: OnceCell::new(),
+            empty: OnceCell::new(),
             rehearsal: OnceCell::new(),
         }
     }
 
-    /// The store, to read from it, or to write to it what is no change: a lease, say.
+    /// The store, to read from it, or to write to it what is no change: a lease, say. Whoever only reads makes no file,
+    /// nor does a dry run: a store that is not there is as an empty one.
     pub(crate) fn store(&self) -> Result<Arc<dyn Backend>> {
+        if self.store.get().is_some() || is_there(&self.settings)? || !can_be_there(&self.settings)? {
+            return self.store_to_change();
+        }
+        Ok(Arc::clone(self.empty.get_or_init(|| Arc::new(Memory::default()))))
+    }
+
+    /// The store to read from. That the one nobody named is not there is no news; another one may be a slip.
+    fn store_to_read(&self) -> Result<Arc<dyn Backend>> {
+        let (store, is_new) = (self.store()?, self.store.get().is_none());
+        let Setting { value, source } = self.settings.store()?;
+        if is_new && *source != Source::Default {
+            self.note(format_args!("the store {value} is not there yet"));
+        }
+        Ok(store)
+    }
+
+    /// The store, to change something in it: it is made if it is not there.
+    pub(crate) fn store_to_change(&self) -> Result<Arc<dyn Backend>> {
         if let Some(store) = self.store.get() {
             return Ok(Arc::clone(store));
         }
-        // A dry run makes no file, and a store that is not there is as an empty one.
-        let store = match self.dry_run && !is_there(&self.settings) {
-            true => Arc::new(Memory::default()),
-            false => open_store(&self.settings)?,
-        };
+        let store = open_store(&self.settings)?;
         Ok(Arc::clone(self.store.get_or_init(|| store)))
     }
 
-    /// The namespaces of the store, to read them, or to change them unless this is a dry run.
+    /// Fails if there is no such store: for whoever wants to know about the store itself.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenFailed`](crate::store::OpenFailed).
+    pub(crate) fn must_be_there(&self) -> Result<()> {
+        if is_there(&self.settings)? { Ok(()) } else { Err(not_there(&self.settings)?.into()) }
+    }
+
+    /// The namespaces of the store, to read or change them; none if it is not there, and then it is not made.
+    pub(crate) fn registry_if_there(&self) -> Result<Registry> {
+        self.registry_on(if self.dry_run { self.rehearsal()? } else { self.store_to_read()? })
+    }
+
+    /// The namespaces of the store, which is made if it is not there, unless this is a dry run.
     pub(crate) fn registry(&self) -> Result<Registry> {
-        let store = if self.dry_run { self.rehearsal()? } else { self.store()? };
-        self.registry_on(store)
+        self.registry_on(if self.dry_run { self.rehearsal()? } else { self.store_to_change()? })
+    }
+
+    /// The namespace of the store that has this id, deleted or not.
+    pub(crate) fn namespace_with(&self, id: &str) -> Result<Option<Namespace>> {
+        let registry = self.registry_on(self.store()?)?;
+        let mut namespaces = registry.list().wait()?;
+        namespaces.extend(registry.orphans().wait()?);
+        Ok(namespaces.into_iter().find(|namespace| namespace.id == id))
     }
 
     /// The namespace of the settings, to read from it. The default one need not be registered: then it is empty.
     pub(crate) fn catalog(&self) -> Result<Catalog> {
         let name = &self.settings.namespace.value;
-        match self.registry_on(self.store()?)?.open(name).wait() {
+        match self.registry_on(self.store_to_read()?)?.open(name).wait() {
             Err(CatalogError::NamespaceNotFound(_)) if name == DEFAULT_NAMESPACE => self.rehearsed(),
             other => Ok(other?),
         }
@@ -86,14 +125,30 @@ impl Context {
         let name = &self.settings.namespace.value;
         let is_new = registry.get(name).wait()?.is_none();
         let rehearsed = (is_new || self.dry_run).then(|| change(&self.rehearsed()?)).transpose()?;
-        // That the default one is registered is no news; another name may be a slip.
-        if is_new && name != DEFAULT_NAMESPACE {
-            let deed = if self.dry_run { "would be" } else { "was" };
-            self.note_afterwards(format_args!("namespace {name} {deed} registered for it"));
+        if is_new {
+            self.note_registered(name);
         }
         match rehearsed {
             Some(rehearsed) if self.dry_run => Ok(rehearsed),
-            _ => change(&registry.open_or_register(name).wait()?),
+            _ => change(&self.registry_on(self.store_to_change()?)?.open_or_register(name).wait()?),
+        }
+    }
+
+    /// Makes a change to the namespace of the settings that was [rehearsed](Context::rehearse) before.
+    pub(crate) fn change_as_rehearsed<T>(&self, change: impl FnOnce(&Catalog) -> Result<T>) -> Result<T> {
+        let registry = self.registry_on(self.store()?)?;
+        let name = &self.settings.namespace.value;
+        if registry.get(name).wait()?.is_none() {
+            self.note_registered(name);
+        }
+        change(&self.registry_on(self.store_to_change()?)?.open_or_register(name).wait()?)
+    }
+
+    /// That the default one is registered is no news; another name may be a slip.
+    fn note_registered(&self, name: &str) {
+        if name != DEFAULT_NAMESPACE {
+            let deed = if self.dry_run { "would be" } else { "was" };
+            self.note_afterwards(format_args!("namespace {name} {deed} registered for it"));
         }
     }
 

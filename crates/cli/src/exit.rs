@@ -30,6 +30,17 @@ impl Exit {
     /// The config file, a variable of the environment or a file of limits is not valid.
     pub(crate) const CONFIG: Exit = Exit(5);
 
+    /// What it is called in JSON.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Exit::USAGE => "usage",
+            Exit::REFUSED => "refused",
+            Exit::UNAVAILABLE => "unavailable",
+            Exit::CONFIG => "config",
+            _ => "failure",
+        }
+    }
+
     /// What an error means. The first cause that has a code of its own decides.
     pub(crate) fn of(error: &anyhow::Error) -> Exit {
         error.chain().find_map(of_cause).unwrap_or(Exit::FAILURE)
@@ -132,7 +143,9 @@ fn of_lease(error: &LeaseError) -> Option<Exit> {
 
 fn of_ticket(error: &TicketError) -> Option<Exit> {
     match error {
-        TicketError::NotOne(..) => Some(Exit::USAGE),
+        TicketError::NotOne(..) | TicketError::TooOld | TicketError::OtherNamespace { .. } => {
+            Some(Exit::USAGE)
+        }
         TicketError::Degraded => Some(Exit::UNAVAILABLE),
         _ => None,
     }

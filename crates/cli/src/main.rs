@@ -14,9 +14,11 @@ mod limit_text;
 mod limits_file;
 mod names;
 mod output;
+mod rewrite;
 mod settings;
 mod store;
 mod time_text;
+mod units;
 mod views;
 
 use std::process::ExitCode;

@@ -40,6 +40,29 @@ fn every_command_has_an_example() {
     }
 }
 
+/// Lines of examples that were broken where a shell would not go on.
+fn broken_examples(page: &str) -> Vec<&str> {
+    let (mut is_example, mut goes_on, mut broken) = (false, false, Vec::new());
+    for line in page.lines() {
+        if !is_example || !line.starts_with("  ") {
+            is_example = matches!(line, "Example:" | "Examples:");
+            goes_on = false;
+            continue;
+        }
+        let is_whole = goes_on || ["  tollgate ", "  ticket="].iter().any(|it| line.starts_with(it));
+        broken.extend((!is_whole && line != "  tollgate").then_some(line));
+        goes_on = line.ends_with('\\');
+    }
+    broken
+}
+
+#[test]
+fn examples_can_be_pasted() {
+    assert_eq!(broken_examples(&page("cli.md")), Vec::<&str>::new());
+    let planted = "Examples:\n  tollgate a > \\\n    b\n  tollgate a >\n  b\n\nElse:\n  c\n";
+    assert_eq!(broken_examples(planted), ["  b"]);
+}
+
 #[test]
 fn every_command_has_a_section_about_its_json() {
     let json = JsonPage::read(&page("json.md"));

@@ -25,11 +25,15 @@ sessions![
     entities,
     limits,
     limits_file,
+    money,
     namespaces,
+    promises,
     run,
     shell,
     simulate,
-    store
+    store,
+    tickets,
+    trouble,
 ];
 
 #[test]

@@ -45,6 +45,9 @@ pub enum OpenError {
     /// Others had the file locked for longer than we wait.
     #[error("{0} was locked by others for {1:?}")]
     Busy(PathBuf, Duration),
+    /// The disk is full.
+    #[error("there is no room for {0} on its disk; make room and try again")]
+    NoRoom(PathBuf),
     /// Something else went wrong.
     #[error("{0} cannot be opened: {1}")]
     Failed(PathBuf, String),
@@ -61,10 +64,12 @@ pub(crate) fn store_error(fault: &Fault, timeout: Duration) -> StoreError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             unavailable("another process has the file locked")
         }
-        Some(ErrorCode::DiskFull) => {
-            unavailable("there is no room left for the file; nothing was changed, make room and go on")
+        Some(ErrorCode::DiskFull) => unavailable(
+            "there is no room left for the file, and this write left no trace; make room and go on",
+        ),
+        Some(ErrorCode::SystemIoFailure) => {
+            unavailable("the disk failed, or is full, and this write left no trace")
         }
-        Some(ErrorCode::SystemIoFailure) => unavailable("the disk failed, or is full; nothing was changed"),
         Some(ErrorCode::OutOfMemory | ErrorCode::FileLockingProtocolFailed) => {
             unavailable("the file could not be used just now")
         }

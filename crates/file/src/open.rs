@@ -21,6 +21,12 @@ const STATEMENTS: usize = 64;
 /// How much of the log beside the file is kept for what comes next, after a burst has made it larger.
 const LOG_BYTES_KEPT: u64 = 16 << 20;
 
+/// SQLite counts how long it waits in milliseconds, in 31 bits: 24 days, which is as good as for ever.
+const BUSY_MAX: Duration = Duration::from_millis(i32::MAX as u64);
+
+/// How many files a store has open: two connections with a file, its log and its index each, and some to spare.
+const FILES: usize = 8;
+
 /// One at a time in a process. A process that closes any handle of a file loses all its locks on it, and the handle
 /// that makes a new file is none of SQLite's, which knows about this.
 static OPENING: Mutex<()> = Mutex::new(());
@@ -102,6 +108,7 @@ fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
     match why.kind() {
         ErrorKind::PermissionDenied => OpenError::NoPermission(path.into()),
         ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly(path.into()),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => OpenError::NoRoom(path.into()),
         _ => OpenError::Failed(path.into(), why.to_string()),
     }
 }
@@ -147,7 +154,7 @@ fn check(path: &Path, mark: Mark) -> Result<(), OpenError> {
 fn connect(path: &Path, settings: &FileStoreBuilder) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(settings.timeout)?;
+    connection.busy_timeout(settings.timeout.min(BUSY_MAX))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     let synchronous = match settings.durability {
         Durability::Off => "OFF",
@@ -202,8 +209,24 @@ fn explain(path: &Path, timeout: Duration, fault: &Fault) -> OpenError {
         Some(ErrorCode::ReadOnly) => OpenError::ReadOnly(path),
         Some(ErrorCode::PermissionDenied) => OpenError::NoPermission(path),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Busy(path, timeout),
-        // SQLite does not say why the system refuses. Nearly always it is this.
-        Some(ErrorCode::CannotOpen) if path.exists() => OpenError::NoPermission(path),
+        Some(ErrorCode::CannotOpen) if path.exists() => cannot_open(path),
+        Some(ErrorCode::DiskFull) => OpenError::NoRoom(path),
+        Some(ErrorCode::SystemIoFailure) => {
+            OpenError::Failed(path, format!("the disk failed, or is full ({fault})"))
+        }
         _ => OpenError::Failed(path, fault.to_string()),
+    }
+}
+
+/// SQLite does not say why the system refuses to open a file that is there. A process that may open no more files cannot
+/// open the folder as often as we open files, either, and then the system says why. (The file itself is left alone:
+/// closing it would lose the locks that this process has on it.)
+fn cannot_open(path: PathBuf) -> OpenError {
+    let folder = path.parent().unwrap_or(&path);
+    let opened: Result<Vec<fs::ReadDir>, _> = (0..FILES).map(|_| fs::read_dir(folder)).collect();
+    match opened {
+        Err(why) if why.kind() != ErrorKind::PermissionDenied => io_error(&path, &why),
+        // Nearly always it is this.
+        _ => OpenError::NoPermission(path),
     }
 }

@@ -170,3 +170,12 @@ fn a_file_that_is_torn_without_its_log_is_whole_with_it() {
     assert_eq!(torn.check().wait(), Ok(()));
     assert_eq!(Tap::new(&torn, "user-199").left(), [70, 2]);
 }
+
+#[test]
+fn a_timeout_may_be_longer_than_sqlite_can_count() {
+    let folder = Folder::new();
+    for (name, timeout) in [("days", Duration::from_secs(25 * 86_400)), ("ever", Duration::MAX)] {
+        let store = FileStore::builder(folder.file(name)).timeout(timeout).build().expect("it can be opened");
+        assert!(Tap::new(&store, "user").take(1, 0));
+    }
+}

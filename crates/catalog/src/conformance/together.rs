@@ -14,6 +14,7 @@ super::promises![
     as_many_levels_as_may_be_fit_one_transaction,
     a_set_has_what_it_was_given_and_did_not_give_up,
     deleting_what_is_not_there_leaves_no_event,
+    two_who_change_one_set_in_several_steps_do_not_mix,
 ];
 
 fn apply(fixture: &Fixture, set: Option<&str>, changes: &[(Level<'_>, Target<'_>)]) -> crate::Result<()> {
@@ -121,4 +122,37 @@ fn deleting_what_is_not_there_leaves_no_event(suite: &Suite<'_>) {
     let page = PageRequest::default();
     assert!(fixture.catalog.audit(Subject::Resource("r"), page).wait().unwrap().items.is_empty());
     assert!(fixture.catalog.resources_with_limits().wait().unwrap().is_empty());
+}
+
+fn two_who_change_one_set_in_several_steps_do_not_mix(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    let (one, two) = (rpm(1), rpm(2));
+    let change = |level, target| LevelChange { level, target };
+    let revision = || {
+        let sets = catalog.managed_sets().wait().unwrap();
+        sets.iter().find(|set| set.name() == "prod").map(crate::ManagedSet::revision)
+    };
+    assert_eq!(revision(), None);
+    // Both have seen a set that is not there. The second is told at its first step, and has changed nothing.
+    let seen =
+        catalog.apply_limits_since("prod", 0, &[change(Level::Resource("a"), Target::Limits(&one))]).wait();
+    assert_eq!(seen, Ok(1));
+    let late =
+        [change(Level::Resource("a"), Target::Limits(&two)), change(Level::System, Target::Limits(&two))];
+    let refused = catalog.apply_limits_since("prod", 0, &late).wait();
+    assert_eq!(refused, Err(CatalogError::SetChanged("prod".into())));
+    assert_eq!(catalog.limits(Level::System).wait().unwrap(), None);
+    assert_eq!(catalog.limits(Level::Resource("a")).wait().unwrap().unwrap().limits, one);
+    // The first goes on, until somebody changes the set without having looked.
+    assert_eq!(catalog.apply_limits_since("prod", 1, &[]).wait(), Ok(2));
+    assert_eq!(revision(), Some(2));
+    apply(&fixture, Some("prod"), &[(Level::Resource("a"), Target::Nothing)]).unwrap();
+    let refused = catalog.apply_limits_since("prod", 2, &late).wait();
+    assert_eq!(refused, Err(CatalogError::SetChanged("prod".into())));
+    // Another set, and levels that are in none, are nobody's business.
+    assert_eq!(catalog.apply_limits_since("test", 0, &late[1..]).wait(), Ok(1));
+    catalog.set_limits(Level::Resource("b"), &one).wait().unwrap();
+    assert_eq!(catalog.apply_limits_since("prod", 3, &late[..1]).wait(), Ok(4));
+    assert!(fixture.registry.inspect().wait().unwrap().findings.is_empty());
 }

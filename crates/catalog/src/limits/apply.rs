@@ -6,8 +6,7 @@ use tollgate_core::Limits;
 use tollgate_store::Reply;
 use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, WRITES_MAX, Write};
 
-use super::managed::LEVELS;
-use super::members::Members;
+use super::managed::{LEVELS, REVISION};
 use super::{Level, OnUnavailable, refuse_empty};
 use crate::audit::Action;
 use crate::transaction::{ATTEMPTS_MAX, Commit, Transaction};
@@ -61,40 +60,70 @@ impl Catalog {
         set: Option<&'a str>,
         changes: &'a [LevelChange<'a>],
     ) -> Reply<'a, Result<()>> {
+        Reply::later(async move { self.apply(set.map(|name| InSet { name, seen: None }), changes).await })
+    }
+
+    /// As [`apply_limits`](Catalog::apply_limits), if nobody has changed the set since it had the
+    /// [revision](crate::ManagedSet::revision) that was `seen`; 0 is that of a set that was never there. Answers the revision
+    /// that it has then.
+    ///
+    /// So whoever works out from a set what to change, and makes several calls to do so, does not mix it with what another
+    /// one does at the same time. Without any change it makes the set somebody's who is about to.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::SetChanged`] if somebody has, and then nothing was changed; otherwise as
+    /// [`apply_limits`](Catalog::apply_limits).
+    pub fn apply_limits_since<'a>(
+        &'a self,
+        set: &'a str,
+        seen: u64,
+        changes: &'a [LevelChange<'a>],
+    ) -> Reply<'a, Result<u64>> {
         Reply::later(async move {
-            set.map_or(Ok(()), |set| name::MANAGED_SET.check(set))?;
-            check(changes)?;
-            for _ in 0..ATTEMPTS_MAX {
-                if let Commit::Done = self.try_apply(set, changes).await? {
-                    return Ok(());
-                }
-            }
-            Err(CatalogError::Contended(format!("{} levels", changes.len())))
+            self.apply(Some(InSet { name: set, seen: Some(seen) }), changes).await?;
+            Ok(seen + 1)
         })
     }
 
+    async fn apply(&self, set: Option<InSet<'_>>, changes: &[LevelChange<'_>]) -> Result<()> {
+        set.map_or(Ok(()), |set| name::MANAGED_SET.check(set.name))?;
+        check(changes)?;
+        for _ in 0..ATTEMPTS_MAX {
+            if let Commit::Done = self.try_apply(set, changes).await? {
+                return Ok(());
+            }
+        }
+        Err(CatalogError::Contended(format!("{} levels", changes.len())))
+    }
+
     /// Fails if a level was set or deleted since it was looked at.
-    async fn try_apply(&self, set: Option<&str>, changes: &[LevelChange<'_>]) -> Result<Commit> {
+    async fn try_apply(&self, set: Option<InSet<'_>>, changes: &[LevelChange<'_>]) -> Result<Commit> {
         let ns = self.namespace_id();
-        let levels: Vec<ItemKey> = changes.iter().map(|change| change.level.key(ns)).collect();
-        let (managed, resources) = (set.map(|set| keys::managed(ns, set)), keys::resources(ns));
-        let wanted: Vec<ItemKey> = levels.iter().chain(&managed).chain([&resources]).cloned().collect();
+        let wanted: Vec<ItemKey> = changes.iter().map(|change| change.level.key(ns)).collect();
         let there: BTreeMap<ItemKey, Item> =
             self.get_all(&wanted).await?.into_iter().map(|item| (item.key.clone(), item)).collect();
         let mut tx = self.transaction();
         let mut lists = Lists::default();
         let mut is_changed = false;
-        for (change, key) in changes.iter().zip(levels) {
+        for (change, key) in changes.iter().zip(wanted) {
             let before = there.get(&key);
             is_changed |= self.add_change(&mut tx, &mut lists, change, before)?;
         }
         if is_changed {
             tx.config_changed();
         }
-        tx.extend(lists.resources.write(resources.clone(), "resources", there.get(&resources)));
-        tx.extend(counts_write(ns, lists.counts));
-        tx.extend(managed.and_then(|key| managed_by(changes).write(key.clone(), LEVELS, there.get(&key))));
-        tx.commit().await
+        tx.extend(lists.writes(ns));
+        let Some(set) = set else { return tx.commit().await };
+        let place = tx.push(Write::Change(keys::managed(ns, set.name), managed_by(changes), set.tests()));
+        match tx.commit().await? {
+            Commit::Failed(failed) if failed == place => Err(CatalogError::SetChanged(set.name.into())),
+            commit => Ok(commit),
+        }
     }
 
     /// Adds the writes of one change but for what is shared, and says whether there are any.
@@ -133,10 +162,25 @@ impl Catalog {
     }
 }
 
+/// The set whose levels change, and the revision it must have.
+#[derive(Clone, Copy)]
+struct InSet<'a> {
+    name: &'a str,
+    seen: Option<u64>,
+}
+
+impl InSet<'_> {
+    /// A revision only grows, so one that is not larger is the same.
+    fn tests(self) -> Vec<Test> {
+        let seen = self.seen.map(|seen| i64::try_from(seen).unwrap_or(i64::MAX));
+        seen.map(|seen| Test::AtMost(REVISION.into(), seen)).into_iter().collect()
+    }
+}
+
 /// What becomes of the lists of who has limits.
 #[derive(Default)]
 struct Lists {
-    resources: Members,
+    resources: Vec<Change>,
     counts: BTreeMap<String, i64>,
 }
 
@@ -146,27 +190,38 @@ impl Lists {
         if let Some((_, resource)) = level.entity() {
             *self.counts.entry(resource.into()).or_default() += by;
         } else if let Some(resource) = level.resource() {
-            if by >= 0 { self.resources.come(resource.into()) } else { self.resources.go(resource.into()) }
+            let (list, resource) = ("resources".into(), resource.into());
+            let is_there = by >= 0;
+            self.resources.push(if is_there {
+                Change::Include(list, resource)
+            } else {
+                Change::Exclude(list, resource)
+            });
         }
+    }
+
+    fn writes(self, ns: &str) -> impl Iterator<Item = Write> {
+        let counts: Vec<Change> = self
+            .counts
+            .into_iter()
+            .filter(|(_, by)| *by != 0)
+            .map(|(resource, by)| Change::Add(resource, by))
+            .collect();
+        let lists = [(keys::resources(ns), self.resources), (keys::entity_config_resources(ns), counts)];
+        let is_news = |(_, changes): &(ItemKey, Vec<Change>)| !changes.is_empty();
+        lists.into_iter().filter(is_news).map(|(key, changes)| Write::Change(key, changes, Vec::new()))
     }
 }
 
-/// How many entities have limits for each resource, if that changes.
-fn counts_write(ns: &str, counts: BTreeMap<String, i64>) -> Option<Write> {
-    let counts = counts.into_iter().filter(|(_, by)| *by != 0);
-    let counts: Vec<Change> = counts.map(|(resource, by)| Change::Add(resource, by)).collect();
-    (!counts.is_empty()).then(|| Write::Change(keys::entity_config_resources(ns), counts, Vec::new()))
-}
-
-fn managed_by(changes: &[LevelChange<'_>]) -> Members {
-    let mut members = Members::default();
-    for LevelChange { level, target } in changes {
-        match target {
-            Target::Nothing => members.go(level.managed()),
-            _ => members.come(level.managed()),
+fn managed_by(changes: &[LevelChange<'_>]) -> Vec<Change> {
+    let change = |change: &LevelChange<'_>| {
+        let (field, level) = (LEVELS.to_owned(), change.level.managed());
+        match change.target {
+            Target::Nothing => Change::Exclude(field, level),
+            _ => Change::Include(field, level),
         }
-    }
-    members
+    };
+    changes.iter().map(change).chain([Change::Add(REVISION.into(), 1)]).collect()
 }
 
 fn check(changes: &[LevelChange<'_>]) -> Result<()> {

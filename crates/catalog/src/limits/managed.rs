@@ -14,17 +14,26 @@ use crate::{Catalog, Result, keys};
 /// The field that has the levels.
 pub(super) const LEVELS: &str = "levels";
 
+/// The field that counts how often the set was changed.
+pub(super) const REVISION: &str = "revision";
+
 /// A managed set and its levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedSet {
     name: String,
     levels: BTreeSet<String>,
+    revision: u64,
 }
 
 impl ManagedSet {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How often it was changed, for [`Catalog::apply_limits_since`].
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Its levels, in their order.
@@ -43,7 +52,8 @@ impl ManagedSet {
             Some(Value::Set(levels)) => levels.iter().cloned().collect(),
             _ => BTreeSet::new(),
         };
-        Some(ManagedSet { name, levels })
+        let revision = item.int(REVISION).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
+        Some(ManagedSet { name, levels, revision })
     }
 }
 

@@ -5,7 +5,6 @@ mod change;
 mod codec;
 mod list;
 mod managed;
-mod members;
 
 use std::fmt;
 

@@ -107,7 +107,7 @@ Examples:
 Exit codes:
   0  done                        3  refused by a limit
   1  failed                      4  the store cannot be used
-  2  the command line is wrong   5  the configuration is wrong
+  2  the command line is wrong   5  a setting or a file of limits is wrong
 
 Settings:
   A flag wins over the environment (TOLLGATE_STORE, TOLLGATE_NAMESPACE,

@@ -5,7 +5,7 @@ use crate::demand_text::{self, Amount};
 /// A ticket, and what became of it.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tollgate settle \"$ticket\" tpm=700    # more than taken is owed, less comes back
+  tollgate settle \"$ticket\" tpm=700    # more is owed, less comes back
   tollgate settle \"$ticket\" --commit   # it was used as it was taken
   tollgate settle \"$ticket\" --cancel   # nothing of it happened
 

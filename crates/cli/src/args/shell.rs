@@ -21,7 +21,8 @@ pub(crate) enum ConfigCommand {
 /// Which shell.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tollgate completions bash > ~/.local/share/bash-completion/completions/tollgate
+  tollgate completions bash > \\
+    ~/.local/share/bash-completion/completions/tollgate
   tollgate completions fish > ~/.config/fish/completions/tollgate.fish")]
 pub(crate) struct CompletionsArgs {
     /// The shell

@@ -2,28 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde::Serialize;
+use tollgate::Limiter;
+use tollgate::limiter::TicketError;
 
 use super::call::{Call, Called};
-use crate::args::AcquireArgs;
+use crate::args::{AcquireArgs, CallArgs};
 use crate::context::Context;
-use crate::demand_text::Amount;
+use crate::demand_text::Exact;
 use crate::exit::Usage;
 use crate::output::{Answer, Output, Page, grouped};
+use crate::units::Units;
 
 /// Takes, and prints the ticket.
 pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
-    let also = args.also.resources().map_err(Usage)?;
+    let limiter = context.limiter()?;
+    let CallArgs { entity, resource, amounts } = &args.call;
+    let units = Units::of_call(limiter.catalog(), entity, resource)?;
+    let amounts = units.exact(amounts)?;
+    let mut also = Vec::new();
+    for (resource, amounts) in args.also.resources().map_err(Usage)? {
+        let amounts = Units::of_call(limiter.catalog(), entity, &resource)?.exact(&amounts)?;
+        also.push((resource, amounts));
+    }
     let call = Call {
-        entity: &args.call.entity,
-        resource: &args.call.resource,
-        amounts: &args.call.amounts,
+        entity,
+        resource,
+        amounts: &amounts,
         also: &also,
+        units: &units,
         patience: args.patience,
         detached: Some(args.ttl),
     };
-    let limiter = context.limiter()?;
     let lease = match call.take(context, &limiter)? {
         Ok(lease) => lease,
         Err(refused) => return Ok(refused),
@@ -31,13 +42,40 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
     let called = call.admitted(context, &lease);
     let taken = call.taken(&limiter, &lease)?;
     let remarks = lease.remarks().iter().map(ToString::to_string).collect();
+    if lease.is_degraded() {
+        return Err(without_the_store());
+    }
     let ticket = lease.into_ticket()?;
+    let give_back = give_back(&limiter, &ticket);
     let ticket = (!context.dry_run).then_some(ticket);
     let also = also.into_iter().map(|(resource, amounts)| (resource, asked(amounts))).collect();
-    Ok(Output::new(AcquireAnswer { called, ticket, taken, also, remarks }))
+    Ok(Output::new(AcquireAnswer { called, ticket, taken, also, remarks, units }).or_undo(give_back))
 }
 
-fn asked(amounts: Vec<Amount>) -> BTreeMap<String, u64> {
+/// Why there is no ticket although the call was admitted.
+fn without_the_store() -> anyhow::Error {
+    let policy = "what the system says for that case (on_unavailable) lets calls pass without it";
+    let outcome =
+        "so nothing was taken, and there is no ticket to settle: go on without one, or try again later";
+    anyhow::Error::from(TicketError::Degraded)
+        .context(format!("the store did not answer, and {policy}; {outcome}"))
+}
+
+/// Gives back what a ticket stands for that nobody can read.
+fn give_back(limiter: &Limiter, ticket: &str) -> impl FnOnce(anyhow::Error) -> anyhow::Error + use<> {
+    let (limiter, ticket) = (limiter.clone(), ticket.to_owned());
+    move |why| {
+        let cancelled = limiter.redeem(&ticket).map_err(anyhow::Error::from);
+        let cancelled = cancelled.and_then(|lease| Ok(lease.cancel().wait()?));
+        match cancelled {
+            // As text: that nobody reads our output is no success here.
+            Ok(()) => anyhow!("the ticket cannot be written ({why}); everything was given back"),
+            Err(lost) => anyhow!("the ticket {ticket} cannot be written ({why}), nor given back: {lost}"),
+        }
+    }
+}
+
+fn asked(amounts: Vec<Exact>) -> BTreeMap<String, u64> {
     amounts.into_iter().map(|it| (it.limit, it.amount)).collect()
 }
 
@@ -51,13 +89,17 @@ struct AcquireAnswer {
     /// What was asked of the other resources.
     also: BTreeMap<String, BTreeMap<String, u64>>,
     remarks: Vec<String>,
+    #[serde(skip)]
+    units: Units,
 }
 
 impl Answer for AcquireAnswer {
     fn text(&self, page: &mut Page) {
         let AcquireAnswer { called: Called { entity, resource, waited_ms, .. }, taken, remarks, .. } = self;
-        let taken: Vec<String> =
-            taken.iter().map(|(limit, amount)| format!("{limit} {}", grouped(amount))).collect();
+        let taken: Vec<String> = taken
+            .iter()
+            .map(|(limit, it)| format!("{limit} {}", self.units.show_taken(limit, *it)))
+            .collect();
         let waited = match waited_ms {
             0 => String::new(),
             _ => format!(", after {}ms", grouped(waited_ms)),

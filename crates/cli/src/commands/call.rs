@@ -11,17 +11,20 @@ use tollgate::{DemandError, Limiter};
 use super::waiting::VisibleWait;
 use crate::args::PatienceArgs;
 use crate::context::Context;
-use crate::demand_text::{self, Amount};
+use crate::demand_text::{self, Exact};
 use crate::exit::{Exit, Refused, Usage};
 use crate::output::{Answer, Format, Output, Page, Progress};
+use crate::units::Units;
 use crate::views::RefusalView;
 
 /// A call that is about to be made.
 pub(super) struct Call<'a> {
     pub(super) entity: &'a str,
     pub(super) resource: &'a str,
-    pub(super) amounts: &'a [Amount],
-    pub(super) also: &'a [(String, Vec<Amount>)],
+    pub(super) amounts: &'a [Exact],
+    pub(super) also: &'a [(String, Vec<Exact>)],
+    /// The units of the resource of the call.
+    pub(super) units: &'a Units,
     pub(super) patience: PatienceArgs,
     /// For how long it is taken for somebody who is no process; `None` if it is taken for this one.
     pub(super) detached: Option<Duration>,
@@ -69,10 +72,15 @@ impl Call<'_> {
                 Ok(Err(Output::new(RefusedAnswer { called, refusal }).with_exit(Exit::REFUSED)))
             }
             Some((refusal, _)) => {
-                let verb = if self.patience.waits() { "not admitted in time" } else { "refused" };
+                let verb = match self.patience.waits() {
+                    // Nobody waits in a dry run.
+                    true if context.dry_run => "would have to wait",
+                    true => "not admitted in time",
+                    false => "refused",
+                };
                 Err(Refused(format!("{verb}: {}; {}", refusal.reason, refusal.retry_text())).into())
             }
-            None => Err(told(error)),
+            None => Err(told(error, self.units)),
         }
     }
 
@@ -83,7 +91,8 @@ impl Call<'_> {
     ) -> std::result::Result<Lease<'l>, AcquireError> {
         let demand = demand_text::demand(self.amounts);
         let mut progress = Progress::new(&context.terminal);
-        let mut acquire = match self.patience.waits() {
+        let waits = self.patience.waits() && !context.dry_run;
+        let mut acquire = match waits {
             true => {
                 progress.show(format_args!("waiting for {} on {}", self.entity, self.resource));
                 limiter.acquire_wait(self.entity, self.resource, demand)
@@ -91,7 +100,7 @@ impl Call<'_> {
             false => limiter.acquire(self.entity, self.resource, demand),
         };
         acquire = acquire.priority(self.patience.priority());
-        if let Some(timeout) = self.patience.timeout {
+        if let Some(timeout) = self.patience.timeout.filter(|_| waits) {
             acquire = acquire.timeout(timeout);
         }
         if let Some(ttl) = self.detached {
@@ -100,8 +109,7 @@ impl Call<'_> {
         for (resource, amounts) in self.also {
             acquire = acquire.also(resource, demand_text::demand(amounts));
         }
-        let _seen =
-            (self.patience.waits() && !context.dry_run).then(|| VisibleWait::begin(limiter.catalog(), self));
+        let _seen = waits.then(|| VisibleWait::begin(limiter.catalog(), self));
         acquire.wait()
     }
 
@@ -135,12 +143,21 @@ impl Call<'_> {
 }
 
 /// An error in the words of the command line, where those of the library are about Rust.
-pub(super) fn told(error: AcquireError) -> anyhow::Error {
+pub(super) fn told(error: AcquireError, units: &Units) -> anyhow::Error {
     match &error {
         AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => Usage(
             format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1; nothing was taken"),
         )
         .into(),
+        AcquireError::Demand {
+            entity,
+            resource,
+            why: DemandError::Impossible { limit, asked, capacity },
+        } if units.unit(limit.as_str()).is_some() => {
+            let [asked, capacity] = [asked, capacity].map(|it| units.show_taken(limit.as_str(), *it));
+            let why = format!("a demand of {asked} can never fit {limit}, whose capacity is {capacity}");
+            Usage(format!("{entity} on {resource}: {why}")).into()
+        }
         _ => error.into(),
     }
 }

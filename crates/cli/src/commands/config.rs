@@ -11,7 +11,7 @@ use crate::settings::Source;
 /// Shows the settings.
 pub(super) fn run(context: &Context, command: ConfigCommand) -> Result<Output> {
     let ConfigCommand::Show { sources } = command;
-    let settings = context.settings.rows().map(|(key, value, source)| Setting {
+    let settings = context.settings.rows()?.map(|(key, value, source)| Setting {
         key: key.name,
         value,
         source: SourceName::of(source),

@@ -13,28 +13,35 @@ use crate::context::Context;
 use crate::exit::{Exit, Usage};
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Cell, Output, Page, Table};
+use crate::units::Units;
 use crate::views::{RefusalView, StandView, StandingView};
 use crate::{demand_text, duration_text};
 
 /// Shows what would come of a call, and takes nothing.
 pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let CallArgs { entity, resource, amounts } = args.call;
-    let also = args.also.resources().map_err(Usage)?;
-    let asked = [(resource.as_str(), &amounts)].into_iter();
-    let asked = asked.chain(also.iter().map(|(resource, amounts)| (resource.as_str(), amounts)));
-    let demands = asked.map(|(resource, amounts)| (resource, demand_text::demand(amounts))).collect();
-    let standing = context.limiter()?.check_availability_of_all(&entity, demands).wait().map_err(told)?;
+    let limiter = context.limiter()?;
+    let units = Units::of_call(limiter.catalog(), &entity, &resource)?;
+    let mut asked = vec![(resource.clone(), units.exact(&amounts)?)];
+    for (resource, amounts) in args.also.resources().map_err(Usage)? {
+        let amounts = Units::of_call(limiter.catalog(), &entity, &resource)?.exact(&amounts)?;
+        asked.push((resource, amounts));
+    }
+    let demands = asked.iter().map(|(resource, amounts)| (resource.as_str(), demand_text::demand(amounts)));
+    let standing = limiter.check_availability_of_all(&entity, demands.collect()).wait();
+    let standing = standing.map_err(|why| told(why, &units))?;
     let exit = if standing.passes() { Exit::OK } else { Exit::REFUSED };
+    let refusal = RefusalView::of(&standing);
     let answer = ExplainAnswer {
         namespace: context.settings.namespace.value.clone(),
         entity,
         resource,
         passes: standing.passes(),
         passes_at: match standing.ready() {
-            Ready::At(tick) => Some(iso(tick)),
+            Ready::At(tick) if refusal.retry_after_ms.is_some() => Some(iso(tick)),
             _ => None,
         },
-        refusal: RefusalView::of(&standing),
+        refusal,
     };
     Ok(Output::new(answer).with_exit(exit))
 }
@@ -77,7 +84,7 @@ impl ExplainAnswer {
                 let wait = duration_text::roughly(std::time::Duration::from_millis(wait));
                 format!("in {wait}, at {at}, if nobody else calls")
             }
-            _ => "as soon as others give enough back".into(),
+            _ => self.refusal.unknown_text(),
         }
     }
 }

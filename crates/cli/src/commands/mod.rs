@@ -47,7 +47,13 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Simulate(args) => simulate::run(context, args),
         Command::Limits(command) => limits::run(context, command),
         Command::Run(args) => run::run(context, args),
-        Command::Top(args) => top::run(context, args),
+        Command::Top(args) => {
+            // What stands in for a store that is not there would never show the one that is made later.
+            if !context.dry_run {
+                context.store_to_change()?;
+            }
+            top::run(context, args)
+        }
         Command::Demo(args) => demo::run(context, args),
         #[cfg(feature = "local")]
         Command::Local(command) => local::run(context, command),

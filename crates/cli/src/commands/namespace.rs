@@ -35,18 +35,18 @@ fn register(context: &Context, names: &[String]) -> Result<Output> {
 }
 
 fn list(context: &Context) -> Result<Output> {
-    let namespaces = views(context.registry()?.list().wait()?);
+    let namespaces = views(context.registry_if_there()?.list().wait()?);
     let nothing = "no namespaces; the first command that writes registers one";
     Ok(Output::new(ListAnswer { namespaces, nothing }))
 }
 
 fn orphans(context: &Context) -> Result<Output> {
-    let namespaces = views(context.registry()?.orphans().wait()?);
+    let namespaces = views(context.registry_if_there()?.orphans().wait()?);
     Ok(Output::new(ListAnswer { namespaces, nothing: "no deleted namespaces" }))
 }
 
 fn show(context: &Context, name: &str) -> Result<Output> {
-    let registry = context.registry()?;
+    let registry = context.registry_if_there()?;
     let namespace = registry.get(name).wait()?;
     let namespace = namespace.with_context(|| format!("there is no namespace {name:?}"))?;
     let counts = registry.open(name).wait()?.counts().wait()?;
@@ -54,7 +54,7 @@ fn show(context: &Context, name: &str) -> Result<Output> {
 }
 
 fn delete(context: &Context, name: &str) -> Result<Output> {
-    let namespace = context.registry()?.delete(name).wait()?;
+    let namespace = context.registry_if_there()?.delete(name).wait()?;
     if !context.dry_run {
         let how = format!("to take it into use again: tollgate namespace recover {}", namespace.id);
         context.note_afterwards(how);
@@ -63,7 +63,7 @@ fn delete(context: &Context, name: &str) -> Result<Output> {
 }
 
 fn recover(context: &Context, id: &str) -> Result<Output> {
-    let namespace = context.registry()?.recover(id).wait()?;
+    let namespace = context.registry_if_there()?.recover(id).wait()?;
     Ok(changed(context, namespace, Changed::Recovered))
 }
 
@@ -72,7 +72,7 @@ fn changed(context: &Context, namespace: Namespace, change: Changed) -> Output {
 }
 
 fn purge(context: &Context, id: &str) -> Result<Output> {
-    let registry = context.registry()?;
+    let registry = context.registry_if_there()?;
     let orphans = registry.orphans().wait()?;
     let orphan = orphans.iter().find(|it| it.id == id).with_context(|| {
         format!("no deleted namespace has the id {id:?}; `tollgate namespace orphans` lists those there are")

@@ -4,24 +4,31 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::limiter::{Ended, Ending};
+use tollgate::Limiter;
+use tollgate::catalog::{Namespace, NamespaceStatus};
+use tollgate::limiter::{Ended, Ending, Lease, TicketError};
 
 use crate::args::SettleArgs;
 use crate::context::Context;
-use crate::demand_text;
-use crate::output::{Answer, Output, Page, grouped};
+use crate::demand_text::{self, Amount, Exact};
+use crate::exit::Usage;
+use crate::output::{Answer, Output, Page};
+use crate::units::Units;
 use crate::views::deed;
 
 /// Ends it.
 pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
     let SettleArgs { ticket, amounts, commit: _, cancel } = args;
     let limiter = context.limiter()?;
-    let mut lease = limiter.redeem(&ticket)?;
-    let reported = lease.report(demand_text::demand(&amounts));
+    let mut lease = limiter.redeem(&ticket).map_err(|why| at_home(context, why))?;
+    let exact = counted(&limiter, &lease, &amounts);
+    let reported = exact.and_then(|(exact, units)| {
+        lease.report(demand_text::demand(&exact))?;
+        Ok((exact, units))
+    });
     let ended = if reported.is_err() || context.dry_run {
         // Let go of it without a word to the store: dropped, it would be given back.
         lease.into_ticket()?;
-        reported?;
         Ended::Now
     } else {
         lease.end_once(if cancel { Ending::Cancel } else { Ending::Commit }).wait()?
@@ -31,11 +38,38 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
         (false, true) => "commit",
         (false, false) => "settle",
     };
-    let used = amounts.into_iter().map(|it| (it.limit, it.amount)).collect();
+    let (used, units) = reported?;
+    let used = used.into_iter().map(|it| (it.limit, it.amount)).collect();
     let namespace = context.settings.namespace.value.clone();
-    let settled_before = ended == Ended::Before;
-    let dry_run = context.dry_run;
-    Ok(Output::new(SettleAnswer { dry_run, namespace, ticket, ending, used, settled_before }))
+    let (dry_run, settled_before) = (context.dry_run, ended == Ended::Before);
+    Ok(Output::new(SettleAnswer { dry_run, namespace, ticket, ending, used, units, settled_before }))
+}
+
+/// What was used, as the limits count it, and their units.
+fn counted(limiter: &Limiter, lease: &Lease<'_>, amounts: &[Amount]) -> Result<(Vec<Exact>, Units)> {
+    let units = match lease.called() {
+        Some((entity, resource)) if !amounts.is_empty() => {
+            Units::of_bucket(limiter.catalog(), entity, resource)?
+        }
+        _ => Units::default(),
+    };
+    Ok((units.exact(amounts)?, units))
+}
+
+/// The error with the name of the namespace that the ticket is of, if it is in this store.
+fn at_home(context: &Context, why: TicketError) -> anyhow::Error {
+    let TicketError::OtherNamespace { id, .. } = &why else { return why.into() };
+    let here = &context.settings.namespace.value;
+    let said = match context.namespace_with(id) {
+        Ok(Some(Namespace { name, status: NamespaceStatus::Active, .. })) => {
+            format!("the ticket is of namespace {name}, not of {here}; settle it with -N {name}")
+        }
+        Ok(Some(Namespace { name, .. })) => format!("the ticket is of namespace {name}, which was deleted"),
+        _ => format!(
+            "the ticket is of the namespace with id {id}, which is not in this store; name the --store it is from"
+        ),
+    };
+    Usage(format!("{said}; nothing was changed")).into()
 }
 
 #[derive(Serialize)]
@@ -45,6 +79,8 @@ struct SettleAnswer {
     ticket: String,
     ending: &'static str,
     used: BTreeMap<String, u64>,
+    #[serde(skip)]
+    units: Units,
     /// Whether somebody was faster, so that nothing was changed.
     settled_before: bool,
 }
@@ -56,8 +92,10 @@ impl Answer for SettleAnswer {
             "cancel" => page.line(deed(self.dry_run, "cancelled", "cancel")),
             "commit" => page.line(deed(self.dry_run, "committed", "commit")),
             _ => {
-                let used = self.used.iter().map(|(limit, amount)| format!("{limit} {}", grouped(amount)));
-                let used = used.collect::<Vec<_>>().join(", ");
+                let shown = |(limit, amount): (&String, &u64)| {
+                    format!("{limit} {}", self.units.show_taken(limit, *amount))
+                };
+                let used = self.used.iter().map(shown).collect::<Vec<_>>().join(", ");
                 page.line(format_args!("{} at {used}", deed(self.dry_run, "settled", "settle")));
             }
         }

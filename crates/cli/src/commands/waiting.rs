@@ -9,7 +9,7 @@ use tollgate::Catalog;
 use tollgate::catalog::{SeenWaiter, Waiter};
 
 use super::call::Call;
-use crate::demand_text::Amount;
+use crate::demand_text::Exact;
 
 /// A wait that is over by then is not worth a write.
 const SHOWN_AFTER: Duration = Duration::from_millis(250);
@@ -80,7 +80,7 @@ fn waiter_of(catalog: &Catalog, call: &Call<'_>) -> Waiter {
     waiter
 }
 
-fn asked(amounts: &[Amount]) -> BTreeMap<String, u64> {
+fn asked(amounts: &[Exact]) -> BTreeMap<String, u64> {
     amounts.iter().map(|it| (it.limit.clone(), it.amount)).collect()
 }
 
@@ -101,6 +101,7 @@ mod tests {
 
     use super::*;
     use crate::args::PatienceArgs;
+    use crate::units::Units;
 
     #[derive(Parser)]
     struct Patience {
@@ -108,9 +109,9 @@ mod tests {
         patience: PatienceArgs,
     }
 
-    fn call(amounts: &[Amount]) -> Call<'_> {
+    fn call<'a>(amounts: &'a [Exact], units: &'a Units) -> Call<'a> {
         let Patience { patience } = Patience::parse_from(["", "--wait"]);
-        Call { entity: "me", resource: "jobs", amounts, also: &[], patience, detached: None }
+        Call { entity: "me", resource: "jobs", amounts, also: &[], units, patience, detached: None }
     }
 
     #[test]
@@ -118,7 +119,7 @@ mod tests {
         let limiter = Limiter::in_memory().unwrap();
         let catalog = limiter.catalog();
         let before = catalog.backend().revision().expect("memory counts its writes");
-        drop(VisibleWait::begin(catalog, &call(&[])));
+        drop(VisibleWait::begin(catalog, &call(&[], &Units::default())));
         assert_eq!(catalog.backend().revision(), Some(before));
     }
 
@@ -126,7 +127,10 @@ mod tests {
     fn a_wait_is_seen_while_it_lasts() {
         let limiter = Limiter::in_memory().unwrap();
         let catalog = limiter.catalog();
-        let wait = VisibleWait::begin(catalog, &call(&[Amount { limit: "slots".into(), amount: 2 }]));
+        let wait = VisibleWait::begin(
+            catalog,
+            &call(&[Exact { limit: "slots".into(), amount: 2 }], &Units::default()),
+        );
         let waiter = loop {
             if let Some(waiter) = catalog.waiters().wait().unwrap().pop() {
                 break waiter;
@@ -143,7 +147,7 @@ mod tests {
     fn one_that_was_not_renewed_in_time_is_shown_again() {
         let limiter = Limiter::in_memory().unwrap();
         let catalog = limiter.catalog().clone();
-        let waiter = waiter_of(&catalog, &call(&[]));
+        let waiter = waiter_of(&catalog, &call(&[], &Units::default()));
         let mut teller = Teller { catalog: catalog.clone(), waiter, seen: None };
         teller.tell();
         // As if its time had been over.

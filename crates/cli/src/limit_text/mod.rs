@@ -30,7 +30,7 @@ mod parse;
 mod print;
 
 pub(crate) use parse::parse;
-pub(crate) use print::{amount, per, print};
+pub(crate) use print::{amount, per, print, shown};
 
 use tollgate::Algorithm;
 
@@ -135,6 +135,9 @@ mod tests {
             ("rpm:-5", "\"-5\" is no amount"),
             ("rpm:1.5", "\"1.5\" is no amount"),
             ("rpm:0", "amount is 0"),
+            ("rpm:18446744073709551615", "is too much; at most 1000000000000000, or unbounded"),
+            ("rpm:5:18446744073709551615", "is too much"),
+            ("rpm:18446744073709551614", "amount is 18446744073709551614"),
             ("rpm:5/fortnight", "\"fortnight\" is no period"),
             ("rpm:5/0s", "period is 0ns"),
             ("rpm:5:x", "\"x\" is no amount"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Limit, LimitBuilder, LimitError, UNBOUNDED, Unit};
+use tollgate::{AMOUNT_MAX, Algorithm, Limit, LimitBuilder, LimitError, UNBOUNDED, Unit};
 
 use super::{ALGORITHMS, AT_ONCE, NO_BOUND, PERIODS, VALID};
 use crate::{demand_text, duration_text};
@@ -139,7 +139,12 @@ impl Parts<'_> {
             Some(unit) => unit.parse(text).ok(),
             None => demand_text::whole_number(text),
         };
-        amount.ok_or_else(|| format!("{text:?} is no amount"))
+        match amount {
+            None => Err(format!("{text:?} is no amount")),
+            // One number stands for no bound. Who means that says so.
+            Some(UNBOUNDED) => Err(format!("{text:?} is too much; at most {AMOUNT_MAX}, or {NO_BOUND}")),
+            Some(amount) => Ok(amount),
+        }
     }
 }
 

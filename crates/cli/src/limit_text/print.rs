@@ -4,6 +4,7 @@ use tollgate::{Algorithm, Kind, Limit, Resets, UNBOUNDED};
 
 use super::{ALGORITHMS, AT_ONCE, NO_BOUND, PERIODS};
 use crate::duration_text;
+use crate::output::grouped;
 
 /// The limit as it would be written after `-l`.
 pub(crate) fn print(limit: &Limit) -> String {
@@ -17,6 +18,12 @@ pub(crate) fn print(limit: &Limit) -> String {
         text.push_str(&option);
     }
     text
+}
+
+/// An amount of a limit for people, with its unit.
+pub(crate) fn shown(limit: &Limit, number: u64) -> String {
+    let symbol = limit.unit().filter(|_| number != UNBOUNDED).map(|unit| format!(" {}", unit.symbol()));
+    format!("{}{}", grouped(amount(limit, number)), symbol.unwrap_or_default())
 }
 
 /// An amount of a limit: in its unit, if it has one.

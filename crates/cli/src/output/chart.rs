@@ -1,5 +1,7 @@
 //! Bars that stand side by side, with numbers at their left and times under them.
 
+use tollgate::Unit;
+
 use super::style::{self, paint};
 use super::{Page, grouped};
 
@@ -20,6 +22,8 @@ pub(crate) struct Chart<'a> {
     pub(crate) labels: &'a [String],
     /// What a bar is of, such as `hour`.
     pub(crate) unit: &'a str,
+    /// What the values are in, if they are decimal fractions to people.
+    pub(crate) counted_in: Option<&'a Unit>,
 }
 
 /// A chart that fits.
@@ -31,6 +35,8 @@ struct Layout {
     slot: usize,
     /// The value at the top line.
     top: u64,
+    /// The numbers at the left: the top, and the middle if that is as round.
+    numbers: [String; 2],
     /// The columns of the numbers at the left.
     axis: usize,
 }
@@ -59,13 +65,27 @@ impl Chart<'_> {
         // The numbers need room, and bars that are added up may need more; nine digits are enough to decide by.
         let room = width.saturating_sub(12).max(1);
         let merged = self.values.len().div_ceil(room).max(1);
-        let sum = |values: &[i64]| values.iter().map(|value| u64::try_from(*value).unwrap_or(0)).sum();
+        let sum = |values: &[i64]| {
+            values.iter().map(|value| u64::try_from(*value).unwrap_or(0)).fold(0, u64::saturating_add)
+        };
         let bars: Vec<u64> = self.values.chunks(merged).map(sum).collect();
         let top = round_up(bars.iter().copied().max().unwrap_or(0).max(1));
+        let middle = if top.is_multiple_of(2) { self.number(top / 2) } else { String::new() };
+        let numbers = [self.number(top), middle];
         // Half of a number may be longer than all of it: 8,000 and 16k.
-        let axis = short(top).len().max(short(top / 2).len());
+        let axis = numbers.iter().map(|number| number.chars().count()).max().unwrap_or(0);
         let slot = (width.saturating_sub(axis + 2) / bars.len().max(1)).clamp(1, SLOT_MAX);
-        Layout { bars, merged, slot, top, axis }
+        Layout { bars, merged, slot, top, numbers, axis }
+    }
+
+    fn number(&self, value: u64) -> String {
+        match self.counted_in {
+            None => short(value),
+            Some(unit) => {
+                let shown = unit.show(value);
+                grouped(shown.strip_suffix(unit.symbol()).unwrap_or(&shown).trim_end())
+            }
+        }
     }
 
     fn times(&self, layout: &Layout) -> String {
@@ -87,11 +107,12 @@ impl Chart<'_> {
 
 impl Layout {
     /// What stands at the left of a line: the top, the middle if that is a whole number, and nothing else.
-    fn number(&self, line: usize) -> String {
+    fn number(&self, line: usize) -> &str {
+        let [top, middle] = &self.numbers;
         match line {
-            line if line + 1 == HEIGHT => short(self.top),
-            line if line + 1 == HEIGHT / 2 && self.top.is_multiple_of(2) => short(self.top / 2),
-            _ => String::new(),
+            line if line + 1 == HEIGHT => top,
+            line if line + 1 == HEIGHT / 2 => middle,
+            _ => "",
         }
     }
 
@@ -141,7 +162,7 @@ mod tests {
     fn drawn(values: &[i64], width: usize) -> String {
         let labels: Vec<String> = (0..values.len()).map(|hour| format!("{:02}:00", hour % 24)).collect();
         let mut page = Page::new(width);
-        Chart { values, labels: &labels, unit: "hour" }.render(&mut page);
+        Chart { values, labels: &labels, unit: "hour", counted_in: None }.render(&mut page);
         anstream::adapter::strip_str(&page.finish().0).to_string()
     }
 
@@ -176,6 +197,22 @@ mod tests {
     fn half_of_one_is_no_nought() {
         let text = drawn(&[1], 40);
         assert_eq!(text.lines().filter(|line| line.starts_with('0')).count(), 1, "{text}");
+    }
+
+    #[test]
+    fn sums_that_are_too_large_are_as_large_as_can_be() {
+        let text = drawn(&[i64::MAX; 1_000], 40);
+        assert!(text.lines().count() > HEIGHT, "{text}");
+    }
+
+    #[test]
+    fn money_is_counted_in_its_unit() {
+        let (values, labels, usd) = ([1_500_000, 5_500_000], ["a".into(), "b".into()], Unit::new("USD", 6));
+        let mut page = Page::new(40);
+        let counted_in = usd.as_ref().ok();
+        Chart { values: &values, labels: &labels, unit: "hour", counted_in }.render(&mut page);
+        let text = anstream::adapter::strip_str(&page.finish().0).to_string();
+        assert!(text.starts_with("6 ┤") && text.contains("\n3 ┤"), "{text}");
     }
 
     #[test]

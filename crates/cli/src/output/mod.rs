@@ -36,9 +36,13 @@ pub(crate) trait Answer: Serialize {
 /// An answer that was given, and the exit code that goes with it.
 pub(crate) struct Output {
     answer: Option<Box<dyn Told>>,
+    undo: Option<Undo>,
     /// What the command says by its exit code.
     pub(crate) exit: Exit,
 }
+
+/// What is to be done if an answer cannot be written, and the error that is told then.
+type Undo = Box<dyn FnOnce(anyhow::Error) -> anyhow::Error>;
 
 /// An answer whose type is forgotten.
 trait Told {
@@ -59,13 +63,13 @@ impl<A: Answer> Told for A {
 impl Output {
     /// An answer, all well.
     pub(crate) fn new(answer: impl Answer + 'static) -> Output {
-        Output { answer: Some(Box::new(answer)), exit: Exit::OK }
+        Output { answer: Some(Box::new(answer)), undo: None, exit: Exit::OK }
     }
 
     /// Nothing more to say: for commands that wrote to stdout as they went, and end with a code of their own.
     #[allow(dead_code, reason = "for commands that show something live, or run others")]
     pub(crate) fn silent(exit: Exit) -> Output {
-        Output { answer: None, exit }
+        Output { answer: None, undo: None, exit }
     }
 
     /// The same answer with another exit code.
@@ -73,8 +77,20 @@ impl Output {
         Output { exit, ..self }
     }
 
+    /// The same answer, and what is to be done if it cannot be written: for one that is of no use to anybody then.
+    pub(crate) fn or_undo(self, undo: impl FnOnce(anyhow::Error) -> anyhow::Error + 'static) -> Output {
+        Output { undo: Some(Box::new(undo)), ..self }
+    }
+
     /// Writes the answer to stdout, and answers what is to be said beside it.
-    pub(crate) fn write(&self, terminal: &Terminal, format: Format) -> Result<Option<String>> {
+    pub(crate) fn write(&mut self, terminal: &Terminal, format: Format) -> Result<Option<String>> {
+        self.try_write(terminal, format).map_err(|why| match self.undo.take() {
+            Some(undo) => undo(why),
+            None => why,
+        })
+    }
+
+    fn try_write(&self, terminal: &Terminal, format: Format) -> Result<Option<String>> {
         let Some(answer) = &self.answer else { return Ok(None) };
         let (text, remark) = match format {
             Format::Json => (answer.json().context("the answer cannot be written as JSON")? + "\n", None),

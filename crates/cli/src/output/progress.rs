@@ -12,14 +12,14 @@ pub(crate) struct Progress {
 impl Progress {
     /// Nothing to show yet.
     pub(crate) fn new(terminal: &Terminal) -> Progress {
-        Progress { is_watched: terminal.is_watched, is_begun: false }
+        Progress { is_watched: terminal.writes_over(), is_begun: false }
     }
 
     /// Shows how far it has come.
     pub(crate) fn show(&mut self, line: impl Display) {
         if self.is_watched {
             self.is_begun = true;
-            // Nobody is helped by an error about a line that is gone in a moment. It is a terminal, so it understands.
+            // Nobody is helped by an error about a line that is gone in a moment.
             let _ = write!(io::stderr(), "\r\u{1b}[2K{line}");
         }
     }

@@ -20,6 +20,11 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
+    /// Whether what was written on stderr can be written over.
+    pub(crate) fn writes_over(&self) -> bool {
+        self.is_watched && !is_dumb()
+    }
+
     /// What this process has.
     pub(crate) fn of_process() -> Terminal {
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
@@ -31,4 +36,9 @@ impl Terminal {
         let is_watched = io::stderr().is_terminal();
         Terminal { width, can_ask: io::stdin().is_terminal() && is_watched, is_watched }
     }
+}
+
+/// Whether the terminal says of itself that it only writes on.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

@@ -1,13 +1,14 @@
 //! What the settings want to know of the world, so that tests can make one up.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::SettingsError;
+use super::{SettingsError, redacted};
 
 /// The variables of the environment, and a way to read files.
 pub(crate) struct Environment<'a> {
-    variables: &'a dyn Fn(&str) -> Option<String>,
+    variables: &'a dyn Fn(&str) -> Option<OsString>,
     files: &'a dyn Fn(&Path) -> io::Result<String>,
     user: Option<u32>,
 }
@@ -15,7 +16,7 @@ pub(crate) struct Environment<'a> {
 impl<'a> Environment<'a> {
     /// One that has these.
     pub(crate) fn new(
-        variables: &'a dyn Fn(&str) -> Option<String>,
+        variables: &'a dyn Fn(&str) -> Option<OsString>,
         files: &'a dyn Fn(&Path) -> io::Result<String>,
     ) -> Environment<'a> {
         Environment { variables, files, user: None }
@@ -23,7 +24,7 @@ impl<'a> Environment<'a> {
 
     /// The one that this process has.
     pub(crate) fn of_process() -> Environment<'static> {
-        let this = Environment::new(&|name| std::env::var(name).ok(), &|path| std::fs::read_to_string(path));
+        let this = Environment::new(&|name| std::env::var_os(name), &|path| std::fs::read_to_string(path));
         this.with_user(user_number())
     }
 
@@ -33,8 +34,26 @@ impl<'a> Environment<'a> {
     }
 
     /// A variable, unless it is empty, which is as if it were not set.
-    pub(super) fn get(&self, name: &str) -> Option<String> {
+    fn get(&self, name: &str) -> Option<OsString> {
         (self.variables)(name).filter(|value| !value.is_empty())
+    }
+
+    /// A variable that is text.
+    ///
+    /// # Errors
+    ///
+    /// If it is none: it was meant to say something, so it is not passed over.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, SettingsError> {
+        let text = self.get(name).map(OsString::into_string).transpose();
+        text.map_err(|value| {
+            let shown = value.to_string_lossy();
+            SettingsError(format!("environment {name} is {:?}, which is not valid UTF-8", redacted(&shown)))
+        })
+    }
+
+    /// A variable that is a path, which may be anything.
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from)
     }
 
     pub(super) fn read(&self, path: &Path) -> io::Result<String> {
@@ -55,14 +74,15 @@ impl<'a> Environment<'a> {
     }
 
     fn folder(&self, variable: &str, in_home: &str) -> Option<PathBuf> {
-        let named = self.get(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
-        let base = named.or_else(|| Some(PathBuf::from(self.get("HOME")?).join(in_home)))?;
+        let named = self.path(variable).filter(|folder| folder.is_absolute());
+        let base = named.or_else(|| Some(self.path("HOME")?.join(in_home)))?;
         Some(base.join("tollgate"))
     }
 
     /// The login of the user, with what no principal may have replaced.
     pub(super) fn login(&self) -> String {
         let login = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| self.get(name));
+        let login = login.map(|login| login.to_string_lossy().into_owned());
         let login = login.or_else(|| self.login_by_number()).unwrap_or_default();
         let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-:@".contains(c) { c } else { '-' };
         let login: String = login.chars().map(plain).take(256).collect();

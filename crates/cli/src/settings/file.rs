@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::suggest::nearest;
-use super::{Environment, KEYS, Key, SettingsError};
+use super::{Environment, KEYS, Key, SettingsError, redacted};
 
 /// What the config file says.
 pub(super) struct File {
@@ -20,7 +20,7 @@ pub(super) struct File {
 impl File {
     /// Reads the file that the flag or the environment names, or the one in its usual place if it is there.
     pub(super) fn find(flag: Option<&Path>, env: &Environment<'_>) -> Result<File, SettingsError> {
-        let named = flag.map(Path::to_path_buf).or_else(|| env.get("TOLLGATE_CONFIG").map(PathBuf::from));
+        let named = flag.map(Path::to_path_buf).or_else(|| env.path("TOLLGATE_CONFIG"));
         let must_be_there = named.is_some();
         let Some(path) = named.or_else(|| env.config_folder().map(|folder| folder.join("config.toml")))
         else {
@@ -45,7 +45,9 @@ impl File {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some((text, path))),
             Some(other) => {
-                let said = format!("{} is {other}, but must be text, such as {:?}", key.name, key.example);
+                let other = other.to_string();
+                let (name, other, example) = (key.name, redacted(&other), key.example);
+                let said = format!("{name} is {other}, but must be text, such as {example:?}");
                 Err(SettingsError(format!("file {}: {said}", path.display())))
             }
         }
@@ -53,9 +55,8 @@ impl File {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Table, SettingsError> {
-    let broken = |why: toml::de::Error| {
-        SettingsError(format!("{} cannot be read: {}", path.display(), why.to_string().trim_end()))
-    };
+    let broken =
+        |why: toml::de::Error| SettingsError(format!("{} cannot be read: {}", path.display(), shown(&why)));
     let table: Table = text.parse().map_err(broken)?;
     match table.keys().find(|name| KEYS.iter().all(|key| key.name != name.as_str())) {
         None => Ok(table),
@@ -63,6 +64,15 @@ fn parse(path: &Path, text: &str) -> Result<Table, SettingsError> {
             let said = format!("{unknown:?} is no setting; {}", hint(unknown));
             Err(SettingsError(format!("file {}: {said}", path.display())))
         }
+    }
+}
+
+/// What is wrong with a file. The line it is in is left out if it has a password in it.
+fn shown(why: &toml::de::Error) -> String {
+    let said = why.to_string();
+    match redacted(&said) == said {
+        true => said.trim_end().into(),
+        false => format!("{}: {}", said.lines().next().unwrap_or_default(), redacted(why.message())),
     }
 }
 

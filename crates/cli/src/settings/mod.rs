@@ -8,6 +8,7 @@ mod environment;
 mod error;
 mod file;
 mod keys;
+mod redact;
 mod store_url;
 pub(crate) mod suggest;
 
@@ -20,6 +21,7 @@ pub(crate) use dynamodb_url::DynamodbUrl;
 pub(crate) use environment::Environment;
 pub(crate) use error::SettingsError;
 pub(crate) use keys::{KEYS, Key};
+pub(crate) use redact::redacted;
 pub(crate) use store_url::StoreUrl;
 
 use crate::args::GlobalArgs;
@@ -32,8 +34,8 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Everything that can be set.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Where limits, buckets and records are.
-    pub(crate) store: Setting<StoreUrl>,
+    /// Where limits, buckets and records are. What is wrong with it is told to commands that ask for it: others do without.
+    store: Result<Setting<StoreUrl>, SettingsError>,
     /// The namespace that commands work in.
     pub(crate) namespace: Setting<String>,
     /// Who makes changes, for the audit events.
@@ -74,13 +76,13 @@ impl Settings {
     /// # Errors
     ///
     /// [`SettingsError`] for a config file that cannot be read or has a key that is not known, and for a value in it or
-    /// in the environment that is not valid. Flags were checked when they were read.
+    /// in the environment that is not valid, but for that of the store. Flags were checked when they were read.
     pub(crate) fn resolve(flags: &GlobalArgs, env: &Environment<'_>) -> Result<Settings, SettingsError> {
         let file = File::find(flags.config.as_deref(), env)?;
         let choose = Choose { env, file: &file };
         let default_store = || env.data_folder().map(|folder| StoreUrl::File(folder.join("tollgate.db")));
         Ok(Settings {
-            store: choose.value(&keys::STORE, flags.store.clone(), StoreUrl::parse, default_store)?,
+            store: choose.value(&keys::STORE, flags.store.clone(), StoreUrl::parse, default_store),
             namespace: choose.value(&keys::NAMESPACE, flags.namespace.clone(), names::namespace, || {
                 Ok(tollgate::limiter::DEFAULT_NAMESPACE.into())
             })?,
@@ -97,10 +99,25 @@ impl Settings {
         })
     }
 
+    /// Where limits, buckets and records are.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError`] if what the config file or the environment says of it is not valid, or if nobody says anything
+    /// and there is no place for it.
+    pub(crate) fn store(&self) -> Result<&Setting<StoreUrl>, SettingsError> {
+        self.store.as_ref().map_err(Clone::clone)
+    }
+
     /// Each key with its value and where that came from.
-    pub(crate) fn rows(&self) -> [(&'static Key, String, &Source); 5] {
-        [
-            (&keys::STORE, self.store.value.to_string(), &self.store.source),
+    ///
+    /// # Errors
+    ///
+    /// As [`store`](Settings::store).
+    pub(crate) fn rows(&self) -> Result<[(&'static Key, String, &Source); 5], SettingsError> {
+        let store = self.store()?;
+        Ok([
+            (&keys::STORE, redacted(&store.value.to_string()).into_owned(), &store.source),
             (&keys::NAMESPACE, self.namespace.value.clone(), &self.namespace.source),
             (&keys::PRINCIPAL, self.principal.value.clone(), &self.principal.source),
             (&keys::COLOR, self.color.value.to_string(), &self.color.source),
@@ -109,7 +126,7 @@ impl Settings {
                 duration_text::print(self.store_timeout.value),
                 &self.store_timeout.source,
             ),
-        ]
+        ])
     }
 }
 
@@ -136,7 +153,7 @@ impl Choose<'_> {
         if let Some(value) = flag {
             return Ok(Setting { value, source: Source::Flag(key.flag) });
         }
-        if let Some(text) = self.env.get(key.variable) {
+        if let Some(text) = self.env.text(key.variable)? {
             return parsed(&text, Source::Environment(key.variable));
         }
         match in_file {

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::path::Path;
 
 use super::*;
@@ -7,7 +8,8 @@ fn resolve(
     variables: &[(&str, &str)],
     file: Option<&str>,
 ) -> Result<Settings, SettingsError> {
-    let get = |name: &str| variables.iter().find(|(it, _)| *it == name).map(|(_, value)| (*value).to_owned());
+    let get =
+        |name: &str| variables.iter().find(|(it, _)| *it == name).map(|(_, value)| OsString::from(*value));
     let read = |_: &Path| match file {
         Some(text) => Ok(text.to_owned()),
         None => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
@@ -24,19 +26,22 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_def
     let flags = GlobalArgs { namespace: Some("from-flag".into()), ..GlobalArgs::default() };
     let settings = resolve(flags, &variables, file).unwrap();
     let path = PathBuf::from("/alice/.config/tollgate/config.toml");
+    let store = settings.store().unwrap().clone();
     assert_eq!(
         (settings.namespace.value.as_str(), settings.namespace.source),
         ("from-flag", Source::Flag("--namespace"))
     );
     assert_eq!(settings.principal.source, Source::Environment("TOLLGATE_PRINCIPAL"));
-    assert_eq!((settings.store.value, settings.store.source), (StoreUrl::Memory, Source::File(path)));
+    assert_eq!((&store.value, &store.source), (&StoreUrl::Memory, &Source::File(path)));
     assert_eq!((settings.color.value, settings.color.source), (Color::Auto, Source::Default));
 }
 
 #[test]
 fn the_default_store_is_a_file_in_the_folder_for_data() {
-    let store =
-        |variables: &[(&str, &str)]| resolve(GlobalArgs::default(), variables, None).map(|it| it.store.value);
+    let store = |variables: &[(&str, &str)]| {
+        let settings = resolve(GlobalArgs::default(), variables, None)?;
+        settings.store().map(|it| it.value.clone())
+    };
     let file = |path: &str| StoreUrl::File(path.into());
     assert_eq!(store(&[HOME]).unwrap(), file("/alice/.local/share/tollgate/tollgate.db"));
     assert_eq!(store(&[HOME, ("XDG_DATA_HOME", "/data")]).unwrap(), file("/data/tollgate/tollgate.db"));
@@ -64,9 +69,43 @@ fn a_bad_value_says_where_it_is_and_what_would_be_valid() {
         (vec![HOME], Some("store_timeout = 5\n"), "store_timeout is 5, but must be text, such as \"5s\""),
         (vec![HOME], Some("store = \n"), "config.toml cannot be read: "),
     ] {
-        let why = resolve(GlobalArgs::default(), &variables, file).unwrap_err().to_string();
+        let why = resolve(GlobalArgs::default(), &variables, file).and_then(|it| it.store().cloned());
+        let why = why.unwrap_err().to_string();
         assert!(why.contains(said), "{why}");
     }
+}
+
+#[test]
+fn a_password_is_never_told() {
+    for (variables, file) in [
+        (vec![HOME, ("TOLLGATE_STORE", "redis://me:hunter2@host")], None),
+        (vec![HOME], Some("store = \"redis://me:hunter2@host\"\n")),
+        (vec![HOME], Some("store = \"redis://me:hunter2@host\n")),
+        (vec![HOME], Some("store = redis://me:hunter2@host\n")),
+        (vec![HOME], Some("store = [\"redis://me:hunter2@host\"]\n")),
+    ] {
+        let why = resolve(GlobalArgs::default(), &variables, file).and_then(|it| it.store().cloned());
+        let why = why.unwrap_err().to_string();
+        assert!(!why.contains("hunter2"), "{why}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_told_and_one_that_is_a_path_is_used() {
+    use std::os::unix::ffi::OsStringExt;
+    let read = |_: &Path| Err(std::io::Error::from(std::io::ErrorKind::NotFound));
+    let odd = || OsString::from_vec(b"/\xff".to_vec());
+    for key in KEYS {
+        let get = |name: &str| (name == key.variable || name == "HOME").then(odd);
+        let settings = Settings::resolve(&GlobalArgs::default(), &Environment::new(&get, &read));
+        let why = settings.and_then(|it| it.store().cloned()).unwrap_err().to_string();
+        assert!(why.contains(key.variable) && why.contains("UTF-8"), "{why}");
+    }
+    let get = |name: &str| (name == "HOME").then(odd);
+    let settings = Settings::resolve(&GlobalArgs::default(), &Environment::new(&get, &read)).unwrap();
+    let path = PathBuf::from(odd()).join(".local/share/tollgate/tollgate.db");
+    assert_eq!(settings.store().unwrap().value, StoreUrl::File(path));
 }
 
 #[test]
@@ -88,7 +127,7 @@ fn a_login_that_is_no_principal_becomes_one() {
 
 #[test]
 fn a_user_without_a_login_in_the_environment_is_looked_up() {
-    let get = |_: &str| None;
+    let get = |_: &str| None::<OsString>;
     let read = |_: &Path| Ok("root:x:0:0::/:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n".to_owned());
     let login = |user| Environment::new(&get, &read).with_user(user).login();
     assert_eq!(login(Some(1_000)), "alice");

@@ -10,13 +10,14 @@ mod rehearsal;
 use std::fmt;
 use std::sync::Arc;
 
+use anyhow::Result;
 use tollgate::Memory;
 use tollgate::store::Backend;
 use tollgate_file::FileStore;
 
 pub(crate) use rehearsal::Rehearsal;
 
-use crate::settings::{Setting, Settings, Source, StoreUrl};
+use crate::settings::{Setting, Settings, SettingsError, Source, StoreUrl};
 
 /// Why the store could not be opened.
 #[derive(Debug)]
@@ -30,30 +31,47 @@ pub(crate) struct OpenFailed {
 ///
 /// # Errors
 ///
-/// [`OpenFailed`] with the store and what is wrong with it.
-pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>, OpenFailed> {
-    let Setting { value, source } = &settings.store;
+/// [`OpenFailed`] with the store and what is wrong with it, or those of [`Settings::store`].
+pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>> {
+    let Setting { value, source } = settings.store()?;
+    let failed = |why: &dyn fmt::Display| OpenFailed { url: value.to_string(), why: why.to_string() };
     match value {
         StoreUrl::Memory => Ok(Arc::new(Memory::default())),
         StoreUrl::File(path) => {
             if let (Source::Default, Some(folder)) = (source, path.parent()) {
-                std::fs::create_dir_all(folder).map_err(|why| failed(settings, why))?;
+                std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
             }
             let store = FileStore::builder(path).timeout(settings.store_timeout.value).build();
-            Ok(Arc::new(store.map_err(|why| failed(settings, why))?))
+            Ok(Arc::new(store.map_err(|why| failed(&why))?))
         }
-        StoreUrl::Dynamodb(url) => dynamodb::open(url, settings).map_err(|why| failed(settings, why)),
+        StoreUrl::Dynamodb(url) => Ok(dynamodb::open(url, settings).map_err(|why| failed(&why))?),
     }
 }
 
 /// Whether the store was ever used: a rehearsal must not make one.
-pub(crate) fn is_there(settings: &Settings) -> bool {
-    match &settings.store.value {
+pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
+    Ok(match &settings.store()?.value {
         StoreUrl::Memory => true,
         StoreUrl::File(path) => path.exists(),
         // Without that nothing is made, and one that is not there is an error.
         StoreUrl::Dynamodb(url) => !url.creates || dynamodb::is_there(url, settings),
-    }
+    })
+}
+
+/// Whether the store could be made: what stands in its way is told to those who read, too.
+pub(crate) fn can_be_there(settings: &Settings) -> Result<bool, SettingsError> {
+    let Setting { value, source } = settings.store()?;
+    Ok(match (value, source) {
+        (StoreUrl::Memory | StoreUrl::Dynamodb(_), _) | (_, Source::Default) => true,
+        // A path without a folder is in this one.
+        (StoreUrl::File(path), _) => path.parent().is_none_or(|it| it.as_os_str().is_empty() || it.is_dir()),
+    })
+}
+
+/// That there is no such store.
+pub(crate) fn not_there(settings: &Settings) -> Result<OpenFailed, SettingsError> {
+    let why = "there is no such file; the first command that writes something makes it".into();
+    Ok(OpenFailed { url: settings.store()?.value.to_string(), why })
 }
 
 /// What is damaged in the store itself, or missing; nothing if it is whole, or if it is in memory.
@@ -61,14 +79,16 @@ pub(crate) fn is_there(settings: &Settings) -> bool {
 /// # Errors
 ///
 /// As [`open_store`].
-pub(crate) fn damages(settings: &Settings) -> Result<Vec<Damage>, OpenFailed> {
-    let (part, problems) = match &settings.store.value {
+pub(crate) fn damages(settings: &Settings) -> Result<Vec<Damage>> {
+    let url = &settings.store()?.value;
+    let failed = |why: &dyn fmt::Display| OpenFailed { url: url.to_string(), why: why.to_string() };
+    let (part, problems) = match url {
         StoreUrl::File(path) if path.exists() => {
-            let store = FileStore::open(path).map_err(|why| failed(settings, why))?;
+            let store = FileStore::open(path).map_err(|why| failed(&why))?;
             ("the file", store.damages())
         }
         StoreUrl::Dynamodb(url) => {
-            ("the table", dynamodb::damages(url, settings).map_err(|why| failed(settings, why))?)
+            ("the table", dynamodb::damages(url, settings).map_err(|why| failed(&why))?)
         }
         _ => return Ok(Vec::new()),
     };
@@ -81,10 +101,6 @@ pub(crate) struct Damage {
     pub(crate) part: &'static str,
     /// What is wrong with it.
     pub(crate) problem: String,
-}
-
-fn failed(settings: &Settings, why: impl fmt::Display) -> OpenFailed {
-    OpenFailed { url: settings.store.value.to_string(), why: why.to_string() }
 }
 
 impl fmt::Display for OpenFailed {

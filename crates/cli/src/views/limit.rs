@@ -2,7 +2,7 @@ use serde::Serialize;
 use tollgate::{Algorithm, Kind, Limit, Resets, UNBOUNDED};
 
 use crate::limit_text;
-use crate::output::{Cell, Table, grouped};
+use crate::output::{Cell, Table};
 
 /// A limit.
 #[derive(Clone, Serialize)]
@@ -110,10 +110,7 @@ pub(crate) fn remark_table(first: &str) -> Table {
 /// A limit as a row: its name, its amount, per what, its burst, and what else there is to say.
 pub(crate) fn limit_cells(view: &LimitView) -> [Cell; 5] {
     let limit = &view.limit;
-    let amount = |amount: u64| {
-        let symbol = limit.unit().map(|unit| format!(" {}", unit.symbol())).unwrap_or_default();
-        format!("{}{symbol}", grouped(limit_text::amount(limit, amount)))
-    };
+    let amount = |amount: u64| limit_text::shown(limit, amount);
     let burst = if limit.capacity() == limit.amount() { String::new() } else { amount(limit.capacity()) };
     [
         Cell::name(&view.name),
@@ -137,7 +134,7 @@ fn per(limit: &Limit) -> String {
 fn notes(view: &LimitView) -> String {
     let LimitView { kind, algorithm, soft, shadow, limit, .. } = view;
     let algorithm = algorithm.filter(|name| *name != "token_bucket").map(|name| name.replace('_', " "));
-    let soft = soft.map(|level| format!("soft at {}", grouped(limit_text::amount(limit, level))));
+    let soft = soft.map(|level| format!("soft at {}", limit_text::shown(limit, level)));
     let calls = (*kind == "calls").then(|| "every call takes 1".to_owned());
     let shadow = shadow.then(|| "shadow".to_owned());
     [algorithm, calls, soft, shadow].into_iter().flatten().collect::<Vec<_>>().join(", ")

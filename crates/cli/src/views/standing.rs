@@ -3,10 +3,11 @@ use std::time::Duration;
 use serde::Serialize;
 use tollgate::catalog::Source;
 use tollgate::limiter::{Part, Standing};
-use tollgate::{Ready, Status, Tick};
+use tollgate::{Status, Tick};
 
-use crate::output::{Cell, grouped, style};
-use crate::{duration_text, limit_text};
+use super::Moment;
+use crate::limit_text;
+use crate::output::{Cell, style};
 
 /// How a demand stands towards the limits of one entity for one resource.
 #[derive(Serialize)]
@@ -32,7 +33,7 @@ pub(crate) struct StandView {
     pub(crate) refuses: bool,
     /// Whether no limit takes longer.
     pub(crate) decides: bool,
-    /// `null` if that depends on others giving back, as is the other one.
+    /// `null` if that depends on others giving back, or if it is never; as is the other one.
     ready_in_us: Option<u64>,
     full_in_us: Option<u64>,
     #[serde(skip)]
@@ -79,8 +80,9 @@ impl StandView {
     fn of(status: &Status, now: Tick) -> StandView {
         let limit = status.limit();
         let bounded = !limit.is_unbounded();
-        let (ready_in, full_in) = (status.ready().wait(now), status.full().wait(now));
-        let shown = |amount: u64| grouped(limit_text::amount(limit, amount));
+        let ready = Moment::of(limit, status.ready(), now);
+        let full = Moment::of(limit, status.full(), now);
+        let shown = |amount: u64| limit_text::shown(limit, amount);
         let sign = if status.available() < 0 { "-" } else { "" };
         let text = StandText {
             requested: if status.requested() == 0 { String::new() } else { shown(status.requested()) },
@@ -89,8 +91,8 @@ impl StandView {
                 false => "unbounded".into(),
             },
             capacity: if bounded { shown(limit.capacity()) } else { String::new() },
-            ready: when(status.ready(), ready_in),
-            full: when(status.full(), full_in),
+            ready: ready.text(),
+            full: full.text(),
         };
         StandView {
             name: limit.name().to_string(),
@@ -99,8 +101,8 @@ impl StandView {
             capacity: bounded.then(|| limit.capacity()),
             refuses: status.is_exceeded(),
             decides: false,
-            ready_in_us: ready_in.map(micros),
-            full_in_us: full_in.map(micros),
+            ready_in_us: ready.known_us(),
+            full_in_us: full.known_us(),
             text,
         }
     }
@@ -132,21 +134,9 @@ impl StandView {
     }
 }
 
-fn when(ready: Ready, wait: Option<Duration>) -> String {
-    match (ready, wait) {
-        (Ready::Now, _) => "now".into(),
-        (_, Some(wait)) => format!("in {}", duration_text::roughly(wait)),
-        (_, None) => "when given back".into(),
-    }
-}
-
 /// Milliseconds that are not too short: who retries then is not early.
 pub(crate) fn millis_up(wait: Duration) -> u64 {
     u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
-}
-
-fn micros(wait: Duration) -> u64 {
-    u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn source_name(source: Option<Source>) -> &'static str {

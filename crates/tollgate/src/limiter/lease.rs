@@ -296,6 +296,15 @@ impl<'a> Lease<'a> {
         costs.takes(index).then(|| costs.amount(index))
     }
 
+    /// The entity and the resource of the call; `None` if nothing was taken, because the store was away.
+    pub fn called(&self) -> Option<(&str, &str)> {
+        match &self.grant {
+            Grant::Pinned { route, .. } => Some((route.entity(), route.resource())),
+            Grant::Stored(stored) => Some((&stored.entity, stored.resources.first()?)),
+            Grant::Nothing => None,
+        }
+    }
+
     /// What was taken, as what is taken from any store. A pinned grant becomes one when more is asked of it than to end.
     pub(super) fn as_stored(&mut self) -> Option<&mut Stored> {
         if let Grant::Pinned { route, at, taken } = &self.grant {

@@ -18,7 +18,10 @@ use super::within::within;
 use super::{LeaseError, Limiter};
 
 /// What a ticket of this form begins with.
-const FORM: &str = "tg1";
+const FORM: &str = "tg2";
+
+/// What one begins with that does not say which namespace it is of, so that nobody can tell whether it is of this one.
+const FORM_WITHOUT_NAMESPACE: &str = "tg1";
 
 /// Why a lease cannot become a ticket, or a text is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,8 +34,19 @@ pub enum TicketError {
     #[error("the lease is degraded, so there is nothing to hand on")]
     Degraded,
     /// The text is no ticket.
-    #[error("{0:?} is no ticket: {1}; copy what acquire gave you, such as tg1+...")]
+    #[error("{0:?} is no ticket: {1}; copy what acquire gave you, such as tg2+...")]
     NotOne(String, &'static str),
+    /// An earlier version wrote it, and it does not say which namespace it is of.
+    #[error("the ticket is of an earlier version and does not say its namespace; acquire anew")]
+    TooOld,
+    /// It is of another namespace, or of one of this name that was made anew. Nothing was changed in either.
+    #[error("the ticket is of the namespace with id {id}, and this one has id {here}; redeem it there")]
+    OtherNamespace {
+        /// The id of the namespace that the ticket is of.
+        id: String,
+        /// The id of the namespace that it was brought to.
+        here: String,
+    },
 }
 
 /// Whether whoever ended a ticket was the first.
@@ -75,7 +89,7 @@ impl Lease<'_> {
         }
         let text = stored.to_text();
         self.is_open = false;
-        Ok(text)
+        Ok(format!("{FORM}+{}+{text}", self.shared().namespace))
     }
 }
 
@@ -133,20 +147,33 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`TicketError::NotOne`].
+    /// [`TicketError::NotOne`], [`TicketError::TooOld`], or [`TicketError::OtherNamespace`] for one that is of another
+    /// namespace than this limiter.
     pub fn redeem(&self, ticket: &str) -> Result<Lease<'_>, TicketError> {
-        let stored = parse(ticket).map_err(|why| TicketError::NotOne(ticket.into(), why))?;
+        let sections: Vec<&str> = ticket.trim().split('+').collect();
+        let not_one = |why| TicketError::NotOne(ticket.into(), why);
+        let (namespace, sections) = match &sections[..] {
+            [FORM, namespace, sections @ ..] if !namespace.is_empty() => (*namespace, sections),
+            [FORM, ..] => return Err(not_one("it was cut off")),
+            [FORM_WITHOUT_NAMESPACE, _, ..] => return Err(TicketError::TooOld),
+            _ => return Err(not_one("it does not begin with tg2")),
+        };
+        let stored = parse(sections).map_err(not_one)?;
+        if *namespace != *self.0.namespace {
+            let (id, here) = (namespace.into(), self.0.namespace.to_string());
+            return Err(TicketError::OtherNamespace { id, here });
+        }
         Ok(Lease::stored(self, stored, None))
     }
 }
 
 impl Stored {
-    /// `tg1+ID+HOLDER+ENTITY+RESOURCE,RESOURCE+PART+PART`, where a part is `ENTITY,RESOURCE,AT,rpm=1,slots:1`: names and
-    /// numbers only, with nothing that a shell would make something of.
+    /// What stands behind `tg2+NAMESPACE+`: `ID+HOLDER+ENTITY+RESOURCE,RESOURCE+PART+PART`, where a part is
+    /// `ENTITY,RESOURCE,AT,rpm=1,slots:1`: names and numbers only, with nothing that a shell would make something of.
     fn to_text(&self) -> String {
         let id = random_id();
         let holder = self.term.map_or("-".into(), |term| format!("{:x}", term.holder));
-        let mut text = format!("{FORM}+{id:x}+{holder}+{}+{}", self.entity, self.resources.join(","));
+        let mut text = format!("{id:x}+{holder}+{}+{}", self.entity, self.resources.join(","));
         for Held { planned, at, .. } in self.groups.iter().flatten() {
             // Writing to a string cannot fail.
             let _ = write!(text, "+{},{},{}", planned.entity(), planned.resource, at.as_micros());
@@ -161,11 +188,8 @@ impl Stored {
     }
 }
 
-fn parse(ticket: &str) -> Result<Stored, &'static str> {
-    let mut sections = ticket.trim().split('+');
-    if sections.next() != Some(FORM) {
-        return Err("it does not begin with tg1");
-    }
+fn parse(sections: &[&str]) -> Result<Stored, &'static str> {
+    let mut sections = sections.iter().copied();
     let mut section = || sections.next().filter(|it| !it.is_empty()).ok_or("it was cut off");
     let id = u128::from_str_radix(section()?, 16).map_err(|_| "its id is no number")?;
     let term = match section()? {

@@ -10,10 +10,12 @@ mod view;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+#[cfg(unix)]
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tollgate::{Limiter, Span};
 use tollgate_file::FileStore;
 
@@ -40,26 +42,38 @@ pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
     let seconds = args.seconds.unwrap_or(if is_quick { SECONDS_QUICK } else { SECONDS });
     // Few digits, so that it can be typed.
     let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
+    // Before there is a folder, so that no signal leaves it behind.
+    let endings = Endings::listen()?;
     let folder = Folder::new()?;
     let store = FileStore::open(folder.0.join("demo.db")).context("the file of the demo cannot be made")?;
     let limiter = Limiter::open(Arc::new(store), "demo").wait()?;
     let fleet = Fleet::new();
     fleet.settle_down(&limiter)?;
     let mut screen = Screen::new(context);
-    let watched = fleet.work(&limiter, seed, || watch(&fleet, &limiter, &mut screen, seconds.into()));
+    let watched =
+        fleet.work(&limiter, seed, || watch(&fleet, &limiter, &mut screen, &endings, seconds.into()));
+    if let Some(signal) = endings.wants_no_summary() {
+        drop((limiter, folder));
+        return end_as(signal);
+    }
     let seconds = watched?;
     screen.end()?;
     Ok(Output::new(Summary::of(&fleet, &limiter, seconds, seed)?))
 }
 
 /// Watches until the time is over or somebody has seen enough, and answers how long that was.
-fn watch(fleet: &Fleet, limiter: &Limiter, screen: &mut Screen, seconds: u64) -> Result<u64> {
-    let is_enough = interrupted()?;
+fn watch(
+    fleet: &Fleet,
+    limiter: &Limiter,
+    screen: &mut Screen,
+    endings: &Endings,
+    seconds: u64,
+) -> Result<u64> {
     let clock = limiter.catalog().backend().clock();
     let begin = clock.now();
     loop {
         let passed = clock.now().since(begin);
-        let is_over = passed >= Span::from_secs(seconds) || is_enough.load(Ordering::Relaxed);
+        let is_over = passed >= Span::from_secs(seconds) || endings.last().is_some();
         let done = passed.as_micros() / 1_000_000;
         screen.show(&View::of(fleet, limiter)?, done.min(seconds), seconds)?;
         if is_over {
@@ -69,12 +83,39 @@ fn watch(fleet: &Fleet, limiter: &Limiter, screen: &mut Screen, seconds: u64) ->
     }
 }
 
-/// Becomes true when somebody presses Ctrl-C: that ends the demo, and not before it has summed up.
-fn interrupted() -> Result<Arc<AtomicBool>> {
-    let flag = Arc::<AtomicBool>::default();
+/// The last signal that ends the demo: Ctrl-C does not before it has summed up, others as soon as its folder is gone.
+struct Endings(Arc<AtomicUsize>);
+
+impl Endings {
+    fn listen() -> Result<Endings> {
+        let last = Arc::<AtomicUsize>::default();
+        #[cfg(unix)]
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_usize(signal, Arc::clone(&last), usize::try_from(signal)?)?;
+        }
+        Ok(Endings(last))
+    }
+
+    fn last(&self) -> Option<i32> {
+        i32::try_from(self.0.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
+    }
+
     #[cfg(unix)]
-    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag))?;
-    Ok(flag)
+    fn wants_no_summary(&self) -> Option<i32> {
+        self.last().filter(|signal| *signal != SIGINT)
+    }
+
+    #[cfg(not(unix))]
+    fn wants_no_summary(&self) -> Option<i32> {
+        None
+    }
+}
+
+/// Ends as if nobody had listened, so that whoever sent the signal sees what came of it.
+fn end_as(signal: i32) -> Result<Output> {
+    #[cfg(unix)]
+    signal_hook::low_level::emulate_default_handler(signal)?;
+    anyhow::bail!("ended by signal {signal}")
 }
 
 /// Lets time pass.

@@ -9,6 +9,7 @@ use crate::args::{EntityResetArgs, EntityTopUpArgs};
 use crate::context::Context;
 use crate::demand_text;
 use crate::output::{Answer, Output, Page, grouped};
+use crate::units::Units;
 use crate::views::deed;
 
 /// Makes a bucket as if nothing had been used.
@@ -23,16 +24,21 @@ pub(super) fn reset(context: &Context, args: EntityResetArgs) -> Result<Output> 
         key,
         amounts: None,
         done,
+        units: Units::default(),
     }))
 }
 
 /// Gives a bucket credit.
 pub(super) fn top_up(context: &Context, args: EntityTopUpArgs) -> Result<Output> {
     let EntityTopUpArgs { entity, resource, amounts, key } = args;
-    let credit = demand_text::demand(&amounts);
-    let done = context
-        .change(|catalog| Ok(catalog.top_up(&entity, &resource, &credit, key.as_deref()).wait()?))?;
-    let amounts = amounts.iter().map(|it| (it.limit.clone(), it.amount)).collect();
+    let (done, exact, units) = context.change(|catalog| {
+        let units = Units::of_bucket(catalog, &entity, &resource)?;
+        let exact = units.exact(&amounts)?;
+        let credit = demand_text::demand(&exact);
+        let done = catalog.top_up(&entity, &resource, &credit, key.as_deref()).wait()?;
+        Ok((done, exact, units))
+    })?;
+    let amounts = exact.into_iter().map(|it| (it.limit, it.amount)).collect();
     Ok(Output::new(BucketAnswer {
         dry_run: context.dry_run,
         namespace: context.settings.namespace.value.clone(),
@@ -41,6 +47,7 @@ pub(super) fn top_up(context: &Context, args: EntityTopUpArgs) -> Result<Output>
         key,
         amounts: Some(amounts),
         done,
+        units,
     }))
 }
 
@@ -54,6 +61,8 @@ struct BucketAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     amounts: Option<BTreeMap<String, u64>>,
     done: bool,
+    #[serde(skip)]
+    units: Units,
 }
 
 impl Answer for BucketAnswer {
@@ -64,7 +73,10 @@ impl Answer for BucketAnswer {
             page.line(format_args!("nothing was done: the key {key} was used before"));
             return;
         }
-        let credit = |(limit, amount): (&String, &u64)| format!("{} {limit}", grouped(amount));
+        let credit = |(limit, amount): (&String, &u64)| match self.units.unit(limit) {
+            Some(_) => format!("{limit} {}", self.units.show_taken(limit, *amount)),
+            None => format!("{} {limit}", grouped(amount)),
+        };
         match amounts {
             None => {
                 let deed = deed(self.dry_run, "reset", "reset");

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::catalog::{BucketStatus, CatalogError, DEFAULT_RESOURCE};
-use tollgate::{Ready, Status, Tick};
+use tollgate::{Status, Tick};
 
 use crate::context::Context;
+use crate::limit_text;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
-use crate::views::{EntityView, LimitView, limit_cells, limit_views, remark_table};
-use crate::{duration_text, limit_text};
+use crate::views::{EntityView, LimitView, Moment, limit_cells, limit_views, remark_table};
 
 /// Shows an entity. One that was never created is shown if anything is known of it.
 pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
@@ -73,25 +73,25 @@ impl StatusView {
     fn of(status: &Status, now: Tick) -> StatusView {
         let limit = status.limit();
         let bounded = !limit.is_unbounded();
-        let full_in = status.full().wait(now);
+        let full = Moment::of(limit, status.full(), now);
         let shown = |amount: i64| {
             let sign = if amount < 0 { "-" } else { "" };
-            format!("{sign}{}", grouped(limit_text::amount(limit, amount.unsigned_abs())))
+            format!("{sign}{}", limit_text::shown(limit, amount.unsigned_abs()))
         };
         let text = [
             if bounded { shown(status.available()) } else { "unbounded".into() },
-            if bounded { grouped(limit_text::amount(limit, limit.capacity())) } else { String::new() },
-            match (status.full(), full_in) {
-                (Ready::Now, _) => "full".into(),
-                (_, Some(wait)) => format!("full in {}", duration_text::roughly(wait)),
-                (_, None) => "when given back".into(),
+            if bounded { limit_text::shown(limit, limit.capacity()) } else { String::new() },
+            match full {
+                Moment::Now => "full".into(),
+                Moment::In(_) => format!("full {}", full.text()),
+                Moment::GivenBack(_) | Moment::Never => full.text(),
             },
         ];
         StatusView {
             name: limit.name().to_string(),
             available: bounded.then(|| status.available()),
             capacity: bounded.then(|| limit.capacity()),
-            full_in_us: full_in.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)),
+            full_in_us: full.known_us(),
             text,
         }
     }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use tollgate::catalog::{LEVELS_MAX, LevelChange, Target};
+use tollgate::catalog::{CatalogError, LEVELS_MAX, LevelChange, Target};
 use tollgate::{Catalog, NewEntity};
 
 use super::plan::{EntityStep, LevelStep, Plan};
 use super::view::{ApplyAnswer, PlanAnswer};
 use crate::context::Context;
 use crate::limits_file::{self, Config};
-use crate::output::{Output, Progress};
+use crate::output::{Output, Progress, grouped};
 use crate::views::OwnedLevel;
 
 /// Applies a file, after a look at all of it and a question.
@@ -33,36 +33,73 @@ pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
             plan.namespace()
         ))?;
     }
-    let done = context.change(|catalog| {
+    let done = context.change_as_rehearsed(|catalog| {
         let plan = Plan::new(catalog, file, &wanted)?;
+        if plan.revision != rehearsed.revision {
+            // What was shown and agreed to is not what would be done.
+            let changed = CatalogError::SetChanged(plan.set.clone());
+            return Err(anyhow::Error::from(changed).context("nothing was changed: plan and apply again"));
+        }
         let mut progress = Progress::new(&context.terminal);
-        carry_out(catalog, &plan, |done| {
-            progress.show(format_args!("{done} of {} transactions", plan.transactions()));
-        })?;
+        let mut so_far = Made::default();
+        let carried_out = carry_out(catalog, &plan, |made| {
+            so_far = made;
+            progress.show(format_args!("{} of {} transactions", made.transactions, plan.transactions()));
+        });
+        carried_out.with_context(|| so_far.told(&plan))?;
         Ok(plan)
     })?;
     Ok(Output::new(ApplyAnswer::new(context, PlanAnswer::new(context, file, &done))))
 }
 
+/// How far a plan was carried out.
+#[derive(Clone, Copy, Default)]
+pub(in crate::commands) struct Made {
+    transactions: usize,
+    entities: usize,
+    levels: usize,
+}
+
+impl Made {
+    /// What is to be known of a plan that was not carried out to its end. Only what is missing is done the next time.
+    fn told(self, plan: &Plan) -> String {
+        let entities = match plan.entities.len() {
+            0 => String::new(),
+            count => format!("{} of {count} entities and ", grouped(self.entities)),
+        };
+        let (levels, of) = (grouped(self.levels), grouped(plan.levels_written()));
+        format!("{entities}{levels} of {of} levels were written; apply it again to complete it")
+    }
+}
+
 /// Takes the steps of a plan: entities first, each by itself, then the limits, as many in a transaction as fit. Says
-/// how many transactions were made as it goes.
+/// how far it has come as it goes.
+///
+/// # Errors
+///
+/// [`CatalogError::SetChanged`] if somebody else changes the set meanwhile: two files would be mixed.
 pub(in crate::commands) fn carry_out(
     catalog: &Catalog,
     plan: &Plan,
-    mut made: impl FnMut(usize),
+    mut told: impl FnMut(Made),
 ) -> Result<()> {
-    let mut count = 0;
+    let mut made = Made::default();
+    let mut revision = plan.revision;
+    if !plan.entities.is_empty() {
+        revision = catalog.apply_limits_since(&plan.set, revision, &[]).wait()?;
+        made.transactions += 1;
+    }
     for step in &plan.entities {
         step.carry_out(catalog).with_context(|| format!("entity {}", step.id))?;
-        count += 1;
-        made(count);
+        made = Made { transactions: made.transactions + 1, entities: made.entities + 1, ..made };
+        told(made);
     }
     let changes = plan.levels.iter().map(LevelStep::change).chain(plan.adopted.iter().map(adoption));
     let changes: Vec<LevelChange<'_>> = changes.collect();
     for changes in changes.chunks(LEVELS_MAX) {
-        catalog.apply_limits(Some(&plan.set), changes).wait()?;
-        count += 1;
-        made(count);
+        revision = catalog.apply_limits_since(&plan.set, revision, changes).wait()?;
+        made = Made { transactions: made.transactions + 1, levels: made.levels + changes.len(), ..made };
+        told(made);
     }
     Ok(())
 }
@@ -104,5 +141,36 @@ impl EntityStep {
             catalog.set_cascades(&self.id, cascade).wait()?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits_file::LimitsFile;
+
+    #[test]
+    fn two_who_apply_one_set_at_once_do_not_mix_and_are_told_how_far_they_came() {
+        let limiter = tollgate::Limiter::in_memory().unwrap();
+        let catalog = limiter.catalog();
+        let mut wanted = LimitsFile::new("prod");
+        let limits = tollgate::Limits::new([tollgate::Limit::per_minute("rpm", 5)]).unwrap();
+        for index in 0..LEVELS_MAX + 13 {
+            let config = Config { limits: limits.clone(), on_unavailable: None };
+            wanted.levels.insert(OwnedLevel::resource(format!("r{index}")), config);
+        }
+        let plan = Plan::new(catalog, Path::new("limits.toml"), &wanted).unwrap();
+        let mut so_far = Made::default();
+        let carried_out = carry_out(catalog, &plan, |made| {
+            so_far = made;
+            catalog.apply_limits(Some("prod"), &[]).wait().unwrap();
+        });
+        let why = carried_out.unwrap_err();
+        assert_eq!(why.downcast_ref(), Some(&CatalogError::SetChanged("prod".into())));
+        assert_eq!(so_far.told(&plan), "47 of 60 levels were written; apply it again to complete it");
+        let again = Plan::new(catalog, Path::new("limits.toml"), &wanted).unwrap();
+        assert_eq!(again.levels_written(), 13);
+        carry_out(catalog, &again, |_| {}).unwrap();
+        assert!(Plan::new(catalog, Path::new("limits.toml"), &wanted).unwrap().is_empty());
     }
 }

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::limits_file::print;
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Output, Page, counted};
+use crate::rewrite::rewrite;
 use crate::views::deed;
 
 /// Writes what is stored, or what a set has of it, to a file or to stdout.
@@ -42,7 +43,7 @@ pub(super) fn export(context: &Context, file: Option<&Path>, set: Option<&str>) 
             context.confirm(format_args!("overwrite {}", file.display()))?;
         }
         if !context.dry_run {
-            std::fs::write(file, &text).with_context(|| format!("{} cannot be written", file.display()))?;
+            rewrite(file, &text).with_context(|| format!("{} cannot be written", file.display()))?;
         }
     }
     Ok(Output::new(ExportAnswer {

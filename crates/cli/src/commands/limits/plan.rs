@@ -15,6 +15,8 @@ use crate::views::OwnedLevel;
 pub(in crate::commands) struct Plan {
     /// The managed set.
     pub(super) set: String,
+    /// How often the set had been changed when it was looked at.
+    pub(super) revision: u64,
     /// Entities to be created or changed, parents first.
     pub(super) entities: Vec<EntityStep>,
     /// Levels that become another, those that get limits first.
@@ -59,6 +61,7 @@ impl Plan {
         let of_interest: BTreeSet<OwnedLevel> = wanted.levels.keys().cloned().chain(managed).collect();
         let mut plan = Plan {
             set: wanted.set.clone(),
+            revision: mine.map_or(0, ManagedSet::revision),
             entities: entity_steps(catalog, file, wanted)?,
             levels: Vec::new(),
             adopted: Vec::new(),
@@ -94,11 +97,16 @@ impl Plan {
         self.changes().next().is_none() && self.entities.is_empty()
     }
 
-    /// How many transactions it takes.
+    /// How many transactions it takes: before entities are changed the set is made ours.
     pub(super) fn transactions(&self) -> usize {
         let by_hand = |step: &EntityStep| step.transactions();
         let entities: usize = self.entities.iter().map(by_hand).sum();
-        entities + (self.levels.len() + self.adopted.len()).div_ceil(LEVELS_MAX)
+        usize::from(entities > 0) + entities + self.levels_written().div_ceil(LEVELS_MAX)
+    }
+
+    /// How many levels are written.
+    pub(super) fn levels_written(&self) -> usize {
+        self.levels.len() + self.adopted.len()
     }
 }
 

@@ -17,23 +17,27 @@ use self::ended::Ended;
 use super::call::{Call, Called};
 use crate::args::RunArgs;
 use crate::context::Context;
-use crate::demand_text::Amount;
+use crate::demand_text::{Amount, Written};
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Format, Output, Page};
+use crate::units::Units;
 
 /// Acquires, runs and settles.
 pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
     let limiter = context.limiter()?;
+    let units = Units::of_call(limiter.catalog(), &args.entity, &args.resource)?;
     let amounts = match &args.amounts[..] {
         [] => one_of_each(&limiter, &args)?,
         given => given.to_vec(),
     };
+    let amounts = units.exact(&amounts)?;
     let call = Call {
         entity: &args.entity,
         resource: &args.resource,
         amounts: &amounts,
         also: &[],
+        units: &units,
         patience: args.patience,
         detached: None,
     };
@@ -43,6 +47,10 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
     };
     let called = call.admitted(context, &lease);
     let taken = call.taken(&limiter, &lease)?;
+    if lease.is_degraded() {
+        let policy = "it runs by what the system says for that case (on_unavailable)";
+        context.note(format_args!("the store did not answer; {policy}, without the limits of others"));
+    }
     let ended = if context.dry_run { Ended::NotRun } else { obey(context, &args) };
     let refunded = settle(lease, &ended, &args);
     ended.tell(&args.command);
@@ -60,7 +68,7 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
 fn one_of_each(limiter: &Limiter, args: &RunArgs) -> Result<Vec<Amount>> {
     let chain = limiter.catalog().chain(&args.entity, &args.resource).wait()?;
     let limits = chain.links.first().map(|link| link.limits.clone());
-    let amount = |name: &str| Amount { limit: name.into(), amount: 1 };
+    let amount = |name: &str| Amount { limit: name.into(), amount: Written::one() };
     Ok(limits.iter().flat_map(|limits| limits.iter()).map(|limit| amount(limit.name().as_str())).collect())
 }
 

@@ -11,6 +11,7 @@ use crate::args::{Cli, ManArgs};
 use crate::context::Context;
 use crate::exit::Usage;
 use crate::output::{Answer, Output, Page};
+use crate::rewrite::rewrite;
 use crate::views::deed;
 
 /// Prints a page of the manual, or writes all of them into a folder.
@@ -63,7 +64,7 @@ fn write_all(context: &Context, root: &clap::Command, folder: &Path) -> Result<O
         let name = format!("{}.1", title(command));
         if !context.dry_run {
             let path = folder.join(&name);
-            std::fs::write(&path, page(command)?)
+            rewrite(&path, &page(command)?)
                 .with_context(|| format!("{} cannot be written", path.display()))?;
         }
         files.push(name);

@@ -10,11 +10,24 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use tollgate::Tick;
 
+use super::names::LimitNames;
+use crate::demand_text::Written;
+
+/// What some editors put in front of a file, and is no part of it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The longest line of a log, in bytes.
 const LINE_MAX: u64 = 1 << 20;
 
+/// The last time that can be written: the end of the year 9999.
+const MICROS_MAX: f64 = 253_402_300_799e6;
+
+/// The most digits of a number that every reader of JSON agrees on.
+const DIGITS_MAX: usize = 15;
+
 /// A call as a line of the log says it.
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "a call: an object with time, entity, resource and demand")]
 pub(super) struct LoggedCall<'a> {
     pub(super) time: Time,
     #[serde(borrow)]
@@ -26,8 +39,12 @@ pub(super) struct LoggedCall<'a> {
     #[serde(borrow, default)]
     pub(super) used: Option<Amounts<'a>>,
     #[serde(default)]
-    pub(super) duration_ms: Option<f64>,
+    pub(super) duration_ms: Option<Millis>,
 }
+
+/// A length of time in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Millis(pub(super) f64);
 
 /// A time: RFC 3339, or a number since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +56,54 @@ pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
 /// Amounts by the names of limits.
 #[derive(Debug)]
-pub(super) struct Amounts<'a>(pub(super) Vec<(Cow<'a, str>, u64)>);
+pub(super) struct Amounts<'a>(pub(super) Vec<(Cow<'a, str>, LoggedAmount)>);
+
+/// An amount, which is counted as soon as the unit of its limit is known.
+#[derive(Debug, PartialEq)]
+pub(super) enum LoggedAmount {
+    /// A whole number, of a limit that has no unit or was seen to have one.
+    Whole(u64),
+    /// A number with decimals.
+    Written(Written),
+}
+
+impl LoggedCall<'_> {
+    /// Counts every amount in the unit of its limit. A limit that is not there has none, and is left out later.
+    ///
+    /// # Errors
+    ///
+    /// Decimals that a limit does not have.
+    pub(super) fn count(&mut self, limits: &LimitNames) -> std::result::Result<(), String> {
+        let amounts = self.demand.0.iter_mut().chain(self.used.iter_mut().flat_map(|used| used.0.iter_mut()));
+        for (limit, amount) in amounts {
+            amount.count(limit, limits).map_err(|why| format!("{limit}: {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl LoggedAmount {
+    /// As the limit counts it.
+    pub(super) fn counted(&self) -> u64 {
+        match self {
+            LoggedAmount::Whole(amount) => *amount,
+            LoggedAmount::Written(_) => 0,
+        }
+    }
+
+    fn count(&mut self, limit: &str, limits: &LimitNames) -> std::result::Result<(), String> {
+        let Some(unit) = limits.unit(limit) else {
+            return Ok(());
+        };
+        let counted = match (&*self, unit) {
+            (LoggedAmount::Whole(_), None) => return Ok(()),
+            (LoggedAmount::Whole(whole), Some(_)) => Written::of_whole(*whole).in_unit(unit)?,
+            (LoggedAmount::Written(written), unit) => written.in_unit(unit)?,
+        };
+        *self = LoggedAmount::Whole(counted);
+        Ok(())
+    }
+}
 
 /// Shows every line of a log with its number, without its end. One that is too long is shown as `None`.
 pub(super) fn each_line(
@@ -54,6 +118,9 @@ pub(super) fn each_line(
             return Ok(());
         }
         number += 1;
+        if number == 1 && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
         let is_cut = read as u64 == LINE_MAX && line.last() != Some(&b'\n');
         if is_cut {
             log.skip_until(b'\n')?;
@@ -73,8 +140,7 @@ impl Time {
             millis if millis < 1e14 => millis * 1e3,
             micros => micros,
         };
-        // What is too large is the last tick there is.
-        Some(Time(Tick::from_micros(micros.round() as u64)))
+        (micros <= MICROS_MAX).then(|| Time(Tick::from_micros(micros.round() as u64)))
     }
 
     fn of_text(text: &str) -> Option<Time> {
@@ -152,16 +218,122 @@ impl<'de> Visitor<'de> for AmountsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Amounts<'de>, A::Error> {
         let mut amounts = Vec::with_capacity(4);
-        while let Some((Text(name), amount)) = map.next_entry::<Text<'de>, u64>()? {
+        while let Some((Text(name), amount)) = map.next_entry::<Text<'de>, LoggedAmount>()? {
             amounts.push((name, amount));
         }
         Ok(Amounts(amounts))
     }
 }
 
+impl<'de> Deserialize<'de> for LoggedAmount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<LoggedAmount, D::Error> {
+        deserializer.deserialize_any(AmountVisitor)
+    }
+}
+
+struct AmountVisitor;
+
+impl Visitor<'_> for AmountVisitor {
+    type Value = LoggedAmount;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an amount, such as 1500, or 1.5 of a limit that has a unit")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> std::result::Result<LoggedAmount, E> {
+        Ok(LoggedAmount::Whole(number))
+    }
+
+    /// A number with so many digits may have been changed by whoever read it; as text it is what was written.
+    fn visit_f64<E: Error>(self, number: f64) -> std::result::Result<LoggedAmount, E> {
+        let text = number.to_string();
+        let digits = text.trim_start_matches(['0', '.']).bytes().filter(u8::is_ascii_digit).count();
+        if digits > DIGITS_MAX {
+            return Err(E::custom(format_args!("{text} has too many digits for a number; write it as text")));
+        }
+        self.visit_str(&text)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> std::result::Result<LoggedAmount, E> {
+        let written = Written::parse(text).map(LoggedAmount::Written);
+        written.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Millis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Millis, D::Error> {
+        deserializer.deserialize_any(MillisVisitor)
+    }
+}
+
+struct MillisVisitor;
+
+impl Visitor<'_> for MillisVisitor {
+    type Value = Millis;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of milliseconds, such as 900")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> std::result::Result<Millis, E> {
+        Ok(Millis(number as f64))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> std::result::Result<Millis, E> {
+        match number >= 0.0 {
+            true => Ok(Millis(number)),
+            false => Err(E::invalid_value(serde::de::Unexpected::Float(number), &self)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_call_is_told_without_a_word_about_rust() {
+        let whole = r#"{"time": 1, "entity": "e", "resource": "r", "demand": {"rpm": 1}, "duration_ms": 5}"#;
+        assert!(serde_json::from_str::<LoggedCall<'_>>(whole).is_ok());
+        for (from, to) in [
+            (whole, "[1]"),
+            (whole, "7"),
+            ("\"e\"", "7"),
+            ("{\"rpm\": 1}", "3"),
+            (": 1}", ": -1}"),
+            (": 1}", ": []}"),
+            (": 5", ": -5"),
+            (": 5", ": \"soon\""),
+            ("\"time\": 1,", "\"time\": 1e300,"),
+        ] {
+            let why = serde_json::from_str::<LoggedCall<'_>>(&whole.replacen(from, to, 1)).unwrap_err();
+            let why = why.to_string();
+            for word in ["struct", "u64", "f64", "LoggedCall"] {
+                assert!(!why.contains(word), "{to}: {why}");
+            }
+        }
+    }
+
+    #[test]
+    fn amounts_are_counted_in_the_units_of_their_limits() {
+        let limit = |text| crate::limit_text::parse(text).unwrap();
+        let limits = [limit("sp:5,unit=USD:6"), limit("rpm:5")];
+        let names = LimitNames::new(limits.iter()).unwrap();
+        let counted = |amount: &str| {
+            let call = format!(r#"{{"time": 1, "entity": "e", "resource": "r", "demand": {{{amount}}}}}"#);
+            let mut call: LoggedCall<'_> = serde_json::from_str(&call).map_err(|why| why.to_string())?;
+            call.count(&names).map(|()| call.demand.0[0].1.counted())
+        };
+        assert_eq!(counted("\"sp\": 2"), Ok(2_000_000));
+        assert_eq!(counted("\"sp\": 1.5"), Ok(1_500_000));
+        assert_eq!(counted("\"sp\": \"0.000001\""), Ok(1));
+        assert_eq!(counted("\"rpm\": 2"), Ok(2));
+        assert!(counted("\"rpm\": 2.5").unwrap_err().contains("no whole number"));
+        assert!(counted("\"sp\": 0.0000001").unwrap_err().contains("at most 6"));
+        assert!(counted("\"sp\": 1234567890.123456").unwrap_err().contains("write it as text"));
+        assert_eq!(counted("\"sp\": \"123456789.123456\""), Ok(123_456_789_123_456));
+        assert_eq!(counted("\"unknown\": 2.5"), Ok(0), "it is left out");
+    }
 
     fn time(json: &str) -> Option<u64> {
         serde_json::from_str::<Time>(json).ok().map(|Time(tick)| tick.as_micros())
@@ -181,7 +353,7 @@ mod tests {
             assert_eq!(time(json), noon, "{json}");
         }
         assert_eq!(time("1794744000.25"), Some(1_794_744_000_250_000));
-        for json in ["-1", "\"noon\"", "null", "{}", "\"1969-12-31T00:00:00Z\""] {
+        for json in ["-1", "\"noon\"", "null", "{}", "1e30", "\"1969-12-31T00:00:00Z\""] {
             assert_eq!(time(json), None, "{json}");
         }
     }
@@ -189,7 +361,7 @@ mod tests {
     #[test]
     fn lines_are_counted_from_one_and_empty_ones_are_passed_over() {
         let long = "x".repeat(usize::try_from(LINE_MAX).unwrap() + 5);
-        let log = format!("a\r\n\n{long}\nb");
+        let log = format!("\u{feff}a\r\n\n{long}\nb");
         let mut seen = Vec::new();
         each_line(log.as_bytes(), |number, line| {
             seen.push((number, line.map(|line| String::from_utf8_lossy(line).into_owned())));

@@ -47,7 +47,7 @@ pub(super) fn run(context: &Context, args: SimulateArgs) -> Result<Output> {
         false => Patience::None,
     };
     let limits = wanted.levels.values().flat_map(|config| config.limits.iter());
-    let limits = LimitNames::new(limits.map(|limit| limit.name().to_string()));
+    let limits = LimitNames::new(limits)?;
     let mut replay = Replay::new(limiter, hands, limits, patience, Tally::new(args.max));
     let malformed = read(context, &args.log, &mut replay)?;
     let replayed = replay.finish();
@@ -92,7 +92,7 @@ fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
     let mut malformed = 0;
     each_line(log, |number, line| {
         let call = match line {
-            Some(line) => parsed(line),
+            Some(line) => parsed(line, replay.limits()),
             None => Err("the line is too long".into()),
         };
         match call {
@@ -110,7 +110,8 @@ fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
             progress.show(format_args!("{} lines", grouped(number)));
         }
         Ok(())
-    })?;
+    })
+    .with_context(|| format!("{} cannot be read", path.display()))?;
     if malformed > MALFORMED_TOLD {
         context.note(format_args!("and {} more lines that are no calls", malformed - MALFORMED_TOLD));
     }
@@ -118,7 +119,9 @@ fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
 }
 
 /// The call of a line. Looking at all of its letters once costs less than at each text by itself.
-fn parsed(line: &[u8]) -> Result<LoggedCall<'_>, String> {
-    let line = std::str::from_utf8(line).map_err(|why| why.to_string())?;
-    serde_json::from_str(line).map_err(|why| why.to_string())
+fn parsed<'a>(line: &'a [u8], limits: &LimitNames) -> Result<LoggedCall<'a>, String> {
+    let line = std::str::from_utf8(line).map_err(|_| "the line is not valid UTF-8")?;
+    let mut call: LoggedCall<'a> = serde_json::from_str(line).map_err(|why| why.to_string())?;
+    call.count(limits)?;
+    Ok(call)
 }

@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use tollgate::{Limit, Unit};
+
 use super::log::Amounts;
+use crate::exit::Usage;
+use crate::units::Units;
 
 /// Names that were seen, each with its number.
 #[derive(Default)]
@@ -14,8 +18,8 @@ pub(super) struct Names {
     numbers: HashMap<Arc<str>, u32, RandomState>,
 }
 
-/// The limits there are. Few enough to look at them all.
-pub(super) struct LimitNames(Vec<String>);
+/// The limits there are, with their units. Few enough to look at them all.
+pub(super) struct LimitNames(Vec<String>, Units);
 
 /// Amounts by the numbers of limits.
 pub(super) type Numbered = Vec<(u32, u64)>;
@@ -46,18 +50,29 @@ impl Names {
 }
 
 impl LimitNames {
-    /// These, each of them once.
-    pub(super) fn new(names: impl Iterator<Item = String>) -> LimitNames {
-        let mut names: Vec<String> = names.collect();
+    /// The names of these, each of them once.
+    ///
+    /// # Errors
+    ///
+    /// [`Usage`] if one name has several units: what a log says of it could be either.
+    pub(super) fn new<'a>(limits: impl Iterator<Item = &'a Limit> + Clone) -> Result<LimitNames, Usage> {
+        let units = Units::agreed(limits.clone(), "these limits")?;
+        let mut names: Vec<String> = limits.map(|limit| limit.name().to_string()).collect();
         names.sort();
         names.dedup();
-        LimitNames(names)
+        Ok(LimitNames(names, units))
+    }
+
+    /// The unit of a limit, if it has one; `None` if there is no such limit.
+    pub(super) fn unit(&self, limit: &str) -> Option<Option<&Unit>> {
+        self.0.iter().any(|name| name == limit).then(|| self.1.unit(limit))
     }
 
     /// The amounts of limits that are there. Others are left out.
     pub(super) fn numbered(&self, Amounts(amounts): &Amounts<'_>) -> Numbered {
         let number = |name: &str| self.0.iter().position(|known| known == name);
-        let known = amounts.iter().filter_map(|(name, amount)| Some((number(name)? as u32, *amount)));
+        let known =
+            amounts.iter().filter_map(|(name, amount)| Some((number(name)? as u32, amount.counted())));
         known.collect()
     }
 

@@ -8,7 +8,7 @@ use tollgate::catalog::CatalogError;
 use tollgate::limiter::{AcquireError, Attempt, Lease, Standing};
 use tollgate::{Demand, DemandError, Limiter, ManualClock, Span, Tick};
 
-use super::log::{LoggedCall, Time};
+use super::log::{LoggedCall, Millis, Time};
 use super::names::{LimitNames, Names, Numbered};
 use super::tally::{Outcome, Tally};
 use super::waiting::{Turn, Waiters};
@@ -88,6 +88,11 @@ impl Replay {
         }
     }
 
+    /// The limits there are.
+    pub(super) fn limits(&self) -> &LimitNames {
+        &self.limits
+    }
+
     /// Makes the next call, after everything that happens before it.
     pub(super) fn make(&mut self, line: u64, logged: &LoggedCall<'_>) {
         let call = self.call(line, logged);
@@ -108,8 +113,8 @@ impl Replay {
     fn call(&mut self, line: u64, logged: &LoggedCall<'_>) -> Call {
         let (Time(at), now) = (logged.time, self.hands.now());
         self.tally.out_of_order += u64::from(at < now);
-        // Below zero is nothing, and what is too long is as long as can be.
-        let micros = (logged.duration_ms.unwrap_or(0.0) * 1e3).round() as u64;
+        // What is too long is as long as can be.
+        let micros = (logged.duration_ms.map_or(0.0, |Millis(millis)| millis) * 1e3).round() as u64;
         Call {
             line,
             at: at.max(now),

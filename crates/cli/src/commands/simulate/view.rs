@@ -193,7 +193,7 @@ impl SimulateAnswer {
         let label = |hour: u64| iso(hour_start(hour)).get(5..16).unwrap_or_default().replace('T', " ");
         let labels: Vec<String> = (*first..=*last).map(label).collect();
         page.heading("Refused by hour, UTC");
-        Chart { values: &values, labels: &labels, unit: "hour" }.render(page);
+        Chart { values: &values, labels: &labels, unit: "hour", counted_in: None }.render(page);
     }
 
     fn worst(&self, page: &mut Page) {

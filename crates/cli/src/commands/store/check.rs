@@ -11,7 +11,8 @@ use crate::store::{Damage, damages};
 
 /// Looks at everything. Something wrong is an answer with the exit code of a failure.
 pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
-    let registry = context.registry()?;
+    context.must_be_there()?;
+    let registry = context.registry_if_there()?;
     let schema_version = registry.version().wait()?.schema_version;
     let mut problems: Vec<Problem> = damages(&context.settings)?.into_iter().map(Problem::from).collect();
     let (inspection, compatible) = match registry.inspect().wait() {
@@ -24,7 +25,7 @@ pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
     };
     problems.extend(inspection.findings.into_iter().map(Problem::from));
     let exit = if problems.is_empty() { Exit::OK } else { Exit::FAILURE };
-    let store = context.settings.store.value.to_string();
+    let store = context.settings.store()?.value.to_string();
     let records = inspection.records;
     Ok(Output::new(CheckAnswer { store, compatible, schema_version, records, problems }).with_exit(exit))
 }

@@ -10,11 +10,12 @@ use crate::context::Context;
 use crate::duration_text;
 use crate::exit::Exit;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
+use crate::settings::redacted;
 use crate::views::{CountsView, NamespaceView};
 
 /// Shows the store. One that cannot be used is an answer, too, with an exit code that says so.
 pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
-    let store = context.settings.store.value.to_string();
+    let store = context.settings.store()?.value.to_string();
     match found(context) {
         Ok(found) => {
             Ok(Output::new(StatusAnswer { store, reachable: true, error: None, found: Some(found) }))
@@ -23,15 +24,16 @@ pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
             let exit = Exit::of(&error);
             // Records of another version are an answer, too.
             let reachable = exit != Exit::UNAVAILABLE;
-            let error = Some(format!("{error:#}"));
+            let error = Some(redacted(&format!("{error:#}")).into_owned());
             Ok(Output::new(StatusAnswer { store, reachable, error, found: None }).with_exit(exit))
         }
     }
 }
 
 fn found(context: &Context) -> Result<Found> {
+    context.must_be_there()?;
     let store = context.store()?;
-    let registry = context.registry()?;
+    let registry = context.registry_if_there()?;
     let VersionRecord { schema_version, client_min_version, .. } = registry.version().wait()?;
     // The second time there is nothing to set up, so that this is what a call costs.
     let before = store.clock().now();

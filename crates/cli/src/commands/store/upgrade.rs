@@ -10,6 +10,7 @@ use crate::views::deed;
 
 /// Migrates the records.
 pub(in crate::commands) fn upgrade(context: &Context) -> Result<Output> {
+    context.must_be_there()?;
     let registry = context.registry()?;
     let migrated = registry.migrate().wait()?;
     Ok(Output::new(UpgradeAnswer {

@@ -11,6 +11,7 @@ use crate::args::UsageListArgs;
 use crate::context::Context;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped};
 use crate::time_text;
+use crate::units::Units;
 
 /// Lists rows of usage.
 pub(super) fn list(context: &Context, args: &UsageListArgs) -> Result<Output> {
@@ -30,11 +31,14 @@ pub(super) fn list(context: &Context, args: &UsageListArgs) -> Result<Output> {
         }
     };
     context.note_next(&next);
+    let buckets = rows.iter().map(|row| (row.entity.as_str(), row.resource.as_str()));
+    let units = Units::of_used(&catalog, buckets);
     Ok(Output::new(ListAnswer {
         namespace: context.settings.namespace.value.clone(),
         window: args.selection.window_word(),
         rows: rows.into_iter().map(RowView::from).collect(),
         next,
+        units,
     }))
 }
 
@@ -44,6 +48,8 @@ struct ListAnswer {
     window: &'static str,
     rows: Vec<RowView>,
     next: Option<String>,
+    #[serde(skip)]
+    units: Units,
 }
 
 #[derive(Serialize)]
@@ -69,7 +75,8 @@ impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
         let mut table = Table::new(["FROM", "ENTITY", "RESOURCE", "CALLS", "USED"]).right(3).wrap(4);
         for RowView { entity, resource, calls, used, shown, .. } in &self.rows {
-            let used = used.iter().map(|(limit, amount)| format!("{limit} {}", grouped(amount)));
+            let used =
+                used.iter().map(|(limit, amount)| format!("{limit} {}", self.units.show(limit, *amount)));
             let used = used.collect::<Vec<_>>().join(", ");
             let (entity, resource) = (Cell::name(entity), Cell::from(resource));
             table.row([Cell::from(shown), entity, resource, grouped(calls).into(), used.into()]);

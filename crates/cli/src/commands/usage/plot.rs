@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Chart, Output, Page, grouped};
 use crate::time_text::window_start;
+use crate::units::Units;
 
 /// Draws usage.
 pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
@@ -25,6 +26,7 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
         selection.from.map_or_else(|| default_from(selection.window, until), |from| from.seen_from(now));
     let rows = all_rows(&catalog, selection.query(now).from(selection.window.start(from)))?;
     let mut series = Series::of(&rows, selection.window, from, until);
+    let units = Units::of_used(&catalog, rows.iter().map(|row| (row.entity.as_str(), row.resource.as_str())));
     if let Some(limit) = &args.limit {
         series.limits.retain(|name, _| name == limit);
     }
@@ -33,11 +35,13 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
         entity: selection.entity.clone(),
         resource: selection.resource.clone(),
         window: selection.window_word(),
+        cut: series.is_cut,
         starts: series.starts.iter().map(|at| iso(*at)).collect(),
         used: series.limits,
         name: selection.name(),
         times: series.starts,
         kind: selection.window,
+        units,
     }))
 }
 
@@ -59,6 +63,8 @@ struct PlotAnswer {
     entity: Option<String>,
     resource: Option<String>,
     window: &'static str,
+    /// Whether what was used before the first window is left out.
+    cut: bool,
     starts: Vec<String>,
     used: BTreeMap<String, Vec<i64>>,
     #[serde(skip)]
@@ -67,6 +73,8 @@ struct PlotAnswer {
     times: Vec<Tick>,
     #[serde(skip)]
     kind: Window,
+    #[serde(skip)]
+    units: Units,
 }
 
 impl Answer for PlotAnswer {
@@ -77,11 +85,12 @@ impl Answer for PlotAnswer {
         let labels: Vec<String> = self.times.iter().map(|at| label(self.kind, *at)).collect();
         for (limit, values) in &self.used {
             let total: i64 = values.iter().fold(0, |sum, value| sum.saturating_add(*value));
-            let about = format!("used by {}, {} in all", self.name, grouped(total));
+            let about = format!("used by {}, {} in all", self.name, self.units.show(limit, total));
             page.gap();
             page.line(format_args!("{} {about}", paint(style::HEADING, limit)));
             page.gap();
-            Chart { values, labels: &labels, unit: self.window }.render(page);
+            let counted_in = self.units.unit(limit);
+            Chart { values, labels: &labels, unit: self.window, counted_in }.render(page);
         }
         if let (Some(first), Some(last)) = (self.times.first(), self.times.last()) {
             page.gap();
@@ -92,6 +101,13 @@ impl Answer for PlotAnswer {
                 window_start(self.kind, *last)
             );
             page.line(range);
+            if self.cut {
+                let count = grouped(self.times.len());
+                page.line(format_args!(
+                    "only the last {count} {}s are drawn; --until goes further back",
+                    self.window
+                ));
+            }
         }
     }
 }

@@ -13,6 +13,8 @@ const WINDOWS_MAX: usize = 10_000;
 
 /// The starts of windows, one after the other, and what was used of each limit in each.
 pub(super) struct Series {
+    /// Whether there would be more windows before the first.
+    pub(super) is_cut: bool,
     pub(super) starts: Vec<Tick>,
     pub(super) limits: BTreeMap<String, Vec<i64>>,
 }
@@ -29,7 +31,8 @@ impl Series {
                 sums[place] = sums[place].saturating_add(*amount);
             }
         }
-        Series { starts, limits }
+        let is_cut = starts.first().is_some_and(|first| *first > window.start(from));
+        Series { is_cut, starts, limits }
     }
 }
 
@@ -95,7 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn the_series_has_a_bound() {
+    fn the_series_has_a_bound_and_says_so() {
+        assert!(Series::of(&[], Window::Hour, Tick::ZERO, NOW).is_cut);
+        assert!(!Series::of(&[], Window::Month, Tick::ZERO, NOW).is_cut);
         assert_eq!(starts(Window::Hour, Tick::ZERO, NOW).len(), WINDOWS_MAX);
         assert_eq!(starts(Window::Hour, NOW, NOW).len(), 1);
     }

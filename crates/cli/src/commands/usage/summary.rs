@@ -12,11 +12,16 @@ use crate::args::UsageSelection;
 use crate::context::Context;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped};
 use crate::time_text;
+use crate::units::Units;
 
 /// Adds usage up.
 pub(super) fn summary(context: &Context, selection: &UsageSelection) -> Result<Output> {
     let catalog = context.catalog()?;
-    let summary = catalog.usage_summary(selection.query(catalog.backend().clock().now())).wait()?;
+    let query = selection.query(catalog.backend().clock().now());
+    let summary = catalog.usage_summary(query.clone()).wait()?;
+    // The first of them know the units of all.
+    let rows = catalog.usage(query).wait()?.items;
+    let units = Units::of_used(&catalog, rows.iter().map(|row| (row.entity.as_str(), row.resource.as_str())));
     let shown =
         |at: Option<Tick>| at.map(|at| time_text::window_start(selection.window, at)).unwrap_or_default();
     let shown = [summary.first, summary.last].map(shown);
@@ -33,6 +38,7 @@ pub(super) fn summary(context: &Context, selection: &UsageSelection) -> Result<O
         limits: limits.collect(),
         name: selection.name(),
         shown,
+        units,
     }))
 }
 
@@ -51,6 +57,8 @@ struct SummaryAnswer {
     name: String,
     #[serde(skip)]
     shown: [String; 2],
+    #[serde(skip)]
+    units: Units,
 }
 
 #[derive(Serialize)]
@@ -86,8 +94,12 @@ impl Answer for SummaryAnswer {
         table = (1..6).fold(table, Table::right);
         for (name, usage) in &self.limits {
             let LimitView { total, windows, min, max, average } = usage;
-            let average = grouped(format!("{average:.1}"));
-            let [total, min, max] = [total, min, max].map(|amount| Cell::from(grouped(amount)));
+            let average = match self.units.unit(name) {
+                Some(_) => self.units.show(name, average.round() as i64),
+                None => grouped(format!("{average:.1}")),
+            };
+            let [total, min, max] =
+                [total, min, max].map(|amount| Cell::from(self.units.show(name, *amount)));
             table.row([Cell::name(name), total, min, max, average.into(), grouped(windows).into()]);
         }
         page.table(&table);

@@ -10,8 +10,9 @@ use tollgate_store::{Backend, Fault, FaultStore, ManualClock};
 
 use super::bench_of::{RESOURCE, START, built, limiter_on};
 use super::{Bench, Open};
+use crate::Limiter;
 use crate::OnDrop;
-use crate::limiter::{AcquireError, Ended, Ending};
+use crate::limiter::{AcquireError, Ended, Ending, TicketError};
 
 /// One call, two resources: both or none.
 pub fn several_resources_are_taken_all_or_nothing(open: Open<'_>) {
@@ -275,13 +276,39 @@ pub fn a_ticket_is_settled_once_by_whoever_has_it(open: Open<'_>) {
     for broken in [
         "",
         "tg1",
-        "tg2+1",
+        "tg2",
+        "tg2+",
+        "tg2++1",
+        "tg3+1",
         &ticket[..ticket.len() / 2],
-        "tg1+1+-+user+gpt-4+user,9,1,tpm=1",
-        "tg1+x+-+a+b+c",
+        "tg2+ns+1+-+user+gpt-4+user,9,1,tpm=1",
+        "tg2+ns+x+-+a+b+c",
     ] {
-        assert!(another.redeem(broken).is_err(), "{broken:?}");
+        let refused = another.redeem(broken).expect_err("it is no ticket");
+        assert!(matches!(refused, TicketError::NotOne(..)), "{broken:?}: {refused}");
     }
+    let old = another.redeem("tg1+1+-+user+gpt-4+user,0,1,tpm=1").expect_err("it says no namespace");
+    assert_eq!(old, TicketError::TooOld);
+}
+
+/// A ticket is worth something in its own namespace, and elsewhere it is told where that is.
+pub fn a_ticket_is_refused_in_another_namespace(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::per_hour("tpm", 100)]);
+    let lease = bench.take("user", demand! { tpm: 40 }).expect("there is room");
+    assert_eq!(lease.called(), Some(("user", RESOURCE)));
+    let ticket = lease.into_ticket().expect("it holds nothing");
+    let other = Limiter::open(Arc::clone(&bench.backend), "other").wait().expect("the store is there");
+    let limits = built([Limit::per_hour("tpm", 100)]);
+    other.catalog().set_limits(Level::System, &limits).wait().expect("the limits can be stored");
+    let (id, here) = (bench.catalog().namespace_id().to_owned(), other.catalog().namespace_id().to_owned());
+    let refused = other.redeem(&ticket).expect_err("it is of another namespace");
+    assert_eq!(refused, TicketError::OtherNamespace { id, here });
+    let lease = bench.limiter.redeem(&ticket).expect("it is of this one");
+    lease.settle(demand! { tpm: 70 }).wait().expect("a store that is there answers");
+    assert_eq!(bench.available("user", "tpm"), 30);
+    let left = other.available("user", RESOURCE).wait().expect("the store is there");
+    assert_eq!(left.available("tpm"), Some(100));
 }
 
 /// Whoever ends a ticket can be told whether somebody did before.

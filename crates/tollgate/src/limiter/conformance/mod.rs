@@ -56,6 +56,7 @@ macro_rules! limiter_suite {
             a_store_that_comes_back_is_used_again
             dropped_leases_can_be_kept
             a_ticket_is_settled_once_by_whoever_has_it
+            a_ticket_is_refused_in_another_namespace
             who_ends_a_ticket_again_is_told
         );
         $crate::limiter_suite!(@of waiting, $open,
