@@ -3,30 +3,51 @@
 use std::io;
 use std::time::Duration;
 
-/// Waits until somebody presses Ctrl-C, the process is told to end, or the time is over.
-pub(super) async fn told_to_end(seconds: Option<u32>) -> io::Result<()> {
-    let told = told();
-    match seconds {
-        Some(seconds) => {
-            tokio::time::timeout(Duration::from_secs(seconds.into()), told).await.unwrap_or(Ok(()))
-        }
-        None => told.await,
-    }
-}
-
 #[cfg(unix)]
-async fn told() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    std::future::poll_fn(|cx| match interrupt.poll_recv(cx) {
-        std::task::Poll::Pending => terminate.poll_recv(cx),
-        told => told,
-    })
-    .await;
-    Ok(())
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Somebody presses Ctrl-C, or the process is told to end.
+pub(super) struct Ending {
+    #[cfg(unix)]
+    signals: [Signal; 2],
 }
 
-#[cfg(not(unix))]
-async fn told() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
+impl Ending {
+    /// From now on the process does not end by itself when it is told to. To be called in a runtime.
+    #[cfg(unix)]
+    pub(super) fn watch() -> io::Result<Ending> {
+        Ok(Ending { signals: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?] })
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn watch() -> io::Result<Ending> {
+        Ok(Ending {})
+    }
+
+    /// Waits for it, or until the time is over.
+    pub(super) async fn told(&mut self, seconds: Option<u32>) -> io::Result<()> {
+        match seconds {
+            Some(seconds) => {
+                let time = Duration::from_secs(seconds.into());
+                tokio::time::timeout(time, self.told_once()).await.unwrap_or(Ok(()))
+            }
+            None => self.told_once().await,
+        }
+    }
+
+    #[cfg(unix)]
+    async fn told_once(&mut self) -> io::Result<()> {
+        let [interrupt, terminate] = &mut self.signals;
+        std::future::poll_fn(|cx| match interrupt.poll_recv(cx) {
+            std::task::Poll::Pending => terminate.poll_recv(cx),
+            told => told,
+        })
+        .await;
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    async fn told_once(&mut self) -> io::Result<()> {
+        tokio::signal::ctrl_c().await
+    }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo_local::{Engine, serve};
 
-use super::ending::told_to_end;
+use super::ending::Ending;
 use crate::args::LocalUpArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -29,13 +29,15 @@ pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
     let endpoint = format!("http://{}", listener.local_addr()?);
     let store = DynamoStore::builder(&args.table).http_client(engine.http_client()).create_table(true);
     store.build().wait()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Whoever has read the answer may tell it to end.
+    let mut ending = runtime.block_on(async { Ending::watch() })?;
     // Before it ends: whoever waits for the port reads this.
     Output::new(UpAnswer::new(&args, endpoint)).write(&context.terminal, context.format)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let sweeping = tokio::spawn(sweep(engine.clone()));
         let serving = tokio::spawn(serve(engine, listener));
-        told_to_end(args.seconds).await?;
+        ending.told(args.seconds).await?;
         sweeping.abort();
         serving.abort();
         match serving.await {
