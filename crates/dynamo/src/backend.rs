@@ -1,8 +1,10 @@
 //! The table as all that a limiter needs.
 
+use tollgate_core::Limits;
 use tollgate_store::records::{Cursor, Page, RecordsError, Write};
 use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Room, Scope, StoreError};
 
+use crate::bucket::ahead_bounds;
 use crate::inner::DynamoStore;
 
 impl Backend for DynamoStore {
@@ -30,6 +32,11 @@ impl Backend for DynamoStore {
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         Reply::later(self.0.service.within(self.0.close(namespace)))
+    }
+
+    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
+        let prefetch = self.0.buckets.settings.prefetch?;
+        ahead_bounds(limits, prefetch.percent)
     }
 
     fn room(&self) -> &Room {

@@ -12,7 +12,7 @@ use aws_smithy_types::retry::RetryConfig;
 use tollgate_store::{Clock, Reply};
 
 use crate::bucket::shards::SHARDS_MAX;
-use crate::bucket::{Buckets, Settings};
+use crate::bucket::{Buckets, Prefetch, Settings};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoStore, Inner};
 use crate::service::{Patience, Service, Workers};
@@ -130,6 +130,16 @@ impl DynamoStoreBuilder {
     pub fn shards(mut self, first: u32, most: u32) -> DynamoStoreBuilder {
         let power = |count: u32| count.clamp(1, SHARDS_MAX).next_power_of_two();
         (self.settings.shards_min, self.settings.shards_max) = (power(first), power(most).max(power(first)));
+        self
+    }
+
+    /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so that
+    /// most takes need no call. What nobody wants for `idle` is given back. What is held ahead by one process cannot be
+    /// had by another, and is lost until it is refilled if the process dies. Only of buckets all of whose limits are meters.
+    /// Off unless it says otherwise.
+    pub fn prefetch(mut self, percent: u8, idle: Duration) -> DynamoStoreBuilder {
+        let idle = tollgate_core::Span::covering(idle.max(Duration::from_millis(10)));
+        self.settings.prefetch = (percent > 0).then_some(Prefetch { percent: percent.min(100), idle });
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::Status;
+use tollgate_core::{Limits, Status};
 
 use crate::records::{Cursor, Page, Records, RecordsError, Write};
 use crate::{Applied, Call, Cell, Key, Place, Reply, Room, Space, Store, StoreError, Tally};
@@ -37,6 +37,13 @@ pub trait Backend: Store + Records {
     /// Makes no bucket in this namespace any more, for good: calls that would are told
     /// [`StoreError::NamespaceGone`].
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>>;
+
+    /// The most that one process may hold ahead of a bucket under these limits, of each, so that it need not ask for every
+    /// take; `None` if the store takes nothing ahead.
+    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
+        let _ = limits;
+        None
+    }
 
     /// Where those wait in this process who were denied. The store tells it of every bucket that it gives back to.
     fn room(&self) -> &Room;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{Denial, Status};
+use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
@@ -156,6 +156,10 @@ impl<S: Backend> Backend for FaultStore<S> {
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
         self.call(|inner| inner.write_usage(namespace, scope))
+    }
+
+    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
+        self.inner.held_ahead(limits)
     }
 
     fn room(&self) -> &Room {

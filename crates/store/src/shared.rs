@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Denial, Status};
+use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
@@ -87,6 +87,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         (**self).close(namespace)
+    }
+
+    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
+        (**self).held_ahead(limits)
     }
 
     fn room(&self) -> &Room {

@@ -1,11 +1,13 @@
 //! Which limit of which entity decides about a call, and when the call would pass.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::Ready;
+use tollgate::catalog::Catalog;
+use tollgate::limiter::Standing;
 use tollgate::store::usage::iso;
+use tollgate::{Limit, Limits, Ready};
 
 use super::call::told;
 use crate::args::{CallArgs, ExplainArgs};
@@ -41,6 +43,7 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
             Ready::At(tick) if refusal.retry_after_ms.is_some() => Some(iso(tick)),
             _ => None,
         },
+        held_ahead: held_ahead(limiter.catalog(), &standing),
         refusal,
     };
     Ok(Output::new(answer).with_exit(exit))
@@ -54,6 +57,8 @@ struct ExplainAnswer {
     passes: bool,
     /// `null` if it passes now, or if that depends on others giving back.
     passes_at: Option<String>,
+    /// What one process may hold ahead, so that others cannot have it; `null` if the store takes nothing ahead.
+    held_ahead: Option<BTreeMap<String, u64>>,
     #[serde(flatten)]
     refusal: RefusalView,
 }
@@ -74,7 +79,22 @@ impl Answer for ExplainAnswer {
             }
             page.table(&table_of(bucket));
         }
+        if let Some(held_ahead) = &self.held_ahead {
+            let amounts: Vec<String> =
+                held_ahead.iter().map(|(limit, most)| format!("{limit} {most}")).collect();
+            page.gap();
+            page.line(format_args!("each process may hold ahead of a bucket: {}", amounts.join(", ")));
+        }
     }
+}
+
+/// The most that one process may hold ahead of the entity's own bucket, of each limit.
+fn held_ahead(catalog: &Catalog, standing: &Standing) -> Option<BTreeMap<String, u64>> {
+    let own = standing.parts.first()?;
+    let limits: Vec<Limit> = own.denial.statuses().map(|status| status.limit().clone()).collect();
+    let limits = Limits::new(limits).ok()?;
+    let most = catalog.backend().held_ahead(&limits)?;
+    Some(limits.iter().map(|limit| limit.name().to_string()).zip(most).collect())
 }
 
 impl ExplainAnswer {

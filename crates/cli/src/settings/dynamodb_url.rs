@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::suggest;
 
-const PARAMETERS: [&str; 3] = ["region", "endpoint", "create"];
+const PARAMETERS: [&str; 4] = ["region", "endpoint", "create", "prefetch"];
 
 /// A table of DynamoDB, and where it is. Never what calls are signed with: a store is named on command lines, in files
 /// and in messages, which others read.
@@ -16,6 +16,8 @@ pub(crate) struct DynamodbUrl {
     pub(crate) endpoint: Option<String>,
     /// Whether to make the table if there is none.
     pub(crate) creates: bool,
+    /// How many percent of each capacity a process may hold ahead; nothing unless it is said.
+    pub(crate) prefetch: Option<u8>,
 }
 
 impl DynamodbUrl {
@@ -32,6 +34,7 @@ impl DynamodbUrl {
                 "region" => url.region = Some(value.into()),
                 "endpoint" => url.endpoint = Some(parse_endpoint(value)?),
                 "create" => url.creates = parse_bool(value)?,
+                "prefetch" => url.prefetch = Some(parse_percent(value)?),
                 // What it is set to is not repeated: it may be a secret.
                 _ => return Err(unknown(name)),
             }
@@ -44,7 +47,8 @@ impl fmt::Display for DynamodbUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.table)?;
         let creates = self.creates.then_some("true");
-        let values = [self.region.as_deref(), self.endpoint.as_deref(), creates];
+        let prefetch = self.prefetch.map(|percent| percent.to_string());
+        let values = [self.region.as_deref(), self.endpoint.as_deref(), creates, prefetch.as_deref()];
         let set = PARAMETERS.iter().zip(values).filter_map(|(name, value)| Some((name, value?)));
         for (index, (name, value)) in set.enumerate() {
             write!(f, "{}{name}={value}", if index == 0 { '?' } else { '&' })?;
@@ -74,6 +78,13 @@ fn parse_endpoint(endpoint: &str) -> Result<String, String> {
     }
 }
 
+fn parse_percent(text: &str) -> Result<u8, String> {
+    let percent = text.parse().ok().filter(|percent| (1..=100).contains(percent));
+    percent.ok_or_else(|| {
+        format!("prefetch is {text:?}; write a percentage of the capacities, such as prefetch=5")
+    })
+}
+
 fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "true" => Ok(true),
@@ -97,9 +108,11 @@ mod tests {
 
     #[test]
     fn a_table_is_shown_as_it_was_written() {
-        for text in
-            ["limits", "limits?region=eu-west-1", "my.Table-1?endpoint=http://127.0.0.1:8000&create=true"]
-        {
+        for text in [
+            "limits",
+            "limits?region=eu-west-1",
+            "my.Table-1?endpoint=http://127.0.0.1:8000&create=true&prefetch=5",
+        ] {
             assert_eq!(DynamodbUrl::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(DynamodbUrl::parse("limits?create=false").unwrap().to_string(), "limits");
@@ -113,6 +126,7 @@ mod tests {
             ("a/b/c", "3 to 255"),
             ("limits?regoin=x", "did you mean \"region\"?"),
             ("limits?region=", "region=VALUE"),
+            ("limits?prefetch=0", "such as prefetch=5"),
             ("limits?create=yes", "true or false"),
             ("limits?endpoint=127.0.0.1", "like endpoint=http://"),
         ] {

@@ -1,9 +1,12 @@
 //! What steps would make of an item: worked out by the core, before anything is written.
 
+use std::sync::Arc;
+
 use tollgate_core::{Costs, Denial, Limits, Tick, Usage};
 use tollgate_store::{Done, Op, Step};
 
 use super::image::Image;
+use super::stash::Counted;
 
 /// An item as it was seen, and as it will be.
 pub(crate) struct Draft {
@@ -37,16 +40,23 @@ impl Move {
 }
 
 /// How a step counts as usage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Metering {
     /// Not at all.
     Off,
     On,
     /// It undoes a take, which was an event and then is none.
     Undo,
+    /// As this says: what a process used of what it had taken ahead.
+    Counted(Arc<Counted>),
 }
 
 impl Metering {
+    /// What it says was used.
+    fn counted(&self) -> Counted {
+        if let Metering::Counted(counted) = self { Counted::clone(counted) } else { Counted::default() }
+    }
+
     /// For what undoes something that was metered or not.
     pub(crate) fn undo(is_metered: bool) -> Metering {
         if is_metered { Metering::Undo } else { Metering::Off }
@@ -124,7 +134,7 @@ impl Draft {
     }
 
     /// Does the step, which must fit if it takes.
-    pub(crate) fn commit(&mut self, step: &Step<'_>, metering: Metering) -> Done {
+    pub(crate) fn commit(&mut self, step: &Step<'_>, metering: &Metering) -> Done {
         if self.after.is_none() && step.creates() {
             self.create(step.place.limits);
         }
@@ -149,7 +159,7 @@ impl Draft {
             None => image.kept.bucket == was,
         };
         // What is said to have changed nothing is not written, so time need not have passed for it either.
-        if is_nothing && metering == Metering::Off || is_nothing && step.takes().is_none() {
+        if is_nothing && *metering == Metering::Off || is_nothing && step.takes().is_none() {
             image.kept.bucket = was;
         } else {
             self.is_changed = true;
@@ -167,9 +177,9 @@ impl Draft {
     }
 
     /// A bucket that is not there was full and is forgotten, but what was counted of it may be less than was said.
-    fn correct(&mut self, step: &Step<'_>, metering: Metering) {
+    fn correct(&mut self, step: &Step<'_>, metering: &Metering) {
         let Op::Settle(usage) = &step.op else { return };
-        if metering == Metering::On {
+        if *metering == Metering::On {
             let counted = step.place.limits.iter().zip(differences(usage));
             let counted = counted.filter(|(limit, amount)| !limit.is_resource() && *amount != 0);
             self.loose.extend(counted.map(|(limit, amount)| (limit.name().to_string(), amount)));
@@ -181,14 +191,16 @@ impl Draft {
         self.is_changed = true;
     }
 
-    fn meter(&mut self, step: &Step<'_>, metering: Metering) {
-        let Some(image) = self.after.as_mut().filter(|_| metering != Metering::Off) else { return };
+    fn meter(&mut self, step: &Step<'_>, metering: &Metering) {
+        let Some(image) = self.after.as_mut().filter(|_| *metering != Metering::Off) else { return };
         let amounts: Vec<i64> = match &step.op {
+            _ if matches!(metering, Metering::Counted(_)) => metering.counted().amounts.clone(),
             Op::Take { costs, .. } => costs.amounts().iter().map(|amount| signed(*amount)).collect(),
             Op::Settle(usage) | Op::SettleIfThere(usage) => differences(usage),
             _ => return,
         };
         let events = match (&step.op, metering) {
+            (_, Metering::Counted(counted)) => i128::from(counted.events),
             (Op::Take { .. }, _) => 1,
             (_, Metering::Undo) => -1,
             _ => 0,

@@ -15,6 +15,7 @@ use tollgate_store::{Done, OpId, OwnedCall, StoreError};
 
 use super::draft::Metering;
 use super::image::{Image, WCU_FULL};
+use super::stash::Stash;
 
 /// How many go with one write.
 const TOGETHER_MAX: usize = 64;
@@ -36,6 +37,10 @@ pub(crate) struct Lane {
     writes_usage: AtomicBool,
     /// What was handed over and not yet tried.
     pub(crate) handed_over: Arc<Unheard>,
+    /// What this process holds ahead, at the first item.
+    pub(crate) stash: tokio::sync::Mutex<Stash>,
+    /// Whether somebody sees to it that it is given back.
+    pub(crate) is_watched: AtomicBool,
 }
 
 /// Calls that were handed over and not yet tried: whoever asks after that is answered after them.
@@ -251,6 +256,10 @@ impl Lane {
 
     pub(crate) fn end_writing_usage(&self) {
         self.writes_usage.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::Acquire)
     }
 
     /// Whether there is a write of which nobody knows whether it was made.

@@ -1,9 +1,11 @@
 //! What nobody waits for.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tollgate_store::{Applied, OpId, OwnedCall, StoreError};
+use tollgate_core::Span;
+use tollgate_store::{Applied, Clock, OpId, OwnedCall, StoreError};
 
 use super::address::Address;
 use super::draft::Metering;
@@ -99,6 +101,32 @@ impl Inner {
 
     pub(super) fn double_later(&self, address: &Address) {
         self.in_background(Job::Double(address.clone()), Vec::new());
+    }
+
+    /// Sees to it that what is held ahead is given back once nobody wants it.
+    pub(super) fn return_when_idle(&self, address: &Address, idle: Span) {
+        let lane = self.buckets.lane(address);
+        if lane.is_watched.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (this, address) = (self.this.clone(), address.clone());
+        self.service.workers.handle().spawn(async move {
+            loop {
+                tokio::time::sleep(idle.to_duration() / 2).await;
+                // Should the store be gone, what it held fills up again by itself.
+                let Some(inner) = this.upgrade() else { return };
+                let mut stash = lane.stash.lock().await;
+                if !stash.is_idle(Clock::system().now(), idle) {
+                    continue;
+                }
+                let held = stash.empty();
+                lane.is_watched.store(false, Ordering::Release);
+                drop(stash);
+                // What cannot be given back now is given back later.
+                let _ = inner.give_back_ahead(&address, held).await;
+                return;
+            }
+        });
     }
 
     /// Tries something until the store answers, or will not.

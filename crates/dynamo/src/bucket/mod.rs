@@ -12,9 +12,11 @@ mod limits;
 mod look;
 mod parts;
 mod peek;
+mod prefetch;
 mod scope;
 mod send;
 pub(crate) mod shards;
+mod stash;
 mod together;
 mod usage;
 mod values;
@@ -33,6 +35,8 @@ use tollgate_store::{Done, OpId, StoreError};
 
 use address::Address;
 use lane::{Lane, Unheard};
+pub(crate) use prefetch::Prefetch;
+pub(crate) use stash::bounds as ahead_bounds;
 
 /// How many buckets a process remembers. Beyond that, those nobody is using are forgotten and read again when needed.
 const LANES_MAX: usize = 65_536;
@@ -68,6 +72,8 @@ pub(crate) struct Settings {
     /// In how many items a new bucket is, and in how many it may come to be.
     pub(crate) shards_min: u32,
     pub(crate) shards_max: u32,
+    /// Whether, and how far, to take ahead.
+    pub(crate) prefetch: Option<Prefetch>,
 }
 
 impl Default for Settings {
@@ -77,6 +83,7 @@ impl Default for Settings {
             fast_path: true,
             shards_min: 1,
             shards_max: shards::SHARDS_MAX,
+            prefetch: None,
         }
     }
 }
@@ -127,7 +134,7 @@ impl Buckets {
             return Arc::clone(lane);
         }
         if lanes.len() >= LANES_MAX {
-            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.is_unsure());
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.is_unsure() || lane.is_watched());
         }
         Arc::clone(lanes.entry(key).or_insert_with(|| Arc::new(Lane::new(shard))))
     }

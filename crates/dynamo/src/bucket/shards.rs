@@ -30,8 +30,16 @@ const MOVES_MAX: usize = 16;
 const SPLITS_MAX: usize = 3;
 
 impl Inner {
-    /// Has an errand done where it belongs.
+    /// Has an errand done: by what is held ahead, or where it belongs.
     pub(super) async fn route(&self, address: &Address, errand: Errand) -> Result<Verdict, StoreError> {
+        match self.from_ahead(address, &errand).await? {
+            Some(verdict) => Ok(verdict),
+            None => self.routed(address, errand).await,
+        }
+    }
+
+    /// Has an errand done where it belongs.
+    pub(super) async fn routed(&self, address: &Address, errand: Errand) -> Result<Verdict, StoreError> {
         let watch = Watch::start();
         for _ in 0..MOVES_MAX {
             let shards = self.buckets.lane(address).shards();
@@ -136,7 +144,10 @@ impl Errand {
                 let place = Place { limits: &share, ..step.place };
                 let steps = [Step { place, op: Op::Take { costs, term: *term } }];
                 let call = OwnedCall::new(&Call { id: self.call.id, steps: &steps, metered: false });
-                Some((turn, Errand { call: Arc::new(call), step: 0, shards, metering: self.metering }))
+                Some((
+                    turn,
+                    Errand { call: Arc::new(call), step: 0, shards, metering: self.metering.clone() },
+                ))
             }
             Op::Settle(usage) | Op::SettleIfThere(usage) => {
                 let shard = (usage.at.as_micros() % u64::from(SHARDS_MAX)) as u32 % shards;

@@ -295,6 +295,6 @@ impl Trip {
 
     fn commit(&self, drafts: &mut [Draft]) -> Vec<Done> {
         let steps = self.call.steps().zip(drafts).enumerate();
-        steps.map(|(index, (step, draft))| draft.commit(&step, self.errand(index).metering)).collect()
+        steps.map(|(index, (step, draft))| draft.commit(&step, &self.errand(index).metering)).collect()
     }
 }

@@ -21,6 +21,7 @@ use crate::service::{Failure, Reason, Watch};
 impl Inner {
     /// Adds what was used of a bucket to the records of usage, each hour once.
     pub(crate) async fn write_usage_of(&self, address: &Address) -> Result<(), StoreError> {
+        self.return_ahead(address).await?;
         self.write_usage_of_item(address, 0).await?;
         for shard in 1..self.buckets.lane(address).shards() {
             self.write_usage_of_item(address, shard).await?;

@@ -277,7 +277,7 @@ impl Errand {
                 draft.heed(step);
                 return denial.map_or(Verdict::Stale, |denial| Verdict::Denied(Box::new(denial)));
             }
-            Verdict::Done(draft.commit(step, self.metering))
+            Verdict::Done(draft.commit(step, &self.metering))
         })
     }
 

@@ -3,7 +3,7 @@ use tollgate::store::{
     Applied, Backend, BucketStatus, Call, Clock, Done, FORGET_MAX, Op, Pin, Place, Reach, Reply, Room, Scope,
     Step, Store, StoreError, Taken,
 };
-use tollgate::{Denial, Ready, Status};
+use tollgate::{Denial, Limits, Ready, Status};
 
 use super::Rehearsal;
 
@@ -95,6 +95,10 @@ impl Backend for Rehearsal {
 
     fn close<'a>(&'a self, _: &'a str) -> Reply<'a, Result<(), StoreError>> {
         Reply::ready(Ok(()))
+    }
+
+    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
+        self.inner.held_ahead(limits)
     }
 
     fn room(&self) -> &Room {

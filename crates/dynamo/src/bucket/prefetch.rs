@@ -1,0 +1,169 @@
+//! Taking ahead, if that was chosen: most takes are then served from what the process holds already.
+
+use std::sync::Arc;
+
+use tollgate_core::{Costs, Demand, Limits, Span};
+use tollgate_store::{Call, Clock, Done, Op, OwnedCall, Place, Step, StoreError, Taken};
+
+use super::address::Address;
+use super::draft::Metering;
+use super::lane::{Errand, Verdict};
+use super::stash::{Counted, bounds};
+use crate::inner::Inner;
+
+/// How far ahead a process may take, and for how long it keeps what nobody wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prefetch {
+    pub(crate) percent: u8,
+    pub(crate) idle: Span,
+}
+
+impl Inner {
+    /// Serves an errand from what is held ahead, or takes ahead with it; `None` if it is none for that.
+    pub(super) async fn from_ahead(
+        &self,
+        address: &Address,
+        errand: &Errand,
+    ) -> Result<Option<Verdict>, StoreError> {
+        let Some(prefetch) = self.buckets.settings.prefetch else { return Ok(None) };
+        let limits = errand.with_step(|step| step.place.limits.clone());
+        let Some(bounds) = bounds(&limits, prefetch.percent) else { return Ok(None) };
+        if errand.metering == Metering::Off {
+            return Ok(None);
+        }
+        let asked = errand.with_step(|step| match &step.op {
+            Op::Take { costs, .. } => Asked::Take((*costs).clone()),
+            Op::Settle(usage) | Op::SettleIfThere(usage) => {
+                Asked::Settle(usage.reserved.clone(), usage.used.into())
+            }
+            _ => Asked::Other,
+        });
+        let lane = self.buckets.lane(address);
+        // Whoever comes while another portion is being taken waits for it, rather than taking one as well.
+        let mut stash = lane.stash.lock().await;
+        let now = Clock::system().now();
+        match asked {
+            Asked::Take(costs) => {
+                if stash.take(&limits, &costs, now) {
+                    return Ok(Some(taken(stash.filled())));
+                }
+                if stash.limits().is_some() && !stash.is_of(&limits) {
+                    let held = stash.empty();
+                    self.give_back_ahead(address, held).await?;
+                }
+                let ahead = stash.ahead(&costs, &bounds, now);
+                let Some(more) = sum(&limits, &costs, &ahead) else { return Ok(None) };
+                let mut counted = std::mem::take(&mut stash.uncounted);
+                count(&mut counted, &costs);
+                let portion = self.portion(errand, &more, counted.clone());
+                match self.routed(address, portion).await {
+                    Ok(verdict @ Verdict::Done(Done::Taken(Taken { at, .. }))) => {
+                        stash.fill(&limits, &ahead, at, now);
+                        drop(stash);
+                        self.return_when_idle(address, prefetch.idle);
+                        Ok(Some(verdict))
+                    }
+                    other => {
+                        uncount(&mut counted, &costs);
+                        stash.uncounted = counted;
+                        stash.shrink();
+                        // Without anything ahead it may still fit.
+                        other.map(|_| None)
+                    }
+                }
+            }
+            Asked::Settle(reserved, used) => {
+                let events = if errand.metering == Metering::Undo { -1 } else { 0 };
+                let is_settled = stash.settle(&limits, (&reserved, &used), &bounds, events);
+                Ok(is_settled.then_some(Verdict::Done(Done::Settled)))
+            }
+            Asked::Other => {
+                // What is done to the whole is done to what is held as well.
+                let held = stash.empty();
+                self.give_back_ahead(address, held).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn portion(&self, errand: &Errand, costs: &Costs, counted: Counted) -> Errand {
+        errand.with_step(|step| {
+            let steps = [Step { place: step.place, op: Op::Take { costs, term: None } }];
+            let call = OwnedCall::new(&Call { id: None, steps: &steps, metered: true });
+            Errand {
+                call: Arc::new(call),
+                step: 0,
+                shards: 1,
+                metering: Metering::Counted(Arc::new(counted)),
+            }
+        })
+    }
+
+    /// Gives back what is held ahead, and counts what was used of it.
+    pub(super) async fn give_back_ahead(
+        &self,
+        address: &Address,
+        held: Option<(Limits, Vec<u64>, Counted)>,
+    ) -> Result<(), StoreError> {
+        let Some((limits, held, counted)) = held else { return Ok(()) };
+        if counted.is_nothing() && held.iter().all(|held| *held == 0) {
+            return Ok(());
+        }
+        let Some(reserved) = sum(&limits, &Costs::none(limits.len()), &held) else { return Ok(()) };
+        let used = vec![0; limits.len()];
+        let usage = tollgate_core::Usage {
+            at: self.service.clock.now(),
+            reserved: &reserved,
+            used: &used,
+            holder: None,
+        };
+        let place = Place { namespace: &address.namespace, key: &address.key, limits: &limits };
+        let steps = [Step { place, op: Op::SettleIfThere(usage) }];
+        let call = OwnedCall::new(&Call { id: None, steps: &steps, metered: true });
+        let metering = Metering::Counted(Arc::new(counted));
+        let errand = Errand { call: Arc::new(call), step: 0, shards: 1, metering };
+        if self.routed(address, errand.clone()).await.is_err() {
+            self.give_back_later(address.clone(), errand);
+        }
+        Ok(())
+    }
+
+    /// Gives back all that is held ahead of a bucket.
+    pub(crate) async fn return_ahead(&self, address: &Address) -> Result<(), StoreError> {
+        if self.buckets.settings.prefetch.is_none() {
+            return Ok(());
+        }
+        let held = self.buckets.lane(address).stash.lock().await.empty();
+        self.give_back_ahead(address, held).await
+    }
+}
+
+enum Asked {
+    Take(Costs),
+    Settle(Costs, Box<[u64]>),
+    Other,
+}
+
+fn taken(at: tollgate_core::Tick) -> Verdict {
+    Verdict::Done(Done::Taken(Taken { at, remarks: 0 }))
+}
+
+/// What is asked for and what is taken beyond. Amounts that could never fit are not taken ahead.
+fn sum(limits: &Limits, costs: &Costs, ahead: &[u64]) -> Option<Costs> {
+    let amounts: Vec<u64> =
+        costs.amounts().iter().zip(ahead).map(|(cost, ahead)| cost.saturating_add(*ahead)).collect();
+    let demand: Demand<'_> =
+        limits.iter().zip(&amounts).map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
+    limits.costs(&demand).ok()
+}
+
+fn count(counted: &mut Counted, costs: &Costs) {
+    counted.events += 1;
+    counted.amounts.resize(costs.len(), 0);
+    counted.amounts.iter_mut().zip(costs.amounts()).for_each(|(sum, cost)| *sum += *cost as i64);
+}
+
+fn uncount(counted: &mut Counted, costs: &Costs) {
+    counted.events -= 1;
+    counted.amounts.iter_mut().zip(costs.amounts()).for_each(|(sum, cost)| *sum -= *cost as i64);
+}
