@@ -14,13 +14,13 @@ use crate::inner::Inner;
 use crate::service::{Tried, Watch};
 
 /// How often a write is made anew because somebody else had written in between.
-const MISSES_MAX: u32 = 24;
+const MISSES_MAX: u32 = 100;
 
 /// After how many misses to wait for a moment.
 const MISSES_AT_ONCE: u32 = 2;
 
-/// How long to wait at most after a miss.
-const MISS_PAUSE: Duration = Duration::from_millis(8);
+/// How long to wait at most after a miss: the more who write at once, the longer, until they come one after the other.
+const MISS_PAUSES: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(250)];
 
 impl Inner {
     /// Has an errand done, by whoever comes first: it and all that came meanwhile, with one write.
@@ -203,7 +203,9 @@ impl Inner {
         }
         if misses > MISSES_AT_ONCE {
             let share = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
-            tokio::time::sleep(MISS_PAUSE.mul_f64(share)).await;
+            let [first, last] = MISS_PAUSES;
+            let longest = first.saturating_mul(1 << (misses - MISSES_AT_ONCE).min(16)).min(last);
+            tokio::time::sleep(longest.mul_f64(share)).await;
         }
         Ok(())
     }
