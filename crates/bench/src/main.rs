@@ -27,6 +27,7 @@ mod side;
 mod slow_down;
 mod solo;
 mod table;
+mod tables;
 mod wake;
 
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 mod cli;
 mod core;
+mod dynamo;
 mod file;
 mod limiter;
 
@@ -51,6 +52,7 @@ pub(crate) fn all() -> Vec<Row> {
     let mut rows = core::rows();
     rows.extend(limiter::rows());
     rows.extend(file::rows());
+    rows.extend(dynamo::rows());
     rows.extend(cli::rows());
     rows
 }

@@ -1,0 +1,28 @@
+//! A table of DynamoDB.
+
+use super::Row;
+use crate::contest::{Contest, FEW};
+use crate::finding::Bar;
+use crate::meter::Meter;
+use crate::side::Peer;
+use crate::solo::Solo;
+use crate::tables;
+
+pub(crate) fn rows() -> Vec<Row> {
+    let solo =
+        |name, unit, read, most| Row::Solo(Solo { name, unit, read, bar: Some(Bar::ValueAtMost(most)) });
+    vec![
+        Row::Contest(Contest {
+            name: "dynamo/acquire-cpu",
+            meter: Meter::ThreadCpu,
+            ours: Some(tables::acquire),
+            peer: Some(Peer { name: tables::SDK, side: tables::bare_update }),
+            bar: Some(Bar::CostAtMost(1.25)),
+            crowd: FEW,
+        }),
+        solo("dynamo/calls-acquire", "calls", tables::calls_of_acquire, 1.0),
+        solo("dynamo/calls-cascade", "calls", tables::calls_of_cascade, 2.0),
+        solo("dynamo/calls-ahead-1000-per-s", "calls/s", tables::calls_ahead, 20.0),
+        solo("dynamo/hot-16-shards-unevenness", "%", tables::unevenness, 20.0),
+    ]
+}
