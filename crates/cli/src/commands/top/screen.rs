@@ -31,6 +31,8 @@ pub(super) struct Screen {
     tty: File,
     before: Termios,
     endings: Endings,
+    /// The size that the last text was shown for.
+    shown: Option<Size>,
 }
 
 /// How large the screen is.
@@ -68,7 +70,7 @@ impl Screen {
         keys.special_codes[SpecialCodeIndex::VMIN] = 0;
         keys.special_codes[SpecialCodeIndex::VTIME] = 1;
         tcsetattr(&tty, OptionalActions::Now, &keys).context("the terminal cannot be set")?;
-        let screen = Screen { tty, before, endings };
+        let screen = Screen { tty, before, endings, shown: None };
         io::stdout().write_all(ENTER.as_bytes())?;
         Ok(screen)
     }
@@ -87,7 +89,9 @@ impl Screen {
     ///
     /// Nobody reads any longer.
     pub(super) fn show(&mut self, text: &str) -> Result<()> {
-        let lines: Vec<&str> = text.lines().take(self.size().lines).collect();
+        let size = self.size();
+        self.shown = Some(size);
+        let lines: Vec<&str> = text.lines().take(size.lines).collect();
         // Written over line by line, so that nothing flickers.
         let frame = format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", lines.join("\u{1b}[K\n"));
         let mut stdout = io::stdout().lock();
@@ -102,8 +106,7 @@ impl Screen {
     ///
     /// The terminal is gone.
     pub(super) fn pause(&mut self, time: Duration) -> Result<Pause> {
-        let (looks, size) = ((time.as_millis() / LOOK.as_millis()).max(1), self.size());
-        for _ in 0..looks {
+        for _ in 0..(time.as_millis() / LOOK.as_millis()).max(1) {
             let key = self.key().context("the terminal cannot be read")?;
             if let Some(signalled) = self.endings.heard() {
                 return Ok(Pause::Signalled(signalled));
@@ -111,7 +114,7 @@ impl Screen {
             if key.is_some_and(|key| ENDS.contains(&key)) {
                 return Ok(Pause::Quit);
             }
-            if self.size() != size {
+            if self.shown.is_some_and(|shown| shown != self.size()) {
                 break;
             }
         }
