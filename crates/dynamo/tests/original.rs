@@ -1,0 +1,182 @@
+//! A table that the original system wrote is read, and gone on with.
+
+mod common;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use tollgate::catalog::{Registry, UsageQuery, Window};
+use tollgate::{Limiter, demand};
+use tollgate_core::{Span, Tick};
+use tollgate_dynamo_local::Engine;
+use tollgate_store::ManualClock;
+
+const START: Tick = Tick::from_secs(1_800_000_000);
+const NS: &str = "aB3_-xyz012";
+
+fn text(text: &str) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+fn number(number: i64) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+fn put(engine: &Engine, attributes: Vec<(&str, AttributeValue)>) {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
+        .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
+        .credentials_provider(aws_sdk_dynamodb::config::Credentials::new(
+            "local", "local", None, None, "test",
+        ))
+        .http_client(engine.http_client());
+    let client = aws_sdk_dynamodb::Client::from_conf(config.build());
+    let item: HashMap<String, AttributeValue> =
+        attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let put = client.put_item().table_name("limits").set_item(Some(item));
+    let runtime = tokio::runtime::Runtime::new().expect("there are threads");
+    runtime.block_on(put.send()).expect("it answers");
+}
+
+/// What the original writes, attribute by attribute.
+fn fill(engine: &Engine) {
+    let millis = START.as_micros() as i64 / 1_000;
+    put(
+        engine,
+        vec![
+            ("PK", text("_/SYSTEM#")),
+            ("SK", text("#VERSION")),
+            ("schema_version", text("0.10.0")),
+            ("lambda_version", text("0.10.1")),
+            ("client_min_version", text("0.0.0")),
+            ("updated_at", text("2026-01-01T00:00:00+00:00")),
+            ("updated_by", AttributeValue::Null(true)),
+        ],
+    );
+    for sort in ["#NAMESPACE#default".to_owned(), format!("#NSID#{NS}")] {
+        put(
+            engine,
+            vec![
+                ("PK", text("_/SYSTEM#")),
+                ("SK", text(&sort)),
+                ("namespace_id", text(NS)),
+                ("namespace_name", text("default")),
+                ("status", text("active")),
+                ("created_at", text("2026-01-01T00:00:00+00:00")),
+                ("GSI4PK", text("_")),
+                ("GSI4SK", text("_/SYSTEM#")),
+            ],
+        );
+    }
+    for (id, parent, cascade) in [("team", None, false), ("user", Some("team"), true)] {
+        let mut entity = vec![
+            ("PK", text(&format!("{NS}/ENTITY#{id}"))),
+            ("SK", text("#META")),
+            ("entity_id", text(id)),
+            ("name", text(id)),
+            ("parent_id", parent.map_or(AttributeValue::Null(true), text)),
+            ("cascade", AttributeValue::Bool(cascade)),
+            ("metadata", AttributeValue::M(HashMap::from([("tier".to_owned(), text("gold"))]))),
+            ("created_at", text("2026-01-01T00:00:00+00:00")),
+            ("GSI4PK", text(NS)),
+            ("GSI4SK", text(&format!("{NS}/ENTITY#{id}"))),
+        ];
+        if let Some(parent) = parent {
+            entity.push(("GSI1PK", text(&format!("{NS}/PARENT#{parent}"))));
+            entity.push(("GSI1SK", text(&format!("CHILD#{id}"))));
+        }
+        put(engine, entity);
+    }
+    put(
+        engine,
+        vec![
+            ("PK", text(&format!("{NS}/RESOURCE#gpt-4"))),
+            ("SK", text("#CONFIG")),
+            ("resource", text("gpt-4")),
+            ("config_version", number(3)),
+            ("l_rpm_cp", number(100)),
+            ("l_rpm_ra", number(100)),
+            ("l_rpm_rp", number(60)),
+            ("l_tpm_cp", number(10_000)),
+            ("l_tpm_ra", number(10_000)),
+            ("l_tpm_rp", number(60)),
+        ],
+    );
+    put(
+        engine,
+        vec![
+            ("PK", text(&format!("{NS}/BUCKET#user#gpt-4#0"))),
+            ("SK", text("#STATE")),
+            ("entity_id", text("user")),
+            ("resource", text("gpt-4")),
+            ("shard_count", number(1)),
+            ("rf", number(millis)),
+            ("cascade", AttributeValue::Bool(true)),
+            ("parent_id", text("team")),
+            ("ttl", number(millis / 1_000 + 420)),
+            ("b_rpm_tk", number(40_000)),
+            ("b_rpm_cp", number(100_000)),
+            ("b_rpm_ra", number(100_000)),
+            ("b_rpm_rp", number(60_000)),
+            ("b_rpm_tc", number(60_000)),
+            ("b_tpm_tk", number(-500_000)),
+            ("b_tpm_cp", number(10_000_000)),
+            ("b_tpm_ra", number(10_000_000)),
+            ("b_tpm_rp", number(60_000)),
+            ("b_tpm_tc", number(10_500_000)),
+            ("b_wcu_tk", number(999_000)),
+            ("b_wcu_cp", number(1_000_000)),
+            ("b_wcu_ra", number(1_000_000)),
+            ("b_wcu_rp", number(1_000)),
+            ("b_wcu_tc", number(1_000)),
+            ("GSI2PK", text(&format!("{NS}/RESOURCE#gpt-4"))),
+            ("GSI2SK", text("BUCKET#user#0")),
+            ("GSI3PK", text(&format!("{NS}/ENTITY#user"))),
+            ("GSI3SK", text("BUCKET#gpt-4#0")),
+            ("GSI4PK", text(NS)),
+            ("GSI4SK", text("BUCKET#user#gpt-4#0")),
+        ],
+    );
+}
+
+#[test]
+fn a_table_of_the_original_is_taken_over() {
+    let hands = ManualClock::at(START);
+    let engine = common::engine(&hands.clock());
+    let store = common::builder(hands.clock()).http_client(engine.http_client()).build().wait();
+    let store = Arc::new(store.expect("the engine has what it takes"));
+    fill(&engine);
+    let upgraded = Registry::new(store.clone()).migrate().wait();
+    upgraded.expect("it is older, and can be upgraded");
+    let limiter = Limiter::open(store, "default").wait().expect("it answers");
+    let catalog = limiter.catalog();
+    assert_eq!(catalog.namespace_id(), NS);
+    let user = catalog.entity("user").wait().expect("it answers").expect("it is there");
+    assert_eq!(
+        (user.parent.as_deref(), user.cascades, user.metadata["tier"].as_str()),
+        (Some("team"), true, "gold")
+    );
+
+    let standing = limiter.available("user", "gpt-4").wait().expect("it answers");
+    assert_eq!((standing.available("rpm"), standing.available("tpm")), (Some(40), Some(-500)));
+    let refused =
+        limiter.acquire("user", "gpt-4", demand! { rpm: 1, tpm: 1 }).wait().expect_err("it is in debt");
+    let refusal = refused.refusal().expect("it was refused");
+    assert_eq!(refusal.retry_after().map(|wait| wait.as_millis()), Some(3_006), "501 of 10,000 a minute");
+    // Three seconds earn 500 tokens, and five requests.
+    hands.advance(Span::from_millis(3_600));
+    let lease =
+        limiter.acquire("user", "gpt-4", demand! { rpm: 46, tpm: 100 }).wait().expect("now there are");
+    lease.commit().wait().expect("it answers");
+    let standing = limiter.available("user", "gpt-4").wait().expect("it answers");
+    assert_eq!((standing.available("rpm"), standing.available("tpm")), (Some(0), Some(0)));
+    let parent = limiter.available("team", "gpt-4").wait().expect("it answers");
+    assert_eq!((parent.available("rpm"), parent.available("tpm")), (Some(54), Some(9_900)));
+
+    // What the original counted is its own; what we count is added to it.
+    let usage = catalog.usage(UsageQuery::of_entity("user", Window::Day)).wait().expect("it answers").items;
+    let told: Vec<_> = usage.iter().map(|row| (row.events, row.amounts["rpm"], row.amounts["tpm"])).collect();
+    assert_eq!(told, [(1, 46, 100)]);
+    assert_eq!(catalog.children("team", Default::default()).wait().expect("it answers").items.len(), 1);
+}
