@@ -1,5 +1,7 @@
 //! A table of DynamoDB, in the embedded engine: calls, units and processor time.
 
+#![allow(clippy::disallowed_methods, reason = "a load of so many a second is made by waiting")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

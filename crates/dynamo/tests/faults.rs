@@ -1,6 +1,8 @@
 //! Several clients on one table while the service throttles, fails, and loses requests and answers: nothing is charged
 //! twice, nothing stays charged that was not admitted, and no more is admitted than there is.
 
+#![allow(clippy::disallowed_methods, reason = "what others do in the background is waited for")]
+
 mod common;
 
 use std::time::Duration;

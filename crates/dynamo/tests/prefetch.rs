@@ -1,5 +1,7 @@
 //! Taking ahead: few calls, never more than there is, and nothing kept that nobody wants.
 
+#![allow(clippy::disallowed_methods, reason = "what others do in the background is waited for")]
+
 mod common;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Buckets in several items: together they are one.
 
+#![allow(clippy::disallowed_methods, reason = "what others do in the background is waited for")]
+
 mod common;
 
 use std::time::Duration;

@@ -159,7 +159,7 @@ impl Draft {
             None => image.kept.bucket == was,
         };
         // What is said to have changed nothing is not written, so time need not have passed for it either.
-        if is_nothing && *metering == Metering::Off || is_nothing && step.takes().is_none() {
+        if is_nothing && (*metering == Metering::Off || step.takes().is_none()) {
             image.kept.bucket = was;
         } else {
             self.is_changed = true;

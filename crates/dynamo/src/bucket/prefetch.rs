@@ -20,7 +20,7 @@ pub(crate) struct Prefetch {
 
 impl Inner {
     /// Serves an errand from what is held ahead, or takes ahead with it; `None` if it is none for that.
-    pub(super) async fn from_ahead(
+    pub(super) async fn serve_ahead(
         &self,
         address: &Address,
         errand: &Errand,

@@ -32,7 +32,7 @@ const SPLITS_MAX: usize = 3;
 impl Inner {
     /// Has an errand done: by what is held ahead, or where it belongs.
     pub(super) async fn route(&self, address: &Address, errand: Errand) -> Result<Verdict, StoreError> {
-        match self.from_ahead(address, &errand).await? {
+        match self.serve_ahead(address, &errand).await? {
             Some(verdict) => Ok(verdict),
             None => self.routed(address, errand).await,
         }

@@ -194,7 +194,9 @@ fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
             gauge.write(&mut expression, moves_time)?;
         }
     }
-    let stamp = |micros: u64| (number(micros / 1_000), (micros % 1_000 != 0).then(|| number(micros % 1_000)));
+    let stamp = |micros: u64| {
+        (number(micros / 1_000), (!micros.is_multiple_of(1_000)).then(|| number(micros % 1_000)))
+    };
     let (rf, ru) = stamp(kept.bucket.stamp().as_micros());
     expression.require("rf", "=", rf);
     expression.require_is("ru", ru.clone());
