@@ -3,8 +3,11 @@
 
 mod bench;
 mod command;
+mod emulator;
 mod examples;
+mod lambda;
 mod metadata;
+mod python;
 mod repo;
 mod stopwatch;
 mod test;
@@ -20,11 +23,13 @@ Automation for Tollgate.
 Usage: cargo xtask COMMAND [OPTIONS]
 
 Commands:
-  test   Run everything that must pass: tidy, tests, examples, loom, docs
+  test   Run everything that must pass: tidy, tests, the emulator, examples, loom, docs
            --only STEP   run one step
            --list        name the steps and stop
   bench  Run the benchmarks against the peers, in release mode
            arguments go to tollgate-bench: --only PREFIX, --json FILE, --quick, --check
+  lambda Build the aggregator for AWS Lambda, and zip it
+           --target TRIPLE   for another machine, such as aarch64-unknown-linux-gnu
   tidy   Check the house rules a machine can check
   help   Print this page
 
@@ -72,12 +77,13 @@ fn run(arguments: &[String]) -> Result<Outcome> {
         "help" | "--help" | "-h" => print!("{HELP}"),
         // The benchmarks have a help page of their own.
         "bench" => return bench::run(rest),
-        "test" | "tidy" if wants_help => print!("{HELP}"),
+        "test" | "tidy" | "lambda" if wants_help => print!("{HELP}"),
         "test" => return test::run(rest),
+        "lambda" => return lambda::run(rest),
         "tidy" => return tidy::run(rest),
         other => {
             return Ok(Outcome::Misused(format!(
-                "no command {other:?}; there are test, bench, tidy and help"
+                "no command {other:?}; there are test, bench, lambda, tidy and help"
             )));
         }
     }

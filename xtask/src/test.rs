@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::Cargo;
 use crate::stopwatch::Stopwatch;
-use crate::{Outcome, examples, metadata, repo, tidy};
+use crate::{Outcome, emulator, examples, metadata, repo, tidy};
 
 /// One step: what it is called, what it proves, and how to do it.
 struct Step {
@@ -16,9 +16,19 @@ struct Step {
 }
 
 /// Cheap steps first, so that a slip is told early.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 7] = [
     Step { name: "tidy", promise: "the house rules hold", run: tidy_step },
     Step { name: "test", promise: "unit, integration and documentation tests pass", run: tests },
+    Step {
+        name: "deploy",
+        promise: "CloudFormation understands the template",
+        run: emulator::check_template,
+    },
+    Step {
+        name: "emulator",
+        promise: "the suites pass on ministack, and the Lambda writes usage",
+        run: emulator::run,
+    },
     Step { name: "examples", promise: "the examples build and run", run: run_examples },
     Step { name: "loom", promise: "every interleaving of the store's locks is sound", run: loom },
     Step { name: "docs", promise: "the documentation builds without a warning", run: docs },

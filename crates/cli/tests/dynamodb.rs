@@ -55,3 +55,35 @@ fn a_service_that_is_away_is_no_failure_of_the_command() {
     assert_eq!(ran.exit, 4, "{ran:?}");
     assert!(ran.stdout.contains("reachable  no"), "{ran:?}");
 }
+
+#[test]
+fn the_stream_is_aggregated_once_whoever_does_it() {
+    let tables = Tables::up();
+    let sandbox = Sandbox::new().with_store(&tables.store);
+    let aggregate = |words: &[&str]| {
+        let ran = sandbox.tollgate(&[&["aggregate", "--once", "--json"], words].concat());
+        assert_eq!(ran.exit, 0, "{ran:?}");
+        serde_json::from_str::<serde_json::Value>(&ran.stdout).expect("it answers JSON")
+    };
+    for line in ["system set-defaults -l rpm:100", "acquire user-1 gpt-4 rpm=1", "acquire user-1 gpt-4 rpm=2"]
+    {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(sandbox.tollgate(&words).exit, 0, "{line}");
+    }
+    assert_eq!(aggregate(&[])["written"], 1);
+    // It goes on from there, and finds what it wrote itself.
+    let again = aggregate(&[]);
+    assert_eq!((&again["written"], &again["failed"]), (&0.into(), &serde_json::json!([])));
+    // All of it again changes nothing.
+    assert!(aggregate(&["--from-start"])["records"].as_u64() > again["records"].as_u64());
+    let usage = sandbox.tollgate(&["usage", "summary", "--entity", "user-1", "--json"]).stdout;
+    let usage: serde_json::Value = serde_json::from_str(&usage).expect("it answers JSON");
+    assert_eq!((&usage["calls"], &usage["limits"]["rpm"]["total"]), (&2.into(), &3.into()), "{usage}");
+}
+
+#[test]
+fn only_a_table_has_a_stream() {
+    let ran = Sandbox::new().tollgate(&["aggregate", "--once"]);
+    assert_eq!(ran.exit, 2, "{ran:?}");
+    assert!(ran.stderr.contains("--store dynamodb:TABLE"), "{ran:?}");
+}

@@ -80,6 +80,8 @@ fn commands_write_what_the_page_says() {
     let call = r#"{"time": 1794744000, "entity": "e", "resource": "r", "demand": {"rpm": 1}}"#;
     let log = format!("{call}\n{call}\nwhat?\n{}\n", call.replace("\"e\"", "\"#\""));
     std::fs::write(sandbox.path().join("calls.jsonl"), log).expect("a log can be written");
+    let tables = support::tables::Tables::up();
+    std::fs::write(sandbox.path().join("tables.txt"), &tables.store).expect("a file can be written");
     let lines = include_str!("json_lines.txt").lines().filter(|line| !line.is_empty());
     let mut seen = Vec::new();
     for line in lines {

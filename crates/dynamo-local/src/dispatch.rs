@@ -34,7 +34,7 @@ pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) 
         "ListStreams" => run(body, |request| db.list_streams(request)),
         "DescribeStream" => run(body, |request| db.describe_stream(request)),
         "GetShardIterator" => run(body, |request| db.get_shard_iterator(request)),
-        "GetRecords" => run(body, |request| db.get_records(request)),
+        "GetRecords" => named_as_the_api_does(run(body, |request| db.get_records(request))),
         _ => Answer::unknown_operation(),
     }
 }
@@ -54,6 +54,18 @@ fn run<Q: DeserializeOwned, A: Serialize>(
         },
         Err(error) => Answer::error(error.status_code(), error.error_type(), error.to_json()),
     }
+}
+
+/// Who deletes what has expired, as the engine writes it, which is as Lambda gets it; and as the API answers it.
+const IDENTITIES: [&str; 2] = [
+    r#""userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"}"#,
+    r#""userIdentity":{"Type":"Service","PrincipalId":"dynamodb.amazonaws.com"}"#,
+];
+
+/// Within a text of an item its quotes would be escaped, so it is found only where it is meant.
+fn named_as_the_api_does(answer: Answer) -> Answer {
+    let [engine, api] = IDENTITIES;
+    Answer { body: answer.body.replace(engine, api), ..answer }
 }
 
 /// What marks the text of an error that the engine means to be answered, and which error it is.

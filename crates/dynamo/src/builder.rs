@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::{
     BehaviorVersion, Builder as ClientConfig, Credentials, HttpClient, Region, SharedCredentialsProvider,
     SharedHttpClient, StalledStreamProtectionConfig,
@@ -174,7 +175,12 @@ impl DynamoStoreBuilder {
         let time = ServiceTime::new(self.clock.clone());
         let config = self.client_config().await?;
         let whereabouts = self.whereabouts(&config);
-        let config = config
+        #[cfg(feature = "aggregate")]
+        let streams = {
+            let config = aws_sdk_dynamodbstreams::config::Builder::from(&config);
+            config.time_source(SharedTimeSource::new(time.clone())).build()
+        };
+        let config = ClientConfig::from(&config)
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .time_source(SharedTimeSource::new(time.clone()))
@@ -183,6 +189,8 @@ impl DynamoStoreBuilder {
             .interceptor(time.clone());
         let service = Service {
             client: aws_sdk_dynamodb::Client::from_conf(config.build()),
+            #[cfg(feature = "aggregate")]
+            streams,
             table: self.table.clone(),
             clock: time.clock().clone(),
             timeout: self.timeout,
@@ -210,8 +218,9 @@ impl DynamoStoreBuilder {
     }
 
     /// Where the service is and what calls are signed with.
-    async fn client_config(&self) -> Result<ClientConfig, OpenError> {
-        let mut config = if self.is_local() { self.local_config() } else { self.aws_config().await? };
+    async fn client_config(&self) -> Result<SdkConfig, OpenError> {
+        let config = if self.is_local() { self.local_config() } else { self.aws_config().await? };
+        let mut config = config.into_builder();
         if let Some(http_client) = &self.http_client {
             config = config.http_client(http_client.clone());
         }
@@ -219,25 +228,26 @@ impl DynamoStoreBuilder {
             endpoint::check(endpoint)?;
             config = config.endpoint_url(endpoint);
         }
-        Ok(config)
+        Ok(config.build())
     }
 
     fn is_local(&self) -> bool {
         self.http_client.is_some() || self.endpoint.as_deref().is_some_and(endpoint::is_on_this_host)
     }
 
-    fn local_config(&self) -> ClientConfig {
+    fn local_config(&self) -> SdkConfig {
         let region = self.region.clone().or_else(|| variable("AWS_REGION"));
         let region = region.unwrap_or_else(|| LOCAL_REGION.into());
         let credentials = self.credentials.clone();
         let credentials = credentials.unwrap_or_else(|| SharedCredentialsProvider::new(local_credentials()));
-        ClientConfig::default()
+        SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(region))
             .credentials_provider(credentials)
+            .build()
     }
 
-    async fn aws_config(&self) -> Result<ClientConfig, OpenError> {
+    async fn aws_config(&self) -> Result<SdkConfig, OpenError> {
         let mut loader = aws_config::defaults(aws_config::BehaviorVersion::latest());
         if let Some(region) = &self.region {
             loader = loader.region(Region::new(region.clone()));
@@ -250,12 +260,12 @@ impl DynamoStoreBuilder {
             let message = "no region is set; name one with `region`, in AWS_REGION or in the profile";
             return Err(OpenError::BadSetting(message.into()));
         }
-        Ok(ClientConfig::from(&config))
+        Ok(config)
     }
 
     /// Where the table is looked for, for people.
-    fn whereabouts(&self, config: &ClientConfig) -> String {
-        let region = config.clone().build().region().map(|region| region.to_string()).unwrap_or_default();
+    fn whereabouts(&self, config: &SdkConfig) -> String {
+        let region = config.region().map(|region| region.to_string()).unwrap_or_default();
         match &self.endpoint {
             Some(endpoint) => format!("{region} at {endpoint}"),
             None => region,

@@ -1,5 +1,7 @@
 //! Buckets and records in a DynamoDB table.
 
+#[cfg(feature = "aggregate")]
+pub mod aggregate;
 mod attributes;
 mod backend;
 mod bucket;

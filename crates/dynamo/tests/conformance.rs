@@ -6,10 +6,10 @@ use tollgate_store::conformance;
 
 #[test]
 fn it_is_a_store() {
-    conformance::run(24, common::open);
+    conformance::run(common::elsewhere::traces(24), common::open);
 }
 
 #[test]
 fn it_is_a_backend() {
-    conformance::backend(4, common::open);
+    conformance::backend(common::elsewhere::traces(4), common::open);
 }

@@ -8,7 +8,7 @@ use tollgate_store::conformance;
 
 #[test]
 fn records_are_as_those_in_memory() {
-    conformance::records(3, open);
+    conformance::records(common::elsewhere::traces(3), open);
 }
 
 #[test]

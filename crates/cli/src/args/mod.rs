@@ -3,6 +3,8 @@
 //! Help, man page and reference are all made from here. Names are checked as they are read, so that a bad one is
 //! refused before anything is opened.
 
+#[cfg(feature = "dynamodb")]
+mod aggregate;
 mod also;
 mod audit;
 mod call;
@@ -36,6 +38,8 @@ use clap::{Parser, Subcommand};
 use crate::output::style;
 
 pub(crate) use acquire::AcquireArgs;
+#[cfg(feature = "dynamodb")]
+pub(crate) use aggregate::AggregateArgs;
 pub(crate) use also::AlsoArgs;
 pub(crate) use audit::{AuditCommand, AuditListArgs};
 pub(crate) use call::CallArgs;
@@ -158,6 +162,9 @@ pub(crate) enum Command {
     /// Watch a small simulated fleet
     Demo(DemoArgs),
 
+    /// Write down the usage of a DynamoDB table from its stream, and archive audit events
+    #[cfg(feature = "dynamodb")]
+    Aggregate(AggregateArgs),
     /// DynamoDB with no AWS, for development
     #[cfg(feature = "local")]
     #[command(subcommand)]

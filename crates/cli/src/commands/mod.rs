@@ -1,6 +1,8 @@
 //! What commands do: each is a function from the context and its arguments to an output.
 
 mod acquire;
+#[cfg(feature = "dynamodb")]
+mod aggregate;
 mod audit;
 mod call;
 mod config;
@@ -55,6 +57,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
             top::run(context, args)
         }
         Command::Demo(args) => demo::run(context, args),
+        #[cfg(feature = "dynamodb")]
+        Command::Aggregate(args) => aggregate::run(context, args),
         #[cfg(feature = "local")]
         Command::Local(command) => local::run(context, command),
         Command::Status => store::status(context),

@@ -17,6 +17,8 @@ use tollgate_file::FileStore;
 
 pub(crate) use rehearsal::Rehearsal;
 
+#[cfg(feature = "dynamodb")]
+use crate::exit::Usage;
 use crate::settings::{Setting, Settings, SettingsError, Source, StoreUrl};
 
 /// Why the store could not be opened.
@@ -46,6 +48,22 @@ pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>> {
         }
         StoreUrl::Dynamodb(url) => Ok(dynamodb::open(url, settings).map_err(|why| failed(&why))?),
     }
+}
+
+/// Opens the store as the table that it has to be, for what only a table has.
+///
+/// # Errors
+///
+/// [`Usage`] if it is another store, and as [`open_store`].
+#[cfg(feature = "dynamodb")]
+pub(crate) fn open_dynamodb(settings: &Settings) -> Result<tollgate_dynamo::DynamoStore> {
+    let store = &settings.store()?.value;
+    let StoreUrl::Dynamodb(url) = store else {
+        let why = format!("the store is {store}, and only a table has a stream");
+        return Err(Usage(format!("{why}; name one with --store dynamodb:TABLE")).into());
+    };
+    let failed = |why| OpenFailed { url: store.to_string(), why };
+    Ok(dynamodb::open_table(url, settings).map_err(failed)?)
 }
 
 /// Whether the store was ever used: a rehearsal must not make one.

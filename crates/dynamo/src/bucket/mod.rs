@@ -17,6 +17,8 @@ mod scope;
 mod send;
 pub(crate) mod shards;
 mod stash;
+#[cfg(feature = "aggregate")]
+mod stream;
 mod together;
 mod usage;
 mod values;
@@ -33,7 +35,10 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{Done, OpId, StoreError};
 
-use address::Address;
+#[cfg(feature = "aggregate")]
+pub(crate) use stream::Seen;
+
+pub(crate) use address::Address;
 use lane::{Lane, Unheard};
 pub(crate) use prefetch::Prefetch;
 pub(crate) use stash::bounds as ahead_bounds;

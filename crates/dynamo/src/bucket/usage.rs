@@ -29,7 +29,8 @@ impl Inner {
         Ok(())
     }
 
-    async fn write_usage_of_item(&self, address: &Address, shard: u32) -> Result<(), StoreError> {
+    /// The same for one item of a bucket.
+    pub(crate) async fn write_usage_of_item(&self, address: &Address, shard: u32) -> Result<(), StoreError> {
         let Some((entity, resource)) = address.key.pair() else { return Ok(()) };
         let lane = self.buckets.part_lane(address, shard);
         let mut state = lane.state.lock().await;

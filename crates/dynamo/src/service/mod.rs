@@ -29,6 +29,9 @@ pub(crate) use workers::Workers;
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) client: Client,
+    /// How to call the stream of the table.
+    #[cfg(feature = "aggregate")]
+    pub(crate) streams: aws_sdk_dynamodbstreams::Config,
     pub(crate) table: String,
     /// The time of the service.
     pub(crate) clock: Clock,

@@ -1,0 +1,54 @@
+use serde::Serialize;
+use tollgate_dynamo::aggregate::{BatchOutcome, Failed};
+
+use crate::output::{Answer, Cell, Page, Table, grouped, style};
+
+/// What was done.
+#[derive(Serialize)]
+pub(super) struct Aggregated {
+    records: usize,
+    written: usize,
+    remains: usize,
+    archived: usize,
+    doubled: usize,
+    unreadable: Vec<String>,
+    failed: Vec<FailedRecord>,
+}
+
+#[derive(Serialize)]
+struct FailedRecord {
+    sequence: String,
+    why: String,
+}
+
+impl From<BatchOutcome> for Aggregated {
+    fn from(outcome: BatchOutcome) -> Aggregated {
+        let BatchOutcome { records, written, remains, archived, doubled, unreadable, failed, .. } = outcome;
+        let failed = failed.into_iter().map(|Failed { sequence, why, .. }| FailedRecord { sequence, why });
+        Aggregated { records, written, remains, archived, doubled, unreadable, failed: failed.collect() }
+    }
+}
+
+impl Answer for Aggregated {
+    fn text(&self, page: &mut Page) {
+        page.fields([
+            ("records", Cell::from(grouped(self.records))),
+            ("written down", format!("{} times a bucket", grouped(self.written)).into()),
+            ("expired", format!("{} buckets", grouped(self.remains)).into()),
+            ("archived", format!("{} audit events", grouped(self.archived)).into()),
+            ("doubled", format!("{} hot buckets", grouped(self.doubled)).into()),
+        ]);
+        if !self.unreadable.is_empty() {
+            page.heading("unreadable");
+            self.unreadable.iter().for_each(|what| page.line(what));
+        }
+        if !self.failed.is_empty() {
+            page.gap();
+            let mut table = Table::new(["FAILED", "WHY"]).wrap(1);
+            for FailedRecord { sequence, why } in &self.failed {
+                table.row([Cell::styled(sequence, style::BAD), why.into()]);
+            }
+            page.table(&table);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate_store::{Reply, StoreError};
+
+use super::archive::{Archive, ArchiveFile, files};
+use super::batch::{Batch, Changed, Hot};
+use super::outcome::BatchOutcome;
+use super::record::StreamRecord;
+use crate::bucket::Seen;
+use crate::inner::{DynamoStore, Inner};
+
+/// How many items are written down at once.
+const AT_ONCE: usize = 16;
+
+/// What is made of the stream of a table. See the [module](self) for what that is.
+#[derive(Clone)]
+pub struct Aggregator {
+    store: DynamoStore,
+    archive: Option<Arc<dyn Archive>>,
+}
+
+/// Why records failed, by their places in the batch.
+type Failures = BTreeMap<usize, (String, String)>;
+
+impl Aggregator {
+    /// One that writes usage to the table that the stream is of.
+    pub fn new(store: DynamoStore) -> Aggregator {
+        Aggregator { store, archive: None }
+    }
+
+    /// The same, which archives audit events that have expired. Without an archive they are gone.
+    #[must_use]
+    pub fn with_archive(mut self, archive: impl Archive + 'static) -> Aggregator {
+        self.archive = Some(Arc::new(archive));
+        self
+    }
+
+    /// Does what a batch of records asks for. What fails is in the outcome, with all later records of the same item, and
+    /// fails nothing else.
+    ///
+    /// # Cancel safety
+    ///
+    /// What was done is done, and is not done again when the batch is delivered again.
+    pub fn handle<'a>(&'a self, records: &'a [StreamRecord]) -> Reply<'a, BatchOutcome> {
+        Reply::later(self.store.0.service.within(self.work(records)))
+    }
+
+    async fn work(&self, records: &[StreamRecord]) -> BatchOutcome {
+        let batch = Batch::of(records);
+        let mut outcome = BatchOutcome {
+            records: records.len(),
+            unreadable: batch.unreadable.clone(),
+            ..BatchOutcome::default()
+        };
+        let mut failures = Failures::new();
+        let mut fail = |index: usize, why: &dyn fmt::Display| {
+            let sequence = records.get(index).map(|record| record.sequence.clone()).unwrap_or_default();
+            failures.entry(index).or_insert_with(|| (sequence, why.to_string()));
+        };
+        for (changed, written) in self.write_down(&batch.changed).await {
+            match written {
+                Ok(()) => outcome.written += 1,
+                Err(why) => changed.records.iter().for_each(|index| fail(*index, &why)),
+            }
+        }
+        for (index, written) in self.write_remains(records, &batch.remains).await {
+            match written {
+                Ok(()) => outcome.remains += 1,
+                Err(why) => fail(index, &why),
+            }
+        }
+        match self.archive.as_ref().map(|archive| (archive, files(&batch.audit))) {
+            None => {}
+            Some((_, Err(why))) => batch.audit.iter().for_each(|(index, _)| fail(*index, &why)),
+            Some((archive, Ok(files))) => {
+                for ArchiveFile { name, contents, records } in files {
+                    match archive.put(&name, contents).await {
+                        Ok(()) => outcome.archived += records.len(),
+                        Err(why) => records.into_iter().for_each(|index| fail(index, &why)),
+                    }
+                }
+            }
+        }
+        for hot in batch.hot() {
+            outcome.doubled += usize::from(self.double(hot).await);
+        }
+        outcome.fail(failures);
+        outcome
+    }
+
+    /// Puts a hot bucket into twice as many items, unless that was done since it was seen: a batch may come twice. What
+    /// fails does no harm: it is only early, and whoever takes from a bucket that is too hot doubles it as well.
+    async fn double(&self, Hot { address, shards }: &Hot) -> bool {
+        let Some((entity, resource)) = address.key.pair() else { return false };
+        let inner = &self.store.0;
+        let now = inner.count_shards(&address.namespace, entity, resource).await;
+        now == Ok(*shards) && inner.double(address).await.is_ok()
+    }
+
+    async fn write_down<'b>(&self, changed: &'b [Changed]) -> Vec<(&'b Changed, Result<(), StoreError>)> {
+        let mut done = Vec::with_capacity(changed.len());
+        for some in changed.chunks(AT_ONCE) {
+            let writes =
+                some.iter().map(|item| self.store.0.write_usage_of_item(&item.seen.address, item.seen.shard));
+            done.extend(some.iter().zip(Inner::all(writes.collect()).await));
+        }
+        done
+    }
+
+    async fn write_remains(
+        &self,
+        records: &[StreamRecord],
+        remains: &[(usize, Seen)],
+    ) -> Vec<(usize, Result<(), StoreError>)> {
+        let mut done = Vec::with_capacity(remains.len());
+        for some in remains.chunks(AT_ONCE) {
+            let write = |(index, seen): &(usize, Seen)| {
+                let delivery = records.get(*index).map(|record| record.sequence.clone()).unwrap_or_default();
+                let (inner, seen) = (Arc::clone(&self.store.0), seen.clone());
+                async move { inner.write_remains(&seen, &delivery).await }
+            };
+            let written = Inner::all(some.iter().map(write).collect()).await;
+            done.extend(some.iter().map(|(index, _)| *index).zip(written));
+        }
+        done
+    }
+}
+
+impl fmt::Debug for Aggregator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let archives = self.archive.is_some();
+        f.debug_struct("Aggregator").field("store", &self.store).field("archives", &archives).finish()
+    }
+}

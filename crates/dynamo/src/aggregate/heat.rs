@@ -1,0 +1,60 @@
+//! How often an item is written.
+
+/// Writes of one item in a second from which on it is put into several: four fifths of what a partition bears.
+const HOT: u64 = 800;
+
+/// How often an item was written, as far as a batch tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heat {
+    first: Option<Sight>,
+    last: Option<Sight>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sight {
+    revision: u64,
+    at: i64,
+}
+
+impl Heat {
+    /// The item had this revision at this time, in seconds.
+    pub(super) fn saw(&mut self, revision: u64, at: Option<i64>) {
+        let Some(at) = at else { return };
+        let sight = Sight { revision, at };
+        if self.first.is_none_or(|first| revision < first.revision) {
+            self.first = Some(sight);
+        }
+        if self.last.is_none_or(|last| revision > last.revision) {
+            self.last = Some(sight);
+        }
+    }
+
+    /// Whether it is written nearly as often as a partition bears. Times are whole seconds, so one more is counted than
+    /// lies between them: this errs on the quiet side.
+    pub(super) fn is_hot(&self) -> bool {
+        let (Some(first), Some(last)) = (self.first, self.last) else { return false };
+        let seconds = last.at.abs_diff(first.at) + 1;
+        (last.revision - first.revision) / seconds >= HOT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_hot(sights: &[(u64, i64)]) -> bool {
+        let mut heat = Heat::default();
+        sights.iter().for_each(|(revision, at)| heat.saw(*revision, Some(*at)));
+        heat.is_hot()
+    }
+
+    #[test]
+    fn an_item_is_hot_from_four_fifths_of_what_a_partition_bears() {
+        assert!(is_hot(&[(10, 100), (810, 100)]));
+        assert!(!is_hot(&[(10, 100), (809, 100)]));
+        assert!(is_hot(&[(1_610, 101), (10, 100)]), "in whatever order they come");
+        assert!(!is_hot(&[(10, 100), (1_609, 101)]));
+        assert!(!is_hot(&[(5_000, 100)]), "one sight tells nothing");
+        assert!(!is_hot(&[]));
+    }
+}

@@ -1,0 +1,177 @@
+//! Reading the stream of a table, where no Lambda does.
+//!
+//! A stream is made of shards, each a log. A shard ends after some hours and goes on in others, its children. Records of
+//! one item are always in one shard at a time, so they come in order if a shard is read after its parent.
+
+mod checkpoint;
+mod page;
+mod shards;
+
+use std::fmt;
+
+use aws_sdk_dynamodbstreams::Client;
+use tollgate_store::{Reply, StoreError};
+
+use super::record::StreamRecord;
+use crate::inner::DynamoStore;
+use crate::service::Failure;
+use crate::table;
+use checkpoint::Checkpoints;
+use page::Page;
+use shards::Shards;
+
+/// Pages in a row without a record after which a shard that is still written to counts as read. The service answers such
+/// pages also where there is more to come.
+const EMPTY_PAGES: u32 = 3;
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// After what was done last, or with the oldest record if that is not known.
+    Checkpoint,
+    /// With the oldest record that there is.
+    Oldest,
+    /// With what is written from now on.
+    Latest,
+}
+
+/// Reads the stream of a table.
+pub struct StreamReader {
+    store: DynamoStore,
+    client: Client,
+    stream: String,
+    shards: Shards,
+    checkpoints: Checkpoints,
+}
+
+/// Records of one shard, in order.
+#[derive(Clone, Debug)]
+pub struct StreamBatch {
+    /// The records; there is at least one.
+    pub records: Vec<StreamRecord>,
+    shard: String,
+    last: String,
+    next: Option<String>,
+}
+
+/// How far a reader has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Shards that are being read.
+    pub open: usize,
+    /// Shards that are read to their ends.
+    pub ended: usize,
+}
+
+impl StreamReader {
+    /// A reader of the stream of this table.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if there is no stream, or it cannot be read.
+    pub fn open(store: &DynamoStore, start: Start) -> Reply<'_, Result<StreamReader, StoreError>> {
+        let service = &store.0.service;
+        Reply::later(service.within(async move {
+            let table = table::describe(service).await.map_err(Failure::store_error)?;
+            let Some(stream) = table.latest_stream_arn else {
+                let why =
+                    format!("table {:?} has no stream; enable one with NEW_AND_OLD_IMAGES", service.table);
+                return Err(StoreError::Refused(why));
+            };
+            let client = Client::from_conf(service.streams.clone());
+            let checkpoints = Checkpoints::read(store, start).await?;
+            let mut reader =
+                StreamReader { store: store.clone(), client, stream, shards: Shards::default(), checkpoints };
+            reader.look_for_shards(start).await?;
+            Ok(reader)
+        }))
+    }
+
+    /// The next records; `None` if there are none now. What was not said to be [done](StreamReader::done) comes again.
+    ///
+    /// # Cancel safety
+    ///
+    /// It only reads.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the stream cannot be read. It may be tried again.
+    pub fn next_batch(&mut self) -> Reply<'_, Result<Option<StreamBatch>, StoreError>> {
+        let store = self.store.clone();
+        Reply::later(store.0.service.within(self.read()))
+    }
+
+    /// Goes on behind a batch, and remembers that in the table.
+    ///
+    /// # Cancel safety
+    ///
+    /// The batch may come again to another reader.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if it cannot be remembered.
+    pub fn done<'a>(&'a mut self, batch: &'a StreamBatch) -> Reply<'a, Result<(), StoreError>> {
+        self.pass(batch);
+        let store = self.store.clone();
+        Reply::later(async move { self.checkpoints.write(&store, &batch.shard, &batch.last).await })
+    }
+
+    /// Goes on behind a batch, and remembers it nowhere: for readers that only look.
+    pub fn pass(&mut self, batch: &StreamBatch) {
+        self.shards.went_on(&batch.shard, batch.next.clone(), Some(batch.last.clone()));
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> Progress {
+        self.shards.progress()
+    }
+
+    async fn read(&mut self) -> Result<Option<StreamBatch>, StoreError> {
+        self.shards.begin_round();
+        while let Some(shard) = self.shards.next_to_read(EMPTY_PAGES) {
+            let iterator = match self.shards.iterator(&shard) {
+                Some(iterator) => iterator,
+                None => self.iterator(&shard, self.shards.position(&shard)).await?,
+            };
+            match self.page(&iterator).await? {
+                Page::Read { records, last: Some(last), next } if !records.is_empty() => {
+                    self.shards.holds(&shard, iterator);
+                    return Ok(Some(StreamBatch { records, shard, last, next }));
+                }
+                Page::Read { next, last, .. } => {
+                    let has_ended = next.is_none();
+                    self.shards.went_on(&shard, next, last);
+                    if has_ended {
+                        self.look_for_shards(Start::Checkpoint).await?;
+                    }
+                }
+                Page::Expired => self.shards.lost_iterator(&shard),
+                Page::Trimmed => self.shards.fell_behind(&shard),
+            }
+        }
+        // Children appear when their parents end, which may be while nobody reads.
+        self.look_for_shards(Start::Checkpoint).await?;
+        Ok(None)
+    }
+
+    /// Learns of shards that are new.
+    async fn look_for_shards(&mut self, start: Start) -> Result<(), StoreError> {
+        for shard in self.describe().await? {
+            let position = self.checkpoints.position(&shard.id, start);
+            self.shards.learn(shard, position);
+        }
+        self.shards.settle();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for StreamReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamReader").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}

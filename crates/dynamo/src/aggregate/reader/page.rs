@@ -1,0 +1,106 @@
+//! Calls to the stream.
+
+use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodbstreams::operation::get_records::GetRecordsError;
+use aws_sdk_dynamodbstreams::types::ShardIteratorType;
+use tollgate_store::StoreError;
+
+use super::super::record::StreamRecord;
+use super::shards::{Described, Position};
+use super::{StreamReader, checkpoint};
+use crate::service::Watch;
+
+/// What was found at an iterator.
+pub(super) enum Page {
+    Read {
+        records: Vec<StreamRecord>,
+        last: Option<String>,
+        next: Option<String>,
+    },
+    /// The iterator is too old.
+    Expired,
+    /// What it points at is gone.
+    Trimmed,
+}
+
+impl StreamReader {
+    pub(super) async fn describe(&self) -> Result<Vec<Described>, StoreError> {
+        let (mut shards, mut after) = (Vec::new(), None);
+        loop {
+            let watch = Watch::start();
+            let describe = self.client.describe_stream().stream_arn(&self.stream);
+            let described = describe.set_exclusive_start_shard_id(after).send().await;
+            let described = described.map_err(|error| away(&error, watch))?.stream_description;
+            let Some(described) = described else { return Ok(shards) };
+            let listed = described.shards.unwrap_or_default().into_iter();
+            shards.extend(
+                listed.filter_map(|shard| {
+                    Some(Described { id: shard.shard_id?, parent: shard.parent_shard_id })
+                }),
+            );
+            match described.last_evaluated_shard_id {
+                Some(last) => after = Some(last),
+                None => return Ok(shards),
+            }
+        }
+    }
+
+    pub(super) async fn iterator(&self, shard: &str, position: Position) -> Result<String, StoreError> {
+        let (kind, sequence) = match position {
+            Position::Oldest => (ShardIteratorType::TrimHorizon, None),
+            Position::Latest => (ShardIteratorType::Latest, None),
+            Position::After(sequence) => (ShardIteratorType::AfterSequenceNumber, Some(sequence)),
+        };
+        let is_after = sequence.is_some();
+        let watch = Watch::start();
+        let get = self.client.get_shard_iterator().stream_arn(&self.stream).shard_id(shard);
+        match get.shard_iterator_type(kind).set_sequence_number(sequence).send().await {
+            Ok(got) => {
+                got.shard_iterator.ok_or_else(|| StoreError::Refused("the stream gives no iterator".into()))
+            }
+            // What we were at is gone: the oldest that is left is next.
+            Err(error) if is_after && code(&error) == "TrimmedDataAccessException" => {
+                Box::pin(self.iterator(shard, Position::Oldest)).await
+            }
+            Err(error) => Err(away(&error, watch)),
+        }
+    }
+
+    pub(super) async fn page(&self, iterator: &str) -> Result<Page, StoreError> {
+        let watch = Watch::start();
+        let got = match self.client.get_records().shard_iterator(iterator).send().await {
+            Ok(got) => got,
+            Err(error) if code(&error) == "ExpiredIteratorException" => return Ok(Page::Expired),
+            Err(error) if code(&error) == "TrimmedDataAccessException" => return Ok(Page::Trimmed),
+            Err(error) => return Err(away::<GetRecordsError>(&error, watch)),
+        };
+        let records = got.records.unwrap_or_default();
+        let number = |record: &aws_sdk_dynamodbstreams::types::Record| {
+            record.dynamodb.as_ref()?.sequence_number.clone()
+        };
+        let last = records.last().and_then(number);
+        let records = records.into_iter().filter_map(StreamRecord::of_sdk);
+        // Remembering how far it was read is a write, too: what comes of that is no news, or it would never end.
+        let records = records.filter(|record| !checkpoint::is_one(record)).collect();
+        Ok(Page::Read { records, last, next: got.next_shard_iterator })
+    }
+}
+
+fn code<E: ProvideErrorMetadata>(error: &SdkError<E>) -> &str {
+    error.as_service_error().and_then(|error| error.code()).unwrap_or_default()
+}
+
+/// What the SDK says, in our words. It has tried several times already.
+fn away<E: ProvideErrorMetadata>(error: &SdkError<E>, watch: Watch) -> StoreError {
+    let (code, said) = error
+        .as_service_error()
+        .map(|error| (error.code().unwrap_or_default(), error.message().unwrap_or_default()))
+        .unwrap_or(("", "no connection"));
+    let why = format!("the stream of the table: {code} {said}");
+    match code {
+        "AccessDeniedException" | "ResourceNotFoundException" | "ValidationException" => {
+            StoreError::Refused(why)
+        }
+        _ => StoreError::Unavailable(watch.waited(), why),
+    }
+}

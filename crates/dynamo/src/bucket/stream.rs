@@ -1,0 +1,88 @@
+//! A bucket as the stream of the table shows it.
+
+use std::collections::BTreeMap;
+
+use tollgate_core::Span;
+use tollgate_store::StoreError;
+use tollgate_store::records::{Item, ItemKey, Test, Write};
+
+use super::address::{Address, STATE};
+use super::counters::Aside;
+use super::image::Image;
+use super::values::read_text;
+use super::{Damage, apply};
+use crate::inner::Inner;
+use crate::records;
+use crate::service::{Attributes, Failure, Reason};
+
+/// For how long it is remembered that what was left of an item is written down. The stream keeps its records for a day.
+const REMEMBERED: Span = Span::from_secs(3 * 86_400);
+
+/// An item of a bucket, in the stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) address: Address,
+    pub(crate) shard: u32,
+    /// How many items the bucket was in.
+    pub(crate) shards: u32,
+    /// How often the item was written.
+    pub(crate) revision: u64,
+    /// What is not yet written down as usage, by hour.
+    pub(crate) unwritten: BTreeMap<u32, Aside>,
+}
+
+impl Seen {
+    /// Whether a key is that of an item of a bucket.
+    pub(crate) fn is_item(key: &ItemKey) -> bool {
+        key.sort == STATE
+    }
+
+    /// The item of these attributes.
+    ///
+    /// # Errors
+    ///
+    /// [`Damage`] if it is none of ours, however often it is looked at.
+    pub(crate) fn of(attributes: &Attributes) -> Result<Seen, Damage> {
+        let partition = read_text(attributes.get("PK")).unwrap_or_default();
+        let (address, shard) =
+            Address::parse(partition).ok_or_else(|| Damage(format!("{partition:?} is no bucket")))?;
+        let image = Image::read(attributes)?;
+        let unwritten = image.counters.unwritten(&image.kept.limits);
+        Ok(Seen { address, shard, shards: image.shards, revision: image.revision, unwritten })
+    }
+}
+
+impl Inner {
+    /// Writes down what was left of an item that is gone, once for each delivery of its end, unless its namespace is gone,
+    /// too. That it is done is marked in the same transaction.
+    pub(crate) async fn write_remains(&self, seen: &Seen, delivery: &str) -> Result<(), StoreError> {
+        let Some((entity, resource)) = seen.address.key.pair() else { return Ok(()) };
+        for (hour, aside) in &seen.unwritten {
+            let Some(sums) = aside.sums(*hour) else { continue };
+            let (space, now) = (seen.address.space(), self.service.clock.now());
+            let sort = format!("#DONE#{resource}#{}#{hour}#{delivery}", seen.shard);
+            let mut mark = Item::new(ItemKey::new(format!("{space}/ENTITY#{entity}"), sort));
+            mark.expires = Some(now + REMEMBERED);
+            let mut writes = vec![Write::Put(mark, vec![Test::Absent])];
+            writes.extend(sums.writes(&space, entity, resource));
+            let mut items = vec![self.open_check(&seen.address.namespace)];
+            items.extend(records::transact_items(&self.service, &writes, now)?);
+            match self.transact_with_token(items).await {
+                Ok(()) => {}
+                Err(Failure::Canceled(reasons)) if is_settled(&reasons) => {}
+                Err(failure) => return Err(failure.store_error()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Does all of these at once, and answers in their order.
+    pub(crate) async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+        apply::join_all(futures).await
+    }
+}
+
+/// Whether a transaction was canceled because its namespace is closed, or because it was made before.
+fn is_settled(reasons: &[Reason]) -> bool {
+    reasons.iter().take(2).any(|reason| matches!(reason, Reason::Condition(_)))
+}

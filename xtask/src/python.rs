@@ -1,0 +1,42 @@
+//! Packages of Python that tests need, in a folder of their own below the target directory.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::metadata;
+
+/// What is installed: an emulator of AWS, its client, and what checks templates.
+const PACKAGES: [&str; 3] = ["ministack==1.5.*", "boto3==1.*", "cfn-lint==1.*"];
+
+/// A folder with the packages.
+pub(crate) struct Python {
+    folder: PathBuf,
+}
+
+impl Python {
+    /// Installs the packages, unless they are there.
+    pub(crate) fn prepare(root: &Path) -> Result<Python> {
+        let folder = metadata::load(root)?.target_directory.join("venv");
+        let stamp = folder.join("packages.txt");
+        let wanted = PACKAGES.join("\n");
+        if std::fs::read_to_string(&stamp).is_ok_and(|there| there == wanted) {
+            return Ok(Python { folder });
+        }
+        println!("installing {} into {}", PACKAGES.join(", "), folder.display());
+        let script = root.join("xtask/python/make_venv.py");
+        let status = Command::new("python3").arg(script).arg(&folder).args(PACKAGES).status();
+        if !status.context("python3 cannot be started; this step needs it")?.success() {
+            bail!("the packages cannot be installed; this step needs PyPI or a mirror that pip knows");
+        }
+        // Last, so that what is half done is done again.
+        std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+        Ok(Python { folder })
+    }
+
+    /// A program of one of the packages, or `python` itself.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        Command::new(self.folder.join("bin").join(program))
+    }
+}
