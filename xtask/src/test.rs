@@ -12,33 +12,35 @@ use crate::{Outcome, emulator, examples, metadata, repo, tidy};
 struct Step {
     name: &'static str,
     promise: &'static str,
+    /// Whether only those do it who ask for everything, because it takes as long as all the others.
+    is_long: bool,
     run: fn(&Path) -> Result<()>,
 }
 
 /// Cheap steps first, so that a slip is told early.
 const STEPS: [Step; 7] = [
-    Step { name: "tidy", promise: "the house rules hold", run: tidy_step },
-    Step { name: "test", promise: "unit, integration and documentation tests pass", run: tests },
+    step("tidy", "the house rules hold", tidy_step),
+    step("test", "unit, integration and documentation tests pass", tests),
+    step("deploy", "CloudFormation understands the template", emulator::check_template),
     Step {
-        name: "deploy",
-        promise: "CloudFormation understands the template",
-        run: emulator::check_template,
+        is_long: true,
+        ..step("emulator", "the suites pass on ministack, and the Lambda writes usage", emulator::run)
     },
-    Step {
-        name: "emulator",
-        promise: "the suites pass on ministack, and the Lambda writes usage",
-        run: emulator::run,
-    },
-    Step { name: "examples", promise: "the examples build and run", run: run_examples },
-    Step { name: "loom", promise: "every interleaving of the store's locks is sound", run: loom },
-    Step { name: "docs", promise: "the documentation builds without a warning", run: docs },
+    step("examples", "the examples build and run", run_examples),
+    step("loom", "every interleaving of the store's locks is sound", loom),
+    step("docs", "the documentation builds without a warning", docs),
 ];
 
-/// Runs all steps, or the one that `--only` names.
+const fn step(name: &'static str, promise: &'static str, run: fn(&Path) -> Result<()>) -> Step {
+    Step { name, promise, is_long: false, run }
+}
+
+/// Runs all steps but long ones, with `--full` those as well, or the one that `--only` names.
 pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let chosen: Vec<&Step> = match words[..] {
-        [] => STEPS.iter().collect(),
+        [] => STEPS.iter().filter(|step| !step.is_long).collect(),
+        ["--full"] => STEPS.iter().collect(),
         ["--only", name] => STEPS.iter().filter(|step| step.name == name).collect(),
         ["--list"] => {
             STEPS.iter().for_each(|step| println!("{:<9} {}", step.name, step.promise));
@@ -68,7 +70,7 @@ fn run_steps(root: &Path, steps: &[&Step]) -> Result<()> {
 fn misused(words: &[&str]) -> Outcome {
     let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
     Outcome::Misused(format!(
-        "test does not understand `{}`; it takes --list or --only STEP, with STEP one of {}",
+        "test does not understand `{}`; it takes --list, --full or --only STEP, with STEP one of {}",
         words.join(" "),
         names.join(", "),
     ))
@@ -106,9 +108,9 @@ fn docs(root: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    const PASSES: Step = Step { name: "passes", promise: "nothing", run: |_| Ok(()) };
-    const FAILS: Step = Step { name: "fails", promise: "nothing", run: |_| bail!("`cargo nonsense` failed") };
-    const NEVER: Step = Step { name: "never", promise: "nothing", run: |_| panic!("ran past a failure") };
+    const PASSES: Step = step("passes", "nothing", |_| Ok(()));
+    const FAILS: Step = step("fails", "nothing", |_| bail!("`cargo nonsense` failed"));
+    const NEVER: Step = step("never", "nothing", |_| panic!("ran past a failure"));
 
     #[test]
     fn the_first_failure_stops_the_run_and_names_its_command() {

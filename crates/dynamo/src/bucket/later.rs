@@ -10,6 +10,7 @@ use tollgate_store::{Applied, Clock, OpId, OwnedCall, StoreError};
 use super::address::Address;
 use super::draft::Metering;
 use super::lane::{Errand, Lane, Unheard};
+use super::work::unique_id;
 use crate::inner::Inner;
 
 /// How often something that nobody waits for is tried. With the rest in between that is minutes.
@@ -65,7 +66,8 @@ impl Inner {
     /// Undoes a call that was applied and whose caller is gone.
     pub(crate) fn undo(&self, call: &OwnedCall, applied: &Applied) {
         let Applied::Done(done) = applied else { return };
-        let Some(undo) = call.clone().undo(done) else { return };
+        let Some(mut undo) = call.clone().undo(done) else { return };
+        undo.id = Some(unique_id());
         if let Some(id) = call.id {
             self.buckets.forget_call(id);
         }

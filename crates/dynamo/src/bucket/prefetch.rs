@@ -9,6 +9,7 @@ use super::address::Address;
 use super::draft::Metering;
 use super::lane::{Errand, Verdict};
 use super::stash::{Counted, bounds};
+use super::work::unique_id;
 use crate::inner::Inner;
 
 /// How far ahead a process may take, and for how long it keeps what nobody wants.
@@ -119,7 +120,7 @@ impl Inner {
         };
         let place = Place { namespace: &address.namespace, key: &address.key, limits: &limits };
         let steps = [Step { place, op: Op::SettleIfThere(usage) }];
-        let call = OwnedCall::new(&Call { id: None, steps: &steps, metered: true });
+        let call = OwnedCall::new(&Call { id: Some(unique_id()), steps: &steps, metered: true });
         let metering = Metering::Counted(Arc::new(counted));
         let errand = Errand { call: Arc::new(call), step: 0, shards: 1, metering };
         if self.routed(address, errand.clone()).await.is_err() {

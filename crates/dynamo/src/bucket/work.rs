@@ -1,8 +1,9 @@
 //! Doing errands on one bucket.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_store::{Done, Op, Step, StoreError};
+use tollgate_store::{Done, Op, OpId, Step, StoreError};
 
 use super::address::Address;
 use super::draft::{Draft, Metering};
@@ -292,7 +293,9 @@ impl Errand {
                 tollgate_store::Call { id: None, steps: &steps, metered: self.metering != Metering::Off };
             tollgate_store::OwnedCall::new(&call)
         });
-        let call = call.undo(&[Done::Taken(*taken)])?;
+        let mut call = call.undo(&[Done::Taken(*taken)])?;
+        // It is tried until it is heard of, and may have been done before.
+        call.id = Some(unique_id());
         let metering = Metering::undo(self.metering != Metering::Off);
         Some(Errand { call: call.into(), step: 0, shards: self.shards, metering })
     }
@@ -311,4 +314,12 @@ impl Errand {
             _ => false,
         })
     }
+}
+
+/// An id for what is tried again and must be done once.
+pub(super) fn unique_id() -> OpId {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let high = getrandom::u64().unwrap_or_default();
+    // Without randomness the counter alone tells those of one process apart, which is where they are compared.
+    OpId(u128::from(high) << 64 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed)))
 }
