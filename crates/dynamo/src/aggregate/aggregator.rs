@@ -14,7 +14,7 @@ use crate::inner::{DynamoStore, Inner};
 /// How many items are written down at once.
 const AT_ONCE: usize = 16;
 
-/// What is made of the stream of a table. See the [module](self) for what that is.
+/// What is made of the stream of a table. See the [module](crate::aggregate) for what that is.
 #[derive(Clone)]
 pub struct Aggregator {
     store: DynamoStore,
