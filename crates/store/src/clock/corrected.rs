@@ -60,6 +60,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    #[cfg(not(loom))]
     pub(crate) fn is_gone(&self) -> bool {
         self.alarm.strong_count() == 0
     }

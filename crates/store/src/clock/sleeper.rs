@@ -15,6 +15,7 @@ pub(crate) enum Sleeper {
 }
 
 impl Sleeper {
+    #[cfg(not(loom))]
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Sleeper::Alarm(alarm) => alarm.strong_count() == 0,
