@@ -48,6 +48,16 @@ fn open(choose: impl FnOnce(DynamoStoreBuilder) -> DynamoStoreBuilder) -> Result
 }
 
 impl Till {
+    /// The SDK by itself, on the same engine.
+    fn client(&self) -> Client {
+        let config = Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("local", "local", None, None, "bench"))
+            .http_client(self.engine.http_client());
+        Client::from_conf(config.build())
+    }
+
     fn take(&self, entity: &str) -> bool {
         let lease = self.limiter.acquire(entity, "gpt-4", demand! { rpm: 1, tpm: 100 }).wait();
         lease.is_ok_and(|lease| lease.commit().wait().is_ok())
@@ -71,12 +81,7 @@ pub(crate) fn acquire() -> Result<Operation> {
 pub(crate) fn bare_update() -> Result<Operation> {
     let till = open(|builder| builder)?;
     ensure!(till.take("user"), "the first acquire was refused");
-    let config = Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "bench"))
-        .http_client(till.engine.http_client());
-    let client = Client::from_conf(config.build());
+    let client = till.client();
     let partition = format!("{}/BUCKET#user#gpt-4#0", till.limiter.catalog().namespace_id());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let number = |number: i64| AttributeValue::N(number.to_string());
@@ -175,12 +180,7 @@ pub(crate) fn unevenness(_: &Effort) -> Result<Reading> {
 
 /// How often each item of the bucket was written.
 fn writes_of_items(till: &Till) -> Result<Vec<f64>> {
-    let config = Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "bench"))
-        .http_client(till.engine.http_client());
-    let client = Client::from_conf(config.build());
+    let client = till.client();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let namespace = till.limiter.catalog().namespace_id();
     (0..SHARDS)

@@ -1,12 +1,11 @@
 //! Reading items of buckets.
 
-use aws_sdk_dynamodb::types::KeysAndAttributes;
 use tollgate_store::StoreError;
 
 use super::Damage;
 use super::address::Address;
 use super::image::{self, Image};
-use crate::Trouble;
+use crate::records::read_items;
 use crate::service::{Attributes, Failure, Service};
 
 /// How many items can be read at once.
@@ -39,7 +38,7 @@ pub(crate) async fn look_at_all(
     for start in (0..items.len()).step_by(READ_MAX) {
         let end = items.len().min(start + READ_MAX);
         let keys = items[start..end].iter().map(|(address, shard)| image::key(address, *shard)).collect();
-        for item in read_batch(service, keys).await? {
+        for item in read_items(service, keys).await.map_err(Failure::store_error)? {
             let partition = super::values::read_text(item.get("PK")).unwrap_or_default();
             if let Some(place) = partitions.iter().position(|other| other == partition) {
                 found[place] = Some(understand(items[place].0, &item)?);
@@ -47,27 +46,6 @@ pub(crate) async fn look_at_all(
         }
     }
     Ok(found)
-}
-
-async fn read_batch(service: &Service, mut keys: Vec<Attributes>) -> Result<Vec<Attributes>, StoreError> {
-    let mut items = Vec::new();
-    let (watch, mut tried) = (crate::service::Watch::start(), crate::service::Tried::default());
-    loop {
-        let read = || {
-            let asked =
-                KeysAndAttributes::builder().set_keys(Some(keys.clone())).consistent_read(true).build();
-            // The builder refuses only what has no keys.
-            let asked = asked.expect("there are keys");
-            service.client.batch_get_item().request_items(&service.table, asked).send()
-        };
-        let answer = service.with_retries(read).await.map_err(Failure::store_error)?;
-        items.extend(answer.responses.unwrap_or_default().remove(&service.table).unwrap_or_default());
-        let left = answer.unprocessed_keys.unwrap_or_default().remove(&service.table);
-        let Some(left) = left.filter(|left| !left.keys.is_empty()) else { return Ok(items) };
-        keys = left.keys;
-        service.counts.met(&Trouble::Unprocessed);
-        service.pause(watch, &mut tried, Trouble::Unprocessed).await.map_err(Failure::store_error)?;
-    }
 }
 
 /// The item of a bucket, or which one says something that none of ours says.

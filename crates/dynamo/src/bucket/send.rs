@@ -78,7 +78,7 @@ impl Inner {
         watch: Watch,
         tried: &mut Tried,
     ) -> Result<Sent, GivenUp> {
-        let token = self.token();
+        let token = self.service.token();
         let mut is_unsure = false;
         loop {
             let write = self.service.client.transact_write_items().client_request_token(&token);
@@ -174,13 +174,6 @@ impl Inner {
             .build()
             .expect("a table, a key and a condition are all it needs");
         TransactWriteItem::builder().condition_check(check).build()
-    }
-
-    /// A token for a transaction, by which the service knows it when it is sent again.
-    pub(crate) fn token(&self) -> String {
-        let (one, two) =
-            (self.buckets.next_seq(self.service.clock.now()), getrandom::u64().unwrap_or_default());
-        format!("{one:016x}{two:016x}")
     }
 }
 

@@ -122,7 +122,7 @@ impl Inner {
             }
         });
         let parts = parts.collect::<Result<Vec<_>, StoreError>>()?;
-        match self.transact_with_token(parts).await {
+        match self.service.transact(parts).await {
             Ok(()) => self.buckets.lane(address).set_shards(shards * 2),
             // Somebody was quicker.
             Err(crate::service::Failure::Canceled(_)) => {}

@@ -67,7 +67,7 @@ impl Inner {
             writes.extend(sums.writes(&space, entity, resource));
             let mut items = vec![self.open_check(&seen.address.namespace)];
             items.extend(records::transact_items(&self.service, &writes, now)?);
-            match self.transact_with_token(items).await {
+            match self.service.transact(items).await {
                 Ok(()) => {}
                 Err(Failure::Canceled(reasons)) if is_settled(&reasons) => {}
                 Err(failure) => return Err(failure.store_error()),

@@ -203,7 +203,7 @@ impl Inner {
         if items.is_empty() {
             return Ok(Outcome::Made);
         }
-        let (token, mut is_unsure) = (self.token(), false);
+        let (token, mut is_unsure) = (self.service.token(), false);
         loop {
             let write = self.service.client.transact_write_items().client_request_token(&token);
             match self.service.try_once(write.set_transact_items(Some(items.clone())).send()).await {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use tollgate_store::StoreError;
 use tollgate_store::records::Write;
 
@@ -72,34 +72,21 @@ impl Inner {
         after.writers.insert(stroke.writer.into(), stroke.seq);
         let mut items = vec![self.update_item(address, image.shard, &expression)];
         items.extend(records::transact_items(&self.service, writes, now)?);
-        match self.transact_with_token(items).await {
+        match self.service.transact(items).await {
             Ok(()) => Ok(Ok(after)),
             Err(Failure::Canceled(reasons)) => match reasons.into_iter().next() {
                 Some(Reason::Condition(old)) => {
                     let image = old.map(|old| understand(address, &old)).transpose()?;
                     // An earlier try was made, and its answer lost.
-                    let was_made = image.as_ref().and_then(|image| image.writers.get(stroke.writer));
-                    let was_made = was_made == Some(&stroke.seq);
-                    Ok(if let (true, Some(image)) = (was_made, &image) {
-                        Ok(image.clone())
-                    } else {
-                        Err(image)
+                    Ok(match image {
+                        Some(image) if stroke.is_of(&image) => Ok(image),
+                        other => Err(other),
                     })
                 }
                 _ => Err(StoreError::Refused("a record of usage cannot be written".into())),
             },
             Err(failure) => Err(failure.store_error()),
         }
-    }
-
-    /// Makes a transaction that may be sent again.
-    pub(super) async fn transact_with_token(&self, items: Vec<TransactWriteItem>) -> Result<(), Failure> {
-        let token = self.token();
-        let write = || {
-            let write = self.service.client.transact_write_items().client_request_token(&token);
-            write.set_transact_items(Some(items.clone())).send()
-        };
-        self.service.with_retries(write).await.map(drop)
     }
 
     /// Corrects the usage of a bucket that is not there any more, unless its namespace is not either.
@@ -116,7 +103,7 @@ impl Inner {
         let writes = sums.map(|sums| sums.writes(&address.space(), entity, resource)).unwrap_or_default();
         let mut items = vec![self.open_check(&address.namespace)];
         items.extend(records::transact_items(&self.service, &writes, draft.now)?);
-        match self.transact_with_token(items).await {
+        match self.service.transact(items).await {
             // Of a namespace that is closed nothing is counted.
             Ok(()) | Err(Failure::Canceled(_)) => Ok(()),
             Err(failure) => Err(failure.store_error()),

@@ -134,7 +134,7 @@ impl Inner {
         parts.extend(is_new.then(|| self.open_check(&address.namespace)));
         let first_record = parts.len();
         parts.extend(records::transact_items(&self.service, writes, now)?);
-        let token = self.token();
+        let token = self.service.token();
         loop {
             let write = self.service.client.transact_write_items().client_request_token(&token);
             match self.service.try_once(write.set_transact_items(Some(parts.clone())).send()).await {

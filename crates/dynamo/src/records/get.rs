@@ -78,6 +78,14 @@ fn request(keys: &[&ItemKey], attributes: Option<&[&str]>) -> Result<KeysAndAttr
     request.set_projection_expression(projection).set_keys(Some(keys)).build().map_err(incomplete)
 }
 
+/// The items at these keys, each as it is when it is read; as many as a batch may have.
+pub(crate) async fn read_items(service: &Service, keys: Vec<Attributes>) -> Result<Vec<Attributes>, Failure> {
+    let mut found = Vec::with_capacity(keys.len());
+    let request = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys)).build();
+    read_batch(service, request.map_err(incomplete)?, &mut found).await?;
+    Ok(found)
+}
+
 /// Reads a batch, and what was left of it, until nothing is.
 async fn read_batch(
     service: &Service,

@@ -15,6 +15,8 @@ use tollgate_store::records::{
 };
 use tollgate_store::{Reply, StoreError};
 
+pub(crate) use get::read_items;
+
 use crate::DynamoStore;
 use crate::service::Service;
 

@@ -101,24 +101,11 @@ async fn transact(service: &Service, writes: &[Write]) -> Result<(), RecordsErro
 
 /// Makes a transaction. What came of each item if it was canceled.
 async fn send(service: &Service, items: Vec<TransactWriteItem>) -> Result<Option<Vec<Reason>>, StoreError> {
-    let token = token()?;
-    let send = || {
-        let transaction = service.client.transact_write_items().client_request_token(&token);
-        transaction.set_transact_items(Some(items.clone())).send()
-    };
-    match service.with_retries(send).await {
+    match service.transact(items).await {
         Ok(_) => Ok(None),
         Err(Failure::Canceled(reasons)) => Ok(Some(reasons)),
         Err(failure) => Err(failure.store_error()),
     }
-}
-
-/// A name for a transaction, unlike that of any other.
-fn token() -> Result<String, StoreError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| StoreError::Refused(format!("this host gives no random numbers: {error}")))?;
-    Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
 
 /// Writes as parts of a transaction, and what is assumed of their records.

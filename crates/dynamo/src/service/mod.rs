@@ -6,9 +6,11 @@ mod pause;
 mod workers;
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use aws_sdk_dynamodb::{Client, Error};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use tollgate_core::Tick;
@@ -114,6 +116,33 @@ impl Service {
             self.counts.met(trouble);
         }
         Err(failure)
+    }
+
+    /// A name for a transaction, by which the service knows it when it is sent again.
+    pub(crate) fn token(&self) -> String {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let counted = |_| {
+            (u128::from(self.clock.now().as_micros()) << 64)
+                | u128::from(COUNT.fetch_add(1, Ordering::Relaxed))
+        };
+        let mut bytes = [0; 16];
+        // Without randomness the time and a count tell those of one process apart.
+        let token = getrandom::fill(&mut bytes).map(|()| u128::from_le_bytes(bytes)).unwrap_or_else(counted);
+        format!("{token:032x}")
+    }
+
+    /// Makes a transaction, which may be sent again.
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be made or not.
+    pub(crate) async fn transact(&self, items: Vec<TransactWriteItem>) -> Result<(), Failure> {
+        let token = self.token();
+        let write = || {
+            let write = self.client.transact_write_items().client_request_token(&token);
+            write.set_transact_items(Some(items.clone())).send()
+        };
+        self.with_retries(write).await.map(drop)
     }
 
     /// Runs a future that whoever awaits it works on, in any executor or thread.
