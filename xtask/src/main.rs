@@ -35,7 +35,6 @@ Commands:
 
 Examples:
   cargo xtask test                              everything, as CI does
-  cargo xtask test --full                       with the emulator of DynamoDB, which takes as long again
   cargo xtask test --only loom                  one step
   cargo xtask bench --quick --only core/        a first look at the hot paths
   cargo xtask bench --json target/bench.json    all rows, for a script

@@ -12,8 +12,6 @@ use crate::{Outcome, emulator, examples, metadata, repo, tidy};
 struct Step {
     name: &'static str,
     promise: &'static str,
-    /// Whether only those do it who ask for everything, because it takes as long as all the others.
-    is_long: bool,
     run: fn(&Path) -> Result<()>,
 }
 
@@ -22,25 +20,21 @@ const STEPS: [Step; 7] = [
     step("tidy", "the house rules hold", tidy_step),
     step("test", "unit, integration and documentation tests pass", tests),
     step("deploy", "CloudFormation understands the template", emulator::check_template),
-    Step {
-        is_long: true,
-        ..step("emulator", "the suites pass on ministack, and the Lambda writes usage", emulator::run)
-    },
+    step("emulator", "the suites pass on ministack, and the Lambda writes usage", emulator::run),
     step("examples", "the examples build and run", run_examples),
     step("loom", "every interleaving of the store's locks is sound", loom),
     step("docs", "the documentation builds without a warning", docs),
 ];
 
 const fn step(name: &'static str, promise: &'static str, run: fn(&Path) -> Result<()>) -> Step {
-    Step { name, promise, is_long: false, run }
+    Step { name, promise, run }
 }
 
-/// Runs all steps but long ones, with `--full` those as well, or the one that `--only` names.
+/// Runs all steps, or the one that `--only` names.
 pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let chosen: Vec<&Step> = match words[..] {
-        [] => STEPS.iter().filter(|step| !step.is_long).collect(),
-        ["--full"] => STEPS.iter().collect(),
+        [] => STEPS.iter().collect(),
         ["--only", name] => STEPS.iter().filter(|step| step.name == name).collect(),
         ["--list"] => {
             STEPS.iter().for_each(|step| println!("{:<9} {}", step.name, step.promise));
@@ -70,7 +64,7 @@ fn run_steps(root: &Path, steps: &[&Step]) -> Result<()> {
 fn misused(words: &[&str]) -> Outcome {
     let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
     Outcome::Misused(format!(
-        "test does not understand `{}`; it takes --list, --full or --only STEP, with STEP one of {}",
+        "test does not understand `{}`; it takes --list or --only STEP, with STEP one of {}",
         words.join(" "),
         names.join(", "),
     ))

@@ -61,11 +61,9 @@ fn a_hundred_who_change_one_record_all_get_their_turn(suite: &Suite<'_>) {
     thread::scope(|scope| {
         for _ in 0..100 {
             scope.spawn(|| {
-                for _ in 0..5 {
-                    fixture.catalog.set_limits(level, &rpm(1)).wait().unwrap();
-                    fixture.catalog.set_limits(Level::System, &rpm(1)).wait().unwrap();
-                    fixture.catalog.delete_limits(level).wait().unwrap();
-                }
+                fixture.catalog.set_limits(level, &rpm(1)).wait().unwrap();
+                fixture.catalog.set_limits(Level::System, &rpm(1)).wait().unwrap();
+                fixture.catalog.delete_limits(level).wait().unwrap();
             });
         }
     });
