@@ -18,9 +18,17 @@
 //! Nothing here does I/O or reads a clock. No input makes it panic, and none makes it ask for a wait beyond
 //! [`WAIT_MAX`].
 
+mod body;
+mod fault;
+mod fields;
+mod headers;
 mod hint;
+mod meters;
 mod read;
+mod reason;
 mod response;
+mod usage;
+mod wait;
 
 pub use hint::{Class, FatalKind, Hint, Meter, REASON_MAX, Tokens, Unit, Until, WAIT_MAX};
 pub use read::{read, read_failure};
