@@ -30,9 +30,7 @@ impl Usage {
 
     /// What it comes to, if anything was said.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
-        if self.input.or(self.output).or(self.total).is_none() {
-            return None;
-        }
+        self.input.or(self.output).or(self.total)?;
         let parts = Tokens::new(self.input.unwrap_or(0), self.output.unwrap_or(0));
         Some(Tokens { total: parts.total.max(self.total.unwrap_or(0)), ..parts })
     }
