@@ -271,7 +271,8 @@ impl Cause {
             () if has("credit balance is too low") => Cause::Exhausted,
             () if has("You have reached your specified") && has("usage limits") => Cause::Exhausted,
             () if has("Request too large for") || asks_more_than_limit(message) => Cause::TooLarge,
-            () if has("prompt is too long") => Cause::TooLarge,
+            () if has("prompt is too long") || has("Input is too long") => Cause::TooLarge,
+            () if has("exceeds the maximum number of tokens allowed") => Cause::TooLarge,
             () => return None,
         })
     }
