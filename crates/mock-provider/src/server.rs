@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -197,12 +197,15 @@ fn key_of(headers: &HeaderMap) -> String {
 
 async fn body_of(desk: &Desk, request: Request<Incoming>) -> Result<Bytes, Reply> {
     let style = desk.settings.style;
+    let too_long =
+        || style.refused(Wrong::BodyTooLong, &format!("a body has at most {BODY_BYTES_MAX} bytes"));
+    if request.body().size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return Err(too_long());
+    }
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
     match tokio::time::timeout(desk.settings.patience, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(style.refused(Wrong::BodyTooLong, &format!("a body has at most {BODY_BYTES_MAX} bytes")))
-        }
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
         Ok(Err(_)) => Err(style.refused(Wrong::Request, "the body is not complete")),
         Err(_) => Err(style.refused(Wrong::BodyTooSlow, "the body takes too long")),
     }
