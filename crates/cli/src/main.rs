@@ -12,6 +12,8 @@ mod duration_text;
 mod exit;
 mod limit_text;
 mod limits_file;
+#[cfg(feature = "mock-provider")]
+mod mock_text;
 mod names;
 mod output;
 mod rewrite;

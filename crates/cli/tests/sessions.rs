@@ -37,6 +37,12 @@ sessions![
 ];
 
 #[test]
+#[cfg(feature = "mock-provider")]
+fn mock_provider() {
+    session::replay("mock_provider");
+}
+
+#[test]
 fn usage() {
     session::replay_after("usage", |sandbox| furnish::used_for_half_a_year(&sandbox.join("limits.db")));
 }

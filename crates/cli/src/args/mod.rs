@@ -13,6 +13,8 @@ mod global;
 mod limit;
 #[cfg(feature = "local")]
 mod local;
+#[cfg(feature = "mock-provider")]
+mod mock_provider;
 mod namespace;
 mod page;
 mod patience;
@@ -54,6 +56,8 @@ pub(crate) use limit::LimitArgs;
 pub(crate) use limits::LimitsCommand;
 #[cfg(feature = "local")]
 pub(crate) use local::{LocalCommand, LocalUpArgs};
+#[cfg(feature = "mock-provider")]
+pub(crate) use mock_provider::MockProviderArgs;
 pub(crate) use namespace::NamespaceCommand;
 pub(crate) use page::PageArgs;
 pub(crate) use patience::PatienceArgs;
@@ -169,6 +173,10 @@ pub(crate) enum Command {
     #[cfg(feature = "local")]
     #[command(subcommand)]
     Local(LocalCommand),
+
+    /// Serve a provider of language models that is none, for tests
+    #[cfg(feature = "mock-provider")]
+    MockProvider(MockProviderArgs),
 
     /// Show the store: whether it answers, how fast, and what is in it
     #[command(after_help = store::STATUS)]

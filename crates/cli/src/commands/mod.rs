@@ -13,10 +13,14 @@ mod levels;
 mod limits;
 #[cfg(feature = "local")]
 mod local;
+#[cfg(feature = "mock-provider")]
+mod mock_provider;
 mod namespace;
 mod peek;
 mod resource;
 mod run;
+#[cfg(any(feature = "local", feature = "mock-provider"))]
+mod server_ending;
 mod settle;
 mod shell;
 mod simulate;
@@ -61,6 +65,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Aggregate(args) => aggregate::run(context, args),
         #[cfg(feature = "local")]
         Command::Local(command) => local::run(context, command),
+        #[cfg(feature = "mock-provider")]
+        Command::MockProvider(args) => mock_provider::run(context, args),
         Command::Status => store::status(context),
         Command::Version => store::version(context),
         Command::Check => store::check(context),

@@ -1,6 +1,5 @@
 //! DynamoDB with no AWS, for development.
 
-mod ending;
 mod up;
 
 use anyhow::Result;

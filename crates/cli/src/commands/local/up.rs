@@ -9,8 +9,8 @@ use serde::Serialize;
 use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo_local::{Engine, serve};
 
-use super::ending::Ending;
 use crate::args::LocalUpArgs;
+use crate::commands::server_ending::Ending;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Answer, Cell, Output, Page};

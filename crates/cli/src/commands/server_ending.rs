@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Somebody presses Ctrl-C, or the process is told to end.
-pub(super) struct Ending {
+pub(in crate::commands) struct Ending {
     #[cfg(unix)]
     signals: [Signal; 2],
 }
@@ -15,17 +15,17 @@ pub(super) struct Ending {
 impl Ending {
     /// From now on the process does not end by itself when it is told to. To be called in a runtime.
     #[cfg(unix)]
-    pub(super) fn watch() -> io::Result<Ending> {
+    pub(in crate::commands) fn watch() -> io::Result<Ending> {
         Ok(Ending { signals: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?] })
     }
 
     #[cfg(not(unix))]
-    pub(super) fn watch() -> io::Result<Ending> {
+    pub(in crate::commands) fn watch() -> io::Result<Ending> {
         Ok(Ending {})
     }
 
     /// Waits for it, or until the time is over.
-    pub(super) async fn told(&mut self, seconds: Option<u32>) -> io::Result<()> {
+    pub(in crate::commands) async fn told(&mut self, seconds: Option<u32>) -> io::Result<()> {
         match seconds {
             Some(seconds) => {
                 let time = Duration::from_secs(seconds.into());

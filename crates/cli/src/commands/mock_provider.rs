@@ -1,0 +1,98 @@
+//! A provider that is none, on a port.
+
+use std::net::{SocketAddr, TcpListener};
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use tollgate_mock_provider::MockProvider;
+
+use super::server_ending::Ending;
+use crate::args::MockProviderArgs;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::output::{Answer, Cell, Output, Page};
+
+/// Serves until it is told to end.
+pub(super) fn run(context: &Context, args: MockProviderArgs) -> Result<Output> {
+    let provider = provider(&args)?;
+    let listener = listen(args.listen)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Whoever has read the answer may tell it to end.
+    let mut ending = runtime.block_on(async { Ending::watch() })?;
+    // Before it ends: whoever waits for the port reads this.
+    Output::new(UpAnswer::new(&args, address)).write(&context.terminal, context.format)?;
+    runtime.block_on(async {
+        let serving = tokio::spawn(async move { provider.serve(listener).await });
+        ending.told(args.seconds).await?;
+        serving.abort();
+        match serving.await {
+            Ok(Err(error)) => Err(error),
+            _ => Ok(()),
+        }
+    })?;
+    Ok(Output::silent(Exit::OK))
+}
+
+fn provider(args: &MockProviderArgs) -> Result<MockProvider> {
+    let mut builder = MockProvider::builder().style(args.style).latency(args.latency.clone()).seed(args.seed);
+    if let Some(rps) = args.rps {
+        builder = builder.requests_per_second(rps);
+    }
+    if let Some(burst) = args.burst {
+        builder = builder.burst(burst);
+    }
+    if let Some(tpm) = args.tpm {
+        builder = builder.tokens_per_minute(tpm);
+    }
+    if let Some(concurrency) = args.concurrency {
+        builder = builder.concurrency(concurrency);
+    }
+    if let Some(cap) = args.spend_cap {
+        builder = builder.spend_cap(cap);
+    }
+    if args.no_advice {
+        builder = builder.without_advice();
+    }
+    if args.no_headers {
+        builder = builder.without_headers();
+    }
+    builder = args.change.iter().fold(builder, |builder, change| builder.change(*change));
+    builder = args.outage.iter().fold(builder, |builder, outage| builder.outage(*outage));
+    builder = args.key.iter().fold(builder, |builder, key| builder.key(key));
+    // What the builder refuses was said on the command line.
+    builder.build().map_err(|error| Usage(error.to_string()).into())
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let listener = TcpListener::bind(address);
+    listener
+        .with_context(|| format!("{address} cannot be listened on; name another address, or port 0 for any"))
+}
+
+#[derive(Serialize)]
+struct UpAnswer {
+    address: String,
+    url: String,
+    style: &'static str,
+}
+
+impl UpAnswer {
+    fn new(args: &MockProviderArgs, address: SocketAddr) -> UpAnswer {
+        UpAnswer {
+            address: address.to_string(),
+            url: format!("http://{address}"),
+            style: args.style.as_str(),
+        }
+    }
+}
+
+impl Answer for UpAnswer {
+    fn text(&self, page: &mut Page) {
+        page.fields([("url", Cell::from(&self.url)), ("style", Cell::name(self.style))]);
+        page.gap();
+        page.line(format_args!("curl {}/v1/chat/completions -d '{{\"messages\":[]}}'", self.url));
+        page.line(format_args!("curl {}/stats", self.url));
+        page.remark("Ctrl-C ends it");
+    }
+}

@@ -1,0 +1,111 @@
+//! What a provider that is none does, as people write it: `100ms..2s`, `30s:rps=5`, `503@10s..20s`, `reset/7`.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use tollgate_mock_provider::{Change, Outage, Trouble};
+
+use crate::duration_text;
+
+/// A length of time, or the shortest and the longest.
+pub(crate) fn latency(text: &str) -> Result<RangeInclusive<Duration>, String> {
+    let (low, high) = match text.split_once("..") {
+        Some((low, high)) => (duration_text::parse(low)?, duration_text::parse(high)?),
+        None => (duration_text::parse(text)?, duration_text::parse(text)?),
+    };
+    if low > high {
+        return Err(format!("{text:?} ends before it begins; the shorter time comes first"));
+    }
+    Ok(low..=high)
+}
+
+/// Limits that hold from a time on.
+pub(crate) fn change(text: &str) -> Result<Change, String> {
+    const VALID: &str = "a time and limits, such as 30s:rps=5,burst=10 or 1m:tpm=1000,concurrency=4";
+    let bad = || format!("{text:?} is no change; valid is {VALID}");
+    let (after, limits) = text.split_once(':').ok_or_else(bad)?;
+    let mut change = Change::after(duration_text::parse(after)?);
+    for limit in limits.split(',') {
+        let (name, count) = limit.split_once('=').ok_or_else(bad)?;
+        let count = count.parse().map_err(|_| format!("{count:?} is no whole number; valid is {VALID}"))?;
+        change = match name {
+            "rps" => change.requests_per_second(count),
+            "burst" => change.burst(count),
+            "tpm" => change.tokens_per_minute(count),
+            "concurrency" => change.concurrency(count),
+            _ => return Err(format!("{name:?} is no limit here; valid are rps, burst, tpm and concurrency")),
+        };
+    }
+    Ok(change)
+}
+
+/// Calls that fail.
+pub(crate) fn outage(text: &str) -> Result<Outage, String> {
+    const VALID: &str = "KIND@FROM..TO or KIND/N, such as 503@10s..20s or reset/7";
+    let bad = || format!("{text:?} is no outage; valid is {VALID}");
+    if let Some((kind, n)) = text.split_once('/') {
+        let n = n.parse().ok().filter(|&n: &u64| n > 0).ok_or_else(bad)?;
+        return Ok(Outage::every(n, trouble(kind)?));
+    }
+    let (kind, time) = text.split_once('@').ok_or_else(bad)?;
+    let (from, to) = time.split_once("..").ok_or_else(bad)?;
+    let (from, to) = (duration_text::parse(from)?, duration_text::parse(to)?);
+    if from >= to {
+        return Err(format!("{text:?} ends before it begins; valid is {VALID}"));
+    }
+    Ok(Outage::between(from, to, trouble(kind)?))
+}
+
+fn trouble(kind: &str) -> Result<Trouble, String> {
+    match kind {
+        "hang" => Ok(Trouble::Hang),
+        "reset" => Ok(Trouble::Reset),
+        _ => {
+            let status = kind.parse().ok().filter(|status| (500..600).contains(status));
+            let bad = || {
+                format!("{kind:?} is no kind of outage; valid are hang, reset and a status from 500 to 599")
+            };
+            status.map(Trouble::Status).ok_or_else(bad)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn what_people_write_is_read() {
+        assert_eq!(latency("1s"), Ok(SECOND..=SECOND));
+        assert_eq!(latency("0s..1s"), Ok(Duration::ZERO..=SECOND));
+        assert_eq!(
+            change("1s:rps=5,tpm=7"),
+            Ok(Change::after(SECOND).requests_per_second(5).tokens_per_minute(7))
+        );
+        assert_eq!(outage("503@1s..2s"), Ok(Outage::between(SECOND, 2 * SECOND, Trouble::Status(503))));
+        assert_eq!(outage("reset/7"), Ok(Outage::every(7, Trouble::Reset)));
+        assert_eq!(outage("hang/1"), Ok(Outage::every(1, Trouble::Hang)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_would_be_right() {
+        let wrong = [
+            latency("2s..1s").unwrap_err(),
+            latency("fast").unwrap_err(),
+            change("30s").unwrap_err(),
+            change("30s:rps").unwrap_err(),
+            change("30s:rps=x").unwrap_err(),
+            change("30s:rpm=1").unwrap_err(),
+            outage("503").unwrap_err(),
+            outage("200/3").unwrap_err(),
+            outage("hang/0").unwrap_err(),
+            outage("hang@2s..1s").unwrap_err(),
+            outage("503@1s").unwrap_err(),
+        ];
+        for message in wrong {
+            assert!(message.contains("valid") || message.contains("first"), "{message}");
+        }
+    }
+}
