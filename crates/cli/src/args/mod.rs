@@ -7,6 +7,8 @@
 mod aggregate;
 mod also;
 mod audit;
+#[cfg(feature = "batch")]
+mod batch;
 mod call;
 mod entity;
 mod global;
@@ -44,6 +46,8 @@ pub(crate) use acquire::AcquireArgs;
 pub(crate) use aggregate::AggregateArgs;
 pub(crate) use also::AlsoArgs;
 pub(crate) use audit::{AuditCommand, AuditListArgs};
+#[cfg(feature = "batch")]
+pub(crate) use batch::{BatchCommand, BatchRunArgs};
 pub(crate) use call::CallArgs;
 pub(crate) use demo::DemoArgs;
 pub(crate) use entity::{
@@ -165,6 +169,10 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Watch a small simulated fleet
     Demo(DemoArgs),
+    /// Send many requests to providers that say "not now"
+    #[cfg(feature = "batch")]
+    #[command(subcommand)]
+    Batch(BatchCommand),
 
     /// Write down the usage of a DynamoDB table from its stream, and archive audit events
     #[cfg(feature = "dynamodb")]

@@ -4,6 +4,8 @@ mod acquire;
 #[cfg(feature = "dynamodb")]
 mod aggregate;
 mod audit;
+#[cfg(feature = "batch")]
+pub(crate) mod batch;
 mod call;
 mod config;
 mod demo;
@@ -19,7 +21,7 @@ mod namespace;
 mod peek;
 mod resource;
 mod run;
-#[cfg(any(feature = "local", feature = "mock-provider"))]
+#[cfg(any(feature = "batch", feature = "local", feature = "mock-provider"))]
 mod server_ending;
 mod settle;
 mod shell;
@@ -61,6 +63,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
             top::run(context, args)
         }
         Command::Demo(args) => demo::run(context, args),
+        #[cfg(feature = "batch")]
+        Command::Batch(command) => batch::run(context, command),
         #[cfg(feature = "dynamodb")]
         Command::Aggregate(args) => aggregate::run(context, args),
         #[cfg(feature = "local")]

@@ -4,7 +4,7 @@ use super::{Key, Source, redacted};
 
 /// What is wrong with the config file or a variable of the environment.
 #[derive(Clone, Debug)]
-pub(crate) struct SettingsError(pub(super) String);
+pub(crate) struct SettingsError(pub(crate) String);
 
 impl SettingsError {
     pub(super) fn bad_value(key: &Key, text: &str, source: &Source, why: String) -> SettingsError {

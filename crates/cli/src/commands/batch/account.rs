@@ -1,0 +1,266 @@
+//! Accounts: where requests go, with which key, and what each of them allows.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+use serde::Deserialize;
+use tollgate::Limit;
+
+use super::price::{PriceText, Prices};
+use crate::limit_text;
+use crate::settings::SettingsError;
+
+/// How many accounts there may be.
+const ACCOUNTS_MAX: usize = 100;
+
+/// Which form an endpoint speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Api {
+    /// OpenAI, and all that are compatible with it
+    #[default]
+    Openai,
+    /// Anthropic
+    Anthropic,
+}
+
+/// One account, or one region of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    /// What it is called in results and on the screen.
+    pub(crate) name: String,
+    /// Where requests go: what comes before the path of a request.
+    pub(crate) base_url: String,
+    pub(crate) api: Api,
+    /// What it is to be paid with, if it wants a key.
+    pub(crate) key: Option<Secret>,
+    /// What it is known to allow. What is not known is found out.
+    pub(crate) limits: Vec<Limit>,
+}
+
+/// Something that is never shown.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    /// For the one place that sends it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Where a key is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyAt {
+    /// In this variable of the environment.
+    pub(crate) variable: Option<String>,
+    /// In this file, alone.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Accounts, and what their models cost.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    pub(crate) accounts: Vec<Account>,
+    pub(crate) prices: Prices,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    account: Vec<AccountText>,
+    #[serde(default)]
+    price: BTreeMap<String, PriceText>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccountText {
+    name: String,
+    base_url: String,
+    #[serde(default)]
+    api: Api,
+    key_env: Option<String>,
+    key_file: Option<PathBuf>,
+    #[serde(default)]
+    limits: Vec<String>,
+}
+
+impl Accounts {
+    /// Those of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError`] with the file and what is wrong in it.
+    pub(crate) fn read(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Accounts> {
+        let wrong = |why: String| SettingsError(format!("file {}: {why}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|why| wrong(format!("it cannot be read: {why}")))?;
+        let file: File = toml::from_str(&text).map_err(|why| wrong(why.to_string().trim_end().to_owned()))?;
+        if file.account.is_empty() {
+            return Err(wrong("it has no [[account]]".into()).into());
+        }
+        if file.account.len() > ACCOUNTS_MAX {
+            return Err(wrong(format!("it has {} accounts, but may have {ACCOUNTS_MAX}", file.account.len())).into());
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut accounts: Vec<Account> = Vec::with_capacity(file.account.len());
+        for text in file.account {
+            if accounts.iter().any(|account| account.name == text.name) {
+                return Err(wrong(format!("two accounts are called {:?}", text.name)).into());
+            }
+            let named = format!("account {:?}", text.name);
+            let account = text.account(folder, environment);
+            accounts.push(account.map_err(|why| wrong(format!("{named}: {why:#}")))?);
+        }
+        let prices = Prices::read(&file.price).map_err(wrong)?;
+        Ok(Accounts { accounts, prices })
+    }
+}
+
+impl AccountText {
+    fn account(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Account> {
+        let at = KeyAt { variable: self.key_env, file: self.key_file.map(|file| folder.join(file)) };
+        let limits = self.limits.iter().map(|text| limit_text::parse(text).map_err(SettingsError));
+        Ok(Account {
+            name: self.name,
+            base_url: base_url(&self.base_url)?,
+            api: self.api,
+            key: at.read(environment)?,
+            limits: limits.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl KeyAt {
+    /// The key, if there is to be one.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError`] if it is not where it is said to be; the key itself is in no message.
+    pub(crate) fn read(&self, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<Secret>> {
+        let (key, place) = match (&self.variable, &self.file) {
+            (Some(_), Some(_)) => {
+                return Err(SettingsError("it has both key_env and key_file; one is enough".into()).into());
+            }
+            (None, None) => return Ok(None),
+            (Some(variable), None) => {
+                let missing = || SettingsError(format!("the variable {variable}, which should have the key, is not set"));
+                (environment(variable).ok_or_else(missing)?, variable.clone())
+            }
+            (None, Some(file)) => {
+                let read = std::fs::read_to_string(file);
+                let read = read.with_context(|| SettingsError(format!("the key in {} cannot be read", file.display())));
+                (read?, file.display().to_string())
+            }
+        };
+        let key = key.trim();
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let why = "must be one word of printable ASCII";
+            return Err(SettingsError(format!("the key in {place} {why}")).into());
+        }
+        Ok(Some(Secret(key.into())))
+    }
+}
+
+/// An address that paths can be put behind.
+///
+/// # Errors
+///
+/// [`SettingsError`] with what would be right.
+pub(crate) fn base_url(text: &str) -> Result<String, SettingsError> {
+    let bad = |why: &str| {
+        SettingsError(format!("the base URL {why}; valid is one such as https://api.openai.com/v1"))
+    };
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let rest = rest.ok_or_else(|| bad("must begin with http:// or https://"))?;
+    // A password would be sent, and shown: keys have a place of their own.
+    if rest.contains('@') {
+        return Err(bad("must have no user or password in it"));
+    }
+    if rest.is_empty() || rest.starts_with('/') || rest.contains(|c: char| c.is_whitespace() || c == '?' || c == '#') {
+        return Err(bad("must have a host, and no query"));
+    }
+    Ok(text.trim_end_matches('/').into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Accounts, String> {
+        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("tollgate-accounts-{}-{number}.toml", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        let environment = |name: &str| (name == "KEY").then(|| " canary-key\n".to_owned());
+        let read = Accounts::read(&path, &environment);
+        std::fs::remove_file(&path).unwrap();
+        read.map_err(|why| format!("{why:#}"))
+    }
+
+    const FULL: &str = r#"
+        [[account]]
+        name = "blue"
+        base_url = "https://api.openai.com/v1/"
+        key_env = "KEY"
+        limits = ["rpm:500", "connections:20/at-once"]
+
+        [[account]]
+        name = "claude"
+        base_url = "http://127.0.0.1:8080"
+        api = "anthropic"
+
+        [price."gpt-4o*"]
+        input = "2.50"
+        output = "10"
+    "#;
+
+    #[test]
+    fn a_file_of_accounts_is_read_and_shows_no_key() {
+        let Accounts { accounts, prices } = read(FULL).unwrap();
+        assert_eq!(accounts[0].base_url, "https://api.openai.com/v1");
+        assert_eq!(accounts[0].key.as_ref().unwrap().reveal(), "canary-key");
+        assert_eq!(accounts[0].limits.len(), 2);
+        assert_eq!((accounts[1].api, accounts[1].key.is_none()), (Api::Anthropic, true));
+        assert!(prices.of("gpt-4o").is_some());
+        assert!(!format!("{accounts:?}").contains("canary"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said() {
+        let one = |rest: &str| format!("[[account]]\nname = \"a\"\nbase_url = \"https://x.example\"\n{rest}");
+        for (text, what) in [
+            (String::new(), "no [[account]]"),
+            ("[[account]]\nname = \"a\"".into(), "base_url"),
+            (one("kee_env = \"KEY\""), "kee_env"),
+            (one("key_env = \"NONE\""), "NONE"),
+            (one("key_env = \"KEY\"\nkey_file = \"k\""), "one is enough"),
+            (one("key_file = \"not-there\""), "not-there"),
+            (one("limits = [\"rpm\"]"), "rpm"),
+            (one(&one("")), "two accounts are called \"a\""),
+            (one("[price.m]\ninput = \"x\"\noutput = \"1\""), "price of m: input"),
+        ] {
+            let why = read(&text).unwrap_err();
+            assert!(why.contains(what), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_base_url_has_a_host_and_nothing_that_must_not_be_shown() {
+        for bad in ["", "api.openai.com", "ftp://x", "https://", "https:///v1", "https://u:p@x", "https://x/?k=1", "https://x y"] {
+            let why = base_url(bad).unwrap_err().to_string();
+            assert!(!why.contains("u:p"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What happens in a batch, as lines of JSON for programs.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate_batch::Event;
+use tollgate_provider::Class;
+
+/// Writes an event to stdout. Whoever reads slowly slows the batch down, and loses nothing.
+pub(crate) fn write(event: &Event<'_>) {
+    if let Some(value) = line(event) {
+        // Whoever closed the pipe wants no more of it; the results are in their file.
+        let _ = writeln!(io::stdout().lock(), "{value}");
+    }
+}
+
+fn line(event: &Event<'_>) -> Option<Value> {
+    Some(match event {
+        Event::Replied { id, scope, class, took } => {
+            json!({ "event": "replied", "id": id, "account": scope, "class": class_name(*class), "took_ms": ms(*took) })
+        }
+        Event::Parked { id, scope } => json!({ "event": "parked", "id": id, "account": scope }),
+        Event::CoolingDown { scope, generation, left } => {
+            json!({ "event": "cooling_down", "account": scope, "generation": generation, "left_ms": ms(*left) })
+        }
+        Event::CooledDown { scope, generation } => {
+            json!({ "event": "cooled_down", "account": scope, "generation": generation })
+        }
+        Event::Retrying { id, class, pause } => {
+            json!({ "event": "retrying", "id": id, "class": class.name(), "pause_ms": ms(*pause) })
+        }
+        Event::Finished { id, failed, done } => {
+            json!({ "event": "finished", "id": id, "done": done, "failed": failed.map(|class| class.name()) })
+        }
+        Event::Closed { scope, closed } => {
+            json!({ "event": "closed", "account": scope, "reason": &*closed.reason })
+        }
+        Event::Skipped { id } => json!({ "event": "skipped", "id": id }),
+        _ => return None,
+    })
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Ok => "ok",
+        Class::Throttled => "throttled",
+        Class::Exhausted { .. } => "exhausted",
+        Class::Overloaded => "overloaded",
+        Class::Transient => "transient",
+        Class::Fatal(_) => "fatal",
+        _ => "other",
+    }
+}

@@ -1,0 +1,28 @@
+//! Many requests over HTTP, to providers that say "not now".
+
+mod account;
+mod events;
+mod http;
+mod input;
+mod output;
+mod price;
+mod request;
+mod run;
+mod view;
+mod watch;
+
+use anyhow::Result;
+
+pub(crate) use account::Api;
+pub(crate) use price::dollars;
+
+use crate::args::BatchCommand;
+use crate::context::Context;
+use crate::output::Output;
+
+/// Does what a command about batches says.
+pub(super) fn run(context: &Context, command: BatchCommand) -> Result<Output> {
+    match command {
+        BatchCommand::Run(args) => run::run(context, args),
+    }
+}

@@ -1,0 +1,160 @@
+//! How a batch went.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use tollgate_batch::{Histogram, Summary};
+
+use super::input::BadLines;
+use super::price::shown;
+use crate::duration_text::roughly;
+use crate::output::{Answer, Cell, Page, Table, grouped};
+
+/// How a batch went. The last line of a batch's JSON is one of these.
+#[derive(Serialize)]
+pub(crate) struct SummaryAnswer {
+    event: &'static str,
+    /// Requests with a good reply, in this run.
+    done: u64,
+    failed: u64,
+    /// Requests that were not tried to the end: `--resume` goes on with them.
+    unfinished: u64,
+    /// Requests that an earlier run had finished.
+    earlier: u64,
+    /// Lines that are no requests.
+    bad_lines: u64,
+    calls: u64,
+    /// Calls that were told to wait.
+    rejected: u64,
+    cooldowns: u64,
+    parked: u64,
+    tokens: u64,
+    cost_micros: u64,
+    took_ms: u64,
+    call_ms: Percentiles,
+    request_ms: Percentiles,
+    accounts: Vec<AccountLine>,
+    /// Why it ended before the input did, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<String>,
+    results: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<String>,
+}
+
+#[derive(Serialize)]
+struct AccountLine {
+    name: String,
+    calls: u64,
+    rejected: u64,
+    cooldowns: u64,
+}
+
+#[derive(Serialize)]
+struct Percentiles {
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    max: u64,
+}
+
+impl Percentiles {
+    fn of(histogram: &Histogram) -> Percentiles {
+        let at = |per_mille| ms(histogram.per_mille(per_mille));
+        Percentiles { p50: at(500), p90: at(900), p99: at(990), max: ms(histogram.max()) }
+    }
+
+    fn row(&self, what: &str) -> [Cell; 5] {
+        let time = |ms: u64| Cell::from(roughly(Duration::from_millis(ms)));
+        [Cell::name(what), time(self.p50), time(self.p90), time(self.p99), time(self.max)]
+    }
+}
+
+impl SummaryAnswer {
+    pub(crate) fn new(summary: &Summary, results: &Path, earlier: usize, bad: &BadLines) -> SummaryAnswer {
+        let (progress, counters) = (&summary.progress, &summary.counters);
+        let account = |(name, counters): &(std::sync::Arc<str>, tollgate_batch::scope::Counters)| AccountLine {
+            name: name.to_string(),
+            calls: counters.calls,
+            rejected: counters.rejected,
+            cooldowns: counters.generations,
+        };
+        SummaryAnswer {
+            event: "summary",
+            done: progress.done,
+            failed: progress.failed,
+            unfinished: progress.unfinished,
+            earlier: earlier as u64,
+            bad_lines: bad.count(),
+            calls: counters.calls,
+            rejected: counters.rejected,
+            cooldowns: counters.generations,
+            parked: counters.parked,
+            tokens: progress.tokens,
+            cost_micros: progress.cost_micros,
+            took_ms: ms(summary.took),
+            call_ms: Percentiles::of(&summary.calls),
+            request_ms: Percentiles::of(&summary.items),
+            accounts: summary.scopes.iter().map(account).collect(),
+            stopped: summary.stopped.as_ref().map(ToString::to_string),
+            results: results.display().to_string(),
+            errors: (bad.count() > 0).then(|| bad.path().display().to_string()),
+        }
+    }
+
+    fn wait_share(&self) -> String {
+        let tenths = (self.rejected * 1_000).checked_div(self.calls).unwrap_or(0);
+        format!("{} ({}.{} %)", grouped(self.rejected), tenths / 10, tenths % 10)
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Answer for SummaryAnswer {
+    fn text(&self, page: &mut Page) {
+        let count = |count: u64| Cell::from(grouped(count));
+        let mut table = Table::bare().wrap(1);
+        let mut row = |name: &str, cell: Cell| table.row([Cell::name(name), cell]);
+        row("done", count(self.done));
+        if self.earlier > 0 {
+            row("done before", count(self.earlier));
+        }
+        row("failed", count(self.failed));
+        if self.unfinished > 0 {
+            row("left undone", count(self.unfinished));
+        }
+        if let Some(errors) = &self.errors {
+            row("no requests", Cell::from(format!("{} lines, in {errors}", grouped(self.bad_lines))));
+        }
+        row("calls", count(self.calls));
+        row("told to wait", Cell::from(self.wait_share()));
+        row("cooldowns", count(self.cooldowns));
+        row("tokens", count(self.tokens));
+        if self.cost_micros > 0 {
+            row("cost", Cell::from(shown(self.cost_micros)));
+        }
+        row("took", Cell::from(roughly(Duration::from_millis(self.took_ms))));
+        row("results", Cell::from(self.results.clone()));
+        page.table(&table);
+        page.gap();
+        let mut times = Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
+        times.row(self.call_ms.row("of a call"));
+        times.row(self.request_ms.row("of a request"));
+        page.table(&times);
+        if self.accounts.len() > 1 {
+            page.gap();
+            let mut table = Table::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
+            for account in &self.accounts {
+                let AccountLine { name, calls, rejected, cooldowns } = account;
+                table.row([Cell::name(name), count(*calls), count(*rejected), count(*cooldowns)]);
+            }
+            page.table(&table);
+        }
+        if let Some(why) = &self.stopped {
+            page.remark(format!("it ended early: {why}; --resume goes on"));
+        }
+    }
+}
