@@ -190,6 +190,10 @@ impl Meter {
     pub fn with_reset(self, reset: Duration) -> Self {
         Self { reset: Some(reset), ..self }
     }
+
+    pub(crate) fn says_something(&self) -> bool {
+        self.limit.is_some() || self.remaining.is_some() || self.reset.is_some()
+    }
 }
 
 /// What a limit counts.

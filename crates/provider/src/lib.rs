@@ -15,13 +15,25 @@
 //! assert_eq!(hint.meters[0].remaining, Some(0));
 //! ```
 //!
+//! An [`Estimator`] says what a request will cost before it is sent, and learns from what it did cost.
+//!
 //! Nothing here does I/O or reads a clock. No input makes it panic, and none makes it ask for a wait beyond
 //! [`WAIT_MAX`].
 
+mod body;
+mod estimate;
+mod fault;
+mod fields;
+mod headers;
 mod hint;
+mod meters;
 mod read;
+mod reason;
 mod response;
+mod usage;
+mod wait;
 
+pub use estimate::{Accuracy, Estimate, Estimator, MODELS_MAX};
 pub use hint::{Class, FatalKind, Hint, Meter, REASON_MAX, Tokens, Unit, Until, WAIT_MAX};
 pub use read::{read, read_failure};
 pub use response::{Failure, Response};

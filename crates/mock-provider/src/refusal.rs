@@ -1,0 +1,456 @@
+//! Replies that are no answers, in the manner of each provider.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tollgate::{Denial, SetStatus, Status, Tick};
+
+use crate::Style;
+use crate::builder::{CONCURRENCY, TOKENS};
+
+/// A reply, before it is HTTP.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(status: u16, body: &Value) -> Reply {
+        let headers = vec![("content-type", "application/json".to_owned())];
+        Reply { status, headers, body: body.to_string() }
+    }
+
+    pub(crate) fn text(status: u16, body: &str) -> Reply {
+        let headers = vec![("content-type", "text/plain; charset=utf-8".to_owned())];
+        Reply { status, headers, body: body.to_owned() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Reply {
+        self.headers.push((name, value.to_string()));
+        self
+    }
+}
+
+/// What is wrong with a call, other than that it came too early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    Key,
+    Request,
+    Path,
+    Method,
+    BodyTooLong,
+    BodyTooSlow,
+}
+
+impl Style {
+    /// A limit refuses. How long to wait is said if that is wanted and known.
+    pub(crate) fn throttled(self, denial: &Denial, advice: bool) -> Reply {
+        let wait = denial.wait().filter(|_| advice);
+        let by = denial.limited_by();
+        let unit = by.as_ref().map_or("requests", |status| status.limit().name().as_str());
+        let capacity = by.as_ref().map_or(0, |status| status.limit().capacity());
+        match self {
+            Style::OpenAi => {
+                let asked = by.as_ref().map_or(1, Status::requested);
+                let used =
+                    by.as_ref().map_or(0, |it| capacity.saturating_sub(it.available().max(0).unsigned_abs()));
+                let again = wait.map(|wait| format!(" Please try again in {}.", go_duration(wait)));
+                let message = format!(
+                    "Rate limit reached for {unit}: Limit {capacity}, Used {used}, Requested {asked}.{}",
+                    again.unwrap_or_default(),
+                );
+                advised(openai(429, &message, unit, "rate_limit_exceeded"), wait, true)
+            }
+            Style::Azure => {
+                let again = wait.map(|wait| format!(" Please retry after {} seconds.", seconds(wait)));
+                let message = format!(
+                    "Calls have exceeded the {unit} rate limit of your pricing tier.{}",
+                    again.unwrap_or_default()
+                );
+                advised(Reply::json(429, &json!({"error": {"code": "429", "message": message}})), wait, true)
+            }
+            Style::Anthropic => {
+                let message =
+                    format!("This request would exceed your organization's rate limit of {capacity} {unit}.");
+                advised(anthropic(429, "rate_limit_error", &message), wait, false)
+            }
+            Style::Gemini => gemini_quota(unit, "PerMinute", capacity, wait),
+            Style::Bedrock => {
+                let unit = if unit == TOKENS { "tokens" } else { "requests" };
+                bedrock(
+                    429,
+                    "ThrottlingException",
+                    &format!("Too many {unit}, please wait before trying again."),
+                )
+            }
+            Style::Plain => {
+                let detail = format!("the limit {unit} is exceeded");
+                advised(problem(429, "Too Many Requests", &detail), wait, false)
+            }
+        }
+    }
+
+    /// The money ran out, or the day's quota.
+    pub(crate) fn exhausted(self) -> Reply {
+        let message = "You exceeded your current quota, please check your plan and billing details.";
+        match self {
+            Style::OpenAi | Style::Azure => openai(429, message, "insufficient_quota", "insufficient_quota"),
+            Style::Anthropic => {
+                let body = json!({"type": "error", "error": {
+                    "type": "rate_limit_error",
+                    "message": "Your organization has reached its monthly spend limit.",
+                    "details": {"error_code": "enforced_spend_limit_reached"},
+                }});
+                Reply::json(429, &body)
+            }
+            Style::Gemini => gemini_quota("requests", "PerDay", 0, None),
+            Style::Bedrock => {
+                bedrock(400, "ServiceQuotaExceededException", "Your request exceeds the service quota.")
+            }
+            Style::Plain => problem(402, "Payment Required", "the money ran out"),
+        }
+    }
+
+    /// A request asks more than a limit ever has.
+    pub(crate) fn too_large(self, asked: u64, limit: u64) -> Reply {
+        match self {
+            Style::OpenAi | Style::Azure => {
+                let message = format!(
+                    "Request too large for this model on tokens per min (TPM): Limit {limit}, Requested {asked}."
+                );
+                openai(429, &message, "tokens", "rate_limit_exceeded")
+            }
+            Style::Anthropic => anthropic(
+                413,
+                "request_too_large",
+                &format!("The request has {asked} tokens, and {limit} are allowed."),
+            ),
+            Style::Gemini => {
+                let message = format!(
+                    "The input token count ({asked}) exceeds the maximum number of tokens allowed ({limit})."
+                );
+                gemini(400, "INVALID_ARGUMENT", &message)
+            }
+            Style::Bedrock => bedrock(400, "ValidationException", "Input is too long for requested model."),
+            Style::Plain => {
+                problem(413, "Content Too Large", &format!("{asked} tokens do not fit a limit of {limit}"))
+            }
+        }
+    }
+
+    /// The provider fails with a status of its own choice.
+    pub(crate) fn failed(self, status: u16) -> Reply {
+        let overloaded = matches!(status, 503 | 529);
+        let message =
+            if overloaded { "Overloaded" } else { "The server had an error while processing your request." };
+        match self {
+            Style::OpenAi | Style::Azure => {
+                let (kind, code) = if overloaded {
+                    ("service_unavailable_error", "server_is_overloaded")
+                } else {
+                    ("server_error", "server_error")
+                };
+                openai(status, message, kind, code)
+            }
+            Style::Anthropic => {
+                anthropic(status, if overloaded { "overloaded_error" } else { "api_error" }, message)
+            }
+            Style::Gemini => gemini(status, if overloaded { "UNAVAILABLE" } else { "INTERNAL" }, message),
+            Style::Bedrock => {
+                let name = if overloaded { "ServiceUnavailableException" } else { "InternalServerException" };
+                bedrock(status, name, message)
+            }
+            Style::Plain => Reply::text(status, message),
+        }
+    }
+
+    /// Something is wrong with the call itself.
+    pub(crate) fn refused(self, wrong: Wrong, message: &str) -> Reply {
+        let (status, names) = wrong.names();
+        match self {
+            Style::OpenAi | Style::Azure => openai(status, message, names.openai, names.openai_code),
+            Style::Anthropic => anthropic(status, names.anthropic, message),
+            Style::Gemini => gemini(status, names.google, message),
+            Style::Bedrock => bedrock(status, names.aws, message),
+            Style::Plain => problem(status, names.title, message),
+        }
+    }
+
+    /// How the limits stand, as headers. Some say nothing.
+    pub(crate) fn standing(self, status: &SetStatus, now: Tick) -> Vec<(&'static str, String)> {
+        let bounded =
+            status.limits.iter().filter(|it| !it.limit().is_unbounded() && it.limit().name() != CONCURRENCY);
+        let mut headers = Vec::new();
+        match self {
+            Style::Gemini | Style::Bedrock => {}
+            Style::Plain => {
+                let (policies, standings): (Vec<String>, Vec<String>) =
+                    bounded.map(|it| fields(it, now)).unzip();
+                if !policies.is_empty() {
+                    headers.push(("ratelimit-policy", policies.join(", ")));
+                    headers.push(("ratelimit", standings.join(", ")));
+                }
+            }
+            Style::OpenAi | Style::Azure | Style::Anthropic => {
+                bounded.for_each(|it| headers.extend(self.numbers(it, now)));
+            }
+        }
+        headers
+    }
+
+    fn numbers(self, status: &Status, now: Tick) -> [(&'static str, String); 3] {
+        let full = status.full().wait(now).unwrap_or_default();
+        let limit = status.limit().capacity();
+        let remaining = left(status);
+        let of_tokens = status.limit().name() == TOKENS;
+        let (names, remaining, reset) = match (self, of_tokens) {
+            (Style::Anthropic, true) => {
+                (ANTHROPIC_TOKENS, (remaining + 500) / 1_000 * 1_000, rfc3339(now, full))
+            }
+            (Style::Anthropic, false) => (ANTHROPIC_REQUESTS, remaining, rfc3339(now, full)),
+            (Style::Azure, true) => (TOKEN_NAMES, remaining, seconds(full).to_string()),
+            (Style::Azure, false) => (REQUEST_NAMES, remaining, seconds(full).to_string()),
+            (_, true) => (TOKEN_NAMES, remaining, go_duration(full)),
+            (_, false) => (REQUEST_NAMES, remaining, go_duration(full)),
+        };
+        let [limit_name, remaining_name, reset_name] = names;
+        [(limit_name, limit.to_string()), (remaining_name, remaining.to_string()), (reset_name, reset)]
+    }
+}
+
+const REQUEST_NAMES: [&str; 3] =
+    ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"];
+const TOKEN_NAMES: [&str; 3] =
+    ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"];
+const ANTHROPIC_REQUESTS: [&str; 3] = [
+    "anthropic-ratelimit-requests-limit",
+    "anthropic-ratelimit-requests-remaining",
+    "anthropic-ratelimit-requests-reset",
+];
+const ANTHROPIC_TOKENS: [&str; 3] = [
+    "anthropic-ratelimit-tokens-limit",
+    "anthropic-ratelimit-tokens-remaining",
+    "anthropic-ratelimit-tokens-reset",
+];
+
+struct Names {
+    openai: &'static str,
+    openai_code: &'static str,
+    anthropic: &'static str,
+    google: &'static str,
+    aws: &'static str,
+    title: &'static str,
+}
+
+impl Wrong {
+    fn names(self) -> (u16, Names) {
+        let names = |openai, openai_code, anthropic, google, aws, title| Names {
+            openai,
+            openai_code,
+            anthropic,
+            google,
+            aws,
+            title,
+        };
+        let request = "invalid_request_error";
+        match self {
+            Wrong::Key => (
+                401,
+                names(
+                    request,
+                    "invalid_api_key",
+                    "authentication_error",
+                    "UNAUTHENTICATED",
+                    "UnrecognizedClientException",
+                    "Unauthorized",
+                ),
+            ),
+            Wrong::Request => (
+                400,
+                names(
+                    request,
+                    "invalid_json",
+                    request,
+                    "INVALID_ARGUMENT",
+                    "ValidationException",
+                    "Bad Request",
+                ),
+            ),
+            Wrong::Path => (
+                404,
+                names(
+                    request,
+                    "unknown_url",
+                    "not_found_error",
+                    "NOT_FOUND",
+                    "ResourceNotFoundException",
+                    "Not Found",
+                ),
+            ),
+            Wrong::Method => (
+                405,
+                names(
+                    request,
+                    "method_not_supported",
+                    request,
+                    "UNIMPLEMENTED",
+                    "ValidationException",
+                    "Method Not Allowed",
+                ),
+            ),
+            Wrong::BodyTooLong => (
+                413,
+                names(
+                    request,
+                    "request_too_large",
+                    "request_too_large",
+                    "INVALID_ARGUMENT",
+                    "ValidationException",
+                    "Content Too Large",
+                ),
+            ),
+            Wrong::BodyTooSlow => (
+                408,
+                names(
+                    "server_error",
+                    "timeout",
+                    "timeout_error",
+                    "DEADLINE_EXCEEDED",
+                    "ModelTimeoutException",
+                    "Request Timeout",
+                ),
+            ),
+        }
+    }
+}
+
+fn openai(status: u16, message: &str, kind: &str, code: &str) -> Reply {
+    Reply::json(status, &json!({"error": {"message": message, "type": kind, "param": null, "code": code}}))
+}
+
+fn anthropic(status: u16, kind: &str, message: &str) -> Reply {
+    Reply::json(
+        status,
+        &json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_mock"}),
+    )
+}
+
+fn gemini(status: u16, name: &str, message: &str) -> Reply {
+    Reply::json(status, &json!({"error": {"code": status, "message": message, "status": name}}))
+}
+
+fn gemini_quota(unit: &str, period: &str, value: u64, wait: Option<Duration>) -> Reply {
+    let (metric, id) = match unit {
+        TOKENS => ("generate_content_paid_tier_input_token_count", "GenerateContentInputTokens"),
+        _ => ("generate_requests_per_model", "GenerateRequests"),
+    };
+    let mut details = vec![json!({
+        "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+        "violations": [{
+            "quotaMetric": format!("generativelanguage.googleapis.com/{metric}"),
+            "quotaId": format!("{id}{period}PerProjectPerModel"),
+            "quotaValue": value.to_string(),
+        }],
+    })];
+    if let Some(wait) = wait {
+        // To the microsecond, as protobuf writes durations.
+        let micros = wait.as_micros();
+        let delay = format!("{}.{:06}s", micros / 1_000_000, micros % 1_000_000);
+        details.push(json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}));
+    }
+    let message = "You exceeded your current quota, please check your plan and billing details.";
+    let error = json!({"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": details});
+    Reply::json(429, &json!({"error": error}))
+}
+
+fn bedrock(status: u16, name: &str, message: &str) -> Reply {
+    Reply::json(status, &json!({"message": message})).with("x-amzn-errortype", name)
+}
+
+fn problem(status: u16, title: &str, detail: &str) -> Reply {
+    let body = json!({"type": "about:blank", "title": title, "status": status, "detail": detail});
+    let headers = vec![("content-type", "application/problem+json".to_owned())];
+    Reply { status, headers, body: body.to_string() }
+}
+
+/// How long to wait, rounded up: who comes then is not refused.
+fn advised(reply: Reply, wait: Option<Duration>, in_ms: bool) -> Reply {
+    let Some(wait) = wait else { return reply };
+    let reply = reply.with("retry-after", seconds(wait));
+    if in_ms { reply.with("retry-after-ms", milliseconds(wait)) } else { reply }
+}
+
+fn fields(status: &Status, now: Tick) -> (String, String) {
+    let limit = status.limit();
+    let window = limit.period().map_or(0, |period| period.as_micros().div_ceil(1_000_000));
+    let reset = seconds(status.full().wait(now).unwrap_or_default());
+    let name = limit.name();
+    (
+        format!("\"{name}\";q={};w={window}", limit.capacity()),
+        format!("\"{name}\";r={};t={reset}", left(status)),
+    )
+}
+
+fn left(status: &Status) -> u64 {
+    status.available().max(0).unsigned_abs()
+}
+
+fn seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+fn milliseconds(wait: Duration) -> u128 {
+    wait.as_nanos().div_ceil(1_000_000)
+}
+
+/// As Go prints durations, to the millisecond: `6m0s`, `2m59.56s`, `12ms`.
+fn go_duration(wait: Duration) -> String {
+    let ms = milliseconds(wait);
+    let (hours, minutes, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms % 60_000);
+    let decimals = format!(".{:03}", rest % 1_000);
+    let seconds = format!("{}{}s", rest / 1_000, decimals.trim_end_matches('0').trim_end_matches('.'));
+    match (hours, minutes) {
+        (0, 0) if ms < 1_000 && ms > 0 => format!("{ms}ms"),
+        (0, 0) => seconds,
+        (0, _) => format!("{minutes}m{seconds}"),
+        _ => format!("{hours}h{minutes}m{seconds}"),
+    }
+}
+
+/// A time of the calendar, in whole seconds, rounded up.
+fn rfc3339(now: Tick, after: Duration) -> String {
+    let micros = u128::from(now.as_micros()) + after.as_micros();
+    let second = i64::try_from(micros.div_ceil(1_000_000)).unwrap_or(i64::MAX);
+    Timestamp::from_second(second).unwrap_or(Timestamp::MAX).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_printed_as_go_prints_them() {
+        let table = [
+            (0, "0s"),
+            (12, "12ms"),
+            (1_000, "1s"),
+            (360_000, "6m0s"),
+            (179_560, "2m59.56s"),
+            (3_600_001, "1h0m0.001s"),
+        ];
+        for (ms, text) in table {
+            assert_eq!(go_duration(Duration::from_millis(ms)), text);
+        }
+        assert_eq!(go_duration(Duration::from_micros(1)), "1ms", "never too short");
+    }
+
+    #[test]
+    fn dates_are_whole_seconds_and_never_too_early() {
+        let noon = Tick::from_secs(1_794_744_000);
+        assert_eq!(rfc3339(noon, Duration::from_millis(12_001)), "2026-11-15T12:00:13Z");
+        assert_eq!(rfc3339(noon, Duration::ZERO), "2026-11-15T12:00:00Z");
+    }
+}

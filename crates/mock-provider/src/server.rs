@@ -1,0 +1,230 @@
+//! The provider on a port.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tollgate::{Span, Tick};
+
+use crate::answer;
+use crate::desk::{Decision, Desk};
+use crate::refusal::{Reply, Wrong};
+use crate::route::{Endpoint, Route};
+use crate::sleep;
+use crate::stats::{Call, Outcome};
+use crate::{MockProvider, Trouble};
+
+/// How large a request may be.
+const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// How many connections there may be at once. More wait to be accepted.
+const CONNECTIONS_MAX: usize = 4_096;
+
+/// How long a call that is never answered is kept, by the provider's clock. Then its connection is reset.
+const HANG_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// How often in a row accepting may fail, and the pause in between: files may run out for a moment.
+const ACCEPT_FAILURES_MAX: usize = 100;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+impl MockProvider {
+    /// Answers requests on a listener, by HTTP/1.1, until it is dropped. To be called in a runtime of tokio with I/O and
+    /// time. There are no accounts: whoever reaches the listener can call, so bind it to a loopback address.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it ends all connections. Calls that were being answered give back what they hold of concurrency, and
+    /// stay charged for the rest.
+    ///
+    /// # Errors
+    ///
+    /// If the listener fails for good.
+    pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let mut connections = JoinSet::new();
+        let mut failures = 0;
+        loop {
+            while connections.len() >= CONNECTIONS_MAX {
+                connections.join_next().await;
+            }
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    failures = 0;
+                    while connections.try_join_next().is_some() {}
+                    connections.spawn(converse(self.desk.clone(), stream));
+                }
+                Err(error) if failures >= ACCEPT_FAILURES_MAX => return Err(error),
+                Err(_) => {
+                    failures += 1;
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// One connection. That it breaks is the business of its other end.
+async fn converse(desk: Arc<Desk>, stream: TcpStream) {
+    let patience = desk.settings.patience;
+    let service = service_fn(move |request| {
+        let desk = desk.clone();
+        Box::pin(async move { respond(&desk, request).await })
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(patience);
+    let mut connection = http.serve_connection(TokioIo::new(stream), service);
+    let ended = std::future::poll_fn(|context| connection.poll_without_shutdown(context)).await;
+    let stream = connection.into_parts().io.into_inner();
+    if ended.is_err_and(|error| error.is_user()) {
+        // A call met an outage that resets: nothing more is sent, not even that this is the end.
+        let _ = stream.set_zero_linger();
+    }
+}
+
+/// That a connection is to be reset.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is reset")]
+struct ResetNow;
+
+async fn respond(desk: &Desk, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, ResetNow> {
+    let reply = match Route::of(request.method(), request.uri().path()) {
+        Route::Health => Reply::text(200, "ok\n"),
+        Route::Stats => match serde_json::to_string(&desk.stats()) {
+            Ok(stats) => Reply { body: stats, ..Reply::json(200, &serde_json::Value::Null) },
+            Err(error) => Reply::text(500, &error.to_string()),
+        },
+        Route::Unknown => desk.settings.style.refused(Wrong::Path, "there is no such path"),
+        Route::WrongMethod => {
+            desk.settings.style.refused(Wrong::Method, "there is no such method for this path")
+        }
+        Route::Call(endpoint) => called(desk, endpoint, request).await?,
+    };
+    Ok(response(reply, desk.clock().now()))
+}
+
+/// A call to the provider, from its coming in to its answer.
+async fn called(desk: &Desk, endpoint: Endpoint, request: Request<Incoming>) -> Result<Reply, ResetNow> {
+    let key = key_of(request.headers());
+    let (number, call) = desk.begin(&key);
+    let style = desk.settings.style;
+    let body = match body_of(desk, request).await {
+        Ok(body) => body,
+        Err(refused) => {
+            call.end(Outcome::Refused);
+            return Ok(refused);
+        }
+    };
+    let (request, usage) = match answer::Request::read(endpoint, &body, desk.settings.seed) {
+        Ok(request) => {
+            let usage = request.usage();
+            (request, usage)
+        }
+        // What is wrong with a request is told to those who may call, when the provider is there.
+        Err(_) if desk.outage(number).is_some() || !desk.knows(&key) => {
+            let decision = desk.decide(number, &key, tollgate_provider::Tokens::default());
+            return refused(desk, call, decision).await;
+        }
+        Err(why) => {
+            call.end(Outcome::Refused);
+            return Ok(style.refused(Wrong::Request, &why));
+        }
+    };
+    match desk.decide(number, &key, usage) {
+        Decision::Answer { lease, latency } => {
+            let mut call = call;
+            call.answering();
+            sleep::until(desk.clock(), desk.clock().now() + Span::covering(latency)).await;
+            let reply = with_standing(desk, request.answer(usage));
+            drop(lease);
+            call.end(Outcome::Ok { tokens: usage.total });
+            Ok(reply)
+        }
+        decision => refused(desk, call, decision).await,
+    }
+}
+
+/// What becomes of a call that is not answered.
+async fn refused(desk: &Desk, call: Call<'_>, decision: Decision<'_>) -> Result<Reply, ResetNow> {
+    let style = desk.settings.style;
+    let (outcome, reply) = match decision {
+        Decision::Reject(denial) => {
+            (Outcome::Rejected, with_standing(desk, style.throttled(&denial, desk.settings.advice)))
+        }
+        Decision::TooLarge { asked, limit } => (Outcome::Refused, style.too_large(asked, limit)),
+        Decision::Exhausted => (Outcome::Refused, style.exhausted()),
+        Decision::WrongKey => (Outcome::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
+        Decision::Fail(Trouble::Status(status)) => (Outcome::Failed, style.failed(status)),
+        Decision::Fail(trouble) => {
+            call.end(Outcome::Failed);
+            if trouble == Trouble::Hang {
+                sleep::until(desk.clock(), desk.clock().now() + Span::covering(HANG_MAX)).await;
+            }
+            return Err(ResetNow);
+        }
+        // The caller answers these.
+        Decision::Answer { .. } => return Err(ResetNow),
+    };
+    call.end(outcome);
+    Ok(reply)
+}
+
+fn with_standing(desk: &Desk, mut reply: Reply) -> Reply {
+    if desk.settings.headers {
+        reply.headers.extend(desk.settings.style.standing(&desk.standing(), desk.clock().now()));
+    }
+    reply
+}
+
+/// The key that a call comes with, wherever its provider has it; empty if it has none.
+fn key_of(headers: &HeaderMap) -> String {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text("authorization").map(|value| value.strip_prefix("Bearer ").unwrap_or(value));
+    let key = bearer.or(text("x-api-key")).or(text("api-key")).or(text("x-goog-api-key"));
+    key.unwrap_or_default().trim().to_owned()
+}
+
+async fn body_of(desk: &Desk, request: Request<Incoming>) -> Result<Bytes, Reply> {
+    let style = desk.settings.style;
+    let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
+    match tokio::time::timeout(desk.settings.patience, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(style.refused(Wrong::BodyTooLong, &format!("a body has at most {BODY_BYTES_MAX} bytes")))
+        }
+        Ok(Err(_)) => Err(style.refused(Wrong::Request, "the body is not complete")),
+        Err(_) => Err(style.refused(Wrong::BodyTooSlow, "the body takes too long")),
+    }
+}
+
+fn response(reply: Reply, now: Tick) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(reply.body)));
+    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    for (name, value) in reply.headers {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    // The date goes by the provider's clock, as its other dates do.
+    if let Some(date) = http_date(now).and_then(|date| HeaderValue::try_from(date).ok()) {
+        headers.insert("date", date);
+    }
+    response
+}
+
+fn http_date(now: Tick) -> Option<String> {
+    let stamp = Timestamp::from_second(i64::try_from(now.as_micros() / 1_000_000).ok()?).ok()?;
+    DateTimePrinter::new().timestamp_to_rfc9110_string(&stamp).ok()
+}

@@ -1,0 +1,99 @@
+//! A provider on a free port, and a client that speaks HTTP by hand.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, SystemTime};
+
+use tokio::runtime::Runtime;
+use tollgate::{ManualClock, Tick};
+use tollgate_mock_provider::{MockProvider, MockProviderBuilder};
+use tollgate_provider::{Hint, Response};
+
+/// 2026-11-15T12:00:00Z.
+pub(crate) const NOON: u64 = 1_794_744_000;
+
+/// A provider that is up, by a clock that is turned by hand.
+pub(crate) struct Up {
+    pub(crate) provider: MockProvider,
+    pub(crate) clock: ManualClock,
+    pub(crate) address: SocketAddr,
+    _runtime: Runtime,
+}
+
+impl Up {
+    pub(crate) fn new(builder: MockProviderBuilder) -> Up {
+        let clock = ManualClock::at(Tick::from_secs(NOON));
+        let provider = builder.clock(clock.clock()).build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = provider.clone();
+        runtime.spawn(async move { serving.serve(listener).await });
+        Up { provider, clock, address, _runtime: runtime }
+    }
+
+    pub(crate) fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_micros(self.clock.now().as_micros())
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).unwrap()
+    }
+
+    /// Sends a request without waiting for its reply.
+    pub(crate) fn send(&self, path: &str, key: &str, body: &str) -> TcpStream {
+        let mut stream = self.connect();
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        stream
+    }
+
+    pub(crate) fn call(&self) -> Got {
+        Got::from(self.send("/v1/chat/completions", "key-1", CHAT)).unwrap()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Got {
+        let mut stream = self.connect();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        Got::from(stream).unwrap()
+    }
+
+    pub(crate) fn read(&self, got: &Got) -> Hint {
+        let headers: Vec<(&str, &str)> =
+            got.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        tollgate_provider::read(&Response::new(got.status, &headers, got.body.as_bytes()), self.now())
+    }
+}
+
+/// 23 tokens of input.
+pub(crate) const CHAT: &str = r#"{"model":"m","max_tokens":40,"messages":[{"role":"user","content":"How far is it to the next gate, and what is the toll?"}]}"#;
+
+/// A reply.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Got {
+    /// What comes until the other end closes, or nothing if that is no reply.
+    pub(crate) fn from(mut stream: TcpStream) -> Option<Got> {
+        let mut bytes = Vec::new();
+        // A reset after the reply does not take the reply back.
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let mut lines = head.lines();
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let headers = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Some(Got { status, headers: headers.collect(), body: body.to_owned() })
+    }
+}

@@ -1,0 +1,284 @@
+//! What of a request counts: its texts, its pictures, and how long the answer may be.
+//!
+//! The forms of OpenAI (chat, completions, responses, embeddings), Anthropic and Gemini differ in names and not in
+//! kind, so one walk over the JSON does for all: everything under a name that holds a prompt is text, unless it is
+//! media or a token already.
+
+use serde_json::{Map, Value};
+
+use super::script;
+
+/// What a picture costs: that of a megapixel or so with most providers.
+const IMAGE_TOKENS: u64 = 1_100;
+
+/// Other media by their size in base64.
+const MEDIA_BYTES_PER_TOKEN: u64 = 50;
+
+/// What a message costs beside its text.
+const MESSAGE_TOKENS: u64 = 4;
+
+/// What a reply costs before it begins.
+const REPLY_TOKENS: u64 = 3;
+
+/// How deep is looked. JSON that is parsed is not deeper; JSON that was built may be.
+const DEPTH_MAX: usize = 128;
+
+/// Where prompts stand.
+const PROMPTS: [&str; 18] = [
+    "messages",
+    "system",
+    "prompt",
+    "input",
+    "instructions",
+    "contents",
+    "content",
+    "systemInstruction",
+    "system_instruction",
+    "tools",
+    "functions",
+    "toolConfig",
+    "response_format",
+    "text",
+    "requests",
+    "texts",
+    "documents",
+    "inputs",
+];
+
+/// How long an answer may be, at most.
+const OUTPUTS: [&str; 9] = [
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "maxOutputTokens",
+    "maxTokens",
+    "max_tokens_to_sample",
+    "max_gen_len",
+    "maxTokenCount",
+    "max_new_tokens",
+];
+
+/// Where the provider's settings stand, if not beside the prompt.
+const SETTINGS: [&str; 5] =
+    ["generationConfig", "generation_config", "inferenceConfig", "textGenerationConfig", "parameters"];
+
+/// A request as far as it counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) model: Option<String>,
+    pub(crate) input: u64,
+    /// How many answers are asked for.
+    pub(crate) answers: u64,
+    /// How long one may be, if that is said.
+    pub(crate) output_max: Option<u64>,
+}
+
+impl Request {
+    /// Reads a request, with a way to count the tokens of its texts.
+    pub(crate) fn read(json: &Value, count: &dyn Fn(&str) -> u64) -> Request {
+        let Value::Object(fields) = json else {
+            let mut walk = Walk { count, tokens: 0 };
+            walk.text(json, DEPTH_MAX);
+            return Request { input: walk.tokens, answers: 1, ..Request::default() };
+        };
+        let mut walk = Walk { count, tokens: REPLY_TOKENS };
+        for name in PROMPTS {
+            fields.get(name).into_iter().for_each(|value| walk.text(value, DEPTH_MAX));
+        }
+        let model = fields.get("model").and_then(Value::as_str).map(str::to_owned);
+        let answers = if is_embedding(fields, model.as_deref()) { 0 } else { answers(fields) };
+        Request { model, input: walk.tokens, answers, output_max: setting(fields, &OUTPUTS) }
+    }
+}
+
+/// A text that is no JSON.
+pub(crate) fn plain(text: &str) -> Request {
+    Request { input: script::tokens(text), answers: 1, ..Request::default() }
+}
+
+struct Walk<'a> {
+    count: &'a dyn Fn(&str) -> u64,
+    tokens: u64,
+}
+
+impl Walk<'_> {
+    fn add(&mut self, tokens: u64) {
+        self.tokens = self.tokens.saturating_add(tokens);
+    }
+
+    fn text(&mut self, value: &Value, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else { return };
+        match value {
+            Value::String(text) => self.string(text),
+            // Tokens that were made already, or numbers in a schema.
+            Value::Number(_) => self.add(1),
+            Value::Bool(_) => self.add(1),
+            Value::Null => {}
+            Value::Array(values) => values.iter().for_each(|value| self.text(value, depth)),
+            Value::Object(fields) => self.object(fields, depth),
+        }
+    }
+
+    fn string(&mut self, text: &str) {
+        match text.strip_prefix("data:") {
+            Some(media) if media.get(..100).unwrap_or(media).contains("base64") => {
+                self.media(media, text.len());
+            }
+            _ => self.add((self.count)(text)),
+        }
+    }
+
+    fn object(&mut self, fields: &Map<String, Value>, depth: usize) {
+        if fields.contains_key("role") {
+            self.add(MESSAGE_TOKENS);
+        }
+        let kind = |name: &str| fields.get(name).and_then(Value::as_str);
+        let media = kind("media_type").or(kind("mimeType")).or(kind("mime_type")).or(kind("format"));
+        for (name, value) in fields {
+            match (name.as_str(), value) {
+                ("data" | "bytes", Value::String(data)) => self.media(media.unwrap_or_default(), data.len()),
+                ("url" | "fileUri" | "file_uri" | "image_url", Value::String(url))
+                    if !url.starts_with("data:") =>
+                {
+                    self.add(IMAGE_TOKENS);
+                }
+                // What says what something is, and not what it says.
+                (
+                    "role" | "type" | "media_type" | "mimeType" | "mime_type" | "cache_control" | "detail",
+                    _,
+                ) if !is_schema(fields) => {}
+                _ => {
+                    if is_schema(fields) {
+                        self.add((self.count)(name));
+                    }
+                    self.text(value, depth);
+                }
+            }
+        }
+    }
+
+    fn media(&mut self, kind: &str, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let is_image = kind.starts_with("image") || ["png", "jpeg", "gif", "webp"].contains(&kind);
+        self.add(if is_image { IMAGE_TOKENS } else { bytes / MEDIA_BYTES_PER_TOKEN });
+    }
+}
+
+/// Whether the names of an object's fields are part of the prompt: those of messages are not, those of tools are.
+fn is_schema(fields: &Map<String, Value>) -> bool {
+    let has = |name: &str| fields.contains_key(name);
+    !(has("role")
+        || has("text")
+        || has("content")
+        || has("source")
+        || has("parts")
+        || has("image_url")
+        || has("data"))
+}
+
+/// Embeddings have no answer that is counted in tokens.
+fn is_embedding(fields: &Map<String, Value>, model: Option<&str>) -> bool {
+    let has = |name: &str| fields.contains_key(name);
+    let of_texts = |value: &Value| match value {
+        Value::Array(values) => values.first().is_some_and(|it| !it.is_object()),
+        _ => false,
+    };
+    model.is_some_and(|name| name.contains("embed"))
+        || has("encoding_format")
+        || has("taskType")
+        || has("outputDimensionality")
+        || fields.get("input").is_some_and(of_texts)
+}
+
+fn answers(fields: &Map<String, Value>) -> u64 {
+    setting(fields, &["n", "candidateCount", "best_of"]).unwrap_or(1).max(1)
+}
+
+fn setting(fields: &Map<String, Value>, names: &[&str]) -> Option<u64> {
+    let beside = SETTINGS.iter().filter_map(|name| fields.get(*name)?.as_object());
+    let mut places = std::iter::once(fields).chain(beside);
+    places.find_map(|place| names.iter().find_map(|name| place.get(*name)?.as_u64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(json: &Value) -> Request {
+        Request::read(json, &script::tokens)
+    }
+
+    /// Two hundred characters, fifty tokens.
+    fn text() -> String {
+        "word ".repeat(40)
+    }
+
+    #[test]
+    fn the_forms_of_all_providers_come_to_the_same() {
+        let text = text();
+        let chat = json!({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 100});
+        let parts = json!({"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}], "max_completion_tokens": 100});
+        let responses = json!({"model": "m", "input": [{"role": "user", "content": [{"type": "input_text", "text": text}]}], "max_output_tokens": 100});
+        let anthropic = json!({"model": "m", "system": "", "messages": [{"role": "user", "content": text}], "max_tokens": 100});
+        let gemini = json!({"model": "m", "contents": [{"role": "user", "parts": [{"text": text}]}], "generationConfig": {"maxOutputTokens": 100}});
+        for request in [chat, parts, responses, anthropic, gemini] {
+            let read = read(&request);
+            let expected = Request { model: Some("m".into()), input: 57, answers: 1, output_max: Some(100) };
+            assert_eq!(read, expected, "{request}");
+        }
+    }
+
+    #[test]
+    fn embeddings_have_no_answer_and_tokens_count_as_such() {
+        let texts = read(&json!({"model": "text-embedding-3-small", "input": text()}));
+        assert_eq!((texts.input, texts.answers), (53, 0));
+        let many = read(&json!({"model": "x", "input": [text(), text()]}));
+        assert_eq!((many.input, many.answers), (103, 0));
+        let tokens = read(&json!({"model": "x", "input": [[1, 2, 3], [4, 5]]}));
+        assert_eq!((tokens.input, tokens.answers), (8, 0));
+    }
+
+    #[test]
+    fn a_picture_costs_what_a_picture_costs_however_large_its_text() {
+        let data = "A".repeat(1_000_000);
+        let openai = json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}}]}]});
+        let linked = json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}]});
+        let anthropic = json!({"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}]}]});
+        let gemini = json!({"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": data}}]}]});
+        for request in [openai, linked, anthropic, gemini] {
+            let input = read(&request).input;
+            assert!((1_100..1_200).contains(&input), "{input}");
+        }
+        let sound = json!({"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "audio/wav", "data": data}}]}]});
+        assert!(read(&sound).input > 20_000);
+    }
+
+    #[test]
+    fn tools_count_with_the_names_in_their_schemas() {
+        let with = json!({"messages": [], "tools": [{"type": "function", "function": {"name": "weather_of_a_city", "parameters": {"type": "object", "properties": {"city_name": {"type": "string", "description": "Where it is"}}}}}]});
+        assert!(read(&with).input > 20, "{}", read(&with).input);
+    }
+
+    #[test]
+    fn any_json_is_some_request() {
+        for json in [
+            json!(null),
+            json!(7),
+            json!("text"),
+            json!([]),
+            json!({"messages": 7, "max_tokens": -1, "n": "x"}),
+        ] {
+            let read = read(&json);
+            assert_eq!(read.output_max, None);
+            assert_eq!(read.answers, 1);
+        }
+    }
+
+    #[test]
+    fn several_answers_are_asked_for_in_several_ways() {
+        assert_eq!(read(&json!({"n": 3})).answers, 3);
+        assert_eq!(read(&json!({"generationConfig": {"candidateCount": 2}})).answers, 2);
+        assert_eq!(read(&json!({"n": 0})).answers, 1);
+    }
+}

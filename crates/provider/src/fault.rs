@@ -1,0 +1,319 @@
+//! What went wrong, by the names that providers have for it.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::meters;
+use crate::{Meter, reason, wait};
+
+/// How many names and details of an error are looked at.
+const NAMES_MAX: usize = 16;
+const DETAILS_MAX: usize = 32;
+
+/// An error as a body has it.
+#[derive(Debug, Default)]
+pub(crate) struct Fault {
+    /// Its codes, types and reasons: of whatever is said, the gravest counts.
+    names: Vec<String>,
+    /// The status it would have had.
+    status: Option<u16>,
+    /// In the provider's words.
+    message: Option<String>,
+    /// How long Google asks to wait.
+    retry_delay: Option<Duration>,
+    /// What Google's quotas are called that were exceeded, and how much they are.
+    quotas: Vec<(String, Option<Meter>)>,
+}
+
+impl Fault {
+    /// What stands under `error`: an object, or a text.
+    pub(crate) fn of_error(error: &Value) -> Fault {
+        let mut fault = Fault::default();
+        match error {
+            Value::Object(fields) => {
+                for key in ["code", "type", "status", "reason"] {
+                    fault.name(fields.get(key));
+                }
+                fault.status = fields.get("code").and_then(status);
+                fault.message = fields.get("message").and_then(Value::as_str).map(str::to_owned);
+                match fields.get("details") {
+                    Some(Value::Array(details)) => {
+                        details.iter().take(DETAILS_MAX).for_each(|it| fault.detail(it))
+                    }
+                    Some(details) => fault.name(details.get("error_code")),
+                    None => {}
+                }
+            }
+            Value::String(text) => {
+                fault.name(Some(error));
+                fault.message = Some(text.clone());
+            }
+            _ => {}
+        }
+        fault
+    }
+
+    /// Names and words that stand by themselves.
+    pub(crate) fn of_parts(names: &[Value], message: Option<&Value>) -> Option<Fault> {
+        let mut fault = Fault::default();
+        names.iter().for_each(|name| fault.name(Some(name)));
+        fault.message = message.and_then(Value::as_str).map(str::to_owned);
+        (fault.message.is_some() || fault.cause().is_some()).then_some(fault)
+    }
+
+    /// A body that is a plain text. Pages for people are left out.
+    pub(crate) fn of_text(body: &[u8]) -> Option<Fault> {
+        let head = &body[..body.len().min(4 * crate::REASON_MAX)];
+        let text = String::from_utf8_lossy(head);
+        let plain = !text.is_empty() && !text.starts_with(['<', '{', '[']);
+        plain.then(|| Fault { message: Some(text.into_owned()), ..Fault::default() })
+    }
+
+    /// Takes up what a header calls it: `ThrottlingException:http://internal.amazon.com/..`.
+    pub(crate) fn called(mut self, name: &str) -> Fault {
+        self.add_name(name);
+        self
+    }
+
+    /// What it amounts to, if any of its names is known: the gravest.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        let named = self.names.iter().filter_map(|name| Cause::named(name));
+        let daily = self.quotas.iter().any(|(id, _)| is_daily(id)).then_some(Cause::ExhaustedToday);
+        let worded = self.message.as_deref().and_then(Cause::worded);
+        named.chain(daily).chain(worded).max()
+    }
+
+    /// The status that the reply would have had, had it not begun as a good one.
+    pub(crate) fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// How long it asks to wait.
+    pub(crate) fn advice(&self) -> Option<Duration> {
+        self.retry_delay.or_else(|| wait::in_sentence(self.message.as_deref()?))
+    }
+
+    /// When the words say that there is access again: "You will regain access on 2026-12-01 at 00:00 UTC."
+    pub(crate) fn access_again(&self) -> Option<SystemTime> {
+        let (_, after) = self.message.as_deref()?.split_once("regain access on ")?;
+        let mut words = after.split_whitespace();
+        let (day, time) = (words.next()?, words.nth(1).unwrap_or("00:00"));
+        wait::date(&format!("{}T{}:00Z", day.get(..10)?, time.get(..5)?))
+    }
+
+    /// How much the quotas are that were exceeded.
+    pub(crate) fn meters(&self) -> impl Iterator<Item = Meter> {
+        self.quotas.iter().filter_map(|(_, meter)| *meter)
+    }
+
+    /// Its words, for people.
+    pub(crate) fn reason(&self) -> Option<String> {
+        let words = self.message.as_deref().filter(|it| !it.trim().is_empty());
+        words.or(self.names.first().map(String::as_str)).and_then(reason::shown)
+    }
+
+    fn name(&mut self, name: Option<&Value>) {
+        if let Some(name) = name.and_then(Value::as_str) {
+            self.add_name(name);
+        }
+    }
+
+    fn add_name(&mut self, name: &str) {
+        // AWS writes `com.amazon.coral.service#ThrottlingException:http://..`.
+        let name = name.split(':').next().unwrap_or(name);
+        let name = name.rsplit('#').next().unwrap_or(name).trim();
+        if self.names.len() < NAMES_MAX && !name.is_empty() && name.len() <= 100 {
+            self.names.push(name.to_owned());
+        }
+    }
+
+    /// One of the details of Google's errors.
+    fn detail(&mut self, detail: &Value) {
+        self.name(detail.get("reason"));
+        if let Some(delay) = detail.get("retryDelay").and_then(Value::as_str) {
+            // An absolute time makes no sense here, so any clock will do.
+            self.retry_delay = wait::parse(delay, SystemTime::UNIX_EPOCH).max(self.retry_delay);
+        }
+        if let Some(limit) = detail.pointer("/metadata/quota_limit").and_then(Value::as_str) {
+            self.quotas.push((limit.to_owned(), None));
+        }
+        let violations = detail.get("violations").and_then(Value::as_array);
+        for violation in violations.into_iter().flatten().take(DETAILS_MAX) {
+            let text = |key: &str| violation.get(key).and_then(Value::as_str);
+            let Some(id) = text("quotaId") else { continue };
+            let unit = text("quotaMetric").and_then(|metric| meters::unit(&metric.to_ascii_lowercase()));
+            let meter = unit.zip(text("quotaValue").and_then(meters::count));
+            self.quotas.push((id.to_owned(), meter.map(|(unit, limit)| Meter::new(unit).with_limit(limit))));
+        }
+    }
+}
+
+fn status(code: &Value) -> Option<u16> {
+    let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
+    u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+}
+
+fn is_daily(quota_id: &str) -> bool {
+    quota_id.contains("PerDay")
+}
+
+/// What a name stands for, from the mildest to the gravest: of several names the gravest is right, because the others
+/// are kinds that it is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    Request,
+    Transient,
+    Throttled,
+    Overloaded,
+    Auth,
+    TooLarge,
+    /// Until the day is over where Google counts days.
+    ExhaustedToday,
+    Exhausted,
+    /// Until the month is over.
+    ExhaustedThisMonth,
+}
+
+impl Cause {
+    /// What the codes, types and reasons of the providers stand for.
+    fn named(name: &str) -> Option<Cause> {
+        Some(match name {
+            "enforced_spend_limit_reached" => Cause::ExhaustedThisMonth,
+            "insufficient_quota"
+            | "credit_balance_exhausted"
+            | "organization_spend_limit_exceeded"
+            | "project_spend_limit_exceeded"
+            | "organization_usage_limit_exceeded"
+            | "billing_hard_limit_reached"
+            | "billing_not_active"
+            | "billing_error"
+            | "insufficient_balance"
+            | "exceeded_current_quota_error"
+            | "ServiceQuotaExceededException" => Cause::Exhausted,
+            "context_length_exceeded" | "request_too_large" | "string_above_max_length" => Cause::TooLarge,
+            "authentication_error"
+            | "permission_error"
+            | "invalid_api_key"
+            | "invalid_authentication"
+            | "account_deactivated"
+            | "UNAUTHENTICATED"
+            | "PERMISSION_DENIED"
+            | "API_KEY_INVALID"
+            | "API_KEY_SERVICE_BLOCKED"
+            | "AccessDeniedException"
+            | "UnrecognizedClientException"
+            | "InvalidSignatureException"
+            | "IncompleteSignatureException"
+            | "MissingAuthenticationTokenException"
+            | "ExpiredTokenException" => Cause::Auth,
+            "overloaded_error"
+            | "overloaded"
+            | "server_is_overloaded"
+            | "engine_overloaded"
+            | "engine_overloaded_error"
+            | "capacity_exceeded"
+            | "UNAVAILABLE"
+            | "service_unavailable_error"
+            | "ServiceUnavailableException"
+            | "serviceUnavailableException" => Cause::Overloaded,
+            "rate_limit_exceeded"
+            | "rate_limit_error"
+            | "rate_limit_reached_error"
+            | "too_many_requests"
+            | "slow_down"
+            | "RateLimitReached"
+            | "rateLimitExceeded"
+            | "RATE_LIMIT_EXCEEDED"
+            | "RESOURCE_EXHAUSTED"
+            | "ThrottlingException"
+            | "throttlingException"
+            | "TooManyRequestsException" => Cause::Throttled,
+            "api_error"
+            | "server_error"
+            | "internal_error"
+            | "internal_server_error"
+            | "timeout_error"
+            | "conflict_error"
+            | "INTERNAL"
+            | "UNKNOWN"
+            | "ABORTED"
+            | "CANCELLED"
+            | "DEADLINE_EXCEEDED"
+            | "InternalServerException"
+            | "internalServerException"
+            | "ModelTimeoutException"
+            | "ModelErrorException"
+            | "ModelNotReadyException"
+            | "ModelStreamErrorException"
+            | "modelStreamErrorException" => Cause::Transient,
+            "invalid_request_error"
+            | "not_found_error"
+            | "model_not_found"
+            | "content_filter"
+            | "content_policy_violation"
+            | "INVALID_ARGUMENT"
+            | "FAILED_PRECONDITION"
+            | "OUT_OF_RANGE"
+            | "NOT_FOUND"
+            | "UNIMPLEMENTED"
+            | "ValidationException"
+            | "validationException"
+            | "ResourceNotFoundException" => Cause::Request,
+            _ => return None,
+        })
+    }
+
+    /// What is said in words only.
+    fn worded(message: &str) -> Option<Cause> {
+        let has = |words: &str| message.contains(words);
+        Some(match () {
+            () if has("credit balance is too low") => Cause::Exhausted,
+            () if has("You have reached your specified") && has("usage limits") => Cause::Exhausted,
+            () if has("Request too large for") || asks_more_than_limit(message) => Cause::TooLarge,
+            () if has("prompt is too long") || has("Input is too long") => Cause::TooLarge,
+            () if has("exceeds the maximum number of tokens allowed") => Cause::TooLarge,
+            () => return None,
+        })
+    }
+}
+
+/// "Limit 10000, Requested 20000": no wait makes that fit.
+fn asks_more_than_limit(message: &str) -> bool {
+    let number = |mark: &str| -> Option<u64> {
+        let (_, after) = message.split_once(mark)?;
+        let digits = after.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    };
+    number("Limit ").zip(number("Requested ")).is_some_and(|(limit, asked)| asked > limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gravest_name_counts() {
+        let error = serde_json::json!({"type": "insufficient_quota", "code": "credit_balance_exhausted"});
+        assert_eq!(Fault::of_error(&error).cause(), Some(Cause::Exhausted));
+        let error = serde_json::json!({"type": "invalid_request_error", "code": "context_length_exceeded"});
+        assert_eq!(Fault::of_error(&error).cause(), Some(Cause::TooLarge));
+    }
+
+    #[test]
+    fn a_request_beyond_the_limit_is_told_from_one_that_comes_too_early() {
+        assert!(asks_more_than_limit("on tokens per min (TPM): Limit 10000, Requested 20000."));
+        assert!(!asks_more_than_limit("on tokens per min (TPM): Limit 10000, Used 9990, Requested 20."));
+        assert!(!asks_more_than_limit("Limit 10000, Requested 99999999999999999999999"));
+    }
+
+    #[test]
+    fn words_say_when_access_is_back() {
+        let says = "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.";
+        let fault = Fault::of_error(&serde_json::json!({"type": "invalid_request_error", "message": says}));
+        assert_eq!(fault.cause(), Some(Cause::Exhausted));
+        assert_eq!(fault.access_again(), wait::date("2026-12-01T00:00:00Z"));
+        let fault = Fault::of_error(&serde_json::json!("regain access on ünïcödé-day at x"));
+        assert_eq!(fault.access_again(), None);
+    }
+}

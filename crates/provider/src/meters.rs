@@ -1,0 +1,198 @@
+//! How limits stand, from headers whose names say so in pieces.
+//!
+//! `x-ratelimit-remaining-tokens`, `anthropic-ratelimit-input-tokens-remaining`, `x-ratelimit-limit-req-minute` and
+//! `RateLimit-Reset` are one kind of header: somewhere after `ratelimit` stands what is said (limit, remaining or
+//! reset), and the rest of the name says of what.
+
+use std::time::SystemTime;
+
+use crate::headers::Headers;
+use crate::{Meter, Unit, fields, wait};
+
+/// How many limits a reply may tell of.
+pub(crate) const METERS_MAX: usize = 16;
+
+/// No name of such a header is longer, in bytes.
+const NAME_MAX: usize = 100;
+
+/// All limits that the headers tell of.
+pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<Meter> {
+    let mut found: Vec<(String, Meter)> = Vec::new();
+    for (name, value) in headers.iter() {
+        let Some((what, scope)) = parts(name) else { continue };
+        let Some(unit) = unit(&scope) else { continue };
+        let at = match found.iter().position(|(known, _)| *known == scope) {
+            Some(at) => at,
+            None if found.len() < METERS_MAX => {
+                found.push((scope, Meter::new(unit)));
+                found.len() - 1
+            }
+            None => continue,
+        };
+        what.put(value, sent_at, &mut found[at].1);
+    }
+    let mut meters: Vec<Meter> =
+        found.into_iter().map(|(_, meter)| meter).filter(Meter::says_something).collect();
+    meters.extend(fields::read(headers, sent_at));
+    meters.truncate(METERS_MAX);
+    meters
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Limit,
+    Remaining,
+    Reset,
+}
+
+impl What {
+    fn of(word: &str) -> Option<What> {
+        Some(match word {
+            "limit" => What::Limit,
+            "remaining" => What::Remaining,
+            "reset" => What::Reset,
+            _ => return None,
+        })
+    }
+
+    /// What comes first counts: a proxy adds its own at the end.
+    fn put(self, value: &str, sent_at: SystemTime, meter: &mut Meter) {
+        match self {
+            What::Limit => meter.limit = meter.limit.or_else(|| count(value)),
+            What::Remaining => meter.remaining = meter.remaining.or_else(|| count(value)),
+            What::Reset => meter.reset = meter.reset.or_else(|| wait::parse(value, sent_at)),
+        }
+    }
+}
+
+/// What a header says, and of what.
+fn parts(name: &str) -> Option<(What, String)> {
+    if name.len() > NAME_MAX {
+        return None;
+    }
+    let name = name.to_ascii_lowercase().replace('_', "-").replace("rate-limit", "ratelimit");
+    let (_, rest) = name.split_once("ratelimit-")?;
+    let mut words: Vec<&str> = rest.split('-').filter(|word| *word != "after").collect();
+    // The last word if that says it, as with Anthropic; else the first that does.
+    let at = words.iter().rposition(|word| What::of(word).is_some())?;
+    let what = What::of(words.remove(at))?;
+    Some((what, words.join("-")))
+}
+
+/// What is counted by a limit of that name; nothing if it is not of ours.
+pub(crate) fn unit(scope: &str) -> Option<Unit> {
+    let has = |part: &str| scope.contains(part);
+    let tokens = has("token") || has("tpm");
+    Some(match () {
+        () if has("concurren") || has("byte") || has("image") || has("audio") => return None,
+        () if tokens && (has("input") || has("prompt")) => Unit::InputTokens,
+        () if tokens && (has("output") || has("completion")) => Unit::OutputTokens,
+        () if tokens => Unit::Tokens,
+        () if scope.is_empty() || has("req") || has("rpm") || has("call") => Unit::Requests,
+        () => return None,
+    })
+}
+
+/// A whole number; decimals are cut off, and what follows a comma or semicolon is about windows.
+pub(crate) fn count(text: &str) -> Option<u64> {
+    let text = text.split([',', ';']).next()?.trim();
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    if digits(whole) && digits(decimals) { whole.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn read_all(headers: &[(&str, &str)]) -> Vec<Meter> {
+        // 2026-11-15T12:00:00Z
+        read(Headers::new(headers), SystemTime::UNIX_EPOCH + Duration::from_secs(1_794_744_000))
+    }
+
+    fn meter(unit: Unit, limit: u64, remaining: u64, reset_ms: u64) -> Meter {
+        Meter::new(unit)
+            .with_limit(limit)
+            .with_remaining(remaining)
+            .with_reset(Duration::from_millis(reset_ms))
+    }
+
+    #[test]
+    fn headers_in_the_manner_of_openai_are_read() {
+        let meters = read_all(&[
+            ("x-ratelimit-limit-requests", "60"),
+            ("x-ratelimit-limit-tokens", "150000"),
+            ("x-ratelimit-remaining-requests", "59"),
+            ("x-ratelimit-remaining-tokens", "149984"),
+            ("x-ratelimit-reset-requests", "1s"),
+            ("x-ratelimit-reset-tokens", "6m0s"),
+            ("x-ratelimit-limit-project-tokens", "9000"),
+            ("x-ratelimit-remaining-project-tokens", "10"),
+            ("x-ratelimit-reset-project-tokens", "12ms"),
+        ]);
+        let expected = [
+            meter(Unit::Requests, 60, 59, 1_000),
+            meter(Unit::Tokens, 150_000, 149_984, 360_000),
+            meter(Unit::Tokens, 9_000, 10, 12),
+        ];
+        assert_eq!(meters, expected);
+    }
+
+    #[test]
+    fn headers_in_the_manner_of_anthropic_are_read() {
+        let meters = read_all(&[
+            ("Anthropic-RateLimit-Requests-Limit", "50"),
+            ("anthropic-ratelimit-requests-remaining", "49"),
+            ("anthropic-ratelimit-requests-reset", "2026-11-15T12:00:01Z"),
+            ("anthropic-ratelimit-input-tokens-limit", "40000"),
+            ("anthropic-ratelimit-input-tokens-remaining", "39000"),
+            ("anthropic-ratelimit-input-tokens-reset", "2026-11-15T12:00:02Z"),
+            ("anthropic-ratelimit-output-tokens-limit", "8000"),
+            ("anthropic-ratelimit-output-tokens-remaining", "0"),
+            ("anthropic-ratelimit-output-tokens-reset", "2026-11-15T12:01:00Z"),
+            ("anthropic-ratelimit-unified-status", "allowed"),
+        ]);
+        let expected = [
+            meter(Unit::Requests, 50, 49, 1_000),
+            meter(Unit::InputTokens, 40_000, 39_000, 2_000),
+            meter(Unit::OutputTokens, 8_000, 0, 60_000),
+        ];
+        assert_eq!(meters, expected);
+    }
+
+    #[test]
+    fn headers_of_others_are_read_by_their_syntax() {
+        let azure = read_all(&[("x-ratelimit-remaining-tokens", "9500"), ("x-ratelimit-reset-tokens", "7")]);
+        let tokens = Meter::new(Unit::Tokens).with_remaining(9_500);
+        assert_eq!(azure, [tokens.with_reset(Duration::from_secs(7))]);
+        let plain = read_all(&[
+            ("X-RateLimit-Limit", "20"),
+            ("X-RateLimit-Remaining", "0"),
+            ("X-RateLimit-Reset", "1794744060000"),
+        ]);
+        assert_eq!(plain, [meter(Unit::Requests, 20, 0, 60_000)]);
+        let fields = read_all(&[("ratelimit-limit", "10, 10;w=1"), ("rate_limit_reset_after", "0.5")]);
+        assert_eq!(
+            fields,
+            [Meter::new(Unit::Requests).with_limit(10).with_reset(Duration::from_millis(500))]
+        );
+        let minute =
+            read_all(&[("x-ratelimit-limit-req-minute", "60"), ("x-ratelimit-limit-tokens-minute", "5")]);
+        assert_eq!(minute.iter().map(|it| it.unit).collect::<Vec<_>>(), [Unit::Requests, Unit::Tokens]);
+    }
+
+    #[test]
+    fn what_is_no_number_or_not_ours_is_left_out() {
+        let meters = read_all(&[
+            ("x-ratelimit-limit-requests", "-5"),
+            ("x-ratelimit-limit-tokens", "99999999999999999999"),
+            ("x-ratelimit-reset-requests", "soon"),
+            ("x-ratelimit-remaining-images", "3"),
+            ("x-ratelimit-remaining-concurrent-requests", "3"),
+            ("x-ratelimit-bucket", "abc"),
+            ("ratelimit-", "1"),
+        ]);
+        assert_eq!(meters, []);
+    }
+}

@@ -1,0 +1,37 @@
+//! What a call used, as the providers report it.
+
+use serde_json::Value;
+
+use crate::Tokens;
+
+/// Counts as they come in; in a stream, later ones are higher and stand for all before.
+#[derive(Default)]
+pub(crate) struct Usage {
+    input: Option<u64>,
+    output: Option<u64>,
+    total: Option<u64>,
+}
+
+impl Usage {
+    /// Takes up a `usage` of OpenAI, Anthropic or Bedrock, or a `usageMetadata` of Gemini.
+    pub(crate) fn add(&mut self, usage: &Value) {
+        let count = |name: &str| usage.get(name).and_then(Value::as_u64);
+        let sum = |names: &[&str]| names.iter().filter_map(|name| count(name)).reduce(u64::saturating_add);
+        let first = |names: &[&str]| names.iter().find_map(|name| count(name));
+        // What Anthropic reads from its cache counts against no limit, what it writes there does.
+        let input = first(&["prompt_tokens", "promptTokenCount", "inputTokens", "inputTokenCount"])
+            .or_else(|| sum(&["input_tokens", "cache_creation_input_tokens"]));
+        let output = first(&["completion_tokens", "outputTokens", "outputTokenCount", "output_tokens"])
+            .or_else(|| sum(&["candidatesTokenCount", "thoughtsTokenCount"]));
+        self.input = self.input.max(input);
+        self.output = self.output.max(output);
+        self.total = self.total.max(first(&["total_tokens", "totalTokenCount", "totalTokens"]));
+    }
+
+    /// What it comes to, if anything was said.
+    pub(crate) fn tokens(&self) -> Option<Tokens> {
+        self.input.or(self.output).or(self.total)?;
+        let parts = Tokens::new(self.input.unwrap_or(0), self.output.unwrap_or(0));
+        Some(Tokens { total: parts.total.max(self.total.unwrap_or(0)), ..parts })
+    }
+}
