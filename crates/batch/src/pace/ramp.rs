@@ -5,7 +5,7 @@ use tollgate::{Span, Tick};
 use super::Rate;
 
 /// How many calls may start before the first reply.
-pub(super) const FIRST: u64 = 8;
+pub(super) const FIRST: u64 = 10;
 
 /// By how much the pace grows with every round trip.
 const GROWTH: u64 = 2;

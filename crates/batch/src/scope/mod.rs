@@ -25,6 +25,9 @@ pub use rules::Rules;
 /// How many calls a cooldown gives back, where nothing is advised and the rate is known.
 const FEW_CALLS: u64 = 8;
 
+/// By how much two clocks that tell the same time may differ. What others say is no news within that.
+const SLACK: Span = Span::from_millis(20);
+
 /// The machine of one scope.
 #[derive(Clone, Debug)]
 pub struct Scope {
@@ -231,7 +234,7 @@ impl Scope {
     /// Somebody else who shares the scope met a 429: nobody starts for `left`. Answers the deadline if that is news.
     pub fn share(&mut self, now: Tick, left: Span) -> Option<Tick> {
         let until = now + left.min(self.rules.cap_span());
-        if left == Span::ZERO || self.cooling(now).is_some_and(|cooling| cooling >= until) {
+        if left <= SLACK || self.cooling(now).is_some_and(|cooling| cooling + SLACK >= until) {
             return None;
         }
         // One that is on already only lasts longer: calls under way have met it, or will.
