@@ -33,7 +33,7 @@ const LAYERS: [(&str, Allowed); 18] = [
         ]),
     ),
     ("tollgate-provider", Allowed::Only(&["tollgate-core"])),
-    ("tollgate-batch", Allowed::Only(&["tollgate", "tollgate-provider"])),
+    ("tollgate-batch", Allowed::Only(&["tollgate", "tollgate-provider", "tollgate-store"])),
     ("tollgate-server", Allowed::Everything),
     ("tollgate-cli", Allowed::Everything),
     ("tollgate-lambda", Allowed::Everything),

@@ -1,0 +1,162 @@
+//! What goes in, what a handler sees, and what it answers.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use tollgate_provider::{Class, Hint};
+
+/// One piece of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item<P> {
+    pub(crate) id: Arc<str>,
+    pub(crate) payload: P,
+    pub(crate) scope: Option<Arc<str>>,
+    pub(crate) tokens: u64,
+    pub(crate) cost_micros: u64,
+}
+
+impl<P> Item<P> {
+    /// An item. The id is its name in results, and in the journal.
+    pub fn new(id: impl Into<Arc<str>>, payload: P) -> Item<P> {
+        Item { id: id.into(), payload, scope: None, tokens: 0, cost_micros: 0 }
+    }
+
+    /// The same for one scope: a provider and an account, say. Without it any account of the batch will do.
+    #[must_use]
+    pub fn scope(self, scope: impl Into<Arc<str>>) -> Item<P> {
+        Item { scope: Some(scope.into()), ..self }
+    }
+
+    /// The same with how many tokens a call will take, as far as can be told.
+    #[must_use]
+    pub fn tokens(self, tokens: u64) -> Item<P> {
+        Item { tokens, ..self }
+    }
+
+    /// The same with what a call will cost, in millionths of whatever money is counted in.
+    #[must_use]
+    pub fn cost_micros(self, cost_micros: u64) -> Item<P> {
+        Item { cost_micros, ..self }
+    }
+}
+
+/// What stays of an item from one call to the next.
+#[derive(Debug)]
+pub(crate) struct Card<P, S> {
+    pub(crate) id: Arc<str>,
+    pub(crate) payload: P,
+    pub(crate) state: Mutex<S>,
+}
+
+/// One call of an item, as its handler sees it.
+#[derive(Debug)]
+pub struct Try<P, S = ()> {
+    pub(crate) card: Arc<Card<P, S>>,
+    pub(crate) scope: Arc<str>,
+    pub(crate) attempt: u32,
+    pub(crate) number: u32,
+}
+
+impl<P, S> Try<P, S> {
+    /// The id of the item.
+    pub fn id(&self) -> &str {
+        &self.card.id
+    }
+
+    /// What is to be done.
+    pub fn payload(&self) -> &P {
+        &self.card.payload
+    }
+
+    /// The scope it is called in: which account to use.
+    pub fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// Which attempt this is, from 1. A refusal with "not now" is no attempt.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Which call this is, from 1, whatever became of those before.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// What this item's calls hand on from one to the next. No two of them run at once, so nobody is waited for.
+    pub fn state(&self) -> MutexGuard<'_, S> {
+        self.card.state.lock()
+    }
+}
+
+/// What a call used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// So many tokens.
+    Known(u64),
+    /// Nothing: it was refused.
+    Zero,
+    /// Nobody knows, so what was estimated counts.
+    Unknown,
+}
+
+/// What a handler answers.
+#[derive(Clone, Debug)]
+pub struct Reply<O> {
+    pub(crate) result: Answer<O>,
+    pub(crate) hint: Hint,
+    pub(crate) usage: Usage,
+    pub(crate) cost_micros: Option<u64>,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer<O> {
+    Done(O),
+    Invalid(String),
+    Refused,
+}
+
+impl<O> Reply<O> {
+    /// It is done. The hint is what the provider said.
+    pub fn done(output: O, mut hint: Hint) -> Reply<O> {
+        hint.class = Class::Ok;
+        Reply::new(Answer::Done(output), hint)
+    }
+
+    /// The provider answered, but not with anything of use.
+    pub fn invalid(why: impl Into<String>, mut hint: Hint) -> Reply<O> {
+        hint.class = Class::Ok;
+        Reply::new(Answer::Invalid(why.into()), hint)
+    }
+
+    /// The provider refused, or could not be reached. A hint that says that all is well counts as something that may
+    /// not fail again.
+    pub fn refused(mut hint: Hint) -> Reply<O> {
+        if hint.class == Class::Ok {
+            hint.class = Class::Transient;
+        }
+        Reply::new(Answer::Refused, hint)
+    }
+
+    fn new(result: Answer<O>, hint: Hint) -> Reply<O> {
+        let usage = match (hint.usage, &result) {
+            (Some(tokens), _) => Usage::Known(tokens.total),
+            (None, Answer::Refused) if hint.class != Class::Transient => Usage::Zero,
+            (None, _) => Usage::Unknown,
+        };
+        Reply { result, hint, usage, cost_micros: None }
+    }
+
+    /// The same with what was used, if the hint does not say so or is wrong.
+    #[must_use]
+    pub fn usage(self, usage: Usage) -> Reply<O> {
+        Reply { usage, ..self }
+    }
+
+    /// The same with what it cost, in the unit of [`Item::cost_micros`]. Otherwise that is estimated from the tokens.
+    #[must_use]
+    pub fn cost_micros(self, cost_micros: u64) -> Reply<O> {
+        Reply { cost_micros: Some(cost_micros), ..self }
+    }
+}

@@ -1,0 +1,139 @@
+//! Writing outcomes down in groups.
+
+use std::collections::{HashSet, VecDeque};
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::task::JoinHandle;
+
+use super::{GROUP_BYTES_MAX, GROUP_MAX, Journal};
+use crate::{Failed, Outcome, Why};
+
+type Encode<O> = fn(&Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error>;
+
+/// A group on its way to the disk, and the file that comes back with it.
+type Sync = JoinHandle<(File, io::Result<()>)>;
+
+/// Takes outcomes, and gives them back when they are on disk.
+pub(crate) struct Writer<O> {
+    file: Option<File>,
+    len: u64,
+    finished: HashSet<Box<str>>,
+    encode: Encode<O>,
+    waiting: VecDeque<(Vec<u8>, Outcome<O>)>,
+    syncing: Option<(Sync, Vec<Outcome<O>>, u64)>,
+    broken: Option<Arc<str>>,
+}
+
+impl<O> Writer<O> {
+    pub(crate) fn new(journal: Journal, encode: Encode<O>) -> Writer<O> {
+        let Journal { file, len, finished, .. } = journal;
+        let file = Some(file);
+        Writer { file, len, finished, encode, waiting: VecDeque::new(), syncing: None, broken: None }
+    }
+
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.finished.contains(id)
+    }
+
+    /// How many outcomes are not yet on disk.
+    pub(crate) fn pending(&self) -> usize {
+        self.waiting.len() + self.syncing.as_ref().map_or(0, |(_, group, _)| group.len())
+    }
+
+    /// Why nothing can be written any more, if that is so.
+    pub(crate) fn broken(&self) -> Option<&Arc<str>> {
+        self.broken.as_ref()
+    }
+
+    /// Takes an outcome. One that is not written down comes back at once.
+    pub(crate) fn push(&mut self, outcome: Outcome<O>) -> Option<Outcome<O>> {
+        if let Some(cause) = &self.broken {
+            return Some(unwritten(outcome, cause));
+        }
+        match (self.encode)(&outcome) {
+            Ok(Some(line)) => {
+                self.waiting.push_back((line, outcome));
+                None
+            }
+            Ok(None) => Some(outcome),
+            Err(cause) => {
+                let cause: Arc<str> = format!("it is no JSON: {cause}").into();
+                Some(unwritten(outcome, &cause))
+            }
+        }
+    }
+
+    /// Writes on, and gives back what is on disk. To be called from within a runtime.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, written: &mut Vec<Outcome<O>>) {
+        loop {
+            if self.syncing.is_none() {
+                self.begin();
+            }
+            let Some((sync, ..)) = &mut self.syncing else { return };
+            let Poll::Ready(result) = Pin::new(sync).poll(context) else { return };
+            let Some((_, group, bytes)) = self.syncing.take() else { return };
+            let result = match result {
+                Ok((file, result)) => {
+                    self.file = Some(file);
+                    result
+                }
+                Err(lost) => Err(io::Error::other(lost)),
+            };
+            match result {
+                Ok(()) => {
+                    self.len += bytes;
+                    self.finished.extend(group.iter().map(|outcome| Box::from(&*outcome.id)));
+                    written.extend(group);
+                }
+                Err(cause) => self.give_up(group, &cause, written),
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let Some(file) = self.file.take() else { return };
+        let (mut bytes, mut group) = (Vec::new(), Vec::new());
+        while let Some((line, _)) = self.waiting.front() {
+            let full = group.len() >= GROUP_MAX || bytes.len() + line.len() > GROUP_BYTES_MAX;
+            if full && !group.is_empty() {
+                break;
+            }
+            if let Some((line, outcome)) = self.waiting.pop_front() {
+                bytes.extend_from_slice(&line);
+                group.push(outcome);
+            }
+        }
+        let (len, start) = (bytes.len() as u64, self.len);
+        let sync = tokio::task::spawn_blocking(move || append(file, start, &bytes));
+        self.syncing = Some((sync, group, len));
+    }
+
+    fn give_up(&mut self, group: Vec<Outcome<O>>, cause: &io::Error, written: &mut Vec<Outcome<O>>) {
+        let cause: Arc<str> = cause.to_string().into();
+        let waiting = self.waiting.drain(..).map(|(_, outcome)| outcome);
+        written.extend(group.into_iter().chain(waiting).map(|outcome| unwritten(outcome, &cause)));
+        self.broken = Some(cause);
+    }
+}
+
+/// Appends a group. If that fails half-way, what is there of it is taken away again.
+fn append(mut file: File, start: u64, bytes: &[u8]) -> (File, io::Result<()>) {
+    let result = file.write_all(bytes).and_then(|()| file.sync_data());
+    if result.is_err() {
+        // What cannot be taken away is a torn tail, or repeats what a later run finds out anew.
+        let _ = file.set_len(start).and_then(|()| file.seek(SeekFrom::Start(start)));
+    }
+    (file, result)
+}
+
+fn unwritten<O>(outcome: Outcome<O>, cause: &Arc<str>) -> Outcome<O> {
+    Outcome { result: Err(Failed::Unfinished(Why::Journal(Arc::clone(cause)))), ..outcome }
+}

@@ -1,0 +1,101 @@
+//! What happens, as it happens.
+
+use std::time::Duration;
+
+use tollgate_provider::Class;
+
+use crate::outcome::FailureClass;
+use crate::scope::Closed;
+
+/// Something that happened in a batch.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A call started.
+    Started {
+        /// The item.
+        id: &'a str,
+        /// The scope.
+        scope: &'a str,
+        /// Which attempt it is.
+        attempt: u32,
+    },
+    /// A call was answered, or ended without an answer.
+    Replied {
+        /// The item.
+        id: &'a str,
+        /// The scope.
+        scope: &'a str,
+        /// What the provider said.
+        class: Class,
+        /// How long it took.
+        took: Duration,
+    },
+    /// An item met a 429, and waits with its state for the end of the cooldown.
+    Parked {
+        /// The item.
+        id: &'a str,
+        /// The scope.
+        scope: &'a str,
+    },
+    /// A cooldown began, or lasts longer than was said before.
+    CoolingDown {
+        /// The scope.
+        scope: &'a str,
+        /// Which cooldown it is, from 1.
+        generation: u64,
+        /// For how long from now on.
+        left: Duration,
+    },
+    /// A cooldown ended, or the batch did.
+    CooledDown {
+        /// The scope.
+        scope: &'a str,
+        /// Which cooldown it was.
+        generation: u64,
+    },
+    /// An item is tried again after a failure.
+    Retrying {
+        /// The item.
+        id: &'a str,
+        /// What the failure was.
+        class: FailureClass,
+        /// After how long.
+        pause: Duration,
+    },
+    /// An item is finished, or given up.
+    Finished {
+        /// The item.
+        id: &'a str,
+        /// In which way it failed; `None` if it is done, or was not tried to the end.
+        failed: Option<FailureClass>,
+        /// Whether there is an output.
+        done: bool,
+    },
+    /// A scope is closed for good.
+    Closed {
+        /// The scope.
+        scope: &'a str,
+        /// Why.
+        closed: &'a Closed,
+    },
+    /// An item was finished by an earlier run, or is under way already, and is not called.
+    Skipped {
+        /// The item.
+        id: &'a str,
+    },
+    /// The batch has ended. Nothing follows.
+    Ended,
+}
+
+/// Hears what happens. It is called from the batch's own task, and should be quick.
+pub trait Observer: Send {
+    /// Something happened.
+    fn observe(&mut self, event: &Event<'_>);
+}
+
+impl<F: FnMut(&Event<'_>) + Send> Observer for F {
+    fn observe(&mut self, event: &Event<'_>) {
+        self(event);
+    }
+}

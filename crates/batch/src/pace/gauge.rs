@@ -1,0 +1,136 @@
+//! The pace of one unit: calls, or tokens.
+
+use tollgate::{Span, Tick};
+
+use super::Rate;
+use super::mark::Measured;
+use super::told::Told;
+
+/// How much of what is measured is tried first, of a thousand.
+const START_AT: u64 = 990;
+
+/// How much more is tried after one term, of a thousand, of a limit that is known well.
+const PROBE: u64 = 40;
+
+/// The most that older measurements weigh.
+const WEIGHT_MAX: u64 = 400;
+
+/// What a measurement weighs that is only a bound.
+const CALLS_UNSURE: u64 = 20;
+
+/// What part of the time between two starts may be caught up: a provider may allow hardly more than one at once.
+const CATCH_UP: u64 = 4;
+
+/// What is known of one unit's limit, and when the next start is due.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gauge {
+    found: Option<Found>,
+    next: Tick,
+    pub(super) told: Option<Told>,
+}
+
+/// A limit that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) rate: Rate,
+    /// How many calls it was measured by; 0 if it is a guess.
+    weight: u64,
+}
+
+/// How long to wait before a little more is tried.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Term {
+    pub(super) length: Span,
+    pub(super) round_trip: Span,
+}
+
+/// How a measurement compares with what was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    Confirms,
+    Differs,
+}
+
+impl Gauge {
+    pub(super) fn found(&self) -> Option<Found> {
+        self.found
+    }
+
+    pub(super) fn is_a_guess(&self) -> bool {
+        self.found.is_some_and(|found| found.weight == 0)
+    }
+
+    /// The pace after `growth` of a term. A guess is not worth much patience, and doubles within a round trip.
+    pub(super) fn pace(&self, growth: Span, term: Term) -> Option<Rate> {
+        let found = self.found?;
+        let (term, probe) = match found.weight {
+            0 => (term.round_trip, 1_000),
+            weight => (term.length, PROBE + 2_000 / (weight + 2)),
+        };
+        let (growth, term) = (u128::from(growth.as_micros()), u128::from(term.as_micros().max(1)));
+        let probe = u128::from(probe);
+        let more = (probe * growth / term * growth / term).min(100_000);
+        Some(found.rate.scaled(START_AT + u64::try_from(more).unwrap_or(u64::MAX), 1_000))
+    }
+
+    /// When `load` may start at this pace.
+    pub(super) fn ready(&self, now: Tick, started: u64, load: u64) -> Tick {
+        let told = self.told.map_or(now, |told| told.ready(now, started, load));
+        if self.found.is_some() { told.max(self.next) } else { told }
+    }
+
+    pub(super) fn start(&mut self, now: Tick, load: u64, pace: Option<Rate>) {
+        let Some(pace) = pace else { return };
+        let one = pace.time_of(load);
+        let late = now.since(self.next).as_micros();
+        let from = if late <= one.as_micros() / CATCH_UP { self.next } else { now };
+        self.next = from + one;
+    }
+
+    /// Sets a limit nobody measured.
+    pub(super) fn guess(&mut self, rate: Rate) {
+        self.found = Some(Found { rate, weight: 0 });
+    }
+
+    /// Sets a limit the provider told.
+    pub(super) fn believe(&mut self, rate: Rate) {
+        self.found = Some(Found { rate, weight: WEIGHT_MAX });
+    }
+
+    /// Takes a guess for measured, by so many calls.
+    pub(super) fn trust(&mut self, rate: Rate, calls: u64) {
+        self.found = Some(Found { rate, weight: calls.clamp(1, WEIGHT_MAX) });
+    }
+
+    /// Takes over what `calls` calls measured. The limit lies below the `pace` that was too much.
+    pub(super) fn learn(&mut self, measured: Measured, calls: u64, pace: Rate) -> News {
+        let rate = measured.rate().min(pace).max(pace.scaled(1, 4));
+        let resumed_at = self.found.map_or(rate, |found| found.rate.scaled(START_AT, 1_000));
+        if resumed_at < rate.scaled(985, 1_000) {
+            // It was below the limit for a while, when the bucket may have been full: the limit lies between what was
+            // measured and what was too much.
+            let between = Rate::of(rate.millionths() / 2 + pace.millionths() / 2, Span::from_secs(1_000_000));
+            self.found = Some(Found { rate: between, weight: CALLS_UNSURE.min(calls) });
+            return News::Differs;
+        }
+        let old = self.found.filter(|found| found.weight > 0);
+        let confirmed = old.filter(|old| is_close(old.rate, rate, calls));
+        let Some(old) = confirmed else {
+            self.found = Some(Found { rate, weight: calls.clamp(1, WEIGHT_MAX) });
+            return News::Differs;
+        };
+        let weight = old.weight.min(WEIGHT_MAX);
+        let sum = u128::from(old.rate.millionths()) * u128::from(weight)
+            + u128::from(rate.millionths()) * u128::from(calls);
+        let mean = sum / u128::from(weight + calls);
+        let rate = Rate::of(u64::try_from(mean).unwrap_or(u64::MAX), Span::from_secs(1_000_000));
+        self.found = Some(Found { rate, weight: (weight + calls).min(WEIGHT_MAX) });
+        News::Confirms
+    }
+}
+
+/// Whether two rates are the same as far as so few calls can tell.
+fn is_close(old: Rate, new: Rate, calls: u64) -> bool {
+    let slack = old.scaled(30 + 2_000 / (calls + 1), 1_000).millionths();
+    old.millionths().abs_diff(new.millionths()) <= slack
+}

@@ -1,0 +1,58 @@
+//! The way up, while nothing is known of the limit.
+
+use tollgate::{Span, Tick};
+
+use super::Rate;
+
+/// How many calls may start before the first reply.
+pub(super) const FIRST: u64 = 10;
+
+/// By how much the pace grows with every round trip.
+const GROWTH: u64 = 2;
+
+/// Starts in the first round trip, and twice as many in each that follows, spread over it.
+///
+/// All at once would be faster and would tell less: a burst that is refused says that the bucket is small, not that the
+/// rate is low.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ramp {
+    started: u64,
+    pace: Option<Rate>,
+    next: Tick,
+    rises: Tick,
+}
+
+impl Ramp {
+    pub(super) fn pace(&self) -> Option<Rate> {
+        self.pace
+    }
+
+    /// When the next call may start; `None` if a reply must come first.
+    pub(super) fn ready(&self, now: Tick) -> Option<Tick> {
+        match self.pace {
+            None => (self.started < FIRST).then_some(now),
+            Some(_) => Some(self.next.max(now)),
+        }
+    }
+
+    /// Counts a start; it rises if the pace was what held calls back.
+    pub(super) fn start(&mut self, now: Tick, latency: Option<Span>, held_back: bool) {
+        self.started += 1;
+        let (Some(pace), Some(latency)) = (self.pace, latency) else { return };
+        let one = pace.time_of(1);
+        self.next = self.next.max(now - one) + one;
+        if now >= self.rises && held_back {
+            self.pace = Some(pace.scaled(GROWTH, 1));
+            self.rises = now + latency;
+        }
+    }
+
+    /// A first reply says how long a round trip is.
+    pub(super) fn reply(&mut self, now: Tick, latency: Span) {
+        if self.pace.is_none() {
+            self.pace = Some(Rate::of(self.started.max(1) * GROWTH, latency));
+            self.next = now;
+            self.rises = now + latency;
+        }
+    }
+}

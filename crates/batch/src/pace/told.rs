@@ -1,0 +1,126 @@
+//! What a provider says of its own limits, and what follows for now.
+
+use tollgate::{Span, Tick};
+use tollgate_provider::Meter;
+
+use super::Rate;
+
+/// How far apart two words must be to tell a rate from them.
+const BASE_MIN: Span = Span::from_secs(2);
+
+/// After this time a rate is told from later words.
+const BASE_MAX: Span = Span::from_secs(20);
+
+/// How one limit stood when a call was answered, and how it is thought to stand since.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    word: Word,
+    /// An earlier word, from which the rate is measured.
+    base: Word,
+    limit: u64,
+    full_at: Option<Tick>,
+    /// The longest time until it is full that was told.
+    longest: Span,
+    rate: Option<Rate>,
+    fills: Fills,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    /// When the call started to which it was the answer.
+    at: Tick,
+    remaining: u64,
+    /// What had started by then, that call included.
+    started: u64,
+}
+
+/// How a limit fills up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fills {
+    Unknown,
+    Steadily,
+    /// At the end of a window.
+    AtOnce,
+}
+
+impl Told {
+    /// What a first word says, if it says enough.
+    pub(super) fn first(meter: &Meter, at: Tick, started: u64) -> Option<Told> {
+        let (limit, remaining) = (meter.limit?, meter.remaining?);
+        let word = Word { at, remaining: remaining.min(limit), started };
+        let full_at = meter.reset.map(|reset| at + Span::covering(reset));
+        let longest = full_at.map_or(Span::ZERO, |full| full.since(at));
+        Some(Told { word, base: word, limit, full_at, longest, rate: None, fills: Fills::Unknown })
+    }
+
+    /// Hears another word; an older one than the last is no news.
+    pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64) {
+        let (Some(limit), Some(remaining)) = (meter.limit, meter.remaining) else { return };
+        if at < self.word.at {
+            return;
+        }
+        let word = Word { at, remaining: remaining.min(limit), started };
+        let same_window = self.full_at.is_none_or(|full| at < full);
+        self.learn(word, same_window && limit == self.limit);
+        (self.word, self.limit) = (word, limit);
+        self.full_at = meter.reset.map(|reset| at + Span::covering(reset));
+        self.longest = self.longest.max(self.full_at.map_or(Span::ZERO, |full| full.since(at)));
+    }
+
+    fn learn(&mut self, word: Word, same_window: bool) {
+        let span = word.at.since(self.base.at);
+        if !same_window || word.remaining == self.limit {
+            self.base = word;
+        } else if span >= BASE_MIN {
+            let used = word.started.saturating_sub(self.base.started);
+            let filled = (word.remaining + used).saturating_sub(self.base.remaining);
+            let due = self.claimed().map_or(1, |rate| rate.amount_in(span) / 2).max(1);
+            if filled >= due {
+                (self.fills, self.rate) = (Fills::Steadily, Some(Rate::of(filled, span)));
+            } else if self.fills == Fills::Unknown {
+                self.fills = Fills::AtOnce;
+            }
+            if span >= BASE_MAX {
+                self.base = word;
+            }
+        }
+    }
+
+    /// The rate at which it says that it fills up.
+    fn claimed(&self) -> Option<Rate> {
+        let span = self.full_at?.since(self.word.at);
+        let missing = self.limit.saturating_sub(self.word.remaining);
+        (missing > 0 && span > Span::ZERO).then(|| Rate::of(missing, span))
+    }
+
+    /// The rate at which it fills up on average, as far as that is known.
+    pub(super) fn rate(&self) -> Option<Rate> {
+        match self.fills {
+            Fills::Unknown => None,
+            Fills::Steadily => self.rate,
+            Fills::AtOnce => self.bound(),
+        }
+    }
+
+    /// A rate that it cannot exceed. Whether it fills up steadily or at once, it is full after the longest time told.
+    pub(super) fn bound(&self) -> Option<Rate> {
+        (self.longest > Span::ZERO).then(|| Rate::of(self.limit, self.longest))
+    }
+
+    /// When there is room for `load`, if `started` has started so far.
+    pub(super) fn ready(&self, now: Tick, started: u64, load: u64) -> Tick {
+        // What asks for more than there can be is for the provider to judge.
+        let load = load.min(self.limit);
+        let wanted = load + started.saturating_sub(self.word.started);
+        let missing = wanted.saturating_sub(self.word.remaining);
+        if missing == 0 {
+            return now;
+        }
+        let at_the_edge = self.full_at.unwrap_or(now);
+        match (self.fills, self.rate.or_else(|| self.claimed())) {
+            (Fills::AtOnce, _) | (_, None) => at_the_edge,
+            (_, Some(rate)) => (self.word.at + rate.time_of(missing)).min(at_the_edge.max(now)),
+        }
+        .max(now)
+    }
+}

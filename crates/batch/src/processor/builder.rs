@@ -1,0 +1,364 @@
+//! Setting a batch up.
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tollgate::{Clock, Demand, LimitSet, Span};
+
+use super::call::{self, DemandOf};
+use super::driver::{Driver, Sizes};
+use super::entry::Entries;
+use super::ledger::Ledger;
+use super::outbox::{Order, Outbox};
+use super::place::Places;
+use super::run::Run;
+use super::shared::Link;
+use crate::histogram::Histogram;
+use crate::item::{Reply, Try};
+use crate::journal::{self, Journal, Writer};
+use crate::observe::Observer;
+use crate::policy::{Policy, Retry};
+use crate::random::Random;
+use crate::scope::Rules;
+use crate::shared::SharedCooldown;
+use crate::source::Source;
+use crate::summary::Progress;
+use crate::time::Time;
+use crate::{FailureClass, Item};
+
+/// A batch before it runs. See the [crate](crate) for an example.
+pub struct Batch {
+    sizes: Sizes,
+    order: Order,
+    policy: Policy,
+    rules: Rules,
+    accounts: Vec<(Arc<str>, Option<LimitSet>)>,
+    demand: DemandOf,
+    clock: Option<Clock>,
+    shared: Option<SharedCooldown>,
+    observer: Option<Box<dyn Observer>>,
+    seed: Option<u64>,
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch::new()
+    }
+}
+
+impl Batch {
+    /// How many calls are under way at once, unless it is set.
+    pub const WORKERS: usize = 50;
+
+    /// How many outcomes wait to be read, unless it is set.
+    pub const BUFFER: usize = 1_024;
+
+    /// How many items are accepted ahead of their turn, unless it is set.
+    pub const LOOKAHEAD: usize = 1_024;
+
+    /// A batch with nothing configured.
+    pub fn new() -> Batch {
+        Batch {
+            sizes: Sizes { workers: Batch::WORKERS, buffer: Batch::BUFFER, lookahead: Batch::LOOKAHEAD },
+            order: Order::default(),
+            policy: Policy::default(),
+            rules: Rules::default(),
+            accounts: Vec::new(),
+            demand: Arc::new(|_| Demand::new()),
+            clock: None,
+            shared: None,
+            observer: None,
+            seed: None,
+        }
+    }
+
+    /// How many calls are under way at once; at least 1.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Batch {
+        self.sizes.workers = workers.max(1);
+        self
+    }
+
+    /// How many outcomes wait to be read. When so many do, and one more for each worker, nothing starts.
+    #[must_use]
+    pub fn buffer(mut self, buffer: usize) -> Batch {
+        self.sizes.buffer = buffer;
+        self
+    }
+
+    /// How many items are accepted ahead of their turn. Items of one scope that wait do not hold up those of another as
+    /// long as both are among them.
+    #[must_use]
+    pub fn lookahead(mut self, lookahead: usize) -> Batch {
+        self.sizes.lookahead = lookahead;
+        self
+    }
+
+    /// In which order outcomes are told.
+    #[must_use]
+    pub fn order(self, order: Order) -> Batch {
+        Batch { order, ..self }
+    }
+
+    /// What holds for cooldowns.
+    #[must_use]
+    pub fn rules(self, rules: Rules) -> Batch {
+        Batch { rules, ..self }
+    }
+
+    /// An account: a scope that serves items of no scope of their own. With several, each item goes to one that can
+    /// take it, and one that cools down or is closed is passed over.
+    #[must_use]
+    pub fn account(mut self, scope: impl Into<Arc<str>>) -> Batch {
+        self.accounts.push((scope.into(), None));
+        self
+    }
+
+    /// As [`account`](Batch::account), with limits of which each call takes its share first, as
+    /// [`demand`](Batch::demand) says, and which it settles with what it used.
+    #[must_use]
+    pub fn account_with(mut self, scope: impl Into<Arc<str>>, limits: LimitSet) -> Batch {
+        self.accounts.push((scope.into(), Some(limits)));
+        self
+    }
+
+    /// What a call of so many tokens takes from the limits of its account. Unless it is set, what a demand of nothing
+    /// takes: one call.
+    #[must_use]
+    pub fn demand(self, demand: impl Fn(u64) -> Demand<'static> + Send + Sync + 'static) -> Batch {
+        Batch { demand: Arc::new(demand), ..self }
+    }
+
+    /// How often a provider that has too much to do is asked again.
+    #[must_use]
+    pub fn on_overloaded(mut self, retry: Retry) -> Batch {
+        self.policy.overloaded = retry;
+        self
+    }
+
+    /// How often a call is made again that failed for a reason that may pass, or took too long.
+    #[must_use]
+    pub fn on_transient(mut self, retry: Retry) -> Batch {
+        self.policy.transient = retry;
+        self
+    }
+
+    /// How often a call is made again whose output was of no use.
+    #[must_use]
+    pub fn on_invalid(mut self, retry: Retry) -> Batch {
+        self.policy.invalid = retry;
+        self
+    }
+
+    /// So many attempts for whatever may be tried again. Refusals with "not now" are no attempts.
+    #[must_use]
+    pub fn attempts(mut self, attempts: u32) -> Batch {
+        for retry in [&mut self.policy.overloaded, &mut self.policy.transient, &mut self.policy.invalid] {
+            *retry = retry.of_attempts(attempts);
+        }
+        self
+    }
+
+    /// For how long an item may be refused with "not now", from the first time on.
+    #[must_use]
+    pub fn throttle_budget(mut self, budget: Duration) -> Batch {
+        self.policy.throttle_budget = Span::covering(budget);
+        self
+    }
+
+    /// How long a call may take.
+    #[must_use]
+    pub fn attempt_deadline(mut self, deadline: Duration) -> Batch {
+        self.policy.attempt_deadline = Some(Span::covering(deadline));
+        self
+    }
+
+    /// How long an item may take from when it is accepted.
+    #[must_use]
+    pub fn item_deadline(mut self, deadline: Duration) -> Batch {
+        self.policy.item_deadline = Some(Span::covering(deadline));
+        self
+    }
+
+    /// How long the batch may take.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Batch {
+        self.policy.batch_deadline = Some(Span::covering(deadline));
+        self
+    }
+
+    /// How many tokens the batch may use. Calls start only if their estimate fits beside those under way.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: u64) -> Batch {
+        self.policy.tokens_max = Some(tokens);
+        self
+    }
+
+    /// How much money the batch may spend, in the unit of [`Item::cost_micros`].
+    #[must_use]
+    pub fn max_cost_micros(mut self, cost_micros: u64) -> Batch {
+        self.policy.cost_micros_max = Some(cost_micros);
+        self
+    }
+
+    /// Starts nothing more when an item has failed in this way.
+    #[must_use]
+    pub fn stop_on(mut self, class: FailureClass) -> Batch {
+        self.policy.stop_on.push(class);
+        self
+    }
+
+    /// Takes the time from this clock; unless it is set, from the runtime.
+    #[must_use]
+    pub fn clock(self, clock: Clock) -> Batch {
+        Batch { clock: Some(clock), ..self }
+    }
+
+    /// Shares cooldowns with whoever uses the same records.
+    #[must_use]
+    pub fn share(self, shared: SharedCooldown) -> Batch {
+        Batch { shared: Some(shared), ..self }
+    }
+
+    /// Hears of everything that happens.
+    #[must_use]
+    pub fn observer(self, observer: impl Observer + 'static) -> Batch {
+        Batch { observer: Some(Box::new(observer)), ..self }
+    }
+
+    /// Makes chance repeat itself.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Batch {
+        Batch { seed: Some(seed), ..self }
+    }
+
+    /// Runs the batch over an iterator. To be called from within a runtime.
+    pub fn run<P, S, O, F>(
+        self,
+        items: impl IntoIterator<Item = Item<P>, IntoIter: Send + 'static>,
+        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+    ) -> Run<O>
+    where
+        P: Send + Sync + 'static,
+        S: Default + Send + 'static,
+        O: Send + 'static,
+        F: Future<Output = Reply<O>> + Send + 'static,
+    {
+        self.begin(Source::Iterator(Box::new(items.into_iter())), handler, None)
+    }
+
+    /// Runs the batch over a stream. To be called from within a runtime.
+    pub fn run_stream<P, S, O, F>(
+        self,
+        items: impl Stream<Item = Item<P>> + Send + 'static,
+        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+    ) -> Run<O>
+    where
+        P: Send + Sync + 'static,
+        S: Default + Send + 'static,
+        O: Send + 'static,
+        F: Future<Output = Reply<O>> + Send + 'static,
+    {
+        self.begin(Source::Stream(Box::pin(items)), handler, None)
+    }
+
+    /// As [`run`](Batch::run), with a journal: outcomes are on disk before they are told, and what is finished there is
+    /// not called. An id that comes twice is called once.
+    pub fn resume<P, S, O, F>(
+        self,
+        journal: Journal,
+        items: impl IntoIterator<Item = Item<P>, IntoIter: Send + 'static>,
+        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+    ) -> Run<O>
+    where
+        P: Send + Sync + 'static,
+        S: Default + Send + 'static,
+        O: Serialize + Send + 'static,
+        F: Future<Output = Reply<O>> + Send + 'static,
+    {
+        let writer = Writer::new(journal, journal::encode::<O>);
+        self.begin(Source::Iterator(Box::new(items.into_iter())), handler, Some(writer))
+    }
+
+    /// As [`resume`](Batch::resume), over a stream.
+    pub fn resume_stream<P, S, O, F>(
+        self,
+        journal: Journal,
+        items: impl Stream<Item = Item<P>> + Send + 'static,
+        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+    ) -> Run<O>
+    where
+        P: Send + Sync + 'static,
+        S: Default + Send + 'static,
+        O: Serialize + Send + 'static,
+        F: Future<Output = Reply<O>> + Send + 'static,
+    {
+        let writer = Writer::new(journal, journal::encode::<O>);
+        self.begin(Source::Stream(Box::pin(items)), handler, Some(writer))
+    }
+
+    fn begin<P, S, O, F>(
+        self,
+        source: Source<P>,
+        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+        journal: Option<Writer<O>>,
+    ) -> Run<O>
+    where
+        P: Send + Sync + 'static,
+        S: Default + Send + 'static,
+        O: Send + 'static,
+        F: Future<Output = Reply<O>> + Send + 'static,
+    {
+        let time = self.clock.map_or_else(Time::runtime, Time::Clock);
+        let seed = self.seed.unwrap_or_else(Random::seed);
+        let handler = Arc::new(handler);
+        let outbox = Outbox::new(self.order);
+        let driver = Driver {
+            sizes: self.sizes,
+            policy: self.policy,
+            began: time.now(),
+            source: Some(source),
+            spawn: Box::new(move |calls, attempt, reservation| {
+                calls.spawn(call::make(attempt, Arc::clone(&handler), reservation))
+            }),
+            demand: self.demand,
+            places: Places::new(self.accounts, self.rules, seed),
+            entries: Entries::default(),
+            calls: JoinSet::new(),
+            by_task: HashMap::new(),
+            dues: BinaryHeap::new(),
+            ledger: Ledger::default(),
+            outbox: Arc::clone(&outbox),
+            journal,
+            live: HashSet::new(),
+            shared: self.shared.map(|shared| Link::new(shared, time.clone())),
+            observer: self.observer,
+            random: Random::new(seed),
+            next_index: 0,
+            progress: Progress::default(),
+            call_times: Histogram::default(),
+            item_times: Histogram::default(),
+            stopped: None,
+            wake: None,
+            sleep: None,
+            turn: 0,
+            ended: false,
+            time,
+        };
+        Run::new(outbox, driver.run())
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("sizes", &self.sizes)
+            .field("order", &self.order)
+            .finish_non_exhaustive()
+    }
+}

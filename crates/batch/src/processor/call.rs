@@ -1,0 +1,79 @@
+//! One call: reserve, ask the handler, settle.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tollgate::{Demand, Lease, LimitSet};
+
+use crate::item::{Reply, Try, Usage};
+
+/// Not yet started: something has to be reserved first.
+pub(super) const ADMITTING: u8 = 0;
+/// The handler has it.
+pub(super) const STARTED: u8 = 1;
+/// A cooldown began before it started, and it never will.
+pub(super) const RECALLED: u8 = 2;
+
+/// What a call takes from the limits of its account.
+pub(super) type DemandOf = Arc<dyn Fn(u64) -> Demand<'static> + Send + Sync>;
+
+/// How a call ended.
+pub(super) enum End<O> {
+    /// The handler answered.
+    Replied(Reply<O>),
+    /// It did not start, and has given back what it had reserved.
+    GaveBack,
+    /// What it asks can never be reserved.
+    Denied(String),
+}
+
+/// What to reserve, and whether that still makes sense.
+pub(super) struct Reservation {
+    pub(super) set: LimitSet,
+    pub(super) demand: DemandOf,
+    pub(super) tokens: u64,
+    pub(super) stage: Arc<AtomicU8>,
+}
+
+/// Makes one call.
+///
+/// # Cancel safety
+///
+/// Dropping it while it waits for its reservation leaves no trace; dropping it later keeps the estimate charged, since
+/// the call may have been made.
+pub(super) async fn make<P, S, O, F>(
+    attempt: Try<P, S>,
+    handler: Arc<impl Fn(Try<P, S>) -> F>,
+    reservation: Option<Reservation>,
+) -> End<O>
+where
+    F: Future<Output = Reply<O>>,
+{
+    let Some(reservation) = reservation else { return End::Replied(handler(attempt).await) };
+    let demand = (reservation.demand)(reservation.tokens);
+    let lease = match reservation.set.acquire(demand).await {
+        Ok(lease) => lease.into_owned(),
+        Err(cause) => return End::Denied(cause.to_string()),
+    };
+    let starts = reservation.stage.compare_exchange(ADMITTING, STARTED, Ordering::AcqRel, Ordering::Acquire);
+    if starts.is_err() {
+        lease.cancel().await;
+        return End::GaveBack;
+    }
+    let reply = handler(attempt).await;
+    settle(lease, reply.usage, &reservation.demand).await;
+    End::Replied(reply)
+}
+
+/// Settles with what was used: known, nothing, or unknown, in which case the estimate stays charged.
+async fn settle(lease: Lease<'static>, usage: Usage, demand: &DemandOf) {
+    match usage {
+        Usage::Zero => lease.cancel().await,
+        Usage::Known(tokens) => {
+            // A report that is not valid still ends the lease; the limits themselves warn of it.
+            let _ = lease.settle(demand(tokens)).await;
+        }
+        Usage::Unknown => drop(lease),
+    }
+}

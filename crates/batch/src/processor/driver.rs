@@ -1,0 +1,407 @@
+//! The one task that owns a batch: its items, its scopes, its calls.
+//!
+//! All that is decided is decided here, between two polls, so nobody takes a lock and nobody has to survive for others to
+//! go on. A worker is a place for a call, not a task: whoever meets a 429 leaves it to the next.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tollgate::{Span, Tick};
+
+use super::call::{DemandOf, End, Reservation};
+use super::entry::{Entries, Entry, Slot, Whereabouts};
+use super::ledger::Ledger;
+use super::outbox::Outbox;
+use super::place::Places;
+use super::shared::Link;
+use crate::histogram::Histogram;
+use crate::item::{Card, Try};
+use crate::journal::Writer;
+use crate::observe::{Event, Observer};
+use crate::policy::Policy;
+use crate::random::Random;
+use crate::source::Source;
+use crate::summary::{Progress, Summary};
+use crate::time::{Sleep, Time};
+use crate::{Failed, FailureClass, Item, Outcome, Why};
+
+/// How often a poll goes round before others get their turn.
+const ROUNDS_MAX: usize = 64;
+
+/// Starts a call as a task of its own.
+pub(super) type Spawn<P, S, O> =
+    Box<dyn Fn(&mut JoinSet<End<O>>, Try<P, S>, Option<Reservation>) -> AbortHandle + Send>;
+
+/// The sizes of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) workers: usize,
+    pub(super) buffer: usize,
+    pub(super) lookahead: usize,
+}
+
+/// A time at which something about an item is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Due {
+    pub(super) at: Tick,
+    pub(super) slot: Slot,
+    /// The item's index: a slot may have another item by then.
+    pub(super) index: u64,
+    pub(super) what: DueFor,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DueFor {
+    Retry,
+    /// The call of this number has taken too long.
+    Attempt(u32),
+    Item,
+}
+
+/// The batch itself.
+pub(super) struct Driver<P, S, O> {
+    pub(super) sizes: Sizes,
+    pub(super) policy: Policy,
+    pub(super) time: Time,
+    pub(super) began: Tick,
+    pub(super) source: Option<Source<P>>,
+    pub(super) spawn: Spawn<P, S, O>,
+    pub(super) demand: DemandOf,
+    pub(super) places: Places,
+    pub(super) entries: Entries<P, S>,
+    pub(super) calls: JoinSet<End<O>>,
+    pub(super) by_task: HashMap<Id, Slot>,
+    pub(super) dues: BinaryHeap<Reverse<Due>>,
+    pub(super) ledger: Ledger,
+    pub(super) outbox: Arc<Outbox<O>>,
+    pub(super) journal: Option<Writer<O>>,
+    /// Ids that must not be accepted twice, if there is a journal.
+    pub(super) live: HashSet<Arc<str>>,
+    pub(super) shared: Option<Link>,
+    pub(super) observer: Option<Box<dyn Observer>>,
+    pub(super) random: Random,
+    pub(super) next_index: u64,
+    pub(super) progress: Progress,
+    pub(super) call_times: Histogram,
+    pub(super) item_times: Histogram,
+    pub(super) stopped: Option<Why>,
+    pub(super) wake: Option<Tick>,
+    pub(super) sleep: Option<(Tick, Sleep)>,
+    pub(super) turn: usize,
+    pub(super) ended: bool,
+}
+
+impl<P, S, O> Driver<P, S, O>
+where
+    S: Default,
+    O: 'static,
+{
+    /// Runs the batch to its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it ends all calls; what was finished and written down stays so.
+    pub(super) async fn run(mut self) -> Summary {
+        std::future::poll_fn(|context| self.poll(context)).await;
+        self.end();
+        self.summary()
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS_MAX {
+            let now = self.time.now();
+            let mut moved = self.collect(context, now);
+            moved |= self.write(context);
+            self.hear_others(context, now);
+            self.check_end(now);
+            moved |= self.ring(now);
+            moved |= self.pull(context, now);
+            moved |= self.start(context, now);
+            if self.is_over() {
+                self.outbox.set_progress(self.progress());
+                return Poll::Ready(());
+            }
+            if !moved && self.sleeps(context, now) {
+                self.outbox.set_progress(self.progress());
+                return Poll::Pending;
+            }
+        }
+        self.outbox.set_progress(self.progress());
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn is_over(&self) -> bool {
+        let pending = self.journal.as_ref().map_or(0, Writer::pending);
+        self.source.is_none() && self.entries.len() == 0 && pending == 0
+    }
+
+    /// Takes the ends of calls.
+    fn collect(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
+        let mut moved = false;
+        while let Poll::Ready(Some(joined)) = self.calls.poll_join_next_with_id(context) {
+            moved = true;
+            let (id, end) = match joined {
+                Ok((id, end)) => (id, Ok(end)),
+                Err(lost) => (lost.id(), Err(lost.is_panic())),
+            };
+            if let Some(slot) = self.by_task.remove(&id) {
+                self.returned(now, slot, end);
+            }
+        }
+        moved
+    }
+
+    /// Publishes what has been written down.
+    fn write(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(journal) = &mut self.journal else { return false };
+        let mut written = Vec::new();
+        journal.poll(context, &mut written);
+        let broken = journal.broken().cloned();
+        let moved = !written.is_empty();
+        written.into_iter().for_each(|outcome| self.publish(outcome));
+        if let Some(cause) = broken.filter(|_| self.stopped.is_none()) {
+            self.stop(Why::Journal(cause));
+        }
+        moved
+    }
+
+    /// Ends the batch if somebody wants that, or its time is up.
+    fn check_end(&mut self, now: Tick) {
+        let deadline = self.policy.batch_deadline.map(|span| self.began + span);
+        let late = deadline.is_some_and(|deadline| deadline <= now);
+        if self.outbox.is_shut_down() {
+            self.cut_short(now, Why::Shutdown);
+        } else if late {
+            self.cut_short(now, Why::Deadline);
+        } else {
+            self.wake_at(deadline);
+        }
+    }
+
+    /// Accepts items, as many as may wait.
+    fn pull(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
+        let mut moved = false;
+        for _ in 0..self.sizes.lookahead.max(1) {
+            if self.entries.len() >= self.sizes.workers + self.sizes.lookahead {
+                break;
+            }
+            let Some(source) = &mut self.source else { break };
+            match source.poll_next(context) {
+                Poll::Ready(Some(item)) => self.accept(now, item),
+                Poll::Ready(None) => self.source = None,
+                Poll::Pending => break,
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    fn accept(&mut self, now: Tick, item: Item<P>) {
+        let index = self.next_index;
+        self.next_index += 1;
+        if let Some(journal) = &self.journal {
+            if journal.has(&item.id) || !self.live.insert(Arc::clone(&item.id)) {
+                self.progress.skipped += 1;
+                self.tell(&Event::Skipped { id: &item.id });
+                self.outbox.skip(index);
+                return;
+            }
+        }
+        self.progress.accepted += 1;
+        let lane = self.places.lane(item.scope);
+        let card = Card { id: item.id, payload: item.payload, state: Mutex::new(S::default()) };
+        let slot = self.entries.insert(Entry {
+            card: Arc::new(card),
+            index,
+            lane: lane.unwrap_or_default(),
+            load: item.tokens,
+            cost_micros: item.cost_micros,
+            accepted: now,
+            calls: 0,
+            throttles: 0,
+            first_throttle: None,
+            failures: [0; 3],
+            tokens_used: 0,
+            cost_spent: 0,
+            at: Whereabouts::Waiting,
+        });
+        match lane {
+            Some(lane) => self.places.lanes[lane].line.put(slot),
+            None => {
+                let reason = format!("a batch has at most {} scopes", super::SCOPES_MAX);
+                let failed = Failed::Item { class: FailureClass::Fatal, reason };
+                return self.finish(now, slot, Err(failed));
+            }
+        }
+        if let Some(span) = self.policy.item_deadline {
+            self.dues.push(Reverse(Due { at: now + span, slot, index, what: DueFor::Item }));
+        }
+    }
+
+    /// Sees to it that the batch is polled at the next time that matters. Answers whether that lies ahead.
+    fn sleeps(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
+        self.outbox.look(context);
+        if self.outbox.is_shut_down() && self.stopped.is_none() {
+            return false;
+        }
+        let wake = self.wake.take();
+        let due = self.dues.peek().map(|Reverse(due)| due.at);
+        let Some(at) = [wake, due].into_iter().flatten().min() else {
+            self.sleep = None;
+            return true;
+        };
+        if at <= now {
+            return false;
+        }
+        if self.sleep.as_ref().is_none_or(|(until, _)| *until != at) {
+            self.sleep = Some((at, self.time.sleep_until(at)));
+        }
+        let Some((_, sleep)) = &mut self.sleep else { return true };
+        let sleeps = Pin::new(sleep).poll(context).is_pending();
+        if !sleeps {
+            self.sleep = None;
+        }
+        sleeps
+    }
+
+    pub(super) fn wake_at(&mut self, at: Option<Tick>) {
+        self.wake = [self.wake, at].into_iter().flatten().min();
+    }
+
+    /// Finishes an item. This is the one place where outcomes are made.
+    pub(super) fn finish(&mut self, now: Tick, slot: Slot, result: Result<O, Failed>) {
+        let Some(entry) = self.entries.remove(slot) else { return };
+        let took = now.since(entry.accepted);
+        let class = match &result {
+            Err(Failed::Item { class, .. }) => Some(*class),
+            _ => None,
+        };
+        match &result {
+            Ok(_) => self.progress.done += 1,
+            Err(Failed::Item { .. }) => self.progress.failed += 1,
+            Err(_) => self.progress.unfinished += 1,
+        }
+        self.item_times.record(took.to_duration());
+        self.tell(&Event::Finished { id: &entry.card.id, failed: class, done: result.is_ok() });
+        let outcome = Outcome {
+            id: Arc::clone(&entry.card.id),
+            index: entry.index,
+            attempts: entry.attempt(),
+            calls: entry.calls,
+            throttles: entry.throttles,
+            tokens: entry.tokens_used,
+            cost_micros: entry.cost_spent,
+            took: took.to_duration(),
+            result,
+        };
+        match &mut self.journal {
+            Some(journal) => {
+                if let Some(outcome) = journal.push(outcome) {
+                    self.publish(outcome);
+                }
+            }
+            None => self.publish(outcome),
+        }
+        if let Some(class) = class.filter(|class| self.policy.stop_on.contains(class)) {
+            self.stop(Why::Stopped(class));
+        }
+    }
+
+    fn publish(&mut self, outcome: Outcome<O>) {
+        self.live.remove(&outcome.id);
+        self.outbox.push(outcome);
+    }
+
+    pub(super) fn tell(&mut self, event: &Event<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer.observe(event);
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        let mut progress = self.progress;
+        progress.in_flight = self.by_task.len() as u64;
+        progress.waiting = self.places.waiting() as u64;
+        (progress.tokens, progress.cost_micros) = (self.ledger.tokens, self.ledger.cost_micros);
+        (progress.calls, progress.rejected, progress.generations) = (0, 0, 0);
+        for place in &self.places.all {
+            let counters = place.scope.counters();
+            progress.calls += counters.calls;
+            progress.rejected += counters.rejected;
+            progress.generations += counters.generations;
+        }
+        progress
+    }
+
+    fn summary(mut self) -> Summary {
+        let progress = self.progress();
+        let scopes: Vec<_> = std::mem::take(&mut self.places.all)
+            .into_iter()
+            .map(|place| (place.name, place.scope.counters().clone()))
+            .collect();
+        let mut counters = crate::scope::Counters::default();
+        scopes.iter().for_each(|(_, more)| counters.add(more));
+        Summary {
+            progress,
+            counters,
+            scopes,
+            calls: std::mem::take(&mut self.call_times),
+            items: std::mem::take(&mut self.item_times),
+            took: self.time.now().since(self.began).to_duration(),
+            stopped: self.stopped.take(),
+        }
+    }
+}
+
+impl<P, S, O> Driver<P, S, O> {
+    /// Tells that it is over, once.
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        for place in 0..self.places.all.len() {
+            self.cooled_down(place);
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.observe(&Event::Ended);
+        }
+        self.outbox.close();
+    }
+
+    /// Tells the end of a cooldown whose beginning was told.
+    pub(super) fn cooled_down(&mut self, place: usize) {
+        let place = &mut self.places.all[place];
+        if let (Some(generation), Some(observer)) = (place.announced.take(), &mut self.observer) {
+            observer.observe(&Event::CooledDown { scope: &place.name, generation });
+        }
+    }
+}
+
+/// Whoever reads must not wait for a batch that is gone.
+impl<P, S, O> Drop for Driver<P, S, O> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// How long a call of this many tokens may be, as an estimate of its cost.
+pub(super) fn cost_of(estimate: u64, tokens: u64, used: u64) -> u64 {
+    if tokens == 0 {
+        return estimate;
+    }
+    let cost = u128::from(estimate) * u128::from(used) / u128::from(tokens);
+    u64::try_from(cost).unwrap_or(u64::MAX)
+}
+
+/// A span that is never nothing, so that what is due is not due at once for ever.
+pub(super) fn at_least_a_tick(span: Span) -> Span {
+    span.max(Span::from_micros(1))
+}

@@ -1,0 +1,131 @@
+//! What is known of each accepted item.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+
+use tokio::task::AbortHandle;
+use tollgate::Tick;
+
+use crate::item::Card;
+use crate::pace::Load;
+use crate::scope::Call;
+
+/// Where an item of the batch is kept.
+pub(super) type Slot = u32;
+
+/// An item that was accepted and is not finished.
+pub(super) struct Entry<P, S> {
+    pub(super) card: Arc<Card<P, S>>,
+    /// Which item of the input it was; no two have the same.
+    pub(super) index: u64,
+    pub(super) lane: usize,
+    pub(super) load: u64,
+    pub(super) cost_micros: u64,
+    pub(super) accepted: Tick,
+    pub(super) calls: u32,
+    pub(super) throttles: u32,
+    pub(super) first_throttle: Option<Tick>,
+    /// How often it failed: overloaded, transient, invalid.
+    pub(super) failures: [u32; 3],
+    pub(super) tokens_used: u64,
+    pub(super) cost_spent: u64,
+    pub(super) at: Whereabouts,
+}
+
+/// Where an item is.
+pub(super) enum Whereabouts {
+    /// In its lane.
+    Waiting,
+    /// In its lane since it met a 429.
+    Parked,
+    /// It pauses after a failure.
+    Pausing,
+    /// Under way.
+    Flying(Flight),
+}
+
+/// A call under way.
+pub(super) struct Flight {
+    pub(super) call: Call,
+    pub(super) place: usize,
+    pub(super) started: Tick,
+    pub(super) abort: AbortHandle,
+    /// How far it is, if something has to be reserved first.
+    pub(super) stage: Option<Arc<AtomicU8>>,
+    pub(super) cut: Option<Cut>,
+}
+
+/// Why a call was called off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// It took too long.
+    Attempt,
+    /// Its item took too long.
+    Item,
+    /// A cooldown began before it had started.
+    Recalled,
+}
+
+impl<P, S> Entry<P, S> {
+    /// Which attempt the next call is, or the one under way.
+    pub(super) fn attempt(&self) -> u32 {
+        1 + self.failures.iter().sum::<u32>()
+    }
+
+    pub(super) fn load(&self) -> Load {
+        Load::tokens(self.load)
+    }
+}
+
+/// Entries by slot.
+pub(super) struct Entries<P, S> {
+    slots: Vec<Option<Entry<P, S>>>,
+    free: Vec<Slot>,
+}
+
+impl<P, S> Default for Entries<P, S> {
+    fn default() -> Entries<P, S> {
+        Entries { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<P, S> Entries<P, S> {
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn insert(&mut self, entry: Entry<P, S>) -> Slot {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(entry);
+                slot
+            }
+            None => {
+                self.slots.push(Some(entry));
+                (self.slots.len() - 1) as Slot
+            }
+        }
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&Entry<P, S>> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Entry<P, S>> {
+        self.slots.get_mut(slot as usize)?.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) -> Option<Entry<P, S>> {
+        let entry = self.slots.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        Some(entry)
+    }
+
+    /// The slots in use, by the order of the input.
+    pub(super) fn slots(&self) -> Vec<Slot> {
+        let mut slots: Vec<(u64, Slot)> =
+            (0..self.slots.len() as Slot).filter_map(|slot| Some((self.get(slot)?.index, slot))).collect();
+        slots.sort_unstable();
+        slots.into_iter().map(|(_, slot)| slot).collect()
+    }
+}

@@ -1,0 +1,18 @@
+//! The processor: items in, outcomes out, exactly one for each.
+
+mod builder;
+mod call;
+mod driver;
+mod entry;
+mod ledger;
+mod outbox;
+mod place;
+mod reply;
+mod run;
+mod shared;
+mod start;
+
+pub use builder::Batch;
+pub use outbox::Order;
+pub use place::SCOPES_MAX;
+pub use run::{Lost, Run, Stopper};

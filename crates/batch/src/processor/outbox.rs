@@ -1,0 +1,163 @@
+//! Where outcomes wait for their reader.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use crate::Outcome;
+use crate::summary::Progress;
+
+/// In which order outcomes are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As items are finished.
+    #[default]
+    Completion,
+    /// As they came in. Who is finished early waits for those before.
+    Input,
+}
+
+/// What the batch and its reader share.
+pub(super) struct Outbox<O>(Mutex<Inside<O>>);
+
+struct Inside<O> {
+    outcomes: Outcomes<O>,
+    closed: bool,
+    shutdown: bool,
+    progress: Progress,
+    reader: Option<Waker>,
+    batch: Option<Waker>,
+}
+
+enum Outcomes<O> {
+    Completion(VecDeque<Outcome<O>>),
+    Input { next: u64, waiting: BTreeMap<u64, Slot<O>> },
+}
+
+/// An item that has an outcome, or will have none.
+enum Slot<O> {
+    Outcome(Box<Outcome<O>>),
+    Skipped,
+}
+
+impl<O> Outcomes<O> {
+    fn pop(&mut self) -> Option<Outcome<O>> {
+        match self {
+            Outcomes::Completion(queue) => queue.pop_front(),
+            Outcomes::Input { next, waiting } => loop {
+                let first = waiting.first_entry().filter(|first| first.key() == next)?;
+                *next += 1;
+                if let Slot::Outcome(outcome) = first.remove() {
+                    return Some(*outcome);
+                }
+            },
+        }
+    }
+}
+
+impl<O> Outbox<O> {
+    pub(super) fn new(order: Order) -> Arc<Outbox<O>> {
+        let outcomes = match order {
+            Order::Completion => Outcomes::Completion(VecDeque::new()),
+            Order::Input => Outcomes::Input { next: 0, waiting: BTreeMap::new() },
+        };
+        Arc::new(Outbox(Mutex::new(Inside {
+            outcomes,
+            closed: false,
+            shutdown: false,
+            progress: Progress::default(),
+            reader: None,
+            batch: None,
+        })))
+    }
+
+    pub(super) fn push(&self, outcome: Outcome<O>) {
+        self.change(|inside| {
+            match &mut inside.outcomes {
+                Outcomes::Completion(queue) => queue.push_back(outcome),
+                Outcomes::Input { waiting, .. } => {
+                    waiting.insert(outcome.index, Slot::Outcome(Box::new(outcome)));
+                }
+            }
+            inside.reader.take()
+        });
+    }
+
+    /// An item of the input has no outcome in this run.
+    pub(super) fn skip(&self, index: u64) {
+        self.change(|inside| {
+            if let Outcomes::Input { next, waiting } = &mut inside.outcomes {
+                // Runs of skipped items leave nothing behind.
+                if *next == index {
+                    *next += 1;
+                } else {
+                    waiting.insert(index, Slot::Skipped);
+                }
+            }
+            inside.reader.take()
+        });
+    }
+
+    /// How many outcomes wait, and for which item of the input the reader waits, if it wants them in that order.
+    /// Whoever asks is woken when that changes.
+    pub(super) fn look(&self, context: &mut Context<'_>) -> (usize, Option<u64>) {
+        let mut inside = self.0.lock();
+        match &inside.batch {
+            Some(waker) if waker.will_wake(context.waker()) => {}
+            _ => inside.batch = Some(context.waker().clone()),
+        }
+        match &inside.outcomes {
+            Outcomes::Completion(queue) => (queue.len(), None),
+            Outcomes::Input { next, waiting } => (waiting.len(), Some(*next)),
+        }
+    }
+
+    pub(super) fn is_shut_down(&self) -> bool {
+        self.0.lock().shutdown
+    }
+
+    pub(super) fn shut_down(&self) {
+        self.change(|inside| {
+            inside.shutdown = true;
+            inside.batch.take()
+        });
+    }
+
+    pub(super) fn close(&self) {
+        self.change(|inside| {
+            inside.closed = true;
+            inside.reader.take()
+        });
+    }
+
+    pub(super) fn set_progress(&self, progress: Progress) {
+        self.0.lock().progress = progress;
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.0.lock().progress
+    }
+
+    pub(super) fn poll_pop(&self, context: &mut Context<'_>) -> Poll<Option<Outcome<O>>> {
+        let mut inside = self.0.lock();
+        if let Some(outcome) = inside.outcomes.pop() {
+            let waker = inside.batch.take();
+            drop(inside);
+            waker.into_iter().for_each(Waker::wake);
+            return Poll::Ready(Some(outcome));
+        }
+        if inside.closed {
+            return Poll::Ready(None);
+        }
+        inside.reader = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Changes what is inside, and wakes whoever that concerns with no lock held.
+    fn change(&self, change: impl FnOnce(&mut Inside<O>) -> Option<Waker>) {
+        let waker = change(&mut self.0.lock());
+        waker.into_iter().for_each(Waker::wake);
+    }
+}

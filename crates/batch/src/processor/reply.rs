@@ -1,0 +1,288 @@
+//! What happens to an item when its call comes back, or its time is up.
+
+use std::cmp::Reverse;
+
+use tollgate::{Span, Tick};
+use tollgate_provider::{Class, FatalKind, Hint};
+
+use super::call::End;
+use super::driver::{Driver, Due, DueFor, at_least_a_tick, cost_of};
+use super::entry::{Cut, Flight, Slot, Whereabouts};
+use crate::item::{Answer, Reply, Usage};
+use crate::observe::Event;
+use crate::scope::Effect;
+use crate::{Failed, FailureClass, Why};
+
+impl<P, S: Default, O: 'static> Driver<P, S, O> {
+    /// A call came back: with an end, or with nothing because it panicked (`Err(true)`) or was called off.
+    pub(super) fn returned(&mut self, now: Tick, slot: Slot, end: Result<End<O>, bool>) {
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let at = std::mem::replace(&mut entry.at, Whereabouts::Waiting);
+        let Whereabouts::Flying(flight) = at else { return };
+        self.ledger.forget(entry.load, entry.cost_micros);
+        match (end, flight.cut) {
+            (Ok(End::Replied(reply)), _) => self.replied(now, slot, &flight, reply),
+            (Ok(End::GaveBack), _) | (Err(false), Some(Cut::Recalled)) => self.gave_back(now, slot, &flight),
+            (Ok(End::Denied(reason)), _) => {
+                self.places.all[flight.place].scope.withdraw(&flight.call);
+                self.fail(now, slot, FailureClass::Fatal, reason);
+            }
+            (Err(true), _) => {
+                self.lost(now, slot, &flight);
+                self.fail(now, slot, FailureClass::Panicked, "the handler panicked".into());
+            }
+            (Err(false), Some(Cut::Item)) => {
+                self.lost(now, slot, &flight);
+                self.fail(now, slot, FailureClass::Deadline, "the deadline of the item has passed".into());
+            }
+            (Err(false), _) => {
+                self.lost(now, slot, &flight);
+                self.again(now, slot, FailureClass::Transient, "the call took too long".into(), Span::ZERO);
+            }
+        }
+    }
+
+    /// A call never started. It is the next one to do so.
+    fn gave_back(&mut self, now: Tick, slot: Slot, flight: &Flight) {
+        let scope = &mut self.places.all[flight.place].scope;
+        scope.withdraw(&flight.call);
+        scope.counters_mut().given_back += 1;
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        entry.calls -= 1;
+        match self.stopped.clone() {
+            Some(why) => self.finish(now, slot, Err(Failed::Unfinished(why))),
+            None => self.places.lanes[entry.lane].line.put_back(slot),
+        }
+    }
+
+    /// A call ended and nobody knows what it used, so what was estimated counts.
+    fn lost(&mut self, now: Tick, slot: Slot, flight: &Flight) {
+        self.places.all[flight.place].scope.abandon(&flight.call);
+        self.spend(slot, Usage::Unknown, None);
+        self.replied_event(now, slot, flight, Class::Transient);
+    }
+
+    fn replied(&mut self, now: Tick, slot: Slot, flight: &Flight, reply: Reply<O>) {
+        self.call_times.record(now.since(flight.started).to_duration());
+        self.spend(slot, reply.usage, reply.cost_micros);
+        self.replied_event(now, slot, flight, reply.hint.class);
+        let scope = &mut self.places.all[flight.place].scope;
+        let effect = scope.reply(now, &flight.call, &reply.hint);
+        self.affect(now, flight.place, effect);
+        let hint = reply.hint;
+        match (reply.result, hint.class) {
+            (Answer::Done(output), _) => self.finish(now, slot, Ok(output)),
+            (Answer::Invalid(why), _) => {
+                self.places.all[flight.place].scope.counters_mut().wasted += 1;
+                self.again(now, slot, FailureClass::Invalid, why, Span::ZERO);
+            }
+            (Answer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint),
+            (Answer::Refused, Class::Overloaded) => {
+                let advised = hint.advice.map_or(Span::ZERO, Span::covering);
+                self.again(now, slot, FailureClass::Overloaded, reason(hint), advised);
+            }
+            (Answer::Refused, Class::Exhausted { .. } | Class::Fatal(FatalKind::Auth)) => {
+                self.shut_out(now, slot)
+            }
+            (Answer::Refused, Class::Fatal(_)) => self.fail(now, slot, FailureClass::Fatal, reason(hint)),
+            (Answer::Refused, _) => {
+                let advised = hint.advice.map_or(Span::ZERO, Span::covering);
+                self.again(now, slot, FailureClass::Transient, reason(hint), advised);
+            }
+        }
+    }
+
+    fn replied_event(&mut self, now: Tick, slot: Slot, flight: &Flight, class: Class) {
+        let (Some(observer), Some(entry)) = (&mut self.observer, self.entries.get(slot)) else { return };
+        let scope = &self.places.all[flight.place].name;
+        let took = now.since(flight.started).to_duration();
+        observer.observe(&Event::Replied { id: &entry.card.id, scope, class, took });
+    }
+
+    fn spend(&mut self, slot: Slot, usage: Usage, cost: Option<u64>) {
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let tokens = match usage {
+            Usage::Known(tokens) => tokens,
+            Usage::Zero => 0,
+            Usage::Unknown => entry.load,
+        };
+        let cost = cost.unwrap_or(match usage {
+            Usage::Zero => 0,
+            _ => cost_of(entry.cost_micros, entry.load, tokens),
+        });
+        entry.tokens_used = entry.tokens_used.saturating_add(tokens);
+        entry.cost_spent = entry.cost_spent.saturating_add(cost);
+        self.ledger.spend(tokens, cost);
+    }
+
+    /// What a reply means for all who share the scope.
+    fn affect(&mut self, now: Tick, place: usize, effect: Effect) {
+        match effect {
+            Effect::Opened(until) => {
+                self.announce(now, place, until);
+                self.recall(place);
+                self.report(now, place, until);
+            }
+            Effect::Extended(until) => {
+                self.announce(now, place, until);
+                self.report(now, place, until);
+            }
+            Effect::Closed(closed) => {
+                let scope = self.places.all[place].name.clone();
+                self.tell(&Event::Closed { scope: &scope, closed: &closed });
+            }
+            Effect::None | Effect::Joined | Effect::Old => {}
+        }
+    }
+
+    pub(super) fn announce(&mut self, now: Tick, place: usize, until: Tick) {
+        let generation = self.places.all[place].scope.generation();
+        if self.places.all[place].announced != Some(generation) {
+            self.cooled_down(place);
+        }
+        let here = &mut self.places.all[place];
+        here.announced = Some(generation);
+        let scope = here.name.clone();
+        self.tell(&Event::CoolingDown { scope: &scope, generation, left: until.since(now).to_duration() });
+    }
+
+    /// An item met a 429: it waits with all it knows, and its worker is free.
+    fn park(&mut self, now: Tick, slot: Slot, place: usize, hint: &Hint) {
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        entry.throttles += 1;
+        let first = *entry.first_throttle.get_or_insert(now);
+        if now.since(first) >= self.policy.throttle_budget {
+            let said = hint.reason.as_deref().unwrap_or("not now");
+            let reason = format!(
+                "refused {} times since {:?}: {said}",
+                entry.throttles,
+                now.since(first).to_duration()
+            );
+            return self.fail(now, slot, FailureClass::Throttled, reason);
+        }
+        entry.at = Whereabouts::Parked;
+        let (id, lane) = (entry.card.id.clone(), entry.lane);
+        self.places.lanes[lane].line.park(slot);
+        let here = &mut self.places.all[place];
+        here.scope.counters_mut().parked += 1;
+        let scope = here.name.clone();
+        self.tell(&Event::Parked { id: &id, scope: &scope });
+        if let Some(why) = self.stopped.clone() {
+            self.places.lanes[lane].line.remove(|other| *other == slot);
+            self.finish(now, slot, Err(Failed::Unfinished(why)));
+        }
+    }
+
+    /// The scope of an item closed while it was called. Another account may still serve it.
+    fn shut_out(&mut self, now: Tick, slot: Slot) {
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let lane = &mut self.places.lanes[entry.lane];
+        let closed = lane.places.iter().map(|place| self.places.all[*place].scope.closed());
+        let open = closed.clone().any(|closed| closed.is_none());
+        let last = closed.flatten().next().cloned();
+        match (open, last, self.stopped.clone()) {
+            (true, _, None) => lane.line.put_back(slot),
+            (true, _, Some(why)) => self.finish(now, slot, Err(Failed::Unfinished(why))),
+            (false, Some(closed), _) => self.finish(now, slot, Err(Failed::Unfinished(Why::Closed(closed)))),
+            (false, None, _) => {}
+        }
+    }
+
+    pub(super) fn fail(&mut self, now: Tick, slot: Slot, class: FailureClass, reason: String) {
+        self.finish(now, slot, Err(Failed::Item { class, reason }));
+    }
+
+    /// Tries again after a pause, or gives up.
+    fn again(&mut self, now: Tick, slot: Slot, class: FailureClass, reason: String, advised: Span) {
+        let (retry, which) = match class {
+            FailureClass::Overloaded => (self.policy.overloaded, 0),
+            FailureClass::Invalid => (self.policy.invalid, 2),
+            _ => (self.policy.transient, 1),
+        };
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let Some(pause) = retry.pause(entry.failures[which] + 1, &mut self.random) else {
+            return self.fail(now, slot, class, reason);
+        };
+        if let Some(why) = self.stopped.clone() {
+            return self.finish(now, slot, Err(Failed::Unfinished(why)));
+        }
+        entry.failures[which] += 1;
+        entry.at = Whereabouts::Pausing;
+        let pause = at_least_a_tick(pause.max(advised));
+        let (id, index) = (entry.card.id.clone(), entry.index);
+        self.dues.push(Reverse(Due { at: now + pause, slot, index, what: DueFor::Retry }));
+        self.tell(&Event::Retrying { id: &id, class, pause: pause.to_duration() });
+    }
+
+    /// Does what is due.
+    pub(super) fn ring(&mut self, now: Tick) -> bool {
+        for place in 0..self.places.all.len() {
+            if self.places.all[place].scope.cooling(now).is_none() {
+                self.cooled_down(place);
+            }
+        }
+        let mut moved = false;
+        while let Some(Reverse(due)) = self.dues.peek().copied().filter(|Reverse(due)| due.at <= now) {
+            self.dues.pop();
+            let Some(entry) = self.entries.get_mut(due.slot) else { continue };
+            if entry.index != due.index {
+                continue;
+            }
+            moved = true;
+            match (due.what, &mut entry.at) {
+                (DueFor::Retry, Whereabouts::Pausing) => {
+                    entry.at = Whereabouts::Waiting;
+                    self.places.lanes[entry.lane].line.park(due.slot);
+                }
+                (DueFor::Attempt(number), Whereabouts::Flying(flight)) if number == entry.calls => {
+                    flight.cut.get_or_insert(Cut::Attempt);
+                    flight.abort.abort();
+                }
+                (DueFor::Item, Whereabouts::Flying(flight)) => {
+                    flight.cut = Some(Cut::Item);
+                    flight.abort.abort();
+                }
+                (DueFor::Item, _) => {
+                    let lane = entry.lane;
+                    self.places.lanes[lane].line.remove(|slot| *slot == due.slot);
+                    let reason = "the deadline of the item has passed".into();
+                    self.fail(now, due.slot, FailureClass::Deadline, reason);
+                }
+                _ => {}
+            }
+        }
+        moved
+    }
+
+    /// Starts nothing more. Calls under way go on to their end.
+    pub(super) fn stop(&mut self, why: Why) {
+        if self.stopped.is_some() {
+            return;
+        }
+        self.stopped = Some(why.clone());
+        self.source = None;
+        let now = self.time.now();
+        for slot in self.entries.slots() {
+            let flying =
+                self.entries.get(slot).is_some_and(|entry| matches!(entry.at, Whereabouts::Flying(_)));
+            if !flying {
+                self.finish(now, slot, Err(Failed::Unfinished(why.clone())));
+            }
+        }
+        self.places.lanes.iter_mut().for_each(|lane| lane.line.remove(|_| true));
+    }
+
+    /// Ends at once: calls under way are called off.
+    pub(super) fn cut_short(&mut self, now: Tick, why: Why) {
+        self.stop(why.clone());
+        self.calls.abort_all();
+        self.by_task.clear();
+        for slot in self.entries.slots() {
+            self.finish(now, slot, Err(Failed::Unfinished(why.clone())));
+        }
+    }
+}
+
+fn reason(hint: Hint) -> String {
+    hint.reason.unwrap_or_else(|| "the provider gave no reason".into())
+}

@@ -1,0 +1,159 @@
+//! Which item starts next, and where.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::Context;
+
+use tollgate::Tick;
+
+use super::call::{ADMITTING, RECALLED, Reservation};
+use super::driver::{Driver, Due, DueFor};
+use super::entry::{Cut, Flight, Slot, Whereabouts};
+use super::ledger::Fit;
+use crate::item::Try;
+use crate::journal::Writer;
+use crate::observe::Event;
+use crate::scope::Permit;
+use crate::{Failed, Why};
+
+/// Whether the head of a lane may start.
+enum Turn {
+    /// In this place.
+    In(usize),
+    /// Not before.
+    At(Tick),
+    /// When something has come back.
+    Later,
+    /// Nowhere, ever.
+    Never(Why),
+}
+
+impl<P, S: Default, O: 'static> Driver<P, S, O> {
+    /// Starts what may start.
+    pub(super) fn start(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
+        let mut moved = false;
+        let lanes = self.places.lanes.len();
+        self.turn = self.turn.wrapping_add(1);
+        for step in 0..lanes {
+            let lane = (self.turn + step) % lanes;
+            while let Some(slot) = self.places.lanes[lane].line.peek().copied() {
+                if self.by_task.len() >= self.sizes.workers || !self.has_room(context, slot) {
+                    break;
+                }
+                match self.turn_of(now, lane, slot) {
+                    Turn::In(place) => self.launch(now, lane, place),
+                    Turn::Never(why) => {
+                        self.places.lanes[lane].line.next();
+                        self.finish(now, slot, Err(Failed::Unfinished(why)));
+                    }
+                    Turn::At(at) => {
+                        self.wake_at(Some(at));
+                        break;
+                    }
+                    Turn::Later => break,
+                }
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Whether there will be room for the outcome. Whoever reads in the order of the input must get the item they wait
+    /// for, however many that are finished wait behind it.
+    fn has_room(&mut self, context: &mut Context<'_>, slot: Slot) -> bool {
+        let (unread, next) = self.outbox.look(context);
+        let most = self.sizes.workers + self.sizes.buffer;
+        let index = self.entries.get(slot).map_or(0, |entry| entry.index);
+        match next {
+            Some(next) => index < next.saturating_add(most as u64),
+            None => {
+                let unread = unread + self.journal.as_ref().map_or(0, Writer::pending);
+                self.by_task.len() + unread < most
+            }
+        }
+    }
+
+    fn turn_of(&mut self, now: Tick, lane: usize, slot: Slot) -> Turn {
+        let Some(entry) = self.entries.get(slot) else { return Turn::Later };
+        let load = entry.load();
+        match self.ledger.fit(&self.policy, entry.load, entry.cost_micros) {
+            Fit::Fits => {}
+            Fit::Perhaps if !self.by_task.is_empty() => return Turn::Later,
+            Fit::Perhaps | Fit::Never => {
+                self.stop(Why::Budget);
+                return Turn::Later;
+            }
+        }
+        let places = &self.places.lanes[lane].places;
+        let (mut soonest, mut closed) = (None, None);
+        for step in 0..places.len() {
+            let place = places[(self.turn + step) % places.len()];
+            match self.places.all[place].scope.permit(now, load) {
+                Permit::Now => return Turn::In(place),
+                Permit::CoolingUntil(at) | Permit::PacedUntil(at) => {
+                    soonest = Some(soonest.map_or(at, |soonest: Tick| soonest.min(at)));
+                }
+                Permit::AfterReply => soonest = soonest.or(Some(Tick::MAX)),
+                Permit::Closed(why) => closed = Some(why),
+            }
+        }
+        match (soonest, closed) {
+            (Some(Tick::MAX), _) => Turn::Later,
+            (Some(at), _) => Turn::At(at),
+            (None, Some(closed)) => Turn::Never(Why::Closed(closed)),
+            (None, None) => Turn::Later,
+        }
+    }
+
+    fn launch(&mut self, now: Tick, lane: usize, place: usize) {
+        let Some((slot, _)) = self.places.lanes[lane].line.next() else { return };
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let here = &mut self.places.all[place];
+        if matches!(entry.at, Whereabouts::Parked) {
+            here.scope.counters_mut().handed_out += 1;
+        }
+        entry.calls += 1;
+        let call = here.scope.start(now, entry.load());
+        let attempt = Try {
+            card: Arc::clone(&entry.card),
+            scope: Arc::clone(&here.name),
+            attempt: entry.attempt(),
+            number: entry.calls,
+        };
+        let reservation = here.limits.as_ref().map(|set| Reservation {
+            set: set.clone(),
+            demand: Arc::clone(&self.demand),
+            tokens: entry.load,
+            stage: Arc::new(AtomicU8::new(ADMITTING)),
+        });
+        let stage = reservation.as_ref().map(|reservation| Arc::clone(&reservation.stage));
+        let abort = (self.spawn)(&mut self.calls, attempt, reservation);
+        self.by_task.insert(abort.id(), slot);
+        self.ledger.promise(entry.load, entry.cost_micros);
+        entry.at = Whereabouts::Flying(Flight { call, place, started: now, abort, stage, cut: None });
+        if let Some(span) = self.policy.attempt_deadline {
+            let what = DueFor::Attempt(entry.calls);
+            self.dues.push(Reverse(Due { at: now + span, slot, index: entry.index, what }));
+        }
+        if let Some(observer) = &mut self.observer {
+            let attempt = entry.attempt();
+            observer.observe(&Event::Started { id: &entry.card.id, scope: &here.name, attempt });
+        }
+    }
+
+    /// A cooldown began: calls that still wait for their reservation come back, and give it back.
+    pub(super) fn recall(&mut self, place: usize) {
+        let slots: Vec<Slot> = self.by_task.values().copied().collect();
+        for slot in slots {
+            let Some(entry) = self.entries.get_mut(slot) else { continue };
+            let Whereabouts::Flying(flight) = &mut entry.at else { continue };
+            let Some(stage) = flight.stage.as_ref().filter(|_| flight.place == place) else { continue };
+            let recalled = stage.compare_exchange(ADMITTING, RECALLED, Ordering::AcqRel, Ordering::Acquire);
+            if recalled.is_ok() {
+                flight.cut = Some(Cut::Recalled);
+                flight.abort.abort();
+            }
+        }
+    }
+}

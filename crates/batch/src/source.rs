@@ -1,0 +1,23 @@
+//! Where items come from.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use crate::Item;
+
+/// Items, from an iterator or a stream.
+pub(crate) enum Source<P> {
+    Iterator(Box<dyn Iterator<Item = Item<P>> + Send>),
+    Stream(Pin<Box<dyn Stream<Item = Item<P>> + Send>>),
+}
+
+impl<P> Source<P> {
+    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Item<P>>> {
+        match self {
+            Source::Iterator(items) => Poll::Ready(items.next()),
+            Source::Stream(items) => items.as_mut().poll_next(context),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Time as a batch sees it: of the runtime, or of a clock.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+use tollgate::store::Alarm;
+use tollgate::{Clock, Span, Tick};
+
+/// Where a batch takes its time from.
+#[derive(Clone, Debug)]
+pub(crate) enum Time {
+    /// The runtime's, which a test can pause. It begins with the batch.
+    Runtime(tokio::time::Instant),
+    /// That of a clock, which a test can turn by hand.
+    Clock(Clock),
+}
+
+impl Time {
+    /// The runtime's time, from now on.
+    pub(crate) fn runtime() -> Time {
+        Time::Runtime(tokio::time::Instant::now())
+    }
+
+    pub(crate) fn now(&self) -> Tick {
+        match self {
+            Time::Runtime(began) => Tick::ZERO + Span::covering(began.elapsed()),
+            Time::Clock(clock) => clock.now(),
+        }
+    }
+
+    /// Sleeps until a time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves no trace.
+    pub(crate) fn sleep_until(&self, at: Tick) -> Sleep {
+        match self {
+            Time::Runtime(began) => {
+                // Whoever sleeps for a century may be woken early, and looks again.
+                let at = at.since(Tick::ZERO).min(Span::from_secs(3_000_000_000));
+                Sleep::Runtime(Box::pin(tokio::time::sleep_until(*began + at.to_duration())))
+            }
+            Time::Clock(clock) => {
+                let bell = Arc::new(Bell::default());
+                let alarm: Arc<dyn Alarm> = Arc::clone(&bell) as Arc<dyn Alarm>;
+                clock.alarm(at, Arc::downgrade(&alarm));
+                Sleep::Clock(bell)
+            }
+        }
+    }
+}
+
+/// A sleep.
+pub(crate) enum Sleep {
+    Runtime(Pin<Box<tokio::time::Sleep>>),
+    Clock(Arc<Bell>),
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        match &mut *self {
+            Sleep::Runtime(sleep) => sleep.as_mut().poll(context),
+            Sleep::Clock(bell) => bell.poll(context),
+        }
+    }
+}
+
+/// What a clock rings to wake a task.
+#[derive(Default)]
+pub(crate) struct Bell {
+    rung: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Bell {
+    fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut waker = self.waker.lock();
+        if self.rung.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        *waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Alarm for Bell {
+    fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
+        let waker = {
+            let mut waker = self.waker.lock();
+            self.rung.store(true, Ordering::Release);
+            waker.take()
+        };
+        // With no lock held: a waker may do anything.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

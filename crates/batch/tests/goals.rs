@@ -1,0 +1,155 @@
+//! How fast a batch is against a provider of whom nothing is known, on a virtual clock.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use support::one_each;
+use tokio::time::{Instant, sleep};
+use tollgate::{Span, Tick};
+use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter};
+use tollgate_batch::{Batch, Item, Reply, Try};
+use tollgate_provider::Class;
+
+const LATENCY: Span = Span::from_secs(1);
+
+/// How a batch went: how long it took in milliseconds, and of a thousand calls how many were refused.
+struct Went {
+    millis: u128,
+    rejected: u64,
+}
+
+async fn run(provider: Provider, sizes: Vec<u64>, workers: usize) -> Went {
+    let began = Instant::now();
+    let count = sizes.len() as u64;
+    let provider = Arc::new(Mutex::new(provider));
+    let asked = Arc::clone(&provider);
+    let items = sizes.into_iter().enumerate().map(|(at, tokens)| Item::new(at.to_string(), tokens).tokens(tokens));
+    let run = Batch::new().workers(workers).seed(1).run(items, move |call: Try<u64>| {
+        let now = Tick::ZERO + Span::covering(began.elapsed());
+        let (hint, latency) = asked.lock().call(now, *call.payload());
+        async move {
+            sleep(latency.to_duration()).await;
+            if hint.class == Class::Ok { Reply::done((), hint) } else { Reply::refused(hint) }
+        }
+    });
+    let outcomes = one_each(run, count).await;
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    let seen = provider.lock().seen;
+    Went { millis: began.elapsed().as_millis(), rejected: seen.refused * 1_000 / seen.calls }
+}
+
+fn bucket(rate: u64, burst: u64) -> Limit {
+    Limit::Bucket { rate, burst }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_a_second_is_met_within_a_twentieth_and_three_percent() {
+    let went = run(Provider::of_calls(bucket(10, 10), LATENCY), vec![0; 2_000], 50).await;
+    assert!(went.millis <= 210_000 && went.rejected < 30, "{} ms, {} of 1000", went.millis, went.rejected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_600_is_used_and_five_percent_are_refused_at_most() {
+    let went = run(Provider::of_calls(bucket(10, 600), LATENCY), vec![0; 2_000], 50).await;
+    assert!(went.millis <= 148_050 && went.rejected < 50, "{} ms, {} of 1000", went.millis, went.rejected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_halves_half_way_is_followed_within_eight_percent() {
+    let provider = Provider::of_calls(bucket(10, 10), LATENCY).halves_at(Tick::from_secs(100));
+    let went = run(provider, vec![0; 2_000], 50).await;
+    // 1,010 in the first 100 s, the others at 5 a second.
+    let ideal = 100_000 + (2_000 - 1_010) * 200 + 1_000;
+    assert!(went.millis <= ideal * 108 / 100, "{} ms of {ideal}", went.millis);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_met_within_a_tenth() {
+    for retry_after in [RetryAfter::None, RetryAfter::Seconds] {
+        let mut random = 42_u64;
+        let sizes: Vec<u64> = (0..2_000)
+            .map(|_| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                100 + random % 7_901
+            })
+            .collect();
+        let total: u64 = sizes.iter().sum();
+        let manners = Manners { retry_after, ..Manners::default() };
+        let provider = Provider::of_tokens(bucket(40_000, 40_000), LATENCY).manners(manners);
+        let went = run(provider, sizes, 50).await;
+        let ideal = u128::from(total - 40_000) / 40 + 1_000;
+        assert!(went.millis <= ideal * 110 / 100, "{} ms of {ideal}", went.millis);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_tells_how_its_limits_stand_refuses_less_than_one_percent() {
+    for (rate, burst) in [(10, 600), (10, 60), (1, 60), (100, 6_000)] {
+        let manners = Manners { headers: true, retry_after: RetryAfter::Exact, minutes: false };
+        let provider = Provider::of_calls(bucket(rate, burst), LATENCY).manners(manners);
+        let workers = usize::try_from(rate * 2).unwrap().max(50);
+        let went = run(provider, vec![0; 2_000 + burst as usize], workers).await;
+        assert!(went.rejected < 10, "{rate}: {} of 1000", went.rejected);
+        let ideal = u128::from(2_000 * 1_000 / rate).max(u128::from((2_000 + burst) * 1_000) / workers as u128) + 1_000;
+        assert!(went.millis <= ideal * 105 / 100, "{rate} {burst}: {} ms of {ideal}", went.millis);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_a_second_and_a_hundred_a_second_are_met_as_well() {
+    for (rate, items, workers) in [(1, 2_000_u64, 50), (100, 20_000, 200)] {
+        let burst = rate.max(10);
+        let went = run(Provider::of_calls(bucket(rate, burst), LATENCY), vec![0; items as usize], workers).await;
+        let ideal = u128::from((items - burst) * 1_000 / rate) + 1_000;
+        let (most, rejected) = (ideal * 105 / 100, went.rejected);
+        assert!(went.millis <= most && rejected < 30, "{rate}: {} ms of {ideal}, {rejected}", went.millis);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_scopes_one_of_which_cools_down_the_other_loses_nothing() {
+    let began = Instant::now();
+    let items = (0..400_u64).map(|at| Item::new(at.to_string(), at).scope(if at % 2 == 0 { "slow" } else { "fast" }));
+    let done = Arc::new(Mutex::new(Duration::ZERO));
+    let noted = Arc::clone(&done);
+    let slow = Arc::new(Mutex::new(Provider::of_calls(bucket(1, 1), LATENCY).manners(Manners {
+        retry_after: RetryAfter::Seconds,
+        ..Manners::default()
+    })));
+    let run = Batch::new().workers(20).run(items, move |call: Try<u64>| {
+        let now = Tick::ZERO + Span::covering(began.elapsed());
+        let hint = (call.scope() == "slow").then(|| slow.lock().call(now, 0).0);
+        let noted = Arc::clone(&noted);
+        async move {
+            sleep(Duration::from_secs(1)).await;
+            match hint {
+                Some(hint) if hint.class != Class::Ok => Reply::refused(hint),
+                Some(hint) => Reply::done((), hint),
+                None => {
+                    *noted.lock() = began.elapsed();
+                    Reply::done((), tollgate_provider::Hint::ok())
+                }
+            }
+        }
+    });
+    one_each(run, 400).await;
+    let alone = alone(20, 200).await;
+    let beside = *done.lock();
+    assert!(beside <= alone + Duration::from_secs(2), "{beside:?} beside a scope that cools down, {alone:?} alone");
+}
+
+/// How long so many items take alone with a provider that refuses nothing.
+async fn alone(workers: usize, count: u64) -> Duration {
+    let began = Instant::now();
+    let run = Batch::new().workers(workers).run(support::items(count), |_: Try<u64>| async {
+        sleep(Duration::from_secs(1)).await;
+        support::fine(())
+    });
+    one_each(run, count).await;
+    began.elapsed()
+}

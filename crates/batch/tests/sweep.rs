@@ -1,0 +1,128 @@
+//! The pace against many providers: rates, latencies, bursts, workers and manners, with nothing but the machine of the
+//! scope and a clock that jumps.
+//!
+//! What holds is said for batches that are long compared with a round trip (a hundred of them, and 2,000 items at
+//! least), since nobody learns a limit in less than a few round trips.
+
+use tollgate::{Span, Tick};
+use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter, play};
+
+struct Case {
+    rate: u64,
+    burst: u64,
+    latency_ms: u64,
+    workers: usize,
+    refusal_ms: u64,
+    manners: Manners,
+}
+
+impl Case {
+    fn items(&self) -> u64 {
+        (self.rate * 100 * self.latency_ms / 1_000).max(2_000).max(self.rate * 200) + self.burst
+    }
+
+    /// The makespan of whoever knows everything, in microseconds.
+    fn ideal(&self) -> u64 {
+        let latency = self.latency_ms * 1_000;
+        let by_rate = (self.items() - self.burst) * 1_000_000 / self.rate + latency;
+        by_rate.max(self.items() * latency / self.workers as u64)
+    }
+
+    /// How it went: the makespan, and the calls that were refused, both of a thousand.
+    fn play(&self) -> (u64, u64) {
+        let limit = Limit::Bucket { rate: self.rate, burst: self.burst };
+        let mut provider = Provider::of_calls(limit, Span::from_millis(self.latency_ms))
+            .manners(self.manners)
+            .refuses_within(Span::from_millis(self.refusal_ms));
+        let played = play(&mut provider, &vec![0; self.items() as usize], self.workers, 1);
+        (played.makespan.as_micros() * 1_000 / self.ideal(), played.rejected * 1_000 / played.calls)
+    }
+}
+
+fn cases(manners: Manners, bursts: impl Fn(u64) -> Vec<u64>) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for rate in [1, 3, 10, 30, 100] {
+        for latency_ms in [100, 1_000, 10_000] {
+            for burst in bursts(rate) {
+                for refusal_ms in [latency_ms, latency_ms.min(50)] {
+                    for share in [2, 5] {
+                        let workers = (rate * latency_ms * share / 1_000).max(10) as usize;
+                        cases.push(Case { rate, burst, latency_ms, workers, refusal_ms, manners });
+                    }
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// Checks all cases, and answers the worst and the mean makespan of a thousand.
+fn check(cases: &[Case], makespan: u64, rejected: u64) {
+    let mut sum = 0;
+    for case in cases {
+        let (took, refused) = case.play();
+        sum += took;
+        let Case { rate, burst, latency_ms, workers, refusal_ms, manners } = case;
+        let what = format!(
+            "rate {rate} burst {burst} latency {latency_ms} refusal {refusal_ms} workers {workers} {manners:?}: \
+             took {took} of 1000, refused {refused} of 1000"
+        );
+        assert!(took <= makespan, "{what}");
+        assert!(refused <= rejected, "{what}");
+    }
+    println!("{} cases, mean {} of 1000", cases.len(), sum / cases.len() as u64);
+}
+
+fn seconds_of(rate: u64) -> Vec<u64> {
+    vec![rate.max(10), rate * 5, rate * 60]
+}
+
+#[test]
+fn a_provider_that_says_nothing_but_no() {
+    check(&cases(Manners::default(), seconds_of), 1_080, 50);
+}
+
+#[test]
+fn a_provider_that_says_how_long_to_wait() {
+    let manners = Manners { retry_after: RetryAfter::Exact, ..Manners::default() };
+    check(&cases(manners, seconds_of), 1_080, 50);
+}
+
+#[test]
+fn a_provider_that_says_how_long_to_wait_in_whole_seconds() {
+    let manners = Manners { retry_after: RetryAfter::Seconds, ..Manners::default() };
+    check(&cases(manners, seconds_of), 1_180, 50);
+}
+
+#[test]
+fn a_provider_that_says_how_its_limits_stand() {
+    let manners = Manners { headers: true, retry_after: RetryAfter::Exact, minutes: false };
+    check(&cases(manners, |rate| vec![rate * 60]), 1_020, 10);
+}
+
+#[test]
+fn windows_of_a_minute_and_slices_of_ten_seconds() {
+    for rate in [1, 10, 100] {
+        for (span, minutes, headers) in [(60, false, true), (10, true, true), (60, false, false)] {
+            let limit = Limit::Window { amount: rate * span, span: Span::from_secs(span) };
+            let manners = Manners { headers, retry_after: RetryAfter::Seconds, minutes };
+            let mut provider = Provider::of_calls(limit, Span::from_secs(1)).manners(manners);
+            let items = rate * 600;
+            let played = play(&mut provider, &vec![0; items as usize], rate as usize * 2 + 10, 1);
+            // The last window may be used at once or evenly, so one more than there must be is no loss.
+            let most = Tick::from_secs(600 * 108 / 100 + span);
+            assert!(played.makespan <= most, "{rate} {span} {headers}: {:?}", played.makespan);
+            // A twentieth, and what is under way when the first window is used up.
+            let refused = played.calls / 20 + rate * 2 + 10;
+            assert!(played.rejected <= refused, "{rate} {span} {headers}: {}", played.rejected);
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_is_found_is_remembered() {
+    let mut provider = Provider::of_calls(Limit::Bucket { rate: 10, burst: 10 }, Span::from_secs(1));
+    let played = play(&mut provider, &vec![0; 2_000], 50, 1);
+    let found = played.scope.pace().calls().expect("it was met").millionths();
+    assert!((9_800_000..=10_200_000).contains(&found), "{found}");
+}
