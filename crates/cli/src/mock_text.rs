@@ -60,10 +60,13 @@ fn trouble(kind: &str) -> Result<Trouble, String> {
     match kind {
         "hang" => Ok(Trouble::Hang),
         "reset" => Ok(Trouble::Reset),
+        "midway" => Ok(Trouble::Midway),
         _ => {
             let status = kind.parse().ok().filter(|status| (500..600).contains(status));
             let bad = || {
-                format!("{kind:?} is no kind of outage; valid are hang, reset and a status from 500 to 599")
+                format!(
+                    "{kind:?} is no kind of outage; valid are hang, reset, midway and a status from 500 to 599"
+                )
             };
             status.map(Trouble::Status).ok_or_else(bad)
         }

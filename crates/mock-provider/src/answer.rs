@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use tollgate_provider::{Estimator, Tokens};
 
-use crate::random;
 use crate::refusal::Reply;
 use crate::route::Endpoint;
+use crate::stream::Events;
+use crate::{Style, random};
 
 /// An answer has at least and at most so many tokens, if the request allows it.
 const OUTPUT: (u64, u64) = (16, 256);
@@ -55,13 +56,95 @@ impl Request {
         Tokens::new(estimate.input, output.min(estimate.output_max.unwrap_or(u64::MAX)))
     }
 
+    /// Whether the answer is to come as a stream. Embeddings never do.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.endpoint != Endpoint::Embeddings && self.json.get("stream") == Some(&Value::Bool(true))
+    }
+
     /// The answer.
     pub(crate) fn answer(&self, usage: Tokens) -> Reply {
-        let id = format!("{:016x}", self.digest);
+        let whole = self.whole(usage);
+        if self.is_stream() {
+            self.ended(self.begun(usage), usage, &whole).reply()
+        } else {
+            Reply::json(200, &whole)
+        }
+    }
+
+    /// A stream that begins well, and breaks off with an error.
+    pub(crate) fn broken(&self, usage: Tokens, style: Style) -> Reply {
+        self.begun(usage).broken(style).reply()
+    }
+
+    fn begun(&self, usage: Tokens) -> Events {
+        let text = self.text(usage);
+        match self.endpoint {
+            Endpoint::Messages => {
+                let usage = json!({"input_tokens": usage.input, "output_tokens": 1});
+                let message = json!({"id": self.id("msg_"), "type": "message", "role": "assistant", "content": [], "usage": usage});
+                Events::default()
+                    .named("message_start", json!({"message": message}))
+                    .named(
+                        "content_block_start",
+                        json!({"index": 0, "content_block": {"type": "text", "text": ""}}),
+                    )
+                    .named(
+                        "content_block_delta",
+                        json!({"index": 0, "delta": {"type": "text_delta", "text": text}}),
+                    )
+            }
+            Endpoint::Responses => Events::default().named(
+                "response.output_text.delta",
+                json!({"output_index": 0, "content_index": 0, "delta": text}),
+            ),
+            Endpoint::Chat | Endpoint::Embeddings => {
+                let delta = json!({"role": "assistant", "content": text});
+                Events::default()
+                    .data(&self.chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}])))
+            }
+        }
+    }
+
+    fn ended(&self, events: Events, usage: Tokens, whole: &Value) -> Events {
+        match self.endpoint {
+            Endpoint::Messages => events
+                .named("content_block_stop", json!({"index": 0}))
+                .named(
+                    "message_delta",
+                    json!({"delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": usage.output}}),
+                )
+                .named("message_stop", json!({})),
+            Endpoint::Responses => events.named("response.completed", json!({"response": whole})),
+            Endpoint::Chat | Endpoint::Embeddings => {
+                let events =
+                    events.data(&self.chunk(json!([{"index": 0, "delta": {}, "finish_reason": "stop"}])));
+                // OpenAI tells what a stream used if it is asked to.
+                let events = match self.json.pointer("/stream_options/include_usage") {
+                    Some(Value::Bool(true)) => {
+                        let mut last = self.chunk(json!([]));
+                        last["usage"] = whole["usage"].clone();
+                        events.data(&last)
+                    }
+                    _ => events,
+                };
+                events.done()
+            }
+        }
+    }
+
+    fn chunk(&self, choices: Value) -> Value {
+        json!({"id": self.id("chatcmpl-"), "object": "chat.completion.chunk", "created": 0, "choices": choices})
+    }
+
+    fn id(&self, prefix: &str) -> String {
+        format!("{prefix}{:016x}", self.digest)
+    }
+
+    fn whole(&self, usage: Tokens) -> Value {
         let model = self.json.get("model").and_then(Value::as_str).unwrap_or("mock");
-        let body = match self.endpoint {
+        match self.endpoint {
             Endpoint::Chat => json!({
-                "id": format!("chatcmpl-{id}"),
+                "id": self.id("chatcmpl-"),
                 "object": "chat.completion",
                 "created": 0,
                 "model": model,
@@ -77,14 +160,14 @@ impl Request {
                 },
             }),
             Endpoint::Responses => json!({
-                "id": format!("resp_{id}"),
+                "id": self.id("resp_"),
                 "object": "response",
                 "status": "completed",
                 "error": null,
                 "model": model,
                 "output": [{
                     "type": "message",
-                    "id": format!("msg_{id}"),
+                    "id": self.id("msg_"),
                     "role": "assistant",
                     "status": "completed",
                     "content": [{"type": "output_text", "text": self.text(usage), "annotations": []}],
@@ -96,7 +179,7 @@ impl Request {
                 },
             }),
             Endpoint::Messages => json!({
-                "id": format!("msg_{id}"),
+                "id": self.id("msg_"),
                 "type": "message",
                 "role": "assistant",
                 "model": model,
@@ -111,8 +194,7 @@ impl Request {
                 "data": self.embeddings(),
                 "usage": {"prompt_tokens": usage.input, "total_tokens": usage.total},
             }),
-        };
-        Reply::json(200, &body)
+        }
     }
 
     fn text(&self, usage: Tokens) -> String {

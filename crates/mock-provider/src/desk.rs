@@ -30,8 +30,8 @@ pub(crate) struct Desk {
 
 /// What is to be done about a call.
 pub(crate) enum Decision<'a> {
-    /// Answer it after this long, and give back what it holds then.
-    Answer { lease: Lease<'a>, latency: Duration },
+    /// Answer it at this time, and give back what it holds then.
+    Answer { lease: Lease<'a>, at: Tick },
     /// A limit refuses it.
     Reject(Box<Denial>),
     /// It asks more than a limit ever has.
@@ -103,7 +103,7 @@ impl Desk {
         match self.set.try_acquire(demand).wait() {
             Ok(Attempt::Admitted(lease)) => {
                 *admitted += 1;
-                Decision::Answer { lease, latency: self.latency(call) }
+                Decision::Answer { lease, at: self.clock().now() + Span::covering(self.latency(call)) }
             }
             Ok(Attempt::Denied(denial)) => Decision::Reject(denial),
             Err(AcquireError::Demand(DemandError::Impossible { asked, capacity, .. })) => {

@@ -28,7 +28,7 @@
 //! | `GET /stats` | [`Stats`] as JSON |
 //! | `GET /healthz` | `ok` |
 //!
-//! The part before the name may differ, as with deployments of Azure. What a call used depends on its request and the
+//! Requests that ask for a stream get one. The part before the name may differ, as with deployments of Azure. What a call used depends on its request and the
 //! seed, and nothing else. A call is charged what it will use when it begins: unlike the real ones, this provider
 //! knows that in advance. There are no accounts: whoever reaches the listener can call, so bind it to a loopback
 //! address.
@@ -43,6 +43,7 @@ mod route;
 mod server;
 mod sleep;
 mod stats;
+mod stream;
 mod style;
 
 pub use builder::{BuildError, Change, MockProvider, MockProviderBuilder};

@@ -12,6 +12,8 @@ pub enum Trouble {
     Hang,
     /// Its connection is reset.
     Reset,
+    /// Its stream begins well, and breaks off with an error. A call that asked for no stream is answered with 503.
+    Midway,
 }
 
 /// Calls that fail.

@@ -9,6 +9,9 @@ use tollgate::{Denial, SetStatus, Status, Tick};
 use crate::Style;
 use crate::builder::{CONCURRENCY, TOKENS};
 
+/// How many calls a day there are said to have been when the money runs out in Gemini's manner.
+const DAILY_QUOTA: u64 = 250;
+
 /// A reply, before it is HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
@@ -106,7 +109,7 @@ impl Style {
                 }});
                 Reply::json(429, &body)
             }
-            Style::Gemini => gemini_quota("requests", "PerDay", 0, None),
+            Style::Gemini => gemini_quota("requests", "PerDay", DAILY_QUOTA, None),
             Style::Bedrock => {
                 bedrock(400, "ServiceQuotaExceededException", "Your request exceeds the service quota.")
             }

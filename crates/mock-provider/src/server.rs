@@ -142,14 +142,19 @@ async fn called(desk: &Desk, endpoint: Endpoint, request: Request<Incoming>) -> 
         }
     };
     match desk.decide(number, &key, usage) {
-        Decision::Answer { lease, latency } => {
+        Decision::Answer { lease, at } => {
             let mut call = call;
             call.answering();
-            sleep::until(desk.clock(), desk.clock().now() + Span::covering(latency)).await;
+            sleep::until(desk.clock(), at).await;
             let reply = with_standing(desk, request.answer(usage));
-            drop(lease);
+            // In this order: who takes the place that becomes free must not find this call still counted.
             call.end(Outcome::Ok { tokens: usage.total });
+            drop(lease);
             Ok(reply)
+        }
+        Decision::Fail(Trouble::Midway) if request.is_stream() => {
+            call.end(Outcome::Failed);
+            Ok(request.broken(usage, style))
         }
         decision => refused(desk, call, decision).await,
     }
@@ -166,11 +171,12 @@ async fn refused(desk: &Desk, call: Call<'_>, decision: Decision<'_>) -> Result<
         Decision::Exhausted => (Outcome::Refused, style.exhausted()),
         Decision::WrongKey => (Outcome::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
         Decision::Fail(Trouble::Status(status)) => (Outcome::Failed, style.failed(status)),
+        Decision::Fail(Trouble::Midway) => (Outcome::Failed, style.failed(503)),
         Decision::Fail(trouble) => {
+            let patience = if trouble == Trouble::Hang { HANG_MAX } else { Duration::ZERO };
+            let at = desk.clock().now() + Span::covering(patience);
             call.end(Outcome::Failed);
-            if trouble == Trouble::Hang {
-                sleep::until(desk.clock(), desk.clock().now() + Span::covering(HANG_MAX)).await;
-            }
+            sleep::until(desk.clock(), at).await;
             return Err(ResetNow);
         }
         // The caller answers these.

@@ -159,7 +159,6 @@ fn a_call_that_hangs_is_not_answered_and_the_client_may_leave() {
     drop(other);
     assert_eq!(up.get("/healthz").body, "ok\n");
     // At the end of its patience, which is an hour by its clock, the provider resets it.
-    wait_until(|| up.clock.alarms() > 0);
     up.clock.advance(Span::from_secs(3_600));
     assert!(Got::from(hanging).is_none());
 }
@@ -245,6 +244,34 @@ fn every_endpoint_answers_and_says_what_it_used() {
     assert_eq!(up.get("/v1/models").status, 404);
     assert_eq!(up.get("/v1/messages").status, 405);
     assert_eq!(up.provider.stats().calls, 10, "what is no call is not counted");
+}
+
+#[test]
+fn a_stream_is_answered_in_events_and_may_break_off_in_every_style() {
+    let stream =
+        |body: &str| body.replacen('{', r#"{"stream":true,"stream_options":{"include_usage":true},"#, 1);
+    for style in Style::ALL {
+        let up = Up::new(MockProvider::builder().style(style).outage(Outage::every(4, Trouble::Midway)));
+        let table = [
+            ("/v1/chat/completions", CHAT),
+            ("/v1/messages", CHAT),
+            ("/v1/responses", r#"{"model":"m","input":"hello"}"#),
+        ];
+        for (path, body) in table {
+            let got = Got::from(up.send(path, "key-1", &stream(body))).unwrap();
+            let hint = up.read(&got);
+            assert!(got.body.contains("data: {"), "{got:?}");
+            assert_eq!(
+                (hint.class, hint.usage.is_some_and(|it| it.output > 1)),
+                (Class::Ok, true),
+                "{style} {path}"
+            );
+        }
+        let broken = Got::from(up.send("/v1/messages", "key-1", &stream(CHAT))).unwrap();
+        assert_eq!((broken.status, up.read(&broken).class), (200, Class::Overloaded), "{style}: {broken:?}");
+        let plain = (0..4).map(|_| up.call().status).collect::<Vec<_>>();
+        assert_eq!(plain, [200, 200, 200, 503], "{style}");
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl Reader {
         for line in text.split(|&byte| byte == b'\n') {
             let Some(data) = line.strip_prefix(b"data:") else { continue };
             // Most events are pieces of an answer, and are not worth a look inside.
-            if ["error", "sage"].iter().any(|word| contains(data, word.as_bytes())) {
+            if ["\"error", "\"usage"].iter().any(|word| contains(data, word.as_bytes())) {
                 self.object(data.trim_ascii());
             }
         }

@@ -24,6 +24,8 @@ pub(crate) struct Fault {
     retry_delay: Option<Duration>,
     /// What Google's quotas are called that were exceeded, and how much they are.
     quotas: Vec<(String, Option<Meter>)>,
+    /// Whether one of them is nothing at all: then the plan does not have the model, and no wait helps.
+    no_quota: bool,
 }
 
 impl Fault {
@@ -80,8 +82,9 @@ impl Fault {
     pub(crate) fn cause(&self) -> Option<Cause> {
         let named = self.names.iter().filter_map(|name| Cause::named(name));
         let daily = self.quotas.iter().any(|(id, _)| is_daily(id)).then_some(Cause::ExhaustedToday);
+        let none = self.no_quota.then_some(Cause::Exhausted);
         let worded = self.message.as_deref().and_then(Cause::worded);
-        named.chain(daily).chain(worded).max()
+        named.chain(daily).chain(none).chain(worded).max()
     }
 
     /// The status that the reply would have had, had it not begun as a good one.
@@ -143,7 +146,9 @@ impl Fault {
             let text = |key: &str| violation.get(key).and_then(Value::as_str);
             let Some(id) = text("quotaId") else { continue };
             let unit = text("quotaMetric").and_then(|metric| meters::unit(&metric.to_ascii_lowercase()));
-            let meter = unit.zip(text("quotaValue").and_then(meters::count));
+            let value = text("quotaValue").and_then(meters::count);
+            self.no_quota |= value == Some(0);
+            let meter = unit.zip(value.filter(|value| *value > 0));
             self.quotas.push((id.to_owned(), meter.map(|(unit, limit)| Meter::new(unit).with_limit(limit))));
         }
     }

@@ -45,6 +45,7 @@ pub fn read(response: &Response<'_>, now: SystemTime) -> Hint {
     let advice = headers.advice(sent_at).or_else(|| fault.as_ref()?.advice());
     let class = class(status, fault.as_ref(), advice, sent_at);
     let class = headers.should_retry().map_or(class, |should| retried(class, should));
+    let class = by_our_clock(class, sent_at, now);
     let mut meters = meters::read(headers, sent_at);
     meters.extend(fault.iter().flat_map(Fault::meters));
     meters.truncate(METERS_MAX);
@@ -113,6 +114,16 @@ fn retried(class: Class, should: bool) -> Class {
         Class::Fatal(_) if should => Class::Transient,
         Class::Throttled if !should => Class::Exhausted { until: None },
         Class::Overloaded | Class::Transient if !should => Class::Fatal(FatalKind::Request),
+        _ => class,
+    }
+}
+
+/// The same with times by our clock, where that of the provider is another.
+fn by_our_clock(class: Class, sent_at: SystemTime, now: SystemTime) -> Class {
+    match class {
+        Class::Exhausted { until: Some(until) } if sent_at != now => {
+            Class::Exhausted { until: now.checked_add(until.wait(sent_at)).map(Until::at) }
+        }
         _ => class,
     }
 }

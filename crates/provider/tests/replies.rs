@@ -138,6 +138,14 @@ fn anthropic_s_spend_cap_ends_with_the_month() {
 }
 
 #[test]
+fn an_end_is_told_by_our_clock_though_the_provider_s_is_another() {
+    let body = r#"{"type":"error","error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
+    // An hour before midnight where the reply was made.
+    let hint = hint(429, &[("date", "Mon, 30 Nov 2026 23:00:00 GMT")], body);
+    assert_eq!(hint.class, Class::Exhausted { until: Some(Until::at(at(NOON + 3_600))) });
+}
+
+#[test]
 fn an_error_inside_of_a_stream_counts_though_the_reply_began_well() {
     let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\n\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let read = hint(200, &[("content-type", "text/event-stream")], anthropic);
@@ -206,6 +214,8 @@ fn gemini_says_in_the_body_how_long_to_wait() {
     assert_eq!(class(429, &body("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "38s")), tomorrow);
     let by_info = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"reason":"RATE_LIMIT_EXCEEDED","metadata":{"quota_limit":"Gemini25ProRequestsPerDay"}}]}}"#;
     assert_eq!(class(429, by_info), tomorrow);
+    let no_plan = body(minute, "38s").replace(r#""quotaValue":"15""#, r#""quotaValue":"0""#);
+    assert_eq!(class(429, &no_plan), EXHAUSTED);
     let vertex = r#"{"error":{"code":429,"message":"Resource exhausted. Please try again later.","status":"RESOURCE_EXHAUSTED"}}"#;
     assert_eq!(hint(429, &[], vertex).advice, None);
     assert_eq!(class(429, vertex), Class::Throttled);

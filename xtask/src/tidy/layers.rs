@@ -11,7 +11,7 @@ enum Allowed {
 }
 
 /// The architecture as a table: a crate and the crates of this workspace it may use.
-const LAYERS: [(&str, Allowed); 18] = [
+const LAYERS: [(&str, Allowed); 19] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core"])),
     ("tollgate-file", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
@@ -33,6 +33,7 @@ const LAYERS: [(&str, Allowed); 18] = [
         ]),
     ),
     ("tollgate-provider", Allowed::Only(&["tollgate-core"])),
+    ("tollgate-mock-provider", Allowed::Only(&["tollgate", "tollgate-provider"])),
     ("tollgate-batch", Allowed::Only(&["tollgate", "tollgate-provider", "tollgate-store"])),
     ("tollgate-server", Allowed::Everything),
     ("tollgate-cli", Allowed::Everything),

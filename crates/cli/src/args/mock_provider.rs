@@ -3,6 +3,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use tollgate_mock_provider::{Change, Outage, Style};
 
 use crate::mock_text;
@@ -18,16 +19,16 @@ pub(crate) struct MockProviderArgs {
     #[arg(long, value_name = "NAME", default_value_t)]
     pub(crate) style: Style,
     /// Calls a second [default: any number]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count())]
     pub(crate) rps: Option<u64>,
     /// Calls at once after a pause [default: those of a second]
-    #[arg(long, value_name = "COUNT", requires = "rps")]
+    #[arg(long, value_name = "COUNT", requires = "rps", value_parser = count())]
     pub(crate) burst: Option<u64>,
     /// Tokens a minute [default: any number]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count())]
     pub(crate) tpm: Option<u64>,
     /// Calls being answered at the same time [default: any number]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count())]
     pub(crate) concurrency: Option<u64>,
     /// How long an answer takes: 200ms, or from 100ms to 2s as 100ms..2s
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = mock_text::latency)]
@@ -58,6 +59,11 @@ pub(crate) struct MockProviderArgs {
     pub(crate) seconds: Option<u32>,
 }
 
+/// How much a limit may be.
+fn count() -> RangedU64ValueParser {
+    RangedU64ValueParser::new().range(1..=tollgate::AMOUNT_MAX)
+}
+
 const EXAMPLES: &str = "\
 Examples:
   tollgate mock-provider --rps 10 --burst 20
@@ -78,7 +84,7 @@ GET /healthz whether it is up. Ctrl-C or SIGTERM ends it.
 Outages:
   KIND@FROM..TO   all calls in that time after the start
   KIND/N          every Nth call
-  KIND is a status from 500 to 599, hang or reset
+  KIND is a status from 500 to 599, hang, reset, or midway: a stream that breaks
 
 Changes:
   TIME:NAME=COUNT,..   with rps, burst, tpm and concurrency as names

@@ -23,11 +23,14 @@ pub(crate) struct Up {
 impl Up {
     pub(crate) fn new(builder: MockProviderBuilder) -> Up {
         let clock = ManualClock::at(Tick::from_secs(NOON));
-        let provider = builder.clock(clock.clock()).build().unwrap();
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let provider = builder.clock(clock.clock()).build().expect("it makes sense");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
         let serving = provider.clone();
         runtime.spawn(async move { serving.serve(listener).await });
         Up { provider, clock, address, _runtime: runtime }
@@ -38,7 +41,7 @@ impl Up {
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address).unwrap()
+        TcpStream::connect(self.address).expect("it is up")
     }
 
     /// Sends a request without waiting for its reply.
@@ -48,19 +51,19 @@ impl Up {
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\n\r\n"
         );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(body.as_bytes()).unwrap();
+        stream.write_all(head.as_bytes()).expect("it reads");
+        stream.write_all(body.as_bytes()).expect("it reads");
         stream
     }
 
     pub(crate) fn call(&self) -> Got {
-        Got::from(self.send("/v1/chat/completions", "key-1", CHAT)).unwrap()
+        Got::from(self.send("/v1/chat/completions", "key-1", CHAT)).expect("it answers")
     }
 
     pub(crate) fn get(&self, path: &str) -> Got {
         let mut stream = self.connect();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-        Got::from(stream).unwrap()
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("it reads");
+        Got::from(stream).expect("it answers")
     }
 
     pub(crate) fn read(&self, got: &Got) -> Hint {
@@ -87,7 +90,7 @@ impl Got {
         let mut bytes = Vec::new();
         // A reset after the reply does not take the reply back.
         let _ = stream.read_to_end(&mut bytes);
-        let text = String::from_utf8(bytes).unwrap();
+        let text = String::from_utf8(bytes).expect("it is text");
         let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();
         let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;

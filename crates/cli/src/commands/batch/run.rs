@@ -1,6 +1,6 @@
 //! `tollgate batch run`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -176,14 +176,17 @@ fn batch(
 
 /// The names of limits that count calls, and of those that count tokens.
 struct Names {
-    calls: Vec<String>,
-    tokens: Vec<String>,
+    calls: Vec<&'static str>,
+    tokens: Vec<&'static str>,
 }
 
 impl Names {
     fn of(accounts: &[Account]) -> Names {
         let names = accounts.iter().flat_map(|account| &account.limits);
-        let names = names.filter(|limit| !limit.is_resource()).map(|limit| limit.name().to_string());
+        let names: BTreeSet<String> =
+            names.filter(|limit| !limit.is_resource()).map(|limit| limit.name().to_string()).collect();
+        // A few words that are needed for as long as the process lives, which is as long as its one batch.
+        let names = names.into_iter().map(|name| &*name.leak());
         let (tokens, calls) = names.partition(|name| counts_tokens(name));
         Names { calls, tokens }
     }
@@ -192,10 +195,10 @@ impl Names {
     fn demand(&self, tokens: u64) -> Demand<'static> {
         let mut demand = Demand::new();
         for name in &self.calls {
-            demand = demand.with(name.clone(), 1);
+            demand = demand.with(name, 1);
         }
         for name in &self.tokens {
-            demand = demand.with(name.clone(), tokens);
+            demand = demand.with(name, tokens);
         }
         demand
     }

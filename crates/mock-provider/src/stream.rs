@@ -1,0 +1,46 @@
+//! Answers as server-sent events, for requests that ask for a stream. All events come at once, after the latency.
+
+use serde_json::{Value, json};
+
+use crate::Style;
+use crate::refusal::Reply;
+
+/// Events, one after the other.
+#[derive(Default)]
+pub(crate) struct Events(String);
+
+impl Events {
+    /// The same with an event that has data only.
+    pub(crate) fn data(self, data: &Value) -> Events {
+        Events(format!("{}data: {data}\n\n", self.0))
+    }
+
+    /// The same with an event that has a name, which is also its type.
+    pub(crate) fn named(self, name: &str, mut data: Value) -> Events {
+        data["type"] = name.into();
+        Events(format!("{}event: {name}\ndata: {data}\n\n", self.0))
+    }
+
+    /// The same with the mark that OpenAI ends with.
+    pub(crate) fn done(self) -> Events {
+        Events(self.0 + "data: [DONE]\n\n")
+    }
+
+    /// The same with an error, as a provider has it that has too much to do.
+    pub(crate) fn broken(self, style: Style) -> Events {
+        let error: Value =
+            serde_json::from_str(&style.failed(503).body).unwrap_or_else(|_| json!({"error": "overloaded"}));
+        match style {
+            Style::Anthropic => self.named("error", error),
+            Style::Bedrock | Style::Plain => {
+                self.data(&json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}))
+            }
+            _ => self.data(&error),
+        }
+    }
+
+    pub(crate) fn reply(self) -> Reply {
+        let headers = vec![("content-type", "text/event-stream".to_owned())];
+        Reply { status: 200, headers, body: self.0 }
+    }
+}
