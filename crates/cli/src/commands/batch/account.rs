@@ -110,7 +110,11 @@ impl Accounts {
             return Err(wrong("it has no [[account]]".into()).into());
         }
         if file.account.len() > ACCOUNTS_MAX {
-            return Err(wrong(format!("it has {} accounts, but may have {ACCOUNTS_MAX}", file.account.len())).into());
+            return Err(wrong(format!(
+                "it has {} accounts, but may have {ACCOUNTS_MAX}",
+                file.account.len()
+            ))
+            .into());
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut accounts: Vec<Account> = Vec::with_capacity(file.account.len());
@@ -154,12 +158,15 @@ impl KeyAt {
             }
             (None, None) => return Ok(None),
             (Some(variable), None) => {
-                let missing = || SettingsError(format!("the variable {variable}, which should have the key, is not set"));
+                let missing = || {
+                    SettingsError(format!("the variable {variable}, which should have the key, is not set"))
+                };
                 (environment(variable).ok_or_else(missing)?, variable.clone())
             }
             (None, Some(file)) => {
                 let read = std::fs::read_to_string(file);
-                let read = read.with_context(|| SettingsError(format!("the key in {} cannot be read", file.display())));
+                let read = read
+                    .with_context(|| SettingsError(format!("the key in {} cannot be read", file.display())));
                 (read?, file.display().to_string())
             }
         };
@@ -187,7 +194,10 @@ pub(crate) fn base_url(text: &str) -> Result<String, SettingsError> {
     if rest.contains('@') {
         return Err(bad("must have no user or password in it"));
     }
-    if rest.is_empty() || rest.starts_with('/') || rest.contains(|c: char| c.is_whitespace() || c == '?' || c == '#') {
+    if rest.is_empty()
+        || rest.starts_with('/')
+        || rest.contains(|c: char| c.is_whitespace() || c == '?' || c == '#')
+    {
         return Err(bad("must have a host, and no query"));
     }
     Ok(text.trim_end_matches('/').into())
@@ -258,7 +268,16 @@ mod tests {
 
     #[test]
     fn a_base_url_has_a_host_and_nothing_that_must_not_be_shown() {
-        for bad in ["", "api.openai.com", "ftp://x", "https://", "https:///v1", "https://u:p@x", "https://x/?k=1", "https://x y"] {
+        for bad in [
+            "",
+            "api.openai.com",
+            "ftp://x",
+            "https://",
+            "https:///v1",
+            "https://u:p@x",
+            "https://x/?k=1",
+            "https://x y",
+        ] {
             let why = base_url(bad).unwrap_err().to_string();
             assert!(!why.contains("u:p"), "{why}");
         }

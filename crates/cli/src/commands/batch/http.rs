@@ -91,9 +91,12 @@ async fn received(mut response: reqwest::Response) -> Replied {
             Err(why) => return Replied::none(&why),
         }
     }
-    let text = |(name, value): (&'_ HeaderName, &'_ HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
+    let text = |(name, value): (&'_ HeaderName, &'_ HeaderValue)| {
+        Some((name.to_string(), value.to_str().ok()?.to_owned()))
+    };
     let texts: Vec<(String, String)> = headers.iter().filter_map(text).collect();
-    let pairs: Vec<(&str, &str)> = texts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let pairs: Vec<(&str, &str)> =
+        texts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let hint = read(&Response::new(status, &pairs, &body), SystemTime::now());
     let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
     Replied { status: Some(status), request_id: id.map(str::to_owned), body, hint }

@@ -103,7 +103,8 @@ impl Requests {
     fn plan(&self, line: &str) -> Result<Item<Planned>, String> {
         let request = Request::parse(line, self.number).map_err(|why| why.to_string())?;
         let body = request.body.get();
-        let Model { model } = serde_json::from_str(body).map_err(|why| format!("the model cannot be read: {why}"))?;
+        let Model { model } =
+            serde_json::from_str(body).map_err(|why| format!("the model cannot be read: {why}"))?;
         let price = self.prices.of(&model);
         if self.must_have_price && price.is_none() {
             return Err(format!("the model {model:?} has no price, so --max-cost could not hold"));
@@ -128,7 +129,8 @@ impl Iterator for Requests {
             match self.plan(&line) {
                 Ok(item) => return Some(item),
                 Err(why) => {
-                    let bad = BadLine { file: &self.name, line: self.number, error: &why, text: line.trim_end() };
+                    let bad =
+                        BadLine { file: &self.name, line: self.number, error: &why, text: line.trim_end() };
                     if !self.bad.put_aside(&bad) {
                         return None;
                     }
@@ -222,7 +224,11 @@ mod tests {
     fn lines_that_are_no_requests_are_put_aside_with_their_number_and_the_rest_goes_on() {
         let folder = folder("input");
         let path = folder.join("requests.jsonl");
-        std::fs::write(&path, "{\"custom_id\":\"a\",\"body\":{}}\n\nnonsense\n{\"custom_id\":\"b\",\"body\":{}}").unwrap();
+        std::fs::write(
+            &path,
+            "{\"custom_id\":\"a\",\"body\":{}}\n\nnonsense\n{\"custom_id\":\"b\",\"body\":{}}",
+        )
+        .unwrap();
         assert_eq!(count_lines(&path), Some(4));
         let bad = Arc::new(BadLines::new(folder.join("errors.jsonl")));
         let requests =
@@ -253,7 +259,8 @@ mod tests {
         let path = folder.join("requests.jsonl");
         std::fs::write(&path, "{\"body\":{\"model\":\"m\"}}\n").unwrap();
         let bad = Arc::new(BadLines::new(folder.join("errors.jsonl")));
-        let mut requests = Requests::open(&path, Arc::default(), Arc::default(), true, Arc::clone(&bad)).unwrap();
+        let mut requests =
+            Requests::open(&path, Arc::default(), Arc::default(), true, Arc::clone(&bad)).unwrap();
         assert!(requests.next().is_none());
         assert_eq!(bad.count(), 1);
         std::fs::remove_dir_all(folder).unwrap();

@@ -6,6 +6,7 @@ mod http;
 mod input;
 mod output;
 mod price;
+mod reasons;
 mod request;
 mod run;
 mod view;

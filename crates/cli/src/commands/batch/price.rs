@@ -50,7 +50,8 @@ impl Prices {
         let begins = |(name, _): &(&String, &Price)| {
             name.strip_suffix('*').is_some_and(|beginning| model.starts_with(beginning))
         };
-        let longest = || self.0.iter().filter(begins).max_by_key(|(name, _)| name.len()).map(|(_, price)| price);
+        let longest =
+            || self.0.iter().filter(begins).max_by_key(|(name, _)| name.len()).map(|(_, price)| price);
         self.0.get(model).or_else(longest).copied()
     }
 }
@@ -70,7 +71,8 @@ impl Price {
 
 /// An amount of dollars, such as `0.15`, in millionths.
 pub(crate) fn dollars(text: &str) -> Result<u64, String> {
-    let bad = || format!("{text:?} is no amount of dollars; valid is one such as 2.50, with at most 6 decimals");
+    let bad =
+        || format!("{text:?} is no amount of dollars; valid is one such as 2.50, with at most 6 decimals");
     let digits = text.strip_prefix('$').unwrap_or(text);
     let (whole, decimals) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -127,6 +129,9 @@ mod tests {
         let texts = names.map(|(name, input)| (name.to_owned(), text(input))).into();
         let prices = Prices::read(&texts).unwrap();
         let input = |model: &str| prices.of(model).map(|price| price.input / MICROS);
-        assert_eq!((input("gpt-3"), input("gpt-4"), input("gpt-4o"), input("x")), (Some(1), Some(2), Some(3), None));
+        assert_eq!(
+            (input("gpt-3"), input("gpt-4"), input("gpt-4o"), input("x")),
+            (Some(1), Some(2), Some(3), None)
+        );
     }
 }

@@ -101,7 +101,8 @@ fn path_of(url: &str) -> Result<String, BadLine> {
 
 /// A body that has its own id in it, which the provider does not know.
 fn without_id(line: &str) -> Result<Box<RawValue>, BadLine> {
-    let mut body: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).map_err(not_json)?;
+    let mut body: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(line).map_err(not_json)?;
     if body.remove("custom_id").is_none() {
         return RawValue::from_string(line.to_owned()).map_err(not_json);
     }

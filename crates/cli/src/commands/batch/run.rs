@@ -17,6 +17,7 @@ use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
 use super::output::Answered;
 use super::price::Prices;
+use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
 use crate::args::BatchRunArgs;
@@ -31,22 +32,29 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let (prices, estimator) = (Arc::new(prices), Arc::new(Estimator::new()));
     let bad = Arc::new(BadLines::new(args.errors.clone().unwrap_or_else(|| errors_path(&args.output))));
     let bounded = args.max_cost.is_some();
-    let requests =
-        Requests::open(&args.requests, Arc::clone(&estimator), Arc::clone(&prices), bounded, Arc::clone(&bad))?;
+    let requests = Requests::open(
+        &args.requests,
+        Arc::clone(&estimator),
+        Arc::clone(&prices),
+        bounded,
+        Arc::clone(&bad),
+    )?;
     let shared = args.share.as_deref().map(|name| shared(context, name)).transpose()?;
     let journal = journal(&args)?;
     let batch = batch(&args, &accounts, shared, context.format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut reasons = Reasons::default();
     let (summary, earlier) = runtime.block_on(async {
         let mut ending = Ending::watch()?;
         let earlier = journal.finished();
-        let caller = Arc::new(Calls { caller: Caller::new()?, accounts: by_name(accounts), prices, estimator });
+        let caller =
+            Arc::new(Calls { caller: Caller::new()?, accounts: by_name(accounts), prices, estimator });
         let run = batch.resume(journal, requests, move |attempt: Try<Planned>| {
             let caller = Arc::clone(&caller);
             async move { caller.call(&attempt).await }
         });
         let total = input::count_lines(&args.requests);
-        anyhow::Ok((watched(context, run, &mut ending, total).await?, earlier))
+        anyhow::Ok((watched(context, run, &mut ending, total, &mut reasons).await?, earlier))
     })?;
     if let Some(why) = bad.broken() {
         context.note(&why);
@@ -56,7 +64,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
         && summary.stopped.is_none()
         && bad.count() == 0
         && bad.broken().is_none();
-    let answer = SummaryAnswer::new(&summary, &args.output, earlier, &bad);
+    let answer = SummaryAnswer::new(&summary, reasons, &args.output, earlier, &bad);
     let output = Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE });
     Ok(output)
 }
@@ -68,6 +76,7 @@ async fn watched(
     mut run: Run<Answered>,
     ending: &mut Ending,
     total: Option<u64>,
+    reasons: &mut Reasons,
 ) -> Result<Summary> {
     let stopper = run.stopper();
     let mut watch = Watch::new(context, total);
@@ -75,7 +84,7 @@ async fn watched(
     loop {
         tokio::select! {
             outcome = run.next() => match outcome {
-                Some(_) => {}
+                Some(outcome) => reasons.count(&outcome),
                 None => break,
             },
             () = watch.due() => watch.show(&run.progress()),
@@ -105,7 +114,8 @@ fn accounts(args: &BatchRunArgs) -> Result<Accounts> {
         Api::Openai => ("https://api.openai.com/v1", "OPENAI_API_KEY"),
         Api::Anthropic => ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
     };
-    let base_url = account::base_url(args.base_url.as_deref().unwrap_or(url)).map_err(|why| Usage(why.to_string()))?;
+    let base_url =
+        account::base_url(args.base_url.as_deref().unwrap_or(url)).map_err(|why| Usage(why.to_string()))?;
     // The key of one provider is none of the business of another: it goes elsewhere only if somebody says so.
     let is_usual = args.base_url.is_none() && args.key_file.is_none() && environment(usual).is_some();
     let variable = args.key_env.clone().or_else(|| is_usual.then(|| usual.to_owned()));
@@ -125,7 +135,9 @@ fn journal(args: &BatchRunArgs) -> Result<Journal> {
     let there = std::fs::metadata(&args.output).is_ok_and(|found| found.len() > 0);
     if there && !args.resume {
         let path = args.output.display();
-        return Err(Usage(format!("{path} is there already; --resume goes on with it, or name another")).into());
+        return Err(
+            Usage(format!("{path} is there already; --resume goes on with it, or name another")).into()
+        );
     }
     let on_failed = if args.retry_failed { OnFailed::Retry } else { OnFailed::Keep };
     Ok(Journal::open(&args.output, on_failed)?)

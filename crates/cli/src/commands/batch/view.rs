@@ -8,8 +8,9 @@ use tollgate_batch::{Histogram, Summary};
 
 use super::input::BadLines;
 use super::price::shown;
+use super::reasons::{Reason, Reasons};
 use crate::duration_text::roughly;
-use crate::output::{Answer, Cell, Page, Table, grouped};
+use crate::output::{Answer, Cell, Page, Table, counted, grouped};
 
 /// How a batch went. The last line of a batch's JSON is one of these.
 #[derive(Serialize)]
@@ -35,6 +36,9 @@ pub(crate) struct SummaryAnswer {
     call_ms: Percentiles,
     request_ms: Percentiles,
     accounts: Vec<AccountLine>,
+    /// Why requests have no reply, the most common first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<Reason>,
     /// Why it ended before the input did, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
@@ -72,14 +76,21 @@ impl Percentiles {
 }
 
 impl SummaryAnswer {
-    pub(crate) fn new(summary: &Summary, results: &Path, earlier: usize, bad: &BadLines) -> SummaryAnswer {
+    pub(crate) fn new(
+        summary: &Summary,
+        reasons: Reasons,
+        results: &Path,
+        earlier: usize,
+        bad: &BadLines,
+    ) -> SummaryAnswer {
         let (progress, counters) = (&summary.progress, &summary.counters);
-        let account = |(name, counters): &(std::sync::Arc<str>, tollgate_batch::scope::Counters)| AccountLine {
-            name: name.to_string(),
-            calls: counters.calls,
-            rejected: counters.rejected,
-            cooldowns: counters.generations,
-        };
+        let account =
+            |(name, counters): &(std::sync::Arc<str>, tollgate_batch::scope::Counters)| AccountLine {
+                name: name.to_string(),
+                calls: counters.calls,
+                rejected: counters.rejected,
+                cooldowns: counters.generations,
+            };
         SummaryAnswer {
             event: "summary",
             done: progress.done,
@@ -97,6 +108,7 @@ impl SummaryAnswer {
             call_ms: Percentiles::of(&summary.calls),
             request_ms: Percentiles::of(&summary.items),
             accounts: summary.scopes.iter().map(account).collect(),
+            reasons: reasons.shown(),
             stopped: summary.stopped.as_ref().map(ToString::to_string),
             results: results.display().to_string(),
             errors: (bad.count() > 0).then(|| bad.path().display().to_string()),
@@ -127,7 +139,10 @@ impl Answer for SummaryAnswer {
             row("left undone", count(self.unfinished));
         }
         if let Some(errors) = &self.errors {
-            row("no requests", Cell::from(format!("{} lines, in {errors}", grouped(self.bad_lines))));
+            row(
+                "no requests",
+                Cell::from(format!("{} in {errors}", counted(self.bad_lines as usize, "line", "lines"))),
+            );
         }
         row("calls", count(self.calls));
         row("told to wait", Cell::from(self.wait_share()));
@@ -140,16 +155,26 @@ impl Answer for SummaryAnswer {
         row("results", Cell::from(self.results.clone()));
         page.table(&table);
         page.gap();
-        let mut times = Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
+        let mut times =
+            Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
         times.row(self.call_ms.row("of a call"));
         times.row(self.request_ms.row("of a request"));
         page.table(&times);
         if self.accounts.len() > 1 {
             page.gap();
-            let mut table = Table::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
+            let mut table =
+                Table::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
             for account in &self.accounts {
                 let AccountLine { name, calls, rejected, cooldowns } = account;
                 table.row([Cell::name(name), count(*calls), count(*rejected), count(*cooldowns)]);
+            }
+            page.table(&table);
+        }
+        if !self.reasons.is_empty() {
+            page.gap();
+            let mut table = Table::new(["REQUESTS", "WITHOUT A REPLY BECAUSE"]).wrap(1);
+            for Reason { reason, requests } in &self.reasons {
+                table.row([count(*requests), Cell::from(reason.clone())]);
             }
             page.table(&table);
         }

@@ -1,0 +1,58 @@
+//! Why requests have no reply, by how many.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use tollgate_batch::{Failed, Outcome, Why};
+
+/// How many reasons are told apart. Providers like to put an id into each.
+const REASONS_MAX: usize = 100;
+
+/// How many are shown.
+const SHOWN_MAX: usize = 5;
+
+/// Counts reasons.
+#[derive(Default)]
+pub(crate) struct Reasons {
+    counts: HashMap<String, u64>,
+    others: u64,
+}
+
+/// A reason, and how many requests it kept from having a reply.
+#[derive(Serialize)]
+pub(crate) struct Reason {
+    pub(crate) reason: String,
+    pub(crate) requests: u64,
+}
+
+impl Reasons {
+    /// Counts the reason of an outcome that has one. That somebody ended the batch is none.
+    pub(crate) fn count<O>(&mut self, outcome: &Outcome<O>) {
+        let Err(failed) = &outcome.result else { return };
+        if matches!(failed, Failed::Unfinished(Why::Shutdown)) {
+            return;
+        }
+        let reason = failed.to_string();
+        match self.counts.get_mut(&reason) {
+            Some(count) => *count += 1,
+            None if self.counts.len() < REASONS_MAX => {
+                self.counts.insert(reason, 1);
+            }
+            None => self.others += 1,
+        }
+    }
+
+    /// The most common ones, and the rest in one.
+    pub(crate) fn shown(self) -> Vec<Reason> {
+        let mut all: Vec<(String, u64)> = self.counts.into_iter().collect();
+        all.sort_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
+        let others = all.iter().skip(SHOWN_MAX).map(|(_, count)| count).sum::<u64>() + self.others;
+        all.truncate(SHOWN_MAX);
+        let mut shown: Vec<Reason> =
+            all.into_iter().map(|(reason, requests)| Reason { reason, requests }).collect();
+        if others > 0 {
+            shown.push(Reason { reason: "other reasons; the results have them".into(), requests: others });
+        }
+        shown
+    }
+}
