@@ -119,6 +119,7 @@ pub fn events_are_told_once_and_never_name_what_nobody_knows(open: Open<'_>) {
     let cancelled = wait_for(&set, demand! { rpm: 1 });
     let mut waiting = wait_for(&set, demand! { rpm: 1 });
     drop(cancelled);
+    waiting.still_waits();
     bench.advance_ms(6_000);
     drop(waiting.answer());
     assert_eq!(ears.take(), [r#"Waited { limit: Some("rpm"), duration: 6s }"#, "Allowed"]);
