@@ -45,6 +45,8 @@ pub mod tower;
 mod turn;
 mod wanted;
 mod within;
+#[cfg(feature = "workers")]
+pub mod workers;
 
 pub use attempt::Attempt;
 pub use checker::{Checker, Verdict};

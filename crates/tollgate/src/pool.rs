@@ -237,7 +237,7 @@ fn is_better(one: &Answer<'_>, other: &Answer<'_>) -> bool {
 }
 
 /// A number nobody can foresee, from the random keys that the standard library gives each hasher.
-fn random() -> usize {
+pub(crate) fn random() -> usize {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(()) as usize
 }
