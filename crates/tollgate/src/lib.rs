@@ -23,6 +23,7 @@
 //! In a thread, with no runtime, write `.wait()` where a task writes `.await`: both stand in the same queue.
 //!
 //! - [`LimitSet`]: several limits taken together, shared by threads and tasks.
+//!   Also by processes and hosts, through a [store](LimitSetBuilder::store).
 //! - [`LimitPool`]: several sets to spread over, such as accounts or regions.
 //! - [`Checker`]: limits given with each call, for callers who keep none.
 //! - [`Observer`]: what happens, as events; the same go to `tracing`.

@@ -156,7 +156,7 @@ fn of_100_threads_on_10_a_minute_never_more_than_10_and_10_t_over_60_are_admitte
 }
 
 fn set_waiting(set: &tollgate::LimitSet) -> usize {
-    set.peek().wait().unwrap().waiting
+    set.peek().wait().expect("memory answers").waiting
 }
 
 #[test]

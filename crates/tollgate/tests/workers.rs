@@ -30,14 +30,14 @@ fn held_up(queue: usize) -> HeldUp {
     let wait = Arc::new(Mutex::new(wait));
     let pool = WorkerPool::threads(1).queue(queue).build(move |_, number: u64| {
         let _ = tell.send(number);
-        let _ = wait.lock().unwrap().recv();
+        let _ = wait.lock().expect("nobody panics").recv();
         Ok(number)
     });
-    HeldUp { pool: pool.unwrap(), begun, go: Some(go) }
+    HeldUp { pool: pool.expect("it can be built"), begun, go: Some(go) }
 }
 
 fn fine<T: std::fmt::Debug, E: std::fmt::Debug>(results: Vec<Result<T, E>>) -> Vec<T> {
-    results.into_iter().map(|result| result.unwrap()).collect()
+    results.into_iter().map(|result| result.expect("it is done")).collect()
 }
 
 #[test]
@@ -441,7 +441,7 @@ fn results_come_as_they_are_done_and_only_so_many_inputs_are_taken_as_there_is_r
         count.fetch_add(1, Ordering::SeqCst);
     });
     let mut completed = pool.as_completed(inputs);
-    let first = completed.next().wait().unwrap();
+    let first = completed.next_result().wait().unwrap();
     assert_ne!(first.0, 0, "0 is held up");
     assert!(taken.load(Ordering::SeqCst) <= 8, "{taken:?}");
     drop(completed);

@@ -33,7 +33,7 @@ pub(crate) fn run(address: &str) -> Result<(), Box<dyn Error>> {
         });
         let inputs = (0_u64..).take_while(|_| is_open.load(Ordering::SeqCst));
         let mut completed = pool.as_completed(inputs);
-        while let Some((_, result)) = completed.next().wait() {
+        while let Some((_, result)) = completed.next_result().wait() {
             result?;
         }
         Ok::<_, Box<dyn Error>>(())

@@ -70,7 +70,7 @@ where
             progress.tell(tally);
             let mut completed = self.as_completed(inputs);
             let mut results = BTreeMap::new();
-            while let Some((number, result)) = completed.next().await {
+            while let Some((number, result)) = completed.next_result().await {
                 tally.done += 1;
                 tally.failed += usize::from(result.is_err());
                 progress.tell(tally);
@@ -105,7 +105,7 @@ where
     /// # Cancel safety
     ///
     /// Dropping it loses nothing: it can be asked again.
-    pub fn next(&mut self) -> Reply<'_, Option<Numbered<T, E>>> {
+    pub fn next_result(&mut self) -> Reply<'_, Option<Numbered<T, E>>> {
         Reply::later(async move {
             self.fill();
             if self.open.is_empty() {

@@ -106,10 +106,10 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         input: I,
         told: Option<(Arc<Finished>, usize)>,
     ) -> Result<Handle<T, E>, SubmitError<I>> {
-        let Some((index, desk)) = self.0.choose() else { return Err(SubmitError::Closed(input)) };
+        let Some(index) = self.0.choose() else { return Err(SubmitError::Closed(input)) };
         let slot = Slot::new(told);
         self.0.loads[index].add();
-        match desk.offer(Job { input, promise: Promise(Arc::clone(&slot)) }) {
+        match self.0.desks[index].offer(Job { input, promise: Promise(Arc::clone(&slot)) }) {
             Offered::Queued => Ok(Handle(slot)),
             Offered::Start(job) => {
                 Shared::start_on_demand(&self.0, job);
@@ -139,10 +139,10 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         told: Option<(Arc<Finished>, usize)>,
     ) -> Reply<'_, Result<Handle<T, E>, SubmitError<I>>> {
         Reply::later(async move {
-            let Some((index, desk)) = self.0.choose() else { return Err(SubmitError::Closed(input)) };
+            let Some(index) = self.0.choose() else { return Err(SubmitError::Closed(input)) };
             let slot = Slot::new(told);
             let load = Loaded::new(&self.0.loads[index]);
-            match desk.enter(Job { input, promise: Promise(Arc::clone(&slot)) }).await {
+            match self.0.desks[index].enter(Job { input, promise: Promise(Arc::clone(&slot)) }).await {
                 Ok(start) => {
                     load.stays();
                     if let Some(job) = start {
@@ -217,10 +217,8 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
         self
     }
 
-    fn choose(&self) -> Option<(usize, &Desk<Job<I, T, E>>)> {
-        let is_open = |index: usize| !self.desks[index].is_closed();
-        let index = self.balance.choose(&self.loads, &self.turn, is_open)?;
-        Some((index, &self.desks[index]))
+    fn choose(&self) -> Option<usize> {
+        self.balance.choose(&self.loads, &self.turn, |index| !self.desks[index].is_closed())
     }
 
     fn take_back(&self, index: usize, job: Job<I, T, E>) -> I {

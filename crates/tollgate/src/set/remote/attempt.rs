@@ -30,7 +30,7 @@ struct Priced {
 
 enum Next<'a> {
     Admit(Lease<'a>),
-    Refuse(Denial),
+    Refuse(Box<Denial>),
     Turn(Turned),
 }
 
@@ -106,7 +106,7 @@ impl<'a> Trial<'a, '_> {
             let denial = self.remote.ask(&priced.limits, &priced.costs).await?;
             let denial = self.turn.behind(&self.remote.key, denial);
             if matches!(turned, Turned::InVain) || self.turn.is_too_late(&denial) {
-                return Ok(Next::Refuse(denial));
+                return Ok(Next::Refuse(Box::new(denial)));
             }
             return Ok(Next::Turn(Turned::Again));
         }
@@ -139,7 +139,7 @@ impl<'a> Trial<'a, '_> {
         };
         self.remote.hear_cooling(denial.cooling_until());
         if let Turned::InVain = turned {
-            return Ok(Next::Refuse(denial));
+            return Ok(Next::Refuse(Box::new(denial)));
         }
         if self.limited_by.is_none() {
             self.limited_by = denial.limited_by().map(|status| status.limit().name().clone());
@@ -147,11 +147,11 @@ impl<'a> Trial<'a, '_> {
         Ok(Next::Turn(turned))
     }
 
-    fn refuse(&self, denial: Denial) -> Result<Attempt<'a>, AcquireError> {
+    fn refuse(&self, denial: Box<Denial>) -> Result<Attempt<'a>, AcquireError> {
         let slowest = denial.limited_by();
         let limit = slowest.as_ref().map(|status| status.limit().name());
         self.set.reporter().report_if_watched(&Event::Denied { limit });
-        Ok(Attempt::Denied(Box::new(denial)))
+        Ok(Attempt::Denied(denial))
     }
 
     /// For how long resources are held if nothing is heard of the holder, if any are.
