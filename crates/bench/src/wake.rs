@@ -70,7 +70,7 @@ pub(crate) fn runtime() -> Result<Runtime> {
 
 /// Gives way until so many wait.
 pub(crate) fn until_waiting(set: &LimitSet, count: usize) {
-    while set.peek().waiting < count {
+    while set.peek().wait().expect("memory answers").waiting < count {
         thread::yield_now();
     }
 }

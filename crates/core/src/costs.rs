@@ -30,6 +30,16 @@ impl Costs {
         self.explicit |= 1 << index;
     }
 
+    /// The same costs with so much of the [cooldown](crate::Limit::cooldown) of `limits`, which no demand can name; as
+    /// they are if there is none.
+    #[must_use]
+    pub fn of_cooldown(mut self, limits: &Limits, amount: u64) -> Costs {
+        if let Some(index) = limits.iter().position(crate::Limit::is_cooldown) {
+            self.take(index, amount);
+        }
+        self
+    }
+
     /// How many limits it is for.
     #[inline]
     pub fn len(&self) -> usize {

@@ -52,6 +52,10 @@ pub enum LimitsError {
     OtherKind(Name),
     /// A lease would expire at once.
     LeaseTtlZero,
+    /// A set in a store has no name.
+    Unnamed,
+    /// A set in a store is of a version that there is not, beyond this one.
+    BadVersion(u16, u16),
 }
 
 impl Limits {
@@ -84,7 +88,10 @@ impl Limits {
         let tags = std::array::from_fn(tag);
         let implicit = mask(&limits, Limit::is_implicit);
         let timeless = mask(&limits, |limit| {
-            matches!(limit.machine(), Machine::Meter(_) | Machine::Gauge | Machine::Unbounded)
+            matches!(
+                limit.machine(),
+                Machine::Meter(_) | Machine::Gauge | Machine::Cooldown | Machine::Unbounded
+            )
         });
         let resources = limits.iter().any(Limit::is_resource);
         let remarks = limits.iter().any(Limit::has_remarks);
@@ -173,10 +180,10 @@ impl Limits {
 
     /// The place of the limit with this name.
     pub fn index(&self, name: &str) -> Option<usize> {
-        self.index_of(Word::new(name))
+        self.index_of(Word::new(name)).or_else(|| self.iter().position(|limit| limit.name() == name))
     }
 
-    /// As [`index`](Limits::index), for a name that is ready to be looked up.
+    /// As [`index`](Limits::index), for a name that is ready to be looked up. A demand cannot name a cooldown.
     #[inline(always)]
     pub fn index_of(&self, word: Word<'_>) -> Option<usize> {
         match self.0.tags.iter().position(|tag| *tag == word.tag) {
@@ -188,7 +195,7 @@ impl Limits {
     /// For long names, names of limits past the first eight, and names that are none.
     #[cold]
     fn index_by_text(&self, name: &str) -> Option<usize> {
-        self.iter().position(|limit| limit.name().as_str() == name)
+        self.iter().position(|limit| limit.name().as_str() == name && !limit.is_cooldown())
     }
 
     /// What `demand` takes of each limit. Names it does not know are errors, and so are amounts that never fit.
@@ -248,10 +255,33 @@ impl Limits {
         Ok(())
     }
 
+    /// The same limits with a [cooldown](Limit::cooldown) behind them.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::TooMany`] if there is no room for it.
+    pub fn with_cooldown(&self) -> Result<Limits, LimitsError> {
+        let others = self.iter().filter(|limit| !limit.is_cooldown()).cloned();
+        let limits = Limits::from_built(others.chain([Limit::cooldown()]).collect())?;
+        Ok(limits.at_version(self.version()))
+    }
+
+    /// The same limits without a [cooldown](Limit::cooldown).
+    ///
+    /// # Panics
+    ///
+    /// Never: what is left of valid limits is valid.
+    #[must_use]
+    pub fn without_cooldown(&self) -> Limits {
+        let others = self.iter().filter(|limit| !limit.is_cooldown()).cloned().collect();
+        Limits::from_built(others).expect("the others are as they were").at_version(self.version())
+    }
+
     /// The error about a name that is no limit here.
     #[cold]
     pub fn unknown(&self, name: &str) -> DemandError {
-        let known = self.iter().map(|limit| limit.name().clone()).collect();
+        let known =
+            self.iter().filter(|limit| !limit.is_cooldown()).map(|limit| limit.name().clone()).collect();
         DemandError::UnknownLimit { name: name.into(), known }
     }
 
@@ -367,6 +397,12 @@ impl fmt::Display for LimitsError {
             }
             LimitsError::LeaseTtlZero => {
                 f.write_str("lease_ttl is 0, but must be at least a microsecond: leases would expire at once")
+            }
+            LimitsError::Unnamed => {
+                f.write_str("a set in a store wants a name that others find it by, such as \"openai/blue\"")
+            }
+            LimitsError::BadVersion(version, max) => {
+                write!(f, "version is {version}, but must be 1 to {max}")
             }
             LimitsError::OtherKind(name) => {
                 write!(f, "the limit to replace {name:?} is of another kind; make a new set for that")

@@ -16,6 +16,9 @@ pub struct Name(Arc<str>);
 pub(crate) const VALID_NAME: &str =
     "a letter followed by letters, digits, '_', '.' or '-', at most 64 characters, not 'wcu'";
 
+/// What a cooldown is called.
+pub(crate) const COOLDOWN: &str = "_cooldown_";
+
 impl Name {
     /// Checks and keeps a name; `None` if it is not valid.
     pub fn new(name: &str) -> Option<Name> {
@@ -24,6 +27,11 @@ impl Name {
             name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
         let valid = first_is_letter && rest_is_plain && name.len() <= NAME_MAX && name != "wcu";
         valid.then(|| Name(name.into()))
+    }
+
+    /// The name of a cooldown. It is not valid for anything else, and too long for a [`Tag`].
+    pub(crate) fn cooldown() -> Name {
+        Name(COOLDOWN.into())
     }
 
     /// The name as text.

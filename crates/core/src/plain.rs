@@ -1,6 +1,7 @@
 //! Plain buckets: ordinary meters and gauges, which is nearly all there is, as one 64-bit number each.
 //!
-//! A gauge is a meter that gains nothing: its credit is what is not in use. So all limits of a plain bucket are
+//! A gauge is a meter that gains nothing: its credit is what is not in use. A cooldown is one that costs nothing: its
+//! credit is what is left of it, below zero, and full is 0. So all limits of a plain bucket are
 //! worked out by the same few instructions, with no case to tell apart. The bounds below leave room for every sum
 //! that occurs; whatever could leave them, and every other kind of state, is left to the machines. Nothing is
 //! decided here that they would decide otherwise.
@@ -85,6 +86,7 @@ impl Rules {
         let (rule, credit) = (&self.rules[index], credits.as_slice()[index]);
         State(match rule.is_gauge {
             true => Inner::Gauge((rule.full - credit) as u64),
+            false if rule.is_cooldown() => Inner::Cooldown(credit.unsigned_abs()),
             false => Inner::Meter(Credit::Narrow(credit)),
         })
     }
@@ -145,16 +147,23 @@ impl Rule {
         let (gain, unit, full) = match limit.machine() {
             Machine::Meter(meter) => (meter.rate().0, meter.rate().1, i64::try_from(meter.full()).ok()?),
             Machine::Gauge => (0, 1, i64::try_from(capacity).ok()?),
+            Machine::Cooldown => (1, 0, 0),
             _ => return None,
         };
         let is_gauge = limit.is_resource();
         (full <= CREDIT_MAX).then_some(Rule { gain, unit, full, capacity, is_gauge })
     }
 
+    /// Nothing else is free.
+    fn is_cooldown(&self) -> bool {
+        self.unit == 0
+    }
+
     fn credit_of(&self, state: &State) -> Option<i64> {
         let credit = match &state.0 {
             Inner::Meter(credit) => i64::try_from(credit.get()).ok()?,
             Inner::Gauge(in_use) => self.full.checked_sub_unsigned(*in_use)?,
+            Inner::Cooldown(left) => 0i64.checked_sub_unsigned(*left)?,
             Inner::Held(held) => self.full.checked_sub_unsigned(held.only_anonymous()?)?,
             _ => return None,
         };
@@ -183,7 +192,8 @@ impl Rule {
         if used <= reserved {
             return Some((have + price as i64).min(self.full));
         }
-        Some(have - price as i64).filter(|credit| *credit >= -CREDIT_MAX)
+        // What begins a cooldown is no price.
+        Some(have - price as i64).filter(|credit| *credit >= -CREDIT_MAX && !self.is_cooldown())
     }
 }
 

@@ -3,7 +3,7 @@
 //! A state is as of an instant that its bucket keeps. Reading functions take that instant as `then` and answer
 //! for `now` without changing anything; writing functions want the state brought to `now` first.
 
-use crate::machine::{Credit, Holders, Log, Machine, Period};
+use crate::machine::{Credit, Holders, Log, Machine, Period, cooldown};
 use crate::verdict::LimitStatus;
 use crate::{Holder, Limit, Ready, Tick};
 
@@ -18,6 +18,8 @@ pub(crate) enum Inner {
     Sliding(Box<Log>),
     Gauge(u64),
     Held(Box<Holders>),
+    /// For how many ticks it still lasts.
+    Cooldown(u64),
     Quota(Box<Period>),
     Unbounded,
 }
@@ -30,6 +32,7 @@ impl State {
             Machine::Fixed(_) => Inner::Fixed(0),
             Machine::Sliding(_) => Inner::Sliding(Box::default()),
             Machine::Gauge => Inner::Gauge(0),
+            Machine::Cooldown => Inner::Cooldown(0),
             Machine::Quota(_) => Inner::Quota(Box::default()),
             Machine::Unbounded => Inner::Unbounded,
         })
@@ -48,6 +51,9 @@ impl State {
                 meter.refill(credit.get(), now.since(then)) >= meter.price(cost)
             }
             (Machine::Gauge, Inner::Gauge(in_use)) => in_use.saturating_add(cost) <= limit.capacity(),
+            (Machine::Cooldown, Inner::Cooldown(left)) => {
+                cost == 0 || cooldown::left(*left, now.since(then)) == 0
+            }
             _ => cost == 0 || self.left(limit, then, now) >= i128::from(cost),
         }
     }
@@ -66,6 +72,9 @@ impl State {
                 i128::from(limit.capacity()) - i128::from(held.in_use(now))
             }
             (Machine::Quota(quota), Inner::Quota(period)) => quota.left(&quota.roll(**period, now)),
+            (Machine::Cooldown, Inner::Cooldown(left)) => {
+                i128::from(cooldown::left(*left, now.since(then)) == 0)
+            }
             _ => i128::from(i64::MAX),
         }
     }
@@ -98,6 +107,9 @@ impl State {
             (Machine::Quota(quota), Inner::Quota(period)) => {
                 quota.ready(&quota.roll(**period, now), now, cost)
             }
+            (Machine::Cooldown, Inner::Cooldown(left)) => {
+                cooldown::ready(cooldown::left(*left, now.since(then)), now)
+            }
             _ if self.has_room(limit, then, now, cost) => Ready::Now,
             _ => Ready::Unknown,
         }
@@ -129,6 +141,7 @@ impl State {
             (Machine::Gauge, Inner::Held(held)) => {
                 held.expire(now);
             }
+            (Machine::Cooldown, Inner::Cooldown(left)) => *left = cooldown::left(*left, now.since(then)),
             _ => {}
         }
     }
@@ -153,6 +166,7 @@ impl State {
                 }
             },
             (Machine::Gauge, Inner::Held(held)) if cost > 0 => held.hold(holder, cost),
+            (Machine::Cooldown, Inner::Cooldown(left)) => *left = cooldown::charge(*left, cost),
             _ => {}
         }
     }
@@ -173,7 +187,7 @@ impl State {
         }
     }
 
-    /// Gives `amount` that nobody had taken, up to what is full. Resources are left alone.
+    /// Gives `amount` that nobody had taken, up to what is full. Resources are left alone, and a cooldown ends.
     pub(crate) fn top_up(&mut self, limit: &Limit, now: Tick, amount: u64) {
         match (limit.machine(), &mut self.0) {
             (Machine::Meter(meter), Inner::Meter(credit)) => credit.set(meter.refund(credit.get(), amount)),
@@ -182,6 +196,7 @@ impl State {
             }
             (Machine::Sliding(window), Inner::Sliding(log)) => window.top_up(log, now, amount),
             (Machine::Quota(_), Inner::Quota(period)) => period.top_up(amount),
+            (Machine::Cooldown, Inner::Cooldown(left)) if amount > 0 => *left = 0,
             _ => {}
         }
     }
@@ -199,6 +214,7 @@ impl State {
             (Machine::Gauge, Inner::Gauge(in_use)) => *in_use == 0,
             (Machine::Gauge, Inner::Held(held)) => held.in_use(now) == 0,
             (Machine::Quota(quota), Inner::Quota(period)) => quota.is_fresh(&quota.roll(**period, now)),
+            (Machine::Cooldown, Inner::Cooldown(left)) => cooldown::left(*left, now.since(then)) == 0,
             _ => true,
         }
     }
@@ -222,14 +238,15 @@ impl State {
                 new.adopt(log, now);
                 self
             }
-            (Machine::Gauge, Machine::Gauge, _) => self,
+            (Machine::Gauge, Machine::Gauge, _) | (Machine::Cooldown, Machine::Cooldown, _) => self,
             _ => self.converted(old, new, now),
         }
     }
 
     fn converted(self, old: &Limit, new: &Limit, now: Tick) -> State {
         let mut state = State::fresh(new);
-        if old.is_unbounded() || new.is_unbounded() || old.is_resource() != new.is_resource() {
+        let says_nothing = |limit: &Limit| limit.is_unbounded() || limit.is_cooldown();
+        if says_nothing(old) || says_nothing(new) || old.is_resource() != new.is_resource() {
             return state;
         }
         let used = i128::from(new.capacity()) - self.left(old, now, now).min(i128::from(new.capacity()));

@@ -102,7 +102,7 @@ pub struct Denial {
 impl Denial {
     /// The status of every limit, in the order of the set.
     pub fn statuses(&self) -> impl Iterator<Item = Status> + '_ {
-        let rows = self.limits.iter().zip(self.rows.iter());
+        let rows = self.limits.iter().zip(self.rows.iter()).filter(|(limit, _)| !limit.is_cooldown());
         rows.map(|(limit, state)| Status { limit: limit.clone(), state: *state })
     }
 
@@ -137,6 +137,32 @@ impl Denial {
         }
         let of_time = rows().filter(|(limit, _)| !limit.is_resource());
         of_time.fold(Ready::Now, |latest, (_, row)| latest.later(row.ready))
+    }
+
+    /// The end of the [cooldown](Limit::cooldown), if one lasts.
+    pub fn cooling_until(&self) -> Option<Tick> {
+        let (_, row) = self.limits.iter().zip(self.rows.iter()).find(|(limit, _)| limit.is_cooldown())?;
+        match row.full {
+            Ready::Now => None,
+            Ready::At(tick) => Some(tick),
+            Ready::Unknown => Some(Tick::MAX),
+        }
+    }
+
+    /// The limits that it is about.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The refusal of a demand that was made to several buckets at once: the status of every limit of each. `None` if
+    /// there are none, or if two of them have a limit of one name.
+    pub fn joined(denials: &[Denial]) -> Option<Denial> {
+        let limits = denials.iter().flat_map(|denial| denial.limits.iter().cloned());
+        let limits = Limits::new(limits.collect::<Vec<_>>()).ok()?;
+        let rows: Vec<LimitStatus> = denials.iter().flat_map(|denial| denial.rows.iter().copied()).collect();
+        let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
+        let now = denials.iter().map(Denial::now).max()?;
+        Some(Denial { limits, now, rows: Row::from_fn(rows.len(), |index| rows[index]), ready })
     }
 
     /// The instant of the refusal.

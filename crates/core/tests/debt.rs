@@ -20,7 +20,7 @@ fn given(spec: &Spec, start: u64, now: u64) -> i128 {
         Spec::Calendar { edges, .. } => {
             capacity * edges.0.iter().filter(|edge| start < **edge && **edge <= now).count() as i128
         }
-        Spec::Gauge { .. } => 0,
+        Spec::Gauge { .. } | Spec::Cooldown => 0,
     };
     capacity + more
 }

@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 use oracle::Settled;
 use oracle::edges::Listed;
 use oracle::spec::Spec;
-use oracle::subject::{Answer, Core, Subject};
+use oracle::subject::{Answer, Core, Subject, costs};
 use oracle::trace::{Compare, Witness};
 use tollgate_core::{Algorithm, Demand, DemandError, Holder};
 
@@ -109,7 +109,11 @@ fn holder(spec: &Spec, place: &Place) -> Option<Holder> {
 fn impossible_costs_are_refused(spec: &Spec) {
     let limits = Core::new(spec.limit("x"), 0).limits;
     for asked in spec.capacity() + 1..=COST_MAX {
-        let refused = limits.costs(&Demand::new().with("x", asked));
+        let refused = match spec {
+            // No demand can name it.
+            Spec::Cooldown => limits.impossible(&costs(&limits, asked)).map_or(Ok(()), Err),
+            _ => limits.costs(&Demand::new().with("x", asked)).map(drop),
+        };
         let expected = (asked, spec.capacity());
         assert!(
             matches!(refused, Err(DemandError::Impossible { asked, capacity, .. }) if (asked, capacity) == expected)
@@ -174,6 +178,11 @@ fn every_small_case_of_a_calendar_quota() {
     let specs =
         (1..=4).map(|amount| Spec::Calendar { amount, edges: Listed(vec![1, 2, 5, 6, 10, 11, 12, 20]) });
     all_cases(specs, &[0, 1, 3], &[0, 5]);
+}
+
+#[test]
+fn every_small_case_of_a_cooldown() {
+    all_cases([Spec::Cooldown], &[0, 1, 3], &[0, 2, 5]);
 }
 
 #[test]

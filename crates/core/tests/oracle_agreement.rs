@@ -52,6 +52,11 @@ fn a_calendar_quota_agrees_with_the_walk_over_irregular_edges() {
 }
 
 #[test]
+fn a_cooldown_agrees_with_the_instant_it_ends() {
+    agrees(2_000, any::cooldown);
+}
+
+#[test]
 fn a_gauge_agrees_with_the_list_of_holders() {
     agrees(2_000, any::gauge);
 }

@@ -77,6 +77,7 @@ fn one_more(spec: &Spec) -> Spec {
         | Spec::Sliding { amount, .. }
         | Spec::Session { amount, .. }
         | Spec::Calendar { amount, .. } => *amount += 1,
+        Spec::Cooldown => {}
     }
     spec
 }

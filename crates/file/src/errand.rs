@@ -24,6 +24,11 @@ pub(crate) trait Work<E: Engine>: Sized + Send + 'static {
     /// What was done so far holds, and there is more to do.
     fn go_on(&mut self) {}
 
+    /// Whether it is done also if nobody stays for the answer, once it was asked for: what ends a lease, say.
+    fn is_owed(&self) -> bool {
+        false
+    }
+
     /// The answer when it could not be done.
     fn failed(why: StoreError) -> Self::Answer;
 
@@ -38,7 +43,7 @@ pub(crate) trait Work<E: Engine>: Sized + Send + 'static {
 ///
 /// # Cancel safety
 ///
-/// Dropped before it was answered, the work is not done, or undone.
+/// Dropped before it was answered, the work is not done, or undone; unless it is [owed](Work::is_owed).
 pub(crate) struct Pending<'a, E: Engine, W: Work<E>> {
     desk: &'a Desk<E>,
     stage: Stage<E, W>,
@@ -51,7 +56,10 @@ enum Stage<E: Engine, W: Work<E>> {
 }
 
 /// Where whoever asks and whoever answers meet.
-struct Slot<E: Engine, W: Work<E>>(Mutex<Meeting<E, W>>);
+struct Slot<E: Engine, W: Work<E>> {
+    meeting: Mutex<Meeting<E, W>>,
+    is_owed: bool,
+}
 
 enum Meeting<E: Engine, W: Work<E>> {
     Waiting(Option<Waker>),
@@ -77,7 +85,8 @@ impl<'a, E: Engine, W: Work<E>> Pending<'a, E, W> {
     }
 
     fn post(&self, work: W) -> Result<Arc<Slot<E, W>>, StoreError> {
-        let slot = Arc::new(Slot(Mutex::new(Meeting::Waiting(None))));
+        let (meeting, is_owed) = (Mutex::new(Meeting::Waiting(None)), work.is_owed());
+        let slot = Arc::new(Slot { meeting, is_owed });
         let since = self.desk.now();
         let posted = Posted { since, work: Some(work), answer: None, slot: Arc::clone(&slot) };
         if self.desk.post(Box::new(posted)).is_err() {
@@ -131,7 +140,7 @@ impl<E: Engine, W: Work<E>> Slot<E, W> {
     fn poll(&self, waker: &Waker) -> Poll<W::Answer> {
         // Dropped when the lock is free: the last waker of a task may drop anything.
         let _replaced;
-        let mut meeting = self.0.lock();
+        let mut meeting = self.meeting.lock();
         match &mut *meeting {
             Meeting::Waiting(place) | Meeting::Running(place) => {
                 if !place.as_ref().is_some_and(|place| place.will_wake(waker)) {
@@ -149,9 +158,10 @@ impl<E: Engine, W: Work<E>> Slot<E, W> {
     /// Whoever asked goes. If it was answered already, that is given back to be undone.
     fn leave(&self, unheard: impl FnOnce() -> Unheard) -> Option<(W::Answer, W)> {
         let left = {
-            let mut meeting = self.0.lock();
+            let mut meeting = self.meeting.lock();
             let next = match &*meeting {
                 Meeting::Running(_) => Meeting::Abandoned(unheard()),
+                Meeting::Waiting(_) if self.is_owed => Meeting::Abandoned(unheard()),
                 _ => Meeting::Over,
             };
             std::mem::replace(&mut *meeting, next)
@@ -163,7 +173,7 @@ impl<E: Engine, W: Work<E>> Slot<E, W> {
     }
 
     fn begin(&self) -> bool {
-        let mut meeting = self.0.lock();
+        let mut meeting = self.meeting.lock();
         match &mut *meeting {
             Meeting::Waiting(waker) => {
                 *meeting = Meeting::Running(waker.take());
@@ -178,7 +188,7 @@ impl<E: Engine, W: Work<E>> Slot<E, W> {
     /// Gives the answer, if whoever asked is still there.
     fn answer(&self, answer: W::Answer, work: W, since: Tick, after: &mut After<E>) {
         let left = {
-            let mut meeting = self.0.lock();
+            let mut meeting = self.meeting.lock();
             match &mut *meeting {
                 Meeting::Waiting(waker) | Meeting::Running(waker) => {
                     after.wakers.extend(waker.take());

@@ -48,6 +48,10 @@ impl Work<Writer> for Apply {
         Stop::answer(self.apply(batch)).map(Some)
     }
 
+    fn is_owed(&self) -> bool {
+        self.call.with(|call| call.steps.iter().all(|step| step.takes().is_none()))
+    }
+
     fn failed(why: StoreError) -> Self::Answer {
         Err(why.into())
     }

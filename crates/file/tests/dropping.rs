@@ -115,6 +115,30 @@ fn an_answer_that_is_dropped_when_it_was_given_and_not_received_leaves_nothing_t
 }
 
 #[test]
+fn what_gives_back_is_done_though_nobody_stays_for_the_answer() {
+    let (folder, hands) = (Folder::new(), ManualClock::at(START));
+    let store = open_at(&folder.file("x"), &hands);
+    let tap = Tap::new(&store, "user");
+    let (costs, used) = (tap.costs(10, 1), [0, 0]);
+    for spins in [0, 100_000, 1_000_000] {
+        assert!(tap.take(10, 1));
+        let usage = Usage { at: START, reserved: &costs, used: &used, holder: None };
+        let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
+        let call = Call { id: None, steps: &steps, metered: false };
+        let other = hold_up(&folder);
+        let mut reply = store.apply(&call);
+        assert!(poll_once(&mut reply).is_pending());
+        nap(spins);
+        drop(reply);
+        drop(other);
+        assert_eq!(tap.left(), [100, 2]);
+        // One that was never asked for is not owed.
+        drop(store.apply(&call));
+        assert_eq!(tap.left(), [100, 2]);
+    }
+}
+
+#[test]
 fn an_answer_that_was_received_stays() {
     let (folder, hands) = (Folder::new(), ManualClock::at(START));
     let store = open_at(&folder.file("x"), &hands);

@@ -75,7 +75,10 @@ impl Kept {
     }
 
     fn come_under(&mut self, limits: &Limits, now: Tick) {
-        if !self.is_past(limits) {
+        if self.is_past(limits) {
+            // Whoever is told what is in force wants to know of which version.
+            self.limits = self.limits.clone().at_version(self.version);
+        } else {
             self.put_in_force(limits, now);
         }
     }

@@ -54,7 +54,10 @@ impl<'a, T> Reply<'a, T> {
     }
 }
 
-impl<T: Unpin> Future for Reply<'_, T> {
+// An answer that is here is never pinned: it is only ever moved out.
+impl<T> Unpin for Reply<'_, T> {}
+
+impl<T> Future for Reply<'_, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {

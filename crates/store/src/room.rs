@@ -130,6 +130,14 @@ impl Room {
         !self.is_quiet() && self.lines.lock().contains_key(&(namespace.into(), key.clone()))
     }
 
+    /// How many wait for a bucket.
+    pub fn waiting_for(&self, namespace: &str, key: &Key) -> usize {
+        if self.is_quiet() {
+            return 0;
+        }
+        self.lines.lock().get(&(namespace.into(), key.clone())).map_or(0, BTreeMap::len)
+    }
+
     /// Something was given back to a bucket: whoever is first in its line asks again.
     pub fn poke(&self, namespace: &str, key: &Key) {
         if self.is_quiet() {

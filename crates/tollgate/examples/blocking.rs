@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("within {patience:?}? no, told after {waited:?}: {denial}");
         }
         Err(error) => return Err(error.into()),
-        Ok(lease) => lease.cancel().wait(),
+        Ok(lease) => lease.cancel().wait()?,
     }
     Ok(())
 }

@@ -48,13 +48,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Some(wait) = denial.wait() else { return Err("a calendar has a next edge".into()) };
     hands.set(EVENING + tollgate::Span::covering(wait));
     println!("{wait:?} later it is midnight in Berlin: {} left", left(&set, &usd));
-    let full = set.peek().limit("spend").and_then(|spend| spend.full().wait(hands.now()));
+    let full = set.peek().wait()?.limit("spend").and_then(|spend| spend.full().wait(hands.now()));
     println!("the clocks go forward that night, so the next midnight is {:?} away", full.unwrap_or_default());
     Ok(())
 }
 
 fn left(set: &LimitSet, usd: &Unit) -> String {
-    let available = set.peek().limit("spend").map_or(0, |spend| spend.available());
+    let status = set.peek().wait().expect("memory answers");
+    let available = status.limit("spend").map_or(0, |spend| spend.available());
     let sign = if available < 0 { "-" } else { "" };
     format!("{sign}{}", usd.show(available.unsigned_abs()))
 }

@@ -28,14 +28,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     println!("\ngreen says \"too many requests\", so it is left alone for a while");
-    pool[1].cool_down(Duration::from_secs(30));
+    pool[1].cool_down(Duration::from_secs(30)).wait()?;
     for request in 5..=8 {
         call(&worker, request)?;
     }
 
     println!("\nwhat is left");
     for set in pool.sets() {
-        let status = set.peek();
+        let status = set.peek().wait()?;
         let cooling = if status.cooling_until.is_some() { ", cooling down" } else { "" };
         let left = status.limit("rpm").map_or(0, |rpm| rpm.available());
         println!("  {:<6} {left} requests{cooling}", set.config()["account"]);

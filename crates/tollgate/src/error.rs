@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_core::{DemandError, Denial, Name};
-use tollgate_store::{StoreError, WaitError};
+use tollgate_core::{DemandError, Denial, LimitsError, Name};
+use tollgate_store::{RoomFull, StoreError, WaitError};
 
 /// Why nothing was acquired.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -31,6 +31,12 @@ pub enum AcquireError {
     /// The store could not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<RoomFull> for AcquireError {
+    fn from(RoomFull { waiting, max }: RoomFull) -> AcquireError {
+        AcquireError::QueueFull { waiting, max }
+    }
 }
 
 impl From<WaitError> for AcquireError {
@@ -63,6 +69,9 @@ pub enum SettleError {
     /// The report is not valid.
     #[error(transparent)]
     Usage(#[from] DemandError),
+    /// The store could not write it down.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// What was missing when a lease was released. It has been released all the same.
@@ -72,6 +81,21 @@ pub enum ReleaseError {
     /// These limits wanted to know what was used, and stay charged as reserved.
     #[error("no usage was reported for {}; call settle with what was used", show(.0))]
     Unreported(Vec<Name>),
+    /// The store could not write it down.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a limit was not replaced.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplaceError {
+    /// The limit does not fit the set.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
+    /// The store could not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 fn show(names: &[Name]) -> String {

@@ -9,5 +9,12 @@ struct Hierarchies;
 #[doc = include_str!("../../../docs/guide/llm-tokens.md")]
 struct LlmTokens;
 
+#[doc = include_str!("../../../docs/guide/shared-sets.md")]
+struct SharedSets;
+
 #[doc = include_str!("../../../docs/guide/unavailability.md")]
 struct Unavailability;
+
+#[cfg(feature = "workers")]
+#[doc = include_str!("../../../docs/guide/workers.md")]
+struct Workers;

@@ -23,6 +23,7 @@
 //! In a thread, with no runtime, write `.wait()` where a task writes `.await`: both stand in the same queue.
 //!
 //! - [`LimitSet`]: several limits taken together, shared by threads and tasks.
+//!   Also by processes and hosts, through a [store](LimitSetBuilder::store).
 //! - [`LimitPool`]: several sets to spread over, such as accounts or regions.
 //! - [`Checker`]: limits given with each call, for callers who keep none.
 //! - [`Observer`]: what happens, as events; the same go to `tracing`.
@@ -31,24 +32,31 @@
 mod guide;
 
 mod attempt;
+mod away;
 mod checker;
 mod error;
-mod lease;
+mod heart;
+pub(crate) mod lease;
 pub mod limiter;
 mod observe;
 mod pool;
-mod set;
+pub mod set;
 #[cfg(feature = "tower")]
 pub mod tower;
+mod turn;
+mod wanted;
+mod within;
+#[cfg(feature = "workers")]
+pub mod workers;
 
 pub use attempt::Attempt;
 pub use checker::{Checker, Verdict};
-pub use error::{AcquireError, CheckError, PoolError, ReleaseError, SettleError};
+pub use error::{AcquireError, CheckError, PoolError, ReleaseError, ReplaceError, SettleError};
 pub use lease::{Config, Lease, OnDrop};
 pub use limiter::Limiter;
 pub use observe::{Event, Observer};
 pub use pool::{LimitPool, Spread};
-pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SetStatus, TryAcquire};
+pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, TryAcquire};
 
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;
@@ -64,4 +72,4 @@ pub use tollgate_dynamo as dynamo;
 #[cfg(feature = "file")]
 pub use tollgate_file as file;
 pub use tollgate_store as store;
-pub use tollgate_store::{Clock, ManualClock, Memory, Priority, Reply};
+pub use tollgate_store::{Clock, ManualClock, Memory, Priority, Reach, Reply};

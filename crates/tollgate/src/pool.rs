@@ -1,12 +1,17 @@
 //! Limit pools: several sets to spread over.
 
+use std::future::Future;
 use std::ops::Index;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Ready};
 use tollgate_store::Reply;
 
+use crate::set::Home;
+use crate::wanted::Wanted;
 use crate::{AcquireError, Attempt, Lease, LimitSet, PoolError};
 
 type Answer<'a> = Result<Attempt<'a>, AcquireError>;
@@ -41,6 +46,8 @@ pub enum Spread {
 #[derive(Debug)]
 pub struct LimitPool {
     sets: Vec<LimitSet>,
+    /// Whether all of them are in this process, so that all of them answer at once.
+    all_here: bool,
     spread: Spread,
     next: AtomicUsize,
 }
@@ -56,7 +63,8 @@ impl LimitPool {
         if sets.is_empty() {
             return Err(PoolError::Empty);
         }
-        Ok(LimitPool { sets, spread: Spread::default(), next: AtomicUsize::new(0) })
+        let all_here = sets.iter().all(|set| matches!(set.home(), Home::Here(_)));
+        Ok(LimitPool { sets, all_here, spread: Spread::default(), next: AtomicUsize::new(0) })
     }
 
     /// Chooses by `spread`.
@@ -68,7 +76,8 @@ impl LimitPool {
     /// The pool of the worker with this index: its own choice over the same sets.
     #[must_use]
     pub fn for_worker(&self, index: usize) -> LimitPool {
-        LimitPool { sets: self.sets.clone(), spread: self.spread, next: AtomicUsize::new(index) }
+        let (sets, all_here, spread) = (self.sets.clone(), self.all_here, self.spread);
+        LimitPool { sets, all_here, spread, next: AtomicUsize::new(index) }
     }
 
     /// How many sets there are. Never 0.
@@ -85,23 +94,39 @@ impl LimitPool {
     /// Takes the demand from the first set that admits it, beginning with the chosen one. Cooling sets are
     /// passed over.
     ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time leaves nothing taken but what a lease that is dropped leaves.
+    ///
     /// # Errors
     ///
-    /// As [`LimitSet::try_acquire`]. A demand that can never fit one set may fit another.
+    /// As [`LimitSet::try_acquire`]. A demand that can never fit one set may fit another, and a set whose store does not
+    /// answer is no worse than one that denies.
     pub fn try_acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Attempt<'_>, AcquireError>> {
-        let order = self.order(&demand);
-        Reply::ready(self.try_in_order(&order, &demand))
+        if !self.all_here {
+            let wanted = Wanted::of(&demand);
+            return Reply::later(async move {
+                let order = self.order(&wanted).await;
+                self.try_in_order(&order, &wanted).await
+            });
+        }
+        // Sets in this process answer at once, so nothing waits here.
+        let order = finished(self.order(&demand));
+        Reply::ready(finished(self.try_in_order(&order, &demand)))
     }
 
-    fn try_in_order(&self, order: &[usize], demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
-        let answer = |index: &usize| self.sets[*index].try_acquire(demand).wait();
+    async fn try_in_order(
+        &self,
+        order: &[usize],
+        demand: &impl AsDemand,
+    ) -> Result<Attempt<'_>, AcquireError> {
         let (first, others) = order.split_first().expect("a pool has at least one set");
-        let mut best = answer(first);
+        let mut best = self.sets[*first].try_acquire(demand).await;
         for index in others {
             if matches!(best, Ok(Attempt::Admitted(_))) {
                 break;
             }
-            let next = answer(index);
+            let next = self.sets[*index].try_acquire(demand).await;
             if is_better(&next, &best) {
                 best = next;
             }
@@ -122,7 +147,7 @@ impl LimitPool {
         &'a self,
         demand: impl AsDemand + Send + Sync + 'a,
     ) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
-        Reply::later(self.acquire_within(demand, None))
+        Reply::later(self.acquire_within(Wanted::of(&demand), None))
     }
 
     /// As [`acquire`](LimitPool::acquire), waiting no longer than `timeout`. If no set can be that soon, that is
@@ -140,43 +165,63 @@ impl LimitPool {
         demand: impl AsDemand + Send + Sync + 'a,
         timeout: Duration,
     ) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
-        Reply::later(self.acquire_within(demand, Some(timeout)))
+        Reply::later(self.acquire_within(Wanted::of(&demand), Some(timeout)))
     }
 
     async fn acquire_within(
         &self,
-        demand: impl AsDemand,
+        demand: Wanted,
         timeout: Option<Duration>,
     ) -> Result<Lease<'_>, AcquireError> {
-        let order = self.order(&demand);
-        if let Attempt::Admitted(lease) = self.try_in_order(&order, &demand)? {
+        let order = self.order(&demand).await;
+        if let Attempt::Admitted(lease) = self.try_in_order(&order, &demand).await? {
             return Ok(lease);
         }
-        let waiting = self.sets[self.soonest_of(&order, &demand)].acquire(&demand);
+        let waiting = self.sets[self.soonest_of(&order, &demand).await].acquire(&demand);
         match timeout {
             Some(timeout) => waiting.timeout(timeout).await,
             None => waiting.await,
         }
     }
 
-    /// The sets in the order to try them.
-    fn order(&self, demand: &impl AsDemand) -> Vec<usize> {
+    /// The sets in the order to try them. Those in stores that are said to cool come last.
+    async fn order(&self, demand: &impl AsDemand) -> Vec<usize> {
         let first = match self.spread {
             Spread::RoundRobin => self.next.fetch_add(1, Ordering::Relaxed),
             Spread::Random => random(),
-            Spread::Soonest => self.soonest_of(&(0..self.len()).collect::<Vec<_>>(), demand),
+            Spread::Soonest => self.soonest_of(&(0..self.len()).collect::<Vec<_>>(), demand).await,
         };
-        (0..self.len()).map(|step| first.wrapping_add(step) % self.len()).collect()
+        let mut order: Vec<usize> =
+            (0..self.len()).map(|step| first.wrapping_add(step) % self.len()).collect();
+        if !self.all_here {
+            order.sort_by_key(|index| self.sets[*index].is_said_to_cool());
+        }
+        order
     }
 
-    fn soonest_of(&self, order: &[usize], demand: &impl AsDemand) -> usize {
-        let ready = |index: &usize| match self.sets[*index].ready(demand).wait() {
-            Ok(Ready::Now) => (0, 0, self.sets[*index].peek().waiting),
-            Ok(Ready::At(tick)) => (1, tick.as_micros(), 0),
-            Ok(Ready::Unknown) => (2, 0, self.sets[*index].peek().waiting),
-            Err(_) => (3, 0, 0),
-        };
-        order.iter().copied().min_by_key(ready).unwrap_or(0)
+    async fn soonest_of(&self, order: &[usize], demand: &impl AsDemand) -> usize {
+        let mut best: Option<((u8, u64, usize), usize)> = None;
+        for index in order {
+            let set = &self.sets[*index];
+            let rank = match set.ready(demand).await {
+                Ok(Ready::Now) => (0, 0, set.waiting()),
+                Ok(Ready::At(tick)) => (1, tick.as_micros(), 0),
+                Ok(Ready::Unknown) => (2, 0, set.waiting()),
+                Err(_) => (3, 0, 0),
+            };
+            if best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, *index));
+            }
+        }
+        best.map_or(0, |(_, index)| index)
+    }
+}
+
+/// The answer of a future that does not wait for anything.
+fn finished<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => unreachable!("sets in this process answer at once"),
     }
 }
 
@@ -192,12 +237,12 @@ fn is_better(one: &Answer<'_>, other: &Answer<'_>) -> bool {
 }
 
 /// A number nobody can foresee, from the random keys that the standard library gives each hasher.
-fn random() -> usize {
+pub(crate) fn random() -> usize {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(()) as usize
 }
 
-/// Sets by their place. Names of limits are ambiguous across sets: write `pool[0].peek().limit("rpm")`.
+/// Sets by their place. Names of limits are ambiguous across sets: look at `pool[0].peek()`.
 impl Index<usize> for LimitPool {
     type Output = LimitSet;
 

@@ -18,13 +18,13 @@ fn a_raised_limit_lets_those_pass_who_now_can_and_mints_nothing() {
     let held = try_take(&set, demand! { rpm: 0 }).unwrap();
     let mut waiting = set.acquire(demand! { rpm: 1 }).into_future();
     assert!(poll(&mut waiting).is_pending());
-    set.replace(Limit::resource("slots", 2)).unwrap();
+    set.replace(Limit::resource("slots", 2)).wait().unwrap();
     assert!(answer(&mut waiting).is_ok(), "at once");
     drop(held);
 
     let mut waiting = set.acquire(demand! { rpm: 1 }).into_future();
     assert!(poll(&mut waiting).is_pending());
-    set.replace(Limit::per_minute("rpm", 60)).unwrap();
+    set.replace(Limit::per_minute("rpm", 60)).wait().unwrap();
     assert!(poll(&mut waiting).is_pending(), "raising the rate mints nothing");
     advance_ms(&hands, 999);
     assert!(poll(&mut waiting).is_pending());
@@ -41,11 +41,11 @@ fn a_lowered_limit_tells_those_at_once_who_never_could_pass_any_more() {
     let mut large = set.acquire(demand! { rpm: 8 }).into_future();
     let mut small = set.acquire(demand! { rpm: 1 }).into_future();
     assert!(poll(&mut large).is_pending() && poll(&mut small).is_pending());
-    set.replace(Limit::per_minute("rpm", 5)).unwrap();
+    set.replace(Limit::per_minute("rpm", 5)).wait().unwrap();
     let error = answer(&mut large).unwrap_err();
     let impossible = DemandError::Impossible { limit: set.limits()[0].name().clone(), asked: 8, capacity: 5 };
     assert_eq!(error, AcquireError::Demand(impossible));
-    assert_eq!(set.peek().waiting, 1);
+    assert_eq!(set.peek().wait().unwrap().waiting, 1);
     advance_ms(&hands, 12_000);
     assert!(answer(&mut small).is_ok(), "and those behind it move up");
     hands.advance(Span::from_secs(3_600));
@@ -56,7 +56,7 @@ fn a_lowered_limit_tells_those_at_once_who_never_could_pass_any_more() {
 fn a_lowered_resource_waits_for_those_who_hold_more_than_there_is_now() {
     let set = set(&hands(), [Limit::resource("slots", 4)]);
     let mut held: Vec<_> = (0..4).map(|_| try_take(&set, demand! {}).unwrap()).collect();
-    set.replace(Limit::resource("slots", 2)).unwrap();
+    set.replace(Limit::resource("slots", 2)).wait().unwrap();
     assert_eq!(available(&set, "slots"), -2);
     for left in [-1, 0, 1, 2] {
         assert!(left > 0 || try_take(&set, demand! {}).is_none());
@@ -69,7 +69,7 @@ fn a_lowered_resource_waits_for_those_who_hold_more_than_there_is_now() {
 fn a_lease_from_before_a_change_settles_in_what_it_took() {
     let set = set(&hands(), [Limit::per_minute("tpm", 1_000), Limit::resource("slots", 2)]);
     let lease = try_take(&set, demand! { tpm: 600 }).unwrap();
-    set.replace(Limit::per_minute("tpm", 2_000)).unwrap();
+    set.replace(Limit::per_minute("tpm", 2_000)).wait().unwrap();
     assert_eq!(available(&set, "tpm"), 400);
     lease.settle(demand! { tpm: 100 }).wait().unwrap();
     assert_eq!((available(&set, "tpm"), available(&set, "slots")), (900, 2));
@@ -78,7 +78,10 @@ fn a_lease_from_before_a_change_settles_in_what_it_took() {
 #[test]
 fn another_kind_and_another_name_are_refused_and_another_algorithm_is_not() {
     let set = set(&hands(), [Limit::per_minute("rpm", 10), Limit::resource("slots", 2)]);
-    let other = |limit: tollgate::LimitBuilder| set.replace(limit).unwrap_err();
+    let other = |limit: tollgate::LimitBuilder| match set.replace(limit).wait().unwrap_err() {
+        tollgate::ReplaceError::Limits(why) => why,
+        other => panic!("{other}"),
+    };
     assert!(matches!(other(Limit::resource("rpm", 10)), LimitsError::OtherKind(name) if name == "rpm"));
     assert!(matches!(other(Limit::quota("rpm", 10, MINUTE)), LimitsError::OtherKind(_)));
     assert!(matches!(other(Limit::calls(10, MINUTE).named("rpm")), LimitsError::OtherKind(_)));
@@ -87,7 +90,7 @@ fn another_kind_and_another_name_are_refused_and_another_algorithm_is_not() {
     assert!(matches!(other(Limit::per_minute("rpm", 0)), LimitsError::Limit(_)));
     spend(&set, demand! { rpm: 4 });
     for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::Gcra] {
-        set.replace(Limit::per_minute("rpm", 10).algorithm(algorithm)).unwrap();
+        set.replace(Limit::per_minute("rpm", 10).algorithm(algorithm)).wait().unwrap();
         assert_eq!(available(&set, "rpm"), 6, "{algorithm}");
     }
 }
@@ -101,7 +104,7 @@ fn of_changes_made_at_once_by_many_threads_none_is_lost() {
         thread::scope(|scope| {
             for name in &names {
                 let set = &set;
-                scope.spawn(move || set.replace(Limit::per_minute(name, round)).unwrap());
+                scope.spawn(move || set.replace(Limit::per_minute(name, round)).wait().unwrap());
             }
         });
         let amounts: Vec<_> = set.limits().iter().map(Limit::amount).collect();
@@ -113,8 +116,8 @@ fn of_changes_made_at_once_by_many_threads_none_is_lost() {
 fn a_cooldown_admits_nobody_until_it_ends_and_then_those_who_wait_first() {
     let hands = hands();
     let set = set(&hands, [Limit::per_second("rps", 100)]);
-    set.cool_down(10 * SECOND);
-    assert_eq!(set.peek().cooling_until, Some(START + Span::from_secs(10)));
+    set.cool_down(10 * SECOND).wait().unwrap();
+    assert_eq!(set.peek().wait().unwrap().cooling_until, Some(START + Span::from_secs(10)));
     let denial = set.try_acquire(demand! { rps: 1 }).wait().unwrap().denied().unwrap();
     assert_eq!(denial.wait(), Some(10 * SECOND));
     assert_eq!(denial.limited_by(), None, "no limit refuses");
@@ -126,7 +129,7 @@ fn a_cooldown_admits_nobody_until_it_ends_and_then_those_who_wait_first() {
     assert!(poll(&mut waiting).is_pending());
     advance_ms(&hands, 1);
     assert!(answer(&mut waiting).is_ok());
-    assert_eq!(set.peek().cooling_until, None);
+    assert_eq!(set.peek().wait().unwrap().cooling_until, None);
     assert_eq!(count(&set, demand! { rps: 1 }), 99);
 }
 
@@ -134,12 +137,12 @@ fn a_cooldown_admits_nobody_until_it_ends_and_then_those_who_wait_first() {
 fn a_cooldown_is_extended_by_a_later_end_and_never_shortened() {
     let hands = hands();
     let set = set(&hands, [Limit::per_second("rps", 1)]);
-    set.cool_down(10 * SECOND);
+    set.cool_down(10 * SECOND).wait().unwrap();
     let mut waiting = set.acquire(demand! { rps: 1 }).into_future();
     assert!(poll(&mut waiting).is_pending());
-    set.cool_down(SECOND);
-    assert_eq!(set.peek().cooling_until, Some(START + Span::from_secs(10)));
-    set.cool_down(20 * SECOND);
+    set.cool_down(SECOND).wait().unwrap();
+    assert_eq!(set.peek().wait().unwrap().cooling_until, Some(START + Span::from_secs(10)));
+    set.cool_down(20 * SECOND).wait().unwrap();
     advance_ms(&hands, 19_999);
     assert!(poll(&mut waiting).is_pending());
     advance_ms(&hands, 1);
@@ -149,7 +152,7 @@ fn a_cooldown_is_extended_by_a_later_end_and_never_shortened() {
 #[test]
 fn a_cooldown_that_is_too_long_for_a_timeout_is_told_at_once() {
     let set = set(&hands(), [Limit::per_second("rps", 1)]);
-    set.cool_down(MINUTE);
+    set.cool_down(MINUTE).wait().unwrap();
     let error = set.acquire(demand! { rps: 1 }).timeout(59 * SECOND).wait().unwrap_err();
     let AcquireError::TimedOut { denial, waited } = error else { panic!("{error}") };
     assert_eq!((denial.wait(), waited), (Some(MINUTE), Duration::ZERO));
@@ -159,10 +162,10 @@ fn a_cooldown_that_is_too_long_for_a_timeout_is_told_at_once() {
 fn a_cooldown_that_is_extended_past_a_deadline_is_in_the_wait_that_is_told_then() {
     let hands = hands();
     let set = set(&hands, [Limit::per_second("rps", 1)]);
-    set.cool_down(5 * SECOND);
+    set.cool_down(5 * SECOND).wait().unwrap();
     let mut waiting = set.acquire(demand! { rps: 1 }).timeout(10 * SECOND).into_future();
     assert!(poll(&mut waiting).is_pending());
-    set.cool_down(MINUTE);
+    set.cool_down(MINUTE).wait().unwrap();
     advance_ms(&hands, 9_999);
     assert!(poll(&mut waiting).is_pending());
     advance_ms(&hands, 1);

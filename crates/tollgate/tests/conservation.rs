@@ -41,7 +41,7 @@ fn what_threads_take_wait_for_drop_settle_and_cancel_adds_up() {
                 });
             }
         });
-        assert_eq!(world.set.peek().waiting, 0);
+        assert_eq!(world.set.peek().wait().unwrap().waiting, 0);
         assert_eq!(available(&world.set, "slots"), SLOTS);
         assert_eq!(available(&world.set, "tokens"), CAPACITY - world.used.into_inner());
     }
@@ -85,7 +85,7 @@ impl World {
     fn end(&self, mut lease: Lease<'_>, tokens: u64, slots: i64, dice: &mut Dice) {
         let held = self.held.fetch_add(slots, SeqCst) + slots;
         assert!(held <= SLOTS, "{held} slots are held");
-        assert!(lease.heartbeat().wait());
+        assert!(lease.heartbeat().wait().expect("memory answers"));
         if dice.below(2) == 0 {
             thread::yield_now();
         }
@@ -103,7 +103,7 @@ impl World {
         );
         self.held.fetch_sub(slots, SeqCst);
         match way {
-            0 => lease.cancel().wait(),
+            0 => lease.cancel().wait().expect("memory answers"),
             1 => drop(lease),
             2 => drop(lease.into_owned().release().wait()),
             3 => lease.settle(demand! { tokens: used }).wait().expect("it is valid"),

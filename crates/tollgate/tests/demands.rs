@@ -127,7 +127,7 @@ fn an_amount_above_the_capacity_is_refused_at_once_naming_limit_amount_and_capac
         assert_eq!((limit.as_str(), *asked, *told), (name, capacity + 1, capacity));
         assert!(try_take(&set, Demand::new().with(name, capacity)).is_some(), "the capacity itself fits");
     }
-    assert_eq!(set.peek().waiting, 0);
+    assert_eq!(set.peek().wait().unwrap().waiting, 0);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_demand_that_can_never_fit_is_told_so_even_behind_a_queue_and_in_a_cooldown(
     let mut waiting = set.acquire(demand! { rpm: 1 }).into_future();
     assert!(support::poll(&mut waiting).is_pending());
     assert!(matches!(refused(&set, demand! { rpm: 2 }), DemandError::Impossible { .. }));
-    set.cool_down(MINUTE);
+    set.cool_down(MINUTE).wait().unwrap();
     assert!(matches!(refused(&set, demand! { rpm: 2 }), DemandError::Impossible { .. }));
 }
 
@@ -217,7 +217,7 @@ fn an_empty_set_admits_everything_and_a_strict_one_only_what_names_nothing() {
     for _ in 0..1_000 {
         set.acquire(demand! { rpm: 1, tpm: AMOUNT_MAX }).wait().unwrap().settle(demand! {}).wait().unwrap();
     }
-    assert!(set.peek().limits.is_empty());
+    assert!(set.peek().wait().unwrap().limits.is_empty());
 
     let strict = LimitSet::builder().strict(true).build().unwrap();
     assert!(try_take(&strict, demand! {}).is_some());

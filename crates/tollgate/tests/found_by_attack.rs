@@ -46,7 +46,7 @@ fn usage_of_a_limit_of_which_nothing_was_taken_is_owed() {
     let set = LimitSet::new([Limit::per_day("rpm", 10), Limit::per_day("tpm", 100)]).unwrap();
     let lease = set.acquire(demand! { rpm: 1 }).wait().unwrap();
     lease.settle(demand! { rpm: 1, tpm: 130 }).wait().unwrap();
-    assert_eq!(set.peek().limit("tpm").unwrap().available(), -30);
+    assert_eq!(set.peek().wait().unwrap().limit("tpm").unwrap().available(), -30);
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn a_pool_takes_nothing_before_it_is_polled() {
     let pool = LimitPool::new([set.clone()]).unwrap();
     drop(pool.acquire(demand! { rpm: 1 }));
     drop(pool.acquire_timeout(demand! { rpm: 1 }, Duration::from_secs(1)));
-    assert_eq!(set.peek().limit("rpm").unwrap().available(), 5);
+    assert_eq!(set.peek().wait().unwrap().limit("rpm").unwrap().available(), 5);
     drop(pool.acquire(demand! { rpm: 1 }).wait().unwrap());
-    assert_eq!(set.peek().limit("rpm").unwrap().available(), 4);
+    assert_eq!(set.peek().wait().unwrap().limit("rpm").unwrap().available(), 4);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_observer_that_panics_leaves_no_resource_held() {
     let set = LimitSet::builder().limits([Limit::resource("slots", 1)]).observer(observer).build().unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| set.try_acquire(demand! {}).wait())).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| set.acquire(demand! {}).wait())).is_err());
-    assert_eq!(set.peek().limit("slots").unwrap().available(), 1);
+    assert_eq!(set.peek().wait().unwrap().limit("slots").unwrap().available(), 1);
 }
 
 struct Panics;
@@ -100,8 +100,8 @@ fn a_name_with_a_nul_is_not_the_name_without() {
 #[test]
 fn a_cooldown_can_be_ended() {
     let set = LimitSet::new([Limit::per_day("rpm", 5)]).unwrap();
-    set.cool_down(Duration::MAX);
+    set.cool_down(Duration::MAX).wait().unwrap();
     assert!(!set.try_acquire(demand! { rpm: 1 }).wait().unwrap().is_admitted());
-    set.end_cool_down();
+    set.end_cool_down().wait().unwrap();
     assert!(set.try_acquire(demand! { rpm: 1 }).wait().unwrap().is_admitted());
 }

@@ -162,7 +162,7 @@ fn a_report_that_names_what_is_no_limit_is_skipped_and_refused_only_where_the_se
 #[test]
 fn cancel_gives_everything_back() {
     let set = api();
-    try_take(&set, demand! { rpm: 3, tpm: 400, connections: 2 }).unwrap().cancel().wait();
+    try_take(&set, demand! { rpm: 3, tpm: 400, connections: 2 }).unwrap().cancel().wait().unwrap();
     let left = ["rpm", "tpm", "call_count", "connections"].map(|name| available(&set, name));
     assert_eq!(left, [10, 1_000, 10, 4]);
 }

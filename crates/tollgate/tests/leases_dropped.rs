@@ -129,20 +129,20 @@ fn a_silent_holder_loses_its_permits_once_and_is_told_by_its_heartbeat() {
     let silent = try_take(&set, demand! { connections: 3 }).unwrap();
     let alive = try_take(&set, demand! { connections: 1 }).unwrap();
     advance_ms(&hands, 9_999);
-    assert!(alive.heartbeat().wait());
+    assert!(alive.heartbeat().wait().unwrap());
     assert_eq!(available(&set, "connections"), 0);
     advance_ms(&hands, 1);
     assert_eq!(available(&set, "connections"), 3, "what it had is back");
-    assert!(!silent.heartbeat().wait());
+    assert!(!silent.heartbeat().wait().unwrap());
 
     // The permits are another's now, and stay so whatever the old holder does.
     let other = try_take(&set, demand! { connections: 3 }).unwrap();
-    assert!(!silent.heartbeat().wait());
+    assert!(!silent.heartbeat().wait().unwrap());
     drop(silent);
     assert_eq!(available(&set, "connections"), 0);
     drop(other);
     assert_eq!(available(&set, "connections"), 3);
-    assert!(alive.heartbeat().wait());
+    assert!(alive.heartbeat().wait().unwrap());
     drop(alive);
     assert_eq!(available(&set, "connections"), 4);
 }
@@ -168,13 +168,13 @@ fn one_who_waits_gets_the_permit_at_the_instant_of_expiry_and_a_heartbeat_puts_i
     let mut waiting = set.acquire(demand! { connections: 1 }).into_future();
     assert!(poll(&mut waiting).is_pending());
     advance_ms(&hands, 9_000);
-    assert!(holder.heartbeat().wait());
+    assert!(holder.heartbeat().wait().unwrap());
     advance_ms(&hands, 9_999);
     assert!(poll(&mut waiting).is_pending());
     advance_ms(&hands, 1);
     let lease = answer(&mut waiting).unwrap();
     assert_eq!(lease.waited(), Some(19 * SECOND));
-    assert!(lease.heartbeat().wait());
+    assert!(lease.heartbeat().wait().unwrap());
 }
 
 #[test]
@@ -182,11 +182,11 @@ fn a_lease_that_holds_no_resource_has_nothing_to_expire() {
     let (hands, ears) = (hands(), Ears::default());
     let set = builder(&hands, limits()).lease_ttl(SECOND).observer(ears.observer()).build().unwrap();
     let none = try_take(&set, demand! { tpm: 1, connections: 0 }).unwrap();
-    assert!(none.heartbeat().wait());
+    assert!(none.heartbeat().wait().unwrap());
     advance_ms(&hands, 5_000);
-    assert!(none.heartbeat().wait());
+    assert!(none.heartbeat().wait().unwrap());
     let without = builder(&hands, [Limit::per_minute("tpm", 1)]).lease_ttl(SECOND).build().unwrap();
-    assert!(try_take(&without, demand! { tpm: 1 }).unwrap().heartbeat().wait());
+    assert!(try_take(&without, demand! { tpm: 1 }).unwrap().heartbeat().wait().unwrap());
     assert_eq!(ears.count("ExpiredLease"), 0);
 }
 
@@ -197,7 +197,7 @@ fn without_a_term_a_lease_holds_until_it_ends() {
     let lease = try_take(&set, demand! { connections: 4 }).unwrap();
     advance_ms(&hands, 86_400_000);
     assert_eq!(available(&set, "connections"), 0);
-    assert!(lease.heartbeat().wait());
+    assert!(lease.heartbeat().wait().unwrap());
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn the_config_of_the_set_is_on_the_lease_and_its_values_are_never_shown() {
     let set = builder.build().unwrap();
     let lease = try_take(&set, demand! { tpm: 1 }).unwrap();
     assert_eq!((&*lease.config()["region"], &*lease.config()["api_key"]), ("eu-central-1", CANARY));
-    let shown = format!("{shown} {set:?} {set:#?} {lease:?} {lease:#?} {:?}", set.peek());
+    let shown = format!("{shown} {set:?} {set:#?} {lease:?} {lease:#?} {:?}", set.peek().wait().unwrap());
     let pool = LimitPool::new([set.clone()]).unwrap();
     let attempt = set.try_acquire(demand! { tpm: 1_000 }).wait().unwrap();
     let error = set.acquire(demand! { tpm: 1_001 }).wait().unwrap_err();

@@ -44,7 +44,7 @@ fn a_denial_is_told_with_the_limit_that_takes_longest() {
 fn a_denial_that_no_limit_made_names_none() {
     let hands = hands();
     let (set, ears) = api(&hands);
-    set.cool_down(SECOND);
+    set.cool_down(SECOND).wait().unwrap();
     assert!(try_take(&set, demand! { rpm: 1 }).is_none());
     assert_eq!(ears.take(), ["Cooldown { duration: 1s }", "Denied { limit: None }"]);
     advance_ms(&hands, 1_000);
@@ -74,7 +74,7 @@ fn what_is_no_demand_is_no_event() {
     assert!(set.acquire(demand! { rpm: 11 }).wait().is_err());
     assert!(set.acquire(demand! { rpm: -1 }).wait().is_err());
     assert!(set.ready(demand! { rpm: 1 }).wait().is_ok());
-    set.peek();
+    drop(set.peek().wait().unwrap());
     assert_eq!(ears.take(), [""; 0]);
 }
 
@@ -153,11 +153,11 @@ fn an_expired_lease_is_told_once_by_whatever_its_holder_does_next() {
     let (beats, settles, drops, lives) = (take(), take(), take(), take());
     ears.take();
     advance_ms(&hands, 9_999);
-    assert!(lives.heartbeat().wait());
+    assert!(lives.heartbeat().wait().unwrap());
     advance_ms(&hands, 1);
-    assert!(!beats.heartbeat().wait());
+    assert!(!beats.heartbeat().wait().unwrap());
     assert_eq!(ears.take(), ["ExpiredLease"]);
-    assert!(!beats.heartbeat().wait());
+    assert!(!beats.heartbeat().wait().unwrap());
     drop(beats);
     assert_eq!(ears.take(), [""; 0], "told once");
     settles.settle(demand! { rpm: 1 }).wait().unwrap();
@@ -172,15 +172,15 @@ fn an_expired_lease_is_told_once_by_whatever_its_holder_does_next() {
 fn a_cooldown_is_told_when_it_begins_and_when_it_is_extended() {
     let hands = hands();
     let (set, ears) = api(&hands);
-    set.cool_down(10 * SECOND);
-    set.cool_down(20 * SECOND);
+    set.cool_down(10 * SECOND).wait().unwrap();
+    set.cool_down(20 * SECOND).wait().unwrap();
     assert_eq!(ears.take(), ["Cooldown { duration: 10s }", "Cooldown { duration: 20s }"]);
-    set.cool_down(20 * SECOND);
-    set.cool_down(SECOND);
-    set.cool_down(Duration::ZERO);
+    set.cool_down(20 * SECOND).wait().unwrap();
+    set.cool_down(SECOND).wait().unwrap();
+    set.cool_down(Duration::ZERO).wait().unwrap();
     assert_eq!(ears.take(), [""; 0], "what changes nothing is no event");
     advance_ms(&hands, 20_000);
-    set.cool_down(SECOND);
+    set.cool_down(SECOND).wait().unwrap();
     assert_eq!(ears.take(), ["Cooldown { duration: 1s }"]);
 }
 
@@ -196,10 +196,10 @@ fn entities_and_config_are_in_no_event() {
     let mut waiting = set.acquire(demand! { rpm: 1 }).into_future();
     assert!(poll(&mut waiting).is_pending());
     advance_ms(&hands, 60_000);
-    lease.heartbeat().wait();
+    lease.heartbeat().wait().unwrap();
     lease.settle(demand! { rpm: 5 }).wait().unwrap();
-    answer(&mut waiting).unwrap().cancel().wait();
-    set.cool_down(SECOND);
+    answer(&mut waiting).unwrap().cancel().wait().unwrap();
+    set.cool_down(SECOND).wait().unwrap();
     let heard = ears.take();
     assert!(heard.len() >= 8, "{heard:?}");
     assert!(!heard.concat().contains(CANARY), "{heard:?}");

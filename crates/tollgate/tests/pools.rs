@@ -96,14 +96,14 @@ fn a_try_moves_on_to_the_next_set_and_is_denied_with_the_shortest_wait_when_all_
 fn a_cooling_set_is_passed_over_until_its_cooldown_ends() {
     let hands = hands();
     let pool = accounts(&hands, [100, 100]);
-    pool[0].cool_down(Duration::from_secs(10));
+    pool[0].cool_down(Duration::from_secs(10)).wait().unwrap();
     for _ in 0..5 {
         assert_eq!(chosen(&pool), Some(1));
     }
     for spread in [Spread::Random, Spread::Soonest] {
         assert_eq!(chosen(&pool.for_worker(0).spread(spread)), Some(1), "{spread:?}");
     }
-    pool[1].cool_down(Duration::from_secs(5));
+    pool[1].cool_down(Duration::from_secs(5)).wait().unwrap();
     let denial = pool.try_acquire(demand! { rpm: 1 }).wait().unwrap().denied().unwrap();
     assert_eq!(denial.wait(), Some(Duration::from_secs(5)));
     let mut waiting = pool.acquire(demand! { rpm: 1 });
@@ -122,11 +122,19 @@ fn to_acquire_waits_in_the_set_that_can_admit_soonest_whatever_the_spread() {
         while chosen(&pool).is_some() {}
         let mut waiting = pool.acquire(demand! { rpm: 1 });
         assert!(poll(&mut waiting).is_pending());
-        assert_eq!([0, 1, 2].map(|index| pool[index].peek().waiting), [0, 1, 0], "{spread:?}");
+        assert_eq!(
+            [0, 1, 2].map(|index| pool[index].peek().wait().unwrap().waiting),
+            [0, 1, 0],
+            "{spread:?}"
+        );
         // The next counts those ahead of it: 40 s here, 30 s there.
         let mut next = pool.acquire(demand! { rpm: 1 });
         assert!(poll(&mut next).is_pending());
-        assert_eq!([0, 1, 2].map(|index| pool[index].peek().waiting), [0, 1, 1], "{spread:?}");
+        assert_eq!(
+            [0, 1, 2].map(|index| pool[index].peek().wait().unwrap().waiting),
+            [0, 1, 1],
+            "{spread:?}"
+        );
         hands.set(START + Span::from_secs(20));
         assert_eq!(account_of(&answer(&mut waiting).unwrap()), 1);
         assert!(poll(&mut next).is_pending());
@@ -144,7 +152,7 @@ fn a_wait_in_a_pool_that_is_dropped_leaves_no_trace() {
         let mut waiting = pool.acquire(demand! { rpm: 1 });
         (0..polls).for_each(|_| assert!(poll(&mut waiting).is_pending()));
         drop(waiting);
-        assert_eq!([0, 1].map(|index| pool[index].peek().waiting), [0, 0]);
+        assert_eq!([0, 1].map(|index| pool[index].peek().wait().unwrap().waiting), [0, 0]);
     }
     advance_ms(&hands, 60_000);
     assert_eq!([chosen(&pool), chosen(&pool), chosen(&pool)].iter().flatten().count(), 2);
@@ -161,7 +169,7 @@ fn what_can_never_fit_one_set_may_fit_another_and_is_refused_only_if_it_fits_non
     assert_eq!(denial.wait(), Some(Duration::from_secs(60)));
     let mut waiting = pool.acquire(demand! { rpm: 5 });
     assert!(poll(&mut waiting).is_pending());
-    assert_eq!([0, 1].map(|index| pool[index].peek().waiting), [0, 1]);
+    assert_eq!([0, 1].map(|index| pool[index].peek().wait().unwrap().waiting), [0, 1]);
     advance_ms(&hands, 60_000);
     assert_eq!(account_of(&answer(&mut waiting).unwrap()), 1);
 
@@ -180,7 +188,11 @@ fn a_pool_has_its_sets_by_index_and_at_least_one() {
     assert_eq!((pool.len(), pool.sets().len()), (2, 2));
     assert_eq!(pool[1].config()["account"], "1");
     spend(&pool[1], demand! { rpm: 7 });
-    assert_eq!(pool.for_worker(0)[1].peek().limit("rpm").unwrap().available(), 0, "the sets are shared");
+    assert_eq!(
+        pool.for_worker(0)[1].peek().wait().unwrap().limit("rpm").unwrap().available(),
+        0,
+        "the sets are shared"
+    );
     assert_eq!(LimitPool::new([]).unwrap_err(), PoolError::Empty);
     assert_eq!(PoolError::Empty.to_string(), "the pool has no limit set; give it at least one");
 }

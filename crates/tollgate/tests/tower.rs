@@ -65,7 +65,7 @@ fn a_request_waits_for_its_turn_before_the_service_sees_it() {
     }
     let mut waiting = service.call(8);
     assert!(poll(&mut waiting).is_pending());
-    assert_eq!((provider.seen.load(Ordering::SeqCst), set.peek().waiting), (2, 1));
+    assert_eq!((provider.seen.load(Ordering::SeqCst), set.peek().wait().unwrap().waiting), (2, 1));
     advance_ms(&hands, 29_999);
     assert!(poll(&mut waiting).is_pending());
     advance_ms(&hands, 1);
@@ -82,7 +82,7 @@ fn a_layer_that_refuses_says_why_and_the_service_sees_nothing() {
     assert_eq!(error.to_string(), "refused: tpm has 0 of the 50 asked; retry in 30s");
     let LimitedError::Refused(denial) = error else { panic!("another error") };
     assert_eq!(denial.wait(), Some(Duration::from_secs(30)));
-    assert_eq!((provider.seen.load(Ordering::SeqCst), set.peek().waiting), (2, 0));
+    assert_eq!((provider.seen.load(Ordering::SeqCst), set.peek().wait().unwrap().waiting), (2, 0));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_request_that_is_dropped_frees_its_resources_or_its_place_in_the_queue() {
     let mut calls: Vec<_> = (0..3).map(|_| service.call(7)).collect();
     assert_eq!(left(&set), (100, 2), "nothing is taken before it is polled");
     assert!(calls.iter_mut().all(|call| poll(call).is_pending()));
-    assert_eq!((left(&set), set.peek().waiting), ((0, 0), 1));
+    assert_eq!((left(&set), set.peek().wait().unwrap().waiting), ((0, 0), 1));
     drop(calls);
-    assert_eq!((left(&set), set.peek().waiting), ((0, 2), 0));
+    assert_eq!((left(&set), set.peek().wait().unwrap().waiting), ((0, 2), 0));
 }

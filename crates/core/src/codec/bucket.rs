@@ -20,6 +20,7 @@ const GAUGE: u8 = 4;
 const HELD: u8 = 5;
 const QUOTA: u8 = 6;
 const UNBOUNDED: u8 = 7;
+const COOLDOWN: u8 = 8;
 
 impl Bucket {
     /// The bucket in few bytes, to be kept: about 20 for two ordinary limits. They mean nothing without its limits.
@@ -121,6 +122,10 @@ pub(super) fn put_state(out: &mut Vec<u8>, state: &State) {
             put_tick(out, start);
             put_number(out, end.since(start).as_micros());
         }
+        Inner::Cooldown(left) => {
+            out.push(COOLDOWN);
+            put_number(out, *left);
+        }
         Inner::Unbounded => out.push(UNBOUNDED),
     }
 }
@@ -147,6 +152,7 @@ pub(super) fn state(reader: &mut Reader<'_>, limit: &Limit, stamp: Tick) -> Resu
             let period = used.zip(end).and_then(|(used, end)| Period::of(used, start, end));
             Inner::Quota(Box::new(period.ok_or_else(bad)?))
         }
+        (Machine::Cooldown, COOLDOWN) => Inner::Cooldown(reader.number()?),
         (Machine::Unbounded, UNBOUNDED) => Inner::Unbounded,
         _ => return Err(bad()),
     };

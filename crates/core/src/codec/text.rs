@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::CodecError;
+use crate::name::COOLDOWN;
 use crate::{
     Algorithm, Calendar, Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Resets, Span, UNBOUNDED,
     Unit,
@@ -49,6 +50,9 @@ impl Limits {
         let limits = lines.lines().enumerate().map(|(index, line)| {
             let bad = |why: String| CodecError::BadLine { line: index + 2, why };
             let line = Line::parse(line).map_err(bad)?;
+            if line.kind == Kind::Cooldown {
+                return Ok(Limit::cooldown());
+            }
             let builder = line.builder(calendars)?;
             builder.build().map_err(|why: LimitError| LimitsError::from(why).into())
         });
@@ -67,6 +71,7 @@ fn put_line(text: &mut String, limit: &Limit) {
         Kind::Calls(algorithm) => ("calls", Some(algorithm)),
         Kind::Resource => ("resource", None),
         Kind::Quota => ("quota", None),
+        Kind::Cooldown => ("cooldown", None),
     };
     put(format_args!("{kind}"));
     if let Some((_, name)) = ALGORITHMS.iter().find(|(it, _)| Some(*it) == algorithm) {
@@ -144,6 +149,10 @@ impl<'a> Line<'a> {
             Kind::Rate(_) | Kind::Calls(_) => times == [true, false, false],
             Kind::Resource => times == [false; 3],
             Kind::Quota => !times[0] && times[1] != times[2],
+            Kind::Cooldown if (self.name, self.amount, self.fields.len()) != (COOLDOWN, 1, 0) => {
+                return Err(format!("a cooldown is written as \"cooldown {COOLDOWN} 1\""));
+            }
+            Kind::Cooldown => true,
         };
         if fits { Ok(self) } else { Err("its kind wants another period".into()) }
     }
@@ -160,6 +169,8 @@ impl<'a> Line<'a> {
             Kind::Calls(algorithm) => Limit::calls(amount, period).algorithm(algorithm).named(name),
             Kind::Resource => Limit::resource(name, amount),
             Kind::Quota => Limit::quota(name, amount, self.resets(calendars)?),
+            // It is never built: there is only one.
+            Kind::Cooldown => Limit::resource(name, amount),
         };
         if let Some(burst) = self.fields.get("burst").and_then(|value| amount_of(value)) {
             builder = builder.burst(burst);
@@ -193,6 +204,7 @@ fn kind_of(word: &str) -> Option<Kind> {
         Some(("calls", name)) => Kind::Calls(algorithm(name)?),
         None if word == "resource" => Kind::Resource,
         None if word == "quota" => Kind::Quota,
+        None if word == "cooldown" => Kind::Cooldown,
         _ => return None,
     })
 }

@@ -196,7 +196,7 @@ impl LimitBuilder {
     fn machine(&self, amount: u64, capacity: u64, period: Option<Span>) -> Result<Machine, LimitError> {
         let algorithm = match self.kind {
             Kind::Rate(algorithm) | Kind::Calls(algorithm) => Some(algorithm),
-            Kind::Resource | Kind::Quota => None,
+            Kind::Resource | Kind::Quota | Kind::Cooldown => None,
         };
         let bucket =
             matches!(algorithm, Some(Algorithm::TokenBucket | Algorithm::LeakyBucket | Algorithm::Gcra));

@@ -63,6 +63,8 @@ pub enum Kind {
     Resource,
     /// So much until an edge, at which it is full again.
     Quota,
+    /// Nobody until it is over: see [`Limit::cooldown`].
+    Cooldown,
 }
 
 /// How a rate is measured.
@@ -97,6 +99,29 @@ pub enum Resets {
 }
 
 impl Limit {
+    /// Refuses everybody until it is over. Whoever keeps limits in a store adds one to them, so that a cooldown is seen by
+    /// all who share them, in the same step as everything else.
+    ///
+    /// Every demand takes 1 of it, which passes if none lasts and changes nothing. A settlement with more than that
+    /// begins one: with `n + 1` it lasts for `n` microseconds from then, unless one that lasts longer has begun. A refund
+    /// does nothing, a top-up ends it. Its name is reserved, so no demand can name it and no [`Denial`](crate::Denial)
+    /// shows it.
+    pub fn cooldown() -> Limit {
+        Limit {
+            name: Name::cooldown(),
+            kind: Kind::Cooldown,
+            amount: 1,
+            capacity: 1,
+            period: None,
+            resolution: None,
+            resets: None,
+            unit: None,
+            enforcement: Enforcement::Refuses,
+            soft: None,
+            machine: Machine::Cooldown,
+        }
+    }
+
     /// Its name, unique within a set.
     pub fn name(&self) -> &Name {
         &self.name
@@ -139,12 +164,17 @@ impl Limit {
 
     /// Whether a demand that does not name it takes 1 all the same.
     pub fn is_implicit(&self) -> bool {
-        matches!(self.kind, Kind::Calls(_) | Kind::Resource)
+        matches!(self.kind, Kind::Calls(_) | Kind::Resource | Kind::Cooldown)
     }
 
     /// Whether what was taken is given back when the lease ends.
     pub fn is_resource(&self) -> bool {
         self.kind == Kind::Resource
+    }
+
+    /// Whether it is a [cooldown](Limit::cooldown), which no demand can name and no status shows.
+    pub fn is_cooldown(&self) -> bool {
+        self.kind == Kind::Cooldown
     }
 
     /// Whether it never refuses.

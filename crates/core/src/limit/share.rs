@@ -11,6 +11,9 @@ impl Limit {
     /// Never: a share of a valid limit is valid.
     #[must_use]
     pub fn scaled(&self, percent: u8) -> Limit {
+        if self.is_cooldown() {
+            return self.clone();
+        }
         let share = |amount: u64| match amount {
             UNBOUNDED => UNBOUNDED,
             amount => u64::try_from(u128::from(amount) * u128::from(percent) / 100).unwrap_or(amount).max(1),

@@ -3,6 +3,7 @@
 //! A machine is the fixed part of a limit, worked out once when the limit is built. The moving part is a
 //! [`State`](crate::State). Each file holds one machine and argues for its own exactness.
 
+pub(crate) mod cooldown;
 mod fixed_window;
 mod gauge;
 mod meter;
@@ -23,6 +24,7 @@ pub(crate) enum Machine {
     Fixed(FixedWindow),
     Sliding(SlidingWindow),
     Gauge,
+    Cooldown,
     Quota(Quota),
     Unbounded,
 }

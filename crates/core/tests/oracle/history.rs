@@ -44,6 +44,8 @@ impl History {
             }
             Spec::Session { amount, span } => self.at_most(2 * amount, (now + 1).saturating_sub(*span)),
             Spec::Gauge { capacity } => self.check_holders(now, *capacity),
+            // It bounds no amount; the oracle knows until when it lasts.
+            Spec::Cooldown => Ok(()),
         }
     }
 

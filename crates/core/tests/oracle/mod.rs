@@ -8,6 +8,7 @@
 use std::fmt::Debug;
 
 pub mod buckets;
+pub mod cooldown;
 pub mod edges;
 pub mod gauge;
 pub mod history;

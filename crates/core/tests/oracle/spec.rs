@@ -7,6 +7,7 @@ use tollgate_core::{Algorithm, Limit, LimitBuilder, Resets, SLIDING_STEPS, Span}
 
 use super::Machine;
 use super::buckets::{Gcra, LeakyBucket, TokenBucket};
+use super::cooldown::Cooldown;
 use super::edges::Listed;
 use super::gauge::Gauge;
 use super::quotas::{Ends, Quota};
@@ -21,6 +22,7 @@ pub enum Spec {
     Session { amount: u64, span: u64 },
     Calendar { amount: u64, edges: Listed },
     Gauge { capacity: u64 },
+    Cooldown,
 }
 
 fn micros(micros: u64) -> Duration {
@@ -30,7 +32,10 @@ fn micros(micros: u64) -> Duration {
 impl Spec {
     /// The limit, for the core.
     pub fn limit(&self, name: &str) -> Limit {
-        self.builder(name).build().expect("a spec is a valid limit")
+        match self {
+            Spec::Cooldown => Limit::cooldown(),
+            _ => self.builder(name).build().expect("a spec is a valid limit"),
+        }
     }
 
     pub fn builder(&self, name: &str) -> LimitBuilder {
@@ -48,6 +53,7 @@ impl Spec {
             }
             Spec::Calendar { amount, edges } => Limit::quota(name, *amount, edges.calendar()),
             Spec::Gauge { capacity } => Limit::resource(name, *capacity),
+            Spec::Cooldown => panic!("a cooldown is made, not built"),
         }
     }
 
@@ -67,6 +73,7 @@ impl Spec {
             Spec::Session { amount, span } => Box::new(Quota::new(amount, Ends::After(span))),
             Spec::Calendar { amount, edges } => Box::new(Quota::new(amount, Ends::At(edges))),
             Spec::Gauge { capacity } => Box::new(Gauge::new(capacity)),
+            Spec::Cooldown => Box::new(Cooldown::default()),
         }
     }
 
@@ -83,6 +90,7 @@ impl Spec {
             | Spec::Sliding { amount, .. }
             | Spec::Session { amount, .. }
             | Spec::Calendar { amount, .. } => *amount,
+            Spec::Cooldown => 1,
         }
     }
 
@@ -95,6 +103,7 @@ impl Spec {
             Spec::Session { span, .. } => *span,
             Spec::Calendar { edges, .. } => (edges.0[1] - edges.0[0]).max(1),
             Spec::Gauge { .. } => 20,
+            Spec::Cooldown => 12,
         }
     }
 }
@@ -154,6 +163,11 @@ pub mod any {
 
     pub fn gauge(dice: &mut Dice) -> Spec {
         Spec::Gauge { capacity: dice.from(1, 8) }
+    }
+
+    /// There is only one, and no demand can name it: for traces that know.
+    pub fn cooldown(_: &mut Dice) -> Spec {
+        Spec::Cooldown
     }
 
     pub const KINDS: [fn(&mut Dice) -> Spec; 6] = [bucket, fixed, sliding, session, calendar, gauge];

@@ -40,6 +40,9 @@ pub fn tick(micros: u64) -> Tick {
 
 /// What a demand of `cost` takes of the limit named `x`.
 pub fn costs(limits: &Limits, cost: u64) -> Costs {
+    if limits[0].is_cooldown() {
+        return Costs::none(1).of_cooldown(limits, cost);
+    }
     limits.costs(&Demand::new().with("x", cost)).expect("the demand fits the limit")
 }
 
@@ -76,8 +79,9 @@ impl Subject for Core {
         match self.bucket.take(&self.limits, tick(now), &Take { costs: &costs, holder }) {
             Ok(at) => Answer::Admitted(at.as_micros()),
             Err(denial) => {
-                let status = denial.statuses().next().expect("there is one limit");
-                Answer::Denied { available: status.available(), ready: denial.ready() }
+                // A cooldown is not shown: nothing is left of it then.
+                let available = denial.statuses().next().map_or(0, |status| status.available());
+                Answer::Denied { available, ready: denial.ready() }
             }
         }
     }

@@ -21,7 +21,9 @@ pub(super) fn variants(anchored: bool) -> Vec<Limits> {
     let build = |limits: Vec<LimitBuilder>| {
         Limits::new(limits.into_iter().chain(anchor.clone())).expect("the limits of the suite are valid")
     };
-    let sets: Vec<Limits> = sets().into_iter().map(build).collect();
+    let mut sets: Vec<Limits> = sets().into_iter().map(build).collect();
+    let cooling = |limits: &Limits| limits.with_cooldown().expect("there is room for a cooldown");
+    sets.extend([cooling(&sets[0]), cooling(&sets[3])]);
     sets.iter().flat_map(|limits| VERSIONS.map(|version| limits.clone().at_version(version))).collect()
 }
 
@@ -51,33 +53,38 @@ fn seconds(count: u64) -> Duration {
 
 /// Something of each limit that may be had.
 pub(super) fn random_costs(random: &mut Random, limits: &Limits) -> Costs {
-    costs(limits, |limit| match limit.name() == ANCHOR {
+    let cooldown = u64::from(!random.one_in(4));
+    let amount = |limit: &Limit| match limit.name() == ANCHOR {
         true => 1,
         false => random.below(limit.capacity().min(12) + 1),
-    })
+    };
+    costs(limits, amount).of_cooldown(limits, cooldown)
 }
 
 /// Something of each limit that may be given, and nothing that would let the store forget.
 pub(super) fn random_credit(random: &mut Random, limits: &Limits) -> Costs {
-    costs(limits, |limit| if limit.name() == ANCHOR { 0 } else { random.below(12) })
+    let cooldown = random.below(2);
+    let amount = |limit: &Limit| if limit.name() == ANCHOR { 0 } else { random.below(12) };
+    costs(limits, amount).of_cooldown(limits, cooldown)
 }
 
 /// Nothing but what keeps the bucket from being forgotten, in traces in which that matters.
 pub(super) fn anchor_costs(limits: &Limits) -> Costs {
-    costs(limits, |limit| u64::from(limit.name() == ANCHOR))
+    costs(limits, |limit| u64::from(limit.name() == ANCHOR)).of_cooldown(limits, 0)
 }
 
 /// What was used of what was taken: anything from nothing to ten times as much.
 pub(super) fn random_usage(random: &mut Random, limits: &Limits, costs: &Costs) -> Vec<u64> {
     let used = |(limit, cost): (&Limit, &u64)| match limit.name() == ANCHOR {
         true => *cost,
+        false if limit.is_cooldown() && random.one_in(2) => 1 + random.below(5_000_000),
         false => random.below(cost * 10 + 1),
     };
     limits.iter().zip(costs.amounts()).map(used).collect()
 }
 
 fn costs(limits: &Limits, mut amount: impl FnMut(&Limit) -> u64) -> Costs {
-    let demand = limits.iter().fold(Demand::new(), |demand, limit| {
+    let demand = limits.iter().filter(|limit| !limit.is_cooldown()).fold(Demand::new(), |demand, limit| {
         let amount = amount(limit).min(limit.capacity());
         demand.with(limit.name().as_str(), amount)
     });

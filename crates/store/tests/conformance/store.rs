@@ -83,6 +83,7 @@ impl Faulty {
 fn whole(limits: &Limits) -> Costs {
     let demand = limits
         .iter()
+        .filter(|limit| !limit.is_cooldown())
         .fold(Demand::new(), |demand, limit| demand.with(limit.name().as_str(), limit.capacity()));
     limits.costs(&demand).expect("the capacity fits")
 }

@@ -116,7 +116,7 @@ impl Board {
     }
 
     fn table(&self, set: &LimitSet, elapsed: Span, paint: Paint) -> Vec<String> {
-        let status = set.peek();
+        let status = set.peek().wait().expect("memory answers");
         let elapsed = elapsed.to_duration().min(self.lasts).as_secs_f64();
         let clock = format!("{elapsed:.1} of {:.1} s", self.lasts.as_secs_f64());
         let mut lines = vec![format!(" {} {clock:>62}", paint.with("1", "tollgate")), String::new()];
@@ -129,7 +129,7 @@ impl Board {
     }
 
     fn in_one_line(&self, set: &LimitSet, elapsed: Span) -> String {
-        let status = set.peek();
+        let status = set.peek().wait().expect("memory answers");
         let limits = status.limits.iter().map(|limit| {
             format!("{} {}/{}", limit.limit().name(), limit.available(), limit.limit().capacity())
         });

@@ -53,7 +53,7 @@ impl Books {
     pub(crate) fn prove(&self, set: &LimitSet) -> Result<(), Box<dyn Error>> {
         let seen = self.seen.lock().expect("nobody panics over the books");
         let allowed = |name: &str, micros: u64| {
-            let status = set.peek();
+            let status = set.peek().wait().expect("memory answers");
             let limit = status.limit(name).expect("the set has it").limit().clone();
             let period = limit.period().map_or(u64::MAX, |period| period.as_micros());
             limit.capacity() + limit.amount() * micros / period

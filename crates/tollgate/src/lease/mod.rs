@@ -1,5 +1,6 @@
 //! The lease: what an admitted caller holds.
 
+mod grant;
 mod report;
 
 use std::collections::BTreeMap;
@@ -8,11 +9,13 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Packed, Span, Tick, Usage};
-use tollgate_store::Reply;
+use tollgate_core::{AsDemand, Costs, Limits, Packed, Span, Tick, Usage};
+use tollgate_store::{Reply, StoreError};
 
+pub(crate) use grant::Grant;
 use report::Noted;
 
+use crate::set::Home;
 use crate::{Event, LimitSet, ReleaseError, SettleError};
 
 /// What a set says about itself: region, account, endpoint, tier.
@@ -37,10 +40,10 @@ pub enum OnDrop {
 ///
 /// let set = LimitSet::new([Limit::per_minute("tpm", 1_000), Limit::resource("connections", 2)])?;
 /// let lease = set.acquire(demand! { tpm: 400 }).wait()?;
-/// assert_eq!(set.peek().limit("connections").unwrap().available(), 1);
+/// assert_eq!(set.peek().wait()?.limit("connections").unwrap().available(), 1);
 /// lease.settle(demand! { tpm: 150 }).wait()?;
-/// assert_eq!(set.peek().limit("connections").unwrap().available(), 2);
-/// assert_eq!(set.peek().limit("tpm").unwrap().available(), 850);
+/// assert_eq!(set.peek().wait()?.limit("connections").unwrap().available(), 2);
+/// assert_eq!(set.peek().wait()?.limit("tpm").unwrap().available(), 850);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a lease that is dropped at once frees its resources and keeps the rest charged"]
@@ -65,6 +68,8 @@ struct Extra {
     reported: Option<(Vec<u64>, Noted)>,
     /// Whether it was told that the resources have expired.
     told_expired: AtomicBool,
+    /// What is held in a store, if the set is in one and the lease has not ended.
+    grant: Option<Grant>,
 }
 
 enum Held<'a> {
@@ -77,6 +82,10 @@ impl Extra {
     fn boxed(costs: Option<&Costs>, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Box<Extra> {
         let waited = waited.map(Span::covering);
         Box::new(Extra { costs: costs.cloned(), holder, waited, ..Extra::default() })
+    }
+
+    fn is_first_to_tell(&self) -> bool {
+        !self.told_expired.swap(true, Ordering::Relaxed)
     }
 }
 
@@ -103,7 +112,7 @@ impl<'a> Lease<'a> {
         if let Some(costs) = self.extra.as_ref().and_then(|extra| extra.costs.as_ref()) {
             return costs.clone();
         }
-        let mut costs = Costs::none(self.set().names().len());
+        let mut costs = Costs::none(self.names().len());
         costs.unpack(&self.taken);
         costs
     }
@@ -132,6 +141,26 @@ impl<'a> Lease<'a> {
         }
     }
 
+    /// The limits that it is counted in.
+    #[inline(always)]
+    fn names(&self) -> &Limits {
+        match &self.extra {
+            None => self.set().names(),
+            Some(_) => self.names_with_extra(),
+        }
+    }
+
+    #[cold]
+    fn names_with_extra(&self) -> &Limits {
+        self.grant().map_or_else(|| self.set().names(), |grant| &grant.limits)
+    }
+
+    /// Whether it limits less than it should, because the store of the set was away: nothing was taken, or it was taken
+    /// from a bucket that only this process sees.
+    pub fn is_degraded(&self) -> bool {
+        self.grant().is_some_and(Grant::is_degraded)
+    }
+
     /// What the set says about itself: which account or region to use, say.
     pub fn config(&self) -> &Config {
         self.set().config()
@@ -144,7 +173,7 @@ impl<'a> Lease<'a> {
 
     /// What was taken of the limit with this name; `None` if nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
-        let (index, costs) = (self.set().names().index(limit)?, self.costs());
+        let (index, costs) = (self.names().index(limit)?, self.costs());
         costs.takes(index).then(|| costs.amount(index))
     }
 
@@ -178,11 +207,12 @@ impl<'a> Lease<'a> {
     ///
     /// # Cancel safety
     ///
-    /// In memory it has happened when this returns, awaited or not.
+    /// When this returns, awaited or not, it has happened, or been sent to the store.
     ///
     /// # Errors
     ///
-    /// [`SettleError`] if the report is not valid. The lease has ended all the same.
+    /// [`SettleError`] if the report is not valid, or if the store could not write it down. The lease has ended all the
+    /// same.
     #[inline]
     pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
         if self.extra.is_some() {
@@ -202,6 +232,9 @@ impl<'a> Lease<'a> {
         let costs = self.costs();
         let (mut used, mut noted) = self.used_so_far(&costs);
         let result = self.note(&costs, &mut used, &mut noted, usage);
+        if let Some(ended) = self.end_there(&costs, &used, noted) {
+            return Reply::eager(async move { result.and(ended.await.map_err(SettleError::from)) });
+        }
         self.end(&costs, &used, noted);
         Reply::ready(result)
     }
@@ -211,50 +244,72 @@ impl<'a> Lease<'a> {
     /// # Errors
     ///
     /// [`ReleaseError::Unreported`] names the rates that wanted a report and got none. The lease has ended, and
-    /// they stay charged as they were taken.
+    /// they stay charged as they were taken. [`ReleaseError::Store`] if the store could not write it down.
     pub fn release(mut self) -> Reply<'static, Result<(), ReleaseError>> {
         let costs = self.costs();
         let (used, noted) = self.used_so_far(&costs);
         let missing = self.unreported(&costs, noted);
+        let result = if missing.is_empty() { Ok(()) } else { Err(ReleaseError::Unreported(missing)) };
+        if let Some(ended) = self.end_there(&costs, &used, noted) {
+            return Reply::eager(async move { result.and(ended.await.map_err(ReleaseError::from)) });
+        }
         self.end(&costs, &used, noted);
-        Reply::ready(if missing.is_empty() { Ok(()) } else { Err(ReleaseError::Unreported(missing)) })
+        Reply::ready(result)
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
-    pub fn cancel(mut self) -> Reply<'static, ()> {
-        self.refund();
-        Reply::ready(())
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has happened, or been sent to the store.
+    ///
+    /// # Errors
+    ///
+    /// The store could not write it down. The lease has ended all the same.
+    pub fn cancel(mut self) -> Reply<'static, Result<(), StoreError>> {
+        let (costs, unused, noted) = self.nothing_used();
+        if let Some(ended) = self.end_there(&costs, &unused, noted) {
+            return ended;
+        }
+        self.end(&costs, &unused, noted);
+        Reply::ready(Ok(()))
     }
 
-    fn refund(&mut self) {
+    fn nothing_used(&self) -> (Costs, Vec<u64>, Noted) {
         let costs = self.costs();
-        self.end(&costs, &vec![0; costs.len()], Noted { differs: true, ..Noted::default() });
+        let unused = vec![0; costs.len()];
+        (costs, unused, Noted { differs: true, ..Noted::default() })
     }
 
     /// Says that the holder is alive, and keeps its resources for another [`lease_ttl`].
     ///
     /// `false` if they had expired: they may be somebody else's now. Without a `lease_ttl` nothing expires, and
-    /// a lease that holds no resource has nothing to lose.
+    /// a lease that holds no resource has nothing to lose. On a set in a store there is no need to call it, unless
+    /// [heartbeats](crate::LimitSetBuilder::heartbeats) are left to the holder.
+    ///
+    /// # Errors
+    ///
+    /// The store could not answer.
     ///
     /// [`lease_ttl`]: crate::LimitSetBuilder::lease_ttl
-    pub fn heartbeat(&self) -> Reply<'_, bool> {
-        Reply::ready(self.renew())
+    pub fn heartbeat(&self) -> Reply<'_, Result<bool, StoreError>> {
+        self.beat_there().unwrap_or_else(|| Reply::ready(Ok(self.renew())))
     }
 
     /// Keeps the resources for another term. If they are lost, that is told once.
     fn renew(&self) -> bool {
         let set = self.set();
         let term = set.term(self.holder()).filter(|_| self.holds_resources());
-        let (Some(term), Some(extra)) = (term, &self.extra) else { return true };
-        let alive = set.cell().renew(set.clock(), term);
-        if !alive && !extra.told_expired.swap(true, Ordering::Relaxed) {
-            set.reporter().report(&Event::ExpiredLease);
+        let (Some(term), Home::Here(cell)) = (term, set.home()) else { return true };
+        let alive = cell.renew(set.clock(), term);
+        if !alive {
+            self.tell_expired();
         }
         alive
     }
 
     fn holds_resources(&self) -> bool {
-        let (names, costs) = (self.set().names(), self.costs());
+        let (names, costs) = (self.names(), self.costs());
         names.iter().zip(costs.amounts()).any(|(limit, amount)| limit.is_resource() && *amount > 0)
     }
 
@@ -263,9 +318,10 @@ impl<'a> Lease<'a> {
     fn end_packed(&mut self, used: &[u64; 4], noted: Noted) -> bool {
         let set = self.set();
         let is_told = noted.is_over || noted.differs && set.reporter().is_watched();
+        let Home::Here(cell) = set.home() else { return false };
         let ended = !is_told
             && (!noted.differs && !set.names().have_resources()
-                || set.cell().settle_packed(set.names(), &self.taken, used));
+                || cell.settle_packed(set.names(), &self.taken, used));
         self.ends_on_drop &= !ended;
         ended
     }
@@ -275,6 +331,7 @@ impl<'a> Lease<'a> {
         // Whatever happens next, the lease has ended: dropping it must not end it again.
         self.ends_on_drop = false;
         let set = self.set();
+        let Home::Here(cell) = set.home() else { return };
         if !noted.differs && !set.names().have_resources() {
             return;
         }
@@ -284,17 +341,19 @@ impl<'a> Lease<'a> {
             self.renew();
         }
         let usage = Usage { at: self.at, reserved: costs, used, holder };
-        set.cell().settle(set.clock(), set.names(), &usage);
+        cell.settle(set.clock(), set.names(), &usage);
         // Over-use is a warning, which is heard also where ordinary events are not.
         if noted.differs && (set.reporter().is_watched() || usage.is_over()) {
-            self.tell(costs, used);
+            self.tell(set.names(), costs, used);
         }
     }
 
     #[cold]
-    fn tell(&self, costs: &Costs, used: &[u64]) {
+    fn tell(&self, limits: &Limits, costs: &Costs, used: &[u64]) {
         let set = self.set();
-        for (index, limit) in set.names().iter().enumerate().filter(|(_, limit)| !limit.is_resource()) {
+        for (index, limit) in
+            limits.iter().enumerate().filter(|(_, limit)| !limit.is_resource() && !limit.is_cooldown())
+        {
             let (reserved, used, limit) = (costs.amount(index), used[index], limit.name());
             if used < reserved {
                 set.reporter().report(&Event::Refunded { limit, amount: reserved - used });
@@ -310,11 +369,13 @@ impl<'a> Lease<'a> {
             return;
         }
         let costs = self.costs();
-        let (used, noted) = self.used_so_far(&costs);
+        let (mut used, mut noted) = self.used_so_far(&costs);
         if noted.limits == 0 && self.set().on_drop() == OnDrop::Refund {
-            return self.refund();
+            (_, used, noted) = self.nothing_used();
         }
-        self.end(&costs, &used, noted);
+        if !self.drop_there(&costs, &used, noted) {
+            self.end(&costs, &used, noted);
+        }
     }
 }
 
@@ -330,7 +391,7 @@ impl Drop for Lease<'_> {
 /// Without the values of the config, which may be secret.
 impl fmt::Debug for Lease<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.set().names().iter().map(|limit| limit.name());
+        let names = self.names().iter().map(|limit| limit.name());
         let costs = self.costs();
         let taken: Vec<_> = names.zip(costs.amounts()).collect();
         f.debug_struct("Lease").field("taken", &taken).field("waited", &self.waited()).finish_non_exhaustive()

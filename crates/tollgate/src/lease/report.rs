@@ -51,7 +51,7 @@ impl Lease<'_> {
             if amount == 0 && broken.is_some() {
                 continue;
             }
-            let index = self.set().names().index_of(name);
+            let index = self.names().index_of(name);
             if !index.is_some_and(|index| self.note_one(costs, used, noted, index, amount)) {
                 wrong = wrong.or_else(|| self.refuse(costs, index, name.as_str(), amount));
             }
@@ -72,7 +72,7 @@ impl Lease<'_> {
         amount: u64,
     ) -> bool {
         let reserved = costs.amount(index);
-        if amount > reserved && matches!(self.set().names()[index].kind(), Kind::Calls(_)) {
+        if amount > reserved && matches!(self.names()[index].kind(), Kind::Calls(_)) {
             return false;
         }
         noted.differs |= amount != reserved;
@@ -94,13 +94,13 @@ impl Lease<'_> {
         let Some(index) = index else {
             return self.set().skip_unknown(name).err().map(|error| Box::new(SettleError::Usage(error)));
         };
-        let limit = self.set().names()[index].name().clone();
+        let limit = self.names()[index].name().clone();
         Some(Box::new(SettleError::TooManyCalls { limit, used, reserved: costs.amount(index) }))
     }
 
     /// The limits that wanted a report and got none.
     pub(super) fn unreported(&self, costs: &Costs, noted: Noted) -> Vec<Name> {
-        let names = self.set().names();
+        let names = self.names();
         let wants = |index: &usize| {
             costs.is_explicit(*index) && !names[*index].is_resource() && noted.limits >> index & 1 == 0
         };

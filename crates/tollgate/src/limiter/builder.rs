@@ -1,5 +1,4 @@
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_catalog::{Catalog, OnUnavailable};
@@ -8,6 +7,7 @@ use tollgate_store::{Reach, WAITERS_MAX};
 
 use super::route::Routes;
 use super::{Limiter, Settings, Shared};
+use crate::away::Away;
 use crate::observe::Reporter;
 use crate::{Observer, OnDrop};
 
@@ -110,8 +110,7 @@ impl LimiterBuilder {
             routes: Routes::new(),
             reporter: Reporter::new(observer),
             settings,
-            local: OnceLock::new(),
-            away_until: AtomicU64::new(0),
+            away: Away::default(),
         }))
     }
 }

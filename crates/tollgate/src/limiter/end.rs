@@ -5,8 +5,8 @@ use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{Call, Op, OpId, Pin, Reach, Reply, Step, StoreError};
 
 use super::lease::{Grant, Held, Lease, Stored};
-use super::within::within;
 use super::{LeaseError, Shared};
+use crate::within::within;
 use crate::{Event, OnDrop};
 
 /// By how much the use of limits differs from what was taken: the resource by its place, the limit by its name.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
-use tollgate_store::{Applied, Call, Done, OpId, Pin, Reply, Step, StoreError, Term};
+use tollgate_store::{Applied, Done, OpId, Pin, Reply, StoreError, Term};
 
 use super::end::Deltas;
-use super::heart::Heart;
 use super::plan::{Planned, Request};
 use super::route::Route;
 use super::{AcquireError, LeaseError, Limiter, Shared};
+use crate::heart::Heart;
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
 ///
@@ -110,7 +110,11 @@ impl Stored {
         let remarks = remarks(&plan, done);
         let held = hold(shared, plan, done);
         let is_detached = request.detached.is_some();
-        let heart = term.filter(|_| !is_detached).map(|term| Heart::start(shared, &held, term));
+        let heart = term.filter(|_| !is_detached).map(|term| {
+            let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
+            let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
+            Heart::start(&shared.backend, &shared.namespace, buckets, term, shared.settings.heartbeats)
+        });
         Stored {
             is_detached,
             id: None,
@@ -368,12 +372,7 @@ impl<'a> Lease<'a> {
         let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
         Reply::later(async move {
             let shared = self.shared();
-            let steps: Vec<Step<'_>> = heart.steps();
-            let call = Call { id: None, steps: &steps, metered: false };
-            let answer =
-                super::within::within(&shared.clock, shared.settings.timeout, shared.backend.apply(&call));
-            let Applied::Done(done) = answer.await? else { return Ok(false) };
-            let is_alive = done.iter().all(|done| *done == Done::Renewed(true));
+            let is_alive = heart.beat(shared.settings.timeout).await?;
             if !is_alive {
                 shared.reporter.report(&crate::Event::ExpiredLease);
             }

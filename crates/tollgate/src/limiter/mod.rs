@@ -11,7 +11,6 @@ mod builder;
 pub mod conformance;
 mod end;
 mod error;
-mod heart;
 mod inspect;
 mod lease;
 mod plan;
@@ -19,11 +18,9 @@ mod route;
 mod standing;
 mod ticket;
 mod unavailable;
-mod within;
 
 use std::fmt;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_catalog::{Catalog, CatalogError, Chain, OnUnavailable, Registry};
@@ -31,6 +28,7 @@ use tollgate_core::{AsDemand, Span};
 use tollgate_store::{Backend, Clock, Memory, Reply};
 
 use crate::OnDrop;
+use crate::away::Away;
 use crate::observe::Reporter;
 
 pub use acquire::{Acquire, Attempt, TryAcquire};
@@ -70,14 +68,11 @@ struct Shared {
     backend: Arc<dyn Backend>,
     clock: Clock,
     /// The id of the namespace, which is what buckets are kept under.
-    namespace: Box<str>,
+    namespace: Arc<str>,
     routes: route::Routes,
     reporter: Reporter,
     settings: Settings,
-    /// Stands in for the store while it is away, if that is the policy.
-    local: OnceLock<Memory>,
-    /// Until when a store that did not answer is left alone.
-    away_until: AtomicU64,
+    away: Away,
 }
 
 struct Settings {
@@ -193,12 +188,6 @@ impl Shared {
     fn is_waited_for(&self, chain: &Chain) -> bool {
         let room = self.backend.room();
         !room.is_quiet() && chain.links.iter().any(|link| room.has_line(&self.namespace, &link.key))
-    }
-
-    /// A number below `bound` that other processes are unlikely to come upon at the same time.
-    fn jitter(&self, bound: u64) -> u64 {
-        let seed = self.clock.now().as_micros() ^ u64::from(std::process::id()).rotate_left(32);
-        seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % bound.max(1)
     }
 }
 

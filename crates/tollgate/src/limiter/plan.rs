@@ -8,8 +8,8 @@ use tollgate_store::{Key, Op, Place, Priority, Step, Term};
 
 use super::route::Route;
 use super::standing::Part;
-use super::within::within;
 use super::{AcquireError, Shared, Standing};
+use crate::within::within;
 
 /// How many resources one call may take from.
 pub const RESOURCES_MAX: usize = 8;

@@ -14,8 +14,8 @@ use tollgate_store::{Key, OpId, Reply, StoreError, Term};
 use super::end::Ending;
 use super::lease::{Held, Lease, Stored};
 use super::plan::Planned;
-use super::within::within;
 use super::{LeaseError, Limiter};
+use crate::within::within;
 
 /// What a ticket of this form begins with.
 const FORM: &str = "tg2";

@@ -1,18 +1,13 @@
 //! What happens while the store is away.
 
-use std::sync::atomic::Ordering;
-
 use tollgate_catalog::OnUnavailable;
-use tollgate_core::{Costs, Limits, Span, Tick};
-use tollgate_store::{Applied, Call, Memory, Step, Store};
+use tollgate_core::{Costs, Limits};
+use tollgate_store::{Applied, Call, Step, Store};
 
 use super::lease::{Lease, Stored};
 use super::plan::{Planned, Request};
 use super::{Limiter, Shared};
 use crate::Event;
-
-/// How long a store that did not answer is left alone by those who can do without it.
-const LEFT_ALONE_FOR: Span = Span::from_secs(1);
 
 impl Shared {
     /// The policy: the limiter's own, or else the one that is stored, as far as it was heard of.
@@ -25,23 +20,9 @@ impl Shared {
         own.or_else(stored).or_else(|| self.catalog.last_on_unavailable()).unwrap_or(OnUnavailable::Block)
     }
 
-    /// Whether the store did not answer a moment ago, so that whoever can do without it need not ask.
-    pub(super) fn skip_store(&self, now: Tick) -> Option<()> {
-        (now.as_micros() < self.away_until.load(Ordering::Relaxed)).then_some(())
-    }
-
-    pub(super) fn note_absence(&self) {
-        let until = self.clock.now() + LEFT_ALONE_FOR;
-        self.away_until.fetch_max(until.as_micros(), Ordering::Relaxed);
-    }
-
     /// The store of a lease: the limiter's, or the memory that stands in for it.
     pub(super) fn store_of(&self, is_local: bool) -> &dyn Store {
-        if is_local { self.local() } else { &*self.backend }
-    }
-
-    fn local(&self) -> &Memory {
-        self.local.get_or_init(|| Memory::builder().clock(self.clock.clone()).build())
+        if is_local { self.away.local(&self.clock) } else { &*self.backend }
     }
 }
 
@@ -63,7 +44,7 @@ impl Limiter {
         let plan = self.plan_locally(request)?;
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.0.namespace, None)).collect();
         let call = Call { id: None, steps: &steps, metered: false };
-        match self.0.local().apply(&call).wait() {
+        match self.0.away.local(&self.0.clock).apply(&call).wait() {
             Ok(Applied::Done(done)) => {
                 Some(Lease::stored(self, Stored::local(request, plan.clone(), &done), None))
             }

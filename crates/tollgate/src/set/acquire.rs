@@ -1,14 +1,17 @@
 use std::future::{Future, IntoFuture};
 use std::num::NonZeroU64;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Span, Tick};
-use tollgate_store::{Granted, Priority, Request, WaitError};
+use tollgate_store::{Cell, Granted, Priority, Reply, Request, WaitError};
 
-use super::LimitSet;
-use crate::{AcquireError, Event, Lease};
+use super::{Home, LimitSet, Remote};
+use crate::turn::Patience;
+use crate::wanted::Wanted;
+use crate::{AcquireError, Attempt, Event, Lease};
 
 /// A demand that will wait: set its patience, then `.await` it in a task or `.wait()` for it in a thread.
 ///
@@ -42,7 +45,13 @@ pub struct Acquire<'a, D> {
 pub struct Acquiring<'a> {
     set: &'a LimitSet,
     holder: Option<NonZeroU64>,
-    waiting: Result<tollgate_store::Acquire<'a>, Option<AcquireError>>,
+    waiting: Waiting<'a>,
+}
+
+enum Waiting<'a> {
+    Here(tollgate_store::Acquire<'a>),
+    There(Reply<'a, Result<Lease<'a>, AcquireError>>),
+    Failed(Option<AcquireError>),
 }
 
 impl<'a, D: AsDemand> Acquire<'a, D> {
@@ -74,30 +83,65 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
     /// As [`LimitSet::acquire`].
     #[inline]
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
+        let cell = match self.set.home() {
+            Home::Here(cell) => cell,
+            Home::There(remote) => return self.wait_there(remote),
+        };
         let mut costs = Costs::none(self.set.names().len());
         self.set.costs_into(&mut costs, &self.demand)?;
         let holder = self.set.next_holder();
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
-        match holder.is_none().then(|| self.set.cell().take_plain(self.set.clock(), &costs)).flatten() {
+        match holder.is_none().then(|| cell.take_plain(self.set.clock(), &costs)).flatten() {
             Some(at) => {
                 if self.set.0.reporter.is_watched() {
                     return Ok(self.set.admit_watched(at, &costs, None, None));
                 }
                 Ok(Lease::new(self.set, at, &costs, None, None))
             }
-            None => self.wait_in_queue(&costs, holder),
+            None => self.wait_in_queue(cell, &costs, holder),
         }
     }
 
     #[cold]
-    fn wait_in_queue(&self, costs: &Costs, holder: Option<NonZeroU64>) -> Result<Lease<'a>, AcquireError> {
-        admit(self.set, holder, self.request(costs.clone(), holder).wait())
+    fn wait_in_queue(
+        &self,
+        cell: &'a Arc<Cell>,
+        costs: &Costs,
+        holder: Option<NonZeroU64>,
+    ) -> Result<Lease<'a>, AcquireError> {
+        admit(self.set, holder, self.request(cell, costs.clone(), holder).wait())
     }
 
-    fn request(&self, costs: Costs, holder: Option<NonZeroU64>) -> tollgate_store::Acquire<'a> {
+    #[cold]
+    fn wait_there(&self, remote: &'a Remote) -> Result<Lease<'a>, AcquireError> {
+        self.ask_there(remote).wait()
+    }
+
+    fn ask_there(&self, remote: &'a Remote) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
+        let (set, wanted) = (self.set, Wanted::of(&self.demand));
+        let Acquire { priority, deadline, .. } = *self;
+        let patience = Patience { waits: true, priority, deadline, waiters_max: set.0.waiters_max };
+        let since = remote.clock().now();
+        Reply::later(async move {
+            match set.take_there(remote, wanted, patience).await? {
+                Attempt::Admitted(lease) => Ok(lease),
+                Attempt::Denied(denial) => {
+                    let waited = remote.clock().now().since(since).to_duration();
+                    Err(AcquireError::TimedOut { denial, waited })
+                }
+            }
+        })
+    }
+
+    fn request(
+        &self,
+        cell: &'a Arc<Cell>,
+        costs: Costs,
+        holder: Option<NonZeroU64>,
+    ) -> tollgate_store::Acquire<'a> {
         let Acquire { set, priority, deadline, .. } = *self;
         let (term, waiters_max) = (set.term(holder), set.0.waiters_max);
-        set.0.cell.acquire(&set.0.clock, Request { costs, term, priority, deadline, waiters_max })
+        cell.acquire(&set.0.clock, Request { costs, term, priority, deadline, waiters_max })
     }
 }
 
@@ -106,11 +150,21 @@ impl<'a, D: AsDemand> IntoFuture for Acquire<'a, D> {
     type IntoFuture = Acquiring<'a>;
 
     fn into_future(self) -> Acquiring<'a> {
-        let mut costs = Costs::none(self.set.names().len());
-        let resolved = self.set.costs_into(&mut costs, &self.demand);
-        let holder = self.set.next_holder();
-        let waiting = resolved.map(|()| self.request(costs, holder)).map_err(|error| Some(error.into()));
-        Acquiring { set: self.set, holder, waiting }
+        let set = self.set;
+        let cell = match set.home() {
+            Home::Here(cell) => cell,
+            Home::There(remote) => {
+                return Acquiring { set, holder: None, waiting: Waiting::There(self.ask_there(remote)) };
+            }
+        };
+        let mut costs = Costs::none(set.names().len());
+        let resolved = set.costs_into(&mut costs, &self.demand);
+        let holder = set.next_holder();
+        let waiting = match resolved {
+            Ok(()) => Waiting::Here(self.request(cell, costs, holder)),
+            Err(error) => Waiting::Failed(Some(error.into())),
+        };
+        Acquiring { set, holder, waiting }
     }
 }
 
@@ -120,8 +174,13 @@ impl<'a> Future for Acquiring<'a> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (set, holder) = (self.set, self.holder);
         match &mut self.waiting {
-            Ok(waiting) => Pin::new(waiting).poll(context).map(|granted| admit(set, holder, granted)),
-            Err(error) => Poll::Ready(Err(error.take().expect("a finished future is not polled again"))),
+            Waiting::Here(waiting) => {
+                Pin::new(waiting).poll(context).map(|granted| admit(set, holder, granted))
+            }
+            Waiting::There(reply) => Pin::new(reply).poll(context),
+            Waiting::Failed(error) => {
+                Poll::Ready(Err(error.take().expect("a finished future is not polled again")))
+            }
         }
     }
 }

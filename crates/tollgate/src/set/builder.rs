@@ -3,12 +3,18 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limit, LimitError, Limits, LimitsError, Span, Tick};
-use tollgate_store::{Cell, Clock, Key, WAITERS_MAX};
+use tollgate_store::{Backend, Cell, Clock, Key, Reach, WAITERS_MAX};
 
-use super::{LimitSet, Shared};
+use super::remote::{Settings, built_version};
+use super::{Home, LimitSet, Remote, Shared};
+use crate::limiter::{Heartbeats, LEASE_TTL, STORE_TIMEOUT};
 use crate::observe::Reporter;
 use crate::{Config, Observer, OnDrop};
+
+/// The namespace of sets in a store, unless they say otherwise.
+pub const SETS_NAMESPACE: &str = "limit-sets";
 
 /// Settings of a [`LimitSet`].
 ///
@@ -35,6 +41,11 @@ pub struct LimitSetBuilder {
     on_drop: OnDrop,
     lease_ttl: Option<Duration>,
     waiters_max: usize,
+    store: Option<Arc<dyn Backend>>,
+    namespace: String,
+    name: String,
+    version: u16,
+    settings: Settings,
 }
 
 impl Default for LimitSetBuilder {
@@ -48,11 +59,24 @@ impl Default for LimitSetBuilder {
             on_drop: OnDrop::default(),
             lease_ttl: None,
             waiters_max: WAITERS_MAX,
+            store: None,
+            namespace: SETS_NAMESPACE.into(),
+            name: String::new(),
+            version: 1,
+            settings: Settings {
+                timeout: STORE_TIMEOUT,
+                on_unavailable: OnUnavailable::Block,
+                local_share: 50,
+                heartbeats: Heartbeats::default(),
+            },
         }
     }
 }
 
 impl LimitSetBuilder {
+    /// The last [`version`](LimitSetBuilder::version) there is.
+    pub const VERSION_MAX: u16 = 4_095;
+
     /// Adds limits.
     pub fn limits<I>(mut self, limits: I) -> LimitSetBuilder
     where
@@ -70,7 +94,73 @@ impl LimitSetBuilder {
         self
     }
 
-    /// The clock; the system's unless it says otherwise.
+    /// Keeps the set in a store, under its [name](LimitSetBuilder::name): everybody who opens the same store, namespace and
+    /// name shares it, with its cooldown. Without a store it is this process's own.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tollgate::{demand, Limit, LimitSet, Memory};
+    ///
+    /// // Memory, as a store; a file, shared memory or a table are opened in the same way.
+    /// let store = Arc::new(Memory::default());
+    /// let open = || {
+    ///     let limits = [Limit::per_minute("rpm", 1)];
+    ///     LimitSet::builder().limits(limits).store(store.clone()).name("openai/blue").build()
+    /// };
+    /// let (one, other) = (open()?, open()?);
+    /// assert!(one.try_acquire(demand! { rpm: 1 }).wait()?.is_admitted());
+    /// assert!(!other.try_acquire(demand! { rpm: 1 }).wait()?.is_admitted());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn store(self, store: Arc<dyn Backend>) -> LimitSetBuilder {
+        LimitSetBuilder { store: Some(store), ..self }
+    }
+
+    /// What the set is called in its store: `openai/blue`. A set in a store must have a name.
+    pub fn name(self, name: impl Into<String>) -> LimitSetBuilder {
+        LimitSetBuilder { name: name.into(), ..self }
+    }
+
+    /// The namespace of the set in its store. By default [`SETS_NAMESPACE`].
+    pub fn namespace(self, namespace: impl Into<String>) -> LimitSetBuilder {
+        LimitSetBuilder { namespace: namespace.into(), ..self }
+    }
+
+    /// The version of these limits, for a set in a store: those of a later version stay in force when somebody comes with
+    /// earlier ones, who then hears of them. Of equal versions the last to call decides. Also what was
+    /// [replaced](LimitSet::replace) gives way to a later version. By default 1, and at most
+    /// [`VERSION_MAX`](LimitSetBuilder::VERSION_MAX).
+    pub fn version(self, version: u16) -> LimitSetBuilder {
+        LimitSetBuilder { version, ..self }
+    }
+
+    /// What to do while the store is away. By default to block: what is asked is an error then.
+    pub fn on_unavailable(mut self, policy: OnUnavailable) -> LimitSetBuilder {
+        self.settings.on_unavailable = policy;
+        self
+    }
+
+    /// What share of each limit, in percent, this process keeps to by itself while the store is away and the policy is
+    /// [`OnUnavailable::Local`]. By default 50. Bounded to 1 to 100.
+    pub fn local_share(mut self, percent: u8) -> LimitSetBuilder {
+        self.settings.local_share = percent.clamp(1, 100);
+        self
+    }
+
+    /// How long the store may take to answer before it counts as away. By default
+    /// [`STORE_TIMEOUT`](crate::limiter::STORE_TIMEOUT).
+    pub fn timeout(mut self, timeout: Duration) -> LimitSetBuilder {
+        self.settings.timeout = timeout;
+        self
+    }
+
+    /// Who says that the holder of a resource in a store lives. By default the lease itself.
+    pub fn heartbeats(mut self, heartbeats: Heartbeats) -> LimitSetBuilder {
+        self.settings.heartbeats = heartbeats;
+        self
+    }
+
+    /// The clock; the system's unless it says otherwise. A set in a store goes by the clock of the store.
     pub fn clock(self, clock: Clock) -> LimitSetBuilder {
         LimitSetBuilder { clock, ..self }
     }
@@ -91,7 +181,8 @@ impl LimitSetBuilder {
     }
 
     /// Takes resources from a holder that has not sent a [heartbeat](crate::Lease::heartbeat) for this long.
-    /// By default a lease holds them until it ends.
+    /// By default a lease holds them until it ends; in a store that outlives the process, for
+    /// [`LEASE_TTL`](crate::limiter::LEASE_TTL), and the lease sends heartbeats by itself.
     pub fn lease_ttl(self, ttl: Duration) -> LimitSetBuilder {
         LimitSetBuilder { lease_ttl: Some(ttl), ..self }
     }
@@ -105,24 +196,44 @@ impl LimitSetBuilder {
     ///
     /// # Errors
     ///
-    /// A limit that is not valid, two of one name, or a lease that would expire at once.
+    /// A limit that is not valid, two of one name, a lease that would expire at once, or a set in a store without a name or
+    /// of a version that there is not. Nothing is asked of the store yet.
     pub fn build(self) -> Result<LimitSet, LimitsError> {
         let limits = Limits::new(self.limits.into_iter().collect::<Result<Vec<_>, _>>()?)?;
         if self.lease_ttl == Some(Duration::ZERO) {
             return Err(LimitsError::LeaseTtlZero);
         }
-        let cell = Cell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO);
         let ends_leases = limits.have_resources() || self.on_drop == OnDrop::Refund;
+        let lease_ttl = self.lease_ttl.map(Span::covering);
+        let (home, clock, lease_ttl) = match self.store {
+            None => {
+                let cell = Cell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO);
+                (Home::Here(cell), self.clock, lease_ttl)
+            }
+            Some(store) => {
+                if self.name.is_empty() {
+                    return Err(LimitsError::Unnamed);
+                }
+                if !(1..=LimitSetBuilder::VERSION_MAX).contains(&self.version) {
+                    return Err(LimitsError::BadVersion(self.version, LimitSetBuilder::VERSION_MAX));
+                }
+                let limits = limits.with_cooldown()?.at_version(built_version(self.version));
+                let (clock, outlives_holders) = (store.clock().clone(), store.reach() != Reach::Process);
+                let remote = Remote::new(store, &self.namespace, &self.name, limits, self.settings);
+                let usual = outlives_holders.then(|| Span::covering(LEASE_TTL));
+                (Home::There(Box::new(remote)), clock, lease_ttl.or(usual))
+            }
+        };
         Ok(LimitSet(Arc::new(Shared {
-            cell,
+            home,
             ends_leases,
             names: limits,
-            clock: self.clock,
+            clock,
             config: self.config,
             reporter: Reporter::new(self.observer),
             strict: self.strict,
             on_drop: self.on_drop,
-            lease_ttl: self.lease_ttl.map(Span::covering),
+            lease_ttl,
             holders: AtomicU64::new(1),
             waiters_max: self.waiters_max,
             changing: Mutex::default(),

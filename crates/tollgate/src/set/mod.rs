@@ -2,6 +2,10 @@
 
 mod acquire;
 mod builder;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod home;
+mod remote;
 mod try_acquire;
 
 use std::fmt;
@@ -13,13 +17,18 @@ use std::time::Duration;
 use tollgate_core::{
     AsDemand, Costs, DemandError, Denial, Limit, LimitError, Limits, LimitsError, Ready, Span, Status, Tick,
 };
-use tollgate_store::{Cell, Clock, Priority, Reply, Term};
+use tollgate_store::{Cell, Clock, Priority, Reach, Reply, StoreError, Term};
 
 use crate::observe::Reporter;
-use crate::{AcquireError, Attempt, Config, Event, Lease, OnDrop};
+use crate::turn::Patience;
+use crate::wanted::Wanted;
+use crate::{AcquireError, Attempt, Config, Event, Lease, OnDrop, ReplaceError};
+
+pub(crate) use home::Home;
+pub(crate) use remote::Remote;
 
 pub use acquire::{Acquire, Acquiring};
-pub use builder::LimitSetBuilder;
+pub use builder::{LimitSetBuilder, SETS_NAMESPACE};
 pub use try_acquire::TryAcquire;
 
 /// Several limits that are taken together or not at all. Cloning shares the set.
@@ -32,12 +41,22 @@ pub use try_acquire::TryAcquire;
 ///
 /// A name that is no limit of the set is skipped with one warning, because the same code runs where some limits
 /// are switched off; a [`strict`](LimitSetBuilder::strict) set refuses it.
+///
+/// A set lives in this process, or in any store: everybody who [opens](LimitSetBuilder::store) the same store, namespace
+/// and name shares it. What it says and does is the same there, with what a store brings along:
+///
+/// - Waiters of one process are served in the order of their arrival. Those of several are not, unless their store has
+///   one line for all: each process asks again when its time has come.
+/// - Resources of a holder that died are free after [`lease_ttl`](LimitSetBuilder::lease_ttl), or as soon as the store
+///   sees that its process is gone. While it lives, a lease renews them by itself.
+/// - Limits that were given by one who opened it are in force until the next call brings others; those of a later
+///   [version](LimitSetBuilder::version) stay.
 #[derive(Clone)]
 pub struct LimitSet(Arc<Shared>);
 
 struct Shared {
-    cell: Arc<Cell>,
-    /// Names and places never change; the numbers in force are the cell's.
+    home: Home,
+    /// Names and places never change in this process; the numbers in force are the cell's.
     names: Limits,
     clock: Clock,
     config: Config,
@@ -103,34 +122,46 @@ impl LimitSet {
     }
 
     #[inline]
-    fn try_now(&self, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
+    fn try_here(&self, cell: &Arc<Cell>, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
         let mut costs = Costs::none(self.0.names.len());
         self.costs_into(&mut costs, demand)?;
         let holder = self.next_holder();
-        match self.take(&costs, holder, Priority::default()) {
+        match self.take(cell, &costs, holder, Priority::default()) {
             Ok(at) => {
                 if self.0.reporter.is_watched() {
                     return Ok(Attempt::Admitted(self.admit_watched(at, &costs, holder, None)));
                 }
                 Ok(Attempt::Admitted(Lease::new(self, at, &costs, holder, None)))
             }
-            Err(denial) => self.denied(&costs, denial),
+            Err(denial) => self.denied(cell, &costs, denial),
         }
+    }
+
+    #[cold]
+    fn try_there<'a>(
+        &'a self,
+        remote: &'a Remote,
+        demand: &impl AsDemand,
+    ) -> Reply<'a, Result<Attempt<'a>, AcquireError>> {
+        let (priority, waiters_max) = (Priority::default(), self.0.waiters_max);
+        let patience = Patience { waits: false, priority, deadline: None, waiters_max };
+        Reply::later(self.take_there(remote, Wanted::of(demand), patience))
     }
 
     #[inline(always)]
     fn take(
         &self,
+        cell: &Arc<Cell>,
         costs: &Costs,
         holder: Option<NonZeroU64>,
         priority: Priority,
     ) -> Result<Tick, Box<Denial>> {
         match holder {
-            None => match self.0.cell.take_plain(&self.0.clock, costs) {
+            None => match cell.take_plain(&self.0.clock, costs) {
                 Some(at) => Ok(at),
-                None => self.take_uncommon(costs, holder, priority),
+                None => self.take_uncommon(cell, costs, holder, priority),
             },
-            Some(_) => self.take_uncommon(costs, holder, priority),
+            Some(_) => self.take_uncommon(cell, costs, holder, priority),
         }
     }
 
@@ -151,16 +182,22 @@ impl LimitSet {
     #[cold]
     fn take_uncommon(
         &self,
+        cell: &Arc<Cell>,
         costs: &Costs,
         holder: Option<NonZeroU64>,
         priority: Priority,
     ) -> Result<Tick, Box<Denial>> {
-        self.0.cell.try_take(&self.0.clock, costs, self.term(holder), priority)
+        cell.try_take(&self.0.clock, costs, self.term(holder), priority)
     }
 
     #[cold]
-    fn denied(&self, costs: &Costs, denial: Box<Denial>) -> Result<Attempt<'_>, AcquireError> {
-        self.check_possible(costs)?;
+    fn denied(
+        &self,
+        cell: &Arc<Cell>,
+        costs: &Costs,
+        denial: Box<Denial>,
+    ) -> Result<Attempt<'_>, AcquireError> {
+        check_possible(cell, costs)?;
         if self.0.reporter.is_watched() {
             let slowest = denial.limited_by();
             self.0
@@ -189,62 +226,171 @@ impl LimitSet {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire).
+    /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), and [`AcquireError::Store`].
     pub fn ready(&self, demand: impl AsDemand) -> Reply<'_, Result<Ready, AcquireError>> {
-        let mut costs = Costs::none(self.0.names.len());
-        let resolved = self.costs_into(&mut costs, &demand).map_err(AcquireError::from);
-        Reply::ready(
-            resolved
-                .and_then(|()| self.check_possible(&costs))
-                .map(|()| self.0.cell.ready(&self.0.clock, &costs, Priority::default())),
-        )
+        let limits = self.counted_in();
+        let mut costs = Costs::none(limits.len());
+        let resolved = limits.resolve_into(&mut costs, &demand, |name| self.skip_unknown(name));
+        let possible = resolved.map_err(AcquireError::from);
+        match &self.0.home {
+            Home::Here(cell) => Reply::ready(
+                possible
+                    .and_then(|()| check_possible(cell, &costs))
+                    .map(|()| cell.ready(&self.0.clock, &costs, Priority::default())),
+            ),
+            Home::There(remote) => {
+                let possible =
+                    possible.and_then(|()| limits.impossible(&costs).map_or(Ok(()), |why| Err(why.into())));
+                Reply::later(async move {
+                    possible?;
+                    Ok(remote.ready(&limits, &costs).await?)
+                })
+            }
+        }
     }
 
-    /// How every limit stands, how many wait, and whether a cooldown lasts. Changes nothing.
-    pub fn peek(&self) -> SetStatus {
-        let (limits, waiting, cooling_until) = self.0.cell.snapshot(&self.0.clock);
-        SetStatus { limits, waiting, cooling_until }
-    }
-
-    /// The limits in force.
-    pub fn limits(&self) -> Limits {
-        self.0.cell.limits()
-    }
-
-    /// Puts another limit in force in place of the one of the same name, at once.
-    ///
-    /// What was used is carried over: a lowered limit clamps, a raised one mints nothing. Waiters that now fit
-    /// pass, and those that never will any more are told.
+    /// How every limit stands, how many wait, and whether a cooldown lasts. Changes nothing. Of those who wait for a set in
+    /// a store, the ones of this process are counted.
     ///
     /// # Errors
     ///
-    /// A limit that is not valid, that has no namesake in the set, or that counts something else.
-    pub fn replace<L>(&self, limit: L) -> Result<(), LimitsError>
+    /// The store could not answer. A set in this process always does.
+    pub fn peek(&self) -> Reply<'_, Result<SetStatus, StoreError>> {
+        match &self.0.home {
+            Home::Here(cell) => {
+                let (limits, waiting, cooling_until) = cell.snapshot(&self.0.clock);
+                Reply::ready(Ok(SetStatus { limits, waiting, cooling_until }))
+            }
+            Home::There(remote) => Reply::later(remote.status()),
+        }
+    }
+
+    /// The limits in force; of a set in a store, as far as was heard of them here.
+    pub fn limits(&self) -> Limits {
+        match &self.0.home {
+            Home::Here(cell) => cell.limits(),
+            Home::There(remote) => remote.in_force().without_cooldown(),
+        }
+    }
+
+    /// Puts another limit in force in place of the one of the same name, at once, for everybody who shares the set.
+    ///
+    /// What was used is carried over: a lowered limit clamps, a raised one mints nothing. Waiters that now fit
+    /// pass, and those that never will any more are told. Others who have opened the set in a store hear of it with their
+    /// next call. It holds until the next replacement, or until somebody opens the set with a later
+    /// [version](LimitSetBuilder::version).
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has happened, or been sent to the store.
+    ///
+    /// # Errors
+    ///
+    /// A limit that is not valid, that has no namesake in the set, or that counts something else; a store that did not
+    /// answer.
+    pub fn replace<L>(&self, limit: L) -> Reply<'_, Result<(), ReplaceError>>
     where
         L: TryInto<Limit>,
         LimitError: From<L::Error>,
     {
-        let limit = limit.try_into().map_err(LimitError::from)?;
+        let limit = match limit.try_into().map_err(LimitError::from) {
+            Ok(limit) => limit,
+            Err(error) => return Reply::ready(Err(LimitsError::from(error).into())),
+        };
+        match &self.0.home {
+            Home::Here(cell) => Reply::ready(self.replace_here(cell, limit).map_err(ReplaceError::from)),
+            Home::There(remote) => Reply::eager(remote.replace(limit)),
+        }
+    }
+
+    fn replace_here(&self, cell: &Arc<Cell>, limit: Limit) -> Result<(), LimitsError> {
         let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let limits = self.0.cell.limits().replacing(limit)?;
-        self.0.cell.replace_limits(&self.0.clock, limits);
+        let limits = cell.limits().replacing(limit)?;
+        cell.replace_limits(&self.0.clock, limits);
         Ok(())
     }
 
-    /// Admits nobody for `duration`: the provider said "not now". Extends a cooldown, never shortens one.
-    pub fn cool_down(&self, duration: Duration) {
-        let now = self.0.clock.now();
-        let until = now + Span::covering(duration);
-        let lasts_longer = self.0.cell.cooling_until(&self.0.clock).unwrap_or(now) < until;
-        self.0.cell.cool_down(&self.0.clock, until);
-        if lasts_longer {
-            self.0.reporter.report(&Event::Cooldown { duration });
+    /// Admits nobody for `duration`: the provider said "not now". Extends a cooldown, never shortens one. It holds for
+    /// everybody who shares the set.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has happened, or been sent to the store.
+    ///
+    /// # Errors
+    ///
+    /// The store could not answer.
+    pub fn cool_down(&self, duration: Duration) -> Reply<'_, Result<(), StoreError>> {
+        let span = Span::covering(duration);
+        match &self.0.home {
+            Home::Here(cell) => {
+                let now = self.0.clock.now();
+                let until = now + span;
+                let lasts_longer = cell.cooling_until(&self.0.clock).unwrap_or(now) < until;
+                cell.cool_down(&self.0.clock, until);
+                if lasts_longer {
+                    self.0.reporter.report(&Event::Cooldown { duration });
+                }
+                Reply::ready(Ok(()))
+            }
+            Home::There(remote) => Reply::eager(async move {
+                if remote.cool_down(span).await? {
+                    self.0.reporter.report(&Event::Cooldown { duration });
+                }
+                Ok(())
+            }),
         }
     }
 
     /// Ends a cooldown before its time: whoever said "not now" has changed their mind.
-    pub fn end_cool_down(&self) {
-        self.0.cell.end_cool_down(&self.0.clock);
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has happened, or been sent to the store.
+    ///
+    /// # Errors
+    ///
+    /// The store could not answer.
+    pub fn end_cool_down(&self) -> Reply<'_, Result<(), StoreError>> {
+        match &self.0.home {
+            Home::Here(cell) => {
+                cell.end_cool_down(&self.0.clock);
+                Reply::ready(Ok(()))
+            }
+            Home::There(remote) => Reply::eager(remote.end_cool_down()),
+        }
+    }
+
+    /// Who shares the set, if they open it: the threads and tasks of this process, or whoever reaches its store.
+    pub fn reach(&self) -> Reach {
+        match &self.0.home {
+            Home::Here(_) => Reach::Process,
+            Home::There(remote) => remote.reach(),
+        }
+    }
+
+    /// Its name in its store; `None` for a set in this process.
+    pub fn name(&self) -> Option<&str> {
+        match &self.0.home {
+            Home::Here(_) => None,
+            Home::There(remote) => Some(&remote.name),
+        }
+    }
+
+    /// Whether it is in a store that was heard to be cooling: one that need not be asked first.
+    pub(crate) fn is_said_to_cool(&self) -> bool {
+        match &self.0.home {
+            Home::Here(_) => false,
+            Home::There(remote) => remote.is_cooling(),
+        }
+    }
+
+    /// How many wait, of those that this process knows of.
+    pub(crate) fn waiting(&self) -> usize {
+        match &self.0.home {
+            Home::Here(cell) => cell.snapshot(&self.0.clock).1,
+            Home::There(remote) => remote.waiting(),
+        }
     }
 
     /// What the set says about itself.
@@ -258,9 +404,21 @@ impl LimitSet {
         &self.0.clock
     }
 
-    #[inline]
-    pub(crate) fn cell(&self) -> &Arc<Cell> {
-        &self.0.cell
+    #[inline(always)]
+    pub(crate) fn home(&self) -> &Home {
+        &self.0.home
+    }
+
+    /// The limits that demands are counted in.
+    fn counted_in(&self) -> Limits {
+        match &self.0.home {
+            Home::Here(_) => self.0.names.clone(),
+            Home::There(remote) => remote.in_force(),
+        }
+    }
+
+    pub(crate) fn lease_ttl(&self) -> Option<Span> {
+        self.0.lease_ttl
     }
 
     #[inline]
@@ -291,12 +449,6 @@ impl LimitSet {
         Ok(())
     }
 
-    /// Tells a demand that was denied for now from one that can never pass.
-    #[cold]
-    fn check_possible(&self, costs: &Costs) -> Result<(), AcquireError> {
-        self.0.cell.limits().impossible(costs).map_or(Ok(()), |why| Err(why.into()))
-    }
-
     /// A holder for the resources of a lease, if they can expire.
     #[inline]
     fn next_holder(&self) -> Option<NonZeroU64> {
@@ -316,11 +468,18 @@ impl LimitSet {
     }
 }
 
+/// Tells a demand that was denied for now from one that can never pass.
+#[cold]
+fn check_possible(cell: &Cell, costs: &Costs) -> Result<(), AcquireError> {
+    cell.limits().impossible(costs).map_or(Ok(()), |why| Err(why.into()))
+}
+
 /// Without the values of the config, which may be secret.
 impl fmt::Debug for LimitSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let config: Vec<&String> = self.0.config.keys().collect();
         f.debug_struct("LimitSet")
+            .field("name", &self.name())
             .field("limits", &self.limits())
             .field("config", &config)
             .finish_non_exhaustive()

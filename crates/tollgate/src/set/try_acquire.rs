@@ -1,10 +1,9 @@
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::future::IntoFuture;
 
 use tollgate_core::AsDemand;
+use tollgate_store::Reply;
 
-use super::LimitSet;
+use super::{Home, LimitSet};
 use crate::{AcquireError, Attempt};
 
 /// A demand to be tried: `.await` the answer in a task, or `.wait()` for it in a thread.
@@ -13,7 +12,7 @@ use crate::{AcquireError, Attempt};
 ///
 /// # Cancel safety
 ///
-/// Dropping it before it was polled takes nothing; polled, it has answered.
+/// Dropping it at any time leaves nothing taken but what a lease that is dropped leaves.
 #[must_use = "nothing is taken until this is awaited or waited for"]
 #[derive(Debug)]
 pub struct TryAcquire<'a, D> {
@@ -34,14 +33,22 @@ impl<'a, D: AsDemand> TryAcquire<'a, D> {
     /// As [`LimitSet::try_acquire`].
     #[inline]
     pub fn wait(self) -> Result<Attempt<'a>, AcquireError> {
-        self.set.try_now(&self.demand)
+        match self.set.home() {
+            Home::Here(cell) => self.set.try_here(cell, &self.demand),
+            Home::There(remote) => self.set.try_there(remote, &self.demand).wait(),
+        }
     }
 }
 
-impl<'a, D: AsDemand> Future for TryAcquire<'a, D> {
+impl<'a, D: AsDemand> IntoFuture for TryAcquire<'a, D> {
     type Output = Result<Attempt<'a>, AcquireError>;
+    type IntoFuture = Reply<'a, Self::Output>;
 
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(self.set.try_now(&self.demand))
+    #[inline]
+    fn into_future(self) -> Self::IntoFuture {
+        match self.set.home() {
+            Home::Here(cell) => Reply::ready(self.set.try_here(cell, &self.demand)),
+            Home::There(remote) => self.set.try_there(remote, &self.demand),
+        }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn count(set: &LimitSet, demand: impl AsDemand) -> usize {
 
 /// How much could be had of a limit now.
 pub(crate) fn available(set: &LimitSet, limit: &str) -> i64 {
-    set.peek().limit(limit).expect("the limit is there").available()
+    set.peek().wait().expect("memory answers").limit(limit).expect("the limit is there").available()
 }
 
 /// Turns the clock by so many milliseconds.

@@ -94,4 +94,8 @@ fn a_look_at_a_bucket_of_later_limits_is_told_under_those<S: Store>(open: &impl 
     let costs = old.costs(&demand! { tpm: 7 }).expect("it fits");
     let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("a store that is there answers");
     assert_eq!(asked[0].statuses().map(|status| told(&status)).collect::<Vec<_>>(), [(10, 6)]);
+    assert_eq!(asked[0].limits().version(), 2);
+    assert!(is_done(&take_under(&store, 2, &key, &tpm(10, 5), 1)));
+    let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("a store that is there answers");
+    assert_eq!(asked[0].limits().version(), 5, "equal limits of a later version");
 }

@@ -1,10 +1,14 @@
 //! Checks with limits given by the call.
 
+mod remote;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Denial, Limits, Span};
-use tollgate_store::{Clock, Key, Memory, Priority, Reply, Request, Space, WAITERS_MAX};
+use tollgate_store::{Backend, Clock, Key, Memory, Priority, Reply, Request, Space, WAITERS_MAX};
+
+use remote::Remote;
 
 use crate::{AcquireError, CheckError};
 
@@ -28,7 +32,17 @@ use crate::{AcquireError, CheckError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Checker {
+pub struct Checker(Home);
+
+/// Where the counts are.
+#[derive(Clone)]
+enum Home {
+    Here(Here),
+    There(Arc<Remote>),
+}
+
+#[derive(Clone)]
+struct Here {
     space: Arc<Space>,
     clock: Clock,
 }
@@ -64,14 +78,36 @@ impl Checker {
     /// A checker whose counts are in a namespace of `memory`.
     pub fn in_memory(memory: &Memory, namespace: &str) -> Checker {
         use tollgate_store::Store as _;
-        Checker { space: memory.space(namespace), clock: memory.clock().clone() }
+        Checker(Home::Here(Here { space: memory.space(namespace), clock: memory.clock().clone() }))
+    }
+
+    /// A checker whose counts are in a namespace of a store: everybody who opens the same shares them.
+    ///
+    /// There each limit has a bucket of its own, so that calls may bring different ones; a check is charged to all of its
+    /// buckets at once, or to none. A denial says how the limits stand that the costs name. Who waits is served in the
+    /// order of arrival within a process.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tollgate::{demand, Checker, Limit, Limits, Memory};
+    ///
+    /// let store = Arc::new(Memory::default());
+    /// let checker = Checker::in_store(store, "checks");
+    /// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+    /// assert!(checker.check("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?.is_admitted());
+    /// assert!(!checker.check("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?.is_admitted());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn in_store(store: Arc<dyn Backend>, namespace: &str) -> Checker {
+        Checker(Home::There(Arc::new(Remote::new(store, namespace))))
     }
 
     /// Charges `costs` to what `entity` does by `operation`, or says why not.
     ///
     /// # Errors
     ///
-    /// Costs without a limit, more than a capacity, or a resource among the limits; nothing is charged then.
+    /// Costs without a limit, more than a capacity, or a resource among the limits; nothing is charged then. A store that
+    /// did not answer.
     #[inline]
     pub fn check(
         &self,
@@ -80,21 +116,12 @@ impl Checker {
         costs: &impl AsDemand,
         limits: &Limits,
     ) -> Reply<'_, Result<Verdict, CheckError>> {
-        Reply::ready(self.check_now(entity, operation, costs, limits))
-    }
-
-    fn check_now(
-        &self,
-        entity: &str,
-        operation: &str,
-        costs: &impl AsDemand,
-        limits: &Limits,
-    ) -> Result<Verdict, CheckError> {
-        let costs = resolve(costs, limits)?;
-        let taken = self.space.try_take(&self.clock, &[entity, operation], limits, &costs);
-        match taken.map_err(AcquireError::from)? {
-            Ok(_) => Ok(Verdict::Admitted),
-            Err(denial) => Ok(Verdict::Denied(denial)),
+        match &self.0 {
+            Home::Here(here) => Reply::ready(here.check(entity, operation, costs, limits)),
+            Home::There(remote) => match resolve(costs, limits) {
+                Ok(costs) => remote.check(entity, operation, &costs, limits),
+                Err(error) => Reply::ready(Err(error)),
+            },
         }
     }
 
@@ -120,19 +147,41 @@ impl Checker {
             Ok(costs) => costs,
             Err(error) => return Reply::ready(Err(error)),
         };
-        let now = self.clock.now();
-        let cell = match self.space.cell(&Key::new(&[entity, operation]), limits, now) {
+        let max_wait = max_wait.into();
+        let here = match &self.0 {
+            Home::Here(here) => here,
+            Home::There(remote) => return remote.check_and_wait(entity, operation, &costs, limits, max_wait),
+        };
+        let now = here.clock.now();
+        let cell = match here.space.cell(&Key::new(&[entity, operation]), limits, now) {
             Ok(cell) => cell,
             Err(error) => return Reply::ready(Err(AcquireError::from(error).into())),
         };
-        let deadline = max_wait.into().map(|wait| now + Span::covering(wait));
+        let deadline = max_wait.map(|wait| now + Span::covering(wait));
         let request =
             Request { costs, term: None, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX };
         let limits = limits.clone();
         Reply::later(async move {
-            cell.acquire(&self.clock, request).under(limits).await.map_err(AcquireError::from)?;
+            cell.acquire(&here.clock, request).under(limits).await.map_err(AcquireError::from)?;
             Ok(())
         })
+    }
+}
+
+impl Here {
+    fn check(
+        &self,
+        entity: &str,
+        operation: &str,
+        costs: &impl AsDemand,
+        limits: &Limits,
+    ) -> Result<Verdict, CheckError> {
+        let costs = resolve(costs, limits)?;
+        let taken = self.space.try_take(&self.clock, &[entity, operation], limits, &costs);
+        match taken.map_err(AcquireError::from)? {
+            Ok(_) => Ok(Verdict::Admitted),
+            Err(denial) => Ok(Verdict::Denied(denial)),
+        }
     }
 }
 

@@ -60,3 +60,26 @@ pub(crate) async fn within<T, E: From<StoreError>>(
     })
     .await
 }
+
+/// Waits for `length`.
+///
+/// # Cancel safety
+///
+/// Dropping it loses nothing.
+#[cfg(feature = "workers")]
+pub(crate) async fn pause(clock: &Clock, length: Span) {
+    let bell = Arc::<Bell>::default();
+    let alarm: Arc<dyn Alarm> = bell.clone();
+    let alarm: Weak<dyn Alarm> = Arc::downgrade(&alarm);
+    clock.alarm(clock.now() + length, alarm);
+    poll_fn(|context| {
+        let _replaced;
+        let mut heard = bell.0.lock();
+        if heard.0 {
+            return Poll::Ready(());
+        }
+        _replaced = heard.1.replace(context.waker().clone());
+        Poll::Pending
+    })
+    .await;
+}

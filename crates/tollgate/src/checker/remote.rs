@@ -1,0 +1,148 @@
+//! Checks whose counts are in a store.
+//!
+//! A store swaps the limits of a bucket whole, and a check that brings `rpm` alone must not make the key forget its
+//! `tpm`. So each limit has a bucket of its own here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Span, Tick};
+use tollgate_store::{
+    Applied, Backend, Call, Key, Op, OpId, Place, Priority, Reach, Reply, Step, StoreError, WAITERS_MAX,
+};
+
+use super::Verdict;
+use crate::limiter::STORE_TIMEOUT;
+use crate::turn::{Patience, Turn, Turned};
+use crate::within::within;
+use crate::{AcquireError, CheckError};
+
+/// Where the counts are.
+pub(super) struct Remote {
+    backend: Arc<dyn Backend>,
+    namespace: Box<str>,
+}
+
+/// What is charged to the bucket of one limit.
+struct Part {
+    key: Key,
+    limits: Limits,
+    costs: Costs,
+}
+
+/// Why it was not charged, and how long was waited in vain.
+type Refusal = (Box<Denial>, Duration);
+
+impl Remote {
+    pub(super) fn new(backend: Arc<dyn Backend>, namespace: &str) -> Remote {
+        Remote { backend, namespace: namespace.into() }
+    }
+
+    pub(super) fn check(
+        &self,
+        entity: &str,
+        operation: &str,
+        costs: &Costs,
+        limits: &Limits,
+    ) -> Reply<'_, Result<Verdict, CheckError>> {
+        let parts = parts(entity, operation, costs, limits);
+        Reply::later(async move {
+            Ok(match self.charge(&parts, Patience { waits: false, ..patience(None) }).await? {
+                Ok(()) => Verdict::Admitted,
+                Err((denial, _)) => Verdict::Denied(denial),
+            })
+        })
+    }
+
+    pub(super) fn check_and_wait(
+        &self,
+        entity: &str,
+        operation: &str,
+        costs: &Costs,
+        limits: &Limits,
+        max_wait: Option<Duration>,
+    ) -> Reply<'_, Result<(), CheckError>> {
+        let parts = parts(entity, operation, costs, limits);
+        let now = self.backend.clock().now();
+        let patience = patience(max_wait.map(|wait| now + Span::covering(wait)));
+        Reply::later(async move {
+            match self.charge(&parts, patience).await? {
+                Ok(()) => Ok(()),
+                Err((denial, waited)) => Err(CheckError::TimedOut { denial, waited }),
+            }
+        })
+    }
+
+    /// Charges all parts or none.
+    async fn charge(&self, parts: &[Part], patience: Patience) -> Result<Result<(), Refusal>, AcquireError> {
+        if parts.is_empty() {
+            return Ok(Ok(()));
+        }
+        let mut turn = Turn::new(&*self.backend, &self.namespace, patience);
+        let keys: Vec<&Key> = parts.iter().map(|part| &part.key).collect();
+        loop {
+            let (turned, denials) = if turn.is_held_up(|| keys.iter().copied())? {
+                match turn.in_line() {
+                    Turned::InVain => (Turned::InVain, self.ask(parts, &turn).await?),
+                    turned => (turned, Vec::new()),
+                }
+            } else {
+                match self.apply(parts).await? {
+                    Applied::Done(_) => return Ok(Ok(())),
+                    Applied::Denied(denials) => (turn.denied(&keys, &denials)?, denials),
+                    other => return Err(odd(&other).into()),
+                }
+            };
+            match turned {
+                Turned::InVain => {
+                    let denial = Denial::joined(&denials).ok_or_else(|| odd(&Applied::Denied(denials)))?;
+                    return Ok(Err((Box::new(denial), turn.so_far())));
+                }
+                Turned::Again => {}
+                Turned::Wait(due) => turn.poked(due).await,
+            }
+        }
+    }
+
+    fn steps<'s>(&'s self, parts: &'s [Part]) -> Vec<Step<'s>> {
+        let step = |part: &'s Part| {
+            let place = Place { namespace: &self.namespace, key: &part.key, limits: &part.limits };
+            Step { place, op: Op::Take { costs: &part.costs, term: None } }
+        };
+        parts.iter().map(step).collect()
+    }
+
+    async fn apply(&self, parts: &[Part]) -> Result<Applied, StoreError> {
+        // A reply is only ever lost on the way from another host.
+        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
+        let call = Call { id, steps: &self.steps(parts), metered: false };
+        within(self.backend.clock(), STORE_TIMEOUT, self.backend.apply(&call)).await
+    }
+
+    async fn ask(&self, parts: &[Part], turn: &Turn<'_>) -> Result<Vec<Denial>, StoreError> {
+        let steps = self.steps(parts);
+        let denials = within(self.backend.clock(), STORE_TIMEOUT, self.backend.ask(&steps)).await?;
+        Ok(parts.iter().zip(denials).map(|(part, denial)| turn.behind(&part.key, denial)).collect())
+    }
+}
+
+fn patience(deadline: Option<Tick>) -> Patience {
+    Patience { waits: true, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX }
+}
+
+/// One for each limit that something is asked of.
+fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limits) -> Vec<Part> {
+    let part = |(index, limit): (usize, &Limit)| {
+        // The name of a limit has no `/`, so whatever stands before the last one is the operation.
+        let key = Key::new(&[entity, &format!("{operation}/{}", limit.name())]);
+        let limits = Limits::new([limit.clone()]).expect("one valid limit is a set");
+        let demand: Demand<'_> = [(limit.name().as_str(), costs.amount(index))].into_iter().collect();
+        let costs = limits.resolve(&demand, |_| Ok(())).expect("it was resolved before");
+        Part { key, limits, costs }
+    };
+    limits.iter().enumerate().filter(|(index, _)| costs.takes(*index)).map(part).collect()
+}
+
+fn odd(answer: &Applied) -> StoreError {
+    StoreError::BadCall(format!("the store answered a check with {answer:?}"))
+}

@@ -1,0 +1,187 @@
+//! What a lease on a set in a store holds there, and how it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::{Costs, Limits, Tick, Usage};
+use tollgate_store::{Call, Op, Reply, StoreError, Term};
+
+use super::report::Noted;
+use super::{Extra, Held, Lease};
+use crate::heart::Heart;
+use crate::set::{Home, Remote};
+use crate::within::within;
+use crate::{Event, LimitSet};
+
+/// What was taken from a store.
+pub(crate) struct Grant {
+    /// The limits that it is counted in.
+    pub(super) limits: Limits,
+    term: Option<Term>,
+    heart: Option<Arc<Heart>>,
+    origin: Origin,
+}
+
+/// Where it was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Store,
+    /// From the memory that stood in for it.
+    StandIn,
+    /// Nowhere: the store was away, and the policy was to allow.
+    Nowhere,
+}
+
+impl Grant {
+    /// What was taken from the store. While the lease is open, its heart beats.
+    pub(crate) fn new(remote: &Remote, limits: Limits, term: Option<Term>) -> Grant {
+        let beats = |term: Term| {
+            let buckets = vec![(remote.key.clone(), limits.clone())];
+            Heart::start(&remote.backend, &remote.namespace, buckets, term, remote.settings.heartbeats)
+        };
+        let heart = term.map(beats);
+        Grant { limits, term, heart, origin: Origin::Store }
+    }
+
+    /// What was taken from the memory that stands in for the store.
+    pub(crate) fn local(limits: Limits) -> Grant {
+        Grant { limits, term: None, heart: None, origin: Origin::StandIn }
+    }
+
+    /// Nothing at all.
+    pub(crate) fn nothing(limits: Limits) -> Grant {
+        Grant { limits, term: None, heart: None, origin: Origin::Nowhere }
+    }
+
+    pub(super) fn is_degraded(&self) -> bool {
+        self.origin != Origin::Store
+    }
+}
+
+/// What there is to send to a store when a lease ends.
+struct Farewell {
+    set: LimitSet,
+    grant: Grant,
+    at: Tick,
+    costs: Costs,
+    used: Vec<u64>,
+}
+
+impl Farewell {
+    fn remote(&self) -> Option<&Remote> {
+        match self.set.home() {
+            Home::There(remote) => Some(remote),
+            Home::Here(_) => None,
+        }
+    }
+
+    fn op(&self) -> Op<'_> {
+        let holder = self.grant.term.map(|term| term.holder);
+        Op::Settle(Usage { at: self.at, reserved: &self.costs, used: &self.used, holder })
+    }
+
+    async fn send(self) -> Result<(), StoreError> {
+        let Some(remote) = self.remote() else { return Ok(()) };
+        let steps = [remote.step(&self.grant.limits, self.op())];
+        let call = Call { id: None, steps: &steps, metered: false };
+        let store = remote.store_of(self.grant.origin == Origin::StandIn);
+        within(remote.clock(), remote.settings.timeout, store.apply(&call)).await.map(drop)
+    }
+
+    fn hand_over(self) {
+        let Some(remote) = self.remote() else { return };
+        let steps = [remote.step(&self.grant.limits, self.op())];
+        let call = Call { id: None, steps: &steps, metered: false };
+        remote.store_of(self.grant.origin == Origin::StandIn).hand_over(&call);
+    }
+}
+
+impl<'a> Lease<'a> {
+    /// A lease on a set in a store.
+    pub(crate) fn there(
+        set: &'a LimitSet,
+        at: Tick,
+        costs: Costs,
+        waited: Option<Duration>,
+        grant: Grant,
+    ) -> Lease<'a> {
+        let mut extra = Extra::boxed(Some(&costs), None, waited);
+        extra.grant = Some(grant);
+        let taken = Default::default();
+        Lease { set: Held::Borrowed(set), at, taken, extra: Some(extra), ends_on_drop: true }
+    }
+
+    pub(super) fn grant(&self) -> Option<&Grant> {
+        self.extra.as_ref()?.grant.as_ref()
+    }
+
+    /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
+    fn take_leave(&mut self, costs: &Costs, used: &[u64], noted: Noted) -> Option<Farewell> {
+        let grant = self.extra.as_mut()?.grant.take()?;
+        self.ends_on_drop = false;
+        let (limits, reporter) = (&grant.limits, self.set().reporter());
+        let is_over = costs.amounts().iter().zip(used).any(|(reserved, used)| used > reserved);
+        if grant.origin != Origin::Nowhere && (is_over || noted.differs && reporter.is_watched()) {
+            self.tell(limits, costs, used);
+        }
+        Some(Farewell {
+            set: self.set().clone(),
+            grant,
+            at: self.at,
+            costs: costs.clone(),
+            used: used.to_vec(),
+        })
+    }
+
+    /// Ends a lease on a set in a store; `None` if it is not.
+    pub(super) fn end_there(
+        &mut self,
+        costs: &Costs,
+        used: &[u64],
+        noted: Noted,
+    ) -> Option<Reply<'static, Result<(), StoreError>>> {
+        let farewell = self.take_leave(costs, used, noted)?;
+        Some(match farewell.says_something() {
+            true => Reply::eager(farewell.send()),
+            false => Reply::ready(Ok(())),
+        })
+    }
+
+    /// As [`end_there`](Lease::end_there), for one that was dropped: what has to be sent is handed on.
+    pub(super) fn drop_there(&mut self, costs: &Costs, used: &[u64], noted: Noted) -> bool {
+        let Some(farewell) = self.take_leave(costs, used, noted) else { return false };
+        if farewell.says_something() {
+            farewell.hand_over();
+        }
+        true
+    }
+
+    /// Says that the holder is alive, if the lease is on a set in a store.
+    pub(super) fn beat_there(&self) -> Option<Reply<'_, Result<bool, StoreError>>> {
+        let grant = self.grant()?;
+        let (Some(heart), Home::There(remote)) = (&grant.heart, self.set().home()) else {
+            return Some(Reply::ready(Ok(true)));
+        };
+        Some(Reply::later(async move {
+            let is_alive = heart.beat(remote.settings.timeout).await?;
+            if !is_alive {
+                self.tell_expired();
+            }
+            Ok(is_alive)
+        }))
+    }
+
+    pub(super) fn tell_expired(&self) {
+        if self.extra.as_ref().is_some_and(|extra| extra.is_first_to_tell()) {
+            self.set().reporter().report(&Event::ExpiredLease);
+        }
+    }
+}
+
+impl Farewell {
+    /// Whether anything is given back, or was used beyond what was taken.
+    fn says_something(&self) -> bool {
+        let holds = self.grant.limits.have_resources();
+        self.grant.origin != Origin::Nowhere && (holds || self.costs.amounts() != self.used.as_slice())
+    }
+}

@@ -1,0 +1,126 @@
+//! Pools, checks and events.
+
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use tollgate_core::{Limit, Limits, Span, demand};
+
+use super::bench_of::{Ears, START, Waiting, spend, take, wait_for};
+use super::{Bench, Open};
+use crate::{CheckError, LimitPool, LimitSet, Spread, Verdict};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn accounts(bench: &Bench, rpm: [u64; 3]) -> LimitPool {
+    let account = |(index, rpm): (usize, u64)| -> LimitSet {
+        let builder = bench.builder(&format!("account-{index}"), [Limit::per_minute("rpm", rpm)]);
+        builder.config("account", index.to_string()).build().expect("it is valid")
+    };
+    LimitPool::new(rpm.into_iter().enumerate().map(account)).expect("there are sets")
+}
+
+fn chosen(pool: &LimitPool) -> Option<String> {
+    let attempt = pool.try_acquire(demand! { rpm: 1 }).wait().expect("the demand is valid");
+    attempt.admitted().map(|lease| lease.config()["account"].clone())
+}
+
+/// One account says no, or not now; the others go on.
+pub fn a_pool_moves_on_from_a_set_that_denies_or_cools(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let pool = accounts(&bench, [1, 100, 100]);
+    let chosen = |times: usize| (0..times).filter_map(|_| chosen(&pool)).collect::<Vec<_>>();
+    assert_eq!(chosen(4), ["0", "1", "2", "1"]);
+    pool[1].cool_down(10 * SECOND).wait().expect("a store that is there answers");
+    assert_eq!(chosen(4), ["2", "2", "2", "2"], "0 has nothing, 1 cools");
+    bench.advance_ms(10_000);
+    assert!(chosen(3).contains(&"1".to_owned()));
+    for set in pool.sets() {
+        set.cool_down(5 * SECOND).wait().expect("a store that is there answers");
+    }
+    let denied = pool.try_acquire(demand! { rpm: 1 }).wait().expect("it is valid").denied();
+    assert_eq!(denied.expect("all of them cool").wait(), Some(5 * SECOND));
+}
+
+/// And stands in its line only.
+pub fn a_pool_waits_for_the_set_that_can_soonest(open: Open<'_>) {
+    let bench = Bench::new(open);
+    for spread in [Spread::RoundRobin, Spread::Soonest] {
+        let pool = accounts(&bench, [1, 3, 2]).spread(spread);
+        for (set, rpm) in pool.sets().iter().zip([1_u64, 3, 2]) {
+            spend(set, demand! { rpm: rpm });
+        }
+        // They refill every 60, 20 and 30 s.
+        let waiting = || pool.sets().iter().map(LimitSet::waiting).sum();
+        let mut first = Waiting::begin(waiting, pool.acquire(demand! { rpm: 1 }));
+        assert_eq!([0, 1, 2].map(|index| pool[index].waiting()), [0, 1, 0], "{spread:?}");
+        assert!(pool.acquire_timeout(demand! { rpm: 1 }, SECOND).wait().is_err());
+        bench.advance_ms(20_000);
+        assert_eq!(first.answer().expect("its turn has come").config()["account"], "1");
+        drop(first);
+        bench.hands.advance(Span::from_secs(3_600));
+    }
+}
+
+/// For callers who keep no limits.
+pub fn checks_charge_all_or_nothing_and_wait_for_the_slowest(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let checker = bench.checker();
+    let limits = Limits::new([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000)]).expect("valid");
+    let check = |rpm: u64, tpm: u64| {
+        checker.check("a:b", "chat/x", &demand! { rpm: rpm, tpm: tpm }, &limits).wait().expect("it is valid")
+    };
+    assert!(check(1, 900).is_admitted());
+    for _ in 0..3 {
+        let Verdict::Denied(denied) = check(1, 200) else { panic!("there is no room") };
+        assert_eq!(denied.wait(), Some(6 * SECOND));
+        assert_eq!(denied.limited_by().expect("a limit refuses").limit().name(), "tpm");
+    }
+    assert!(check(9, 100).is_admitted(), "what was denied took nothing");
+    let other = checker.check("a", "b:chat/x", &demand! { rpm: 10 }, &limits).wait();
+    assert!(other.expect("it is valid").is_admitted(), "the parts of a key stay apart");
+    // rpm is there again after 6 s, tpm after 12 s.
+    let costs = demand! { rpm: 1, tpm: 200 };
+    let late = checker.check_and_wait("a:b", "chat/x", &costs, &limits, Some(11 * SECOND)).wait();
+    assert!(matches!(late, Err(CheckError::TimedOut { waited: Duration::ZERO, .. })), "{late:?}");
+    let mut waiting = Box::pin(checker.check_and_wait("a:b", "chat/x", &costs, &limits, None));
+    let mut passes_at = |micros: u64| {
+        bench.hands.set(START + Span::from_micros(micros));
+        (0..2_000).any(|_| {
+            std::thread::yield_now();
+            waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        })
+    };
+    assert!(!passes_at(0) && !passes_at(6_000_000) && !passes_at(11_999_999));
+    assert!((0..1_000).any(|_| passes_at(12_000_000)));
+    let resource = Limits::new([Limit::resource("slots", 1)]).expect("valid");
+    let refused = checker.check("a", "b", &demand! { slots: 1 }, &resource).wait();
+    assert!(matches!(refused, Err(CheckError::Resource(_))), "{refused:?}");
+}
+
+/// Labels come from closed sets.
+pub fn events_are_told_once_and_never_name_what_nobody_knows(open: Open<'_>) {
+    let (bench, ears) = (Bench::new(open), Ears::default());
+    let limits = [Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)];
+    let set = bench.builder("law", limits).observer(ears.observer()).build().expect("it is valid");
+    let lease = take(&set, demand! { rpm: 2, tpm: 400 }).expect("it fits");
+    assert_eq!(ears.take(), ["Allowed"]);
+    lease.settle(demand! { rpm: 0, tpm: 1_000 }).wait().expect("the report is valid");
+    let expected = [r#"Refunded { limit: "rpm", amount: 2 }"#, r#"OverUsed { limit: "tpm", amount: 600 }"#];
+    assert_eq!(ears.take(), expected);
+    assert!(take(&set, demand! { tpm: 200 }).is_none());
+    assert_eq!(ears.take(), [r#"Denied { limit: Some("tpm") }"#]);
+    set.cool_down(SECOND).wait().expect("a store that is there answers");
+    set.cool_down(Duration::ZERO).wait().expect("a store that is there answers");
+    assert!(take(&set, demand! { rpm: 1 }).is_none());
+    assert_eq!(ears.take(), ["Cooldown { duration: 1s }", "Denied { limit: None }"]);
+    bench.advance_ms(60_000);
+    spend(&set, demand! { rpm: 10 });
+    ears.take();
+    let cancelled = wait_for(&set, demand! { rpm: 1 });
+    let mut waiting = wait_for(&set, demand! { rpm: 1 });
+    drop(cancelled);
+    waiting.still_waits();
+    bench.advance_ms(6_000);
+    drop(waiting.answer());
+    assert_eq!(ears.take(), [r#"Waited { limit: Some("rpm"), duration: 6s }"#, "Allowed"]);
+}

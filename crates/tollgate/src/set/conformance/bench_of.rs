@@ -1,0 +1,173 @@
+//! What a law works on: sets on a store of its own, or on none, by a clock that is turned by hand.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use tollgate_core::{AsDemand, Denial, LimitBuilder, Span, Tick};
+use tollgate_store::{Backend, Clock, ManualClock, Memory};
+
+use crate::{AcquireError, Checker, Event, Lease, LimitSet, LimitSetBuilder};
+
+/// Makes a store that tells time by the clock it is given, and that nobody else sees; `None` for sets that are in no
+/// store.
+pub type Open<'a> = &'a dyn Fn(Clock) -> Option<Arc<dyn Backend>>;
+
+/// Where clocks start: 2025-12-31T23:59:59.123457Z, on no round number of any period.
+pub(super) const START: Tick = Tick::from_micros(1_767_225_599_123_457);
+
+/// A store, if there is one, and the clock that it goes by.
+pub struct Bench {
+    /// Turns the clock.
+    pub hands: ManualClock,
+    /// The store.
+    pub backend: Option<Arc<dyn Backend>>,
+}
+
+impl Bench {
+    /// A fresh store.
+    pub fn new(open: Open<'_>) -> Bench {
+        let hands = ManualClock::at(START);
+        Bench { backend: open(hands.clock()), hands }
+    }
+
+    /// A set of these limits.
+    pub fn set<const N: usize>(&self, limits: [LimitBuilder; N]) -> LimitSet {
+        self.builder("law", limits).build().expect("the limits of a law are valid")
+    }
+
+    /// The same, with more to say about it.
+    pub fn builder<const N: usize>(&self, name: &str, limits: [LimitBuilder; N]) -> LimitSetBuilder {
+        // By a clock that is turned by hours, a store that is asked a question meanwhile would seem to be away.
+        let builder = LimitSet::builder().limits(limits).timeout(Duration::from_secs(10 * 365 * 86_400));
+        match &self.backend {
+            Some(backend) => builder.store(Arc::clone(backend)).name(name),
+            None => builder.clock(self.hands.clock()),
+        }
+    }
+
+    /// A checker.
+    pub fn checker(&self) -> Checker {
+        match &self.backend {
+            Some(backend) => Checker::in_store(Arc::clone(backend), "checks"),
+            None => Checker::in_memory(&Memory::builder().clock(self.hands.clock()).build(), "checks"),
+        }
+    }
+
+    /// Turns the clock forward.
+    pub fn advance_ms(&self, millis: u64) {
+        self.hands.advance(Span::from_millis(millis));
+    }
+}
+
+/// The lease, if the demand is admitted now.
+pub(super) fn take(set: &LimitSet, demand: impl AsDemand) -> Option<Lease<'_>> {
+    set.try_acquire(demand).wait().expect("the demand of a law is valid").admitted()
+}
+
+/// Takes a demand that must be admitted, and keeps it taken, resources aside.
+pub(super) fn spend(set: &LimitSet, demand: impl AsDemand) {
+    let before = free(set);
+    drop(take(set, demand).expect("there is room"));
+    // What it held is handed on, and may take a moment.
+    until(|| free(set) == before);
+}
+
+/// What is free of every resource.
+fn free(set: &LimitSet) -> Vec<i64> {
+    let status = set.peek().wait().expect("a store that is there answers");
+    status.limits.iter().filter(|it| it.limit().is_resource()).map(|it| it.available()).collect()
+}
+
+/// Why a demand is denied that must be.
+pub(super) fn denial(set: &LimitSet, demand: impl AsDemand) -> Denial {
+    set.try_acquire(demand).wait().expect("the demand of a law is valid").denied().expect("it is denied")
+}
+
+/// How many demands like this are admitted now, one after the other.
+pub(super) fn count(set: &LimitSet, demand: impl AsDemand) -> usize {
+    std::iter::from_fn(|| take(set, &demand)).count()
+}
+
+/// How much could be had of a limit now.
+pub(super) fn available(set: &LimitSet, limit: &str) -> i64 {
+    let status = set.peek().wait().expect("a store that is there answers");
+    status.limit(limit).expect("the limit is there").available()
+}
+
+/// Gives way to other threads until `done`. Time does not pass, so this is no sleep.
+pub(super) fn until(done: impl Fn() -> bool) {
+    while !done() {
+        thread::yield_now();
+    }
+}
+
+/// Somebody who waits.
+pub(super) struct Waiting<'a, T>(Pin<Box<dyn Future<Output = T> + Send + 'a>>);
+
+impl<'a, T> Waiting<'a, T> {
+    /// Begins to wait for what does not pass, and polls until it stands in line: a store may take a moment to deny it.
+    pub(super) fn begin<F>(waiting: impl Fn() -> usize, future: F) -> Waiting<'a, T>
+    where
+        F: IntoFuture<Output = T>,
+        F::IntoFuture: Send + 'a,
+    {
+        let (before, mut this) = (waiting(), Waiting(Box::pin(future.into_future())));
+        while waiting() == before {
+            assert!(this.poll().is_pending(), "it does not fit");
+            thread::yield_now();
+        }
+        this.still_waits();
+        this
+    }
+
+    pub(super) fn poll(&mut self) -> Poll<T> {
+        self.0.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// It has every chance to be admitted, and is not.
+    pub(super) fn still_waits(&mut self) {
+        for _ in 0..200 {
+            assert!(self.poll().is_pending(), "it does not fit");
+            thread::yield_now();
+        }
+    }
+
+    /// What comes of it, which is to come now.
+    pub(super) fn answer(&mut self) -> T {
+        loop {
+            if let Poll::Ready(answer) = self.poll() {
+                return answer;
+            }
+            thread::yield_now();
+        }
+    }
+}
+
+/// Begins to wait for a demand on a set.
+pub(super) fn wait_for<'a>(
+    set: &'a LimitSet,
+    demand: impl AsDemand + Send + 'a,
+) -> Waiting<'a, Result<Lease<'a>, AcquireError>> {
+    Waiting::begin(|| set.waiting(), set.acquire(demand))
+}
+
+/// What an observer heard, in order.
+#[derive(Clone, Default)]
+pub(super) struct Ears(Arc<Mutex<Vec<String>>>);
+
+impl Ears {
+    /// An observer that writes down every event.
+    pub(super) fn observer(&self) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+        let heard = Arc::clone(&self.0);
+        move |event| heard.lock().expect("nobody panics while it listens").push(format!("{event:?}"))
+    }
+
+    /// What was heard since the last time.
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().expect("nobody panics while it listens"))
+    }
+}

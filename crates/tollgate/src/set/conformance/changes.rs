@@ -1,0 +1,120 @@
+//! Cooldowns and limits that change.
+
+use std::time::Duration;
+
+use tollgate_core::{Limit, LimitBuilder, LimitsError, Ready, Span, demand};
+
+use super::bench_of::{START, available, count, denial, spend, take, wait_for};
+use super::{Bench, Open};
+use crate::{LimitSet, ReplaceError};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn cooling(set: &LimitSet) -> Option<u64> {
+    let status = set.peek().wait().expect("a store that is there answers");
+    status.cooling_until.map(|until| until.since(START).as_micros())
+}
+
+fn cool_down(set: &LimitSet, duration: Duration) {
+    set.cool_down(duration).wait().expect("a store that is there answers");
+}
+
+/// The provider said "not now".
+pub fn a_cooldown_stops_everybody_to_the_microsecond(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 100), Limit::resource("slots", 5)]);
+    let held = take(&set, demand! { rpm: 1 }).expect("none lasts");
+    cool_down(&set, 10 * SECOND);
+    let denied = denial(&set, demand! { rpm: 1 });
+    assert_eq!((denied.wait(), denied.limited_by()), (Some(10 * SECOND), None));
+    assert_eq!(set.ready(demand! { rpm: 1 }).wait(), Ok(Ready::At(START + Span::from_secs(10))));
+    assert_eq!(cooling(&set), Some(10_000_000));
+    held.settle(demand! { rpm: 0 }).wait().expect("leases end as ever");
+    assert_eq!((available(&set, "rpm"), available(&set, "slots")), (100, 5));
+    assert!(set.acquire(demand! { rpm: 1 }).timeout(9 * SECOND).wait().is_err(), "told at once");
+    bench.hands.set(START + Span::from_micros(9_999_999));
+    assert!(take(&set, demand! { rpm: 1 }).is_none());
+    bench.hands.set(START + Span::from_secs(10));
+    assert!(take(&set, demand! { rpm: 1 }).is_some());
+    assert_eq!(cooling(&set), None);
+}
+
+/// Whoever said less later does not know better.
+pub fn a_cooldown_is_extended_and_never_shortened_and_can_be_ended(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 100)]);
+    cool_down(&set, 10 * SECOND);
+    bench.advance_ms(2_000);
+    cool_down(&set, SECOND);
+    assert_eq!(cooling(&set), Some(10_000_000));
+    cool_down(&set, 20 * SECOND);
+    assert_eq!(cooling(&set), Some(22_000_000));
+    cool_down(&set, Duration::ZERO);
+    assert_eq!(cooling(&set), Some(22_000_000));
+    set.end_cool_down().wait().expect("a store that is there answers");
+    assert_eq!((cooling(&set), count(&set, demand! { rpm: 100 })), (None, 1));
+}
+
+/// And when it is ended, at once.
+pub fn who_waits_is_admitted_when_the_cooldown_is_over(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 100)]);
+    cool_down(&set, 10 * SECOND);
+    let mut first = wait_for(&set, demand! { rpm: 1 });
+    let mut second = wait_for(&set, demand! { rpm: 1 });
+    bench.advance_ms(9_999);
+    first.still_waits();
+    bench.advance_ms(1);
+    assert!(first.answer().is_ok() && second.answer().is_ok());
+    cool_down(&set, 10 * SECOND);
+    let mut third = wait_for(&set, demand! { rpm: 1 });
+    set.end_cool_down().wait().expect("a store that is there answers");
+    assert!(third.answer().is_ok());
+}
+
+/// What was used is carried over.
+pub fn lowered_limits_clamp_and_raised_ones_mint_nothing(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 1_000)]);
+    spend(&set, demand! { rpm: 1 });
+    set.replace(Limit::per_minute("rpm", 10)).wait().expect("it fits the set");
+    assert_eq!((available(&set, "rpm"), set.limits()[0].capacity()), (10, 10));
+    assert!(set.try_acquire(demand! { rpm: 50 }).wait().is_err(), "it can never fit");
+    set.replace(Limit::per_minute("rpm", 1_000)).wait().expect("it fits the set");
+    assert_eq!(available(&set, "rpm"), 10);
+    bench.advance_ms(600);
+    assert_eq!(available(&set, "rpm"), 20, "it refills at the new rate");
+}
+
+/// At once.
+pub fn raised_limits_let_those_pass_who_wait(open: Open<'_>) {
+    let set = Bench::new(open).set([Limit::per_hour("rph", 10), Limit::resource("slots", 1)]);
+    let _held = take(&set, demand! { rph: 1 }).expect("it fits");
+    let mut waiting = wait_for(&set, demand! { rph: 1 });
+    set.replace(Limit::resource("slots", 2)).wait().expect("it fits the set");
+    assert!(waiting.answer().is_ok());
+}
+
+/// And nothing changes.
+pub fn a_limit_that_does_not_fit_is_not_replaced(open: Open<'_>) {
+    let set = Bench::new(open).set([Limit::per_minute("rpm", 10)]);
+    let why = |limit: LimitBuilder| match set.replace(limit).wait() {
+        Err(ReplaceError::Limits(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(why(Limit::resource("rpm", 10)), LimitsError::OtherKind(_)));
+    assert!(matches!(why(Limit::per_minute("tpm", 10)), LimitsError::Unknown(_)));
+    assert!(matches!(why(Limit::per_minute("rpm", 0)), LimitsError::Limit(_)));
+    assert_eq!(available(&set, "rpm"), 10);
+}
+
+/// No hidden limit in a status, a denial, or the limits.
+pub fn a_look_shows_what_the_caller_knows_and_nothing_else(open: Open<'_>) {
+    let set = Bench::new(open).set([Limit::per_minute("rpm", 10), Limit::resource("slots", 2)]);
+    spend(&set, demand! { rpm: 10 });
+    let status = set.peek().wait().expect("a store that is there answers");
+    let shown: Vec<_> = status.limits.iter().map(|it| (it.limit().name().as_str(), it.available())).collect();
+    assert_eq!((shown, status.waiting), (vec![("rpm", 0), ("slots", 2)], 0));
+    assert_eq!(denial(&set, demand! { rpm: 1 }).statuses().count(), 2);
+    assert_eq!(set.limits().iter().map(|limit| limit.name().as_str()).collect::<Vec<_>>(), ["rpm", "slots"]);
+}

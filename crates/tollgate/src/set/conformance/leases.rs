@@ -1,0 +1,179 @@
+//! What a lease holds, and how it ends.
+
+use std::time::Duration;
+
+use tollgate_core::{Demand, DemandError, Limit, Name, demand};
+
+use super::bench_of::{Ears, available, count, denial, spend, take, until};
+use super::{Bench, Open};
+use crate::limiter::Heartbeats;
+use crate::{AcquireError, LimitSet, OnDrop, ReleaseError, SettleError};
+
+fn api(bench: &Bench) -> LimitSet {
+    bench.set([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)])
+}
+
+fn left(set: &LimitSet) -> [i64; 3] {
+    ["rpm", "tpm", "slots"].map(|limit| available(set, limit))
+}
+
+/// Of the promised numbers: 1,000 in debt, and the next waits for all of it.
+pub fn less_than_taken_is_refunded_and_more_is_debt(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = api(&bench);
+    let lease = take(&set, demand! { rpm: 1, tpm: 400 }).expect("it fits");
+    assert_eq!(left(&set), [9, 600, 3]);
+    lease.settle(demand! { rpm: 1, tpm: 150 }).wait().expect("the report is valid");
+    assert_eq!(left(&set), [9, 850, 4]);
+    let lease = take(&set, demand! { rpm: 1, tpm: 350 }).expect("it fits");
+    lease.settle(demand! { tpm: 1_850 }).wait().expect("the report is valid");
+    assert_eq!(left(&set), [8, -1_000, 4]);
+    assert_eq!(denial(&set, demand! { tpm: 1 }).wait(), Some(Duration::from_millis(60_060)));
+    bench.advance_ms(60_059);
+    assert!(take(&set, demand! { tpm: 1 }).is_none());
+    bench.advance_ms(1);
+    assert!(take(&set, demand! { tpm: 1 }).is_some());
+}
+
+/// The call may well have been made.
+pub fn what_was_dropped_stays_charged_and_its_resources_are_free(open: Open<'_>) {
+    let set = api(&Bench::new(open));
+    drop(take(&set, demand! { rpm: 2, tpm: 300, slots: 3 }).expect("it fits"));
+    until(|| available(&set, "slots") == 4);
+    assert_eq!(left(&set), [8, 700, 4]);
+    let mut lease = take(&set, demand! { rpm: 1, tpm: 300 }).expect("it fits");
+    lease.report(demand! { tpm: 100 }).expect("the report is valid");
+    drop(lease);
+    until(|| available(&set, "slots") == 4);
+    assert_eq!(left(&set), [7, 600, 4], "what was reported counts");
+}
+
+/// For callers who know that nothing happened.
+pub fn a_policy_refunds_what_was_dropped(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let builder = bench.builder("law", [Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)]);
+    let set = builder.on_drop(OnDrop::Refund).build().expect("it is valid");
+    drop(take(&set, demand! { tpm: 300 }).expect("it fits").into_owned());
+    until(|| available(&set, "tpm") == 1_000);
+    assert_eq!(available(&set, "slots"), 4);
+}
+
+/// Rates that were asked for want a report.
+pub fn released_without_a_report_it_says_which_are_missing_and_releases(open: Open<'_>) {
+    let set = api(&Bench::new(open));
+    let missing = take(&set, demand! { rpm: 1, tpm: 300 }).expect("it fits").release().wait();
+    let ReleaseError::Unreported(names) = missing.expect_err("two are missing") else {
+        panic!("another error")
+    };
+    assert_eq!(names.iter().map(Name::as_str).collect::<Vec<_>>(), ["rpm", "tpm"]);
+    assert_eq!(left(&set), [9, 700, 4]);
+    let mut lease = take(&set, demand! { tpm: 300 }).expect("it fits");
+    lease.report(demand! { tpm: 100 }).expect("the report is valid");
+    lease.release().wait().expect("nothing is missing");
+    assert_eq!(left(&set), [9, 600, 4]);
+}
+
+/// Settled, released, cancelled or dropped, awaited or not.
+pub fn however_a_lease_ends_it_counts_once(open: Open<'_>) {
+    let set = api(&Bench::new(open));
+    let lease = || take(&set, demand! { rpm: 1, tpm: 100, slots: 2 }).expect("it fits");
+    lease().cancel().wait().expect("a store that is there answers");
+    assert_eq!(left(&set), [10, 1_000, 4]);
+    let held = lease();
+    lease().settle(demand! { rpm: 1, tpm: 50 }).wait().expect("the report is valid");
+    assert_eq!(left(&set), [8, 850, 2], "the other's are still held");
+    // Sent when it returns, also if nobody waits for the answer.
+    drop(held.settle(demand! { rpm: 0, tpm: 0 }));
+    until(|| left(&set) == [9, 950, 4]);
+}
+
+/// 0 to what was taken.
+pub fn calls_are_counted_by_themselves_and_not_reported_beyond(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::calls(10, Duration::from_secs(60)), Limit::per_minute("tpm", 1_000)]);
+    let lease = take(&set, demand! { tpm: 100 }).expect("it fits");
+    assert_eq!(lease.reserved("call_count"), Some(1));
+    let error = lease.settle(demand! { call_count: 2, tpm: 40 }).wait().expect_err("that is too many");
+    assert!(matches!(error, SettleError::TooManyCalls { used: 2, reserved: 1, .. }), "{error}");
+    assert_eq!((available(&set, "call_count"), available(&set, "tpm")), (9, 960));
+    let none = set.try_acquire(demand! {}).wait().expect_err("tpm wants an amount");
+    assert!(matches!(none, AcquireError::Demand(DemandError::MissingAmount { .. })), "{none}");
+}
+
+/// The same code runs where some limits are switched off.
+pub fn names_that_are_no_limits_are_skipped_unless_the_set_is_strict(open: Open<'_>) {
+    let (bench, ears) = (Bench::new(open), Ears::default());
+    let limits = || [Limit::per_minute("rpm", 10)];
+    let set = bench.builder("one", limits()).observer(ears.observer()).build().expect("it is valid");
+    spend(&set, demand! { rpm: 1, typo: 5 });
+    assert!(ears.take().contains(&r#"UnknownLimit { name: "typo" }"#.to_owned()));
+    let strict = bench.builder("two", limits()).strict(true).build().expect("it is valid");
+    for name in ["typo", "_cooldown_"] {
+        let demand: Demand<'_> = [("rpm", 1_u64), (name, 5)].into_iter().collect();
+        let error = strict.try_acquire(demand).wait().expect_err("it is no limit");
+        let AcquireError::Demand(DemandError::UnknownLimit { known, .. }) = error else { panic!("{error}") };
+        assert_eq!(known.iter().map(Name::as_str).collect::<Vec<_>>(), ["rpm"]);
+    }
+    assert_eq!(available(&strict, "rpm"), 10);
+}
+
+/// Before anything is asked of a store.
+pub fn what_can_never_fit_is_refused_at_once(open: Open<'_>) {
+    let set = api(&Bench::new(open));
+    let impossible = |result: Result<(), AcquireError>| {
+        matches!(result, Err(AcquireError::Demand(DemandError::Impossible { asked: 11, capacity: 10, .. })))
+    };
+    assert!(impossible(set.try_acquire(demand! { rpm: 11 }).wait().map(drop)));
+    assert!(impossible(set.acquire(demand! { rpm: 11 }).wait().map(drop)));
+    assert!(impossible(set.ready(demand! { rpm: 11 }).wait().map(|_| ())));
+    assert!(set.acquire(demand! { rpm: -1 }).wait().is_err());
+    assert_eq!(left(&set), [10, 1_000, 4]);
+}
+
+/// Region, account, endpoint.
+pub fn a_lease_knows_its_config_and_what_was_reserved(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let builder = bench.builder("law", [Limit::per_minute("rpm", 10), Limit::resource("slots", 1)]);
+    let set = builder.config("region", "eu").build().expect("it is valid");
+    let lease = take(&set, demand! { rpm: 3 }).expect("it fits").into_owned();
+    assert_eq!(lease.config()["region"], "eu");
+    let reserved = ["rpm", "slots", "tpm"].map(|limit| lease.reserved(limit));
+    assert_eq!(reserved, [Some(3), Some(1), None]);
+    assert_eq!((lease.waited(), lease.is_degraded()), (None, false));
+    assert!(!format!("{lease:?} {set:?}").contains("\"eu\""), "values may be secret");
+}
+
+/// Workers always have limits.
+pub fn an_empty_set_admits_everything(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([]);
+    let lease = take(&set, demand! {}).expect("there is no limit");
+    lease.settle(demand! {}).wait().expect("there is nothing to report");
+    assert!(set.acquire(demand! { rpm: 5 }).wait().is_ok(), "a name that is no limit is skipped");
+    assert!(set.peek().wait().expect("a store that is there answers").limits.is_empty());
+    set.cool_down(Duration::from_secs(1)).wait().expect("a store that is there answers");
+    assert!(take(&set, demand! {}).is_none(), "it can cool down all the same");
+    bench.advance_ms(1_000);
+    assert!(set.acquire(demand! {}).wait().is_ok());
+}
+
+/// A holder that hangs loses what it holds, once.
+pub fn heartbeats_keep_resources_and_silence_loses_them_once(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let builder = bench.builder("law", [Limit::resource("slots", 2)]).heartbeats(Heartbeats::Manual);
+    let set = builder.lease_ttl(Duration::from_secs(10)).build().expect("it is valid");
+    let hold = || take(&set, demand! {}).expect("it fits");
+    let (alive, silent) = (hold(), hold());
+    bench.advance_ms(9_000);
+    assert_eq!(alive.heartbeat().wait(), Ok(true));
+    assert_eq!(count(&set, demand! {}), 0);
+    bench.advance_ms(1_000);
+    let third = take(&set, demand! {}).expect("what the silent one held");
+    assert_eq!(silent.heartbeat().wait(), Ok(false));
+    drop(silent);
+    assert_eq!(count(&set, demand! {}), 0, "never two for one");
+    assert_eq!(alive.heartbeat().wait(), Ok(true));
+    alive.release().wait().expect("nothing is missing");
+    third.release().wait().expect("nothing is missing");
+    until(|| available(&set, "slots") == 2);
+}

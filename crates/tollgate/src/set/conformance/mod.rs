@@ -1,0 +1,100 @@
+//! What must hold of a limit set wherever it lives: in this process, and in every store.
+//!
+//! ```text
+//! tollgate::set_suite!(here);
+//! tollgate::set_suite!(|clock| std::sync::Arc::new(Memory::builder().clock(clock).build()));
+//! ```
+
+pub mod around;
+mod bench_of;
+pub mod changes;
+pub mod leases;
+pub mod numbers;
+pub mod sharing;
+pub mod waiting;
+
+pub use bench_of::{Bench, Open};
+
+/// Makes a test of every law: `here` on sets of this process, or on stores made by `$open`, from a clock to an
+/// `Arc<dyn Backend>` of its own.
+#[macro_export]
+macro_rules! set_suite {
+    (here) => {
+        $crate::set_suite!(@all |_| None);
+    };
+    ($open:expr) => {
+        $crate::set_suite!(@all |clock| Some($open(clock)));
+        $crate::set_suite!(@of sharing, |clock| Some($open(clock)),
+            who_opens_the_same_name_shares_its_counts_and_others_do_not
+            a_cooldown_of_one_stops_the_others
+            a_replaced_limit_reaches_the_others_with_their_next_call
+            limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_call_decides
+            resources_of_one_who_is_silent_come_back_to_the_others_once
+            while_the_store_is_away_a_set_blocks_allows_or_keeps_to_its_share
+            a_store_that_comes_back_is_used_again
+            checkers_of_one_namespace_share_counts_and_limits_of_other_names_keep_theirs
+        );
+    };
+    (@all $open:expr) => {
+        $crate::set_suite!(@of numbers, $open,
+            of_100_a_minute_the_101st_is_told_600_ms_and_admitted_then
+            of_100_demands_of_1_and_400_at_once_2_are_admitted_and_the_others_are_told_tpm_and_12_s
+            a_slow_limit_beside_one_that_is_touched_all_day_has_regained_its_10
+            of_7_per_3_s_taken_one_every_100_ms_for_ten_minutes_there_are_7_and_1400
+            a_clock_5_s_back_mints_nothing_and_an_hour_forward_fills_and_no_more
+            where_rpm_needs_3_s_and_tpm_7_s_the_waiter_is_granted_at_7_s_with_one_event_limited_by_tpm
+            of_200_tries_from_8_threads_on_100_exactly_100_are_admitted
+        );
+        $crate::set_suite!(@of leases, $open,
+            less_than_taken_is_refunded_and_more_is_debt
+            what_was_dropped_stays_charged_and_its_resources_are_free
+            a_policy_refunds_what_was_dropped
+            released_without_a_report_it_says_which_are_missing_and_releases
+            however_a_lease_ends_it_counts_once
+            calls_are_counted_by_themselves_and_not_reported_beyond
+            names_that_are_no_limits_are_skipped_unless_the_set_is_strict
+            what_can_never_fit_is_refused_at_once
+            a_lease_knows_its_config_and_what_was_reserved
+            an_empty_set_admits_everything
+            heartbeats_keep_resources_and_silence_loses_them_once
+        );
+        $crate::set_suite!(@of waiting, $open,
+            waiters_are_admitted_in_order_at_their_exact_instants
+            a_wait_that_cannot_fit_is_told_at_once
+            a_wait_behind_others_that_cannot_fit_is_told_at_once
+            a_wait_for_a_resource_is_told_at_its_deadline_and_takes_nothing
+            a_refund_or_a_release_lets_the_head_pass_at_once
+            nobody_overtakes_and_a_large_demand_is_not_starved
+            who_is_in_a_hurry_goes_first
+            a_wait_dropped_after_any_number_of_polls_leaves_nothing
+            more_than_may_wait_are_turned_away
+        );
+        $crate::set_suite!(@of changes, $open,
+            a_cooldown_stops_everybody_to_the_microsecond
+            a_cooldown_is_extended_and_never_shortened_and_can_be_ended
+            who_waits_is_admitted_when_the_cooldown_is_over
+            lowered_limits_clamp_and_raised_ones_mint_nothing
+            raised_limits_let_those_pass_who_wait
+            a_limit_that_does_not_fit_is_not_replaced
+            a_look_shows_what_the_caller_knows_and_nothing_else
+        );
+        $crate::set_suite!(@of around, $open,
+            a_pool_moves_on_from_a_set_that_denies_or_cools
+            a_pool_waits_for_the_set_that_can_soonest
+            checks_charge_all_or_nothing_and_wait_for_the_slowest
+            events_are_told_once_and_never_name_what_nobody_knows
+        );
+    };
+    (@of $module:ident, $open:expr, $($law:ident)*) => {
+        mod $module {
+            #[allow(unused_imports, reason = "the stores of some suites need nothing")]
+            use super::*;
+            $(
+                #[test]
+                fn $law() {
+                    $crate::set::conformance::$module::$law(&$open);
+                }
+            )*
+        }
+    };
+}

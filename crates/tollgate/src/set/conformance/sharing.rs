@@ -1,0 +1,201 @@
+//! What those share who open a set in one store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tollgate_catalog::OnUnavailable;
+use tollgate_core::{Limit, LimitBuilder, Limits, LimitsError, Span, demand};
+use tollgate_store::{Backend, Fault, FaultStore, ManualClock, StoreError};
+
+use super::bench_of::{START, available, count, denial, spend, take, until};
+use super::{Bench, Open};
+use crate::limiter::Heartbeats;
+use crate::{AcquireError, Checker, LimitSet, LimitSetBuilder};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn rpm(amount: u64) -> [LimitBuilder; 1] {
+    [Limit::per_minute("rpm", amount)]
+}
+
+/// Store, namespace and name.
+pub fn who_opens_the_same_name_shares_its_counts_and_others_do_not(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let (one, same) = (bench.set(rpm(10)), bench.set(rpm(10)));
+    let name = bench.builder("other", rpm(10)).build().expect("it is valid");
+    let space = bench.builder("law", rpm(10)).namespace("other").build().expect("it is valid");
+    let lease = take(&one, demand! { rpm: 4 }).expect("it fits");
+    let left = || [&one, &same, &name, &space].map(|set| available(set, "rpm"));
+    assert_eq!(left(), [6, 6, 10, 10]);
+    lease.settle(demand! { rpm: 1 }).wait().expect("the report is valid");
+    assert_eq!(left(), [9, 9, 10, 10]);
+    assert_eq!((count(&same, demand! { rpm: 1 }), count(&one, demand! { rpm: 1 })), (9, 0));
+    assert!(matches!(bench.builder("", rpm(10)).build(), Err(LimitsError::Unnamed)));
+    assert_eq!(one.name(), Some("law"));
+    assert_eq!(one.reach(), bench.backend.as_ref().expect("there is a store").reach());
+}
+
+/// The account is the same for all of them.
+pub fn a_cooldown_of_one_stops_the_others(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let (one, other) = (bench.set(rpm(100)), bench.set(rpm(100)));
+    one.cool_down(10 * SECOND).wait().expect("a store that is there answers");
+    let denied = denial(&other, demand! { rpm: 1 });
+    assert_eq!((denied.wait(), denied.limited_by()), (Some(10 * SECOND), None));
+    other.cool_down(SECOND).wait().expect("a store that is there answers");
+    assert!(take(&one, demand! { rpm: 1 }).is_none());
+    bench.advance_ms(9_999);
+    assert!(take(&other, demand! { rpm: 1 }).is_none());
+    bench.advance_ms(1);
+    assert!(take(&other, demand! { rpm: 1 }).is_some());
+    one.cool_down(10 * SECOND).wait().expect("a store that is there answers");
+    other.end_cool_down().wait().expect("a store that is there answers");
+    assert!(take(&one, demand! { rpm: 1 }).is_some());
+}
+
+/// Whoever has not heard of it does not undo it.
+pub fn a_replaced_limit_reaches_the_others_with_their_next_call(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let (one, other) = (bench.set(rpm(100)), bench.set(rpm(100)));
+    spend(&other, demand! { rpm: 1 });
+    one.replace(Limit::per_minute("rpm", 10)).wait().expect("it fits the set");
+    assert_eq!(count(&other, demand! { rpm: 1 }), 10);
+    assert_eq!(other.limits()[0].capacity(), 10);
+    // Also one who opens it later, and one who replaces what is not in force any more.
+    let late = bench.set(rpm(100));
+    assert_eq!(count(&late, demand! { rpm: 1 }), 0);
+    other.replace(Limit::per_minute("rpm", 20)).wait().expect("it fits the set");
+    one.replace(Limit::per_minute("rpm", 30)).wait().expect("it fits the set");
+    assert!(take(&late, demand! { rpm: 5 }).is_none());
+    bench.advance_ms(60_000);
+    assert_eq!(count(&late, demand! { rpm: 1 }), 30);
+    assert_eq!([&one, &other, &late].map(|set| available(set, "rpm")), [0, 0, 0]);
+}
+
+/// As a new version of a program is rolled out, and the old one goes on for a while.
+pub fn limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_call_decides(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let of =
+        |version, amount| bench.builder("law", rpm(amount)).version(version).build().expect("it is valid");
+    let (old, new) = (of(1, 100), of(2, 10));
+    spend(&old, demand! { rpm: 1 });
+    assert_eq!(count(&new, demand! { rpm: 1 }), 10);
+    assert_eq!((count(&old, demand! { rpm: 1 }), old.limits()[0].capacity()), (0, 10));
+    bench.advance_ms(60_000);
+    assert_eq!(count(&old, demand! { rpm: 1 }), 10);
+    // Replaced limits give way to a later version.
+    old.replace(Limit::per_minute("rpm", 5)).wait().expect("it fits the set");
+    let next = of(3, 7);
+    spend(&next, demand! { rpm: 0 });
+    spend(&old, demand! { rpm: 0 });
+    assert_eq!([&next, &old].map(|set| set.limits()[0].capacity()), [7, 7]);
+    bench.advance_ms(60_000);
+    let same = of(3, 2);
+    assert_eq!(count(&same, demand! { rpm: 1 }), 2, "the last to call decides");
+    let beyond = bench.builder("law", rpm(1)).version(LimitSetBuilder::VERSION_MAX + 1).build();
+    assert!(matches!(beyond, Err(LimitsError::BadVersion(..))));
+}
+
+/// Never two for one.
+pub fn resources_of_one_who_is_silent_come_back_to_the_others_once(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let build = |heartbeats| {
+        let builder = bench.builder("law", [Limit::resource("slots", 1)]).heartbeats(heartbeats);
+        builder.lease_ttl(9 * SECOND).build().expect("it is valid")
+    };
+    let (beating, silent) = (build(Heartbeats::Automatic), build(Heartbeats::Manual));
+    let held = take(&beating, demand! {}).expect("it fits");
+    let expires = || {
+        let status = silent.peek().wait().expect("a store that is there answers");
+        status.limits[0].full()
+    };
+    for _ in 0..10 {
+        let before = expires();
+        bench.advance_ms(3_000);
+        // The beat is handed on, and may take a moment.
+        until(|| expires() != before);
+    }
+    assert!(take(&silent, demand! {}).is_none(), "its heart beats");
+    drop(held);
+    until(|| available(&silent, "slots") == 1);
+    let lost = take(&silent, demand! {}).expect("it is free");
+    bench.advance_ms(9_000);
+    let found = take(&beating, demand! {}).expect("nothing was heard of it");
+    assert_eq!(lost.heartbeat().wait(), Ok(false));
+    drop(lost);
+    assert!(take(&silent, demand! {}).is_none());
+    found.release().wait().expect("nothing is missing");
+}
+
+fn faulty(open: Open<'_>, hands: &ManualClock) -> (Arc<AtomicBool>, Arc<dyn Backend>) {
+    let is_away = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&is_away);
+    let store = open(hands.clock()).expect("there is a store");
+    let faulty = FaultStore::new(store, move |_| told.load(Ordering::SeqCst).then_some(Fault::LoseCall));
+    (is_away, Arc::new(faulty))
+}
+
+fn set_on(backend: &Arc<dyn Backend>, policy: OnUnavailable) -> LimitSet {
+    let limits = [Limit::per_hour("rph", 10), Limit::resource("slots", 4)];
+    let builder = LimitSet::builder().limits(limits).store(Arc::clone(backend)).name("law");
+    builder.on_unavailable(policy).local_share(30).build().expect("it is valid")
+}
+
+/// As the limiter does.
+pub fn while_the_store_is_away_a_set_blocks_allows_or_keeps_to_its_share(open: Open<'_>) {
+    let hands = ManualClock::at(START);
+    let (is_away, backend) = faulty(open, &hands);
+    let [blocks, allows, local] = [OnUnavailable::Block, OnUnavailable::Allow, OnUnavailable::Local]
+        .map(|policy| set_on(&backend, policy));
+    is_away.store(true, Ordering::SeqCst);
+    let error = blocks.try_acquire(demand! { rph: 1 }).wait().expect_err("the store is away");
+    assert!(matches!(error, AcquireError::Store(StoreError::Unavailable(..))), "{error}");
+    assert!(blocks.acquire(demand! { rph: 1 }).wait().is_err());
+    assert!(blocks.peek().wait().is_err() && blocks.cool_down(SECOND).wait().is_err());
+    for _ in 0..20 {
+        let lease = allows.acquire(demand! { rph: 1 }).wait().expect("the policy is to allow");
+        assert!(lease.is_degraded());
+        lease.settle(demand! { rph: 5 }).wait().expect("there is nothing to write");
+    }
+    assert!(allows.acquire(demand! { rph: -1 }).wait().is_err(), "what is wrong is wrong");
+    let lease = local.acquire(demand! { rph: 2 }).wait().expect("there are 3 of its own");
+    assert!(lease.is_degraded());
+    lease.settle(demand! { rph: 1 }).wait().expect("memory answers");
+    let mine = || local.try_acquire(demand! { rph: 1 }).wait();
+    assert!(mine().is_ok() && mine().is_ok() && mine().is_err(), "two are left");
+}
+
+/// After the moment for which it is left alone.
+pub fn a_store_that_comes_back_is_used_again(open: Open<'_>) {
+    let hands = ManualClock::at(START);
+    let (is_away, backend) = faulty(open, &hands);
+    let set = set_on(&backend, OnUnavailable::Allow);
+    is_away.store(true, Ordering::SeqCst);
+    assert!(set.acquire(demand! { rph: 1 }).wait().expect("the policy is to allow").is_degraded());
+    is_away.store(false, Ordering::SeqCst);
+    hands.advance(Span::from_secs(1));
+    let lease = set.acquire(demand! { rph: 1 }).wait().expect("the store is there");
+    assert!(!lease.is_degraded());
+    assert_eq!(available(&set, "rph"), 9);
+    is_away.store(true, Ordering::SeqCst);
+    assert!(lease.settle(demand! { rph: 0 }).wait().is_err(), "it could not be written down");
+}
+
+/// Limits come with each call, and are joined.
+pub fn checkers_of_one_namespace_share_counts_and_limits_of_other_names_keep_theirs(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let (one, other) = (bench.checker(), bench.checker());
+    let of = |limit: LimitBuilder| Limits::new([limit]).expect("it is valid");
+    let (requests, tokens) = (of(Limit::per_minute("rpm", 2)), of(Limit::per_minute("tpm", 100)));
+    let check = |checker: &Checker| {
+        let checked = checker.check("key", "chat", &demand! { rpm: 1 }, &requests);
+        checked.wait().expect("it is valid").is_admitted()
+    };
+    assert!(check(&one));
+    let all = other.check("key", "chat", &demand! { tpm: 100 }, &tokens).wait().expect("it is valid");
+    assert!(all.is_admitted());
+    assert!(check(&other) && !check(&one), "rpm is remembered though a call brought tpm alone");
+    let none = one.check("key", "chat", &demand! { tpm: 1 }, &tokens).wait().expect("it is valid");
+    assert!(!none.is_admitted());
+}

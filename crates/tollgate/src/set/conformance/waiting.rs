@@ -1,0 +1,174 @@
+//! Waiting instead of failing.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use tollgate_core::{Limit, Span, demand};
+use tollgate_store::Priority;
+
+use super::bench_of::{START, Waiting, available, denial, spend, take, until, wait_for};
+use super::{Bench, Open};
+use crate::{AcquireError, LimitSet};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// In the order of arrival, each at the microsecond at which it fits.
+pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 60)]);
+    spend(&set, demand! { rpm: 60 });
+    let mut waiting: Vec<_> = (0..8).map(|_| wait_for(&set, demand! { rpm: 1 })).collect();
+    for (index, second) in (1..=8_u64).enumerate() {
+        bench.hands.set(START + Span::from_micros(second * 1_000_000 - 1));
+        waiting[index..].iter_mut().for_each(Waiting::still_waits);
+        bench.hands.set(START + Span::from_secs(second));
+        // Those behind are polled first, and stay behind.
+        waiting[index + 1..].iter_mut().for_each(|later| assert!(later.poll().is_pending()));
+        let lease = waiting[index].answer().expect("its turn has come");
+        assert_eq!(lease.waited(), Some(Duration::from_secs(second)));
+    }
+    drop(waiting);
+    assert_eq!(set.waiting(), 0);
+}
+
+/// Nobody sleeps in vain.
+pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 60)]);
+    spend(&set, demand! { rpm: 60 });
+    for early in [
+        set.acquire(demand! { rpm: 10 }).timeout(Duration::from_millis(9_999)),
+        set.acquire(demand! { rpm: 10 }).deadline(START + Span::from_micros(9_999_999)),
+        set.acquire(demand! { rpm: 10 }).timeout(Duration::ZERO),
+    ] {
+        let error = early.wait().expect_err("ten take ten seconds");
+        let AcquireError::TimedOut { denial, waited } = error else { panic!("{error}") };
+        assert_eq!((denial.wait(), waited), (Some(10 * SECOND), Duration::ZERO));
+    }
+    let mut just = Waiting::begin(|| set.waiting(), set.acquire(demand! { rpm: 10 }).timeout(10 * SECOND));
+    bench.advance_ms(10_000);
+    assert!(just.answer().is_ok());
+}
+
+/// Whoever comes with a deadline that it cannot meet by itself need not stand in line for it.
+pub fn a_wait_behind_others_that_cannot_fit_is_told_at_once(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 60)]);
+    spend(&set, demand! { rpm: 60 });
+    let _first = wait_for(&set, demand! { rpm: 5 });
+    let error = set.acquire(demand! { rpm: 20 }).timeout(19 * SECOND).wait().expect_err("it is too late");
+    let AcquireError::TimedOut { denial, waited } = error else { panic!("{error}") };
+    assert!(denial.wait() >= Some(20 * SECOND), "{denial}");
+    assert_eq!((waited, set.waiting()), (Duration::ZERO, 1));
+}
+
+/// What others hold may be given back at any time, so only the deadline ends the wait.
+pub fn a_wait_for_a_resource_is_told_at_its_deadline_and_takes_nothing(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 5), Limit::resource("slots", 1)]);
+    let held = take(&set, demand! { rpm: 1 }).expect("it fits");
+    let mut waiting = Waiting::begin(|| set.waiting(), set.acquire(demand! { rpm: 1 }).timeout(3 * SECOND));
+    bench.advance_ms(2_999);
+    waiting.still_waits();
+    bench.advance_ms(1);
+    let error = waiting.answer().map(drop).expect_err("its time is over");
+    let AcquireError::TimedOut { waited, .. } = error else { panic!("{error}") };
+    assert_eq!(waited, 3 * SECOND);
+    drop((waiting, held));
+    until(|| available(&set, "slots") == 1);
+    assert_eq!((available(&set, "rpm"), set.waiting()), (4, 0));
+}
+
+/// With no polling interval in between.
+pub fn a_refund_or_a_release_lets_the_head_pass_at_once(open: Open<'_>) {
+    let set = Bench::new(open).set([Limit::per_hour("tph", 100), Limit::resource("slots", 1)]);
+    let holder = take(&set, demand! { tph: 100 }).expect("it fits");
+    let mut waiting = wait_for(&set, demand! { tph: 40 });
+    holder.settle(demand! { tph: 60 }).wait().expect("the report is valid");
+    let lease = waiting.answer().expect("there are 40 again");
+    assert_eq!(lease.waited(), Some(Duration::ZERO));
+    let mut next = wait_for(&set, demand! { tph: 0 });
+    drop(lease);
+    assert!(next.answer().is_ok());
+}
+
+/// Also not by what would fit.
+pub fn nobody_overtakes_and_a_large_demand_is_not_starved(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_second("rps", 1).burst(100)]);
+    spend(&set, demand! { rps: 100 });
+    let mut large = wait_for(&set, demand! { rps: 50 });
+    let mut small: Vec<_> = (0..20).map(|_| wait_for(&set, demand! { rps: 1 })).collect();
+    bench.advance_ms(49_999);
+    assert_eq!(denial(&set, demand! { rps: 1 }).limited_by(), None, "others are ahead");
+    large.still_waits();
+    bench.advance_ms(1);
+    assert_eq!(large.answer().expect("its turn has come").waited(), Some(50 * SECOND));
+    bench.advance_ms(20_000);
+    assert!(small.iter_mut().all(|waiting| waiting.answer().is_ok()));
+}
+
+/// Interactive before batch.
+pub fn who_is_in_a_hurry_goes_first(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_minute("rpm", 1)]);
+    spend(&set, demand! { rpm: 1 });
+    let wait =
+        |priority| Waiting::begin(|| set.waiting(), set.acquire(demand! { rpm: 1 }).priority(priority));
+    let mut batch = wait(Priority::Batch);
+    let mut normal = wait(Priority::Normal);
+    let mut interactive = wait(Priority::Interactive);
+    for (minute, waiting) in [&mut interactive, &mut normal, &mut batch].into_iter().enumerate() {
+        bench.hands.set(START + Span::from_secs(60 * (minute as u64 + 1)));
+        assert!(waiting.answer().is_ok(), "in minute {minute}");
+    }
+}
+
+/// Cancelled at every poll: nothing stays taken or held, and the next is looked at.
+pub fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_second("rps", 1), Limit::resource("slots", 2)]);
+    let is_as_before = || available(&set, "slots") == 2 && available(&set, "rps") == 1;
+    for polls in 0..12 {
+        drop_after(polls, &set);
+        // A call that was on its way is called off, or what it took is given back.
+        until(is_as_before);
+        assert_eq!(set.waiting(), 0, "{polls} polls");
+        // And one that has to wait, with another behind it.
+        spend(&set, demand! { rps: 1 });
+        let mut first = wait_for(&set, demand! { rps: 1 });
+        let mut next = wait_for(&set, demand! { rps: 1 });
+        (0..polls).for_each(|_| assert!(first.poll().is_pending()));
+        drop(first);
+        bench.advance_ms(1_000);
+        next.answer().expect("it is first now").settle(demand! { rps: 1 }).wait().expect("it is valid");
+        bench.advance_ms(1_000);
+        until(is_as_before);
+    }
+}
+
+/// Polls one that is admitted as soon as it is let, and drops it, or gives back what it got.
+fn drop_after(polls: usize, set: &LimitSet) {
+    let mut waiting = Box::pin(set.acquire(demand! { rps: 1 }).into_future());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for _ in 0..polls {
+        if let Poll::Ready(lease) = waiting.as_mut().poll(&mut context) {
+            let lease = lease.expect("it is admitted");
+            return lease.cancel().wait().expect("a store that is there answers");
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// The bound has a name.
+pub fn more_than_may_wait_are_turned_away(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let builder = bench.builder("law", [Limit::per_minute("rpm", 1)]).waiters_max(2);
+    let set = builder.build().expect("it is valid");
+    spend(&set, demand! { rpm: 1 });
+    let mut waits = [wait_for(&set, demand! { rpm: 1 }), wait_for(&set, demand! { rpm: 1 })];
+    let error = set.acquire(demand! { rpm: 1 }).wait().expect_err("two wait");
+    assert_eq!(error, AcquireError::QueueFull { waiting: 2, max: 2 });
+    bench.advance_ms(60_000);
+    assert!(waits[0].answer().is_ok());
+}

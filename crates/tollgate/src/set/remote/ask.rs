@@ -1,0 +1,41 @@
+//! How a set in a store stands.
+
+use tollgate_core::{Costs, Denial, Limits, Ready};
+use tollgate_store::{Op, Priority, StoreError};
+
+use super::Remote;
+use crate::set::SetStatus;
+use crate::turn::behind;
+use crate::within::within;
+
+impl Remote {
+    /// How `costs` would fare, with nothing taken.
+    pub(super) async fn ask(&self, limits: &Limits, costs: &Costs) -> Result<Denial, StoreError> {
+        let steps = [self.step(limits, Op::Take { costs, term: None })];
+        let answers = within(self.clock(), self.settings.timeout, self.backend.ask(&steps)).await?;
+        let answer = answers.into_iter().next();
+        let answer =
+            answer.ok_or_else(|| StoreError::BadCall("the store said nothing about a take".into()))?;
+        self.hear_cooling(answer.cooling_until());
+        Ok(answer)
+    }
+
+    /// How every limit stands.
+    pub(in crate::set) async fn status(&self) -> Result<SetStatus, StoreError> {
+        let limits = self.in_force();
+        let asked = self.ask(&limits, &Costs::none(limits.len())).await?;
+        let (waiting, cooling_until) = (self.waiting(), asked.cooling_until());
+        Ok(SetStatus { limits: asked.statuses().collect(), waiting, cooling_until })
+    }
+
+    /// How many of this process wait.
+    pub(in crate::set) fn waiting(&self) -> usize {
+        self.backend.room().waiting_for(&self.namespace, &self.key)
+    }
+
+    /// When a newcomer's `costs` would be admitted.
+    pub(in crate::set) async fn ready(&self, limits: &Limits, costs: &Costs) -> Result<Ready, StoreError> {
+        let asked = self.ask(limits, costs).await?;
+        Ok(behind(&*self.backend, &self.namespace, &self.key, Priority::default(), asked).ready())
+    }
+}

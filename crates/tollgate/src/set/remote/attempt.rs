@@ -1,0 +1,191 @@
+//! Trying, and trying again: how a demand on a set in a store becomes a lease.
+
+use tollgate_core::{Costs, Denial, Limits, Name};
+use tollgate_store::{Applied, Done, Op, Reach, StoreError, Term};
+
+use super::{Remote, STALE_MAX, unsettled};
+use crate::lease::Grant;
+use crate::set::LimitSet;
+use crate::turn::{Patience, Turn, Turned};
+use crate::wanted::Wanted;
+use crate::{AcquireError, Attempt, Event, Lease};
+
+/// One demand on its way.
+struct Trial<'a, 'w> {
+    set: &'a LimitSet,
+    remote: &'a Remote,
+    wanted: &'w Wanted,
+    turn: Turn<'a>,
+    /// The limit that made it wait longest, as it looked at first.
+    limited_by: Option<Name>,
+    stood_in_line: bool,
+    stale: usize,
+}
+
+/// What it comes to, counted in the limits in force.
+struct Priced {
+    limits: Limits,
+    costs: Costs,
+}
+
+enum Next<'a> {
+    Admit(Lease<'a>),
+    Refuse(Box<Denial>),
+    Turn(Turned),
+}
+
+impl LimitSet {
+    /// Takes what is wanted of a set in a store, or says why not. Waits as patiently as it is told to.
+    pub(in crate::set) async fn take_there<'a>(
+        &'a self,
+        remote: &'a Remote,
+        wanted: Wanted,
+        patience: Patience,
+    ) -> Result<Attempt<'a>, AcquireError> {
+        if remote.away.is_recent(remote.clock().now())
+            && let Some(lease) = self.fall_back(remote, &wanted)?
+        {
+            return Ok(Attempt::Admitted(lease));
+        }
+        let turn = Turn::new(&*remote.backend, &remote.namespace, patience);
+        let (limited_by, stood_in_line, stale) = (None, false, 0);
+        let mut trial = Trial { set: self, remote, wanted: &wanted, turn, limited_by, stood_in_line, stale };
+        let taken = trial.run().await;
+        drop(trial);
+        match taken {
+            Err(AcquireError::Store(StoreError::Unavailable(after, why))) => {
+                remote.away.note(remote.clock().now());
+                let lease = self.fall_back(remote, &wanted)?;
+                let error = || StoreError::Unavailable(after, why).into();
+                lease.map(Attempt::Admitted).ok_or_else(error)
+            }
+            taken => {
+                if let Err(AcquireError::QueueFull { .. }) = taken {
+                    self.reporter().report_if_watched(&Event::Denied { limit: None });
+                }
+                taken
+            }
+        }
+    }
+}
+
+impl<'a> Trial<'a, '_> {
+    async fn run(&mut self) -> Result<Attempt<'a>, AcquireError> {
+        let mut priced = self.price()?;
+        loop {
+            if !self.remote.limits.lock().same(&priced.limits) {
+                priced = self.price()?;
+            }
+            let key = &self.remote.key;
+            let next = match self.turn.is_held_up(|| std::iter::once(key))? {
+                true => self.wait_in_line(&priced).await?,
+                false => self.ask_store(&priced).await?,
+            };
+            match next {
+                Next::Admit(lease) => return Ok(Attempt::Admitted(lease)),
+                Next::Refuse(denial) => return self.refuse(denial),
+                Next::Turn(Turned::Wait(due)) => self.turn.poked(due).await,
+                Next::Turn(_) => {}
+            }
+        }
+    }
+
+    fn price(&self) -> Result<Priced, AcquireError> {
+        let limits = self.remote.in_force();
+        let costs = limits.resolve(self.wanted, |name| self.set.skip_unknown(name))?;
+        limits.impossible(&costs).map_or(Ok(()), Err)?;
+        Ok(Priced { limits, costs })
+    }
+
+    /// Others are ahead.
+    async fn wait_in_line(&mut self, priced: &Priced) -> Result<Next<'a>, AcquireError> {
+        let turned = self.turn.in_line();
+        let is_new = !std::mem::replace(&mut self.stood_in_line, true);
+        // Who comes with a deadline is told at once if it cannot be met, also behind others.
+        if matches!(turned, Turned::InVain) || is_new && matches!(turned, Turned::Wait(Some(_))) {
+            let denial = self.remote.ask(&priced.limits, &priced.costs).await?;
+            let denial = self.turn.behind(&self.remote.key, denial);
+            if matches!(turned, Turned::InVain) || self.turn.is_too_late(&denial) {
+                return Ok(Next::Refuse(Box::new(denial)));
+            }
+            return Ok(Next::Turn(Turned::Again));
+        }
+        Ok(Next::Turn(turned))
+    }
+
+    async fn ask_store(&mut self, priced: &Priced) -> Result<Next<'a>, AcquireError> {
+        let Priced { limits, costs } = priced;
+        let term = self.term(priced);
+        let taken = self.remote.apply(self.remote.step(limits, Op::Take { costs, term })).await?;
+        match taken {
+            Applied::Done(done) => Ok(Next::Admit(self.admit(priced, done.first(), term))),
+            Applied::Denied(denials) => self.denied(denials),
+            Applied::Stale(_) => {
+                self.stale += 1;
+                if self.stale > STALE_MAX {
+                    return Err(unsettled().into());
+                }
+                self.remote.learn(limits).await?;
+                Ok(Next::Turn(Turned::Again))
+            }
+            other => Err(StoreError::BadCall(format!("the store answered a take with {other:?}")).into()),
+        }
+    }
+
+    fn denied(&mut self, denials: Vec<Denial>) -> Result<Next<'a>, AcquireError> {
+        let turned = self.turn.denied(&[&self.remote.key], &denials)?;
+        let Some(denial) = denials.into_iter().next() else {
+            return Err(StoreError::BadCall("the store denied a take without a word".into()).into());
+        };
+        self.remote.hear_cooling(denial.cooling_until());
+        if let Turned::InVain = turned {
+            return Ok(Next::Refuse(Box::new(denial)));
+        }
+        if self.limited_by.is_none() {
+            self.limited_by = denial.limited_by().map(|status| status.limit().name().clone());
+        }
+        Ok(Next::Turn(turned))
+    }
+
+    fn refuse(&self, denial: Box<Denial>) -> Result<Attempt<'a>, AcquireError> {
+        let slowest = denial.limited_by();
+        let limit = slowest.as_ref().map(|status| status.limit().name());
+        self.set.reporter().report_if_watched(&Event::Denied { limit });
+        Ok(Attempt::Denied(denial))
+    }
+
+    /// For how long resources are held if nothing is heard of the holder, if any are.
+    fn term(&self, Priced { limits, costs }: &Priced) -> Option<Term> {
+        let holds = limits.iter().zip(costs.amounts()).any(|(limit, cost)| limit.is_resource() && *cost > 0);
+        let ttl = self.set.lease_ttl().filter(|_| holds)?;
+        Some(Term { holder: self.remote.backend.new_holder(), ttl })
+    }
+
+    fn admit(&self, priced: &Priced, done: Option<&Done>, term: Option<Term>) -> Lease<'a> {
+        let reporter = self.set.reporter();
+        let (at, remarks) = match done {
+            Some(Done::Taken(taken)) => (taken.at, taken.remarks),
+            _ => (self.remote.clock().now(), 0),
+        };
+        let waited = self.turn.waited();
+        let grant = Grant::new(self.remote, priced.limits.clone(), term);
+        let lease = Lease::there(self.set, at, priced.costs.clone(), waited, grant);
+        if let Some(duration) = waited {
+            reporter.report_if_watched(&Event::Waited { limit: self.limited_by.as_ref(), duration });
+        }
+        reporter.report_if_watched(&Event::Allowed);
+        for (index, limit) in priced.limits.iter().enumerate() {
+            if remarks >> index & 1 == 1 {
+                reporter.report(&Event::Remarked { limit: limit.name() });
+            }
+        }
+        lease
+    }
+}
+
+impl Remote {
+    /// Whether what is taken here can be taken by other processes.
+    pub(crate) fn reach(&self) -> Reach {
+        self.backend.reach()
+    }
+}

@@ -1,0 +1,128 @@
+//! A set in a store: everybody who opens it there shares its bucket.
+
+mod ask;
+mod attempt;
+mod change;
+mod unavailable;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub(super) use change::built_version;
+use parking_lot::Mutex;
+use tollgate_catalog::OnUnavailable;
+use tollgate_core::{Costs, Limits, Tick};
+use tollgate_store::{Applied, Backend, Call, Clock, Key, Op, OpId, Place, Reach, Step, Store, StoreError};
+
+use crate::away::Away;
+use crate::limiter::Heartbeats;
+use crate::within::within;
+
+/// The second part of the key of every set, behind its name.
+const KIND: &str = "limit-set";
+
+/// How often limits are looked up anew because others have changed them meanwhile.
+const STALE_MAX: usize = 16;
+
+/// Where a set is in a store, and what was heard of it.
+pub(crate) struct Remote {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) name: Box<str>,
+    pub(crate) key: Key,
+    pub(crate) settings: Settings,
+    /// The limits in force, as far as heard, with a cooldown behind them.
+    limits: Mutex<Limits>,
+    /// Until when a cooldown lasts, as far as heard.
+    cooling: AtomicU64,
+    away: Away,
+}
+
+/// What was said about a set in a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) timeout: Duration,
+    pub(crate) on_unavailable: OnUnavailable,
+    pub(crate) local_share: u8,
+    pub(crate) heartbeats: Heartbeats,
+}
+
+impl Remote {
+    pub(super) fn new(
+        backend: Arc<dyn Backend>,
+        namespace: &str,
+        name: &str,
+        limits: Limits,
+        settings: Settings,
+    ) -> Remote {
+        Remote {
+            backend,
+            namespace: namespace.into(),
+            name: name.into(),
+            key: Key::new(&[name, KIND]),
+            settings,
+            limits: Mutex::new(limits),
+            cooling: AtomicU64::new(0),
+            away: Away::default(),
+        }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.backend.clock()
+    }
+
+    /// The limits in force, as far as heard.
+    pub(super) fn in_force(&self) -> Limits {
+        self.limits.lock().clone()
+    }
+
+    /// Hears of limits that are in force.
+    fn hear(&self, limits: &Limits) {
+        let mut known = self.limits.lock();
+        if limits.version() >= known.version() {
+            *known = limits.clone();
+        }
+    }
+
+    /// Hears until when a cooldown lasts, if one does.
+    fn hear_cooling(&self, until: Option<Tick>) {
+        self.cooling.store(until.map_or(0, Tick::as_micros), Ordering::Relaxed);
+    }
+
+    /// Whether a cooldown lasts, as far as heard.
+    pub(crate) fn is_cooling(&self) -> bool {
+        self.clock().now().as_micros() < self.cooling.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn step<'s>(&'s self, limits: &'s Limits, op: Op<'s>) -> Step<'s> {
+        Step { place: Place { namespace: &self.namespace, key: &self.key, limits }, op }
+    }
+
+    /// The store of a lease: the set's, or the memory that stands in for it.
+    pub(crate) fn store_of(&self, is_local: bool) -> &dyn Store {
+        if is_local { self.away.local(self.clock()) } else { &*self.backend }
+    }
+
+    /// Applies one step to the bucket of the set.
+    pub(crate) async fn apply(&self, step: Step<'_>) -> Result<Applied, StoreError> {
+        // A reply is only ever lost on the way from another host.
+        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
+        let steps = [step];
+        let call = Call { id, steps: &steps, metered: false };
+        within(self.clock(), self.settings.timeout, self.backend.apply(&call)).await
+    }
+
+    /// Finds out which limits are in force, because those that were known are past.
+    async fn learn(&self, limits: &Limits) -> Result<(), StoreError> {
+        let costs = Costs::none(limits.len());
+        let denial = self.ask(limits, &costs).await?;
+        self.hear(denial.limits());
+        Ok(())
+    }
+}
+
+/// Limits change faster than they can be read.
+fn unsettled() -> StoreError {
+    StoreError::Unavailable(Duration::ZERO, "limits change faster than they can be read".into())
+}

@@ -1,0 +1,52 @@
+//! What a set in a store does while the store is away.
+
+use tollgate_catalog::OnUnavailable;
+use tollgate_core::Costs;
+use tollgate_store::{Applied, Call, Done, Op};
+
+use super::Remote;
+use crate::lease::Grant;
+use crate::set::LimitSet;
+use crate::wanted::Wanted;
+use crate::{AcquireError, Event, Lease};
+
+impl LimitSet {
+    /// What the policy has to offer while the store is away; nothing, if it is to block.
+    pub(super) fn fall_back<'a>(
+        &'a self,
+        remote: &'a Remote,
+        wanted: &Wanted,
+    ) -> Result<Option<Lease<'a>>, AcquireError> {
+        let lease = match remote.settings.on_unavailable {
+            OnUnavailable::Allow => {
+                let limits = remote.in_force();
+                // What is wrong with the demand is wrong wherever the store is.
+                limits.resolve(wanted, |name| self.skip_unknown(name))?;
+                let nothing = Costs::none(limits.len());
+                Lease::there(self, remote.clock().now(), nothing, None, Grant::nothing(limits))
+            }
+            OnUnavailable::Local => match self.take_locally(remote, wanted)? {
+                Some(lease) => lease,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        self.reporter().report(&Event::Degraded);
+        Ok(Some(lease))
+    }
+
+    /// Takes from a bucket of this process, at a share of the limits that were heard of last. Nothing, if they refuse.
+    fn take_locally<'a>(
+        &'a self,
+        remote: &'a Remote,
+        wanted: &Wanted,
+    ) -> Result<Option<Lease<'a>>, AcquireError> {
+        let limits = remote.in_force().scaled(remote.settings.local_share);
+        let costs = limits.resolve(wanted, |name| self.skip_unknown(name))?;
+        let steps = [remote.step(&limits, Op::Take { costs: &costs, term: None })];
+        let taken = remote.store_of(true).apply(&Call { id: None, steps: &steps, metered: false }).wait();
+        let Ok(Applied::Done(done)) = taken else { return Ok(None) };
+        let Some(Done::Taken(taken)) = done.first() else { return Ok(None) };
+        Ok(Some(Lease::there(self, taken.at, costs.clone(), None, Grant::local(limits.clone()))))
+    }
+}

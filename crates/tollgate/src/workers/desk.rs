@@ -1,0 +1,236 @@
+//! The line in front of a worker: bounded, first come first served, inside and outside.
+//!
+//! Whoever finds it full stands outside with its job. When there is room again, the job of the first outside is taken in
+//! by whoever made the room: the grant is the commit, so nobody is overtaken and nobody looks in vain.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+/// A line of jobs.
+pub(super) struct Desk<J> {
+    line: Mutex<Line<J>>,
+    queue_max: usize,
+}
+
+struct Line<J> {
+    jobs: VecDeque<J>,
+    outside: VecDeque<Arc<Spot<J>>>,
+    worker: Option<Waker>,
+    is_closed: bool,
+    /// How many workers may be made for a job, where they are made on demand.
+    free: usize,
+}
+
+/// One who stands outside, with its job until that was taken in.
+struct Spot<J>(Mutex<(Option<J>, Option<Waker>)>);
+
+/// What became of a job that was offered.
+pub(super) enum Offered<J> {
+    /// It is in the line.
+    Queued,
+    /// Somebody is to be made for it.
+    Start(J),
+    /// There is no room.
+    Full(J),
+    /// There never will be.
+    Closed(J),
+}
+
+/// Why a job did not get in.
+pub(super) struct Turned<J>(pub(super) J);
+
+impl<J> Desk<J> {
+    /// A line of at most `queue_max`, in front of a worker, or of `free` workers that are made on demand.
+    pub(super) fn new(queue_max: usize, free: usize) -> Desk<J> {
+        let (jobs, outside) = (VecDeque::new(), VecDeque::new());
+        Desk { line: Mutex::new(Line { jobs, outside, worker: None, is_closed: false, free }), queue_max }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.line.lock().is_closed
+    }
+
+    /// How many jobs are in the line.
+    pub(super) fn len(&self) -> usize {
+        self.line.lock().jobs.len()
+    }
+
+    /// Puts a job into the line, if there is room.
+    pub(super) fn offer(&self, job: J) -> Offered<J> {
+        let waker = {
+            let mut line = self.line.lock();
+            if line.is_closed {
+                return Offered::Closed(job);
+            }
+            if line.free > 0 {
+                line.free -= 1;
+                return Offered::Start(job);
+            }
+            if line.jobs.len() >= self.queue_max || !line.outside.is_empty() {
+                return Offered::Full(job);
+            }
+            line.jobs.push_back(job);
+            line.worker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+        Offered::Queued
+    }
+
+    /// The next job; `None` when the line is closed and empty.
+    pub(super) async fn next(&self) -> Option<J> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<J>> {
+        // Dropped when the lock is free: a waker may do anything.
+        let (next, _replaced, entered) = {
+            let mut line = self.line.lock();
+            match line.jobs.pop_front() {
+                Some(job) => (Poll::Ready(Some(job)), None, line.let_in(self.queue_max)),
+                None if line.is_closed => (Poll::Ready(None), None, None),
+                None => (Poll::Pending, line.worker.replace(context.waker().clone()), None),
+            }
+        };
+        entered.into_iter().for_each(Waker::wake);
+        next
+    }
+
+    /// The next job for a worker that is made on demand, by one that has done its own; without one, another may be made.
+    pub(super) fn next_or_free(&self) -> Option<J> {
+        let (job, entered) = {
+            let mut line = self.line.lock();
+            let job = line.jobs.pop_front();
+            if job.is_none() {
+                line.free += 1;
+            }
+            (job, line.let_in(self.queue_max))
+        };
+        entered.into_iter().for_each(Waker::wake);
+        job
+    }
+
+    /// Lets nobody in any more. Those in the line stay.
+    pub(super) fn close(&self) {
+        let wakers: Vec<Waker> = {
+            let mut line = self.line.lock();
+            line.is_closed = true;
+            let outside = std::mem::take(&mut line.outside);
+            let wakers = outside.iter().filter_map(|spot| spot.0.lock().1.take());
+            wakers.chain(line.worker.take()).collect()
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Takes all jobs out of the line.
+    pub(super) fn clear(&self) -> VecDeque<J> {
+        std::mem::take(&mut self.line.lock().jobs)
+    }
+
+    /// Gets a job into the line, waiting for room.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it takes the job along, unless it is in the line already.
+    pub(super) fn enter(&self, job: J) -> Entering<'_, J> {
+        Entering { desk: self, stage: Stage::New(job) }
+    }
+}
+
+impl<J> Line<J> {
+    /// Takes in the job of the first outside if there is room, and answers whom to wake.
+    fn let_in(&mut self, queue_max: usize) -> Option<Waker> {
+        if self.jobs.len() >= queue_max {
+            return None;
+        }
+        let spot = self.outside.pop_front()?;
+        let mut spot = spot.0.lock();
+        self.jobs.extend(spot.0.take());
+        spot.1.take()
+    }
+}
+
+/// One who wants to get a job into a line. Answers the job if somebody is to be made for it.
+pub(super) struct Entering<'a, J> {
+    desk: &'a Desk<J>,
+    stage: Stage<J>,
+}
+
+enum Stage<J> {
+    New(J),
+    Outside(Arc<Spot<J>>),
+    Over,
+}
+
+impl<J> Unpin for Entering<'_, J> {}
+
+impl<J> Future for Entering<'_, J> {
+    type Output = Result<Option<J>, Turned<J>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::New(job) => match self.desk.offer(job) {
+                Offered::Queued => Poll::Ready(Ok(None)),
+                Offered::Start(job) => Poll::Ready(Ok(Some(job))),
+                Offered::Closed(job) => Poll::Ready(Err(Turned(job))),
+                Offered::Full(job) => self.stand_outside(job, context),
+            },
+            Stage::Outside(spot) => self.look_again(spot, context),
+            Stage::Over => panic!("a job enters once"),
+        }
+    }
+}
+
+impl<J> Entering<'_, J> {
+    fn stand_outside(&mut self, job: J, context: &mut Context<'_>) -> Poll<Result<Option<J>, Turned<J>>> {
+        let mut line = self.desk.line.lock();
+        // Room may have been made since it was offered, and nobody would tell.
+        let has_room = line.free > 0 || line.jobs.len() < self.desk.queue_max && line.outside.is_empty();
+        if line.is_closed || has_room {
+            self.stage = Stage::New(job);
+            drop(line);
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let spot = Arc::new(Spot(Mutex::new((Some(job), Some(context.waker().clone())))));
+        line.outside.push_back(Arc::clone(&spot));
+        self.stage = Stage::Outside(spot);
+        Poll::Pending
+    }
+
+    fn look_again(
+        &mut self,
+        spot: Arc<Spot<J>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<J>, Turned<J>>> {
+        let is_closed = self.desk.is_closed();
+        let _replaced;
+        let mut held = spot.0.lock();
+        if held.0.is_none() {
+            return Poll::Ready(Ok(None));
+        }
+        if let Some(job) = held.0.take_if(|_| is_closed) {
+            return Poll::Ready(Err(Turned(job)));
+        }
+        _replaced = held.1.replace(context.waker().clone());
+        drop(held);
+        self.stage = Stage::Outside(spot);
+        Poll::Pending
+    }
+}
+
+impl<J> Drop for Entering<'_, J> {
+    fn drop(&mut self) {
+        let Stage::Outside(spot) = &self.stage else { return };
+        // Dropped when no lock is held.
+        let _job;
+        let mut line = self.desk.line.lock();
+        line.outside.retain(|other| !Arc::ptr_eq(other, spot));
+        _job = spot.0.lock().0.take();
+        drop(line);
+    }
+}

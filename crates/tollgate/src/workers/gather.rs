@@ -1,0 +1,168 @@
+//! Many jobs at once: all results in order, or one by one as they come.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use tollgate_store::Reply;
+
+use super::handle::{Finished, Handle, JobError};
+use super::pool::{SubmitError, WorkerPool};
+use super::progress::{Progress, Tally};
+
+/// Results as they come, each with the number of its input. Inputs are taken as there is room for them, so however many
+/// there are, only those are kept that wait or run.
+///
+/// # Cancel safety
+///
+/// Dropping it calls off what was handed in and is not done.
+#[must_use = "nothing is handed in until the next result is asked for"]
+pub struct Completed<'p, I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static, S> {
+    pool: &'p WorkerPool<I, T, E>,
+    inputs: S,
+    /// One that found no room.
+    held: Option<(usize, I)>,
+    number: usize,
+    open: BTreeMap<usize, Handle<T, E>>,
+    finished: Arc<Finished>,
+}
+
+/// A result, with the number of its input.
+type Numbered<T, E> = (usize, Result<T, JobError<E>>);
+
+impl<I, T, E> WorkerPool<I, T, E>
+where
+    I: Clone + Send + 'static,
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    /// Hands in all inputs, with patience where there is no room, and answers the results in their order.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it calls off what was handed in and is not done.
+    pub fn gather<'a, N>(&'a self, inputs: N) -> Reply<'a, Vec<Result<T, JobError<E>>>>
+    where
+        N: IntoIterator<Item = I>,
+        N::IntoIter: Send + 'a,
+    {
+        self.gather_with(inputs, |_: Tally| ())
+    }
+
+    /// As [`gather`](WorkerPool::gather), and tells how it goes on: to a [`Bar`](super::Bar), say.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`gather`](WorkerPool::gather).
+    pub fn gather_with<'a, N>(
+        &'a self,
+        inputs: N,
+        mut progress: impl Progress + Send + 'a,
+    ) -> Reply<'a, Vec<Result<T, JobError<E>>>>
+    where
+        N: IntoIterator<Item = I>,
+        N::IntoIter: Send + 'a,
+    {
+        let inputs = inputs.into_iter();
+        Reply::later(async move {
+            let (_, total) = inputs.size_hint();
+            let mut tally = Tally { done: 0, failed: 0, total };
+            progress.tell(tally);
+            let mut completed = self.as_completed(inputs);
+            let mut results = BTreeMap::new();
+            while let Some((number, result)) = completed.next_result().await {
+                tally.done += 1;
+                tally.failed += usize::from(result.is_err());
+                progress.tell(tally);
+                results.insert(number, result);
+            }
+            results.into_values().collect()
+        })
+    }
+
+    /// Hands in all inputs, and answers the results as they come.
+    pub fn as_completed<N: IntoIterator<Item = I>>(&self, inputs: N) -> Completed<'_, I, T, E, N::IntoIter> {
+        Completed {
+            pool: self,
+            inputs: inputs.into_iter(),
+            held: None,
+            number: 0,
+            open: BTreeMap::new(),
+            finished: Arc::default(),
+        }
+    }
+}
+
+impl<I, T, E, S> Completed<'_, I, T, E, S>
+where
+    I: Clone + Send + 'static,
+    T: Send + 'static,
+    E: Send + 'static,
+    S: Iterator<Item = I> + Send,
+{
+    /// The next result; `None` when there is none left.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing: it can be asked again.
+    pub fn next_result(&mut self) -> Reply<'_, Option<Numbered<T, E>>> {
+        Reply::later(async move {
+            self.fill();
+            if self.open.is_empty() {
+                // Others have filled the lines. It is kept until it is handed in: nobody may stay for that.
+                let (number, input) = self.held.clone()?;
+                let submitted = self.submit_held(number, input).await;
+                self.held = None;
+                if let Err(refused) = submitted {
+                    return Some(refused);
+                }
+            }
+            loop {
+                let number = poll_fn(|context| self.finished.poll_next(context)).await;
+                // One that was handed in again may be told of twice; it is open until it has a result.
+                let result = self.open.get(&number).and_then(|handle| handle.0.take());
+                if let Some(result) = result {
+                    self.open.remove(&number);
+                    return Some((number, result));
+                }
+            }
+        })
+    }
+
+    async fn submit_held(&mut self, number: usize, input: I) -> Result<(), Numbered<T, E>> {
+        let told = Some((Arc::clone(&self.finished), number));
+        match self.pool.submit_as(input, told).await {
+            Ok(handle) => {
+                self.open.insert(number, handle);
+                Ok(())
+            }
+            Err(_) => Err((number, Err(JobError::Cancelled))),
+        }
+    }
+
+    /// Hands in as many as there is room for.
+    fn fill(&mut self) {
+        loop {
+            let next = self.held.take().or_else(|| {
+                let input = self.inputs.next()?;
+                self.number += 1;
+                Some((self.number - 1, input))
+            });
+            let Some((number, input)) = next else { return };
+            let told = Some((Arc::clone(&self.finished), number));
+            match self.pool.try_submit_as(input, told) {
+                Ok(handle) => drop(self.open.insert(number, handle)),
+                Err(SubmitError::Full(input) | SubmitError::Closed(input)) => {
+                    self.held = Some((number, input));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static, S> Drop for Completed<'_, I, T, E, S> {
+    fn drop(&mut self) {
+        self.open.values().for_each(Handle::cancel);
+    }
+}

@@ -1,0 +1,168 @@
+//! Handles: what somebody has of a job that was handed in.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+use tollgate_store::Reply;
+
+/// Why there is no result of a job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobError<E> {
+    /// It failed, as often as it was tried.
+    #[error(transparent)]
+    Failed(E),
+    /// What came out was not valid, as often as it was tried.
+    #[error("what came out was not valid, after {0} tries")]
+    Invalid(u32),
+    /// It panicked, with these words.
+    #[error("the job panicked: {0}")]
+    Panicked(String),
+    /// It was called off.
+    #[error("the job was called off")]
+    Cancelled,
+    /// Its worker is gone, with the runtime it ran on.
+    #[error("the worker of the job is gone; hand the job in again")]
+    Lost,
+}
+
+/// A job that was handed in: `.await` its result in a task, or `.wait()` for it in a thread.
+///
+/// # Cancel safety
+///
+/// Dropping it lets the job go on, with nobody to hear of it. [`cancel`](Handle::cancel) calls it off.
+#[must_use = "a job goes on without its handle, but nobody hears what comes of it"]
+pub struct Handle<T, E>(pub(super) Arc<Slot<T, E>>);
+
+/// Where a job and whoever asks for it meet.
+pub(super) struct Slot<T, E>(Mutex<Meeting<T, E>>);
+
+struct Meeting<T, E> {
+    result: Option<Result<T, JobError<E>>>,
+    is_over: bool,
+    asker: Option<Waker>,
+    runner: Option<Waker>,
+    told: Option<(Arc<Finished>, usize)>,
+}
+
+/// Jobs that were finished, by their numbers, in the order they were.
+#[derive(Default)]
+pub(super) struct Finished(Mutex<(VecDeque<usize>, Option<Waker>)>);
+
+impl Finished {
+    fn push(&self, number: usize) -> Option<Waker> {
+        let mut finished = self.0.lock();
+        finished.0.push_back(number);
+        finished.1.take()
+    }
+
+    /// The next that was finished.
+    pub(super) fn poll_next(&self, context: &mut Context<'_>) -> Poll<usize> {
+        let _replaced;
+        let mut finished = self.0.lock();
+        match finished.0.pop_front() {
+            Some(number) => Poll::Ready(number),
+            None => {
+                _replaced = finished.1.replace(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T, E> Slot<T, E> {
+    /// A slot for a job; `told` hears when it is finished, by a number.
+    pub(super) fn new(told: Option<(Arc<Finished>, usize)>) -> Arc<Slot<T, E>> {
+        let meeting = Meeting { result: None, is_over: false, asker: None, runner: None, told };
+        Arc::new(Slot(Mutex::new(meeting)))
+    }
+
+    /// Gives the result, if there is none yet.
+    pub(super) fn finish(&self, result: Result<T, JobError<E>>) {
+        let (wakers, _unheard) = {
+            let mut meeting = self.0.lock();
+            if meeting.is_over {
+                ([None, None, None], Some(result))
+            } else {
+                meeting.is_over = true;
+                meeting.result = Some(result);
+                let told = meeting.told.take().and_then(|(finished, number)| finished.push(number));
+                ([meeting.asker.take(), meeting.runner.take(), told], None)
+            }
+        };
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.0.lock().is_over
+    }
+
+    /// Whether there is no need to go on; if there is, `waker` is woken when there is none any more.
+    pub(super) fn is_called_off(&self, waker: &Waker) -> bool {
+        let _replaced;
+        let mut meeting = self.0.lock();
+        if !meeting.is_over {
+            _replaced = meeting.runner.replace(waker.clone());
+        }
+        meeting.is_over
+    }
+
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Result<T, JobError<E>>> {
+        let _replaced;
+        let mut meeting = self.0.lock();
+        match meeting.result.take() {
+            Some(result) => Poll::Ready(result),
+            None if meeting.is_over => panic!("the result of a job is asked for once"),
+            None => {
+                _replaced = meeting.asker.replace(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The result, if it is there.
+    pub(super) fn take(&self) -> Option<Result<T, JobError<E>>> {
+        self.0.lock().result.take()
+    }
+}
+
+impl<T: Send, E: Send> Handle<T, E> {
+    /// The result; the thread waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`].
+    pub fn wait(self) -> Result<T, JobError<E>> {
+        Reply::later(self).wait()
+    }
+
+    /// Calls the job off: one that waits is not begun, one that runs as a future is dropped where it is, and one that
+    /// runs in a thread goes on to its end, with nobody to hear of it. Whoever waits for it is told at once.
+    pub fn cancel(&self) {
+        self.0.finish(Err(JobError::Cancelled));
+    }
+
+    /// Whether the result is there.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_over()
+    }
+}
+
+impl<T, E> Future for Handle<T, E> {
+    type Output = Result<T, JobError<E>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context)
+    }
+}
+
+impl<T, E> fmt::Debug for Handle<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("is_finished", &self.0.is_over()).finish()
+    }
+}

@@ -1,0 +1,45 @@
+//! Workers: jobs done by threads or tasks, each worker with its limits.
+//!
+//! ```
+//! use tollgate::workers::WorkerPool;
+//! use tollgate::{demand, AcquireError, Limit};
+//!
+//! let pool = WorkerPool::threads(4)
+//!     .limits([Limit::per_second("rps", 1_000)])
+//!     .build(|worker, number: u64| {
+//!         let lease = worker.limits().acquire(demand! { rps: 1 }).wait()?;
+//!         // ... call the API with `number` ...
+//!         drop(lease);
+//!         Ok::<_, AcquireError>(number * 2)
+//!     })?;
+//! let doubled: Vec<u64> = pool.gather(1..=3).wait().into_iter().collect::<Result<_, _>>()?;
+//! assert_eq!(doubled, [2, 4, 6]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Every worker has a line of its own, bounded, first come first served. Who hands in a job while it is full waits for
+//! room, in the order of arrival. A job that panics is an error in its handle, and its worker goes on with a job made
+//! anew.
+
+mod balance;
+mod builder;
+mod desk;
+mod gather;
+mod handle;
+mod limits;
+mod pool;
+mod progress;
+mod retry;
+mod run;
+mod spawn;
+mod worker;
+
+pub use balance::Balance;
+pub use builder::{QUEUE_MAX, WORKERS_MAX, WorkerPoolBuilder, WorkersError};
+pub use gather::Completed;
+pub use handle::{Handle, JobError};
+pub use limits::WorkerLimits;
+pub use pool::{Shutdown, SubmitError, WorkerPool};
+pub use progress::{Bar, Progress, Tally};
+pub use retry::{Backoff, Jitter, Retry};
+pub use worker::Worker;

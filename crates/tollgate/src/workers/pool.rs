@@ -1,0 +1,406 @@
+//! A pool of workers.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+
+use parking_lot::Mutex;
+use tollgate_store::{Clock, Reply};
+
+use super::balance::{Balance, Load};
+use super::builder::{Kind, WorkerPoolBuilder};
+use super::desk::{Desk, Offered, Turned};
+use super::handle::{Finished, Handle, JobError, Slot};
+use super::retry::Retry;
+use super::run::{Doing, Health, Job, Promise, caught, run};
+use super::spawn::Spawner;
+use super::worker::Worker;
+use crate::LimitPool;
+
+/// How often a worker may die in a row, with no job done in between, before its line is closed.
+const DEATHS_MAX: u32 = 8;
+
+type Make<I, T, E> = dyn Fn(&Worker) -> Doing<I, T, E> + Send + Sync;
+
+/// Workers that do jobs. See the [module](super).
+///
+/// Dropping it calls off what was not done, and waits for nothing; [`shutdown`](WorkerPool::shutdown) can do otherwise.
+pub struct WorkerPool<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static>(
+    pub(super) Arc<Shared<I, T, E>>,
+);
+
+/// What becomes of jobs that are not done when a pool is shut down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// They are done first.
+    Drain,
+    /// They are called off.
+    Cancel,
+}
+
+/// Why a job was not taken. It comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError<I> {
+    /// The line of the worker is full.
+    #[error("the line of the worker is full; wait with submit, or raise the queue")]
+    Full(I),
+    /// The pool is shut down, or its workers are gone.
+    #[error("the pool of workers is shut down")]
+    Closed(I),
+}
+
+pub(super) struct Shared<I, T, E> {
+    desks: Vec<Desk<Job<I, T, E>>>,
+    loads: Vec<Load>,
+    deaths: Vec<AtomicU32>,
+    make: Box<Make<I, T, E>>,
+    is_on_demand: bool,
+    pub(super) limits: Option<LimitPool>,
+    pub(super) balance: Balance,
+    pub(super) retry: Retry<T, E>,
+    pub(super) clock: Clock,
+    pub(super) spawner: Spawner,
+    turn: AtomicUsize,
+    /// How many workers were made on demand.
+    made: AtomicUsize,
+    alive: Mutex<Alive<T, E>>,
+}
+
+/// Who is there.
+struct Alive<T, E> {
+    workers: usize,
+    /// What runs, by the number of its worker.
+    running: Vec<(usize, Arc<Slot<T, E>>)>,
+    /// Those who wait until nobody is.
+    wakers: Vec<Waker>,
+    cancels: bool,
+}
+
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool<I, T, E> {
+    /// Workers in so many threads.
+    pub fn threads(count: usize) -> WorkerPoolBuilder<I, T, E> {
+        WorkerPoolBuilder::new(Kind::Threads, count)
+    }
+
+    /// Workers in so many tasks of the tokio runtime in which the pool is built.
+    #[cfg(feature = "tokio")]
+    pub fn tasks(count: usize) -> WorkerPoolBuilder<I, T, E> {
+        WorkerPoolBuilder::new(Kind::Tasks, count)
+    }
+
+    /// Hands in a job, if there is room in the line of the worker that it is for.
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError`], with the input.
+    pub fn try_submit(&self, input: I) -> Result<Handle<T, E>, SubmitError<I>> {
+        self.try_submit_as(input, None)
+    }
+
+    pub(super) fn try_submit_as(
+        &self,
+        input: I,
+        told: Option<(Arc<Finished>, usize)>,
+    ) -> Result<Handle<T, E>, SubmitError<I>> {
+        let Some(index) = self.0.choose() else { return Err(SubmitError::Closed(input)) };
+        let slot = Slot::new(told);
+        self.0.loads[index].add();
+        match self.0.desks[index].offer(Job { input, promise: Promise(Arc::clone(&slot)) }) {
+            Offered::Queued => Ok(Handle(slot)),
+            Offered::Start(job) => {
+                Shared::start_on_demand(&self.0, job);
+                Ok(Handle(slot))
+            }
+            Offered::Full(job) => Err(SubmitError::Full(self.0.take_back(index, job))),
+            Offered::Closed(job) => Err(SubmitError::Closed(self.0.take_back(index, job))),
+        }
+    }
+
+    /// Hands in a job, and waits for room in the line of the worker that it is for, in the order of arrival.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it takes the job along, unless it was handed in.
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError::Closed`], with the input.
+    pub fn submit(&self, input: I) -> Reply<'_, Result<Handle<T, E>, SubmitError<I>>> {
+        self.submit_as(input, None)
+    }
+
+    pub(super) fn submit_as(
+        &self,
+        input: I,
+        told: Option<(Arc<Finished>, usize)>,
+    ) -> Reply<'_, Result<Handle<T, E>, SubmitError<I>>> {
+        Reply::later(async move {
+            let Some(index) = self.0.choose() else { return Err(SubmitError::Closed(input)) };
+            let slot = Slot::new(told);
+            let load = Loaded::new(&self.0.loads[index]);
+            match self.0.desks[index].enter(Job { input, promise: Promise(Arc::clone(&slot)) }).await {
+                Ok(start) => {
+                    load.stays();
+                    if let Some(job) = start {
+                        Shared::start_on_demand(&self.0, job);
+                    }
+                    Ok(Handle(slot))
+                }
+                Err(Turned(job)) => Err(SubmitError::Closed(job.input)),
+            }
+        })
+    }
+
+    /// How many jobs wait in lines.
+    pub fn waiting(&self) -> usize {
+        self.0.desks.iter().map(Desk::len).sum()
+    }
+
+    /// Takes no more jobs, does or calls off those it has, and waits for its workers to end. May be called again, and by
+    /// several; the last word on what was not done yet counts if it is to cancel.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, the pool is closed.
+    pub fn shutdown(&self, how: Shutdown) -> Reply<'static, ()> {
+        self.0.close(how);
+        let shared = Arc::clone(&self.0);
+        Reply::later(async move { shared.ended().await })
+    }
+}
+
+/// Counts a job that is on its way to a line, and no more if it does not get there.
+struct Loaded<'a>(Option<&'a Load>);
+
+impl<'a> Loaded<'a> {
+    fn new(load: &'a Load) -> Loaded<'a> {
+        load.add();
+        Loaded(Some(load))
+    }
+
+    fn stays(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Loaded<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|load| load.done());
+    }
+}
+
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, T, E> {
+    pub(super) fn new(lines: usize, on_demand: usize, queue_max: usize, make: Box<Make<I, T, E>>) -> Self {
+        Shared {
+            desks: (0..lines).map(|_| Desk::new(queue_max, on_demand)).collect(),
+            loads: (0..lines).map(|_| Load::default()).collect(),
+            deaths: (0..lines).map(|_| AtomicU32::new(0)).collect(),
+            make,
+            is_on_demand: on_demand > 0,
+            limits: None,
+            balance: Balance::default(),
+            retry: Retry::never(),
+            clock: Clock::system(),
+            spawner: Spawner::Threads,
+            turn: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
+            alive: Mutex::new(Alive { workers: 0, running: Vec::new(), wakers: Vec::new(), cancels: false }),
+        }
+    }
+
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    fn choose(&self) -> Option<usize> {
+        self.balance.choose(&self.loads, &self.turn, |index| !self.desks[index].is_closed())
+    }
+
+    fn take_back(&self, index: usize, job: Job<I, T, E>) -> I {
+        self.loads[index].done();
+        job.input
+    }
+
+    fn worker(&self, index: usize) -> Worker {
+        let limits = self.limits.as_ref().expect("a pool has limits");
+        Worker::new(index, limits.for_worker(index))
+    }
+
+    /// Starts a worker that does the jobs of a line.
+    pub(super) fn start_worker(this: &Arc<Self>, index: usize) -> io::Result<()> {
+        let life = Life { shared: Arc::clone(this), line: index, is_over: false };
+        this.alive.lock().workers += 1;
+        let shared = Arc::clone(this);
+        this.spawner.spawn(
+            index,
+            Box::pin(async move {
+                let mut life = life;
+                shared.serve(index).await;
+                life.is_over = true;
+            }),
+        )
+    }
+
+    async fn serve(&self, index: usize) {
+        let worker = self.worker(index);
+        let mut doing = (self.make)(&worker);
+        while let Some(job) = self.desks[index].next().await {
+            if self.work(job, index, &worker, &mut doing).await == Health::Shaken {
+                doing = (self.make)(&worker);
+            }
+            self.deaths[index].store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Does one job, of which everybody knows that it runs.
+    async fn work(
+        &self,
+        job: Job<I, T, E>,
+        line: usize,
+        worker: &Worker,
+        doing: &mut Doing<I, T, E>,
+    ) -> Health {
+        let _load = Loaded(Some(&self.loads[line]));
+        let slot = Arc::clone(&job.promise.0);
+        if self.begin(worker.index(), &slot) {
+            slot.finish(Err(JobError::Cancelled));
+        }
+        let health = run(job, worker, doing, &self.retry, &self.clock).await;
+        self.alive.lock().running.retain(|(_, other)| !Arc::ptr_eq(other, &slot));
+        health
+    }
+
+    /// Notes what runs; `true` if nothing is to run any more.
+    fn begin(&self, index: usize, slot: &Arc<Slot<T, E>>) -> bool {
+        let mut alive = self.alive.lock();
+        alive.running.push((index, Arc::clone(slot)));
+        alive.cancels
+    }
+
+    /// Starts a worker that does one job, and hands its place on.
+    fn start_on_demand(this: &Arc<Self>, job: Job<I, T, E>) {
+        let index = this.made.fetch_add(1, Ordering::Relaxed);
+        let life = Life { shared: Arc::clone(this), line: 0, is_over: false };
+        this.alive.lock().workers += 1;
+        let shared = Arc::clone(this);
+        let spawned = this.spawner.spawn(
+            index,
+            Box::pin(async move {
+                let mut life = life;
+                let worker = shared.worker(index);
+                match caught(|| (shared.make)(&worker)) {
+                    Ok(mut doing) => drop(shared.work(job, 0, &worker, &mut doing).await),
+                    Err(why) => {
+                        shared.loads[0].done();
+                        job.promise.0.finish(Err(JobError::Panicked(why)));
+                    }
+                }
+                life.is_over = true;
+            }),
+        );
+        // One that was not begun is dropped with its job and its life, which sees to the rest.
+        drop(spawned);
+    }
+
+    /// Lets nobody in any more, and calls off what there is if it is told to.
+    pub(super) fn close(&self, how: Shutdown) {
+        self.desks.iter().for_each(Desk::close);
+        if how == Shutdown::Drain {
+            return;
+        }
+        let running = {
+            let mut alive = self.alive.lock();
+            alive.cancels = true;
+            alive.running.clone()
+        };
+        running.iter().for_each(|(_, slot)| slot.finish(Err(JobError::Cancelled)));
+        for (desk, load) in self.desks.iter().zip(&self.loads) {
+            for job in desk.clear() {
+                load.done();
+                job.promise.0.finish(Err(JobError::Cancelled));
+            }
+        }
+    }
+
+    async fn ended(&self) {
+        poll_fn(|context| {
+            let mut alive = self.alive.lock();
+            if alive.workers == 0 {
+                return Poll::Ready(());
+            }
+            alive.wakers.retain(|waker| !waker.will_wake(context.waker()));
+            alive.wakers.push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// The life of a worker. If it ends before its time, another takes its place.
+struct Life<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> {
+    shared: Arc<Shared<I, T, E>>,
+    line: usize,
+    is_over: bool,
+}
+
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Life<I, T, E> {
+    /// Sees to it that the line of a worker that died goes on.
+    fn replace(&self) {
+        let (shared, line) = (&self.shared, self.line);
+        let deaths = shared.deaths[line].fetch_add(1, Ordering::Relaxed) + 1;
+        if deaths < DEATHS_MAX && Shared::start_worker(shared, line).is_ok() {
+            return;
+        }
+        shared.desks[line].close();
+        self.give_up();
+    }
+
+    /// Nobody is left to do the jobs of the line; whoever waits for them is told by their being dropped.
+    fn give_up(&self) {
+        let lost = self.shared.desks[self.line].clear();
+        lost.iter().for_each(|_| self.shared.loads[self.line].done());
+    }
+}
+
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Drop for Life<I, T, E> {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        if shared.is_on_demand {
+            if !self.is_over {
+                self.give_up();
+            }
+            if let Some(job) = shared.desks[self.line].next_or_free() {
+                Shared::start_on_demand(shared, job);
+            }
+        } else if !self.is_over {
+            self.replace();
+        }
+        let wakers = {
+            let mut alive = shared.alive.lock();
+            alive.workers = alive.workers.saturating_sub(1);
+            if alive.workers == 0 { std::mem::take(&mut alive.wakers) } else { Vec::new() }
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Drop for WorkerPool<I, T, E> {
+    fn drop(&mut self) {
+        self.0.close(Shutdown::Cancel);
+    }
+}
+
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> fmt::Debug for WorkerPool<I, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let alive = self.0.alive.lock().workers;
+        f.debug_struct("WorkerPool")
+            .field("alive", &alive)
+            .field("waiting", &self.waiting())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+//! How a gathering goes on, for people who look at it.
+
+use std::io::{IsTerminal, Write};
+
+/// How far a gathering has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// How many are done, whatever came of them.
+    pub done: usize,
+    /// How many of those have no result.
+    pub failed: usize,
+    /// How many there are, if that is known.
+    pub total: Option<usize>,
+}
+
+/// Is told how a gathering goes on: at its beginning, and after every job.
+pub trait Progress {
+    /// So far it has come.
+    fn tell(&mut self, tally: Tally);
+}
+
+impl<F: FnMut(Tally)> Progress for F {
+    fn tell(&mut self, tally: Tally) {
+        self(tally);
+    }
+}
+
+/// A bar on a terminal; nothing where there is none.
+#[derive(Debug)]
+pub struct Bar<W> {
+    out: Option<W>,
+    drawn: String,
+}
+
+/// How many characters the bar is wide.
+const WIDTH: usize = 30;
+
+impl Bar<std::io::Stderr> {
+    /// A bar on the terminal of standard error. Where that is none, nothing is drawn.
+    pub fn stderr() -> Self {
+        let out = std::io::stderr();
+        Bar { out: out.is_terminal().then_some(out), drawn: String::new() }
+    }
+}
+
+impl<W: Write> Bar<W> {
+    /// A bar on anything that is a terminal, whatever it looks like.
+    pub fn on(out: W) -> Bar<W> {
+        Bar { out: Some(out), drawn: String::new() }
+    }
+}
+
+impl<W: Write> Progress for Bar<W> {
+    fn tell(&mut self, tally: Tally) {
+        let Some(out) = &mut self.out else { return };
+        let line = line(tally);
+        // What looks the same need not be drawn again.
+        if line == self.drawn {
+            return;
+        }
+        let end = if tally.total == Some(tally.done) { "\n" } else { "" };
+        // Nobody looks any more: that is no reason to stop.
+        let _ = write!(out, "\r{line}{end}").and_then(|()| out.flush());
+        self.drawn = line;
+    }
+}
+
+fn line(Tally { done, failed, total }: Tally) -> String {
+    let failures = if failed == 0 { String::new() } else { format!(", {failed} failed") };
+    let Some(total) = total else { return format!("{done} done{failures}") };
+    let filled = (done * WIDTH).checked_div(total).unwrap_or(WIDTH);
+    format!("[{}{}] {done} of {total}{failures}", "#".repeat(filled), ".".repeat(WIDTH - filled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_fills_up_and_says_what_failed() {
+        let mut bar = Bar::on(Vec::new());
+        for done in [0, 1, 1, 2] {
+            bar.tell(Tally { done, failed: usize::from(done == 2), total: Some(2) });
+        }
+        let drawn = String::from_utf8(bar.out.expect("it is drawn on")).expect("it is text");
+        let full = "#".repeat(30);
+        let expected = format!(
+            "\r[{}] 0 of 2\r[{}{}] 1 of 2\r[{full}] 2 of 2, 1 failed\n",
+            ".".repeat(30),
+            "#".repeat(15),
+            ".".repeat(15)
+        );
+        assert_eq!(drawn, expected);
+        assert_eq!(line(Tally { done: 3, failed: 0, total: None }), "3 done");
+        assert_eq!(line(Tally { done: 0, failed: 0, total: Some(0) }), format!("[{full}] 0 of 0"));
+    }
+}

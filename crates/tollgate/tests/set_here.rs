@@ -1,0 +1,3 @@
+//! Limit sets in this process.
+
+tollgate::set_suite!(here);

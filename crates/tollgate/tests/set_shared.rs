@@ -1,0 +1,74 @@
+//! Two stores on one file, as two processes have them: one set, one cooldown.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use tollgate::file::{Durability, FileStore};
+use tollgate::store::Backend;
+use tollgate::{Limit, LimitSet, ManualClock, Reach, Span, Tick, demand};
+
+const START: Tick = Tick::from_micros(1_767_225_599_123_457);
+
+/// Two sets, each on a store of its own, in one file.
+fn two(file: &str, hands: &ManualClock) -> [LimitSet; 2] {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("shared-{file}.db"));
+    for suffix in ["", "-wal", "-shm"] {
+        // What an earlier run left behind, if it did.
+        let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
+    }
+    [(), ()].map(|()| {
+        let store = FileStore::builder(&path).clock(hands.clock()).durability(Durability::Off).build();
+        let store: Arc<dyn Backend> = Arc::new(store.expect("the file can be opened"));
+        let limits = [Limit::per_minute("rpm", 10), Limit::resource("slots", 1)];
+        LimitSet::builder().limits(limits).store(store).name("shared").build().expect("it is valid")
+    })
+}
+
+fn takes(set: &LimitSet) -> bool {
+    match set.try_acquire(demand! { rpm: 1 }).wait().expect("it is valid").admitted() {
+        Some(lease) => lease.settle(demand! { rpm: 1 }).wait().map(|()| true).expect("it is valid"),
+        None => false,
+    }
+}
+
+#[test]
+fn both_take_of_one_set_and_either_cools_it_down_for_both() {
+    let hands = ManualClock::at(START);
+    let [one, other] = two("cooldown", &hands);
+    assert_eq!(one.reach(), Reach::Host);
+    let taken = (0..20).filter(|index| takes([&one, &other][index % 2])).count();
+    assert_eq!(taken, 10);
+    hands.advance(Span::from_secs(60));
+    one.cool_down(Duration::from_secs(5)).wait().expect("the file is there");
+    assert!(!takes(&other) && !takes(&one));
+    hands.advance(Span::from_micros(4_999_999));
+    assert!(!takes(&other));
+    hands.advance(Span::from_micros(1));
+    assert!(takes(&other) && takes(&one));
+}
+
+#[test]
+fn who_waits_hears_of_what_the_other_gave_back_when_it_looks_again() {
+    let hands = ManualClock::at(START);
+    let [one, other] = two("waiting", &hands);
+    let held = one.try_acquire(demand! { rpm: 1 }).wait().expect("valid").admitted().expect("it is free");
+    let mut waiting = Box::pin(other.acquire(demand! { rpm: 1 }).into_future());
+    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let stands = || other.peek().wait().expect("the file is there").waiting == 1;
+    while !stands() {
+        assert!(poll().is_pending());
+        thread::yield_now();
+    }
+    held.release().wait().expect_err("rpm was not reported");
+    // Nobody pokes across processes: it looks again, at most 200 ms apart.
+    loop {
+        hands.advance(Span::from_millis(200));
+        if let Poll::Ready(lease) = poll() {
+            break drop(lease.expect("it is free"));
+        }
+        thread::yield_now();
+    }
+}
