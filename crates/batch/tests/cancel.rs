@@ -84,14 +84,15 @@ async fn shutdown_at_every_instant_gives_each_accepted_item_its_outcome_and_all_
         let set = LimitSet::new([Limit::per_hour("tpm", 10_000), Limit::resource("connections", 3)]).unwrap();
         let batch = Batch::new().workers(6).rules(exact()).account_with("blue", set.clone());
         let work = (0..40_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
-        let run = batch.demand(|tokens| Demand::new().with("tpm", tokens)).run(work, |call: Try<u64>| async move {
-            sleep(Duration::from_millis(150)).await;
-            if call.number() == 1 && *call.payload() % 7 == 0 {
-                not_now(1)
-            } else {
-                fine(()).usage(Usage::Known(10))
-            }
-        });
+        let run =
+            batch.demand(|tokens| Demand::new().with("tpm", tokens)).run(work, |call: Try<u64>| async move {
+                sleep(Duration::from_millis(150)).await;
+                if call.number() == 1 && *call.payload() % 7 == 0 {
+                    not_now(1)
+                } else {
+                    fine(()).usage(Usage::Known(10))
+                }
+            });
         let stopper = run.stopper();
         let stop = async move {
             sleep(Duration::from_millis(millis)).await;

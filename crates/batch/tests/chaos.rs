@@ -139,7 +139,10 @@ async fn run(seed: u64) -> (u64, Vec<Fact>) {
         }
     }
     let summary = run.finish().await.unwrap();
-    assert_eq!(summary.counters.calls, facts.lock().iter().filter(|fact| matches!(fact, Fact::Started { .. })).count() as u64);
+    assert_eq!(
+        summary.counters.calls,
+        facts.lock().iter().filter(|fact| matches!(fact, Fact::Started { .. })).count() as u64
+    );
     assert!(summary.counters.handed_out <= summary.counters.parked);
     assert!(began.elapsed() < Duration::from_secs(86_400), "seed {seed} took {:?}", began.elapsed());
     // A batch that was shut down has not accepted all of its items.

@@ -26,7 +26,8 @@ async fn run(provider: Provider, sizes: Vec<u64>, workers: usize) -> Went {
     let count = sizes.len() as u64;
     let provider = Arc::new(Mutex::new(provider));
     let asked = Arc::clone(&provider);
-    let items = sizes.into_iter().enumerate().map(|(at, tokens)| Item::new(at.to_string(), tokens).tokens(tokens));
+    let items =
+        sizes.into_iter().enumerate().map(|(at, tokens)| Item::new(at.to_string(), tokens).tokens(tokens));
     let run = Batch::new().workers(workers).seed(1).run(items, move |call: Try<u64>| {
         let now = Tick::ZERO + Span::covering(began.elapsed());
         let (hint, latency) = asked.lock().call(now, *call.payload());
@@ -95,7 +96,9 @@ async fn a_provider_that_tells_how_its_limits_stand_refuses_less_than_one_percen
         let workers = usize::try_from(rate * 2).unwrap().max(50);
         let went = run(provider, vec![0; 2_000 + burst as usize], workers).await;
         assert!(went.rejected < 10, "{rate}: {} of 1000", went.rejected);
-        let ideal = u128::from(2_000 * 1_000 / rate).max(u128::from((2_000 + burst) * 1_000) / workers as u128) + 1_000;
+        let ideal = u128::from(2_000 * 1_000 / rate)
+            .max(u128::from((2_000 + burst) * 1_000) / workers as u128)
+            + 1_000;
         assert!(went.millis <= ideal * 105 / 100, "{rate} {burst}: {} ms of {ideal}", went.millis);
     }
 }
@@ -104,7 +107,8 @@ async fn a_provider_that_tells_how_its_limits_stand_refuses_less_than_one_percen
 async fn one_a_second_and_a_hundred_a_second_are_met_as_well() {
     for (rate, items, workers) in [(1, 2_000_u64, 50), (100, 20_000, 200)] {
         let burst = rate.max(10);
-        let went = run(Provider::of_calls(bucket(rate, burst), LATENCY), vec![0; items as usize], workers).await;
+        let went =
+            run(Provider::of_calls(bucket(rate, burst), LATENCY), vec![0; items as usize], workers).await;
         let ideal = u128::from((items - burst) * 1_000 / rate) + 1_000;
         let (most, rejected) = (ideal * 105 / 100, went.rejected);
         assert!(went.millis <= most && rejected < 30, "{rate}: {} ms of {ideal}, {rejected}", went.millis);
@@ -114,13 +118,14 @@ async fn one_a_second_and_a_hundred_a_second_are_met_as_well() {
 #[tokio::test(start_paused = true)]
 async fn of_two_scopes_one_of_which_cools_down_the_other_loses_nothing() {
     let began = Instant::now();
-    let items = (0..400_u64).map(|at| Item::new(at.to_string(), at).scope(if at % 2 == 0 { "slow" } else { "fast" }));
+    let items =
+        (0..400_u64).map(|at| Item::new(at.to_string(), at).scope(if at % 2 == 0 { "slow" } else { "fast" }));
     let done = Arc::new(Mutex::new(Duration::ZERO));
     let noted = Arc::clone(&done);
-    let slow = Arc::new(Mutex::new(Provider::of_calls(bucket(1, 1), LATENCY).manners(Manners {
-        retry_after: RetryAfter::Seconds,
-        ..Manners::default()
-    })));
+    let slow = Arc::new(Mutex::new(
+        Provider::of_calls(bucket(1, 1), LATENCY)
+            .manners(Manners { retry_after: RetryAfter::Seconds, ..Manners::default() }),
+    ));
     let run = Batch::new().workers(20).run(items, move |call: Try<u64>| {
         let now = Tick::ZERO + Span::covering(began.elapsed());
         let hint = (call.scope() == "slow").then(|| slow.lock().call(now, 0).0);
@@ -140,7 +145,10 @@ async fn of_two_scopes_one_of_which_cools_down_the_other_loses_nothing() {
     one_each(run, 400).await;
     let alone = alone(20, 200).await;
     let beside = *done.lock();
-    assert!(beside <= alone + Duration::from_secs(2), "{beside:?} beside a scope that cools down, {alone:?} alone");
+    assert!(
+        beside <= alone + Duration::from_secs(2),
+        "{beside:?} beside a scope that cools down, {alone:?} alone"
+    );
 }
 
 /// How long so many items take alone with a provider that refuses nothing.

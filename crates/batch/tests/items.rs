@@ -149,10 +149,11 @@ async fn usage_is_known_zero_or_as_estimated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_class_on_which_the_batch_stops_lets_calls_under_way_finish() {
-    let run = Batch::new().workers(4).stop_on(FailureClass::Fatal).run(items(50), |call: Try<u64>| async move {
-        sleep(if *call.payload() == 1 { SECOND } else { 2 * SECOND }).await;
-        if *call.payload() == 1 { Reply::refused(Hint::fatal(FatalKind::Request)) } else { fine(()) }
-    });
+    let run =
+        Batch::new().workers(4).stop_on(FailureClass::Fatal).run(items(50), |call: Try<u64>| async move {
+            sleep(if *call.payload() == 1 { SECOND } else { 2 * SECOND }).await;
+            if *call.payload() == 1 { Reply::refused(Hint::fatal(FatalKind::Request)) } else { fine(()) }
+        });
     let (outcomes, summary) = run.collect().await.unwrap();
     let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
     assert_eq!((done, summary.stopped), (3, Some(Why::Stopped(FailureClass::Fatal))));
@@ -230,7 +231,8 @@ async fn a_reservation_is_settled_with_what_was_used() {
 #[tokio::test]
 async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins() {
     // One connection: the first call holds it, the others wait to be admitted while it is told "not now".
-    let set = LimitSet::new([Limit::per_hour("tpm", 1_000).burst(1_000), Limit::resource("connections", 1)]).unwrap();
+    let set = LimitSet::new([Limit::per_hour("tpm", 1_000).burst(1_000), Limit::resource("connections", 1)])
+        .unwrap();
     let batch = Batch::new().workers(5).rules(exact()).account_with("blue", set.clone()).demand(tokens_of);
     let work = (0..5_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
     let run = batch.run(work, |call: Try<u64>| async move {
@@ -262,6 +264,7 @@ async fn what_can_never_be_reserved_fails_with_the_reason() {
 async fn a_batch_has_at_most_64_scopes_and_says_so() {
     let work = (0..80_u64).map(|at| Item::new(at.to_string(), at).scope(at.to_string()));
     let outcomes = one_each(Batch::new().run(work, |_: Try<u64>| async { fine(()) }), 80).await;
-    let failed = outcomes.iter().filter(|outcome| class(&outcome.result) == Some(FailureClass::Fatal)).count();
+    let failed =
+        outcomes.iter().filter(|outcome| class(&outcome.result) == Some(FailureClass::Fatal)).count();
     assert_eq!(failed, 80 - 64 + 1, "one is the batch's own");
 }

@@ -33,13 +33,22 @@ impl Drop for Folder {
     }
 }
 
-async fn run(file: &PathBuf, on_failed: OnFailed, count: u64, calls: &Calls) -> Vec<tollgate_batch::Outcome<u64>> {
+async fn run(
+    file: &PathBuf,
+    on_failed: OnFailed,
+    count: u64,
+    calls: &Calls,
+) -> Vec<tollgate_batch::Outcome<u64>> {
     let journal = Journal::open(file, on_failed).unwrap();
     let counting = calls.clone();
     let run = Batch::new().workers(4).resume(journal, items(count), move |call: Try<u64>| {
         counting.count(&call);
         async move {
-            if *call.payload() == 3 { Reply::refused(Hint::fatal(FatalKind::Request)) } else { fine(*call.payload()) }
+            if *call.payload() == 3 {
+                Reply::refused(Hint::fatal(FatalKind::Request))
+            } else {
+                fine(*call.payload())
+            }
         }
     });
     run.collect().await.unwrap().0
@@ -67,9 +76,10 @@ async fn a_second_run_calls_only_what_is_missing() {
 async fn an_outcome_is_on_disk_before_it_is_told() {
     let folder = Folder::new("before");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
-    let mut run = Batch::new().workers(3).buffer(1).resume(journal, items(50), |call: Try<u64>| async move {
-        fine(*call.payload())
-    });
+    let mut run = Batch::new()
+        .workers(3)
+        .buffer(1)
+        .resume(journal, items(50), |call: Try<u64>| async move { fine(*call.payload()) });
     while let Some(outcome) = run.next().await {
         let wanted = format!("\"id\":\"{}\"", outcome.id);
         assert!(fs::read_to_string(folder.file()).unwrap().contains(&wanted), "{wanted}");
@@ -81,7 +91,8 @@ async fn a_torn_tail_is_dropped_wherever_it_is_torn() {
     let folder = Folder::new("torn");
     run(&folder.file(), OnFailed::Keep, 5, &Calls::default()).await;
     let whole = fs::read(folder.file()).unwrap();
-    let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    let ends: Vec<usize> =
+        whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
     for cut in 0..=whole.len() {
         fs::write(folder.file(), &whole[..cut]).unwrap();
         let good = ends.iter().copied().filter(|end| *end <= cut).max().unwrap_or(0);
@@ -111,7 +122,9 @@ fn damage_that_no_crash_explains_is_told_with_its_line_and_nothing_is_touched() 
     let line = format!("{{\"id\":\"1\",\"status\":\"done\",\"output\":\"{}\"}}\n", "x".repeat(1 << 20));
     (0..40).for_each(|_| file.write_all(line.as_bytes()).unwrap());
     let before = fs::metadata(folder.file()).unwrap().len();
-    let Err(JournalError::Corrupt { line, .. }) = Journal::open(folder.file(), OnFailed::Keep) else { panic!() };
+    let Err(JournalError::Corrupt { line, .. }) = Journal::open(folder.file(), OnFailed::Keep) else {
+        panic!()
+    };
     assert_eq!((line, fs::metadata(folder.file()).unwrap().len()), (2, before));
 }
 
@@ -120,7 +133,10 @@ fn two_runs_on_one_file_are_refused() {
     let folder = Folder::new("two");
     let first = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     let refused = Journal::open(folder.file(), OnFailed::Keep).unwrap_err();
-    assert!(matches!(refused, JournalError::InUse { .. }) && refused.to_string().contains("another run"), "{refused}");
+    assert!(
+        matches!(refused, JournalError::InUse { .. }) && refused.to_string().contains("another run"),
+        "{refused}"
+    );
     drop(first);
     Journal::open(folder.file(), OnFailed::Keep).unwrap();
 }

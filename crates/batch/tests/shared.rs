@@ -36,17 +36,19 @@ async fn a_429_in_one_batch_stops_the_others() {
     let starts = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&starts);
     // The second batch meets no 429 itself: it calls once a second, all the time.
-    let second = Batch::new().workers(1).rules(exact()).share(shared.clone()).run(items(60), move |_: Try<u64>| {
-        noted.lock().push(began.elapsed());
-        async {
-            sleep(SECOND).await;
-            fine(())
-        }
-    });
-    let first = Batch::new().workers(1).rules(exact()).share(shared).run(items(1), |call: Try<u64>| async move {
-        sleep(5 * SECOND).await;
-        if call.number() == 1 { not_now(30) } else { fine(()) }
-    });
+    let second =
+        Batch::new().workers(1).rules(exact()).share(shared.clone()).run(items(60), move |_: Try<u64>| {
+            noted.lock().push(began.elapsed());
+            async {
+                sleep(SECOND).await;
+                fine(())
+            }
+        });
+    let first =
+        Batch::new().workers(1).rules(exact()).share(shared).run(items(1), |call: Try<u64>| async move {
+            sleep(5 * SECOND).await;
+            if call.number() == 1 { not_now(30) } else { fine(()) }
+        });
     let (first, second) = tokio::join!(first.finish(), second.finish());
     turning.abort();
     assert_eq!((first.unwrap().progress.done, second.as_ref().unwrap().progress.done), (1, 60));

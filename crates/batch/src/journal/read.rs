@@ -67,7 +67,11 @@ impl Lines {
             let most = LINE_BYTES_MAX as u64 + 1;
             let read = (&mut self.reader).take(most).read_until(b'\n', &mut self.buffer).map_err(io)?;
             if self.buffer.pop() != Some(b'\n') {
-                return if read <= LINE_BYTES_MAX { Ok(None) } else { Err(self.corrupt("it does not end".into())) };
+                return if read <= LINE_BYTES_MAX {
+                    Ok(None)
+                } else {
+                    Err(self.corrupt("it does not end".into()))
+                };
             }
             let (at, len) = (self.at, read as u64);
             self.at += len;

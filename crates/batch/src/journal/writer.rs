@@ -158,9 +158,10 @@ mod tests {
         let file = File::open(&path).expect("a file");
         let journal = Journal { file, len: 0, finished: HashSet::new() };
         let items = (0..100_u64).map(|at| Item::new(at.to_string(), at));
-        let run = Batch::new().workers(2).buffer(0).resume(journal, items, |_: Try<u64>| async {
-            Reply::done(0_u64, Hint::ok())
-        });
+        let run = Batch::new()
+            .workers(2)
+            .buffer(0)
+            .resume(journal, items, |_: Try<u64>| async { Reply::done(0_u64, Hint::ok()) });
         let (outcomes, summary) = run.collect().await.expect("the batch ends by itself");
         let _ = std::fs::remove_file(&path);
         assert!(matches!(summary.stopped, Some(Why::Journal(_))));
