@@ -2,7 +2,7 @@
 //!
 //! One line of JSON for each finished item. Lines are written and synced in groups: while one group is on its way, the
 //! next one gathers. What was not synced when the machine went down is a torn tail, which is dropped when the file is
-//! opened; nobody was told of it.
+//! opened: nobody was told of it.
 
 mod error;
 mod line;
@@ -11,8 +11,8 @@ mod writer;
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
 
 pub use error::JournalError;
 pub use line::Line;
@@ -23,13 +23,18 @@ pub(crate) use writer::Writer;
 /// How many outcomes are synced together at most.
 pub const GROUP_MAX: usize = 4_096;
 
-/// How many bytes are synced together at most, one line apart. What is torn at the end of a file is never longer.
+/// How many bytes are synced together at most, unless one line is longer.
 pub const GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// How many bytes a line has at most. An outcome that needs more is not written down.
+pub const LINE_BYTES_MAX: usize = 32 << 20;
+
+/// How far from the end of a file a crash can have torn it: a group is written while another one is synced.
+const REACH: u64 = (GROUP_BYTES_MAX + LINE_BYTES_MAX) as u64;
 
 /// The file of a batch's results. As long as it is open nobody else can open it.
 #[derive(Debug)]
 pub struct Journal {
-    path: PathBuf,
     file: File,
     len: u64,
     finished: HashSet<Box<str>>,
@@ -46,7 +51,8 @@ pub enum OnFailed {
 }
 
 impl Journal {
-    /// Opens a journal or makes one, and reads what is finished. A torn tail is cut off.
+    /// Opens a journal or makes one, and reads what is finished. A torn tail is cut off, and torn lines
+    /// in the last group are blanked.
     ///
     /// # Errors
     ///
@@ -58,6 +64,9 @@ impl Journal {
         let made = !path.exists();
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        if !file.metadata().map_err(io)?.is_file() {
+            return Err(io(std::io::Error::other("it is no regular file")));
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(JournalError::InUse { path: path.into() }),
@@ -73,14 +82,19 @@ impl Journal {
                 finished.remove(line.id.as_str());
             }
         }
-        let len = lines.good();
+        let len = lines.end();
+        for torn in lines.torn()? {
+            // In place, so that nothing behind it moves or is lost; its item is called again.
+            let blank = vec![b' '; usize::try_from(torn.len - 1).unwrap_or_default()];
+            file.seek(SeekFrom::Start(torn.at)).and_then(|_| file.write_all(&blank)).map_err(io)?;
+        }
         file.set_len(len).map_err(io)?;
         file.seek(SeekFrom::Start(len)).map_err(io)?;
         file.sync_all().map_err(io)?;
         if made {
             sync_folder(path).map_err(io)?;
         }
-        Ok(Journal { path: path.into(), file, len, finished })
+        Ok(Journal { file, len, finished })
     }
 
     /// How many items are finished.

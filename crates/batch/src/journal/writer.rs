@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use tokio::task::JoinHandle;
 
-use super::{GROUP_BYTES_MAX, GROUP_MAX, Journal};
+use super::{GROUP_BYTES_MAX, GROUP_MAX, Journal, LINE_BYTES_MAX};
 use crate::{Failed, Outcome, Why};
 
 type Encode<O> = fn(&Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error>;
@@ -56,6 +56,10 @@ impl<O> Writer<O> {
             return Some(unwritten(outcome, cause));
         }
         match (self.encode)(&outcome) {
+            Ok(Some(line)) if line.len() > LINE_BYTES_MAX => {
+                let cause = format!("its line has {} bytes, {LINE_BYTES_MAX} is the most", line.len());
+                Some(unwritten(outcome, &cause.into()))
+            }
             Ok(Some(line)) => {
                 self.waiting.push_back((line, outcome));
                 None
@@ -136,4 +140,32 @@ fn append(mut file: File, start: u64, bytes: &[u8]) -> (File, io::Result<()>) {
 
 fn unwritten<O>(outcome: Outcome<O>, cause: &Arc<str>) -> Outcome<O> {
     Outcome { result: Err(Failed::Unfinished(Why::Journal(Arc::clone(cause)))), ..outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::{Batch, Item, Reply, Try};
+    use tollgate_provider::Hint;
+
+    #[tokio::test]
+    async fn a_file_that_takes_no_more_ends_the_batch_and_nothing_unwritten_is_told_as_done() {
+        let path = std::env::temp_dir().join(format!("tollgate-journal-unwritable-{}", std::process::id()));
+        File::create(&path).expect("a file");
+        // Opened for reading only, it refuses every write.
+        let file = File::open(&path).expect("a file");
+        let journal = Journal { file, len: 0, finished: HashSet::new() };
+        let items = (0..100_u64).map(|at| Item::new(at.to_string(), at));
+        let run = Batch::new()
+            .workers(2)
+            .buffer(0)
+            .resume(journal, items, |_: Try<u64>| async { Reply::done(0_u64, Hint::ok()) });
+        let (outcomes, summary) = run.collect().await.expect("the batch ends by itself");
+        let _ = std::fs::remove_file(&path);
+        assert!(matches!(summary.stopped, Some(Why::Journal(_))));
+        assert!(outcomes.iter().all(|outcome| matches!(outcome.result, Err(Failed::Unfinished(_)))));
+        assert_eq!(summary.progress.accepted, outcomes.len() as u64);
+    }
 }

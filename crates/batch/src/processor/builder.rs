@@ -1,6 +1,6 @@
 //! Setting a batch up.
 
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -330,7 +330,7 @@ impl Batch {
             places: Places::new(self.accounts, self.rules, seed),
             entries: Entries::default(),
             calls: JoinSet::new(),
-            by_task: HashMap::new(),
+            by_task: foldhash::HashMap::default(),
             dues: BinaryHeap::new(),
             ledger: Ledger::default(),
             outbox: Arc::clone(&outbox),

@@ -4,7 +4,7 @@
 //! go on. A worker is a place for a call, not a task: whoever meets a 429 leaves it to the next.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub(super) struct Driver<P, S, O> {
     pub(super) places: Places,
     pub(super) entries: Entries<P, S>,
     pub(super) calls: JoinSet<End<O>>,
-    pub(super) by_task: HashMap<Id, Slot>,
+    pub(super) by_task: foldhash::HashMap<Id, Slot>,
     pub(super) dues: BinaryHeap<Reverse<Due>>,
     pub(super) ledger: Ledger,
     pub(super) outbox: Arc<Outbox<O>>,

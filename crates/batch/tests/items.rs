@@ -1,0 +1,270 @@
+//! Attempts, state, deadlines, budgets, accounts and reservations.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use support::{Calls, exact, fine, items, not_now, one_each};
+use tokio::time::{Instant, sleep};
+use tollgate::{Demand, Limit, LimitSet};
+use tollgate_batch::{Batch, Failed, FailureClass, Item, Order, Reply, Retry, Try, Usage, Why};
+use tollgate_provider::{FatalKind, Hint, Tokens};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn class<O>(result: &Result<O, Failed>) -> Option<FailureClass> {
+    match result {
+        Err(Failed::Item { class, .. }) => Some(*class),
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_is_carried_from_one_call_to_the_next() {
+    let run = Batch::new().attempts(10).run(items(1), |call: Try<u64, Vec<String>>| async move {
+        let word = format!("attempt {} call {}", call.attempt(), call.number());
+        call.state().push(word);
+        match call.number() {
+            1 => not_now(1),
+            2 => Reply::invalid("half a sentence", Hint::ok()),
+            3 => Reply::refused(Hint::transient()),
+            _ => fine(call.state().clone()),
+        }
+    });
+    let outcomes = one_each(run, 1).await;
+    let seen = outcomes[0].result.clone().unwrap();
+    assert_eq!(seen, ["attempt 1 call 1", "attempt 1 call 2", "attempt 2 call 3", "attempt 3 call 4"]);
+    assert_eq!((outcomes[0].attempts, outcomes[0].calls, outcomes[0].throttles), (3, 4, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_class_has_its_own_attempts_and_a_fatal_one_has_one() {
+    let batch = || {
+        Batch::new()
+            .on_overloaded(Retry::attempts(4).backoff(SECOND, 10 * SECOND))
+            .on_transient(Retry::attempts(3))
+            .on_invalid(Retry::attempts(2))
+    };
+    let cases: [(fn() -> Reply<()>, FailureClass, u32); 5] = [
+        (|| Reply::refused(Hint::overloaded(None)), FailureClass::Overloaded, 4),
+        (|| Reply::refused(Hint::transient()), FailureClass::Transient, 3),
+        (|| Reply::invalid("no", Hint::ok()), FailureClass::Invalid, 2),
+        (|| Reply::refused(Hint::fatal(FatalKind::Request)), FailureClass::Fatal, 1),
+        (|| panic!("on purpose"), FailureClass::Panicked, 1),
+    ];
+    for (answer, wanted, calls) in cases {
+        let outcomes = one_each(batch().run(items(1), move |_: Try<u64>| async move { answer() }), 1).await;
+        assert_eq!((class(&outcomes[0].result), outcomes[0].calls), (Some(wanted), calls));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn backoff_doubles_and_heeds_advice() {
+    let began = Instant::now();
+    let starts = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&starts);
+    let retry = Retry::attempts(4).backoff(SECOND, 60 * SECOND);
+    let run = Batch::new().on_overloaded(retry).run(items(1), move |call: Try<u64>| {
+        noted.lock().push(began.elapsed());
+        let advice = (call.number() == 3).then_some(100 * SECOND);
+        async move { if call.number() < 4 { Reply::refused(Hint::overloaded(advice)) } else { fine(()) } }
+    });
+    one_each(run, 1).await;
+    let starts = starts.lock();
+    let pauses: Vec<Duration> = starts.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(pauses[0] >= SECOND && pauses[0] <= SECOND * 3 / 2 + SECOND / 100, "{pauses:?}");
+    assert!(pauses[1] >= 2 * SECOND && pauses[1] <= 3 * SECOND + SECOND / 100, "{pauses:?}");
+    assert!(pauses[2] >= 100 * SECOND, "{pauses:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadlines_hold_for_an_attempt_an_item_and_the_batch() {
+    let hang = |_: Try<u64>| async {
+        sleep(1_000 * SECOND).await;
+        fine(())
+    };
+    let began = Instant::now();
+    let batch = Batch::new().attempt_deadline(2 * SECOND).on_transient(Retry::attempts(3));
+    let outcomes = one_each(batch.run(items(1), hang), 1).await;
+    assert_eq!((class(&outcomes[0].result), outcomes[0].calls), (Some(FailureClass::Transient), 3));
+    assert!(began.elapsed() >= 6 * SECOND && began.elapsed() < 7 * SECOND);
+
+    let outcomes = one_each(Batch::new().item_deadline(5 * SECOND).run(items(1), hang), 1).await;
+    assert_eq!((class(&outcomes[0].result), outcomes[0].took), (Some(FailureClass::Deadline), 5 * SECOND));
+
+    let began = Instant::now();
+    let outcomes = one_each(Batch::new().workers(2).deadline(7 * SECOND).run(items(5), hang), 5).await;
+    assert!(outcomes.iter().all(|outcome| outcome.result == Err(Failed::Unfinished(Why::Deadline))));
+    assert_eq!(began.elapsed(), 7 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_is_refused_for_longer_than_its_budget_fails() {
+    let batch = Batch::new().rules(exact()).throttle_budget(10 * SECOND);
+    let run = batch.run(items(1), |_: Try<u64>| async { not_now::<()>(4) });
+    let outcomes = one_each(run, 1).await;
+    assert_eq!((class(&outcomes[0].result), outcomes[0].throttles), (Some(FailureClass::Throttled), 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_is_never_exceeded_by_what_is_known_and_what_is_under_way() {
+    let spent = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&spent);
+    let work = (0..100_u64).map(|at| Item::new(at.to_string(), at).tokens(100).cost_micros(50));
+    let batch = Batch::new().workers(8).max_tokens(1_000).max_cost_micros(1_000_000);
+    let run = batch.run(work, move |_: Try<u64>| {
+        counted.fetch_add(80, Ordering::SeqCst);
+        async {
+            sleep(SECOND).await;
+            Reply::done((), Hint::ok().with_usage(Tokens::new(50, 30)))
+        }
+    });
+    let (outcomes, summary) = run.collect().await.unwrap();
+    let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
+    // Each may use 100 and uses 80, so the twelfth still fits and the thirteenth does not.
+    assert_eq!((done, spent.load(Ordering::SeqCst)), (12, 960));
+    assert_eq!((summary.progress.tokens, summary.progress.cost_micros), (960, 480));
+    assert_eq!(summary.stopped, Some(Why::Budget));
+    assert!(outcomes.iter().skip(12).all(|outcome| outcome.result == Err(Failed::Unfinished(Why::Budget))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_is_known_zero_or_as_estimated() {
+    let work = (0..3_u64).map(|at| Item::new(at.to_string(), at).tokens(100).cost_micros(1_000));
+    let run = Batch::new().run(work, |call: Try<u64>| async move {
+        let reply = fine(());
+        match call.payload() {
+            0 => reply.usage(Usage::Known(40)),
+            1 => reply.usage(Usage::Zero),
+            _ => reply,
+        }
+    });
+    let outcomes = one_each(run, 3).await;
+    let used: Vec<_> = outcomes.iter().map(|outcome| (outcome.tokens, outcome.cost_micros)).collect();
+    assert_eq!(used, [(40, 400), (0, 0), (100, 1_000)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_on_which_the_batch_stops_lets_calls_under_way_finish() {
+    let run =
+        Batch::new().workers(4).stop_on(FailureClass::Fatal).run(items(50), |call: Try<u64>| async move {
+            sleep(if *call.payload() == 1 { SECOND } else { 2 * SECOND }).await;
+            if *call.payload() == 1 { Reply::refused(Hint::fatal(FatalKind::Request)) } else { fine(()) }
+        });
+    let (outcomes, summary) = run.collect().await.unwrap();
+    let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
+    assert_eq!((done, summary.stopped), (3, Some(Why::Stopped(FailureClass::Fatal))));
+    assert_eq!(summary.progress.unfinished + 4, summary.progress.accepted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_order_of_the_input_holds_whoever_is_parked() {
+    for buffer in [0, 1, 7] {
+        let batch = Batch::new().workers(4).buffer(buffer).order(Order::Input);
+        let mut run = batch.run(items(60), |call: Try<u64>| async move {
+            sleep(SECOND * (1 + (*call.payload() * 7 % 5) as u32)).await;
+            if call.number() == 1 && *call.payload() % 9 == 0 { not_now(20) } else { fine(*call.payload()) }
+        });
+        let mut wanted = 0;
+        while let Some(outcome) = run.next().await {
+            assert_eq!(outcome.result, Ok(wanted));
+            wanted += 1;
+        }
+        assert_eq!(wanted, 60);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_cools_down_or_is_closed_is_passed_over() {
+    let calls = Calls::default();
+    let counting = calls.clone();
+    let began = Instant::now();
+    let batch = Batch::new().workers(2).rules(exact()).account("blue").account("green").account("red");
+    let run = batch.run(items(30), move |call: Try<u64>| {
+        counting.count(&call);
+        async move {
+            sleep(SECOND).await;
+            match call.scope() {
+                "blue" => not_now(1_000),
+                "red" => Reply::refused(Hint::exhausted(None)),
+                _ => fine(()),
+            }
+        }
+    });
+    let outcomes = one_each(run, 30).await;
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    assert!(began.elapsed() < 60 * SECOND, "{:?}", began.elapsed());
+    assert!(calls.total() <= 34, "{}", calls.total());
+}
+
+fn limits(tokens: u64) -> LimitSet {
+    LimitSet::new([Limit::per_hour("tpm", tokens).burst(tokens), Limit::resource("connections", 4)]).unwrap()
+}
+
+fn tokens_of(tokens: u64) -> Demand<'static> {
+    Demand::new().with("tpm", tokens)
+}
+
+#[tokio::test]
+async fn a_reservation_is_settled_with_what_was_used() {
+    let set = limits(1_000);
+    let work = (0..4_u64).map(|at| Item::new(at.to_string(), at).tokens(200));
+    let batch = Batch::new().account_with("blue", set.clone()).demand(tokens_of);
+    let run = batch.run(work, |call: Try<u64>| async move {
+        match (call.payload(), call.number()) {
+            (0, _) => fine(()).usage(Usage::Known(50)),
+            (1, _) => fine(()).usage(Usage::Known(250)),
+            (2, _) => fine(()),
+            (_, 1) => Reply::refused(Hint::throttled(Some(Duration::from_millis(1)))),
+            _ => fine(()).usage(Usage::Zero),
+        }
+    });
+    let outcomes = one_each(run, 4).await;
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    assert_eq!(set.peek().limit("tpm").unwrap().available(), 1_000 - 50 - 250 - 200);
+    assert_eq!(set.peek().limit("connections").unwrap().available(), 4);
+}
+
+#[tokio::test]
+async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins() {
+    // One connection: the first call holds it, the others wait to be admitted while it is told "not now".
+    let set = LimitSet::new([Limit::per_hour("tpm", 1_000).burst(1_000), Limit::resource("connections", 1)])
+        .unwrap();
+    let batch = Batch::new().workers(5).rules(exact()).account_with("blue", set.clone()).demand(tokens_of);
+    let work = (0..5_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
+    let run = batch.run(work, |call: Try<u64>| async move {
+        tokio::task::yield_now().await;
+        if *call.payload() == 0 && call.number() == 1 {
+            Reply::refused(Hint::throttled(Some(Duration::from_millis(30))))
+        } else {
+            fine(()).usage(Usage::Known(10))
+        }
+    });
+    let (outcomes, summary) = run.collect().await.unwrap();
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    // One has the connection, and has started, before anybody hears of the 429; the others never do.
+    assert_eq!((summary.counters.given_back, summary.counters.calls), (3, 6));
+    assert_eq!(set.peek().limit("tpm").unwrap().available(), 950);
+    assert_eq!(set.peek().limit("connections").unwrap().available(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_never_be_reserved_fails_with_the_reason() {
+    let batch = Batch::new().account_with("blue", limits(100)).demand(tokens_of);
+    let work = [Item::new("big", 0_u64).tokens(101)];
+    let outcomes = one_each(batch.run(work, |_: Try<u64>| async { fine(()) }), 1).await;
+    let Err(Failed::Item { class: FailureClass::Fatal, reason }) = &outcomes[0].result else { panic!() };
+    assert!(reason.contains("tpm") && reason.contains("100"), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_at_most_64_scopes_and_says_so() {
+    let work = (0..80_u64).map(|at| Item::new(at.to_string(), at).scope(at.to_string()));
+    let outcomes = one_each(Batch::new().run(work, |_: Try<u64>| async { fine(()) }), 80).await;
+    let failed =
+        outcomes.iter().filter(|outcome| class(&outcome.result) == Some(FailureClass::Fatal)).count();
+    assert_eq!(failed, 80 - 64 + 1, "one is the batch's own");
+}

@@ -1,0 +1,191 @@
+//! Durable results: what is written, what is dropped, what is called again.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use support::{Calls, fine, items, one_each};
+use tollgate_batch::journal::{Journal, JournalError, LINE_BYTES_MAX, OnFailed};
+use tollgate_batch::{Batch, Failed, Item, Reply, Try, Why};
+use tollgate_provider::{FatalKind, Hint};
+
+/// A folder that is gone when the test is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tollgate-journal-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("results.jsonl")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn run(
+    file: &PathBuf,
+    on_failed: OnFailed,
+    count: u64,
+    calls: &Calls,
+) -> Vec<tollgate_batch::Outcome<u64>> {
+    let journal = Journal::open(file, on_failed).unwrap();
+    let counting = calls.clone();
+    let run = Batch::new().workers(4).resume(journal, items(count), move |call: Try<u64>| {
+        counting.count(&call);
+        async move {
+            if *call.payload() == 3 {
+                Reply::refused(Hint::fatal(FatalKind::Request))
+            } else {
+                fine(*call.payload())
+            }
+        }
+    });
+    run.collect().await.unwrap().0
+}
+
+#[tokio::test]
+async fn a_second_run_calls_only_what_is_missing() {
+    let folder = Folder::new("missing");
+    let calls = Calls::default();
+    assert_eq!(run(&folder.file(), OnFailed::Keep, 10, &calls).await.len(), 10);
+    assert_eq!(calls.total(), 10);
+    let later = run(&folder.file(), OnFailed::Keep, 15, &calls).await;
+    assert_eq!(later.iter().map(|outcome| outcome.index).collect::<Vec<_>>(), [10, 11, 12, 13, 14]);
+    assert_eq!(calls.total(), 15);
+    run(&folder.file(), OnFailed::Retry, 15, &calls).await;
+    assert_eq!((calls.total(), calls.of("3")), (16, 2));
+    let lines: Vec<_> = Journal::read(folder.file()).unwrap().map(|line| line.unwrap()).collect();
+    assert_eq!(lines.len(), 16);
+    assert!(lines.iter().filter(|line| line.id == "3").all(|line| line.class.as_deref() == Some("fatal")));
+    let output = |id: &str| lines.iter().find(|line| line.id == id).unwrap().output.clone();
+    assert_eq!(output("7"), Some(7.into()));
+}
+
+#[tokio::test]
+async fn an_outcome_is_on_disk_before_it_is_told() {
+    let folder = Folder::new("before");
+    let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+    let mut run = Batch::new()
+        .workers(3)
+        .buffer(1)
+        .resume(journal, items(50), |call: Try<u64>| async move { fine(*call.payload()) });
+    while let Some(outcome) = run.next().await {
+        let wanted = format!("\"id\":\"{}\"", outcome.id);
+        assert!(fs::read_to_string(folder.file()).unwrap().contains(&wanted), "{wanted}");
+    }
+}
+
+#[tokio::test]
+async fn a_torn_tail_is_dropped_wherever_it_is_torn() {
+    let folder = Folder::new("torn");
+    run(&folder.file(), OnFailed::Keep, 5, &Calls::default()).await;
+    let whole = fs::read(folder.file()).unwrap();
+    let ends: Vec<usize> =
+        whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    for cut in 0..=whole.len() {
+        fs::write(folder.file(), &whole[..cut]).unwrap();
+        let good = ends.iter().copied().filter(|end| *end <= cut).max().unwrap_or(0);
+        let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+        assert_eq!(journal.finished(), ends.iter().filter(|end| **end <= good).count());
+        drop(journal);
+        assert_eq!(fs::metadata(folder.file()).unwrap().len(), good as u64, "cut at {cut}");
+    }
+    // A block that never reached the disk reads as zeros, whole lines behind it or not.
+    let mut holed = whole.clone();
+    holed[ends[1] + 2..ends[2] - 3].fill(0);
+    fs::write(folder.file(), &holed).unwrap();
+    for _ in 0..2 {
+        let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+        assert_eq!(journal.finished(), 4, "all but the torn one");
+    }
+    let again = run(&folder.file(), OnFailed::Keep, 5, &Calls::default()).await;
+    assert_eq!(again.len(), 1);
+    assert_eq!(Journal::open(folder.file(), OnFailed::Keep).unwrap().finished(), 5);
+}
+
+#[test]
+fn damage_that_no_crash_explains_is_told_with_its_line_and_nothing_is_touched() {
+    let folder = Folder::new("damage");
+    let mut file = fs::File::create(folder.file()).unwrap();
+    writeln!(file, "{{\"id\":\"0\",\"status\":\"done\"}}\nnonsense").unwrap();
+    let line = format!("{{\"id\":\"1\",\"status\":\"done\",\"output\":\"{}\"}}\n", "x".repeat(1 << 20));
+    (0..40).for_each(|_| file.write_all(line.as_bytes()).unwrap());
+    let before = fs::metadata(folder.file()).unwrap().len();
+    let Err(JournalError::Corrupt { line, .. }) = Journal::open(folder.file(), OnFailed::Keep) else {
+        panic!()
+    };
+    assert_eq!((line, fs::metadata(folder.file()).unwrap().len()), (2, before));
+}
+
+#[test]
+fn two_runs_on_one_file_are_refused() {
+    let folder = Folder::new("two");
+    let first = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+    let refused = Journal::open(folder.file(), OnFailed::Keep).unwrap_err();
+    assert!(
+        matches!(refused, JournalError::InUse { .. }) && refused.to_string().contains("another run"),
+        "{refused}"
+    );
+    drop(first);
+    Journal::open(folder.file(), OnFailed::Keep).unwrap();
+}
+
+#[tokio::test]
+async fn what_is_not_finished_is_not_written_down() {
+    let folder = Folder::new("unfinished");
+    let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+    let run = Batch::new().workers(1).resume(journal, items(5), |_: Try<u64>| async {
+        Reply::<u64>::refused(Hint::exhausted(None).with_reason("insufficient_quota"))
+    });
+    let outcomes = one_each(run, 5).await;
+    assert!(outcomes.iter().all(|outcome| matches!(outcome.result, Err(Failed::Unfinished(Why::Closed(_))))));
+    assert_eq!(fs::metadata(folder.file()).unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn an_id_that_comes_twice_is_called_once() {
+    let folder = Folder::new("twice");
+    let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+    let calls = Calls::default();
+    let counting = calls.clone();
+    let work = (0..100_u64).map(|at| Item::new((at % 10).to_string(), at));
+    let run = Batch::new().resume(journal, work, move |call: Try<u64>| {
+        counting.count(&call);
+        async { fine(0_u64) }
+    });
+    let (outcomes, summary) = run.collect().await.unwrap();
+    assert_eq!((outcomes.len(), calls.total(), summary.progress.skipped), (10, 10, 90));
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let folder = Folder::new("folder");
+    assert!(matches!(Journal::open(&folder.0, OnFailed::Keep), Err(JournalError::Io { .. })));
+    #[cfg(unix)]
+    assert!(matches!(Journal::open("/dev/zero", OnFailed::Keep), Err(JournalError::Io { .. })));
+}
+
+#[tokio::test]
+async fn an_output_that_is_too_long_to_be_written_is_told_and_the_others_are_written() {
+    let folder = Folder::new("long");
+    let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+    let run = Batch::new().resume(journal, items(3), |call: Try<u64>| async move {
+        let length = if *call.payload() == 1 { LINE_BYTES_MAX } else { 10 };
+        fine("x".repeat(length))
+    });
+    let outcomes = one_each(run, 3).await;
+    let Err(Failed::Unfinished(Why::Journal(cause))) = &outcomes[1].result else { panic!() };
+    assert!(cause.contains(&LINE_BYTES_MAX.to_string()), "{cause}");
+    assert_eq!(Journal::open(folder.file(), OnFailed::Keep).unwrap().finished(), 2);
+}

@@ -1,0 +1,147 @@
+//! What the children do.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::file::FileStore;
+use tollgate_batch::journal::{Journal, OnFailed};
+use tollgate_batch::{Batch, Event, Item, Reply, SharedCooldown, Try};
+use tollgate_provider::Hint;
+
+const ROLE: &str = "TOLLGATE_BATCH_CHILD";
+const FOLDER: &str = "TOLLGATE_BATCH_FOLDER";
+
+/// How many items the batch has that is killed and resumed.
+pub const ITEMS: u64 = 8_000;
+
+/// A child and what it says.
+pub struct Spoken {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+/// What a child is to do.
+pub struct Task {
+    role: String,
+    folder: PathBuf,
+}
+
+impl Task {
+    /// What the environment says.
+    pub fn given() -> Option<Task> {
+        let role = std::env::var(ROLE).ok()?;
+        Some(Task { role, folder: std::env::var_os(FOLDER)?.into() })
+    }
+
+    pub fn run(self) {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        match self.role.as_str() {
+            "resume" => runtime.block_on(resume(&self.folder)),
+            "meet" => runtime.block_on(meet(&self.folder)),
+            "hear" => runtime.block_on(hear(&self.folder)),
+            other => panic!("no such role: {other}"),
+        }
+    }
+
+    /// Starts this program as a child.
+    pub fn start(role: &str, folder: &Path) -> Spoken {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .env(ROLE, role)
+            .env(FOLDER, folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Spoken { child, lines }
+    }
+}
+
+impl Spoken {
+    pub fn next(&mut self) -> Option<String> {
+        self.lines.next()?.ok()
+    }
+
+    /// Kills it, and answers what it had said before.
+    pub fn kill(mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.rest()
+    }
+
+    /// What else it says until it ends.
+    pub fn rest(&mut self) -> Vec<String> {
+        let rest = self.lines.by_ref().map_while(Result::ok).collect();
+        self.child.wait().unwrap();
+        rest
+    }
+}
+
+/// One write, so that a line is there whole or not at all.
+fn say(line: String) {
+    let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
+    let _ = std::io::stdout().flush();
+}
+
+async fn resume(folder: &Path) {
+    let journal = Journal::open(folder.join("results.jsonl"), OnFailed::Keep).unwrap();
+    let items = (0..ITEMS).map(|at| Item::new(at.to_string(), at));
+    let mut run = Batch::new().workers(16).resume(journal, items, |call: Try<u64>| async move {
+        say(format!("call {}", call.id()));
+        tokio::task::yield_now().await;
+        if call.number() == 1 && *call.payload() % 50 == 0 {
+            return Reply::refused(Hint::throttled(Some(Duration::from_millis(1))));
+        }
+        Reply::done(*call.payload(), Hint::ok())
+    });
+    while let Some(outcome) = run.next().await {
+        say(format!("told {}", outcome.id));
+    }
+    say("end".into());
+}
+
+fn shared(folder: &Path) -> SharedCooldown {
+    let store = FileStore::open(folder.join("store.db")).unwrap();
+    SharedCooldown::new(Arc::new(store), "batch").look_every(Duration::from_millis(20))
+}
+
+/// Meets a 429, tells the others, and is killed.
+async fn meet(folder: &Path) {
+    let run = Batch::new().share(shared(folder)).run([Item::new("0", ())], |_: Try<()>| async {
+        Reply::<()>::refused(Hint::throttled(Some(Duration::from_secs(2))))
+    });
+    let looking = shared(folder);
+    while looking.look(&["default".into()]).await.unwrap()[0].is_none() {
+        tokio::task::yield_now().await;
+    }
+    say("met".into());
+    run.finish().await.unwrap();
+}
+
+/// Calls all the time and meets no 429 itself; ends when a cooldown has ended.
+async fn hear(folder: &Path) {
+    let (ended, mut end) = tokio::sync::mpsc::unbounded_channel();
+    let batch =
+        Batch::new().workers(2).share(shared(folder)).observer(move |event: &Event<'_>| match event {
+            Event::Started { .. } => say("start".into()),
+            Event::CoolingDown { .. } => say("cooling".into()),
+            Event::CooledDown { .. } => {
+                say("cooled".into());
+                let _ = ended.send(());
+            }
+            _ => {}
+        });
+    let mut run = batch.run((0_u64..).map(|at| Item::new(at.to_string(), ())), |_: Try<()>| async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Reply::done((), Hint::ok())
+    });
+    loop {
+        tokio::select! {
+            _ = end.recv() => break,
+            outcome = run.next() => assert!(outcome.is_some()),
+        }
+    }
+    say("end".into());
+}

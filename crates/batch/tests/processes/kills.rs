@@ -1,0 +1,63 @@
+//! A batch that is killed over and over, and resumed.
+
+use std::collections::{BTreeSet, HashSet};
+
+use crate::child::{ITEMS, Task};
+use tollgate_batch::journal::Journal;
+
+const KILLS: u64 = 200;
+
+/// The ids that are finished, as the file says.
+fn finished(path: &std::path::Path) -> HashSet<String> {
+    let Ok(lines) = Journal::read(path) else { return HashSet::new() };
+    let mut finished = HashSet::new();
+    for line in lines {
+        let line = line.unwrap();
+        assert!(finished.insert(line.id.clone()), "{} is finished twice", line.id);
+    }
+    finished
+}
+
+fn ids<'a>(lines: &'a [String], verb: &str) -> impl Iterator<Item = &'a str> {
+    let verb = format!("{verb} ");
+    lines.iter().filter_map(move |line| line.strip_prefix(&verb))
+}
+
+pub fn killed_at_random_instants_and_resumed_200_times() {
+    let folder = std::env::temp_dir().join(format!("tollgate-batch-kills-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("results.jsonl");
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut killed = 0;
+    for round in 0..=KILLS {
+        let before = finished(&path);
+        let mut child = Task::start("resume", &folder);
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let mut lines = Vec::new();
+        if round < KILLS {
+            // Killed after so many words, which is any instant as far as the child is concerned.
+            lines.extend(std::iter::from_fn(|| child.next()).take((random % 60) as usize));
+            let ended = lines.last().is_some_and(|line| line == "end");
+            killed += u64::from(!ended);
+            lines.extend(child.kill());
+        } else {
+            lines.extend(child.rest());
+            assert_eq!(lines.last().map(String::as_str), Some("end"));
+        }
+        let after = finished(&path);
+        for id in ids(&lines, "call") {
+            assert!(!before.contains(id), "round {round}: {id} was finished, and called again");
+        }
+        for id in ids(&lines, "told") {
+            assert!(after.contains(id), "round {round}: {id} was told, and is not on disk");
+        }
+        assert!(before.is_subset(&after), "round {round}: something finished is gone");
+    }
+    let all: BTreeSet<String> = (0..ITEMS).map(|at| at.to_string()).collect();
+    assert!(all.iter().eq(finished(&path).into_iter().collect::<BTreeSet<_>>().iter()), "some are missing");
+    assert!(killed >= KILLS / 2, "only {killed} were killed before their end");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
