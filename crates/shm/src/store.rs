@@ -17,7 +17,9 @@ use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
 use crate::error::{OpenError, Stop, without_tests};
 use crate::late::Late;
+use crate::layout::WAITING;
 use crate::limits::KnownLimits;
+use crate::lines::{Lines, SharedByAll};
 use crate::open;
 use crate::row::{Row, Wanted, bucket_key};
 use crate::tx::Tx;
@@ -60,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) arena: Arc<Arena>,
     clock: Clock,
     room: Arc<Room>,
+    lines: Arc<Lines>,
     /// Only ever locked by who has the lock of the memory. If it is locked then, it was by a thread of the process that
     /// this one was forked off from, and will be for ever.
     known: Mutex<KnownLimits>,
@@ -88,9 +91,11 @@ impl ShmStore {
 
     pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, OpenError> {
         let arena = Arc::new(open::open(settings)?);
-        let room = Arc::new(Room::default());
-        let clock = settings.clock.clone();
-        Ok(ShmStore(Arc::new(Shared { arena, clock, room, known: Mutex::default(), late: Late::default() })))
+        let lines = Lines::new(Arc::clone(&arena));
+        let room = Arc::new(Room::shared_by(Arc::new(SharedByAll(Arc::clone(&lines)))));
+        lines.tell(&room);
+        let (clock, known, late) = (settings.clock.clone(), Mutex::default(), Late::default());
+        Ok(ShmStore(Arc::new(Shared { arena, clock, room, lines, known, late })))
     }
 
     pub(crate) fn room(&self) -> &Room {
@@ -112,28 +117,17 @@ impl ShmStore {
     #[inline]
     pub(crate) fn apply_now(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
         apply::check(call, writes)?;
-        let clock = &self.0.clock;
-        let applied = self.work(|tx, known| apply::apply(tx, known, call, writes, clock.now()))?;
-        if matches!(applied, Applied::Done(_)) {
-            self.0.room.poke_freed(call);
+        if self.0.late.is_there() {
+            self.make_up();
         }
-        Ok(applied)
+        self.0.apply(self.0.arena.timeout, call, writes)
     }
 
     /// Makes the calls that nobody waits for and that could not be made when they came.
     #[cold]
     fn make_up(&self) {
         while let Some(call) = self.0.late.take() {
-            let made = call.with(|call| {
-                let apply = |tx: &mut Tx<'_>, known: &mut KnownLimits| {
-                    apply::apply(tx, known, call, &[], self.0.clock.now())
-                };
-                let made = self.0.work(HAND_OVER_PATIENCE, apply);
-                if matches!(made, Ok(Applied::Done(_))) {
-                    self.0.room.poke_freed(call);
-                }
-                made
-            });
+            let made = call.with(|call| self.0.apply(HAND_OVER_PATIENCE, call, &[]));
             if matches!(made, Err(RecordsError::Store(StoreError::Unavailable(..)))) {
                 return self.0.late.put_back(call);
             }
@@ -142,6 +136,25 @@ impl ShmStore {
 }
 
 impl Shared {
+    /// Applies a call, and lets whoever waits for what it gives back ask again.
+    #[inline]
+    fn apply(&self, timeout: Duration, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+        // Before the lock: whoever begins to wait in this process from here on sees what is given back.
+        let own = if self.lines.is_quiet() { None } else { self.lines.slot() };
+        let mut tells = Vec::new();
+        let applied = self.work(timeout, |tx, known| {
+            let applied = apply::apply(tx, known, call, writes, self.clock.now())?;
+            if tx.get(WAITING)? != 0 && matches!(applied, Applied::Done(_)) {
+                tells = self.lines.note(tx, call, own)?;
+            }
+            Ok(applied)
+        })?;
+        if !tells.is_empty() {
+            self.lines.tell_noted(call, &tells);
+        }
+        Ok(applied)
+    }
+
     #[inline]
     fn work<T>(
         &self,

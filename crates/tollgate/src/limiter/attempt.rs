@@ -17,7 +17,8 @@ use crate::Event;
 /// How often a call is planned anew because limits have changed under it.
 const STALE_MAX: usize = 16;
 
-/// How soon one who waits looks again where others give back that cannot poke it, at first and at last.
+/// How soon one who waits looks again where others give back that cannot poke it, at first and at last. Where processes
+/// share the lines, only those cannot who died.
 const LOOK_AGAIN: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
 
 /// One call on its way.
@@ -196,6 +197,7 @@ impl<'a> Trial<'a, '_> {
         };
         let look = (self.shared().backend.reach() != Reach::Process).then(|| {
             let [first, last] = LOOK_AGAIN.map(Span::as_micros);
+            let first = if self.shared().backend.room().is_shared() { last } else { first };
             let pause = first.saturating_mul(1 << self.looks.min(10)).min(last);
             self.looks += 1;
             now + Span::from_micros(pause - self.shared().jitter(pause / 2))
