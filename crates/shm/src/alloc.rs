@@ -8,7 +8,7 @@ use crate::layout::{ARENA, BUMP, FREE, SIZES_MAX};
 use crate::tx::Tx;
 
 /// The smallest block.
-const LEAST: u64 = 4;
+pub(crate) const LEAST: u64 = 4;
 
 /// The number of the size that has room for so many words.
 fn size_for(words: u64) -> u64 {
@@ -22,7 +22,7 @@ fn size_for(words: u64) -> u64 {
 }
 
 /// How many words blocks of a size have.
-fn words_of(size: u64) -> u64 {
+pub(crate) fn words_of(size: u64) -> u64 {
     match size.checked_sub(1) {
         None => LEAST,
         Some(above) => {

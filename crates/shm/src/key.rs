@@ -35,6 +35,24 @@ pub(crate) enum Kind {
     Poke,
 }
 
+impl Kind {
+    /// All of them.
+    pub(crate) const ALL: [Kind; 12] = [
+        Kind::Bucket,
+        Kind::OfResource,
+        Kind::Closed,
+        Kind::Limits,
+        Kind::Call,
+        Kind::CallAt,
+        Kind::Record,
+        Kind::Expiry,
+        Kind::Place,
+        Kind::Waiter,
+        Kind::Line,
+        Kind::Poke,
+    ];
+}
+
 const INLINE: usize = 120;
 
 /// A key, on the stack unless it is long.

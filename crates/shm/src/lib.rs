@@ -16,6 +16,7 @@ mod arena;
 mod backend;
 mod builder;
 mod calls;
+mod check;
 mod codec;
 mod error;
 mod key;

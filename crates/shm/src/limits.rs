@@ -14,7 +14,7 @@ use crate::tx::Tx;
 const KNOWN_MAX: usize = 4_096;
 
 /// Limits in the memory are: how many use them, the node whose key is their text.
-const USERS: u64 = 0;
+pub(crate) const USERS: u64 = 0;
 const TEXT: u64 = 1;
 const WORDS: u64 = 2;
 

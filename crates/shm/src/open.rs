@@ -228,11 +228,10 @@ fn read_header(path: &Path, file: &OwnedFd, size: u64) -> Result<Vec<u64>, OpenE
 fn check_roots(arena: &Arena) -> Result<(), Stop> {
     let tx = arena.begin()?;
     let is_in = |at: u64| (ARENA..tx.get(SIZE).unwrap_or(0)).contains(&at);
-    if !is_in(tx.get(HEAD)?) || !is_in(tx.get(BUMP)? - 1) {
+    if !is_in(tx.get(HEAD)?) || !is_in(tx.get(BUMP)?.wrapping_sub(1)) {
         return Err(Stop::Damaged("its parts are said to be where it does not reach"));
     }
-    if tx.get(CHAINS)? == 0 {
-        return Err(Stop::Damaged("it has no room for buckets"));
-    }
-    tx.entries(0).map(drop)
+    let last = tx.get(CHAINS)?.checked_sub(1).ok_or(Stop::Damaged("it has no room for buckets"))?;
+    tx.entries(0)?;
+    tx.entries(last).map(drop)
 }

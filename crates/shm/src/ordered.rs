@@ -14,14 +14,11 @@ use crate::layout::{HEAD, hash};
 use crate::tx::Tx;
 
 /// The most links of a node: enough for a billion of them.
-const HEIGHT_MAX: u64 = 15;
-
-/// The most steps that anything takes before it is sure to walk in a circle.
-const STEPS_MAX: u32 = 1 << 26;
+pub(crate) const HEIGHT_MAX: u64 = 15;
 
 const VALUE: u64 = 1;
-const BEFORE: u64 = 2;
-const LINKS: u64 = 3;
+pub(crate) const BEFORE: u64 = 2;
+pub(crate) const LINKS: u64 = 3;
 
 /// A node of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +138,7 @@ impl Tx<'_> {
             false => self.first_behind(beginning, after)?,
             true => self.last_before(beginning, after)?,
         };
-        for _ in 0..STEPS_MAX {
+        for _ in 0..self.steps_max() {
             let Some(node) = next else { return Ok(()) };
             let key = self.key_of(node)?;
             if !key.starts_with(beginning.bytes()) || !go_on(node, key)? {
@@ -195,7 +192,7 @@ impl Tx<'_> {
                         }
                     }
                     steps += 1;
-                    if steps > STEPS_MAX {
+                    if steps > self.steps_max() * HEIGHT_MAX {
                         return Err(Stop::Damaged("its links go round in a circle"));
                     }
                 }
@@ -206,7 +203,7 @@ impl Tx<'_> {
     }
 
     #[inline]
-    fn link(&self, node: u64, level: u64) -> Result<Option<Node>, Stop> {
+    pub(crate) fn link(&self, node: u64, level: u64) -> Result<Option<Node>, Stop> {
         Ok(Some(self.get(node + LINKS + level)?).filter(|next| *next != 0).map(Node))
     }
 
@@ -229,7 +226,7 @@ impl Tx<'_> {
 
     /// The length of a node's key, and its height.
     #[inline]
-    fn shape(&self, node: Node) -> Result<(u64, u64), Stop> {
+    pub(crate) fn shape(&self, node: Node) -> Result<(u64, u64), Stop> {
         let shape = self.get(node.0)?;
         let (len, height) = (shape & 0xFFFF_FFFF, shape >> 32);
         if height == 0 || height > HEIGHT_MAX {

@@ -161,14 +161,23 @@ pub(crate) fn address_of(key: &[u8]) -> Option<(String, BucketKey)> {
     Some((namespace, BucketKey::from_bytes(parts.rest())))
 }
 
+/// The blocks that belong to a bucket: itself, and its state if that is apart; and the limits that it uses.
+pub(crate) fn blocks(tx: &Tx<'_>, entry: u64) -> Result<(Vec<u64>, Vec<u64>), Stop> {
+    let is_in_block = tx.get(entry + SHAPE)? & IN_BLOCK != 0;
+    let mut blocks = vec![entry];
+    blocks.extend(is_in_block.then(|| tx.get(entry + STATE)).transpose()?);
+    let limits = [tx.get(entry + LIMITS)?, tx.get(entry + USAGE_LIMITS)?];
+    Ok((blocks, limits.into_iter().filter(|limits| *limits != 0).collect()))
+}
+
 /// Whether anything was used that is not written down yet.
 pub(crate) fn has_usage(tx: &Tx<'_>, entry: u64) -> Result<bool, Stop> {
     Ok(tx.get(entry + USAGE_LIMITS)? != 0)
 }
 
-/// The version of the limits of a bucket.
+/// For how many limits an entry has room.
 #[inline]
-pub(crate) fn room_of(tx: &Tx<'_>, entry: u64) -> Result<u64, Stop> {
+fn room_of(tx: &Tx<'_>, entry: u64) -> Result<u64, Stop> {
     let room = tx.get(entry + SHAPE)? & (IN_BLOCK - 1);
     if room > ROOM_MAX {
         return Err(Stop::Damaged("a bucket has more limits than any has"));

@@ -15,6 +15,7 @@ use tollgate_store::{
 use crate::apply;
 use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
+use crate::check;
 use crate::error::{OpenError, Stop, without_tests};
 use crate::late::Late;
 use crate::layout::WAITING;
@@ -87,6 +88,15 @@ impl ShmStore {
     /// The file. Who removes it makes those who have it open go on among themselves, and all others begin anew.
     pub fn path(&self) -> &Path {
         &self.0.arena.path
+    }
+
+    /// Looks at everything in the memory, and says whether it is whole. Others wait meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] with what is broken, or the store's.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.work(|tx, known| check::check(tx, known)).map_err(without_tests)
     }
 
     pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, OpenError> {

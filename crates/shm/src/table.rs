@@ -13,9 +13,6 @@ use crate::tx::Tx;
 /// How many chains there are at first.
 const CHAINS_MIN: u64 = 64;
 
-/// The most buckets of one chain before it is sure to be a circle.
-const STEPS_MAX: u32 = 1 << 20;
-
 /// What the table knows of an entry: the next in its chain, its hash, the node that has its key.
 pub(crate) const NEXT: u64 = 0;
 pub(crate) const HASH: u64 = 1;
@@ -38,7 +35,7 @@ impl Tx<'_> {
     #[inline]
     pub(crate) fn find_entry(&self, key: &Key, hash: u64) -> Result<Option<u64>, Stop> {
         let mut entry = self.get(self.chain_of(hash)?)?;
-        for _ in 0..STEPS_MAX {
+        for _ in 0..self.steps_max() {
             if entry == 0 {
                 return Ok(None);
             }
@@ -90,7 +87,7 @@ impl Tx<'_> {
         let mut entry = self.get(self.chain(chain)?)?;
         while entry != 0 {
             entries.push(entry);
-            if entries.len() > STEPS_MAX as usize {
+            if entries.len() as u64 > self.steps_max() {
                 return Err(circle());
             }
             entry = self.get(entry + NEXT)?;
@@ -101,7 +98,7 @@ impl Tx<'_> {
     /// The word that leads to an entry.
     fn link_to(&self, entry: u64) -> Result<u64, Stop> {
         let mut link = self.chain_of(self.get(entry + HASH)?)?;
-        for _ in 0..STEPS_MAX {
+        for _ in 0..self.steps_max() {
             match self.get(link)? {
                 found if found == entry => return Ok(link),
                 0 => return Err(Stop::Damaged("a bucket is not in its chain")),

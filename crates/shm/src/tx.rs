@@ -9,6 +9,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::alloc::LEAST;
 use crate::arena::Arena;
 use crate::error::Stop;
 use crate::layout::{ARENA, JOURNAL, JOURNAL_MAX, JOURNAL_USED, LOCK, SIZE};
@@ -57,6 +58,12 @@ impl<'a> Tx<'a> {
             Some(word) => Ok(word.load(Ordering::Relaxed)),
             None => Err(Stop::Damaged("something in it is said to be where it does not reach")),
         }
+    }
+
+    /// How many blocks there are at most: whoever follows more of them walks in a circle.
+    #[inline]
+    pub(crate) fn steps_max(&self) -> u64 {
+        self.words.len() as u64 / LEAST
     }
 
     /// Words of a block.

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
 
 pub mod child;
+pub mod fork;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
