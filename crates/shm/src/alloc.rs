@@ -42,11 +42,11 @@ impl Tx<'_> {
         if size >= SIZES_MAX {
             return Err(Stop::NoRoom);
         }
-        let first = self.get(FREE + size)?;
+        let first = self.link_at(FREE + size)?;
         if first != 0 {
             self.check_block(first, Some(size))?;
-            let next = self.get(first)?;
-            self.set(FREE + size, next)?;
+            let next = self.link_at(first)?;
+            self.set_root(FREE + size, next)?;
             // Its first word is how the list goes on if this is undone, so it goes to the journal, whatever it is. All
             // others are free to write.
             self.set(first, !next)?;
@@ -58,7 +58,7 @@ impl Tx<'_> {
         if self.slice(bump, 1 + words).is_err() {
             self.grow(end)?;
         }
-        self.set(BUMP, end)?;
+        self.set_root(BUMP, end)?;
         self.set_new(bump, size)?;
         Ok(bump + 1)
     }
@@ -75,7 +75,7 @@ impl Tx<'_> {
             let size = self.check_block(block, None)?;
             let first = self.get(FREE + size)?;
             self.set(block, first)?;
-            self.set(FREE + size, block)?;
+            self.set_root(FREE + size, block)?;
         }
         Ok(())
     }

@@ -29,8 +29,8 @@ fn by_time(at: Tick, id: OpId) -> Key {
 impl Tx<'_> {
     /// What came of the call, if it was applied.
     pub(crate) fn find_call(&self, id: OpId) -> Result<Option<Vec<Done>>, Stop> {
-        let Some((_, block)) = self.find(&by_id(id))? else { return Ok(None) };
-        let outcome = outcome_from(&self.bytes(block)?);
+        let Some((node, _)) = self.find(&by_id(id))? else { return Ok(None) };
+        let outcome = outcome_from(&self.bytes(self.block_of(node)?)?);
         let (_, done) = outcome.ok_or(Stop::Damaged("what came of a call cannot be read"))?;
         Ok(Some(done))
     }

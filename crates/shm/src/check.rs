@@ -57,7 +57,7 @@ pub(crate) fn check(tx: &Tx<'_>, known: &mut KnownLimits) -> Result<(), Stop> {
 
 /// The ordered map: keys are in order, both ways, and every height leads to nodes of the one below.
 fn check_order(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
-    let head = tx.get(HEAD)?;
+    let head = tx.block_at(HEAD)?;
     found.block(head)?;
     let (mut before, mut last, mut place) = (head, Vec::new(), 0);
     while let Some(node) = tx.link(before, 0)? {
@@ -89,7 +89,9 @@ fn check_order(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
 fn check_kinds(tx: &Tx<'_>, known: &mut KnownLimits, found: &mut Found) -> Result<(), Stop> {
     for kind in Kind::ALL {
         tx.scan(&Key::new(kind), None, false, |node, _| {
-            let value = tx.value(node)?;
+            let has_block =
+                matches!(kind, Kind::Bucket | Kind::OfResource | Kind::Limits | Kind::Call | Kind::Record);
+            let value = if has_block { tx.block_of(node)? } else { 0 };
             match kind {
                 Kind::Bucket => {
                     let (blocks, limits) = row::blocks(tx, value)?;
@@ -114,7 +116,7 @@ fn check_table(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
     let mut entries = 0;
     for chain in 0..tx.get(CHAINS)? {
         for entry in tx.entries(chain)? {
-            let node = Node(tx.get(entry + NODE)?);
+            let node = Node(tx.block_at(entry + NODE)?);
             let key = Key::from_bytes(&tx.key_of(node)?);
             if tx.value(node)? != entry || tx.find_entry(&key, tx.hash_of(&key))? != Some(entry) {
                 return Err(Stop::Damaged("a bucket is not where it is looked for"));
@@ -125,20 +127,20 @@ fn check_table(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
     if entries != found.count(Kind::Bucket) {
         return Err(Stop::Damaged("a bucket is in no chain"));
     }
-    let segments = (SEGMENTS..SEGMENTS + SEGMENTS_MAX).map(|at| tx.get(at)).collect::<Result<Vec<_>, _>>()?;
+    let segments = (SEGMENTS..SEGMENTS + SEGMENTS_MAX).map(|at| tx.link_at(at)).collect::<Result<Vec<_>, _>>()?;
     segments.into_iter().filter(|segment| *segment != 0).try_for_each(|segment| found.block(segment))
 }
 
 /// Every block up to what was never used is somebody's or free, and is so once.
 fn check_blocks(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
     for size in 0..SIZES_MAX {
-        let mut block = tx.get(FREE + size)?;
+        let mut block = tx.link_at(FREE + size)?;
         while block != 0 {
             found.block(block)?;
             if tx.get(block - 1)? != size {
                 return Err(Stop::Damaged("a free block is in the list of another size"));
             }
-            block = tx.get(block)?;
+            block = tx.link_at(block)?;
         }
     }
     let (mut at, end) = (ARENA, tx.get(BUMP)?);

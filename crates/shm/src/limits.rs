@@ -93,7 +93,7 @@ impl KnownLimits {
             self.learn(block, expected);
             return Ok(expected.clone());
         }
-        let key = tx.key_of(Node(tx.get(block + TEXT)?))?;
+        let key = tx.key_of(Node(tx.block_at(block + TEXT)?))?;
         let text = key.split_first().and_then(|(_, text)| str::from_utf8(text).ok());
         let text = text.ok_or(Stop::Damaged("limits are no text"))?;
         let limits = match expected.filter(|limits| text_of(limits) == text) {
@@ -122,12 +122,12 @@ impl KnownLimits {
     /// One user less. Limits that nobody uses are gone.
     pub(crate) fn drop_user(&mut self, tx: &mut Tx<'_>, block: u64) -> Result<(), Stop> {
         if tx.add(block + USERS, -1)? == 0 {
-            let key = Key::from_bytes(&tx.key_of(Node(tx.get(block + TEXT)?))?);
+            let key = Key::from_bytes(&tx.key_of(Node(tx.block_at(block + TEXT)?))?);
             tx.remove(&key)?;
             tx.free(block);
             self.clear();
             self.gone = tx.get(LIMITS_GONE)?.wrapping_add(1);
-            tx.set(LIMITS_GONE, self.gone)?;
+            tx.set_root(LIMITS_GONE, self.gone)?;
         }
         Ok(())
     }
@@ -143,8 +143,8 @@ impl KnownLimits {
 
 fn find_or_make(tx: &mut Tx<'_>, limits: &Limits) -> Result<u64, Stop> {
     let key = key_of(&text_of(limits));
-    if let Some((_, block)) = tx.find(&key)? {
-        return Ok(block);
+    if let Some((node, _)) = tx.find(&key)? {
+        return tx.block_of(node);
     }
     let block = tx.alloc(WORDS)?;
     let node = tx.insert(&key, block)?;

@@ -64,7 +64,7 @@ pub(crate) fn join(tx: &mut Tx<'_>, address: Address<'_>, waiter: Waiter) -> Res
     tx.insert(&key, waiter.slot.0)?;
     tx.add(WAITING, 1)?;
     match tx.find(&count_key(address))? {
-        Some((node, count)) => tx.set_value(node, count + 1),
+        Some((node, count)) => tx.set_value(node, count.saturating_add(1)),
         None => tx.insert(&count_key(address), 1).map(drop),
     }
 }

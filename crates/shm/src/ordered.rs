@@ -35,7 +35,7 @@ impl Tx<'_> {
         for at in VALUE..LINKS + HEIGHT_MAX {
             self.set_new(head + at, 0)?;
         }
-        self.set(HEAD, head)
+        self.set_root(HEAD, head)
     }
 
     /// The value at a key.
@@ -50,6 +50,11 @@ impl Tx<'_> {
     /// The value of a node.
     pub(crate) fn value(&self, node: Node) -> Result<u64, Stop> {
         self.get(node.0 + VALUE)
+    }
+
+    /// The block that a node has as its value.
+    pub(crate) fn block_of(&self, node: Node) -> Result<u64, Stop> {
+        self.block_at(node.0 + VALUE)
     }
 
     /// Gives a node another value.
@@ -146,7 +151,7 @@ impl Tx<'_> {
             }
             next = match backwards {
                 false => self.link(node.0, 0)?,
-                true => Some(self.get(node.0 + BEFORE)?).filter(|before| *before != 0).map(Node),
+                true => Some(self.link_at(node.0 + BEFORE)?).filter(|before| *before != 0).map(Node),
             };
         }
         Err(Stop::Damaged("its keys go round in a circle"))
@@ -174,7 +179,7 @@ impl Tx<'_> {
     #[inline]
     fn path(&self, key: &Key) -> Result<(Path, Option<Node>), Stop> {
         key.with_words(|words, len| {
-            let mut at = self.get(HEAD)?;
+            let mut at = self.block_at(HEAD)?;
             let (mut path, mut next) = ([at; HEIGHT_MAX as usize], None);
             let mut steps = 0;
             for level in (0..HEIGHT_MAX).rev() {
@@ -204,7 +209,7 @@ impl Tx<'_> {
 
     #[inline]
     pub(crate) fn link(&self, node: u64, level: u64) -> Result<Option<Node>, Stop> {
-        Ok(Some(self.get(node + LINKS + level)?).filter(|next| *next != 0).map(Node))
+        Ok(Some(self.link_at(node + LINKS + level)?).filter(|next| *next != 0).map(Node))
     }
 
     fn compare(&self, node: Node, key: &Key) -> Result<Ordering, Stop> {

@@ -46,7 +46,7 @@ impl Tx<'_> {
     /// The record at a key, expired or not.
     fn stored(&self, key: &ItemKey) -> Result<Option<Item>, Stop> {
         match self.find(&record_key(key))? {
-            Some((_, block)) => self.item(key.clone(), block).map(Some),
+            Some((node, _)) => self.item(key.clone(), self.block_of(node)?).map(Some),
             None => Ok(None),
         }
     }
@@ -157,7 +157,7 @@ impl Tx<'_> {
         self.scan(&beginning, after.as_ref(), query.newest_first, |node, key| {
             let sort = Parts::behind(&key, &partition).and_then(|parts| str::from_utf8(parts.rest()).ok());
             let sort = sort.ok_or(Stop::Damaged("the key of a record is no text"))?;
-            let item = self.item(ItemKey::new(&query.partition, sort), self.value(node)?)?;
+            let item = self.item(ItemKey::new(&query.partition, sort), self.block_of(node)?)?;
             if !item.has_expired(now) {
                 items.push(item);
             }
@@ -221,7 +221,7 @@ impl Tx<'_> {
     }
 
     fn has_expired(&self, node: Node, now: Tick) -> Result<bool, Stop> {
-        let expiry = self.get(self.value(node)? + 1)?.to_be_bytes();
+        let expiry = self.get(self.block_of(node)? + 1)?.to_be_bytes();
         let expires = expires(&expiry).ok_or(Stop::Damaged("a record does not say when it expires"))?;
         Ok(expires.is_some_and(|expires| expires <= now))
     }

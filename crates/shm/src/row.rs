@@ -72,7 +72,7 @@ impl Row {
         expected: Option<&Limits>,
         wanted: Wanted,
     ) -> Result<Row, Stop> {
-        let limits = known.get(tx, tx.get(entry + LIMITS)?, expected)?;
+        let limits = known.get(tx, tx.block_at(entry + LIMITS)?, expected)?;
         let bucket = read_bucket(tx, entry, &limits)?;
         let usage = match wanted {
             Wanted::Bucket => None,
@@ -139,7 +139,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64) -> Re
         tx.remove(&key)?;
     }
     if tx.get(entry + SHAPE)? & IN_BLOCK != 0 {
-        let state = tx.get(entry + STATE)?;
+        let state = tx.block_at(entry + STATE)?;
         tx.free(state);
     }
     for at in [LIMITS, USAGE_LIMITS] {
@@ -151,7 +151,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64) -> Re
 
 /// Where a bucket is.
 pub(crate) fn address(tx: &Tx<'_>, entry: u64) -> Result<(String, BucketKey), Stop> {
-    address_of(&tx.key_of(Node(tx.get(entry + NODE)?))?).ok_or(Stop::Damaged("the key of a bucket is none"))
+    address_of(&tx.key_of(Node(tx.block_at(entry + NODE)?))?).ok_or(Stop::Damaged("the key of a bucket is none"))
 }
 
 /// What the key of a bucket in the ordered map says.
@@ -165,8 +165,8 @@ pub(crate) fn address_of(key: &[u8]) -> Option<(String, BucketKey)> {
 pub(crate) fn blocks(tx: &Tx<'_>, entry: u64) -> Result<(Vec<u64>, Vec<u64>), Stop> {
     let is_in_block = tx.get(entry + SHAPE)? & IN_BLOCK != 0;
     let mut blocks = vec![entry];
-    blocks.extend(is_in_block.then(|| tx.get(entry + STATE)).transpose()?);
-    let limits = [tx.get(entry + LIMITS)?, tx.get(entry + USAGE_LIMITS)?];
+    blocks.extend(is_in_block.then(|| tx.block_at(entry + STATE)).transpose()?);
+    let limits = [tx.link_at(entry + LIMITS)?, tx.link_at(entry + USAGE_LIMITS)?];
     Ok((blocks, limits.into_iter().filter(|limits| *limits != 0).collect()))
 }
 
@@ -190,6 +190,7 @@ fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, Stop>
     let unreadable = |why| Stop::Unreadable(format!("a bucket cannot be read: {why}"));
     let state = tx.get(entry + STATE)?;
     if tx.get(entry + SHAPE)? & IN_BLOCK != 0 {
+        let state = tx.block_at(entry + STATE)?;
         return Bucket::from_bytes(limits, &tx.bytes(state)?).map_err(unreadable);
     }
     let len = limits.len();
@@ -206,8 +207,9 @@ fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, Stop>
 
 #[inline]
 fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &Kept) -> Result<(), Stop> {
-    let (shape, state) = (tx.get(entry + SHAPE)?, tx.get(entry + STATE)?);
+    let shape = tx.get(entry + SHAPE)?;
     let in_block = shape & IN_BLOCK != 0;
+    let state = if in_block { tx.block_at(entry + STATE)? } else { 0 };
     let Some(credits) = kept.bucket.credits() else {
         let bytes = kept.bucket.to_bytes();
         let block = if in_block { tx.replace_bytes(state, &bytes)? } else { tx.alloc_bytes(&bytes)? };
@@ -232,7 +234,7 @@ fn read_usage(
     entry: u64,
     expected: &Limits,
 ) -> Result<Option<Sums>, Stop> {
-    let block = tx.get(entry + USAGE_LIMITS)?;
+    let block = tx.link_at(entry + USAGE_LIMITS)?;
     if block == 0 {
         return Ok(None);
     }
@@ -273,7 +275,7 @@ fn set_limits(
     at: u64,
     limits: Option<&Limits>,
 ) -> Result<(), Stop> {
-    let old = tx.get(at)?;
+    let old = tx.link_at(at)?;
     if limits.is_some_and(|limits| old != 0 && known.are(old, limits)) || limits.is_none() && old == 0 {
         return Ok(());
     }

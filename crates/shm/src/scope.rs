@@ -47,7 +47,7 @@ fn each(
             Scope::Bucket(entity, resource) => key.pair() == Some((entity, resource)),
             _ => true,
         };
-        if is_in { go_on(key, tx.value(node)?) } else { Ok(true) }
+        if is_in { go_on(key, tx.block_of(node)?) } else { Ok(true) }
     })
 }
 

@@ -85,14 +85,14 @@ pub(crate) fn give(tx: &mut Tx<'_>) -> Result<Option<Slot>, Stop> {
     // What was noted for who had it before is nobody's any more.
     line::take_pokes(tx, Slot::new(number, tx.get(at + TIMES)?))?;
     let times = tx.add(at + TIMES, 1)?;
-    tx.set(at + WHO, who)?;
+    tx.set_root(at + WHO, who)?;
     Ok(Some(Slot::new(number, times)))
 }
 
 /// Takes a slot back.
 pub(crate) fn take_back(tx: &mut Tx<'_>, slot: Slot) -> Result<(), Stop> {
     match (slot.owner(tx)?, slot.at()) {
-        (Some(_), Some(at)) => tx.set(at + WHO, 0),
+        (Some(_), Some(at)) => tx.set_root(at + WHO, 0),
         _ => Ok(()),
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn sweep(tx: &mut Tx<'_>, known: &mut KnownLimits, made: usize, now: 
     for _ in 0..made.min(NEW_MAX) * SWEPT_PER_NEW {
         let chain = tx.get(SWEEP)?;
         let chain = if chain < tx.get(CHAINS)? { chain } else { 0 };
-        tx.set(SWEEP, chain + 1)?;
+        tx.set_root(SWEEP, chain + 1)?;
         for entry in tx.entries(chain)? {
             sweep_bucket(tx, known, entry, now)?;
         }

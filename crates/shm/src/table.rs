@@ -22,7 +22,7 @@ impl Tx<'_> {
     /// Makes an empty table.
     pub(crate) fn make_table(&mut self) -> Result<(), Stop> {
         self.make_segment(0, CHAINS_MIN)?;
-        self.set(CHAINS, CHAINS_MIN)
+        self.set_root(CHAINS, CHAINS_MIN)
     }
 
     /// The hash of the key of a bucket.
@@ -34,19 +34,19 @@ impl Tx<'_> {
     /// The entry with this key.
     #[inline]
     pub(crate) fn find_entry(&self, key: &Key, hash: u64) -> Result<Option<u64>, Stop> {
-        let mut entry = self.get(self.chain_of(hash)?)?;
+        let mut entry = self.link_at(self.chain_of(hash)?)?;
         for _ in 0..self.steps_max() {
             if entry == 0 {
                 return Ok(None);
             }
             if self.get(entry + HASH)? == hash {
-                let node = Node(self.get(entry + NODE)?);
+                let node = Node(self.block_at(entry + NODE)?);
                 let is_it = key.with_words(|words, len| self.compare_words(node, words, len))?.is_eq();
                 if is_it {
                     return Ok(Some(entry));
                 }
             }
-            entry = self.get(entry + NEXT)?;
+            entry = self.link_at(entry + NEXT)?;
         }
         Err(circle())
     }
@@ -84,13 +84,13 @@ impl Tx<'_> {
     /// The entries of a chain.
     pub(crate) fn entries(&self, chain: u64) -> Result<Vec<u64>, Stop> {
         let mut entries = Vec::new();
-        let mut entry = self.get(self.chain(chain)?)?;
+        let mut entry = self.link_at(self.chain(chain)?)?;
         while entry != 0 {
             entries.push(entry);
             if entries.len() as u64 > self.steps_max() {
                 return Err(circle());
             }
-            entry = self.get(entry + NEXT)?;
+            entry = self.link_at(entry + NEXT)?;
         }
         Ok(entries)
     }
@@ -99,7 +99,7 @@ impl Tx<'_> {
     fn link_to(&self, entry: u64) -> Result<u64, Stop> {
         let mut link = self.chain_of(self.get(entry + HASH)?)?;
         for _ in 0..self.steps_max() {
-            match self.get(link)? {
+            match self.link_at(link)? {
                 found if found == entry => return Ok(link),
                 0 => return Err(Stop::Damaged("a bucket is not in its chain")),
                 other => link = other + NEXT,
@@ -120,11 +120,7 @@ impl Tx<'_> {
         if segment >= SEGMENTS_MAX {
             return Err(Stop::Damaged("it has more chains than it can have"));
         }
-        let segment = self.get(SEGMENTS + segment)?;
-        if segment == 0 {
-            return Err(Stop::Damaged("a segment of its table is nowhere"));
-        }
-        Ok(segment + place)
+        Ok(self.block_at(SEGMENTS + segment)? + place)
     }
 
     /// One chain more.
@@ -139,7 +135,7 @@ impl Tx<'_> {
         }
         let old = number(chains, chains);
         let moving = self.entries(old)?;
-        self.set(CHAINS, chains + 1)?;
+        self.set_root(CHAINS, chains + 1)?;
         let (mut stays, mut goes) = (self.chain(old)?, self.chain(chains)?);
         for entry in moving {
             let last = match number(self.get(entry + HASH)?, chains + 1) == old {
@@ -158,7 +154,7 @@ impl Tx<'_> {
         for at in block..block + chains {
             self.set_new(at, 0)?;
         }
-        self.set(SEGMENTS + segment, block)
+        self.set_root(SEGMENTS + segment, block)
     }
 }
 

@@ -60,6 +60,30 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// What a word leads to, if it leads anywhere: a block, so that whoever adds a little to it is still in the memory and
+    /// never in front of the blocks.
+    #[inline(always)]
+    pub(crate) fn link_at(&self, at: u64) -> Result<u64, Stop> {
+        match self.get(at)? {
+            0 => Ok(0),
+            block => self.check_link(block),
+        }
+    }
+
+    /// What a word leads to, which has to lead somewhere.
+    #[inline(always)]
+    pub(crate) fn block_at(&self, at: u64) -> Result<u64, Stop> {
+        self.check_link(self.get(at)?)
+    }
+
+    #[inline(always)]
+    fn check_link(&self, block: u64) -> Result<u64, Stop> {
+        match block > ARENA && block < self.words.len() as u64 {
+            true => Ok(block),
+            false => Err(Stop::Damaged("something in it leads nowhere")),
+        }
+    }
+
     /// How many blocks there are at most: whoever follows more of them walks in a circle.
     #[inline]
     pub(crate) fn steps_max(&self) -> u64 {
@@ -74,9 +98,24 @@ impl<'a> Tx<'a> {
         words.ok_or(Stop::Damaged("a part of it is said to be where it does not reach"))
     }
 
-    /// Changes a word.
+    /// Changes a word of a block.
     #[inline(always)]
     pub(crate) fn set(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+        match at >= ARENA {
+            true => self.change(at, value),
+            false => Err(Stop::Damaged("a block is said to be in front of all blocks")),
+        }
+    }
+
+    /// Changes a word that is in front of the blocks.
+    #[inline(always)]
+    pub(crate) fn set_root(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+        debug_assert!(at < JOURNAL && at != LOCK && at != JOURNAL_USED);
+        self.change(at, value)
+    }
+
+    #[inline(always)]
+    fn change(&mut self, at: u64, value: u64) -> Result<(), Stop> {
         let old = self.get(at)?;
         if old == value {
             return Ok(());
@@ -113,14 +152,14 @@ impl<'a> Tx<'a> {
     pub(crate) fn add(&mut self, at: u64, difference: i64) -> Result<u64, Stop> {
         let sum = self.get(at)?.checked_add_signed(difference);
         let sum = sum.ok_or(Stop::Damaged("it counts less than nothing"))?;
-        self.set(at, sum)?;
+        self.change(at, sum)?;
         Ok(sum)
     }
 
     /// Makes room behind the last word.
     pub(crate) fn grow(&mut self, needed: u64) -> Result<(), Stop> {
         let size = self.arena.grow(self.words.len() as u64, needed)?;
-        self.set(SIZE, size)?;
+        self.set_root(SIZE, size)?;
         self.words = self.arena.words()?;
         Ok(())
     }
