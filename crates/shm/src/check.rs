@@ -46,7 +46,8 @@ pub(crate) fn check(tx: &Tx<'_>, known: &mut KnownLimits) -> Result<(), Stop> {
             return Err(Stop::Damaged("limits are used by others than they say"));
         }
     }
-    let counts = [(BUCKETS, Kind::Bucket), (CALLS, Kind::Call), (CALLS, Kind::CallAt), (WAITING, Kind::Waiter)];
+    let counts =
+        [(BUCKETS, Kind::Bucket), (CALLS, Kind::Call), (CALLS, Kind::CallAt), (WAITING, Kind::Waiter)];
     for (at, kind) in counts {
         if tx.get(at)? != found.count(kind) {
             return Err(Stop::Damaged("something is counted wrong"));
@@ -127,7 +128,8 @@ fn check_table(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
     if entries != found.count(Kind::Bucket) {
         return Err(Stop::Damaged("a bucket is in no chain"));
     }
-    let segments = (SEGMENTS..SEGMENTS + SEGMENTS_MAX).map(|at| tx.link_at(at)).collect::<Result<Vec<_>, _>>()?;
+    let segments =
+        (SEGMENTS..SEGMENTS + SEGMENTS_MAX).map(|at| tx.link_at(at)).collect::<Result<Vec<_>, _>>()?;
     segments.into_iter().filter(|segment| *segment != 0).try_for_each(|segment| found.block(segment))
 }
 

@@ -151,7 +151,8 @@ pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64) -> Re
 
 /// Where a bucket is.
 pub(crate) fn address(tx: &Tx<'_>, entry: u64) -> Result<(String, BucketKey), Stop> {
-    address_of(&tx.key_of(Node(tx.block_at(entry + NODE)?))?).ok_or(Stop::Damaged("the key of a bucket is none"))
+    address_of(&tx.key_of(Node(tx.block_at(entry + NODE)?))?)
+        .ok_or(Stop::Damaged("the key of a bucket is none"))
 }
 
 /// What the key of a bucket in the ordered map says.

@@ -10,9 +10,7 @@ use support::{Folder, START, Tap, limits, open_at};
 use tollgate_core::{Limit, Limits, Span, Usage, demand};
 use tollgate_shm::{ShmStore, points};
 use tollgate_store::records::{Change, Index, Item, ItemKey, Query, Records, Write};
-use tollgate_store::{
-    Backend, Call, Key, ManualClock, Op, OpId, Place, Priority, Scope, Step, Store, Term,
-};
+use tollgate_store::{Backend, Call, Key, ManualClock, Op, OpId, Place, Priority, Scope, Step, Store, Term};
 
 /// All that can be seen of a store.
 #[derive(Debug, PartialEq)]
@@ -52,7 +50,8 @@ fn at_every_write(prepare: impl Fn(&ShmStore, &ManualClock), work: impl Fn(&ShmS
     let path = template.path().to_path_buf();
     drop(template);
     let copy = |name: &str| {
-        let to = Path::new(&path).with_file_name(path.file_name().unwrap().to_str().unwrap().replace("template", name));
+        let to = Path::new(&path)
+            .with_file_name(path.file_name().unwrap().to_str().unwrap().replace("template", name));
         std::fs::copy(&path, &to).unwrap();
         to
     };
@@ -82,7 +81,10 @@ fn at_every_write(prepare: impl Fn(&ShmStore, &ManualClock), work: impl Fn(&ShmS
         let found = seen(&torn);
         were_before += u32::from(found == before);
         were_after += u32::from(found == after);
-        assert!(found == before || found == after, "write {write} of {writes}: {found:#?}\n{before:#?}\n{after:#?}");
+        assert!(
+            found == before || found == after,
+            "write {write} of {writes}: {found:#?}\n{before:#?}\n{after:#?}"
+        );
         // And it goes on from there.
         assert!(Tap::new(&torn, "somebody else").take(1, 0));
         torn.check().unwrap();
@@ -155,7 +157,11 @@ fn records_and_their_places_change_together() {
         let moved = Change::Place(Index::Children, ItemKey::new("tests/q", "b"));
         let writes = [
             Write::Put(item("a", 500), Vec::new()),
-            Write::Change(key("b"), vec![moved, Change::Expire(Some(START + Span::from_secs(9)))], Vec::new()),
+            Write::Change(
+                key("b"),
+                vec![moved, Change::Expire(Some(START + Span::from_secs(9)))],
+                Vec::new(),
+            ),
             Write::Delete(key("c"), Vec::new()),
             Write::Put(item("e", 3), Vec::new()),
         ];
@@ -294,12 +300,13 @@ fn one_who_ends_while_it_joins_or_leaves_a_line_stands_in_it_no_more() {
         assert!(!store.room().has_line("tests", &Key::new(&["user", "gpt"])), "write {write} of {writes}");
         store.check().unwrap();
     }
-    Tap::new(&store, "user").apply(Op::Settle(Usage {
-        at: START,
-        reserved: &Tap::new(&store, "user").costs(100, 2),
-        used: &[0, 0],
-        holder: None,
-    }))
-    .unwrap();
+    Tap::new(&store, "user")
+        .apply(Op::Settle(Usage {
+            at: START,
+            reserved: &Tap::new(&store, "user").costs(100, 2),
+            used: &[0, 0],
+            holder: None,
+        }))
+        .unwrap();
     assert!(Tap::new(&store, "user").take(100, 2));
 }

@@ -153,7 +153,12 @@ fn another_layout_a_broken_header_and_another_host_are_told_apart() {
     for at in 2..9 {
         let folder = changed(&[]);
         let value = word(&folder, at) ^ 1;
-        File::options().write(true).open(path(&folder)).unwrap().write_all_at(&value.to_ne_bytes(), at * 8).unwrap();
+        File::options()
+            .write(true)
+            .open(path(&folder))
+            .unwrap()
+            .write_all_at(&value.to_ne_bytes(), at * 8)
+            .unwrap();
         let error = refused(&folder);
         assert!(matches!(&error, OpenError::Damaged(_, why) if why.contains("checksum")), "{at}: {error}");
     }
@@ -162,7 +167,17 @@ fn another_layout_a_broken_header_and_another_host_are_told_apart() {
 #[test]
 fn sizes_that_lie_and_offsets_that_lead_nowhere_are_damages() {
     // The size, what was never used, the chains, the first node, the length of the journal.
-    let cases = [(18, 1 << 30), (18, 3), (19, 7), (19, 1 << 40), (33, 0), (33, 1 << 50), (37, 0), (37, 1 << 40), (17, 1 << 40)];
+    let cases = [
+        (18, 1 << 30),
+        (18, 3),
+        (19, 7),
+        (19, 1 << 40),
+        (33, 0),
+        (33, 1 << 50),
+        (37, 0),
+        (37, 1 << 40),
+        (17, 1 << 40),
+    ];
     for case in cases {
         let folder = changed(&[case]);
         let error = refused(&folder);
@@ -212,8 +227,10 @@ fn a_lock_of_one_who_is_stopped_is_not_waited_for_for_ever() {
     let tap = Tap::new(&store, "user");
     assert!(tap.take(1, 0));
     // One who has the lock and neither goes on nor ends.
-    let owner = fork(|| loop {
-        std::thread::park();
+    let owner = fork(|| {
+        loop {
+            std::thread::park();
+        }
     });
     let stat = fs::read_to_string(format!("/proc/{}/stat", owner.pid())).unwrap();
     let started: u64 = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().parse().unwrap();

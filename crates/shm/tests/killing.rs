@@ -122,7 +122,10 @@ fn of_a_thousand_that_are_killed_none_leaves_a_trace() {
     let left = store.peek(&place).wait().unwrap()[0].available();
     let taken = AMOUNT_MAX - u64::try_from(left).unwrap() - SLOTS;
     let (tries, answers) = (board[TRIES].load(Ordering::SeqCst), board[ANSWERS].load(Ordering::SeqCst));
-    assert!((answers..=tries + VICTIMS).contains(&taken), "{answers} were answered, {taken} are taken, {tries} tried");
+    assert!(
+        (answers..=tries + VICTIMS).contains(&taken),
+        "{answers} were answered, {taken} are taken, {tries} tried"
+    );
     let counted = store.get_many(&[counter()]).wait().unwrap().remove(0).unwrap();
     assert_eq!(counted.int("calls").unwrap() as u64, taken + SLOTS, "records and buckets change together");
     assert!(answers > VICTIMS, "they were killed before they did anything: {answers}");

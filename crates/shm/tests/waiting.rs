@@ -122,9 +122,12 @@ fn a_long_line_over_processes_is_served_in_order_and_nobody_overtakes() {
     assert!(store.room().is_ahead("tests", &key(), Priority::Normal, store.clock().now()).is_some());
     assert!(store.room().has_line("tests", &key()));
     give_back(&store);
-    give_back(&store);
     for served in 1..=12 {
+        // One after the other, because whoever is served says so a moment later.
         wait_for(&board, SERVED, served);
+        if served == 1 {
+            give_back(&store);
+        }
         if served >= 2 && served < 12 {
             // The first who was served dies; nobody pokes for it, but whoever looks next finds its slot free.
             let first = waiters.remove(0);
@@ -171,11 +174,23 @@ fn one_behind_a_dead_head_notices_by_itself() {
     let second = waiter(&store, &board, 2);
     // A slot is free, and the first is stopped before it can take it. It dies, and nobody else ever looks.
     first.signal(libc::SIGSTOP);
+    while !is_stopped(&first) {
+        std::thread::yield_now();
+    }
     give_back(&store);
     assert_eq!(first.kill(), End::Signal(libc::SIGKILL));
     wait_for(&board, SERVED, 1);
     assert_eq!(board[ORDER].load(Ordering::SeqCst), 2);
     drop(second);
+}
+
+/// Whether no thread of a process goes on.
+fn is_stopped(process: &Forked) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", process.pid())).unwrap();
+    let is_stopped = |stat: String| stat.rsplit_once(") ").unwrap().1.starts_with('T');
+    tasks
+        .map(|task| task.unwrap().path().join("stat"))
+        .all(|stat| is_stopped(std::fs::read_to_string(stat).unwrap()))
 }
 
 #[test]
@@ -185,9 +200,11 @@ fn waiters_of_a_parent_and_of_its_child_do_not_get_in_each_other_s_way() {
     let store = open(folder.path());
     exhaust(&store);
     std::thread::scope(|scope| {
-        let parent = scope.spawn(|| acquire(&store, || {
-            board[STANDING].fetch_add(1, Ordering::SeqCst);
-        }));
+        let parent = scope.spawn(|| {
+            acquire(&store, || {
+                board[STANDING].fetch_add(1, Ordering::SeqCst);
+            })
+        });
         wait_for(&board, STANDING, 1);
         // It has the memory of a process in which somebody waits, and that one is not in it.
         let child = waiter(&store, &board, 7);
