@@ -206,7 +206,7 @@ impl Credits {
     }
 
     #[inline(always)]
-    fn as_slice(&self) -> &[i64] {
+    pub(crate) fn as_slice(&self) -> &[i64] {
         match self {
             Credits::Two(credits) => credits,
             Credits::Eight(credits) => &**credits,

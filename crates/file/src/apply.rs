@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use tollgate_core::{Costs, Denial, Tick, Usage};
 use tollgate_store::records::{RecordsError, Write, check_writes};
 use tollgate_store::usage::Sums;
-use tollgate_store::{Applied, Call, Done, Kept, Op, Place, Step, StoreError};
+use tollgate_store::{Applied, Call, Census, Done, Kept, Op, Place, Step, StoreError};
 
 use crate::applied;
 use crate::batch::{Address, Batch};
 use crate::error::Stop;
-use crate::holder::Census;
 use crate::records;
 use crate::rows::{self, Row};
 

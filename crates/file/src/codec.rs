@@ -31,8 +31,8 @@ pub(crate) fn usage_from(limits: Limits, bytes: &[u8]) -> Option<Sums> {
     let (hour, rest) = bytes.get(8..)?.split_first_chunk()?;
     let (events, rest) = rest.split_first_chunk()?;
     let (amounts, []) = rest.as_chunks() else { return None };
-    let amounts = amounts.iter().map(|amount| i64::from_le_bytes(*amount)).collect();
-    Sums::restored(limits, u32::from_le_bytes(*hour), u32::from_le_bytes(*events), amounts)
+    let amounts: Vec<i64> = amounts.iter().map(|amount| i64::from_le_bytes(*amount)).collect();
+    Sums::restored(limits, u32::from_le_bytes(*hour), u32::from_le_bytes(*events), &amounts)
 }
 
 const TAKEN: u8 = 1;

@@ -15,7 +15,6 @@ mod codec;
 mod desk;
 mod errand;
 mod error;
-mod holder;
 mod integrity;
 mod limits;
 mod open;

@@ -16,7 +16,6 @@ use crate::builder::FileStoreBuilder;
 use crate::desk::{Desk, Engine};
 use crate::errand::{Pending, Work};
 use crate::error::{OpenError, Stop, without_tests};
-use crate::holder;
 use crate::open::{self, Opened};
 use crate::reader::Reader;
 use crate::work::{Apply, HandedOver, Reading};
@@ -229,7 +228,7 @@ impl Store for FileStore {
     }
 
     fn new_holder(&self) -> u128 {
-        holder::new_holder()
+        tollgate_store::new_holder()
     }
 }
 

@@ -37,11 +37,13 @@ impl Priority {
     }
 }
 
-/// The place of a waiter in the queue.
+/// The place of a waiter in the queue. The least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    due: Tick,
-    ticket: u64,
+pub struct Rank {
+    /// When it came, and for how long it may be passed over.
+    pub due: Tick,
+    /// Of those who are due at the same time, who came first.
+    pub ticket: u64,
 }
 
 impl Rank {

@@ -13,6 +13,9 @@
 //!
 //! Why no wake-up is lost: who waits is in line before it asks the store. Whatever is given back after that finds the
 //! line, and who is poked asks again.
+//!
+//! Where processes share a store, they can share the lines as well: see [`SharedLines`]. Then one who waits stands in the
+//! line of its process and in that of all processes at the same place, and must be first in both.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -24,7 +27,7 @@ use tollgate_core::Tick;
 
 use crate::queue::Rank;
 use crate::sync::Mutex;
-use crate::{Alarm, Call, Clock, Key, Op, Priority, Step};
+use crate::{Alarm, Call, Clock, Key, Op, Priority, SharedLines, Step};
 
 type Address = (Box<str>, Key);
 type Line = BTreeMap<Rank, Arc<Spot>>;
@@ -34,6 +37,9 @@ pub struct Room {
     waiting: AtomicUsize,
     tickets: AtomicU64,
     lines: Mutex<HashMap<Address, Line>>,
+    shared: Option<Arc<dyn SharedLines>>,
+    /// Of which process the lines are.
+    generation: AtomicU64,
 }
 
 /// Too many wait for one bucket already.
@@ -52,6 +58,7 @@ pub struct Ticket<'a> {
     rank: Rank,
     spot: Arc<Spot>,
     stands: Vec<Address>,
+    generation: u64,
 }
 
 /// One who waits, as seen by those who wake it.
@@ -90,20 +97,62 @@ impl Alarm for Spot {
 
 impl Default for Room {
     fn default() -> Room {
-        Room { waiting: AtomicUsize::new(0), tickets: AtomicU64::new(0), lines: Mutex::new(HashMap::new()) }
+        Room::new(None)
     }
 }
 
 impl Room {
+    fn new(shared: Option<Arc<dyn SharedLines>>) -> Room {
+        let generation = AtomicU64::new(shared.as_ref().map_or(0, |shared| shared.generation()));
+        let (waiting, tickets) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Room { waiting, tickets, lines: Mutex::new(HashMap::new()), shared, generation }
+    }
+
+    /// A room whose lines several processes share.
+    pub fn shared_by(lines: Arc<dyn SharedLines>) -> Room {
+        Room::new(Some(lines))
+    }
+
+    /// Whether several processes share the lines, so that whoever gives back in one of them pokes who waits in another.
+    pub fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Whether nobody waits for anything. One look, so that the common case pays nothing.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.waiting.load(Ordering::Acquire) == 0
+            && self.shared.as_ref().is_none_or(|shared| shared.is_quiet())
     }
 
-    /// How many wait.
+    /// How many wait in this process.
     pub fn waiting(&self) -> usize {
+        self.refresh();
         self.waiting.load(Ordering::Acquire)
+    }
+
+    /// A process that was forked off has none of the waiters of its parent.
+    fn refresh(&self) -> u64 {
+        let now = self.shared.as_ref().map_or(0, |shared| shared.generation());
+        if self.generation.load(Ordering::Acquire) != now {
+            let mut lines = self.lines.lock();
+            if self.generation.swap(now, Ordering::AcqRel) != now {
+                lines.clear();
+                self.waiting.store(0, Ordering::Release);
+            }
+        }
+        now
+    }
+
+    /// The first in the line of a bucket, in whatever process.
+    fn first_of_all(&self, namespace: &str, key: &Key) -> Option<Rank> {
+        self.shared.as_ref()?.first(namespace, key)
+    }
+
+    /// The buckets that somebody waits for in this process. For those who [share](SharedLines) the lines.
+    pub fn addresses(&self) -> Vec<(Box<str>, Key)> {
+        self.refresh();
+        self.lines.lock().keys().cloned().collect()
     }
 
     /// Whether somebody waits for a bucket whom a newcomer may not overtake; if so, when that one will ask again, if
@@ -118,16 +167,26 @@ impl Room {
         if self.is_quiet() {
             return None;
         }
+        self.refresh();
         let newcomer = Rank::newcomer(priority, now);
-        let lines = self.lines.lock();
-        let line = lines.get(&(namespace.into(), key.clone()))?;
-        let (_, first) = line.first_key_value().filter(|(rank, _)| **rank < newcomer)?;
-        Some(first.0.lock().due)
+        let due = || {
+            let lines = self.lines.lock();
+            let line = lines.get(&(namespace.into(), key.clone()))?;
+            let (_, first) = line.first_key_value().filter(|(rank, _)| **rank < newcomer)?;
+            Some(first.0.lock().due)
+        };
+        // When one of another process asks again is not known here.
+        due().or_else(|| self.first_of_all(namespace, key).filter(|first| *first < newcomer).map(|_| None))
     }
 
     /// Whether anybody waits for a bucket.
     pub fn has_line(&self, namespace: &str, key: &Key) -> bool {
-        !self.is_quiet() && self.lines.lock().contains_key(&(namespace.into(), key.clone()))
+        if self.is_quiet() {
+            return false;
+        }
+        self.refresh();
+        let is_here = self.lines.lock().contains_key(&(namespace.into(), key.clone()));
+        is_here || self.first_of_all(namespace, key).is_some()
     }
 
     /// How many wait for a bucket.
@@ -138,11 +197,20 @@ impl Room {
         self.lines.lock().get(&(namespace.into(), key.clone())).map_or(0, BTreeMap::len)
     }
 
-    /// Something was given back to a bucket: whoever is first in its line asks again.
+    /// Something was given back to a bucket: whoever is first in its line asks again, in whatever process.
     pub fn poke(&self, namespace: &str, key: &Key) {
         if self.is_quiet() {
             return;
         }
+        match &self.shared {
+            Some(shared) => shared.poke(namespace, key),
+            None => self.poke_here(namespace, key),
+        }
+    }
+
+    /// Whoever is first in the line of a bucket in this process asks again. For those who [share](SharedLines) the lines.
+    pub fn poke_here(&self, namespace: &str, key: &Key) {
+        self.refresh();
         let first = first_of(&self.lines.lock(), &(namespace.into(), key.clone()));
         wake(first.and_then(|spot| spot.poke()));
     }
@@ -168,9 +236,13 @@ impl Room {
 
     /// A place for one who comes at `now`. It stands in no line yet.
     pub fn ticket(&self, priority: Priority, now: Tick) -> Ticket<'_> {
-        let number = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let number = match &self.shared {
+            Some(shared) => shared.number(),
+            None => self.tickets.fetch_add(1, Ordering::Relaxed),
+        };
         let spot = Arc::new(Spot(Mutex::new(Called::default())));
-        Ticket { room: self, rank: Rank::new(priority, now, number), spot, stands: Vec::new() }
+        let (rank, generation) = (Rank::new(priority, now, number), self.refresh());
+        Ticket { room: self, rank, spot, stands: Vec::new(), generation }
     }
 }
 
@@ -198,9 +270,12 @@ impl Ticket<'_> {
     ) -> Result<bool, RoomFull> {
         let new: Vec<Address> = keys.into_iter().map(|key| (namespace.into(), key.clone())).collect();
         let new: Vec<Address> = new.into_iter().filter(|address| !self.stands.contains(address)).collect();
+        self.join_shared(&new, max)?;
         let mut lines = self.room.lines.lock();
         let length = |address: &Address| lines.get(address).map_or(0, BTreeMap::len);
         if let Some(waiting) = new.iter().map(length).find(|waiting| *waiting >= max) {
+            drop(lines);
+            self.leave_shared(&new);
             return Err(RoomFull { waiting, max });
         }
         if self.stands.is_empty() && !new.is_empty() {
@@ -212,6 +287,24 @@ impl Ticket<'_> {
             self.stands.push(address);
         }
         Ok(is_new)
+    }
+
+    /// Joins the lines that processes share, all of them or none.
+    fn join_shared(&self, addresses: &[Address], max: usize) -> Result<(), RoomFull> {
+        let Some(shared) = &self.room.shared else { return Ok(()) };
+        for (index, (namespace, key)) in addresses.iter().enumerate() {
+            if let Err(full) = shared.join(namespace, key, self.rank, max) {
+                self.leave_shared(&addresses[..index]);
+                return Err(full);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_shared(&self, addresses: &[Address]) {
+        if let Some(shared) = &self.room.shared {
+            addresses.iter().for_each(|(namespace, key)| shared.leave(namespace, key, self.rank));
+        }
     }
 
     /// Leaves all lines but those of these buckets. Should it come back to one, its place is that of its arrival.
@@ -240,6 +333,7 @@ impl Ticket<'_> {
             }
         }
         drop(lines);
+        self.leave_shared(addresses);
         next.into_iter().for_each(|spot| wake(spot.poke()));
     }
 
@@ -254,9 +348,13 @@ impl Ticket<'_> {
             return Ok(true);
         }
         let is_held_up = |key: &&Key| {
-            let lines = self.room.lines.lock();
-            let line = lines.get(&(namespace.into(), (*key).clone()));
-            line.and_then(|line| line.first_key_value()).is_some_and(|(first, _)| *first < self.rank)
+            let first_here = {
+                let lines = self.room.lines.lock();
+                let line = lines.get(&(namespace.into(), (*key).clone()));
+                line.and_then(|line| line.first_key_value()).map(|(first, _)| *first)
+            };
+            let is_ahead = |first: Rank| first < self.rank;
+            first_here.is_some_and(is_ahead) || self.room.first_of_all(namespace, key).is_some_and(is_ahead)
         };
         let held_up: Vec<&Key> = keys.iter().filter(is_held_up).collect();
         self.stand(namespace, held_up, max)?;
@@ -271,7 +369,12 @@ impl Ticket<'_> {
                 .and_then(|line| line.first_key_value())
                 .is_some_and(|(rank, _)| *rank == self.rank)
         };
-        self.stands.iter().all(is_first)
+        let is_first_here = self.stands.iter().all(is_first);
+        drop(lines);
+        // Where the lines of all cannot be seen, those of this process have to do.
+        let is_first = |first: Rank| first == self.rank;
+        let mut stands = self.stands.iter();
+        is_first_here && stands.all(|(name, key)| self.room.first_of_all(name, key).is_none_or(is_first))
     }
 
     /// Whether it stands in any line.
@@ -319,7 +422,8 @@ impl Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if self.stands.is_empty() {
+        // In a process that was forked off, its place is that of the parent.
+        if self.stands.is_empty() || self.generation != self.room.refresh() {
             return;
         }
         self.leave(&self.stands);

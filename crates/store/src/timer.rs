@@ -1,9 +1,10 @@
-//! One thread that rings the alarms of the system clock. It sleeps until the next one, and starts with the first.
+//! One thread that rings the alarms of the system clock. It sleeps until the next one, and starts with the first, and
+//! again with the first of a process that was forked off.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
@@ -46,17 +47,24 @@ struct Entry {
 
 impl Timer {
     pub(crate) fn get() -> &'static Timer {
-        static TIMER: OnceLock<&'static Timer> = OnceLock::new();
-        TIMER.get_or_init(|| {
-            // It lives as long as the process, like the thread that owns it.
-            let timer: &'static Timer =
-                Box::leak(Box::new(Timer { alarms: Mutex::default(), earlier: Condvar::new() }));
-            thread::Builder::new()
-                .name("tollgate-timer".into())
-                .spawn(|| timer.run())
-                .expect("a process that cannot start one thread cannot wait at all");
-            timer
-        })
+        static TIMER: Mutex<Option<(u32, &'static Timer)>> = Mutex::new(None);
+        let (mut timer, this) = (TIMER.lock(), std::process::id());
+        // A process that was forked off has none of the threads of its parent.
+        match *timer {
+            Some((process, timer)) if process == this => timer,
+            _ => timer.insert((this, Timer::start())).1,
+        }
+    }
+
+    fn start() -> &'static Timer {
+        // It lives as long as the process, like the thread that owns it.
+        let timer: &'static Timer =
+            Box::leak(Box::new(Timer { alarms: Mutex::default(), earlier: Condvar::new() }));
+        thread::Builder::new()
+            .name("tollgate-timer".into())
+            .spawn(|| timer.run())
+            .expect("a process that cannot start one thread cannot wait at all");
+        timer
     }
 
     pub(crate) fn alarm(&self, at: Tick, alarm: Sleeper) {

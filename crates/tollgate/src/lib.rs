@@ -71,5 +71,7 @@ pub use tollgate_core::{
 pub use tollgate_dynamo as dynamo;
 #[cfg(feature = "file")]
 pub use tollgate_file as file;
+#[cfg(all(feature = "shm", target_os = "linux"))]
+pub use tollgate_shm as shm;
 pub use tollgate_store as store;
 pub use tollgate_store::{Clock, ManualClock, Memory, Priority, Reach, Reply};

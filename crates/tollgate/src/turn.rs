@@ -5,7 +5,8 @@ use std::time::Duration;
 use tollgate_core::{Denial, Ready, Span, Tick};
 use tollgate_store::{Backend, Key, Priority, Reach, RoomFull, Ticket};
 
-/// How soon one who waits looks again where others give back that cannot poke it, at first and at last.
+/// How soon one who waits looks again where others give back that cannot poke it, at first and at last. Where processes
+/// share the lines, only those cannot who died.
 const LOOK_AGAIN: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
 
 /// How patient somebody is.
@@ -138,6 +139,7 @@ impl<'a> Turn<'a> {
         };
         let look = (self.backend.reach() != Reach::Process).then(|| {
             let [first, last] = LOOK_AGAIN.map(Span::as_micros);
+            let first = if self.backend.room().is_shared() { last } else { first };
             let pause = first.saturating_mul(1 << self.looks.min(10)).min(last);
             self.looks += 1;
             now + Span::from_micros(pause - jitter(now, pause / 2))

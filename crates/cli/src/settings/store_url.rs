@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use super::DynamodbUrl;
 
 /// What stores there are, for those who named none of them.
-const VALID: &str = "valid are memory, file:PATH, such as file:limits.db, and dynamodb:TABLE";
+const VALID: &str = "valid are memory, file:PATH, such as file:limits.db, shm:NAME and dynamodb:TABLE";
 
 /// Which store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub(crate) enum StoreUrl {
     Memory,
     /// A file that the processes of one host share.
     File(PathBuf),
+    /// Memory that the processes of one host share, by its name.
+    Shm(String),
     /// A table of DynamoDB, that everybody shares who may use it.
     Dynamodb(DynamodbUrl),
 }
@@ -24,6 +26,8 @@ impl StoreUrl {
             None if text == "memory" => Ok(StoreUrl::Memory),
             Some(("file", path)) if !path.is_empty() => Ok(StoreUrl::File(path.into())),
             Some(("file", _)) => Err("the path of the file is missing; write it like file:limits.db".into()),
+            Some(("shm", name)) if !name.is_empty() => Ok(StoreUrl::Shm(name.into())),
+            Some(("shm", _)) => Err("the name of the store is missing; write it like shm:limits".into()),
             Some(("dynamodb", rest)) => DynamodbUrl::parse(rest).map(StoreUrl::Dynamodb),
             _ => Err(format!("there is no such store; {VALID}")),
         }
@@ -35,6 +39,7 @@ impl fmt::Display for StoreUrl {
         match self {
             StoreUrl::Memory => f.write_str("memory"),
             StoreUrl::File(path) => write!(f, "file:{}", path.display()),
+            StoreUrl::Shm(name) => write!(f, "shm:{name}"),
             StoreUrl::Dynamodb(url) => write!(f, "dynamodb:{url}"),
         }
     }

@@ -6,6 +6,11 @@ mod dynamodb;
 #[path = "no_dynamodb.rs"]
 mod dynamodb;
 mod rehearsal;
+#[cfg(all(feature = "shm", target_os = "linux"))]
+mod shm;
+#[cfg(not(all(feature = "shm", target_os = "linux")))]
+#[path = "no_shm.rs"]
+mod shm;
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +51,7 @@ pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>> {
             let store = FileStore::builder(path).timeout(settings.store_timeout.value).build();
             Ok(Arc::new(store.map_err(|why| failed(&why))?))
         }
+        StoreUrl::Shm(name) => Ok(shm::open(name, settings).map_err(|why| failed(&why))?),
         StoreUrl::Dynamodb(url) => Ok(dynamodb::open(url, settings).map_err(|why| failed(&why))?),
     }
 }
@@ -71,6 +77,7 @@ pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
     Ok(match &settings.store()?.value {
         StoreUrl::Memory => true,
         StoreUrl::File(path) => path.exists(),
+        StoreUrl::Shm(name) => shm::is_there(name),
         // Without that nothing is made, and one that is not there is an error.
         StoreUrl::Dynamodb(url) => !url.creates || dynamodb::is_there(url, settings),
     })
@@ -80,7 +87,7 @@ pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
 pub(crate) fn can_be_there(settings: &Settings) -> Result<bool, SettingsError> {
     let Setting { value, source } = settings.store()?;
     Ok(match (value, source) {
-        (StoreUrl::Memory | StoreUrl::Dynamodb(_), _) | (_, Source::Default) => true,
+        (StoreUrl::Memory | StoreUrl::Shm(_) | StoreUrl::Dynamodb(_), _) | (_, Source::Default) => true,
         // A path without a folder is in this one.
         (StoreUrl::File(path), _) => path.parent().is_none_or(|it| it.as_os_str().is_empty() || it.is_dir()),
     })
@@ -88,8 +95,10 @@ pub(crate) fn can_be_there(settings: &Settings) -> Result<bool, SettingsError> {
 
 /// That there is no such store.
 pub(crate) fn not_there(settings: &Settings) -> Result<OpenFailed, SettingsError> {
-    let why = "there is no such file; the first command that writes something makes it".into();
-    Ok(OpenFailed { url: settings.store()?.value.to_string(), why })
+    let url = &settings.store()?.value;
+    let what = if matches!(url, StoreUrl::Shm(_)) { "store" } else { "file" };
+    let why = format!("there is no such {what}; the first command that writes something makes it");
+    Ok(OpenFailed { url: url.to_string(), why })
 }
 
 /// What is damaged in the store itself, or missing; nothing if it is whole, or if it is in memory.
@@ -104,6 +113,9 @@ pub(crate) fn damages(settings: &Settings) -> Result<Vec<Damage>> {
         StoreUrl::File(path) if path.exists() => {
             let store = FileStore::open(path).map_err(|why| failed(&why))?;
             ("the file", store.damages())
+        }
+        StoreUrl::Shm(name) if shm::is_there(name) => {
+            ("the memory", shm::damages(name, settings).map_err(|why| failed(&why))?)
         }
         StoreUrl::Dynamodb(url) => {
             ("the table", dynamodb::damages(url, settings).map_err(|why| failed(&why))?)

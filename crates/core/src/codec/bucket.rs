@@ -4,6 +4,7 @@ use super::CodecError;
 use super::bytes::{Reader, put_number, put_signed, put_tick, put_wide};
 use crate::bucket::States;
 use crate::machine::{Credit, Holders, Machine, Period};
+use crate::plain::Rules;
 use crate::row::INLINE;
 use crate::state::Inner;
 use crate::{Bucket, Holder, Limit, Limits, State, Tick};
@@ -65,9 +66,42 @@ impl Bucket {
     }
 }
 
+/// Ordinary buckets as the numbers they are, for stores that keep them as such.
+impl Bucket {
+    /// The credit of each limit, if it is a bucket of nothing but credits. Beside its [stamp](Bucket::stamp) that is all
+    /// it says. There may be zeros behind the last.
+    #[inline]
+    pub fn credits(&self) -> Option<&[i64]> {
+        match self.states() {
+            States::Plain(credits) => Some(credits.as_slice()),
+            States::General(_) => None,
+        }
+    }
+
+    /// The bucket that has these [credits](Bucket::credits) under these limits.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] for credits that these limits cannot have.
+    #[inline]
+    pub fn of_credits(limits: &Limits, stamp: Tick, credits: &[i64]) -> Result<Bucket, CodecError> {
+        let mut row = [0; INLINE];
+        let of_rules = |rules: &Rules| {
+            row.get_mut(..credits.len())?.copy_from_slice(credits);
+            rules.credits(row)
+        };
+        let credits = limits.plain().and_then(of_rules);
+        credits.map(|credits| Bucket::plain(stamp, credits)).ok_or_else(|| not_plain(limits))
+    }
+}
+
+#[cold]
+fn not_plain(limits: &Limits) -> CodecError {
+    CodecError::BadState(limits.first().map_or_else(String::new, |limit| limit.name().to_string()))
+}
+
 fn plain(reader: &mut Reader<'_>, limits: &Limits) -> Result<Bucket, CodecError> {
-    let bad =
-        || CodecError::BadState(limits.first().map_or_else(String::new, |limit| limit.name().to_string()));
+    let bad = || not_plain(limits);
     let rules = limits.plain().ok_or_else(bad)?;
     let stamp = reader.tick()?;
     let mut credits = [0; INLINE];

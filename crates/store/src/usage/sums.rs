@@ -67,9 +67,9 @@ impl Sums {
     }
 
     /// What was counted before, to go on with.
-    pub fn restored(limits: Limits, hour: u32, events: u32, amounts: Box<[i64]>) -> Option<Sums> {
+    pub fn restored(limits: Limits, hour: u32, events: u32, amounts: &[i64]) -> Option<Sums> {
         let fits = limits.len() == amounts.len();
-        fits.then(|| Sums { hour, events, limits, amounts: Amounts::of(&amounts) })
+        fits.then(|| Sums { hour, events, limits, amounts: Amounts::of(amounts) })
     }
 
     /// The hour, counted since the epoch.

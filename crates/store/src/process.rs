@@ -1,4 +1,5 @@
-//! Holders that say which process they are of, so that others can see that it is gone.
+//! Processes of this host as others can look for them, and holders that say which process they are of, so that others
+//! can see that it is gone.
 //!
 //! An id is made of four numbers of 32 bits: a tag for the boot of the host and its space of process ids, the process
 //! id, the low bits of when the process started, and a counter. Only who has the same tag can look for the process, so
@@ -11,16 +12,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-/// This process, as its holders name it.
+/// A process or a thread, as others on this host can look for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Process {
-    tag: u32,
-    pid: u32,
-    started: u32,
+pub struct Process {
+    /// The boot of the host and its space of process ids. Whoever has another one cannot be looked for.
+    pub tag: u32,
+    /// The id of the process, or of the thread.
+    pub pid: u32,
+    /// The low bits of when it started, in ticks since the boot: a process id is given again.
+    pub started: u32,
 }
 
-/// An id for a holder, unlike that of any other.
-pub(crate) fn new_holder() -> u128 {
+/// An id for a holder that says which process it is of, unlike that of any other.
+pub fn new_holder() -> u128 {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let Process { tag, pid, started } = Process::this();
     let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
@@ -28,15 +32,20 @@ pub(crate) fn new_holder() -> u128 {
 }
 
 /// Who was found to be gone, or there. Each process is looked for once.
-#[derive(Default)]
-pub(crate) struct Census(HashMap<Process, bool>);
+#[derive(Debug, Default)]
+pub struct Census(HashMap<Process, bool>);
 
 impl Census {
-    pub(crate) fn is_gone(&mut self, holder: u128) -> bool {
+    /// Whether the process of a [holder](new_holder) is gone.
+    pub fn is_gone(&mut self, holder: u128) -> bool {
         let (tag, pid, started) = ((holder >> 96) as u32, (holder >> 64) as u32, (holder >> 32) as u32);
+        self.has_ended(Process { tag, pid, started })
+    }
+
+    /// Whether a process is gone. One that cannot be looked for is not judged.
+    pub fn has_ended(&mut self, process: Process) -> bool {
         let this = Process::this();
-        let process = Process { tag, pid, started };
-        if tag != this.tag || process == this {
+        if process.tag != this.tag || process == this {
             return false;
         }
         *self.0.entry(process).or_insert_with(|| !process.is_there())
@@ -44,7 +53,8 @@ impl Census {
 }
 
 impl Process {
-    fn this() -> Process {
+    /// This process. One that was forked off is another.
+    pub fn this() -> Process {
         static THIS: Mutex<Option<(u32, Process)>> = Mutex::new(None);
         let mut this = THIS.lock();
         // One that was forked off is another process.
@@ -64,8 +74,15 @@ impl Process {
         let text = [&boot, pids.as_os_str().as_encoded_bytes()].concat();
         // Zero is what an id that was made elsewhere is likely to begin with.
         let tag = fnv(&text).max(1);
-        let (_, started) = life_of("self")?;
-        Some(Process { tag, pid: std::process::id(), started })
+        let life = life_of("self")?;
+        Some(Process { tag, pid: std::process::id(), started: life.started })
+    }
+
+    /// This thread, if threads can be looked for here.
+    pub fn this_thread() -> Option<Process> {
+        let life = life_of("thread-self")?;
+        let tag = Process::this().tag;
+        Some(Process { tag, pid: life.pid, started: life.started })
     }
 
     /// Where processes cannot be looked for, numbers that nobody else has.
@@ -74,9 +91,9 @@ impl Process {
         Process { tag: (random >> 32) as u32 | 1, pid: 0, started: random as u32 }
     }
 
-    /// Whether the process is there, or may be.
+    /// Whether it is there, or may be.
     #[cfg(unix)]
-    fn is_there(self) -> bool {
+    pub fn is_there(self) -> bool {
         use rustix::process::{Pid, test_kill_process};
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         // Where it is none of our business, what is said about it may leave it out; this does not.
@@ -84,26 +101,37 @@ impl Process {
         if pid.is_none_or(none) {
             return pid.is_none();
         }
-        life_of(&self.pid.to_string()).is_none_or(|(state, started)| {
-            let is_dead = matches!(state, 'Z' | 'X');
-            started == self.started && !is_dead
+        life_of(&self.pid.to_string()).is_none_or(|life| {
+            let is_dead = matches!(life.state, 'Z' | 'X');
+            life.started == self.started && !is_dead
         })
     }
 
+    /// Whether it is there, or may be.
     #[cfg(not(unix))]
-    fn is_there(self) -> bool {
+    pub fn is_there(self) -> bool {
         true
     }
 }
 
-/// The state of a process and when it started, in ticks since the boot.
-fn life_of(process: &str) -> Option<(char, u32)> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program is in brackets and may have anything in it.
+/// What the system says about a process or a thread.
+struct Life {
+    pid: u32,
+    state: char,
+    /// In ticks since the boot.
+    started: u32,
+}
+
+fn life_of(process: &str) -> Option<Life> {
+    // The name of the program may be no text.
+    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let pid = stat.split(' ').next()?.parse().ok()?;
+    // It is in brackets and may have anything in it.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?.chars().next()?;
     let started: u64 = fields.nth(18)?.parse().ok()?;
-    Some((state, started as u32))
+    Some(Life { pid, state, started: started as u32 })
 }
 
 /// FNV-1a, which is the same in every process.
@@ -138,6 +166,18 @@ mod tests {
         assert!(census.is_gone(this ^ 1 << 40), "the process id is that of another process now");
         let no_such_pid = this & !(0xFFFF_FFFF << 64) | 0x7FFF_FFFE << 64;
         assert!(census.is_gone(no_such_pid));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_is_there_until_it_ends() {
+        let this = Process::this_thread().expect("threads can be looked for");
+        assert!(this.is_there());
+        let other = std::thread::spawn(Process::this_thread).join().expect("it does not panic");
+        let other = other.expect("threads can be looked for");
+        assert_ne!(other, this);
+        // It is joined a moment before it is gone.
+        while other.is_there() {}
     }
 
     #[test]

@@ -1,0 +1,25 @@
+//! A program that was built without shared memory says so.
+
+use std::sync::Arc;
+
+use tollgate::store::Backend;
+
+use crate::settings::Settings;
+
+const MISSING: &str =
+    "this program was built without shared memory; on Linux, build it with the feature `shm`";
+
+/// There is no such store.
+pub(super) fn open(_: &str, _: &Settings) -> Result<Arc<dyn Backend>, String> {
+    Err(MISSING.into())
+}
+
+/// Opening it says what is wrong.
+pub(super) fn is_there(_: &str) -> bool {
+    true
+}
+
+/// As [`open`].
+pub(super) fn damages(_: &str, _: &Settings) -> Result<Vec<String>, String> {
+    Err(MISSING.into())
+}

@@ -1,0 +1,29 @@
+//! Memory that the processes of one host share.
+
+use std::sync::Arc;
+
+use tollgate::store::Backend;
+use tollgate_shm::ShmStore;
+
+use crate::settings::Settings;
+
+/// Opens the store of this name, or makes it.
+pub(super) fn open(name: &str, settings: &Settings) -> Result<Arc<dyn Backend>, String> {
+    open_store(name, settings).map(|store| Arc::new(store) as Arc<dyn Backend>)
+}
+
+fn open_store(name: &str, settings: &Settings) -> Result<ShmStore, String> {
+    let store = ShmStore::builder(name).timeout(settings.store_timeout.value).build();
+    store.map_err(|why| why.to_string())
+}
+
+/// Whether it was ever used. Of a name that none can have, opening says what is wrong.
+pub(super) fn is_there(name: &str) -> bool {
+    ShmStore::builder(name).path().map_or(true, |path| path.symlink_metadata().is_ok())
+}
+
+/// What is damaged in it.
+pub(super) fn damages(name: &str, settings: &Settings) -> Result<Vec<String>, String> {
+    let found = open_store(name, settings)?.check();
+    Ok(found.err().map(|why| why.to_string()).into_iter().collect())
+}

@@ -1,0 +1,244 @@
+//! Applying a call: everything is decided before anything is changed.
+
+use tollgate_core::{Costs, Denial, Tick, Usage};
+use tollgate_store::records::{RecordsError, Write, check_writes};
+use tollgate_store::usage::Sums;
+use tollgate_store::{Applied, Call, Census, Done, Kept, Op, Place, Step, StoreError};
+
+use crate::error::Stop;
+use crate::key::{Key, Kind};
+use crate::layout::REVISION;
+use crate::limits::KnownLimits;
+use crate::row::{Row, Wanted, bucket_key};
+use crate::sweep;
+use crate::tx::Tx;
+
+/// The bucket of a step while it is worked on.
+struct Held {
+    /// Where it is; `None` if it is new.
+    entry: Option<u64>,
+    /// `None` if there is none and the step makes none.
+    row: Option<Row>,
+    /// Whether the limits of its step are put in force though the call is denied.
+    is_heeded: bool,
+}
+
+/// Applies the call and makes the writes, or neither; once if the call has an id.
+pub(crate) fn apply(
+    tx: &mut Tx<'_>,
+    known: &mut KnownLimits,
+    call: &Call<'_>,
+    writes: &[Write],
+    now: Tick,
+) -> Result<Applied, Stop> {
+    if let Some(id) = call.id
+        && let Some(done) = tx.find_call(id)?
+    {
+        return Ok(Applied::Done(done));
+    }
+    let wanted = if call.metered { Wanted::BucketAndUsage } else { Wanted::Bucket };
+    let mut held = Vec::with_capacity(call.steps.len());
+    for (index, step) in call.steps.iter().enumerate() {
+        let bucket = hold(tx, known, step, wanted)?;
+        if step.takes().is_some()
+            && bucket.row.as_ref().is_some_and(|row| row.kept.is_past(step.place.limits))
+        {
+            return Ok(Applied::Stale(index));
+        }
+        held.push(bucket);
+    }
+    if let Some(failed) = tx.failing(writes, now)? {
+        return Err(RecordsError::Failed(failed).into());
+    }
+    for (step, held) in call.steps.iter().zip(&mut held) {
+        if let (Some(_), Some(row)) = (step.takes(), &mut held.row) {
+            held.is_heeded = held.entry.is_some() && row.kept.heeds(step);
+            row.kept.put_in_force(step.place.limits, now);
+        }
+    }
+    if let Err(denials) = fit(call.steps, &mut held, now) {
+        for (step, held) in call.steps.iter().zip(held).filter(|(_, held)| held.is_heeded) {
+            put(tx, known, step, held, wanted)?;
+        }
+        return Ok(Applied::Denied(denials));
+    }
+    let steps = call.steps.iter().zip(&mut held);
+    let done: Vec<Done> =
+        steps.map(|(step, held)| step.commit(held.row.as_mut().map(|row| &mut row.kept), now)).collect();
+    let mut usage = Vec::new();
+    if call.metered {
+        meter(tx, call.steps, &mut held, &done, now, &mut usage)?;
+    }
+    if !writes.is_empty() {
+        // Before anything that others could read, so that who sees the old number sees no new record.
+        tx.count_up(REVISION)?;
+        tx.write_records(writes, now)?;
+    }
+    tx.write_records(&usage, now)?;
+    let mut made = 0;
+    for (step, held) in call.steps.iter().zip(held) {
+        made += usize::from(held.entry.is_none() && held.row.is_some());
+        put(tx, known, step, held, wanted)?;
+    }
+    if let Some(id) = call.id {
+        tx.remember_call(id, now, &done)?;
+    }
+    sweep::sweep(tx, known, made, now)?;
+    Ok(Applied::Done(done))
+}
+
+/// What no store accepts.
+pub(crate) fn check(call: &Call<'_>, writes: &[Write]) -> Result<(), StoreError> {
+    if !writes.is_empty() {
+        check_writes(writes)?;
+    }
+    if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
+        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
+    }
+    let is_twice = |(index, step): (usize, &Step<'_>)| {
+        let is_it = |other: &Step<'_>| {
+            other.place.key == step.place.key && other.place.namespace == step.place.namespace
+        };
+        call.steps[..index].iter().any(is_it)
+    };
+    if call.steps.iter().enumerate().any(is_twice) {
+        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
+    }
+    Ok(())
+}
+
+/// Whether no bucket is made in a namespace any more.
+pub(crate) fn is_closed(tx: &Tx<'_>, namespace: &str) -> Result<bool, Stop> {
+    Ok(tx.find(&closed_key(namespace))?.is_some())
+}
+
+/// Lets no bucket be made in a namespace any more.
+pub(crate) fn close(tx: &mut Tx<'_>, namespace: &str) -> Result<(), Stop> {
+    if !is_closed(tx, namespace)? {
+        tx.insert(&closed_key(namespace), 0)?;
+    }
+    Ok(())
+}
+
+fn closed_key(namespace: &str) -> Key {
+    Key::new(Kind::Closed).raw(namespace.as_bytes())
+}
+
+/// The bucket of a step, or a fresh one for what [creates](Step::creates) one.
+#[inline]
+fn hold(tx: &Tx<'_>, known: &mut KnownLimits, step: &Step<'_>, wanted: Wanted) -> Result<Held, Stop> {
+    let Place { namespace, key, limits } = step.place;
+    let key = bucket_key(namespace, key);
+    if let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? {
+        let row = Row::read(tx, known, entry, Some(limits), wanted)?;
+        return Ok(Held { entry: Some(entry), row: Some(row), is_heeded: false });
+    }
+    if !step.creates() {
+        return Ok(Held { entry: None, row: None, is_heeded: false });
+    }
+    if is_closed(tx, namespace)? {
+        return Err(StoreError::NamespaceGone(namespace.into()).into());
+    }
+    Ok(Held { entry: None, row: Some(Row::fresh(limits)), is_heeded: false })
+}
+
+/// Puts the bucket of a step in place, if it has one.
+#[inline]
+fn put(
+    tx: &mut Tx<'_>,
+    known: &mut KnownLimits,
+    step: &Step<'_>,
+    held: Held,
+    wanted: Wanted,
+) -> Result<(), Stop> {
+    match held {
+        Held { row: None, .. } => Ok(()),
+        Held { entry: Some(entry), row: Some(row), .. } => row.write(tx, known, entry, wanted),
+        Held { entry: None, row: Some(row), .. } => {
+            row.make(tx, known, (step.place.namespace, step.place.key))
+        }
+    }
+}
+
+/// Counts what the steps used. What is of another hour, or of a bucket that is gone, goes to `writes`.
+fn meter(
+    tx: &Tx<'_>,
+    steps: &[Step<'_>],
+    held: &mut [Held],
+    done: &[Done],
+    now: Tick,
+    writes: &mut Vec<Write>,
+) -> Result<(), Stop> {
+    for ((step, held), done) in steps.iter().zip(held).zip(done) {
+        let (at, used) = match (&step.op, done) {
+            (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
+            (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
+            _ => continue,
+        };
+        let Place { namespace, limits, .. } = step.place;
+        match &mut held.row {
+            Some(row) => used.count(&mut row.usage, &step.place, at, writes),
+            // It is gone because it was full, but what was counted of it has to be corrected.
+            None if matches!(step.op, Op::Settle(_)) && !is_closed(tx, namespace)? => {
+                let mut sums = Some(Sums::new(limits, at));
+                used.count(&mut sums, &step.place, at, writes);
+                writes.extend(sums.iter().flat_map(|sums| usage_writes(&step.place, sums)));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Something that counts as usage.
+enum Used<'a> {
+    Taken(&'a Costs),
+    Settled(&'a Usage<'a>),
+}
+
+impl Used<'_> {
+    fn count(&self, usage: &mut Option<Sums>, place: &Place<'_>, at: Tick, writes: &mut Vec<Write>) {
+        let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at));
+        if !sums.covers(place.limits, at) && !sums.adopt(place.limits, at) {
+            writes.extend(usage_writes(place, sums));
+            *sums = Sums::new(place.limits, at);
+        }
+        match self {
+            Used::Taken(costs) => sums.add_take(costs),
+            Used::Settled(usage) => sums.add_settlement(usage),
+        }
+    }
+}
+
+fn usage_writes(place: &Place<'_>, sums: &Sums) -> Vec<Write> {
+    match place.key.pair().filter(|_| !sums.is_empty()) {
+        Some((entity, resource)) => sums.writes(place.namespace, entity, resource),
+        None => Vec::new(),
+    }
+}
+
+/// Whether all takes fit, if need be without those who are seen to be gone.
+fn fit(steps: &[Step<'_>], held: &mut [Held], now: Tick) -> Result<(), Vec<Denial>> {
+    if all_fit(steps, held, now) || reap(steps, held, now) && all_fit(steps, held, now) {
+        return Ok(());
+    }
+    Err(takes(steps, held).map(|(costs, row)| row.kept.denial(now, costs)).collect())
+}
+
+fn all_fit(steps: &[Step<'_>], held: &[Held], now: Tick) -> bool {
+    takes(steps, held).all(|(costs, row)| row.kept.fits(now, costs))
+}
+
+fn takes<'s>(steps: &'s [Step<'_>], held: &'s [Held]) -> impl Iterator<Item = (&'s Costs, &'s Row)> {
+    steps.iter().zip(held).filter_map(|(step, held)| Some((step.takes()?, held.row.as_ref()?)))
+}
+
+/// Drops what is held by processes that are gone, and says whether anything was.
+fn reap(steps: &[Step<'_>], held: &mut [Held], now: Tick) -> bool {
+    let mut census = Census::default();
+    let takes = steps.iter().zip(held).filter(|(step, _)| step.takes().is_some());
+    let kept = takes.filter_map(|(_, held)| held.row.as_mut()).map(|row| &mut row.kept);
+    kept.filter(|kept| kept.limits.have_resources()).fold(false, |reaped, Kept { bucket, limits, .. }| {
+        bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0 || reaped
+    })
+}

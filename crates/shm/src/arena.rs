@@ -1,0 +1,131 @@
+//! The memory as one thing that changes as a whole: locked, journaled, repaired.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, fallocate, fstat};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+use crate::error::Stop;
+use crate::layout::{CAPACITY_MAX, LOCK, SIZE, SIZE_MIN};
+use crate::lock;
+use crate::map::{Map, WORD};
+use crate::tx::Tx;
+
+/// The least that a file grows by, in words, so that it is seldom.
+const GROWTH_MIN: u64 = 1 << 14;
+
+/// The most that a file grows by beyond what is needed: half a gigabyte of zeros takes a while.
+const GROWTH_MAX: u64 = 1 << 22;
+
+/// The memory, and the file behind it.
+pub(crate) struct Arena {
+    pub(crate) path: PathBuf,
+    pub(crate) tag: u32,
+    pub(crate) seed: u64,
+    pub(crate) timeout: Duration,
+    file: OwnedFd,
+    map: Map,
+    /// How many words the file is known to have.
+    known: AtomicU64,
+}
+
+impl Arena {
+    /// The memory of a file that has at least [`SIZE_MIN`] words and may have as many as the map.
+    pub(crate) fn new(
+        path: PathBuf,
+        file: OwnedFd,
+        map: Map,
+        seed: u64,
+        tag: u32,
+        timeout: Duration,
+    ) -> Arena {
+        Arena { path, tag, seed, timeout, file, map, known: AtomicU64::new(SIZE_MIN) }
+    }
+
+    /// A word that is read without the lock, or slept on.
+    #[inline]
+    pub(crate) fn word(&self, at: u64) -> &AtomicU64 {
+        debug_assert!(at < SIZE_MIN, "these are there as long as the file is");
+        &self.map.words(SIZE_MIN as usize)[at as usize]
+    }
+
+    /// How many words the file may have.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Takes the lock. What somebody who died was doing is undone first.
+    #[inline]
+    pub(crate) fn begin(&self) -> Result<Tx<'_>, Stop> {
+        self.begin_within(self.timeout)
+    }
+
+    /// As [`begin`](Arena::begin), with less patience.
+    #[inline]
+    pub(crate) fn begin_within(&self, timeout: Duration) -> Result<Tx<'_>, Stop> {
+        lock::take(self.word(LOCK), self.tag, timeout)?;
+        // From here on it is let go of whatever happens.
+        let mut tx = Tx::locked(self);
+        tx.repair()?;
+        Ok(tx)
+    }
+
+    /// The words that the file has by its own account.
+    #[inline]
+    pub(crate) fn words(&self) -> Result<&[AtomicU64], Stop> {
+        let size = self.word(SIZE).load(Ordering::Relaxed);
+        if size > self.known.load(Ordering::Relaxed) {
+            self.look(size)?;
+        }
+        if size < SIZE_MIN {
+            return Err(Stop::Damaged("it says that it is smaller than the least of files"));
+        }
+        Ok(self.map.words(size as usize))
+    }
+
+    /// Whether the file really has so many words: who touches one that it has not is ended by the system.
+    #[cold]
+    fn look(&self, size: u64) -> Result<(), Stop> {
+        if size > self.capacity().min(CAPACITY_MAX) {
+            return Err(Stop::Damaged("it says that it is larger than it may be"));
+        }
+        let found =
+            fstat(self.file.as_fd()).map_err(|_| Stop::Damaged("it cannot be looked at"))?.st_size as u64;
+        if found < size * WORD {
+            return Err(Stop::Damaged("it was cut off"));
+        }
+        self.known.fetch_max(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes the file large enough for so many words, with some to spare, and answers how many it has then. The room is
+    /// really there: nobody who writes to it later finds that it is not.
+    pub(crate) fn grow(&self, from: u64, needed: u64) -> Result<u64, Stop> {
+        let most = self.capacity();
+        if needed > most {
+            return Err(Stop::NoRoom);
+        }
+        let generous = needed.max(from + from.clamp(GROWTH_MIN, GROWTH_MAX)).min(most);
+        for size in [generous, needed] {
+            // Who exceeds this bound is not told no by the system, but ended.
+            let bound = getrlimit(Resource::Fsize).current;
+            if bound.is_some_and(|bound| size * WORD > bound) {
+                continue;
+            }
+            match fallocate(&self.file, FallocateFlags::empty(), from * WORD, (size - from) * WORD) {
+                Ok(()) => {
+                    self.known.fetch_max(size, Ordering::Relaxed);
+                    return Ok(size);
+                }
+                Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::NOMEM) => {}
+                Err(Errno::INTR) => return Err(Stop::NoRoom),
+                Err(_) => return Err(Stop::Damaged("its file cannot grow")),
+            }
+        }
+        Err(Stop::NoRoom)
+    }
+}

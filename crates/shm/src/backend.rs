@@ -1,0 +1,95 @@
+//! The store in shared memory, as one of records and of buckets beside them.
+
+use std::sync::atomic::Ordering;
+
+use tollgate_store::records::{
+    Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
+};
+use tollgate_store::{Applied, Backend, BucketStatus, Call, Reply, Room, Scope, Store, StoreError};
+
+use crate::apply;
+use crate::error::without_tests;
+use crate::layout::REVISION;
+use crate::scope;
+use crate::store::ShmStore;
+
+impl Records for ShmStore {
+    fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        if let Err(why) = check_keys(keys) {
+            return Reply::ready(Err(why.into()));
+        }
+        Reply::ready(self.work(|tx, _| {
+            let now = self.clock().now();
+            keys.iter().map(|key| tx.record(key, now)).collect()
+        }))
+    }
+
+    fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
+        let call = Call { id: None, steps: &[], metered: false };
+        Reply::ready(self.apply_now(&call, writes).map(drop))
+    }
+
+    fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
+        Reply::ready(self.work(|tx, _| tx.query(query, self.clock().now())))
+    }
+
+    fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
+        Reply::ready(self.work(|tx, _| tx.find_records(index, query, self.clock().now())))
+    }
+
+    fn revision(&self) -> Option<u64> {
+        Some(self.0.arena.word(REVISION).load(Ordering::Acquire))
+    }
+}
+
+impl Backend for ShmStore {
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>> {
+        Reply::ready(self.apply_now(call, writes))
+    }
+
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
+        let page = self.work(|tx, known| {
+            scope::buckets(tx, known, (namespace, scope), after.as_ref(), limit, self.clock().now())
+        });
+        Reply::ready(page.map_err(without_tests))
+    }
+
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
+        let forgotten = self.work(|tx, known| scope::forget(tx, known, (namespace, scope)));
+        // Whoever waits for a bucket that is gone has to find that out.
+        forgotten.iter().flatten().for_each(|key| self.room().poke(namespace, key));
+        Reply::ready(forgotten.map(|keys| keys.len()).map_err(without_tests))
+    }
+
+    fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
+        Reply::ready(self.work(|tx, _| apply::close(tx, namespace)).map_err(without_tests))
+    }
+
+    fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
+        let mut done = None;
+        loop {
+            let written = self.work(|tx, known| {
+                scope::write_usage(tx, known, (namespace, scope), done.as_ref(), self.clock().now())
+            });
+            match written {
+                Ok(Some(last)) => done = Some(last),
+                Ok(None) => return Reply::ready(Ok(())),
+                Err(why) => return Reply::ready(Err(without_tests(why))),
+            }
+        }
+    }
+
+    fn room(&self) -> &Room {
+        self.room()
+    }
+}

@@ -1,0 +1,86 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tollgate_store::Clock;
+
+use crate::{OpenError, ShmStore};
+
+/// The longest name of a store.
+const NAME_MAX: usize = 64;
+
+/// Where stores are unless it says otherwise.
+const FOLDER: &str = "/dev/shm";
+
+/// How much room a store has unless it says otherwise: a gigabyte. It takes only what it needs.
+const CAPACITY: u64 = 1 << 30;
+
+/// Settings of a [`ShmStore`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct ShmStoreBuilder {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) capacity: u64,
+    pub(crate) timeout: Duration,
+    pub(crate) clock: Clock,
+}
+
+impl ShmStoreBuilder {
+    pub(crate) fn new(name: &str) -> ShmStoreBuilder {
+        ShmStoreBuilder {
+            name: name.into(),
+            folder: FOLDER.into(),
+            capacity: CAPACITY,
+            timeout: Duration::from_secs(5),
+            clock: Clock::system(),
+        }
+    }
+
+    /// The folder of the file; `/dev/shm` unless it says otherwise, which is memory. On a disk it is as fast, and the
+    /// system writes it there now and then.
+    pub fn folder(self, folder: impl AsRef<Path>) -> ShmStoreBuilder {
+        ShmStoreBuilder { folder: folder.as_ref().into(), ..self }
+    }
+
+    /// How many bytes the store may grow to; a gigabyte unless it says otherwise, which is enough for two million buckets.
+    /// Whoever makes the store decides; to others it is no matter.
+    pub fn capacity(self, bytes: u64) -> ShmStoreBuilder {
+        ShmStoreBuilder { capacity: bytes, ..self }
+    }
+
+    /// How long to wait while another process has the lock, which it has for microseconds unless it is stopped; 5 seconds
+    /// unless it says otherwise. A process that is dead is not waited for.
+    pub fn timeout(self, timeout: Duration) -> ShmStoreBuilder {
+        ShmStoreBuilder { timeout, ..self }
+    }
+
+    /// The clock; the system's unless it says otherwise.
+    pub fn clock(self, clock: Clock) -> ShmStoreBuilder {
+        ShmStoreBuilder { clock, ..self }
+    }
+
+    /// The file that it is in, or would be: the name behind the id of the user, so that users have stores of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::BadName`].
+    pub fn path(&self) -> Result<PathBuf, OpenError> {
+        let bad = |why| Err(OpenError::BadName(self.name.clone(), why));
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        match self.name.as_bytes() {
+            [] => bad("it is empty"),
+            name if name.len() > NAME_MAX => bad("it is too long"),
+            name if !name.iter().copied().all(is_allowed) => bad("it has another character"),
+            _ => Ok(self.folder.join(format!("tollgate-{}-{}", crate::user(), self.name))),
+        }
+    }
+
+    /// Opens the store, or makes it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
+    pub fn build(self) -> Result<ShmStore, OpenError> {
+        ShmStore::from_settings(&self)
+    }
+}

@@ -1,0 +1,163 @@
+//! Looking at everything: whether every link leads where it should, and every block is somebody's, once.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::alloc::words_of;
+use crate::error::Stop;
+use crate::key::{Key, Kind};
+use crate::layout::{
+    ARENA, BUCKETS, BUMP, CALLS, CHAINS, FREE, HEAD, SEGMENTS, SEGMENTS_MAX, SIZES_MAX, WAITING,
+};
+use crate::limits::{KnownLimits, USERS};
+use crate::ordered::{BEFORE, HEIGHT_MAX, Node};
+use crate::row::{self, Row, Wanted};
+use crate::table::NODE;
+use crate::tx::Tx;
+
+/// What was found on the way.
+#[derive(Default)]
+struct Found {
+    /// Blocks that somebody has.
+    blocks: HashSet<u64>,
+    /// How often each limits are used.
+    limits: HashMap<u64, u64>,
+    counts: HashMap<u8, u64>,
+    nodes: HashMap<u64, u64>,
+}
+
+impl Found {
+    fn block(&mut self, block: u64) -> Result<(), Stop> {
+        if self.blocks.insert(block) { Ok(()) } else { Err(Stop::Damaged("a block is used twice")) }
+    }
+
+    fn count(&self, kind: Kind) -> u64 {
+        self.counts.get(&(kind as u8)).copied().unwrap_or(0)
+    }
+}
+
+/// Looks at everything, and says what is wrong first.
+pub(crate) fn check(tx: &Tx<'_>, known: &mut KnownLimits) -> Result<(), Stop> {
+    let mut found = Found::default();
+    check_order(tx, &mut found)?;
+    check_kinds(tx, known, &mut found)?;
+    check_table(tx, &mut found)?;
+    for (block, users) in &found.limits {
+        if tx.get(block + USERS)? != *users {
+            return Err(Stop::Damaged("limits are used by others than they say"));
+        }
+    }
+    let counts =
+        [(BUCKETS, Kind::Bucket), (CALLS, Kind::Call), (CALLS, Kind::CallAt), (WAITING, Kind::Waiter)];
+    for (at, kind) in counts {
+        if tx.get(at)? != found.count(kind) {
+            return Err(Stop::Damaged("something is counted wrong"));
+        }
+    }
+    check_blocks(tx, &mut found)
+}
+
+/// The ordered map: keys are in order, both ways, and every height leads to nodes of the one below.
+fn check_order(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
+    let head = tx.block_at(HEAD)?;
+    found.block(head)?;
+    let (mut before, mut last, mut place) = (head, Vec::new(), 0);
+    while let Some(node) = tx.link(before, 0)? {
+        let key = tx.key_of(node)?;
+        if key <= last || tx.get(node.0 + BEFORE)? != before {
+            return Err(Stop::Damaged("its keys are out of order"));
+        }
+        place += 1;
+        found.block(node.0)?;
+        found.nodes.insert(node.0, place);
+        *found.counts.entry(key[0]).or_default() += 1;
+        (before, last) = (node.0, key);
+    }
+    for level in 1..HEIGHT_MAX {
+        let (mut at, mut place) = (head, 0);
+        while let Some(node) = tx.link(at, level)? {
+            let next = found.nodes.get(&node.0).copied().unwrap_or(0);
+            let (_, height) = tx.shape(node)?;
+            if next <= place || height <= level {
+                return Err(Stop::Damaged("a link leads to nothing, or back"));
+            }
+            (at, place) = (node.0, next);
+        }
+    }
+    Ok(())
+}
+
+/// What the nodes of each kind lead to.
+fn check_kinds(tx: &Tx<'_>, known: &mut KnownLimits, found: &mut Found) -> Result<(), Stop> {
+    for kind in Kind::ALL {
+        tx.scan(&Key::new(kind), None, false, |node, _| {
+            let has_block =
+                matches!(kind, Kind::Bucket | Kind::OfResource | Kind::Limits | Kind::Call | Kind::Record);
+            let value = if has_block { tx.block_of(node)? } else { 0 };
+            match kind {
+                Kind::Bucket => {
+                    let (blocks, limits) = row::blocks(tx, value)?;
+                    blocks.into_iter().try_for_each(|block| found.block(block))?;
+                    limits.into_iter().for_each(|limits| *found.limits.entry(limits).or_default() += 1);
+                    Row::read(tx, known, value, None, Wanted::BucketAndUsage)?;
+                }
+                Kind::OfResource if !found.blocks.contains(&value) => {
+                    return Err(Stop::Damaged("a resource has a bucket that is not there"));
+                }
+                Kind::Limits | Kind::Call | Kind::Record => found.block(value)?,
+                _ => {}
+            }
+            Ok(true)
+        })?;
+    }
+    Ok(())
+}
+
+/// The table: every bucket is in its chain.
+fn check_table(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
+    let mut entries = 0;
+    for chain in 0..tx.get(CHAINS)? {
+        for entry in tx.entries(chain)? {
+            let node = Node(tx.block_at(entry + NODE)?);
+            let key = Key::from_bytes(&tx.key_of(node)?);
+            if tx.value(node)? != entry || tx.find_entry(&key, tx.hash_of(&key))? != Some(entry) {
+                return Err(Stop::Damaged("a bucket is not where it is looked for"));
+            }
+            entries += 1;
+        }
+    }
+    if entries != found.count(Kind::Bucket) {
+        return Err(Stop::Damaged("a bucket is in no chain"));
+    }
+    let segments =
+        (SEGMENTS..SEGMENTS + SEGMENTS_MAX).map(|at| tx.link_at(at)).collect::<Result<Vec<_>, _>>()?;
+    segments.into_iter().filter(|segment| *segment != 0).try_for_each(|segment| found.block(segment))
+}
+
+/// Every block up to what was never used is somebody's or free, and is so once.
+fn check_blocks(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
+    for size in 0..SIZES_MAX {
+        let mut block = tx.link_at(FREE + size)?;
+        while block != 0 {
+            found.block(block)?;
+            if tx.get(block - 1)? != size {
+                return Err(Stop::Damaged("a free block is in the list of another size"));
+            }
+            block = tx.link_at(block)?;
+        }
+    }
+    let (mut at, end) = (ARENA, tx.get(BUMP)?);
+    while at < end {
+        if !found.blocks.remove(&(at + 1)) {
+            return Err(Stop::Damaged("a block is neither used nor free"));
+        }
+        let size = tx.get(at)?;
+        if size >= SIZES_MAX {
+            return Err(Stop::Damaged("a block has a size that there is none of"));
+        }
+        at += 1 + words_of(size);
+    }
+    if at != end || !found.blocks.is_empty() {
+        return Err(Stop::Damaged("a block is where there is none"));
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! What can go wrong, when a file is opened and later.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tollgate_store::StoreError;
+use tollgate_store::records::RecordsError;
+
+/// Why a store could not be opened. The file is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The name is none that a store can have.
+    #[error("{0:?} is no name of a store: {1}; use up to 64 letters, digits, '-', '_' and '.'")]
+    BadName(String, &'static str),
+    /// The file would be in a folder that is not there.
+    #[error("the folder of {0} is not there; make it first")]
+    NoFolder(PathBuf),
+    /// There is a folder of that name.
+    #[error("{0} is a folder; name another store, or move it away")]
+    IsFolder(PathBuf),
+    /// There is a link of that name. It is not followed: anybody may make one where everybody may make files.
+    #[error("{0} is a link, which is not followed; name another store, or remove it")]
+    IsLink(PathBuf),
+    /// There is a device, a pipe or a socket of that name.
+    #[error("{0} is no ordinary file; name another store, or move it away")]
+    NotAFile(PathBuf),
+    /// The file may not be opened, or none may be made in its folder.
+    #[error("no permission to open {0}, or to make a file in its folder")]
+    NoPermission(PathBuf),
+    /// The file is another user's.
+    #[error("{path} belongs to the user with id {owner}, and this one has id {user}; name another store")]
+    OtherOwner {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who wanted to open it.
+        user: u32,
+    },
+    /// Others may read or write the file.
+    #[error("{path} has mode {mode:o}, so that others may use it; chmod 600 it if nobody has changed it")]
+    OpenToOthers {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The file is empty.
+    #[error("{0} is empty; no store ever is, remove it")]
+    Empty(PathBuf),
+    /// The file is that of another program.
+    #[error("{0} is no store of this program; it was left as it is, name another one")]
+    Foreign(PathBuf),
+    /// The file has another layout.
+    #[error(
+        "{path} has layout {found}, and this version knows layout {known}; end who uses it and remove it"
+    )]
+    OtherLayout {
+        /// The file.
+        path: PathBuf,
+        /// The layout that it has.
+        found: u64,
+        /// The layout that this version knows.
+        known: u64,
+    },
+    /// The file is shorter than it says.
+    #[error("{path} has {found} bytes and says that it has {said}: it was cut off; remove it to start anew")]
+    CutOff {
+        /// The file.
+        path: PathBuf,
+        /// How long it is.
+        found: u64,
+        /// How long it says it is.
+        said: u64,
+    },
+    /// The file was made before the host was started last, or where process ids mean other processes.
+    #[error(
+        "{0} was made before the last boot, or in a container with process ids of its own; whether its users are \
+         alive cannot be seen from here: remove it, or run in the same container"
+    )]
+    OtherHost(PathBuf),
+    /// The file is damaged.
+    #[error("{0} is damaged: {1}; end who uses it and remove it to start anew")]
+    Damaged(PathBuf, String),
+    /// There is no room for the file.
+    #[error("there is no room for {0}; make room and try again")]
+    NoRoom(PathBuf),
+    /// The capacity is none that a store can have.
+    #[error("a capacity of {asked} bytes is not between {least} and {most}")]
+    BadCapacity {
+        /// What was asked for.
+        asked: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// Another process had the store locked for longer than we wait.
+    #[error("{0} was locked by another process for {1:?}")]
+    Busy(PathBuf, Duration),
+    /// The system lacks what a store in shared memory needs.
+    #[error("shared memory cannot be used here: {0}")]
+    Unsupported(&'static str),
+    /// Something else went wrong.
+    #[error("{0} cannot be opened: {1}")]
+    Failed(PathBuf, String),
+}
+
+/// Why work stopped. What it has changed is undone.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It has an answer, which is an error.
+    Answer(RecordsError),
+    /// The file says something that cannot be.
+    Damaged(&'static str),
+    /// Something in the file cannot be read.
+    Unreadable(String),
+    /// The file can grow no more.
+    NoRoom,
+    /// More was to be changed at once than the journal can undo.
+    TooMuch,
+    /// Another process has had the lock for so long.
+    Locked(Duration),
+    /// Who is there cannot be seen.
+    NoProcesses,
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Stop {
+        Stop::Answer(error.into())
+    }
+}
+
+impl From<RecordsError> for Stop {
+    fn from(error: RecordsError) -> Stop {
+        Stop::Answer(error)
+    }
+}
+
+impl Stop {
+    /// What it is to whoever asked for the work.
+    pub(crate) fn explain(self, path: &Path) -> RecordsError {
+        let refused = |why: String| StoreError::Refused(format!("{}: {why}", path.display())).into();
+        match self {
+            Stop::Answer(error) => error,
+            Stop::Damaged(why) => {
+                refused(format!("it is damaged: {why}; end who uses it and remove it to start anew"))
+            }
+            Stop::Unreadable(why) => refused(why),
+            Stop::NoRoom => StoreError::Unavailable(
+                Duration::ZERO,
+                format!(
+                    "{}: there is no room left, and this call left no trace; make room, or remove it and open it \
+                     with a larger capacity",
+                    path.display()
+                ),
+            )
+            .into(),
+            Stop::TooMuch => StoreError::BadCall("it changes more at once than can be undone".into()).into(),
+            Stop::Locked(waited) => {
+                let why = format!("{}: another process holds the lock; it may be stopped", path.display());
+                StoreError::Unavailable(waited, why).into()
+            }
+            Stop::NoProcesses => {
+                refused("processes cannot be told apart here; /proc has to be mounted".into())
+            }
+        }
+    }
+}
+
+/// The error of work that makes no tests.
+pub(crate) fn without_tests(error: RecordsError) -> StoreError {
+    match error {
+        RecordsError::Store(error) => error,
+        error => StoreError::BadCall(error.to_string()),
+    }
+}

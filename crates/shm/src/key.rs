@@ -1,0 +1,235 @@
+//! Keys of the ordered map: parts one behind the other, so that keys compare as their parts do.
+//!
+//! A part that others follow ends with the bytes 0 and 1, and a 0 in it is written as 0 and 255. So a part never runs
+//! into the next, and what is in front of another in the alphabet is in front of it here.
+
+use crate::alloc::{word_of, words_for};
+
+/// What a key is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A bucket: namespace, key.
+    Bucket = 1,
+    /// A bucket of a resource: namespace, resource, key.
+    OfResource,
+    /// A namespace that was closed.
+    Closed,
+    /// Limits, by their text.
+    Limits,
+    /// A call, by its id.
+    Call,
+    /// A call, by when it was made and its id.
+    CallAt,
+    /// A record: partition, sort key.
+    Record,
+    /// When a record expires: the time, partition, sort key.
+    Expiry,
+    /// A place in an index: number, partition and sort key of the place, those of the record.
+    Place,
+    /// One who waits: namespace, bucket, rank.
+    Waiter,
+    /// How many wait: namespace, bucket.
+    Line,
+    /// A line whose first is to ask again: process, namespace, bucket.
+    Poke,
+}
+
+impl Kind {
+    /// All of them.
+    pub(crate) const ALL: [Kind; 12] = [
+        Kind::Bucket,
+        Kind::OfResource,
+        Kind::Closed,
+        Kind::Limits,
+        Kind::Call,
+        Kind::CallAt,
+        Kind::Record,
+        Kind::Expiry,
+        Kind::Place,
+        Kind::Waiter,
+        Kind::Line,
+        Kind::Poke,
+    ];
+}
+
+const INLINE: usize = 120;
+
+/// A key, on the stack unless it is long.
+#[derive(Clone)]
+pub(crate) struct Key {
+    inline: [u8; INLINE],
+    len: usize,
+    heap: Option<Vec<u8>>,
+}
+
+impl Key {
+    #[inline]
+    pub(crate) fn new(kind: Kind) -> Key {
+        let mut inline = [0; INLINE];
+        inline[0] = kind as u8;
+        Key { inline, len: 1, heap: None }
+    }
+
+    /// A part that others follow.
+    #[inline]
+    #[must_use]
+    pub(crate) fn part(self, part: &str) -> Key {
+        self.start_of_part(part).raw(&[0, 1])
+    }
+
+    /// What parts begin with that start with this.
+    #[inline]
+    #[must_use]
+    pub(crate) fn start_of_part(mut self, part: &str) -> Key {
+        let mut rest = part.as_bytes();
+        while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
+            self = self.raw(&rest[..zero]).raw(&[0, 255]);
+            rest = &rest[zero + 1..];
+        }
+        self.raw(rest)
+    }
+
+    /// The last part, which nothing follows, or a number of fixed length.
+    #[inline]
+    #[must_use]
+    pub(crate) fn raw(mut self, bytes: &[u8]) -> Key {
+        match (&mut self.heap, self.inline.get_mut(self.len..self.len + bytes.len())) {
+            (Some(heap), _) => heap.extend_from_slice(bytes),
+            (None, Some(place)) => place.copy_from_slice(bytes),
+            (None, None) => {
+                let mut heap = self.inline[..self.len].to_vec();
+                heap.extend_from_slice(bytes);
+                self.heap = Some(heap);
+            }
+        }
+        self.len += bytes.len();
+        self
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.heap {
+            Some(heap) => heap,
+            None => &self.inline[..self.len.min(INLINE)],
+        }
+    }
+
+    /// The key as words, which compare as its bytes do if the longer of equal ones is the greater.
+    #[inline]
+    pub(crate) fn with_words<R>(&self, use_words: impl FnOnce(&[u64], u64) -> R) -> R {
+        let (bytes, len) = (self.bytes(), self.len as u64);
+        let words = words_for(len) as usize;
+        if words <= INLINE / 8 {
+            let mut stack = [0; INLINE / 8];
+            for (word, chunk) in stack.iter_mut().zip(bytes.chunks(8)) {
+                *word = word_of(chunk);
+            }
+            return use_words(&stack[..words], len);
+        }
+        let heap: Vec<u64> = bytes.chunks(8).map(word_of).collect();
+        use_words(&heap, len)
+    }
+
+    /// The least key that is greater than all that start with this one. There is one, because no kind is 255.
+    pub(crate) fn behind(&self) -> Key {
+        let mut bytes = self.bytes().to_vec();
+        while bytes.last() == Some(&u8::MAX) {
+            bytes.pop();
+        }
+        if let Some(last) = bytes.last_mut() {
+            *last += 1;
+        }
+        Key::from_bytes(&bytes)
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Key {
+        let empty = Key { inline: [0; INLINE], len: 0, heap: None };
+        empty.raw(bytes)
+    }
+}
+
+/// Reads the parts of a key, from the front.
+pub(crate) struct Parts<'a>(&'a [u8]);
+
+impl<'a> Parts<'a> {
+    /// Those of a key that has such a beginning.
+    pub(crate) fn behind(bytes: &'a [u8], beginning: &Key) -> Option<Parts<'a>> {
+        bytes.strip_prefix(beginning.bytes()).map(Parts)
+    }
+
+    /// Those of a key of any kind.
+    pub(crate) fn of(bytes: &'a [u8]) -> Option<Parts<'a>> {
+        bytes.split_first().map(|(_, rest)| Parts(rest))
+    }
+
+    /// The next part that others follow.
+    pub(crate) fn part(&mut self) -> Option<String> {
+        let mut part = Vec::new();
+        loop {
+            let zero = self.0.iter().position(|byte| *byte == 0)?;
+            part.extend_from_slice(&self.0[..zero]);
+            let mark = *self.0.get(zero + 1)?;
+            self.0 = &self.0[zero + 2..];
+            match mark {
+                1 => return String::from_utf8(part).ok(),
+                255 => part.push(0),
+                _ => return None,
+            }
+        }
+    }
+
+    /// So many bytes.
+    pub(crate) fn number<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*number)
+    }
+
+    /// All that is left.
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_compare_as_their_parts_do() {
+        let texts = ["", "\0", "\0\0", "\0a", "\u{1}", "a", "a\0", "a\0b", "a\u{1}", "aa", "b", "ü"];
+        let pairs = texts.iter().flat_map(|one| texts.iter().map(move |two| (*one, *two)));
+        let pairs: Vec<(&str, &str)> = pairs.collect();
+        for one in &pairs {
+            for two in &pairs {
+                let key = |pair: &(&str, &str)| Key::new(Kind::Record).part(pair.0).raw(pair.1.as_bytes());
+                assert_eq!(key(one).bytes().cmp(key(two).bytes()), one.cmp(two), "{one:?} {two:?}");
+            }
+            let key = Key::new(Kind::Place).part(one.0).part(one.1).raw(b"x");
+            let mut parts = Parts::of(key.bytes()).unwrap();
+            assert_eq!((parts.part().as_deref(), parts.part().as_deref()), (Some(one.0), Some(one.1)));
+            assert_eq!(parts.rest(), b"x");
+        }
+    }
+
+    #[test]
+    fn long_keys_are_as_good_as_short_ones() {
+        for len in [0, 1, 100, 119, 120, 121, 5_000] {
+            let text = "x".repeat(len);
+            let key = Key::new(Kind::Bucket).part(&text).raw(b"end");
+            let mut parts = Parts::of(key.bytes()).unwrap();
+            assert_eq!(parts.part(), Some(text));
+            assert_eq!(parts.rest(), b"end");
+            key.with_words(|words, len| assert_eq!(words.len() as u64, words_for(len)));
+        }
+    }
+
+    #[test]
+    fn what_is_behind_a_beginning_is_behind_all_that_begin_so() {
+        let key = Key::new(Kind::Record).raw(&[7, 255, 255]);
+        assert_eq!(key.behind().bytes(), [Kind::Record as u8, 8]);
+        let key = Key::new(Kind::Record).raw(b"ab");
+        assert_eq!(key.behind().bytes(), [Kind::Record as u8, b'a', b'c']);
+    }
+}

@@ -1,0 +1,46 @@
+//! Calls that nobody waits for, while the lock is not to be had or there is no room: they are made with the next call.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tollgate_store::OwnedCall;
+
+/// How many may be late. Beyond that they are lost; what they would have given back expires.
+const LATE_MAX: usize = 10_000;
+
+/// Calls that are late, the oldest first.
+#[derive(Default)]
+pub(crate) struct Late {
+    count: AtomicUsize,
+    calls: Mutex<VecDeque<OwnedCall>>,
+}
+
+impl Late {
+    /// Whether there are any. One look, so that the common case pays nothing.
+    #[inline]
+    pub(crate) fn is_there(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn put(&self, call: OwnedCall) {
+        let mut calls = self.calls.lock();
+        if calls.len() < LATE_MAX {
+            calls.push_back(call);
+        }
+        self.count.store(calls.len(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn put_back(&self, call: OwnedCall) {
+        let mut calls = self.calls.lock();
+        calls.push_front(call);
+        self.count.store(calls.len(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn take(&self) -> Option<OwnedCall> {
+        let mut calls = self.calls.lock();
+        let call = calls.pop_front();
+        self.count.store(calls.len(), Ordering::Relaxed);
+        call
+    }
+}

@@ -1,0 +1,51 @@
+//! Buckets and records in memory that the processes of one host share: no server, no daemon, nothing to set up.
+//!
+//! A store is a file in `/dev/shm` that every process maps which opens it by its name. There is one lock and one
+//! journal: a process that is killed at any instant, in the middle of a change or while others wait for it, leaves the
+//! state before the change or the state after it, and the next one that comes goes on from there.
+//!
+//! Everything is a word of 64 bits that is only ever read as a number, and every number that leads somewhere is checked
+//! before it is followed. So a file that is damaged is an error, whatever is in it.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("tollgate-shm needs the futexes and the /proc of Linux; use tollgate-file on other systems");
+
+mod alloc;
+mod apply;
+mod arena;
+mod backend;
+mod builder;
+mod calls;
+mod check;
+mod codec;
+mod error;
+mod key;
+mod late;
+mod layout;
+mod limits;
+mod line;
+mod lines;
+mod lock;
+mod map;
+mod open;
+mod ordered;
+#[cfg(feature = "write-points")]
+#[doc(hidden)]
+pub mod points;
+mod records;
+mod row;
+mod scope;
+mod slots;
+mod store;
+mod sweep;
+mod table;
+mod tx;
+
+pub use builder::ShmStoreBuilder;
+pub use error::OpenError;
+pub use store::ShmStore;
+
+/// The id of the user whose stores these are.
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}

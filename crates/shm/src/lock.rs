@@ -1,0 +1,182 @@
+//! The lock: one word that says who has it, so that others see when that one is gone.
+//!
+//! The low half of the word is the id of the thread, with a bit if others sleep on it; the high half is when the thread
+//! started, because ids are given again. One compare-and-swap writes all of it, so there is no instant at which somebody
+//! has the lock and nobody can tell who. Who sleeps looks every few milliseconds whether the owner is still there, and
+//! takes over from one that is not. What the owner was doing is undone from the journal then.
+
+use std::cell::Cell;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::thread::futex;
+use tollgate_core::Span;
+use tollgate_store::{Clock, Process};
+
+use crate::error::Stop;
+use crate::map::{self, half};
+
+/// That others sleep on the lock.
+const SLEEPERS: u64 = 1 << 31;
+const THREAD: u64 = SLEEPERS - 1;
+
+/// How often one looks at a lock that is taken before it goes to sleep. Whoever has it is done in a microsecond.
+const SPINS: u32 = 100;
+
+/// How long one sleeps before it looks whether the owner is still there, at first and at last.
+const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+
+/// This thread, as the lock names it.
+fn this_thread(tag: u32) -> Result<u64, Stop> {
+    thread_local! {
+        static THIS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    }
+    let generation = map::generation().map_err(|_| Stop::NoProcesses)?;
+    let (known, name) = THIS.get();
+    if known == generation {
+        return Ok(name);
+    }
+    let thread = Process::this_thread().filter(|thread| thread.tag == tag).ok_or(Stop::NoProcesses)?;
+    let name = u64::from(thread.started) << 32 | u64::from(thread.pid) & THREAD;
+    THIS.set((generation, name));
+    Ok(name)
+}
+
+/// Whether the thread that a lock names is there, or may be.
+fn is_there(tag: u32, name: u64) -> bool {
+    let (pid, started) = ((name & THREAD) as u32, (name >> 32) as u32);
+    pid != 0 && Process { tag, pid, started }.is_there()
+}
+
+/// Takes the lock, from its owner if that is gone.
+#[inline]
+pub(crate) fn take(word: &AtomicU64, tag: u32, timeout: Duration) -> Result<(), Stop> {
+    let this = this_thread(tag)?;
+    match word.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed) {
+        Ok(_) => Ok(()),
+        Err(_) => wait(word, tag, this, timeout),
+    }
+}
+
+#[cold]
+fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), Stop> {
+    for _ in 0..SPINS {
+        if word.load(Ordering::Relaxed) == 0
+            && word.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        {
+            return Ok(());
+        }
+        spin_loop();
+    }
+    let clock = Clock::system();
+    let until = clock.now() + Span::covering(timeout);
+    let (mut look, mut seen) = (LOOKS[0], 0);
+    loop {
+        let owner = word.load(Ordering::Relaxed);
+        // Others may sleep as well: whoever has slept lets go as one on whom others wait.
+        if owner == 0 {
+            if word.compare_exchange(0, this | SLEEPERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Ok(());
+            }
+            continue;
+        }
+        let awaited = owner | SLEEPERS;
+        if owner != awaited
+            && word.compare_exchange(owner, awaited, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            continue;
+        }
+        if seen == awaited {
+            if !is_there(tag, owner)
+                && word
+                    .compare_exchange(awaited, this | SLEEPERS, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return Ok(());
+            }
+            if clock.now() >= until {
+                return Err(Stop::Locked(timeout));
+            }
+            look = (look * 2).min(LOOKS[1]);
+        } else {
+            (look, seen) = (LOOKS[0], awaited);
+        }
+        sleep(word, awaited, look);
+    }
+}
+
+/// Lets go of the lock.
+#[inline]
+pub(crate) fn release(word: &AtomicU64) {
+    if word.swap(0, Ordering::Release) & SLEEPERS != 0 {
+        wake(word, 1);
+    }
+}
+
+/// Sleeps while the word is this, until it is woken or the time is over.
+pub(crate) fn sleep(word: &AtomicU64, while_it_is: u64, most: Duration) {
+    let most = futex::Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
+    // Woken, timed out, interrupted or too late to sleep: whoever sleeps looks again whatever it was.
+    let _ = futex::wait(half(word), futex::Flags::empty(), while_it_is as u32, Some(&most));
+}
+
+/// Wakes some who sleep on the word.
+pub(crate) fn wake(word: &AtomicU64, most: u32) {
+    // There may be nobody.
+    let _ = futex::wake(half(word), futex::Flags::empty(), most);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENT: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn threads_have_the_lock_one_after_the_other() {
+        let (word, tag) = (AtomicU64::new(0), Process::this().tag);
+        let (counter, turns) = (AtomicU64::new(0), 20_000);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..turns {
+                        take(&word, tag, PATIENT).unwrap();
+                        let count = counter.load(Ordering::Relaxed);
+                        counter.store(count + 1, Ordering::Relaxed);
+                        release(&word);
+                    }
+                });
+            }
+        });
+        assert_eq!((counter.into_inner(), word.into_inner()), (4 * turns, 0));
+    }
+
+    #[test]
+    fn a_lock_whose_owner_is_gone_is_taken_over() {
+        let (word, tag) = (AtomicU64::new(0), Process::this().tag);
+        std::thread::scope(|scope| {
+            scope.spawn(|| take(&word, tag, PATIENT).unwrap());
+        });
+        assert_ne!(word.load(Ordering::Relaxed), 0);
+        take(&word, tag, PATIENT).unwrap();
+        release(&word);
+        // Numbers that no thread ever was.
+        for rubbish in [1 << 40 | 1, u64::MAX, SLEEPERS, 5 << 32] {
+            word.store(rubbish, Ordering::Relaxed);
+            take(&word, tag, PATIENT).unwrap();
+            release(&word);
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_not_let_go_is_not_waited_for_for_ever() {
+        let (word, tag) = (AtomicU64::new(0), Process::this().tag);
+        take(&word, tag, PATIENT).unwrap();
+        let short = Duration::from_millis(5);
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| take(&word, tag, short));
+            assert!(matches!(other.join().unwrap(), Err(Stop::Locked(waited)) if waited == short));
+        });
+    }
+}

@@ -1,0 +1,312 @@
+//! A bucket in the memory, and as the core knows it.
+//!
+//! An entry is: the three words of the [table](crate::table); its limits; their version; what kind of state and for how
+//! many limits there is room; the stamp of a bucket of credits, or where the bytes of another are; the limits that its
+//! usage is counted in; the hour and the number of takes; then the credits, then the amounts that were used.
+
+use tollgate_core::{Bucket, Limits, Tick};
+use tollgate_store::usage::Sums;
+use tollgate_store::{Kept, Key as BucketKey};
+
+use crate::error::Stop;
+use crate::key::{Key, Kind};
+use crate::limits::KnownLimits;
+use crate::ordered::Node;
+use crate::table::NODE;
+use crate::tx::Tx;
+
+const LIMITS: u64 = 3;
+const VERSION: u64 = 4;
+const SHAPE: u64 = 5;
+/// The stamp, or the block with the state.
+const STATE: u64 = 6;
+const USAGE_LIMITS: u64 = 7;
+/// The hour in the high half, the number of takes in the low one.
+const USAGE_HOUR: u64 = 8;
+const NUMBERS: u64 = 9;
+
+/// That the state is bytes in a block of their own.
+const IN_BLOCK: u64 = 1 << 32;
+
+/// The most limits that an entry has room for.
+const ROOM_MAX: u64 = tollgate_core::LIMITS_MAX as u64;
+
+/// A bucket under its limits, and what was used of it in the current hour.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) kept: Kept,
+    pub(crate) usage: Option<Sums>,
+}
+
+/// What to read of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Bucket,
+    BucketAndUsage,
+}
+
+/// The key of a bucket in the ordered map and in the table.
+#[inline]
+pub(crate) fn bucket_key(namespace: &str, key: &BucketKey) -> Key {
+    Key::new(Kind::Bucket).part(namespace).raw(key.as_bytes())
+}
+
+/// The key of a bucket among those of its resource, if it has one.
+pub(crate) fn resource_key(namespace: &str, key: &BucketKey) -> Option<Key> {
+    let (_, resource) = key.pair()?;
+    Some(Key::new(Kind::OfResource).part(namespace).part(resource).raw(key.as_bytes()))
+}
+
+impl Row {
+    /// A bucket of which nothing was used.
+    pub(crate) fn fresh(limits: &Limits) -> Row {
+        Row { kept: Kept::fresh(limits), usage: None }
+    }
+
+    /// The bucket that an entry says; its limits are probably those `expected`.
+    #[inline]
+    pub(crate) fn read(
+        tx: &Tx<'_>,
+        known: &mut KnownLimits,
+        entry: u64,
+        expected: Option<&Limits>,
+        wanted: Wanted,
+    ) -> Result<Row, Stop> {
+        let limits = known.get(tx, tx.block_at(entry + LIMITS)?, expected)?;
+        let bucket = read_bucket(tx, entry, &limits)?;
+        let usage = match wanted {
+            Wanted::Bucket => None,
+            Wanted::BucketAndUsage => read_usage(tx, known, entry, &limits)?,
+        };
+        Ok(Row { kept: Kept { limits, version: tx.get(entry + VERSION)?, bucket }, usage })
+    }
+
+    /// Puts it into the entry, or into another one in its place that has more room. Answers which.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        tx: &mut Tx<'_>,
+        known: &mut KnownLimits,
+        entry: u64,
+        wanted: Wanted,
+    ) -> Result<(), Stop> {
+        let entry = match self.room_needed() > room_of(tx, entry)? {
+            true => move_entry(tx, entry, self.room_needed())?,
+            false => entry,
+        };
+        set_limits(tx, known, entry + LIMITS, Some(&self.kept.limits))?;
+        tx.set(entry + VERSION, self.kept.version)?;
+        write_bucket(tx, entry, &self.kept)?;
+        match wanted {
+            Wanted::Bucket => Ok(()),
+            Wanted::BucketAndUsage => write_usage(tx, known, entry, self.usage.as_ref()),
+        }
+    }
+
+    /// Makes an entry for it, which is not there yet.
+    pub(crate) fn make(
+        &self,
+        tx: &mut Tx<'_>,
+        known: &mut KnownLimits,
+        (namespace, key): (&str, &BucketKey),
+    ) -> Result<(), Stop> {
+        let room = self.room_needed();
+        let entry = tx.alloc(NUMBERS + room * 2)?;
+        (entry..entry + NUMBERS + room * 2).try_for_each(|at| tx.set_new(at, 0))?;
+        tx.set_new(entry + SHAPE, room)?;
+        let table_key = bucket_key(namespace, key);
+        let hash = tx.hash_of(&table_key);
+        let node = tx.insert(&table_key, entry)?;
+        if let Some(key) = resource_key(namespace, key) {
+            tx.insert(&key, entry)?;
+        }
+        tx.link_entry(entry, hash, node)?;
+        self.write(tx, known, entry, Wanted::BucketAndUsage)
+    }
+
+    fn room_needed(&self) -> u64 {
+        let usage = self.usage.as_ref().map_or(0, |sums| sums.amounts().len());
+        self.kept.limits.len().max(usage) as u64
+    }
+}
+
+/// Takes a bucket out, with its usage.
+pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64) -> Result<(), Stop> {
+    let (namespace, key) = address(tx, entry)?;
+    tx.unlink_entry(entry)?;
+    tx.remove(&bucket_key(&namespace, &key))?;
+    if let Some(key) = resource_key(&namespace, &key) {
+        tx.remove(&key)?;
+    }
+    if tx.get(entry + SHAPE)? & IN_BLOCK != 0 {
+        let state = tx.block_at(entry + STATE)?;
+        tx.free(state);
+    }
+    for at in [LIMITS, USAGE_LIMITS] {
+        set_limits(tx, known, entry + at, None)?;
+    }
+    tx.free(entry);
+    Ok(())
+}
+
+/// Where a bucket is.
+pub(crate) fn address(tx: &Tx<'_>, entry: u64) -> Result<(String, BucketKey), Stop> {
+    address_of(&tx.key_of(Node(tx.block_at(entry + NODE)?))?)
+        .ok_or(Stop::Damaged("the key of a bucket is none"))
+}
+
+/// What the key of a bucket in the ordered map says.
+pub(crate) fn address_of(key: &[u8]) -> Option<(String, BucketKey)> {
+    let mut parts = crate::key::Parts::of(key)?;
+    let namespace = parts.part()?;
+    Some((namespace, BucketKey::from_bytes(parts.rest())))
+}
+
+/// The blocks that belong to a bucket: itself, and its state if that is apart; and the limits that it uses.
+pub(crate) fn blocks(tx: &Tx<'_>, entry: u64) -> Result<(Vec<u64>, Vec<u64>), Stop> {
+    let is_in_block = tx.get(entry + SHAPE)? & IN_BLOCK != 0;
+    let mut blocks = vec![entry];
+    blocks.extend(is_in_block.then(|| tx.block_at(entry + STATE)).transpose()?);
+    let limits = [tx.link_at(entry + LIMITS)?, tx.link_at(entry + USAGE_LIMITS)?];
+    Ok((blocks, limits.into_iter().filter(|limits| *limits != 0).collect()))
+}
+
+/// Whether anything was used that is not written down yet.
+pub(crate) fn has_usage(tx: &Tx<'_>, entry: u64) -> Result<bool, Stop> {
+    Ok(tx.get(entry + USAGE_LIMITS)? != 0)
+}
+
+/// For how many limits an entry has room.
+#[inline]
+fn room_of(tx: &Tx<'_>, entry: u64) -> Result<u64, Stop> {
+    let room = tx.get(entry + SHAPE)? & (IN_BLOCK - 1);
+    if room > ROOM_MAX {
+        return Err(Stop::Damaged("a bucket has more limits than any has"));
+    }
+    Ok(room)
+}
+
+#[inline]
+fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, Stop> {
+    let unreadable = |why| Stop::Unreadable(format!("a bucket cannot be read: {why}"));
+    let state = tx.get(entry + STATE)?;
+    if tx.get(entry + SHAPE)? & IN_BLOCK != 0 {
+        let state = tx.block_at(entry + STATE)?;
+        return Bucket::from_bytes(limits, &tx.bytes(state)?).map_err(unreadable);
+    }
+    let len = limits.len();
+    if len as u64 > room_of(tx, entry)? {
+        return Err(Stop::Damaged("a bucket has less room than it has limits"));
+    }
+    let mut credits = [0; ROOM_MAX as usize];
+    let words = tx.slice(entry + NUMBERS, len as u64)?;
+    for (credit, word) in credits.iter_mut().zip(words) {
+        *credit = word.load(std::sync::atomic::Ordering::Relaxed) as i64;
+    }
+    Bucket::of_credits(limits, Tick::from_micros(state), &credits[..len]).map_err(unreadable)
+}
+
+#[inline]
+fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &Kept) -> Result<(), Stop> {
+    let shape = tx.get(entry + SHAPE)?;
+    let in_block = shape & IN_BLOCK != 0;
+    let state = if in_block { tx.block_at(entry + STATE)? } else { 0 };
+    let Some(credits) = kept.bucket.credits() else {
+        let bytes = kept.bucket.to_bytes();
+        let block = if in_block { tx.replace_bytes(state, &bytes)? } else { tx.alloc_bytes(&bytes)? };
+        tx.set(entry + STATE, block)?;
+        return tx.set(entry + SHAPE, shape | IN_BLOCK);
+    };
+    if in_block {
+        tx.free(state);
+        tx.set(entry + SHAPE, shape & !IN_BLOCK)?;
+    }
+    tx.set(entry + STATE, kept.bucket.stamp().as_micros())?;
+    let numbers = entry + NUMBERS..;
+    numbers
+        .zip(credits.iter().take(kept.limits.len()))
+        .try_for_each(|(at, credit)| tx.set(at, *credit as u64))
+}
+
+#[inline]
+fn read_usage(
+    tx: &Tx<'_>,
+    known: &mut KnownLimits,
+    entry: u64,
+    expected: &Limits,
+) -> Result<Option<Sums>, Stop> {
+    let block = tx.link_at(entry + USAGE_LIMITS)?;
+    if block == 0 {
+        return Ok(None);
+    }
+    let limits = known.get(tx, block, Some(expected))?;
+    let hour = tx.get(entry + USAGE_HOUR)?;
+    let (room, len) = (room_of(tx, entry)?, limits.len());
+    if len as u64 > room {
+        return Err(Stop::Damaged("usage has less room than it has limits"));
+    }
+    let mut amounts = [0; ROOM_MAX as usize];
+    let words = tx.slice(entry + NUMBERS + room, len as u64)?;
+    for (amount, word) in amounts.iter_mut().zip(words) {
+        *amount = word.load(std::sync::atomic::Ordering::Relaxed) as i64;
+    }
+    Ok(Sums::restored(limits, (hour >> 32) as u32, hour as u32, &amounts[..len]))
+}
+
+#[inline]
+fn write_usage(
+    tx: &mut Tx<'_>,
+    known: &mut KnownLimits,
+    entry: u64,
+    usage: Option<&Sums>,
+) -> Result<(), Stop> {
+    let usage = usage.filter(|sums| !sums.is_empty());
+    set_limits(tx, known, entry + USAGE_LIMITS, usage.map(Sums::limits))?;
+    let Some(sums) = usage else { return Ok(()) };
+    tx.set(entry + USAGE_HOUR, u64::from(sums.hour()) << 32 | u64::from(sums.events()))?;
+    let amounts = entry + NUMBERS + room_of(tx, entry)?..;
+    amounts.zip(sums.amounts()).try_for_each(|(at, amount)| tx.set(at, *amount as u64))
+}
+
+/// Lets a word name limits, or none.
+#[inline]
+fn set_limits(
+    tx: &mut Tx<'_>,
+    known: &mut KnownLimits,
+    at: u64,
+    limits: Option<&Limits>,
+) -> Result<(), Stop> {
+    let old = tx.link_at(at)?;
+    if limits.is_some_and(|limits| old != 0 && known.are(old, limits)) || limits.is_none() && old == 0 {
+        return Ok(());
+    }
+    // First the new ones: should they be the old ones, they are not gone in between.
+    let new = limits.map_or(Ok(0), |limits| known.put(tx, limits))?;
+    tx.set(at, new)?;
+    if old == 0 { Ok(()) } else { known.drop_user(tx, old) }
+}
+
+/// Moves a bucket to an entry with more room.
+fn move_entry(tx: &mut Tx<'_>, old: u64, room: u64) -> Result<u64, Stop> {
+    let (namespace, key) = address(tx, old)?;
+    let had = room_of(tx, old)?;
+    let new = tx.alloc(NUMBERS + room * 2)?;
+    for at in 0..NUMBERS + room * 2 {
+        tx.set_new(new + at, 0)?;
+    }
+    for at in [LIMITS, VERSION, STATE, USAGE_LIMITS, USAGE_HOUR] {
+        tx.set_new(new + at, tx.get(old + at)?)?;
+    }
+    tx.set_new(new + SHAPE, tx.get(old + SHAPE)? & IN_BLOCK | room)?;
+    for at in 0..had {
+        tx.set_new(new + NUMBERS + at, tx.get(old + NUMBERS + at)?)?;
+        tx.set_new(new + NUMBERS + room + at, tx.get(old + NUMBERS + had + at)?)?;
+    }
+    tx.relink_entry(old, new)?;
+    for key in [Some(bucket_key(&namespace, &key)), resource_key(&namespace, &key)].iter().flatten() {
+        let (node, _) = tx.find(key)?.ok_or(Stop::Damaged("a bucket is missing in an index"))?;
+        tx.set_value(node, new)?;
+    }
+    tx.free(old);
+    Ok(new)
+}

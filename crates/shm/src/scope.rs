@@ -1,0 +1,119 @@
+//! Many buckets of a namespace at once.
+
+use tollgate_core::Tick;
+use tollgate_store::records::{Cursor, PAGE_MAX, Page};
+use tollgate_store::{BucketStatus, FORGET_MAX, Key as BucketKey, Scope};
+
+use crate::error::Stop;
+use crate::key::{Key, Kind, Parts};
+use crate::limits::KnownLimits;
+use crate::records::page;
+use crate::row::{self, Row, Wanted};
+use crate::tx::Tx;
+
+/// How many buckets have their usage written in one transaction, and how many are looked at for that.
+const WRITTEN_AT_ONCE: usize = 50;
+const SEEN_AT_ONCE: usize = 2_000;
+
+/// What the keys of a scope begin with: before the key of the bucket, and with as much of it as is given.
+fn beginning(namespace: &str, scope: Scope<'_>) -> (Key, Key) {
+    let all = Key::new(Kind::Bucket).part(namespace);
+    match scope {
+        Scope::All => (all.clone(), all),
+        Scope::Entity(entity) => (all.clone(), all.raw(BucketKey::new(&[entity]).as_bytes())),
+        Scope::Bucket(entity, resource) => {
+            (all.clone(), all.raw(BucketKey::new(&[entity, resource]).as_bytes()))
+        }
+        Scope::Resource(resource) => {
+            let all = Key::new(Kind::OfResource).part(namespace).part(resource);
+            (all.clone(), all)
+        }
+    }
+}
+
+/// Shows the buckets of a scope behind a key, in the order of the keys, for as long as `go_on` answers yes.
+fn each(
+    tx: &Tx<'_>,
+    (namespace, scope): (&str, Scope<'_>),
+    after: Option<&BucketKey>,
+    mut go_on: impl FnMut(BucketKey, u64) -> Result<bool, Stop>,
+) -> Result<(), Stop> {
+    let (all, beginning) = beginning(namespace, scope);
+    let after = after.map(|key| all.clone().raw(key.as_bytes()));
+    tx.scan(&beginning, after.as_ref(), false, |node, key| {
+        let parts = Parts::behind(&key, &all).ok_or(Stop::Damaged("a bucket is under another's key"))?;
+        let key = BucketKey::from_bytes(parts.rest());
+        let is_in = match scope {
+            Scope::Bucket(entity, resource) => key.pair() == Some((entity, resource)),
+            _ => true,
+        };
+        if is_in { go_on(key, tx.block_of(node)?) } else { Ok(true) }
+    })
+}
+
+/// How the buckets of a scope stand.
+pub(crate) fn buckets(
+    tx: &Tx<'_>,
+    known: &mut KnownLimits,
+    scope: (&str, Scope<'_>),
+    after: Option<&Cursor>,
+    limit: usize,
+    now: Tick,
+) -> Result<Page<BucketStatus>, Stop> {
+    let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| BucketKey::new(&parts));
+    let (limit, mut statuses) = (limit.clamp(1, PAGE_MAX), Vec::new());
+    each(tx, scope, after.as_ref(), |key, entry| {
+        // Keys that are no pair are none of these.
+        if let Some((entity, resource)) = key.pair() {
+            let kept = Row::read(tx, known, entry, None, Wanted::Bucket)?.kept;
+            let (entity, resource) = (entity.to_owned(), resource.to_owned());
+            statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
+        }
+        Ok(statuses.len() <= limit)
+    })?;
+    Ok(page(statuses, limit, |status| Cursor::of(&[&status.entity, &status.resource])))
+}
+
+/// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says which.
+pub(crate) fn forget(
+    tx: &mut Tx<'_>,
+    known: &mut KnownLimits,
+    scope: (&str, Scope<'_>),
+) -> Result<Vec<BucketKey>, Stop> {
+    let mut found = Vec::new();
+    each(tx, scope, None, |key, entry| {
+        found.push((key, entry));
+        Ok(found.len() < FORGET_MAX)
+    })?;
+    for (_, entry) in &found {
+        row::remove(tx, known, *entry)?;
+    }
+    Ok(found.into_iter().map(|(key, _)| key).collect())
+}
+
+/// Writes the usage of some buckets of a scope behind a key; answers the last that was looked at if there may be more.
+pub(crate) fn write_usage(
+    tx: &mut Tx<'_>,
+    known: &mut KnownLimits,
+    (namespace, scope): (&str, Scope<'_>),
+    after: Option<&BucketKey>,
+    now: Tick,
+) -> Result<Option<BucketKey>, Stop> {
+    let (mut seen, mut found, mut last) = (0, Vec::new(), None);
+    each(tx, (namespace, scope), after, |key, entry| {
+        seen += 1;
+        if row::has_usage(tx, entry)? {
+            found.push((key.clone(), entry));
+        }
+        last = Some(key);
+        Ok(seen < SEEN_AT_ONCE && found.len() < WRITTEN_AT_ONCE)
+    })?;
+    for (key, entry) in &found {
+        let mut row = Row::read(tx, known, *entry, None, Wanted::BucketAndUsage)?;
+        if let (Some(sums), Some((entity, resource))) = (row.usage.take(), key.pair()) {
+            tx.write_records(&sums.writes(namespace, entity, resource), now)?;
+            row.write(tx, known, *entry, Wanted::BucketAndUsage)?;
+        }
+    }
+    Ok(last.filter(|_| seen >= SEEN_AT_ONCE || found.len() >= WRITTEN_AT_ONCE))
+}

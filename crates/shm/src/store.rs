@@ -1,0 +1,252 @@
+//! The store in shared memory, and what it does as one of buckets.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate_core::{Denial, Status};
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::{
+    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Room, Step, Store, StoreError,
+};
+
+use crate::apply;
+use crate::arena::Arena;
+use crate::builder::ShmStoreBuilder;
+use crate::check;
+use crate::error::{OpenError, Stop, without_tests};
+use crate::late::Late;
+use crate::layout::WAITING;
+use crate::limits::KnownLimits;
+use crate::lines::{Lines, SharedByAll};
+use crate::open;
+use crate::row::{Row, Wanted, bucket_key};
+use crate::tx::Tx;
+
+/// How long one who waits for no answer waits for the lock. Longer than that nobody has it but one who is stopped.
+const HAND_OVER_PATIENCE: Duration = Duration::from_millis(20);
+
+/// Buckets and records in memory that all processes of this host share which open it by the same name.
+///
+/// Cloning shares the store.
+///
+/// # Cancel safety
+///
+/// Every call is made at once and has its answer when it returns: there is nothing to cancel.
+///
+/// # Examples
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("tollgate-shm-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// use tollgate_core::{demand, Limit, Limits};
+/// use tollgate_shm::ShmStore;
+/// use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store};
+///
+/// let store = ShmStore::builder("limits").folder(&folder).build()?;
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let (key, costs) = (Key::new(&["user-1"]), limits.costs(&demand! { rpm: 1 })?);
+/// let place = Place { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let applied = store.apply(&Call { id: None, steps: &steps, metered: false }).wait()?;
+/// assert!(matches!(applied, Applied::Done(_)));
+/// # drop(store);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ShmStore(pub(crate) Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) arena: Arc<Arena>,
+    clock: Clock,
+    room: Arc<Room>,
+    lines: Arc<Lines>,
+    /// Only ever locked by who has the lock of the memory. If it is locked then, it was by a thread of the process that
+    /// this one was forked off from, and will be for ever.
+    known: Mutex<KnownLimits>,
+    late: Late,
+}
+
+impl ShmStore {
+    /// Opens the store of this name, or makes it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
+    pub fn open(name: &str) -> Result<ShmStore, OpenError> {
+        ShmStore::builder(name).build()
+    }
+
+    /// Settings to start from.
+    pub fn builder(name: &str) -> ShmStoreBuilder {
+        ShmStoreBuilder::new(name)
+    }
+
+    /// The file. Who removes it makes those who have it open go on among themselves, and all others begin anew.
+    pub fn path(&self) -> &Path {
+        &self.0.arena.path
+    }
+
+    /// Looks at everything in the memory, and says whether it is whole. Others wait meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] with what is broken, or the store's.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.work(|tx, known| check::check(tx, known)).map_err(without_tests)
+    }
+
+    pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, OpenError> {
+        let arena = Arc::new(open::open(settings)?);
+        let lines = Lines::new(Arc::clone(&arena));
+        let room = Arc::new(Room::shared_by(Arc::new(SharedByAll(Arc::clone(&lines)))));
+        lines.tell(&room);
+        let (clock, known, late) = (settings.clock.clone(), Mutex::default(), Late::default());
+        Ok(ShmStore(Arc::new(Shared { arena, clock, room, lines, known, late })))
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    /// Does work under the lock: all of it, or nothing if it is stopped.
+    #[inline]
+    pub(crate) fn work<T>(
+        &self,
+        work: impl FnOnce(&mut Tx<'_>, &mut KnownLimits) -> Result<T, Stop>,
+    ) -> Result<T, RecordsError> {
+        if self.0.late.is_there() {
+            self.make_up();
+        }
+        self.0.work(self.0.arena.timeout, work)
+    }
+
+    #[inline]
+    pub(crate) fn apply_now(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+        apply::check(call, writes)?;
+        if self.0.late.is_there() {
+            self.make_up();
+        }
+        self.0.apply(self.0.arena.timeout, call, writes)
+    }
+
+    /// Makes the calls that nobody waits for and that could not be made when they came.
+    #[cold]
+    fn make_up(&self) {
+        while let Some(call) = self.0.late.take() {
+            let made = call.with(|call| self.0.apply(HAND_OVER_PATIENCE, call, &[]));
+            if matches!(made, Err(RecordsError::Store(StoreError::Unavailable(..)))) {
+                return self.0.late.put_back(call);
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Applies a call, and lets whoever waits for what it gives back ask again.
+    #[inline]
+    fn apply(&self, timeout: Duration, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+        // Before the lock: whoever begins to wait in this process from here on sees what is given back.
+        let own = if self.lines.is_quiet() { None } else { self.lines.slot() };
+        let mut tells = Vec::new();
+        let applied = self.work(timeout, |tx, known| {
+            let applied = apply::apply(tx, known, call, writes, self.clock.now())?;
+            if tx.get(WAITING)? != 0 && matches!(applied, Applied::Done(_)) {
+                tells = self.lines.note(tx, call, own)?;
+            }
+            Ok(applied)
+        })?;
+        if !tells.is_empty() {
+            self.lines.tell_noted(call, &tells);
+        }
+        Ok(applied)
+    }
+
+    #[inline]
+    fn work<T>(
+        &self,
+        timeout: Duration,
+        work: impl FnOnce(&mut Tx<'_>, &mut KnownLimits) -> Result<T, Stop>,
+    ) -> Result<T, RecordsError> {
+        self.arena
+            .begin_within(timeout)
+            .and_then(|mut tx| {
+                let mut known = self.known.try_lock();
+                let mut nothing = None;
+                let known = match &mut known {
+                    Some(known) => &mut **known,
+                    None => nothing.insert(KnownLimits::default()),
+                };
+                known.refresh(&tx)?;
+                let done = work(&mut tx, known)?;
+                tx.commit()?;
+                known.confirm();
+                Ok(done)
+            })
+            .map_err(|stop| stop.explain(&self.arena.path))
+    }
+}
+
+impl fmt::Debug for ShmStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ShmStore").field(&self.path()).finish()
+    }
+}
+
+impl Store for ShmStore {
+    fn reach(&self) -> Reach {
+        Reach::Host
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    #[inline]
+    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+        Reply::ready(self.apply_now(call, &[]).map_err(without_tests))
+    }
+
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        let clock = &self.0.clock;
+        let asked = self.work(|tx, known| {
+            let mut denials = Vec::new();
+            for step in steps {
+                let now = clock.now();
+                denials.extend(kept(tx, known, &step.place)?.ask(step, now));
+            }
+            Ok(denials)
+        });
+        Reply::ready(asked.map_err(without_tests))
+    }
+
+    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+        let clock = &self.0.clock;
+        let peeked = self.work(|tx, known| Ok(kept(tx, known, place)?.peek(place.limits, clock.now())));
+        Reply::ready(peeked.map_err(without_tests))
+    }
+
+    fn hand_over(&self, call: &Call<'_>) {
+        if apply::check(call, &[]).is_err() {
+            return;
+        }
+        // Behind those that came before it, if there are any.
+        self.0.late.put(OwnedCall::new(call));
+        self.make_up();
+    }
+
+    fn new_holder(&self) -> u128 {
+        tollgate_store::new_holder()
+    }
+}
+
+fn kept(tx: &Tx<'_>, known: &mut KnownLimits, place: &Place<'_>) -> Result<Kept, Stop> {
+    let key = bucket_key(place.namespace, place.key);
+    match tx.find_entry(&key, tx.hash_of(&key))? {
+        Some(entry) => Ok(Row::read(tx, known, entry, Some(place.limits), Wanted::Bucket)?.kept),
+        None => Ok(Kept::fresh(place.limits)),
+    }
+}

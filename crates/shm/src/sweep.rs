@@ -1,0 +1,53 @@
+//! Forgetting what says nothing any more, a little with every new bucket.
+
+use tollgate_core::{Span, Tick};
+
+use crate::error::Stop;
+use crate::layout::{CHAINS, SWEEP};
+use crate::limits::KnownLimits;
+use crate::row::{self, Row, Wanted};
+use crate::tx::Tx;
+
+/// How many chains are looked at for each new bucket. There are as many chains as buckets, so two keep pace with any
+/// growth.
+const SWEPT_PER_NEW: usize = 2;
+
+/// How many new buckets count for the sweep of one call.
+const NEW_MAX: usize = 16;
+
+/// How long a bucket lies idle before it is forgotten.
+const IDLE_FOR: Span = Span::from_secs(3_600);
+
+/// Looks at the next chains: forgets buckets that are as good as new and were not used for long, and writes down what was
+/// used in an hour that is over.
+pub(crate) fn sweep(tx: &mut Tx<'_>, known: &mut KnownLimits, made: usize, now: Tick) -> Result<(), Stop> {
+    for _ in 0..made.min(NEW_MAX) * SWEPT_PER_NEW {
+        let chain = tx.get(SWEEP)?;
+        let chain = if chain < tx.get(CHAINS)? { chain } else { 0 };
+        tx.set_root(SWEEP, chain + 1)?;
+        for entry in tx.entries(chain)? {
+            sweep_bucket(tx, known, entry, now)?;
+        }
+    }
+    Ok(())
+}
+
+fn sweep_bucket(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64, now: Tick) -> Result<(), Stop> {
+    // What cannot be read is left alone: whoever asks for it is told.
+    let Ok(mut row) = Row::read(tx, known, entry, None, Wanted::BucketAndUsage) else { return Ok(()) };
+    let (bucket, limits) = (&row.kept.bucket, &row.kept.limits);
+    let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
+    let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
+    if let Some(sums) = &over {
+        let (namespace, key) = row::address(tx, entry)?;
+        if let Some((entity, resource)) = key.pair() {
+            tx.write_records(&sums.writes(&namespace, entity, resource), now)?;
+        }
+    }
+    if is_idle {
+        row::remove(tx, known, entry)?;
+    } else if over.is_some() {
+        row.write(tx, known, entry, Wanted::BucketAndUsage)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! A transaction: what is changed under the lock, and can be undone until it is committed.
+//!
+//! Before a word is changed, where it is and what it was go to the journal. A commit is one store: it makes the journal
+//! empty. Whoever finds a journal that is not empty, because its writer died, plays it back. So whatever instant a
+//! process is killed at, the next one finds the state before or the state after.
+//!
+//! Words of a block that this transaction has allocated need no journal: nobody can get to them before it is committed.
+//! For the same reason what is freed is only given to others with the commit.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::alloc::LEAST;
+use crate::arena::Arena;
+use crate::error::Stop;
+use crate::layout::{ARENA, JOURNAL, JOURNAL_MAX, JOURNAL_USED, LOCK, SIZE};
+use crate::lock;
+
+/// What is done under the lock. Dropped before it is [committed](Tx::commit), it leaves nothing behind.
+pub(crate) struct Tx<'a> {
+    pub(crate) arena: &'a Arena,
+    words: &'a [AtomicU64],
+    /// How many entries the journal has.
+    used: u64,
+    /// Blocks that are free once this is committed.
+    pub(crate) freed: Vec<u64>,
+}
+
+/// Writes a word. In this order for everybody: whatever was written before is there before it.
+#[inline(always)]
+fn store(word: &AtomicU64, value: u64) {
+    #[cfg(feature = "write-points")]
+    crate::points::pass();
+    word.store(value, Ordering::Release);
+}
+
+impl<'a> Tx<'a> {
+    /// For whoever has just got the lock.
+    #[inline]
+    pub(crate) fn locked(arena: &'a Arena) -> Tx<'a> {
+        Tx { arena, words: &[], used: 0, freed: Vec::new() }
+    }
+
+    /// Looks at how large the file is, and undoes what somebody who died has left half done.
+    #[inline]
+    pub(crate) fn repair(&mut self) -> Result<(), Stop> {
+        self.words = self.arena.words()?;
+        self.used = self.get(JOURNAL_USED)?;
+        if self.used != 0 {
+            return self.undo();
+        }
+        Ok(())
+    }
+
+    /// What a word says.
+    #[inline(always)]
+    pub(crate) fn get(&self, at: u64) -> Result<u64, Stop> {
+        match self.words.get(at as usize) {
+            Some(word) => Ok(word.load(Ordering::Relaxed)),
+            None => Err(Stop::Damaged("something in it is said to be where it does not reach")),
+        }
+    }
+
+    /// What a word leads to, if it leads anywhere: a block, so that whoever adds a little to it is still in the memory and
+    /// never in front of the blocks.
+    #[inline(always)]
+    pub(crate) fn link_at(&self, at: u64) -> Result<u64, Stop> {
+        match self.get(at)? {
+            0 => Ok(0),
+            block => self.check_link(block),
+        }
+    }
+
+    /// What a word leads to, which has to lead somewhere.
+    #[inline(always)]
+    pub(crate) fn block_at(&self, at: u64) -> Result<u64, Stop> {
+        self.check_link(self.get(at)?)
+    }
+
+    #[inline(always)]
+    fn check_link(&self, block: u64) -> Result<u64, Stop> {
+        match block > ARENA && block < self.words.len() as u64 {
+            true => Ok(block),
+            false => Err(Stop::Damaged("something in it leads nowhere")),
+        }
+    }
+
+    /// How many blocks there are at most: whoever follows more of them walks in a circle.
+    #[inline]
+    pub(crate) fn steps_max(&self) -> u64 {
+        self.words.len() as u64 / LEAST
+    }
+
+    /// Words of a block.
+    #[inline(always)]
+    pub(crate) fn slice(&self, at: u64, len: u64) -> Result<&'a [AtomicU64], Stop> {
+        let end = at.checked_add(len).filter(|_| at >= ARENA);
+        let words = end.and_then(|end| self.words.get(at as usize..end as usize));
+        words.ok_or(Stop::Damaged("a part of it is said to be where it does not reach"))
+    }
+
+    /// Changes a word of a block.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+        match at >= ARENA {
+            true => self.change(at, value),
+            false => Err(Stop::Damaged("a block is said to be in front of all blocks")),
+        }
+    }
+
+    /// Changes a word that is in front of the blocks.
+    #[inline(always)]
+    pub(crate) fn set_root(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+        debug_assert!(at < JOURNAL && at != LOCK && at != JOURNAL_USED);
+        self.change(at, value)
+    }
+
+    #[inline(always)]
+    fn change(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+        let old = self.get(at)?;
+        if old == value {
+            return Ok(());
+        }
+        if self.used >= JOURNAL_MAX {
+            return Err(Stop::TooMuch);
+        }
+        let entry = (JOURNAL + self.used * 2) as usize;
+        store(&self.words[entry], at);
+        store(&self.words[entry + 1], old);
+        self.used += 1;
+        store(&self.words[JOURNAL_USED as usize], self.used);
+        store(&self.words[at as usize], value);
+        Ok(())
+    }
+
+    /// Writes a word of a block that this transaction has allocated.
+    #[inline(always)]
+    pub(crate) fn set_new(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+        let word = self.words.get(at as usize).filter(|_| at >= ARENA);
+        store(word.ok_or(Stop::Damaged("a new part of it is said to be where it does not reach"))?, value);
+        Ok(())
+    }
+
+    /// Writes a word that is not undone: one that only ever counts up.
+    #[inline]
+    pub(crate) fn count_up(&mut self, at: u64) -> Result<u64, Stop> {
+        let next = self.get(at)?.wrapping_add(1);
+        store(&self.words[at as usize], next);
+        Ok(next)
+    }
+
+    /// Adds to a word that is never below zero.
+    pub(crate) fn add(&mut self, at: u64, difference: i64) -> Result<u64, Stop> {
+        let sum = self.get(at)?.checked_add_signed(difference);
+        let sum = sum.ok_or(Stop::Damaged("it counts less than nothing"))?;
+        self.change(at, sum)?;
+        Ok(sum)
+    }
+
+    /// Makes room behind the last word.
+    pub(crate) fn grow(&mut self, needed: u64) -> Result<(), Stop> {
+        let size = self.arena.grow(self.words.len() as u64, needed)?;
+        self.set_root(SIZE, size)?;
+        self.words = self.arena.words()?;
+        Ok(())
+    }
+
+    /// Makes it so. From the one store in here on, nothing is undone any more.
+    #[inline]
+    pub(crate) fn commit(&mut self) -> Result<(), Stop> {
+        self.free_all()?;
+        if self.used != 0 {
+            store(&self.words[JOURNAL_USED as usize], 0);
+            self.used = 0;
+        }
+        Ok(())
+    }
+
+    /// Plays the journal back, the last entry first. It can be done twice: whoever dies here leaves it to the next.
+    #[cold]
+    fn undo(&mut self) -> Result<(), Stop> {
+        if self.used > JOURNAL_MAX {
+            return Err(Stop::Damaged("its journal says that it is longer than it may be"));
+        }
+        for entry in (0..self.used).rev() {
+            let (at, old) = (self.get(JOURNAL + entry * 2)?, self.get(JOURNAL + entry * 2 + 1)?);
+            // Nothing else is ever written to the journal, and these decide what is undone and by whom.
+            let is_kept = at == LOCK || at == JOURNAL_USED || (JOURNAL..ARENA).contains(&at);
+            let word = self.words.get(at as usize).filter(|_| !is_kept);
+            store(word.ok_or(Stop::Damaged("its journal names what no journal has"))?, old);
+        }
+        store(&self.words[JOURNAL_USED as usize], 0);
+        self.used = 0;
+        // The size may have been undone as well.
+        self.words = self.arena.words()?;
+        Ok(())
+    }
+}
+
+impl Drop for Tx<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.used != 0 {
+            // What cannot be undone now is found by the next.
+            let _ = self.undo();
+        }
+        lock::release(self.arena.word(LOCK));
+    }
+}

@@ -1,0 +1,48 @@
+//! The store in shared memory is as good as memory: the suite cannot tell them apart.
+
+mod support;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use support::Folder;
+use tollgate_shm::ShmStore;
+use tollgate_store::{Clock, conformance};
+
+/// Stores in one folder, a new one each time.
+struct Stores {
+    folder: Folder,
+    opened: AtomicU64,
+}
+
+impl Stores {
+    fn new() -> Stores {
+        Stores { folder: Folder::new(), opened: AtomicU64::new(0) }
+    }
+
+    fn open(&self, clock: Clock) -> ShmStore {
+        let name = self.opened.fetch_add(1, Ordering::Relaxed).to_string();
+        let store = ShmStore::builder(&name).folder(self.folder.path()).clock(clock).build();
+        let store = store.expect("it can be made");
+        // There are many of them, and memory is not for ever.
+        std::fs::remove_file(store.path()).expect("it can be removed while it is open");
+        store
+    }
+}
+
+#[test]
+fn the_store_in_shared_memory_equals_the_core() {
+    let stores = Stores::new();
+    conformance::run(150, |clock| stores.open(clock));
+}
+
+#[test]
+fn it_keeps_what_a_store_of_records_promises() {
+    let stores = Stores::new();
+    conformance::records(150, |clock| stores.open(clock));
+}
+
+#[test]
+fn it_keeps_what_a_store_of_both_promises() {
+    let stores = Stores::new();
+    conformance::backend(40, |clock| stores.open(clock));
+}

@@ -1,0 +1,105 @@
+//! What the tests of the store in shared memory share.
+
+#![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
+
+pub mod child;
+pub mod fork;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::{Costs, Limit, Limits, Tick, Usage, demand};
+use tollgate_shm::ShmStore;
+use tollgate_store::{Applied, Call, Done, Key, ManualClock, Op, Place, Step, Store, StoreError, Term};
+
+pub const START: Tick = Tick::from_secs(1_800_000_000);
+
+/// A folder that is gone at the end of the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new("/dev/shm").join(format!("tollgate-shm-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder for temporary files");
+        Folder(path)
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A store of the name `x` in a folder.
+pub fn open(folder: &Path) -> ShmStore {
+    ShmStore::builder("x").folder(folder).build().expect("it can be opened")
+}
+
+/// The same, whose clock is turned by hand.
+pub fn open_at(folder: &Path, hands: &ManualClock) -> ShmStore {
+    ShmStore::builder("x").folder(folder).clock(hands.clock()).build().expect("it can be opened")
+}
+
+/// 100 tokens a minute and 2 slots.
+pub fn limits() -> Limits {
+    Limits::new([Limit::per_minute("tpm", 100), Limit::resource("slots", 2)]).expect("they are valid")
+}
+
+/// One bucket of a store, with the limits of the tests.
+pub struct Tap<'a> {
+    pub store: &'a ShmStore,
+    pub limits: Limits,
+    pub key: Key,
+}
+
+impl<'a> Tap<'a> {
+    pub fn new(store: &'a ShmStore, entity: &str) -> Tap<'a> {
+        Tap { store, limits: limits(), key: Key::new(&[entity, "gpt"]) }
+    }
+
+    pub fn place(&self) -> Place<'_> {
+        Place { namespace: "tests", key: &self.key, limits: &self.limits }
+    }
+
+    pub fn costs(&self, tpm: u64, slots: u64) -> Costs {
+        self.limits.costs(&demand! { tpm: tpm, slots: slots }).expect("it is within the capacities")
+    }
+
+    pub fn apply(&self, op: Op<'_>) -> Result<Applied, StoreError> {
+        let steps = [Step { place: self.place(), op }];
+        self.store.apply(&Call { id: None, steps: &steps, metered: false }).wait()
+    }
+
+    pub fn try_take(&self, tpm: u64, slots: u64, term: Option<Term>) -> Result<bool, StoreError> {
+        let costs = self.costs(tpm, slots);
+        Ok(matches!(self.apply(Op::Take { costs: &costs, term })?, Applied::Done(_)))
+    }
+
+    pub fn take(&self, tpm: u64, slots: u64) -> bool {
+        self.try_take(tpm, slots, None).expect("the store answers")
+    }
+
+    /// Gives back what was taken at `at`.
+    pub fn give_back(&self, at: Tick, tpm: u64, slots: u64) {
+        let reserved = self.costs(tpm, slots);
+        let usage = Usage { at, reserved: &reserved, used: &[0, 0], holder: None };
+        let applied = self.apply(Op::Settle(usage)).expect("the store answers");
+        assert_eq!(applied, Applied::Done(vec![Done::Settled]));
+    }
+
+    pub fn left(&self) -> Vec<i64> {
+        let statuses = self.store.peek(&self.place()).wait().expect("the store answers");
+        statuses.iter().map(tollgate_core::Status::available).collect()
+    }
+}

@@ -1,0 +1,233 @@
+//! Waiters in different processes stand in one line, and are woken by who gives back, in whatever process.
+
+mod support;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use support::fork::{Board, End, Forked, fork, one_at_a_time};
+use support::{Folder, Tap, open};
+use tollgate_shm::ShmStore;
+use tollgate_store::{Backend, Key, Priority, Store, Term};
+
+/// Waits for a future on this thread.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+fn key() -> Key {
+    Key::new(&["user", "gpt"])
+}
+
+/// Waits for one slot as a limiter does, and takes it; `standing` is called once it stands in line. It never looks again
+/// by itself: whoever is not woken waits for ever.
+fn acquire(store: &ShmStore, standing: impl Fn()) {
+    let (tap, keys) = (Tap::new(store, "user"), [key()]);
+    let mut ticket = store.room().ticket(Priority::default(), store.clock().now());
+    loop {
+        ticket.listen();
+        let stood = ticket.stands();
+        if ticket.may_ask("tests", &keys, 100).expect("there is room") {
+            let term = Term { holder: store.new_holder(), ttl: tollgate_core::Span::from_secs(3_600) };
+            if tap.try_take(0, 1, Some(term)).expect("the store answers") {
+                return;
+            }
+            if ticket.stand("tests", [&keys[0]], 100).expect("there is room") {
+                standing();
+                continue;
+            }
+        } else if !stood {
+            standing();
+        }
+        block_on(ticket.poked(store.clock(), None));
+    }
+}
+
+/// Takes both slots, for ever.
+fn exhaust(store: &ShmStore) {
+    assert!(Tap::new(store, "user").take(0, 2));
+}
+
+fn wait_for(board: &Board, at: usize, value: u64) {
+    while board[at].load(Ordering::SeqCst) < value {
+        std::thread::yield_now();
+    }
+}
+
+const STANDING: usize = 0;
+const SERVED: usize = 1;
+const ORDER: usize = 8;
+
+/// A process that waits, and then says which it is.
+fn waiter(store: &ShmStore, board: &Board, number: u64) -> Forked {
+    let standing = board[STANDING].load(Ordering::SeqCst);
+    let process = fork(|| {
+        acquire(store, || {
+            board[STANDING].fetch_add(1, Ordering::SeqCst);
+        });
+        let place = board[SERVED].fetch_add(1, Ordering::SeqCst);
+        board[ORDER + place as usize].store(number, Ordering::SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    wait_for(board, STANDING, standing + 1);
+    process
+}
+
+fn give_back(store: &ShmStore) {
+    Tap::new(store, "user").give_back(tollgate_core::Tick::ZERO, 0, 1);
+}
+
+#[test]
+fn waiters_of_different_processes_are_served_in_the_order_they_came() {
+    let _alone = one_at_a_time();
+    let (folder, board) = (Folder::new(), Board::new(64));
+    let store = open(folder.path());
+    exhaust(&store);
+    // Two slots are served at once, and whoever has one keeps it; so give back more than there are, through others.
+    let waiters: Vec<Forked> = (1..=2).map(|number| waiter(&store, &board, number)).collect();
+    for served in 1..=2 {
+        give_back(&store);
+        wait_for(&board, SERVED, served);
+    }
+    drop(waiters);
+    assert_eq!([1, 2], [0, 1].map(|place| board[ORDER + place].load(Ordering::SeqCst)));
+}
+
+#[test]
+fn a_long_line_over_processes_is_served_in_order_and_nobody_overtakes() {
+    let _alone = one_at_a_time();
+    let (folder, board) = (Folder::new(), Board::new(64));
+    let store = open(folder.path());
+    exhaust(&store);
+    let mut waiters: Vec<Forked> = (1..=12).map(|number| waiter(&store, &board, number)).collect();
+    assert!(store.room().is_ahead("tests", &key(), Priority::Normal, store.clock().now()).is_some());
+    assert!(store.room().has_line("tests", &key()));
+    give_back(&store);
+    for served in 1..=12 {
+        // One after the other, because whoever is served says so a moment later.
+        wait_for(&board, SERVED, served);
+        if served == 1 {
+            give_back(&store);
+        }
+        if served >= 2 && served < 12 {
+            // The first who was served dies; nobody pokes for it, but whoever looks next finds its slot free.
+            let first = waiters.remove(0);
+            assert_eq!(first.kill(), End::Signal(libc::SIGKILL));
+            store.room().poke("tests", &key());
+        }
+    }
+    let order: Vec<u64> = (0..12).map(|place| board[ORDER + place].load(Ordering::SeqCst)).collect();
+    assert_eq!(order, (1..=12).collect::<Vec<_>>());
+    drop(waiters);
+    assert!(!store.room().has_line("tests", &key()));
+    store.check().unwrap();
+}
+
+#[test]
+fn waiters_of_processes_that_were_killed_are_passed_over() {
+    let _alone = one_at_a_time();
+    let (folder, board) = (Folder::new(), Board::new(64));
+    let store = open(folder.path());
+    exhaust(&store);
+    let mut line: Vec<Forked> = (1..=5).map(|number| waiter(&store, &board, number)).collect();
+    // The first two and the fourth are gone without a word. Nobody is told, and nothing was given back yet.
+    for dead in [3, 1, 0] {
+        assert_eq!(line.remove(dead).kill(), End::Signal(libc::SIGKILL));
+    }
+    give_back(&store);
+    wait_for(&board, SERVED, 1);
+    give_back(&store);
+    wait_for(&board, SERVED, 2);
+    assert_eq!([3, 5], [0, 1].map(|place| board[ORDER + place].load(Ordering::SeqCst)));
+    drop(line);
+    // One of all those who wait no more was the first that a newcomer met.
+    assert!(store.room().is_ahead("tests", &key(), Priority::Normal, store.clock().now()).is_none());
+    store.check().unwrap();
+}
+
+#[test]
+fn one_behind_a_dead_head_notices_by_itself() {
+    let _alone = one_at_a_time();
+    let (folder, board) = (Folder::new(), Board::new(64));
+    let store = open(folder.path());
+    exhaust(&store);
+    let first = waiter(&store, &board, 1);
+    let second = waiter(&store, &board, 2);
+    // A slot is free, and the first is stopped before it can take it. It dies, and nobody else ever looks.
+    first.signal(libc::SIGSTOP);
+    while !is_stopped(&first) {
+        std::thread::yield_now();
+    }
+    give_back(&store);
+    assert_eq!(first.kill(), End::Signal(libc::SIGKILL));
+    wait_for(&board, SERVED, 1);
+    assert_eq!(board[ORDER].load(Ordering::SeqCst), 2);
+    drop(second);
+}
+
+/// Whether no thread of a process goes on.
+fn is_stopped(process: &Forked) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", process.pid())).unwrap();
+    let is_stopped = |stat: String| stat.rsplit_once(") ").unwrap().1.starts_with('T');
+    tasks
+        .map(|task| task.unwrap().path().join("stat"))
+        .all(|stat| is_stopped(std::fs::read_to_string(stat).unwrap()))
+}
+
+#[test]
+fn waiters_of_a_parent_and_of_its_child_do_not_get_in_each_other_s_way() {
+    let _alone = one_at_a_time();
+    let (folder, board) = (Folder::new(), Board::new(64));
+    let store = open(folder.path());
+    exhaust(&store);
+    std::thread::scope(|scope| {
+        let parent = scope.spawn(|| {
+            acquire(&store, || {
+                board[STANDING].fetch_add(1, Ordering::SeqCst);
+            })
+        });
+        wait_for(&board, STANDING, 1);
+        // It has the memory of a process in which somebody waits, and that one is not in it.
+        let child = waiter(&store, &board, 7);
+        give_back(&store);
+        parent.join().unwrap();
+        assert_eq!(board[SERVED].load(Ordering::SeqCst), 0, "the parent came first");
+        give_back(&store);
+        wait_for(&board, SERVED, 1);
+        drop(child);
+    });
+    assert!(!store.room().has_line("tests", &key()));
+}
+
+#[test]
+fn a_line_is_as_long_as_it_may_be_over_all_processes() {
+    let _alone = one_at_a_time();
+    let (folder, board) = (Folder::new(), Board::new(64));
+    let store = open(folder.path());
+    exhaust(&store);
+    let line: Vec<Forked> = (1..=3).map(|number| waiter(&store, &board, number)).collect();
+    let mut ticket = store.room().ticket(Priority::default(), store.clock().now());
+    let full = ticket.stand("tests", [&key()], 3).unwrap_err();
+    assert_eq!((full.waiting, full.max), (3, 3));
+    assert!(ticket.stand("tests", [&key()], 4).unwrap());
+    drop((ticket, line));
+}

@@ -1,0 +1,29 @@
+//! The catalog keeps its promises on memory that processes share.
+
+#![cfg(target_os = "linux")]
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate::Clock;
+use tollgate::catalog::conformance;
+use tollgate::shm::ShmStore;
+use tollgate::store::Backend;
+
+fn open(clock: Clock) -> Arc<dyn Backend> {
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    let number = OPENED.fetch_add(1, Ordering::Relaxed);
+    let name = format!("catalog-test-{}-{number}", std::process::id());
+    let store = ShmStore::builder(&name).clock(clock).build().expect("it can be made");
+    // It is used by nobody else, and gone with this one.
+    std::fs::remove_file(store.path()).expect("it can be removed while it is open");
+    Arc::new(store)
+}
+
+#[test]
+fn every_promise_of_the_catalog_is_kept_in_shared_memory() {
+    let is_broken = |name: &&str| catch_unwind(|| conformance::run_one(name, open)).is_err();
+    let broken: Vec<&str> = conformance::names().filter(is_broken).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
