@@ -18,6 +18,7 @@ mod inner;
 mod kept;
 mod key;
 mod memory;
+mod outcome;
 mod queue;
 pub mod records;
 mod reply;
@@ -28,6 +29,8 @@ mod sync;
 #[cfg(not(loom))]
 mod timer;
 pub mod usage;
+#[cfg(all(feature = "workers", not(loom)))]
+pub mod workers;
 
 pub use acquire::{Acquire, Granted, Request, WaitError};
 pub use backend::{Backend, BucketStatus, FORGET_MAX, Pin, Scope};
@@ -40,6 +43,7 @@ pub use fault::{Fault, FaultStore};
 pub use kept::Kept;
 pub use key::Key;
 pub use memory::{Memory, MemoryBuilder, Space, Tally};
+pub use outcome::{outcome_bytes, outcome_from};
 pub use queue::{PATIENCE, Priority, WAITERS_MAX};
 pub use reply::Reply;
 pub use room::{Room, RoomFull, Ticket};

@@ -1,0 +1,93 @@
+//! A step as the numbers that the script works with, if all of them are small enough.
+
+use tollgate_core::{Limit, MachineView, Tick};
+use tollgate_store::{Op, Step};
+
+use crate::value::NARROW_MAX;
+
+const TAKE: f64 = 1.0;
+const SETTLE: f64 = 2.0;
+
+const UNBOUNDED: f64 = 0.0;
+const METER: f64 = 1.0;
+const FIXED: f64 = 2.0;
+const GAUGE: f64 = 3.0;
+const SESSION: f64 = 4.0;
+const CALENDAR: f64 = 5.0;
+const SLIDING: f64 = 6.0;
+
+const SHADOW: f64 = 1.0;
+const RESOURCE: f64 = 2.0;
+
+/// Below which nothing is ever left.
+const NEVER: f64 = -1e300;
+
+/// What the script is told of a step: six numbers and the holder, then eight numbers for each limit. `None` if it is nothing for
+/// a script. `now` is about when it will be.
+pub(crate) fn of_step(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u8>> {
+    let limits = step.place.limits;
+    let (op, given, holder) = match &step.op {
+        Op::Take { term, .. } => {
+            (TAKE, term.map_or(0, |term| term.ttl.as_micros()), term.map(|term| term.holder))
+        }
+        Op::Settle(usage) | Op::SettleIfThere(usage) if usage.used.len() == limits.len() => {
+            (SETTLE, usage.at.as_micros(), usage.holder)
+        }
+        _ => return None,
+    };
+    let mut out = Vec::with_capacity(64 + 64 * limits.len());
+    let held = if holder.is_some() { 1.0 } else { 0.0 };
+    let metered = if metered { 1.0 } else { 0.0 };
+    let head = [op, metered, small(limits.version())?, small(given)?, limits.len() as f64, held];
+    head.iter().for_each(|number| out.extend(number.to_le_bytes()));
+    out.extend(holder.unwrap_or(0).to_be_bytes());
+    for (index, limit) in limits.iter().enumerate() {
+        let (first, second) = match &step.op {
+            Op::Take { costs, .. } => (costs.amount(index), 0),
+            Op::Settle(usage) | Op::SettleIfThere(usage) => (usage.reserved.amount(index), usage.used[index]),
+            _ => return None,
+        };
+        let numbers = of_limit(limit, first.max(second), now)?;
+        numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
+        out.extend((first as f64).to_le_bytes());
+        out.extend((second as f64).to_le_bytes());
+    }
+    Some(out)
+}
+
+/// The kind of a limit, three numbers of its own, below what there is something to remark, and how it is enforced.
+fn of_limit(limit: &Limit, amount: u64, now: Tick) -> Option<[f64; 6]> {
+    small(amount)?;
+    let [kind, a, b, c] = match limit.machine_view() {
+        MachineView::Meter(rate) => {
+            small(amount.checked_mul(rate.unit)?)?;
+            let full = small(u64::try_from(rate.full).ok()?)?;
+            [METER, small(rate.gain)?, small(rate.unit)?, full]
+        }
+        MachineView::FixedWindow { amount, period } => {
+            [FIXED, small(amount)?, small(period.as_micros())?, 0.0]
+        }
+        MachineView::SlidingWindow { amount, period, step } => {
+            [SLIDING, small(amount)?, small(period.as_micros())?, small(step.as_micros())?]
+        }
+        MachineView::Gauge { capacity } => [GAUGE, small(capacity)?, 0.0, 0.0],
+        MachineView::Session { amount, span } => [SESSION, small(amount)?, small(span.as_micros())?, 0.0],
+        MachineView::Calendar { amount, calendar } => {
+            // From `now` up to the next edge, that is the next edge.
+            [CALENDAR, small(amount)?, small(now.as_micros())?, small(calendar.next_edge(now).as_micros())?]
+        }
+        MachineView::Unbounded => [UNBOUNDED, 0.0, 0.0, 0.0],
+        _ => return None,
+    };
+    let below = match limit.remarked_below() {
+        None => NEVER,
+        Some(below) => small(u64::try_from(below).ok()?)?,
+    };
+    let shadow = if limit.is_shadow() { SHADOW } else { 0.0 };
+    let resource = if limit.is_resource() { RESOURCE } else { 0.0 };
+    Some([kind, a, b, c, below, shadow + resource])
+}
+
+fn small(number: u64) -> Option<f64> {
+    (number <= NARROW_MAX).then_some(number as f64)
+}
