@@ -30,11 +30,14 @@ local function work()
     end
     local op, metered, version, given, n, held = un('<dddddd', numbers)
     local stamp, was, lasts, hour, events = un('<ddddd', v, 2)
-    if version ~= 0 and was > version then
-      return false
-    end
-    if version > was then
-      was = version
+    if op == 1 then
+      -- Only a take brings limits that are to be in force.
+      if version ~= 0 and was > version then
+        return false
+      end
+      if version > was then
+        was = version
+      end
     end
     local t, holder, q, p = now, held == 1 and sub(numbers, 49, 64), 65, 42
     if t < stamp then
