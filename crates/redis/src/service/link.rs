@@ -163,6 +163,8 @@ impl Link {
             Trouble::Lost(why) => Trouble::NoConnection(shown(node), why),
             trouble => trouble,
         };
+        // Whoever connects says no more than it has to.
+        let settings = settings.set_skip_set_lib_name();
         let info = address.into_connection_info().map_err(of)?.set_redis_settings(settings);
         let client = Client::open(info).map_err(of)?;
         let config = AsyncConnectionConfig::new()

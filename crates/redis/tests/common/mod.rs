@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test uses some of it")]
 
+pub(crate) mod load;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
