@@ -13,7 +13,7 @@ use crate::change::{Changes, Expiry};
 use crate::draft::{Draft, Plan, View};
 use crate::inner::Inner;
 use crate::numbers;
-use crate::service::{Answer, Seen, Watch};
+use crate::service::{Answer, Failure, Seen, Watch};
 use crate::value::{Row, text_of};
 
 /// How often a change is worked out anew because others were quicker.
@@ -82,9 +82,11 @@ impl Inner {
                         }
                         Looked::Done(outcome) => return done(&outcome),
                         Looked::Seen(seen) => {
+                            let conflict = Trouble::Conflict(conflicts + 1);
                             self.service
-                                .pause(watch, round(conflicts), Trouble::Conflict(conflicts + 1))
-                                .await?;
+                                .pause(watch, round(conflicts), conflict)
+                                .await
+                                .map_err(Failure::into_error)?;
                             Looked::Seen(seen)
                         }
                     }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tollgate_store::workers::Workers;
-use tollgate_store::{Clock, Reply, StoreError};
+use tollgate_store::{Clock, Reply};
 
 use crate::inner::{Inner, RedisStore};
 use crate::layout::Layout;
-use crate::service::{Link, Scripts, Service, Watch};
+use crate::service::{Failure, Link, Scripts, Seen, Service, Watch};
 use crate::time::ServerTime;
 use crate::url::check_prefix;
 use crate::{OpenError, RedisUrl, Trouble, UrlError};
@@ -111,10 +111,8 @@ impl RedisStoreBuilder {
         };
         let accepts_eviction = self.accepts_eviction.unwrap_or(url.accepts_eviction);
         check_server(&service, &url, accepts_eviction).await?;
-        let store = RedisStore(Inner::new(service));
-        let looked = store.0.look(Watch::start(), crate::apply::unique_id(), &[]).await;
-        looked.map_err(|error| open_error(&url, error))?;
-        Ok(store)
+        learn_time(&service, &url).await?;
+        Ok(RedisStore(Inner::new(service)))
     }
 }
 
@@ -125,8 +123,8 @@ async fn check_server(service: &Service, url: &RedisUrl, accepts_eviction: bool)
     let info: String = match answer {
         Ok(value) => redis::from_redis_value(value).unwrap_or_default(),
         // A user that may not ask this may well do all the rest; whoever may do nothing is told by the first script.
-        Err(StoreError::Refused(why)) if why.contains("NOPERM") => String::new(),
-        Err(error) => return Err(open_error(url, error)),
+        Err(Failure { trouble: Trouble::AccessDenied(why), .. }) if why.contains("NOPERM") => String::new(),
+        Err(failure) => return Err(open_error(url, failure)),
     };
     let field = |name: &str| {
         info.lines()
@@ -158,11 +156,20 @@ async fn check_server(service: &Service, url: &RedisUrl, accepts_eviction: bool)
     }
 }
 
-fn open_error(url: &RedisUrl, error: StoreError) -> OpenError {
-    match error {
-        StoreError::Unavailable(waited, why) => {
-            OpenError::Unavailable { url: url.to_string(), waited, trouble: Trouble::Busy(why) }
-        }
-        error => OpenError::Refused(url.to_string(), Trouble::Other(error.to_string())),
+/// Runs a script that looks at nothing, which tells the time, and whether scripts may be run.
+async fn learn_time(service: &Service, url: &RedisUrl) -> Result<(), OpenError> {
+    let (script, asked) = (&service.scripts.look, Clock::system().now());
+    let command = script.run(&[service.layout.outcome(0)], &[service.now()]);
+    let value = service.with_retries(Watch::start(), &command, Some(script)).await;
+    let seen = Seen::of(value.map_err(|failure| open_error(url, failure))?);
+    let garbage = |_| OpenError::Refused(url.to_string(), Trouble::Garbage("a script told no time".into()));
+    service.time.learn(asked, seen.map_err(garbage)?.now);
+    Ok(())
+}
+
+fn open_error(url: &RedisUrl, Failure { trouble, waited }: Failure) -> OpenError {
+    match trouble.is_passing() {
+        true => OpenError::Unavailable { url: url.to_string(), waited, trouble },
+        false => OpenError::Refused(url.to_string(), trouble),
     }
 }

@@ -11,7 +11,7 @@ use crate::Trouble;
 use crate::apply::{Looked, unique_id};
 use crate::inner::{Inner, RedisStore};
 use crate::layout::{escaped, place_from, record_from};
-use crate::service::{Seen, Watch};
+use crate::service::{Failure, Seen, Watch};
 
 /// The record that bytes say.
 pub(crate) fn item_of(key: &ItemKey, bytes: &[u8]) -> Result<Item, StoreError> {
@@ -144,7 +144,7 @@ impl Inner {
         let mut due = redis::cmd("ZRANGE");
         due.arg(self.service.layout.expiring()).arg("-inf").arg(now).arg("BYSCORE");
         due.arg("LIMIT").arg(0).arg(most);
-        let due = self.service.with_retries(Watch::start(), &due, None).await?;
+        let due = self.service.with_retries(Watch::start(), &due, None).await.map_err(Failure::into_error)?;
         for bytes in crate::service::bulks(due)? {
             let Some(key) = record_from(&bytes) else { continue };
             // What has expired is not there, so it is deleted by a write that changes nothing.

@@ -9,7 +9,7 @@ use crate::change::Changes;
 use crate::draft::{Plan, View};
 use crate::inner::{Inner, without_tests};
 use crate::records::Range;
-use crate::service::{Watch, bulks};
+use crate::service::{Failure, Watch, bulks};
 use crate::value::Row;
 
 /// How many buckets are listed at once to have their usage written down.
@@ -139,7 +139,7 @@ impl Inner {
     pub(crate) async fn close(&self, namespace: &str) -> Result<(), StoreError> {
         let mut close = redis::cmd("SET");
         close.arg(self.service.layout.closed(namespace)).arg("1");
-        self.service.with_retries(Watch::start(), &close, None).await.map(drop)
+        self.service.with_retries(Watch::start(), &close, None).await.map(drop).map_err(Failure::into_error)
     }
 
     pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
@@ -193,7 +193,9 @@ impl Inner {
     pub(crate) async fn sweep_buckets(&self, namespace: &str, most: usize) -> Result<(), StoreError> {
         let mut some = redis::cmd("ZRANDMEMBER");
         some.arg(self.service.layout.all_buckets(namespace)).arg(most);
-        let members = bulks(self.service.with_retries(Watch::start(), &some, None).await?)?;
+        let members = bulks(
+            self.service.with_retries(Watch::start(), &some, None).await.map_err(Failure::into_error)?,
+        )?;
         let keys: Vec<Key> = members.iter().map(|member| Key::from_bytes(member)).collect();
         let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.bucket(namespace, key)).collect();
         let Looked::Seen((_, seen)) = self.look(Watch::start(), unique_id(), &names).await? else {

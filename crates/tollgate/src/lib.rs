@@ -63,5 +63,7 @@ pub use tollgate_core::{
 pub use tollgate_dynamo as dynamo;
 #[cfg(feature = "file")]
 pub use tollgate_file as file;
+#[cfg(feature = "redis")]
+pub use tollgate_redis as redis;
 pub use tollgate_store as store;
 pub use tollgate_store::{Clock, ManualClock, Memory, Priority, Reply};

@@ -1,10 +1,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::DynamodbUrl;
+use super::{DynamodbUrl, RedisUrl};
 
 /// What stores there are, for those who named none of them.
-const VALID: &str = "valid are memory, file:PATH, such as file:limits.db, and dynamodb:TABLE";
+const VALID: &str = "valid are memory, file:PATH, such as file:limits.db, dynamodb:TABLE and redis://HOST";
 
 /// Which store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum StoreUrl {
     File(PathBuf),
     /// A table of DynamoDB, that everybody shares who may use it.
     Dynamodb(DynamodbUrl),
+    /// A server or a cluster of Redis or Valkey.
+    Redis(RedisUrl),
 }
 
 impl StoreUrl {
@@ -24,6 +26,7 @@ impl StoreUrl {
             None if text == "memory" => Ok(StoreUrl::Memory),
             Some(("file", path)) if !path.is_empty() => Ok(StoreUrl::File(path.into())),
             Some(("file", _)) => Err("the path of the file is missing; write it like file:limits.db".into()),
+            Some((scheme, _)) if RedisUrl::is_scheme(scheme) => RedisUrl::parse(text).map(StoreUrl::Redis),
             Some(("dynamodb", rest)) => DynamodbUrl::parse(rest).map(StoreUrl::Dynamodb),
             _ => Err(format!("there is no such store; {VALID}")),
         }
@@ -36,6 +39,7 @@ impl fmt::Display for StoreUrl {
             StoreUrl::Memory => f.write_str("memory"),
             StoreUrl::File(path) => write!(f, "file:{}", path.display()),
             StoreUrl::Dynamodb(url) => write!(f, "dynamodb:{url}"),
+            StoreUrl::Redis(url) => url.fmt(f),
         }
     }
 }

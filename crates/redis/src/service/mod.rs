@@ -45,6 +45,19 @@ pub(crate) struct Service {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch(Tick);
 
+/// What went wrong, after so long.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) trouble: Trouble,
+    pub(crate) waited: Duration,
+}
+
+impl Failure {
+    pub(crate) fn into_error(self) -> StoreError {
+        self.trouble.into_error(self.waited)
+    }
+}
+
 impl Watch {
     pub(crate) fn start() -> Watch {
         Watch(Clock::system().now())
@@ -69,7 +82,9 @@ impl Service {
         keys: &[K],
         arguments: &[A],
     ) -> Result<Value, StoreError> {
-        self.with_retries(watch, &script.run(keys, arguments), Some(script)).await
+        self.with_retries(watch, &script.run(keys, arguments), Some(script))
+            .await
+            .map_err(Failure::into_error)
     }
 
     /// As [`run`](Self::run), for a command that may be carried out twice unharmed.
@@ -78,7 +93,7 @@ impl Service {
         watch: Watch,
         command: &Cmd,
         script: Option<&Known>,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Value, Failure> {
         let mut round = 0;
         loop {
             let trouble = match self.attempt(watch, command).await {
@@ -121,12 +136,12 @@ impl Service {
     }
 
     /// Waits for a moment after a try that failed like this, or says that it is enough.
-    pub(crate) async fn pause(&self, watch: Watch, round: u32, trouble: Trouble) -> Result<(), StoreError> {
+    pub(crate) async fn pause(&self, watch: Watch, round: u32, trouble: Trouble) -> Result<(), Failure> {
         let most = FIRST_PAUSE.saturating_mul(1 << round.min(12)).min(LONGEST_PAUSE);
         let pause = if round == 0 { Duration::ZERO } else { most.mul_f64(fraction()) };
         let left = self.timeout.saturating_sub(watch.waited());
         if !trouble.is_passing() || pause >= left {
-            return Err(trouble.into_error(watch.waited()));
+            return Err(Failure { trouble, waited: watch.waited() });
         }
         self.counts.retried();
         tokio::time::sleep(pause).await;
