@@ -13,8 +13,8 @@ use crate::change::{Changes, Expiry};
 use crate::draft::{Draft, Plan, View};
 use crate::inner::Inner;
 use crate::numbers;
-use crate::service::{Answer, Failure, Seen, Watch};
-use crate::value::{Row, text_of};
+use crate::service::{Answer, Failure, Known, Seen, Watch};
+use crate::value::{NARROW_MAX, Row, text_of};
 
 /// How often a change is worked out anew because others were quicker.
 const CONFLICTS_MAX: usize = 500;
@@ -45,7 +45,9 @@ impl Inner {
         let numbers = if writes.is_empty() { call.with(|call| self.numbers(call)) } else { None };
         let keys = call.with(|call| self.bucket_keys(call));
         let answer = match numbers {
-            Some(numbers) if !keys.is_empty() => self.take(watch, id, &keys, &numbers).await?,
+            Some((script, numbers)) if !keys.is_empty() => {
+                self.take(watch, id, script, &keys, &numbers).await?
+            }
             _ => {
                 let mut keys = keys;
                 keys.extend(writes.iter().map(|write| self.service.layout.record(write.key())));
@@ -110,15 +112,25 @@ impl Inner {
         call.steps.iter().map(key).collect()
     }
 
-    /// The numbers and the limits of every step, if the call is something for a script.
-    fn numbers(&self, call: &Call<'_>) -> Option<Vec<Vec<u8>>> {
+    /// The script for a call, and the numbers and the limits of every step, if it is something for a script.
+    fn numbers(&self, call: &Call<'_>) -> Option<(&Known, Vec<Vec<u8>>)> {
         let now = self.service.time.clock().now();
-        let mut numbers = Vec::with_capacity(2 * call.steps.len());
-        for step in call.steps {
-            numbers.push(numbers::of_step(step, call.metered, now)?);
-            numbers.push(text_of(step.place.limits).into_bytes());
+        if now.as_micros() > NARROW_MAX {
+            return None;
         }
-        (now.as_micros() <= crate::value::NARROW_MAX).then_some(numbers)
+        let all = |of_step: &dyn Fn(&Step<'_>) -> Option<Vec<u8>>| {
+            let mut numbers = Vec::with_capacity(2 * call.steps.len());
+            for step in call.steps {
+                numbers.push(of_step(step)?);
+                numbers.push(text_of(step.place.limits).into_bytes());
+            }
+            Some(numbers)
+        };
+        let scripts = &self.service.scripts;
+        if let Some(meters) = all(&|step| numbers::of_meters(step, call.metered)) {
+            return Some((&scripts.meters, meters));
+        }
+        Some((&scripts.apply, all(&|step| numbers::of_step(step, call.metered, now))?))
     }
 
     /// One script for the whole call.
@@ -126,13 +138,14 @@ impl Inner {
         &self,
         watch: Watch,
         id: OpId,
+        script: &Known,
         buckets: &[Vec<u8>],
         numbers: &[Vec<u8>],
     ) -> Result<Looked, StoreError> {
         let keys = [&[self.service.layout.outcome(id.0)], buckets].concat();
         let head = [self.service.now().into_bytes(), self.remembered().into_bytes()];
         let arguments = [&head, numbers].concat();
-        self.ask(watch, &self.service.scripts.apply, &keys, &arguments, buckets.to_vec()).await
+        self.ask(watch, script, &keys, &arguments, buckets.to_vec()).await
     }
 
     /// What there is at these keys, unless the call was applied before.
@@ -180,7 +193,7 @@ impl Inner {
     async fn ask<A: AsRef<[u8]>>(
         &self,
         watch: Watch,
-        script: &crate::service::Known,
+        script: &Known,
         keys: &[Vec<u8>],
         arguments: &[A],
         seen: Vec<Vec<u8>>,

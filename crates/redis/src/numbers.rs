@@ -22,7 +22,29 @@ const RESOURCE: f64 = 2.0;
 /// Below which nothing is ever left.
 const NEVER: f64 = -1e300;
 
-/// What the script is told of a step: six numbers and the holder, then eight numbers for each limit. `None` if it is nothing for
+/// How many limits `meters.lua` has room for.
+const METERS_MAX: usize = 8;
+
+/// What `meters.lua` is told of a step, if it takes from meters that all refuse and have nothing to remark.
+pub(crate) fn of_meters(step: &Step<'_>, metered: bool) -> Option<Vec<u8>> {
+    let (limits, costs) = (step.place.limits, step.takes()?);
+    if limits.len() > METERS_MAX || limits.have_remarks() {
+        return None;
+    }
+    let mut out = Vec::with_capacity(16 + 32 * limits.len());
+    let metered = if metered { 1.0 } else { 0.0 };
+    [metered, small(limits.version())?].iter().for_each(|number| out.extend(number.to_le_bytes()));
+    for (limit, cost) in limits.iter().zip(costs.amounts()) {
+        let rate = limit.meter()?;
+        small(cost.checked_mul(rate.unit)?)?;
+        let full = small(u64::try_from(rate.full).ok()?)?;
+        let numbers = [small(rate.gain)?, small(rate.unit)?, full, small(*cost)?];
+        numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
+    }
+    Some(out)
+}
+
+/// What `apply.lua` is told of a step: six numbers and the holder, then eight numbers for each limit. `None` if it is nothing for
 /// a script. `now` is about when it will be.
 pub(crate) fn of_step(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u8>> {
     let limits = step.place.limits;

@@ -29,7 +29,6 @@ pub struct RedisUrl {
     /// What all keys start with.
     pub(crate) prefix: String,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) prefetch: Option<u8>,
     /// Whether a server is accepted that forgets what it likes when its memory is full.
     pub(crate) accepts_eviction: bool,
 }
@@ -89,7 +88,6 @@ impl FromStr for RedisUrl {
             sentinel_password: None,
             prefix: PREFIX.into(),
             timeout: None,
-            prefetch: None,
             accepts_eviction: false,
         };
         options.split('&').filter(|option| !option.is_empty()).try_for_each(|option| url.set(option))?;
@@ -107,17 +105,13 @@ impl RedisUrl {
                 self.prefix = text;
             }
             "timeout" => self.timeout = Some(millis_of(&text)?),
-            "prefetch" => match text.parse::<u8>() {
-                Ok(percent @ 1..=100) => self.prefetch = Some(percent),
-                _ => return bad("prefetch is so many percent of each capacity, from 1 to 100"),
-            },
             "evicting" if text == "accept" => self.accepts_eviction = true,
             "evicting" if text == "refuse" => self.accepts_eviction = false,
             "evicting" => return bad("evicting is refuse or accept"),
             "sentinel_password" => self.sentinel_password = Some(text),
             _ => {
                 return bad(format!(
-                    "{name:?} is no option of an address; there are prefix, timeout, prefetch, evicting and \
+                    "{name:?} is no option of an address; there are prefix, timeout, evicting and \
                      sentinel_password"
                 ));
             }
@@ -240,12 +234,11 @@ mod tests {
     fn addresses_say_where_the_store_is() {
         let url = parsed("redis://localhost");
         assert_eq!((&url.service, url.hosts[0].1, url.database), (&Service::Single, 6379, 0));
-        let url =
-            parsed("rediss://me:p%40ss%3A@[::1]:7000/3?prefix=a&timeout=500ms&prefetch=5&evicting=accept");
+        let url = parsed("rediss://me:p%40ss%3A@[::1]:7000/3?prefix=a&timeout=500ms&evicting=accept");
         assert!(url.is_encrypted && url.accepts_eviction);
         assert_eq!(url.hosts, [("::1".to_owned(), 7000)]);
         assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("me"), Some("p@ss:")));
-        assert_eq!((url.prefix.as_str(), url.prefetch, url.database), ("a", Some(5), 3));
+        assert_eq!((url.prefix.as_str(), url.database), ("a", 3));
         assert_eq!(url.timeout, Some(Duration::from_millis(500)));
         let url = parsed("redis+sentinel://:secret@a,b:27000/mymaster/2?sentinel_password=x");
         assert_eq!(url.hosts, [("a".to_owned(), 26379), ("b".to_owned(), 27000)]);
@@ -267,7 +260,6 @@ mod tests {
             "redis://:hunter2@a?prefix=",
             "redis://:hunter2@a?prefix={}",
             "redis://:hunter2@a?timeout=0",
-            "redis://:hunter2@a?prefetch=101",
             "redis://:hunter2@a?evicting=maybe",
             "redis://:hunter2@a?colour=red",
             "redis+sentinel://:hunter2@a",

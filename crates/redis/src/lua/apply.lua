@@ -333,9 +333,8 @@ end
 
 if work() then
   local answer = table.concat(outcome)
-  local was = redis.call('SET', KEYS[1], answer, 'NX', 'GET', 'PX', ARGV[2])
-  if was then
-    return was
+  if not redis.call('SET', KEYS[1], answer, 'NX', 'PX', ARGV[2]) then
+    return redis.call('GET', KEYS[1])
   end
   for i = 1, steps do
     local keep = keeps[i]

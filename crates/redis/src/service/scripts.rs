@@ -13,6 +13,7 @@ pub(crate) struct Known {
 #[derive(Debug)]
 pub(crate) struct Scripts {
     pub(crate) apply: Known,
+    pub(crate) meters: Known,
     pub(crate) look: Known,
     pub(crate) commit: Known,
     pub(crate) list: Known,
@@ -22,6 +23,7 @@ impl Scripts {
     pub(crate) fn new() -> Scripts {
         Scripts {
             apply: Known::new(include_str!("../lua/apply.lua")),
+            meters: Known::new(include_str!("../lua/meters.lua")),
             look: Known::new(include_str!("../lua/look.lua")),
             commit: Known::new(include_str!("../lua/commit.lua")),
             list: Known::new(include_str!("../lua/list.lua")),
