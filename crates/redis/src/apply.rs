@@ -22,6 +22,9 @@ const CONFLICTS_MAX: usize = 500;
 /// How long what came of a call is remembered at least.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
+/// For how many milliseconds changes are remembered that only this process makes again, and only for as long as a call lasts.
+pub(crate) const BRIEFLY: &str = "60000";
+
 /// What is remembered of changes whose answer nobody needs to read.
 const MADE: &[u8] = b"-";
 
@@ -40,13 +43,24 @@ impl Inner {
     ///
     /// None: it must be run to its end.
     pub(crate) async fn apply(&self, call: &OwnedCall, writes: &[Write]) -> Result<Applied, RecordsError> {
+        self.apply_remembered(call, writes, REMEMBERED.max(self.service.timeout * 4)).await
+    }
+
+    /// As [`apply`](Self::apply), and what came of it is remembered for so long: longer than anybody asks again.
+    pub(crate) async fn apply_remembered(
+        &self,
+        call: &OwnedCall,
+        writes: &[Write],
+        remembered: Duration,
+    ) -> Result<Applied, RecordsError> {
         call.with(|call| check(call, writes))?;
+        let remembered = remembered.as_millis().to_string();
         let (watch, id) = (Watch::start(), call.id.unwrap_or_else(unique_id));
         let numbers = if writes.is_empty() { call.with(|call| self.numbers(call)) } else { None };
         let keys = call.with(|call| self.bucket_keys(call));
         let answer = match numbers {
             Some((script, numbers)) if !keys.is_empty() => {
-                self.take(watch, id, script, &keys, &numbers).await?
+                self.take(watch, (id, &remembered), script, &keys, &numbers).await?
             }
             _ => {
                 let mut keys = keys;
@@ -77,7 +91,7 @@ impl Inner {
                     };
                     // A denial is not remembered: whoever asks again is asking anew.
                     let id = if is_done { id } else { unique_id() };
-                    match self.commit(watch, id, &view, &changes, &outcome).await? {
+                    match self.commit(watch, (id, &remembered), &view, &changes, &outcome).await? {
                         Looked::Done(known) if known == outcome => {
                             self.after_changes(call, &changes);
                             return Ok(applied);
@@ -137,13 +151,13 @@ impl Inner {
     async fn take(
         &self,
         watch: Watch,
-        id: OpId,
+        (id, remembered): (OpId, &str),
         script: &Known,
         buckets: &[Vec<u8>],
         numbers: &[Vec<u8>],
     ) -> Result<Looked, StoreError> {
         let keys = [&[self.service.layout.outcome(id.0)], buckets].concat();
-        let head = [self.service.now().into_bytes(), self.remembered().into_bytes()];
+        let head = [self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
         let arguments = [&head, numbers].concat();
         self.ask(watch, script, &keys, &arguments, buckets.to_vec()).await
     }
@@ -172,7 +186,7 @@ impl Inner {
     pub(crate) async fn commit(
         &self,
         watch: Watch,
-        id: OpId,
+        (id, remembered): (OpId, &str),
         view: &View,
         changes: &Changes,
         outcome: &[u8],
@@ -181,7 +195,7 @@ impl Inner {
         let keys = [&[self.service.layout.outcome(id.0)], &checked[..], touched].concat();
         let count = checked.len().to_string().into_bytes();
         let mut arguments =
-            vec![self.service.now().into_bytes(), self.remembered().into_bytes(), outcome.to_vec(), count];
+            vec![self.service.now().into_bytes(), remembered.as_bytes().to_vec(), outcome.to_vec(), count];
         arguments.extend(checked.iter().map(|key| view.get(key).unwrap_or_default().to_vec()));
         for command in commands {
             arguments.push(command.len().to_string().into_bytes());
@@ -207,11 +221,6 @@ impl Inner {
                 Looked::Seen((seen, answer))
             }
         })
-    }
-
-    /// For how many milliseconds what came of a call is remembered: longer than anybody asks again.
-    fn remembered(&self) -> String {
-        REMEMBERED.max(self.service.timeout * 4).as_millis().to_string()
     }
 
     /// How every step that takes would fare.

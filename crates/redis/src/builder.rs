@@ -95,6 +95,11 @@ impl RedisStoreBuilder {
         if url.is_encrypted && !cfg!(feature = "tls") {
             return Err(OpenError::BadSetting("rediss:// needs the feature `tls`, which is off here".into()));
         }
+        #[cfg(feature = "tls")]
+        if url.is_encrypted {
+            // Without one that is named rustls gives up. Should the program have named another one, that is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
         if let Some(prefix) = self.prefix {
             check_prefix(&prefix)?;
             url.prefix = prefix;

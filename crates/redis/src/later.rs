@@ -11,9 +11,13 @@ use tollgate_store::{Applied, OpId, OwnedCall, StoreError};
 use crate::apply::unique_id;
 use crate::change::Changes;
 use crate::inner::{Inner, without_tests};
+use crate::service::Watch;
 
-/// For how long something that nobody waits for is tried. What came of it is remembered for longer than any rest.
+/// For how long something that nobody waits for is tried.
 const TRIED_FOR: Duration = Duration::from_secs(600);
+
+/// For how long what came of it is remembered: it may have been done by the first try, and found out by the last.
+const REMEMBERED: Duration = Duration::from_secs(1_200);
 
 /// How long it rests after each try that failed, at most.
 const REST_MAX: Duration = Duration::from_secs(5);
@@ -90,10 +94,9 @@ impl Inner {
         let mut names = Some(names);
         let handle = self.service.workers.handle().clone();
         handle.spawn(async move {
-            let (mut rest, mut tried) = (FIRST_REST, Duration::ZERO);
-            while tried < TRIED_FOR {
-                let watch = crate::service::Watch::start();
-                let applied = inner.apply(&call, &[]).await.map_err(without_tests);
+            let (mut rest, watch) = (FIRST_REST, Watch::start());
+            while watch.waited() < TRIED_FOR {
+                let applied = inner.apply_remembered(&call, &[], REMEMBERED).await.map_err(without_tests);
                 names.take().iter().for_each(|names| inner.unheard.remove(names));
                 match applied {
                     Err(StoreError::Unavailable(..)) => tokio::time::sleep(rest).await,
@@ -103,7 +106,6 @@ impl Inner {
                         return;
                     }
                 }
-                tried += watch.waited();
                 rest = (rest * 2).min(REST_MAX);
             }
         });
@@ -115,6 +117,14 @@ impl Inner {
         let Some(mut undo) = call.clone().undo(done) else { return };
         undo.id = Some(unique_id());
         self.hand_over(undo);
+        // Whoever asks again with the id of the call is to be answered anew.
+        if let Some(OpId(id)) = call.id {
+            let mut forget = redis::cmd("DEL");
+            forget.arg(self.service.layout.outcome(id));
+            self.in_background(move |inner| async move {
+                inner.service.with_retries(Watch::start(), &forget, None).await
+            });
+        }
     }
 
     /// Looks after what grows, once enough has been added to it.

@@ -1,6 +1,6 @@
 //! A step as the numbers that the script works with, if all of them are small enough.
 
-use tollgate_core::{Limit, MachineView, Tick};
+use tollgate_core::{Limit, MachineView, Span, Tick};
 use tollgate_store::{Op, Step};
 
 use crate::value::NARROW_MAX;
@@ -18,6 +18,9 @@ const SLIDING: f64 = 6.0;
 
 const SHADOW: f64 = 1.0;
 const RESOURCE: f64 = 2.0;
+
+/// By how much the server may be behind what is thought to be its time.
+const EARLY: Span = Span::from_secs(10);
 
 /// Below which nothing is ever left.
 const NEVER: f64 = -1e300;
@@ -95,8 +98,10 @@ fn of_limit(limit: &Limit, amount: u64, now: Tick) -> Option<[f64; 6]> {
         MachineView::Gauge { capacity } => [GAUGE, small(capacity)?, 0.0, 0.0],
         MachineView::Session { amount, span } => [SESSION, small(amount)?, small(span.as_micros())?, 0.0],
         MachineView::Calendar { amount, calendar } => {
-            // From `now` up to the next edge, that is the next edge.
-            [CALENDAR, small(amount)?, small(now.as_micros())?, small(calendar.next_edge(now).as_micros())?]
+            // From here up to the next edge, that is the next edge. Clocks differ a little.
+            let (edge, early) = (calendar.next_edge(now), now - EARLY);
+            let from = if calendar.next_edge(early) == edge { early } else { now };
+            [CALENDAR, small(amount)?, small(from.as_micros())?, small(edge.as_micros())?]
         }
         MachineView::Unbounded => [UNBOUNDED, 0.0, 0.0, 0.0],
         _ => return None,

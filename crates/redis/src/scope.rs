@@ -4,7 +4,7 @@ use tollgate_core::Limits;
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
 use tollgate_store::{BucketStatus, FORGET_MAX, Key, Place, Scope, StoreError};
 
-use crate::apply::{Looked, unique_id};
+use crate::apply::{BRIEFLY, Looked, unique_id};
 use crate::change::Changes;
 use crate::draft::{Plan, View};
 use crate::inner::{Inner, without_tests};
@@ -98,7 +98,7 @@ impl Inner {
                 view.assume_absent(name);
                 changes.drop_bucket(&self.service.layout, namespace, key);
             }
-            self.commit(Watch::start(), unique_id(), &view, &changes, b"-").await?;
+            self.commit(Watch::start(), (unique_id(), BRIEFLY), &view, &changes, b"-").await?;
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Inner {
             for some in found.chunks(100) {
                 let mut changes = Changes::default();
                 some.iter().for_each(|(key, _)| changes.drop_bucket(&self.service.layout, namespace, key));
-                self.commit(Watch::start(), unique_id(), &View::default(), &changes, b"-").await?;
+                self.commit(Watch::start(), (unique_id(), BRIEFLY), &View::default(), &changes, b"-").await?;
             }
             for (key, is_there) in &found {
                 forgotten += usize::from(*is_there);
@@ -182,7 +182,9 @@ impl Inner {
             looked = match plan {
                 None | Some(Plan::Answer(_) | Plan::Guess) => return Ok(()),
                 Some(Plan::Look(more)) => self.look_again(watch, id, &view, more).await?,
-                Some(Plan::Commit(_, changes)) => self.commit(watch, id, &view, &changes, b"-").await?,
+                Some(Plan::Commit(_, changes)) => {
+                    self.commit(watch, (id, BRIEFLY), &view, &changes, b"-").await?
+                }
             };
         }
         Err(crate::Trouble::Conflict(CONFLICTS_MAX).into_error(watch.waited()))

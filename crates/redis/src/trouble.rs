@@ -58,15 +58,18 @@ impl Trouble {
 
     /// Whether the connection is of no use any more.
     pub(crate) fn breaks(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            // Those who say this will serve in a moment; all others who are busy are not who should be asked.
+            Trouble::Busy(why) => {
+                !["TRYAGAIN", "LOADING", "Script attempted"].iter().any(|it| why.contains(it))
+            }
             Trouble::NoConnection(..)
-                | Trouble::Lost(_)
-                | Trouble::Timeout
-                | Trouble::Busy(_)
-                | Trouble::Garbage(_)
-                | Trouble::AccessDenied(_)
-        )
+            | Trouble::Lost(_)
+            | Trouble::Timeout
+            | Trouble::Garbage(_)
+            | Trouble::AccessDenied(_) => true,
+            _ => false,
+        }
     }
 
     pub(crate) fn into_error(self, waited: Duration) -> StoreError {
