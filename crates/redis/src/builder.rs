@@ -100,6 +100,11 @@ impl RedisStoreBuilder {
             // Without one that is named rustls gives up. Should the program have named another one, that is as good.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
+        let read = |path: &String| {
+            let why = |why| OpenError::BadSetting(format!("{path} cannot be read: {why}"));
+            std::fs::read(path).map_err(why)
+        };
+        let roots = url.ca.as_ref().map(read).transpose()?;
         if let Some(prefix) = self.prefix {
             check_prefix(&prefix)?;
             url.prefix = prefix;
@@ -107,7 +112,7 @@ impl RedisStoreBuilder {
         let timeout = self.timeout.or(url.timeout).unwrap_or(TIMEOUT).max(Duration::from_millis(1));
         let service = Service {
             layout: Layout::new(&url.prefix),
-            link: Link::new(url.clone(), timeout / 2),
+            link: Link::new(url.clone(), roots, timeout / 2),
             scripts: Scripts::new(),
             time: self.clock.map_or_else(ServerTime::learnt, ServerTime::Given),
             timeout,

@@ -26,6 +26,8 @@ pub struct RedisUrl {
     pub(crate) password: Option<String>,
     pub(crate) database: i64,
     pub(crate) sentinel_password: Option<String>,
+    /// The file with the certificates of those who vouch for the server; those of the web unless it says otherwise.
+    pub(crate) ca: Option<String>,
     /// What all keys start with.
     pub(crate) prefix: String,
     pub(crate) timeout: Option<Duration>,
@@ -86,6 +88,7 @@ impl FromStr for RedisUrl {
             password,
             database,
             sentinel_password: None,
+            ca: None,
             prefix: PREFIX.into(),
             timeout: None,
             accepts_eviction: false,
@@ -108,10 +111,11 @@ impl RedisUrl {
             "evicting" if text == "accept" => self.accepts_eviction = true,
             "evicting" if text == "refuse" => self.accepts_eviction = false,
             "evicting" => return bad("evicting is refuse or accept"),
+            "ca" => self.ca = Some(text),
             "sentinel_password" => self.sentinel_password = Some(text),
             _ => {
                 return bad(format!(
-                    "{name:?} is no option of an address; there are prefix, timeout, evicting and \
+                    "{name:?} is no option of an address; there are prefix, timeout, evicting, ca and \
                      sentinel_password"
                 ));
             }

@@ -273,3 +273,75 @@ fn wide_from(body: &[u8], limits: Limits) -> Option<Row> {
     let bucket = Bucket::from_bytes(&limits, reader.0).ok()?;
     Some(Row { kept: Kept { limits, version, bucket }, usage })
 }
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{AMOUNT_MAX, PERIOD_MAX, Take, demand};
+
+    use super::*;
+
+    fn row(limits: Limits, holder: Option<Holder>) -> Row {
+        let now = Tick::from_secs(1_800_000_000);
+        let costs = limits.resolve(&demand! { rpm: 1, log: 2, spend: 3, slots: 1 }, |_| Ok(()));
+        let costs = costs.expect("it can be asked for");
+        let mut row = Row::fresh(&limits);
+        row.kept.bucket.commit(&limits, now, &Take { costs: &costs, holder });
+        let mut sums = Sums::new(&limits, now);
+        sums.add_take(&costs);
+        row.usage = Some(sums);
+        row
+    }
+
+    fn limits() -> Limits {
+        let day = std::time::Duration::from_secs(86_400);
+        let limits = [
+            Limit::per_minute("rpm", 7),
+            Limit::sliding_window("log", 9, day),
+            Limit::quota("spend", 30, day),
+            Limit::resource("slots", 3),
+        ];
+        Limits::new(limits).expect("they are valid").at_version(7)
+    }
+
+    #[test]
+    fn a_bucket_is_read_as_it_was_written() {
+        let holder = Holder { id: u128::MAX - 5, expires: Tick::from_secs(1_800_000_060) };
+        let huge = Limit::rate("rpm", 999_999_999_999_999u64, PERIOD_MAX.to_duration()).burst(AMOUNT_MAX);
+        let huge = Limits::new([huge]).expect("it is valid");
+        let never = Holder { id: 1, expires: Tick::MAX };
+        for (row, form) in [
+            (row(limits(), None), NARROW),
+            (row(limits(), Some(holder)), NARROW),
+            (row(limits(), Some(never)), WIDE),
+            (row(huge, None), WIDE),
+        ] {
+            let bytes = row.to_bytes();
+            assert_eq!(bytes[0], form);
+            assert_eq!(Row::from_bytes(&bytes, None), Ok(row.clone()));
+            assert_eq!(Row::from_bytes(&bytes, Some(&row.kept.limits)), Ok(row));
+            for len in 0..bytes.len() {
+                assert!(Row::from_bytes(&bytes[..len], None).is_err(), "{len} of {}", bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_none_of_ours_is_refused() {
+        for bytes in [&b"hello"[..], b"", b"Nlimits/1 version=0\n", b"Xlimits/1 version=0\n"] {
+            assert!(matches!(Row::from_bytes(bytes, None), Err(Trouble::Unreadable(_))), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_lasts_until_it_is_as_good_as_new() {
+        let mut row = row(limits(), None);
+        assert_eq!(row.lasts_until(), None, "there is usage to be written down");
+        row.usage = None;
+        assert_eq!(row.lasts_until(), None, "somebody holds a slot");
+        let holder = Holder { id: 5, expires: Tick::from_secs(1_800_000_060) };
+        row = self::row(limits(), Some(holder));
+        row.usage = None;
+        let until = row.lasts_until().expect("it fills up by itself");
+        assert!(row.kept.bucket.is_fresh(&row.kept.limits, until - SLACK));
+    }
+}

@@ -20,6 +20,9 @@ type Node = (String, u16);
 /// The connection, made when it is wanted and dropped when it is of no use.
 pub(crate) struct Link {
     url: RedisUrl,
+    /// The certificates of those who vouch for the server, if they are not those of the web.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "without TLS nobody vouches"))]
+    roots: Option<Vec<u8>>,
     /// How long connecting may take.
     patience: Duration,
     current: Mutex<Option<Connected>>,
@@ -40,9 +43,10 @@ struct Connected {
 }
 
 impl Link {
-    pub(crate) fn new(url: RedisUrl, patience: Duration) -> Link {
+    pub(crate) fn new(url: RedisUrl, roots: Option<Vec<u8>>, patience: Duration) -> Link {
         Link {
             url,
+            roots,
             patience,
             current: Mutex::default(),
             told: Mutex::default(),
@@ -166,11 +170,27 @@ impl Link {
         // Whoever connects says no more than it has to.
         let settings = settings.set_skip_set_lib_name();
         let info = address.into_connection_info().map_err(of)?.set_redis_settings(settings);
-        let client = Client::open(info).map_err(of)?;
+        let client = self.client(info).map_err(of)?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.patience))
             .set_response_timeout(None);
         client.get_multiplexed_async_connection_with_config(&config).await.map_err(of)
+    }
+
+    #[cfg(feature = "tls")]
+    fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
+        match self.url.is_encrypted {
+            true => {
+                let certificates = redis::TlsCertificates { client_tls: None, root_cert: self.roots.clone() };
+                Client::build_with_tls(info, certificates)
+            }
+            false => Client::open(info),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
+        Client::open(info)
     }
 
     /// Sends a command to the node that the slot is on its way to, this once.
