@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use tollgate_core::{Limit, Limits, demand};
 use tollgate_redis::{OpenError, RedisStore, Trouble};
-use tollgate_redis_local::{Kind, Server, free_port};
+use tollgate_redis_local::{Cluster, Kind, Server, free_port};
+use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store, StoreError};
 
 /// No message may have this in it.
 const CANARY: &str = "hunter2-canary";
@@ -81,6 +83,37 @@ fn a_user_without_rights_is_refused_and_one_that_may_not_look_around_is_not() {
         server.say(&["ACL", "SETUSER", "mute", "on", &format!(">{CANARY}"), "~*", "+@all", "-evalsha"]);
         let error = refused(&format!("redis://mute:{CANARY}@127.0.0.1:{port}"));
         assert!(matches!(error, OpenError::Refused(_, Trouble::AccessDenied(_))), "{error}");
+    }
+}
+
+#[test]
+fn a_node_of_a_cluster_is_none_by_itself() {
+    let cluster = Cluster::start(Kind::Redis);
+    let away = (cluster.node_of("{tollgate}") + 1) % 3;
+    let error = refused(&cluster.nodes[away].url());
+    assert!(error.to_string().contains("redis+cluster://"), "{error}");
+    assert!(open(&cluster.url()).is_ok());
+}
+
+#[test]
+fn a_server_without_memory_is_away_and_has_taken_nothing() {
+    for kind in Kind::ALL {
+        let server = Server::start(kind);
+        let store = RedisStore::builder(server.url()).timeout(Duration::from_millis(300)).build().wait();
+        let store = store.expect("the server is there");
+        let limits = Limits::new([Limit::per_day("calls", 10)]).expect("it is valid");
+        let (key, costs) = (Key::new(&["me", "it"]), limits.costs(&demand! { calls: 1 }).expect("it fits"));
+        let place = Place { namespace: "memory", key: &key, limits: &limits };
+        let take = || {
+            let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+            store.apply(&Call { id: None, steps: &steps, metered: false }).wait()
+        };
+        assert!(matches!(take(), Ok(Applied::Done(_))));
+        server.say(&["CONFIG", "SET", "maxmemory", "1"]);
+        let error = take().expect_err("there is no memory");
+        assert!(matches!(&error, StoreError::Unavailable(_, why) if why.contains("memory")), "{error}");
+        server.say(&["CONFIG", "SET", "maxmemory", "0"]);
+        assert_eq!(store.peek(&place).wait().expect("it is back")[0].available(), 9);
     }
 }
 

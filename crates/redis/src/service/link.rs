@@ -73,13 +73,15 @@ impl Link {
             Err(error) => Trouble::of(&error),
         };
         match &trouble {
-            Trouble::Moved(node) if self.url.service == Service::Cluster => {
+            Trouble::Moved(_) | Trouble::Ask(_) if self.url.service != Service::Cluster => {
+                let why = "it is a node of a cluster; write redis+cluster:// in the address";
+                return Err(Trouble::Other(why.into()));
+            }
+            Trouble::Moved(node) => {
                 *self.told.lock() = node_of(node, &self.url);
                 self.drop_connection(number);
             }
-            Trouble::Ask(node) if self.url.service == Service::Cluster => {
-                return self.ask(node, command).await;
-            }
+            Trouble::Ask(node) => return self.ask(node, command).await,
             trouble if trouble.breaks() => {
                 *self.told.lock() = None;
                 self.drop_connection(number);
