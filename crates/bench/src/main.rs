@@ -23,6 +23,7 @@ mod ours;
 mod peers;
 mod rows;
 mod scratch;
+mod servers;
 mod side;
 mod slow_down;
 mod solo;

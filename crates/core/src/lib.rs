@@ -40,7 +40,7 @@ pub use amount::{AMOUNT_MAX, BadAmount, IntoAmount, UNBOUNDED};
 pub use bucket::{Bucket, Holder, Take, Usage};
 pub use calendar::{Calendar, Edges};
 pub use chain::{Link, take_all};
-pub use codec::{CodecError, MILLIS, Part, Rate};
+pub use codec::{CodecError, MILLIS, MachineView, Part, Rate, StateView};
 pub use costs::{Costs, Packed};
 pub use demand::{AsDemand, Demand, DemandError};
 pub use limit::{Algorithm, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};

@@ -10,13 +10,14 @@ use aws_sdk_dynamodb::config::{
 use aws_sdk_dynamodb::types::TableStatus;
 use aws_smithy_async::time::SharedTimeSource;
 use aws_smithy_types::retry::RetryConfig;
+use tollgate_store::workers::Workers;
 use tollgate_store::{Clock, Reply};
 
 use crate::bucket::shards::SHARDS_MAX;
 use crate::bucket::{Buckets, Prefetch, Settings};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoStore, Inner};
-use crate::service::{Patience, Service, Workers};
+use crate::service::{Patience, Service};
 use crate::{OpenError, endpoint, table};
 
 /// Where a service that is no region of AWS says it is, if nobody says otherwise.
@@ -154,7 +155,7 @@ impl DynamoStoreBuilder {
     ///
     /// [`OpenError`] with what is wrong and what to do. A table that is not ours is left as it is.
     pub fn build(self) -> Reply<'static, Result<DynamoStore, OpenError>> {
-        let workers = match Workers::start() {
+        let workers = match Workers::start("tollgate-dynamo") {
             Ok(workers) => workers,
             Err(error) => return Reply::ready(Err(OpenError::Host(error.to_string()))),
         };

@@ -15,7 +15,6 @@ mod service;
 mod shortcomings;
 mod store;
 mod table;
-mod to_the_end;
 mod trouble;
 
 pub use builder::DynamoStoreBuilder;

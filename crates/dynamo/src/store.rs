@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tollgate_core::{Denial, Status};
+use tollgate_store::workers::ToTheEnd;
 use tollgate_store::{Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError};
 
 use crate::bucket::without_tests;
 use crate::inner::DynamoStore;
-use crate::to_the_end::ToTheEnd;
 
 impl DynamoStore {
     pub(crate) fn apply_call(

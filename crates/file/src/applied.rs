@@ -4,9 +4,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::{Span, Tick};
 use tollgate_store::{Done, OpId};
 
-use crate::codec::{column, outcome_bytes, outcome_from};
+use crate::codec::column;
 use crate::error::{Fault, Stop, unreadable};
 use crate::select::Select;
+use tollgate_store::{outcome_bytes, outcome_from};
 
 /// How long a call is remembered at least.
 const REMEMBERED_FOR: Span = Span::from_secs(86_400);
@@ -25,7 +26,7 @@ pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<Done>
 }
 
 pub(crate) fn remember(connection: &Connection, id: OpId, now: Tick, done: &[Done]) -> Result<(), Fault> {
-    let Some(outcome) = outcome_bytes(done) else { return Ok(()) };
+    let outcome = outcome_bytes(done);
     let mut insert =
         connection.prepare_cached("INSERT INTO applied (id, at, outcome) VALUES (?1, ?2, ?3)")?;
     insert.execute(params![id.0.to_be_bytes(), column(now), outcome]).map(drop)

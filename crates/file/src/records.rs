@@ -4,9 +4,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::Tick;
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Write};
 
-use crate::codec::{column, index_number, item_from, item_text};
+use crate::codec::column;
 use crate::error::{Fault, Stop, unreadable};
 use crate::select::{Bounds, Select};
+use tollgate_store::records::{index_number, item_from, item_text};
 
 /// How many records that have expired are dropped with each transaction that writes some. More than one, so that they
 /// cannot pile up.

@@ -19,6 +19,7 @@ mod kept;
 mod key;
 mod lines;
 mod memory;
+mod outcome;
 mod process;
 mod queue;
 pub mod records;
@@ -30,6 +31,8 @@ mod sync;
 #[cfg(not(loom))]
 mod timer;
 pub mod usage;
+#[cfg(all(feature = "workers", not(loom)))]
+pub mod workers;
 
 pub use acquire::{Acquire, Granted, Request, WaitError};
 pub use backend::{Backend, BucketStatus, FORGET_MAX, Pin, Scope};
@@ -43,6 +46,7 @@ pub use kept::Kept;
 pub use key::Key;
 pub use lines::SharedLines;
 pub use memory::{Memory, MemoryBuilder, Space, Tally};
+pub use outcome::{outcome_bytes, outcome_from};
 pub use process::{Census, Process, new_holder};
 pub use queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use reply::Reply;

@@ -71,6 +71,8 @@ pub use tollgate_core::{
 pub use tollgate_dynamo as dynamo;
 #[cfg(feature = "file")]
 pub use tollgate_file as file;
+#[cfg(feature = "redis")]
+pub use tollgate_redis as redis;
 #[cfg(all(feature = "shm", target_os = "linux"))]
 pub use tollgate_shm as shm;
 pub use tollgate_store as store;

@@ -11,12 +11,13 @@ enum Allowed {
 }
 
 /// The architecture as a table: a crate and the crates of this workspace it may use.
-const LAYERS: [(&str, Allowed); 19] = [
+const LAYERS: [(&str, Allowed); 20] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core"])),
     ("tollgate-file", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-shm", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
-    ("tollgate-redis", Allowed::Only(&["tollgate-core", "tollgate-store"])),
+    ("tollgate-redis", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
+    ("tollgate-redis-local", Allowed::Only(&[])),
     ("tollgate-dynamo", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-dynamo-local", Allowed::Only(&["tollgate-core", "tollgate-store"])),
     ("tollgate-catalog", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
@@ -30,6 +31,7 @@ const LAYERS: [(&str, Allowed); 19] = [
             "tollgate-catalog",
             "tollgate-dynamo",
             "tollgate-file",
+            "tollgate-redis",
             "tollgate-shm",
         ]),
     ),

@@ -5,6 +5,7 @@ mod core;
 mod dynamo;
 mod file;
 mod limiter;
+mod redis;
 
 use anyhow::{Context, Result};
 
@@ -53,6 +54,7 @@ pub(crate) fn all() -> Vec<Row> {
     rows.extend(limiter::rows());
     rows.extend(file::rows());
     rows.extend(dynamo::rows());
+    rows.extend(redis::rows());
     rows.extend(cli::rows());
     rows
 }

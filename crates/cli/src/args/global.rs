@@ -10,7 +10,7 @@ use crate::{duration_text, names};
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct GlobalArgs {
-    /// Where everything is kept: memory, file:PATH, shm:NAME or dynamodb:TABLE [default: a file in the folder for data]
+    /// Where everything is kept: memory, file:PATH, shm:NAME, redis://HOST or dynamodb:TABLE [default: a file in the folder for data]
     #[arg(long, global = true, value_name = "STORE", value_parser = StoreUrl::parse)]
     pub(crate) store: Option<StoreUrl>,
 

@@ -9,6 +9,7 @@ mod error;
 mod file;
 mod keys;
 mod redact;
+mod redis_url;
 mod store_url;
 pub(crate) mod suggest;
 
@@ -22,6 +23,7 @@ pub(crate) use environment::Environment;
 pub(crate) use error::SettingsError;
 pub(crate) use keys::{KEYS, Key};
 pub(crate) use redact::redacted;
+pub(crate) use redis_url::RedisUrl;
 pub(crate) use store_url::StoreUrl;
 
 use crate::args::GlobalArgs;

@@ -1,10 +1,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::DynamodbUrl;
+use super::{DynamodbUrl, RedisUrl};
 
 /// What stores there are, for those who named none of them.
-const VALID: &str = "valid are memory, file:PATH, such as file:limits.db, shm:NAME and dynamodb:TABLE";
+const VALID: &str =
+    "valid are memory, file:PATH, such as file:limits.db, shm:NAME, redis://HOST and dynamodb:TABLE";
 
 /// Which store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) enum StoreUrl {
     Shm(String),
     /// A table of DynamoDB, that everybody shares who may use it.
     Dynamodb(DynamodbUrl),
+    /// A server or a cluster of Redis or Valkey.
+    Redis(RedisUrl),
 }
 
 impl StoreUrl {
@@ -28,6 +31,7 @@ impl StoreUrl {
             Some(("file", _)) => Err("the path of the file is missing; write it like file:limits.db".into()),
             Some(("shm", name)) if !name.is_empty() => Ok(StoreUrl::Shm(name.into())),
             Some(("shm", _)) => Err("the name of the store is missing; write it like shm:limits".into()),
+            Some((scheme, _)) if RedisUrl::is_scheme(scheme) => RedisUrl::parse(text).map(StoreUrl::Redis),
             Some(("dynamodb", rest)) => DynamodbUrl::parse(rest).map(StoreUrl::Dynamodb),
             _ => Err(format!("there is no such store; {VALID}")),
         }
@@ -41,6 +45,7 @@ impl fmt::Display for StoreUrl {
             StoreUrl::File(path) => write!(f, "file:{}", path.display()),
             StoreUrl::Shm(name) => write!(f, "shm:{name}"),
             StoreUrl::Dynamodb(url) => write!(f, "dynamodb:{url}"),
+            StoreUrl::Redis(url) => url.fmt(f),
         }
     }
 }

@@ -5,6 +5,11 @@ mod dynamodb;
 #[cfg(not(feature = "dynamodb"))]
 #[path = "no_dynamodb.rs"]
 mod dynamodb;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(not(feature = "redis"))]
+#[path = "no_redis.rs"]
+mod redis;
 mod rehearsal;
 #[cfg(all(feature = "shm", target_os = "linux"))]
 mod shm;
@@ -53,6 +58,7 @@ pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>> {
         }
         StoreUrl::Shm(name) => Ok(shm::open(name, settings).map_err(|why| failed(&why))?),
         StoreUrl::Dynamodb(url) => Ok(dynamodb::open(url, settings).map_err(|why| failed(&why))?),
+        StoreUrl::Redis(url) => Ok(redis::open(url, settings).map_err(|why| failed(&why))?),
     }
 }
 
@@ -75,7 +81,8 @@ pub(crate) fn open_dynamodb(settings: &Settings) -> Result<tollgate_dynamo::Dyna
 /// Whether the store was ever used: a rehearsal must not make one.
 pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
     Ok(match &settings.store()?.value {
-        StoreUrl::Memory => true,
+        // A server needs no making.
+        StoreUrl::Memory | StoreUrl::Redis(_) => true,
         StoreUrl::File(path) => path.exists(),
         StoreUrl::Shm(name) => shm::is_there(name),
         // Without that nothing is made, and one that is not there is an error.
@@ -87,7 +94,8 @@ pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
 pub(crate) fn can_be_there(settings: &Settings) -> Result<bool, SettingsError> {
     let Setting { value, source } = settings.store()?;
     Ok(match (value, source) {
-        (StoreUrl::Memory | StoreUrl::Shm(_) | StoreUrl::Dynamodb(_), _) | (_, Source::Default) => true,
+        (StoreUrl::Memory | StoreUrl::Shm(_) | StoreUrl::Dynamodb(_) | StoreUrl::Redis(_), _)
+        | (_, Source::Default) => true,
         // A path without a folder is in this one.
         (StoreUrl::File(path), _) => path.parent().is_none_or(|it| it.as_os_str().is_empty() || it.is_dir()),
     })

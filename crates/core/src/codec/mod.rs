@@ -8,6 +8,8 @@ mod bytes;
 mod error;
 mod parts;
 mod text;
+mod views;
 
 pub use error::CodecError;
 pub use parts::{MILLIS, Part, Rate};
+pub use views::{MachineView, StateView};

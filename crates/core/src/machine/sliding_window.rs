@@ -48,6 +48,11 @@ impl SlidingWindow {
         SlidingWindow { amount, period, step: step.map_or(default, Span::as_micros) }
     }
 
+    /// How long a step is.
+    pub(crate) fn step(&self) -> Span {
+        Span::from_micros(self.step)
+    }
+
     /// The log of a bucket that is as of `stamp`; `None` if no log has these entries and this debt.
     pub(crate) fn log_of(&self, entries: Vec<(Tick, u64)>, debt: u64, stamp: Tick) -> Option<Log> {
         let in_order = entries.windows(2).all(|pair| self.step_of(pair[0].0) < self.step_of(pair[1].0));

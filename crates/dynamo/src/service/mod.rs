@@ -3,7 +3,6 @@
 mod counts;
 mod failure;
 mod pause;
-mod workers;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +14,7 @@ use aws_sdk_dynamodb::{Client, Error};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use tollgate_core::Tick;
 use tollgate_store::Clock;
+use tollgate_store::workers::{Within, Workers};
 
 use crate::Trouble;
 
@@ -22,8 +22,6 @@ use counts::Counts;
 pub use counts::Troubles;
 pub(crate) use failure::{Attributes, Failure, Reason};
 pub(crate) use pause::{Patience, Tried};
-use workers::Within;
-pub(crate) use workers::Workers;
 
 /// A table of the service, and all that is needed to call it.
 ///

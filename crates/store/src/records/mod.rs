@@ -6,6 +6,8 @@
 mod check;
 mod cursor;
 mod item;
+#[cfg(feature = "text")]
+mod text;
 mod write;
 
 use crate::{Reply, StoreError};
@@ -13,6 +15,8 @@ use crate::{Reply, StoreError};
 pub use check::{check_keys, check_writes};
 pub use cursor::Cursor;
 pub use item::{Fields, Index, Item, ItemKey, Value};
+#[cfg(feature = "text")]
+pub use text::{index_number, item_from, item_text};
 pub use write::{Change, Test, Write};
 
 /// How many records can be read at once.

@@ -1,4 +1,4 @@
-//! The threads that calls are made on.
+//! The threads that calls to a store across a network are made on.
 
 use std::future::Future;
 use std::io;
@@ -12,16 +12,22 @@ const WORKERS: usize = 2;
 
 /// A small runtime of its own, so that replies can be awaited from any executor and waited for in any thread.
 #[derive(Debug)]
-pub(crate) struct Workers(Option<Runtime>);
+pub struct Workers(Option<Runtime>);
 
 impl Workers {
-    pub(crate) fn start() -> io::Result<Workers> {
+    /// Starts them, under a name.
+    ///
+    /// # Errors
+    ///
+    /// The host has no threads left.
+    pub fn start(name: &str) -> io::Result<Workers> {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(WORKERS).thread_name("tollgate-dynamo").enable_all();
+        builder.worker_threads(WORKERS).thread_name(name).enable_all();
         builder.build().map(|runtime| Workers(Some(runtime)))
     }
 
-    pub(crate) fn handle(&self) -> &Handle {
+    /// The runtime.
+    pub fn handle(&self) -> &Handle {
         self.0.as_ref().expect("the runtime is there until it is dropped").handle()
     }
 }
@@ -36,13 +42,14 @@ impl Drop for Workers {
 }
 
 /// A future that whoever polls it works on, with timers and connections of the runtime.
-pub(crate) struct Within<F> {
+pub struct Within<F> {
     handle: Handle,
     future: Option<Pin<Box<F>>>,
 }
 
 impl<F: Future> Within<F> {
-    pub(crate) fn new(handle: Handle, future: F) -> Within<F> {
+    /// `future` within the runtime of `handle`.
+    pub fn new(handle: Handle, future: F) -> Within<F> {
         Within { handle, future: Some(Box::pin(future)) }
     }
 }

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 /// Runs where it is polled, with the timers and connections of a runtime. Dropped before its end, it goes on there, and
 /// what comes of it is told to `unheard`.
-pub(crate) struct ToTheEnd<T, F>
+pub struct ToTheEnd<T, F>
 where
     F: Future<Output = T> + Send + 'static,
     T: Send + 'static,
@@ -25,7 +25,8 @@ where
     F: Future<Output = T> + Send + 'static,
     T: Send + 'static,
 {
-    pub(crate) fn new(handle: Handle, future: F, unheard: impl FnOnce(T) + Send + 'static) -> ToTheEnd<T, F> {
+    /// `future` within the runtime of `handle`; what comes of it if it is dropped is told to `unheard`.
+    pub fn new(handle: Handle, future: F, unheard: impl FnOnce(T) + Send + 'static) -> ToTheEnd<T, F> {
         ToTheEnd { handle, is_begun: false, future: Some(Box::pin(future)), unheard: Some(Box::new(unheard)) }
     }
 }

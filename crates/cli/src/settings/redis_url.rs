@@ -1,0 +1,67 @@
+use std::fmt;
+
+use super::redacted;
+
+/// The address of a server of Redis or Valkey, of its sentinels, or of a cluster. It may have a password in it, which is
+/// never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct RedisUrl(String);
+
+impl RedisUrl {
+    /// Whether addresses that begin like this are such ones.
+    pub(super) fn is_scheme(scheme: &str) -> bool {
+        let base = scheme.split('+').next().unwrap_or_default();
+        ["redis", "rediss", "valkey", "valkeys"].contains(&base)
+    }
+
+    /// The address that a text says.
+    #[cfg(feature = "redis")]
+    pub(super) fn parse(text: &str) -> Result<RedisUrl, String> {
+        let parsed = text.parse::<tollgate_redis::RedisUrl>();
+        parsed.map(|_| RedisUrl(text.into())).map_err(|why| why.to_string())
+    }
+
+    /// What it says is looked at by programs that know what to do with it.
+    #[cfg(not(feature = "redis"))]
+    pub(super) fn parse(text: &str) -> Result<RedisUrl, String> {
+        Ok(RedisUrl(text.into()))
+    }
+
+    /// The whole of it, for whoever connects.
+    #[cfg(feature = "redis")]
+    pub(crate) fn with_password(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The address without its password, and without options, one of which may be another one.
+impl fmt::Display for RedisUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = redacted(&self.0);
+        let is_secret = shown.contains("password=");
+        let end = shown.find('?').filter(|_| is_secret).unwrap_or(shown.len());
+        f.write_str(&shown[..end])
+    }
+}
+
+impl fmt::Debug for RedisUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_is_shown() {
+        for (text, shown) in [
+            ("redis://me:hunter2@host/1?prefix=a", "redis://me:***@host/1?prefix=a"),
+            ("redis+sentinel://:hunter2@a,b/m?sentinel_password=hunter2", "redis+sentinel://:***@a,b/m"),
+        ] {
+            let url = RedisUrl(text.into());
+            assert_eq!((url.to_string().as_str(), format!("{url:?}").as_str()), (shown, shown));
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! A program that was built without Redis says so.
+
+use std::sync::Arc;
+
+use tollgate::store::Backend;
+
+use crate::settings::{RedisUrl, Settings};
+
+/// There is no such store.
+pub(super) fn open(_: &RedisUrl, _: &Settings) -> Result<Arc<dyn Backend>, String> {
+    Err("this program was built without Redis; build it with the feature `redis`".into())
+}

@@ -1,0 +1,64 @@
+//! Commands on a server of Redis do what they do on a file: the sessions of the file, replayed.
+#![cfg(all(unix, feature = "redis"))]
+
+mod support;
+
+use std::process::{Command, Output};
+
+use support::session;
+use tollgate_redis_local::{Kind, Server};
+
+macro_rules! sessions {
+    ($($name:ident),* $(,)?) => {$(
+        #[test]
+        fn $name() {
+            session::replay_on(stringify!($name), &Server::start(Kind::Redis).url());
+        }
+    )*};
+}
+
+// Those that look at the file itself have no meaning here.
+sessions![audit, calls, entities, limits, limits_file, namespaces, run];
+
+/// No output may have this in it.
+const CANARY: &str = "hunter2-canary";
+
+fn tollgate(store: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command
+        .args(arguments)
+        .env("TOLLGATE_STORE", store)
+        .env_remove("TOLLGATE_CONFIG")
+        .env("HOME", "/nonexistent");
+    let output = command.output().expect("the command can be started");
+    for said in [&output.stdout, &output.stderr] {
+        assert!(!String::from_utf8_lossy(said).contains(CANARY), "{output:?}");
+    }
+    output
+}
+
+#[test]
+fn commands_on_redis_share_what_they_know() {
+    for kind in Kind::ALL {
+        let server = Server::with(kind, &["--save", "", "--requirepass", CANARY]);
+        let store = format!("redis://:{CANARY}@127.0.0.1:{}", server.port());
+        let codes = [
+            &["system", "set-defaults", "-l", "rpm:2", "--yes"][..],
+            &["acquire", "me", "gpt", "rpm=1"],
+            &["acquire", "me", "gpt", "rpm=1"],
+            &["acquire", "me", "gpt", "rpm=1"],
+            &["status"],
+            &["config", "show"],
+        ]
+        .map(|arguments| tollgate(&store, arguments).status.code());
+        assert_eq!(codes, [Some(0), Some(0), Some(0), Some(3), Some(0), Some(0)]);
+    }
+}
+
+#[test]
+fn a_wrong_password_is_told_without_telling_it() {
+    let server = Server::with(Kind::Redis, &["--save", "", "--requirepass", "right"]);
+    let output = tollgate(&format!("redis://:{CANARY}@127.0.0.1:{}", server.port()), &["status"]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no permission"), "{output:?}");
+}

@@ -1,0 +1,245 @@
+//! Limits and buckets as plain numbers, for a store whose service works them out by a script of its own.
+
+use super::CodecError;
+use crate::machine::{Credit, Holders, Machine, Period};
+use crate::state::Inner;
+use crate::{Bucket, Calendar, Holder, Limit, Limits, Rate, Resets, Span, State, Tick};
+
+/// The fixed part of a limit: how it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MachineView {
+    /// A token bucket, a leaky bucket or GCRA.
+    Meter(Rate),
+    /// So much in each window; windows start at multiples of the period since the epoch.
+    FixedWindow {
+        /// How much.
+        amount: u64,
+        /// How long a window is.
+        period: Span,
+    },
+    /// So much in every window. Calls of one step of a period since the epoch count as of the last of them.
+    SlidingWindow {
+        /// How much.
+        amount: u64,
+        /// How long a window is.
+        period: Span,
+        /// How long a step is.
+        step: Span,
+    },
+    /// So many at once.
+    Gauge {
+        /// How many.
+        capacity: u64,
+    },
+    /// So much for a time after the first use.
+    Session {
+        /// How much.
+        amount: u64,
+        /// For how long.
+        span: Span,
+    },
+    /// So much until the next edge of a calendar.
+    Calendar {
+        /// How much.
+        amount: u64,
+        /// Where the edges are.
+        calendar: Calendar,
+    },
+    /// Whatever is asked, but not while somebody said "not now".
+    Cooldown,
+    /// Whatever is asked.
+    Unbounded,
+}
+
+/// The moving part of a limit, as of an instant that is the same for all limits of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StateView {
+    /// The credit of a meter, in parts of a token; see [`Rate::unit`].
+    Meter(i128),
+    /// What was used in the window.
+    FixedWindow(i64),
+    /// When how much was taken, in order, and what was used beyond.
+    SlidingWindow {
+        /// When how much was taken.
+        entries: Vec<(Tick, u64)>,
+        /// What was used beyond the amount.
+        debt: u64,
+    },
+    /// What is in use.
+    Gauge {
+        /// By nobody in particular.
+        anonymous: u64,
+        /// By whom; in the order of their ids.
+        holds: Vec<(Holder, u64)>,
+    },
+    /// What was used of a period; all zero if none has opened.
+    Quota {
+        /// How much.
+        used: i64,
+        /// When it began.
+        start: Tick,
+        /// When it ends.
+        end: Tick,
+    },
+    /// For how many ticks nobody passes.
+    Cooldown(u64),
+    /// Nothing to say.
+    Unbounded,
+}
+
+impl Limit {
+    /// How it counts.
+    pub fn machine_view(&self) -> MachineView {
+        let (amount, period) = (self.amount(), self.period().unwrap_or(Span::ZERO));
+        match (self.machine(), self.resets()) {
+            (Machine::Meter(meter), _) => {
+                let (gain, unit) = meter.rate();
+                MachineView::Meter(Rate { gain, unit, full: meter.full() })
+            }
+            (Machine::Fixed(_), _) => MachineView::FixedWindow { amount, period },
+            (Machine::Sliding(window), _) => {
+                MachineView::SlidingWindow { amount, period, step: window.step() }
+            }
+            (Machine::Gauge, _) => MachineView::Gauge { capacity: self.capacity() },
+            (Machine::Quota(_), Some(Resets::AfterFirstUse(span))) => {
+                MachineView::Session { amount, span: *span }
+            }
+            (Machine::Quota(_), Some(Resets::Calendar(calendar))) => {
+                MachineView::Calendar { amount, calendar: calendar.clone() }
+            }
+            (Machine::Cooldown, _) => MachineView::Cooldown,
+            (Machine::Quota(_), None) | (Machine::Unbounded, _) => MachineView::Unbounded,
+        }
+    }
+
+    /// What is left below which there is something to remark, if ever; see [`Bucket::remarks`].
+    pub fn remarked_below(&self) -> Option<i128> {
+        let past_soft = self.soft_level().map(|level| i128::from(self.capacity()) - i128::from(level));
+        let in_debt = self.is_shadow().then_some(0);
+        past_soft.max(in_debt).filter(|_| !self.is_unbounded())
+    }
+}
+
+impl Bucket {
+    /// The state of each limit, in their order, as of [`stamp`](Bucket::stamp).
+    pub fn views(&self, limits: &Limits) -> Vec<StateView> {
+        (0..limits.len()).map(|index| view(&self.state(limits, index))).collect()
+    }
+
+    /// The bucket that has these [views](Bucket::views).
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] for anything that is no state of these limits.
+    pub fn of_views(limits: &Limits, stamp: Tick, views: Vec<StateView>) -> Result<Bucket, CodecError> {
+        if views.len() != limits.len() {
+            return Err(CodecError::TooShort);
+        }
+        let state = |(limit, view): (&Limit, StateView)| {
+            of_view(limit, stamp, view).ok_or_else(|| CodecError::BadState(limit.name().to_string()))
+        };
+        let states = limits.iter().zip(views).map(state).collect::<Result<_, _>>()?;
+        Ok(Bucket::of_states(limits, stamp, states))
+    }
+}
+
+fn view(state: &State) -> StateView {
+    match &state.0 {
+        Inner::Meter(credit) => StateView::Meter(credit.get()),
+        Inner::Fixed(count) => StateView::FixedWindow(*count),
+        Inner::Sliding(log) => {
+            let (entries, debt) = log.parts();
+            StateView::SlidingWindow { entries: entries.collect(), debt }
+        }
+        Inner::Gauge(in_use) => StateView::Gauge { anonymous: *in_use, holds: Vec::new() },
+        Inner::Held(held) => {
+            let (anonymous, holds) = held.parts();
+            StateView::Gauge { anonymous, holds: holds.collect() }
+        }
+        Inner::Quota(period) => {
+            let (used, start, end) = period.parts();
+            StateView::Quota { used, start, end }
+        }
+        Inner::Cooldown(left) => StateView::Cooldown(*left),
+        Inner::Unbounded => StateView::Unbounded,
+    }
+}
+
+fn of_view(limit: &Limit, stamp: Tick, view: StateView) -> Option<State> {
+    let inner = match (limit.machine(), view) {
+        (Machine::Meter(meter), StateView::Meter(credit)) if credit <= meter.full() => {
+            Inner::Meter(Credit::new(credit))
+        }
+        (Machine::Fixed(_), StateView::FixedWindow(count)) if count >= 0 => Inner::Fixed(count),
+        (Machine::Sliding(window), StateView::SlidingWindow { entries, debt }) => {
+            Inner::Sliding(Box::new(window.log_of(entries, debt, stamp)?))
+        }
+        (Machine::Gauge, StateView::Gauge { anonymous, holds }) if holds.is_empty() => {
+            Inner::Gauge(anonymous)
+        }
+        (Machine::Gauge, StateView::Gauge { anonymous, holds }) => {
+            Inner::Held(Box::new(Holders::of(anonymous, holds)?))
+        }
+        (Machine::Quota(_), StateView::Quota { used, start, end }) => {
+            Inner::Quota(Box::new(Period::of(used, start, end)?))
+        }
+        (Machine::Cooldown, StateView::Cooldown(left)) => Inner::Cooldown(left),
+        (Machine::Unbounded, StateView::Unbounded) => Inner::Unbounded,
+        _ => return None,
+    };
+    Some(State(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Take, demand};
+
+    #[test]
+    fn a_bucket_is_what_its_views_say() {
+        let day = Duration::from_secs(86_400);
+        let limits = Limits::new([
+            Limit::per_minute("rpm", 7),
+            Limit::rate("slow", 10, day),
+            Limit::resource("slots", 3),
+            Limit::sliding_window("log", 9, day),
+            Limit::fixed_window("window", 9, day),
+            Limit::quota("spend", 30, day),
+        ])
+        .expect("they are valid");
+        let costs = limits.costs(&demand! { rpm: 1, slow: 2, slots: 1, log: 3, window: 2, spend: 4 });
+        let costs = costs.expect("it fits");
+        let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
+        for step in 0..3 {
+            let now = Tick::from_micros(1_000_003 * step);
+            let holder = Some(Holder { id: step.into(), expires: now + Span::from_secs(5) });
+            bucket.take(&limits, now, &Take { costs: &costs, holder }).expect("it fits");
+            let views = bucket.views(&limits);
+            assert_eq!(Bucket::of_views(&limits, bucket.stamp(), views), Ok(bucket.clone()));
+        }
+    }
+
+    #[test]
+    fn views_of_other_limits_are_refused() {
+        let limits = Limits::new([Limit::per_minute("rpm", 7)]).expect("it is valid");
+        let too_much = StateView::Meter(7 * 60_000_000 + 1);
+        for views in [vec![], vec![StateView::Unbounded], vec![StateView::FixedWindow(1)], vec![too_much]] {
+            assert!(Bucket::of_views(&limits, Tick::ZERO, views).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_remarked_is_said_by_what_is_left() {
+        let limits = Limits::new([
+            Limit::resource("slots", 4).soft(1),
+            Limit::per_minute("rpm", 6).shadow(),
+            Limit::per_minute("tpm", 6),
+        ]);
+        let below: Vec<_> = limits.expect("they are valid").iter().map(Limit::remarked_below).collect();
+        assert_eq!(below, [Some(3), Some(0), None]);
+    }
+}

@@ -1,0 +1,129 @@
+//! A cluster of three nodes.
+
+use std::time::Duration;
+
+use crate::installed::Kind;
+use crate::resp::Reply;
+use crate::server::Server;
+
+const TRIES: u32 = 800;
+const PAUSE: Duration = Duration::from_millis(25);
+const SLOTS: u32 = 16_384;
+const KEYS_AT_ONCE: &str = "10";
+
+/// Three nodes that share the slots. They end when this is dropped.
+pub struct Cluster {
+    /// The nodes.
+    pub nodes: Vec<Server>,
+}
+
+impl Cluster {
+    /// Starts a cluster, and waits until all nodes know of each other.
+    ///
+    /// # Panics
+    ///
+    /// If they do not come to know of each other.
+    pub fn start(kind: Kind) -> Cluster {
+        let arguments = ["--save", "", "--appendonly", "no", "--cluster-enabled", "yes"];
+        let more = ["--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"];
+        let arguments = [&arguments[..], &more].concat();
+        let nodes: Vec<Server> = (0..3).map(|_| Server::with(kind, &arguments)).collect();
+        for (number, node) in nodes.iter().enumerate() {
+            let first = SLOTS * number as u32 / 3;
+            let last = SLOTS * (number as u32 + 1) / 3 - 1;
+            let said = node.say(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
+            assert_eq!(said, Reply::Text("OK".into()));
+            node.say(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
+            for other in &nodes[..number] {
+                node.say(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]);
+            }
+        }
+        let cluster = Cluster { nodes };
+        cluster.wait_until_whole();
+        cluster
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a cluster tells nobody when it is ready")]
+    fn wait_until_whole(&self) {
+        let knows_all = |node: &Server| {
+            let info = node.say(&["CLUSTER", "INFO"]);
+            info.field("cluster_state") == Some("ok") && info.field("cluster_slots_ok") == Some("16384")
+        };
+        for _ in 0..TRIES {
+            if self.nodes.iter().all(knows_all) {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        panic!("the cluster did not come together");
+    }
+
+    /// The address: all nodes.
+    pub fn url(&self) -> String {
+        let nodes: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
+        format!("redis+cluster://{}", nodes.join(","))
+    }
+
+    /// Which node has the slot of a key.
+    pub fn node_of(&self, key: &str) -> usize {
+        let Reply::Number(slot) = self.nodes[0].say(&["CLUSTER", "KEYSLOT", key]) else {
+            panic!("a key has a slot")
+        };
+        let has = |node: &Server| {
+            let own = node.say(&["CLUSTER", "MYID"]).text().to_owned();
+            let Reply::List(ranges) = node.say(&["CLUSTER", "SLOTS"]) else { panic!("there are slots") };
+            ranges.iter().any(|range| match range {
+                Reply::List(range) => match &range[..] {
+                    [Reply::Number(first), Reply::Number(last), Reply::List(master), ..] => {
+                        (*first..=*last).contains(&slot)
+                            && matches!(&master[2], Reply::Text(id) if *id == own)
+                    }
+                    _ => false,
+                },
+                _ => false,
+            })
+        };
+        self.nodes.iter().position(has).expect("every slot is somebody's")
+    }
+
+    /// Moves the slot of a key to the next node, its keys a few at a time, while others go on using it. Answers to which.
+    ///
+    /// # Panics
+    ///
+    /// If a node says no.
+    pub fn move_slot_of(&self, key: &str) -> usize {
+        let Reply::Number(slot) = self.nodes[0].say(&["CLUSTER", "KEYSLOT", key]) else {
+            panic!("a key has a slot")
+        };
+        let slot = slot.to_string();
+        let from = self.node_of(key);
+        let to = (from + 1) % self.nodes.len();
+        let (source, target) = (&self.nodes[from], &self.nodes[to]);
+        let id = |node: &Server| node.say(&["CLUSTER", "MYID"]).text().to_owned();
+        let (source_id, target_id) = (id(source), id(target));
+        let ok = |said: Reply| assert_eq!(said, Reply::Text("OK".into()));
+        ok(target.say(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id]));
+        ok(source.say(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id]));
+        let (mut mover, port) = (source.client(), target.port().to_string());
+        loop {
+            let Reply::List(keys) = mover.say(&["CLUSTER", "GETKEYSINSLOT", &slot, KEYS_AT_ONCE]) else {
+                panic!("a slot has keys")
+            };
+            if keys.is_empty() {
+                break;
+            }
+            let mut words: Vec<&[u8]> =
+                [&b"MIGRATE"[..], b"127.0.0.1", port.as_bytes(), b"", b"0", b"5000"].into();
+            words.push(b"KEYS");
+            words.extend(keys.iter().map(Reply::bytes));
+            let moved = mover.say_words(&words);
+            assert!(matches!(&moved, Reply::Text(_)), "{moved:?}");
+        }
+        ok(target.say(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]));
+        ok(source.say(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]));
+        self.nodes.iter().for_each(|node| {
+            node.say(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
+        });
+        to
+    }
+}

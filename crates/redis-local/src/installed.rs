@@ -1,0 +1,67 @@
+//! Where the programs are.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// Which server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Redis 7.
+    Redis,
+    /// Valkey.
+    Valkey,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Kind; 2] = [Kind::Redis, Kind::Valkey];
+
+    fn variable(self) -> &'static str {
+        match self {
+            Kind::Redis => "TOLLGATE_REDIS_SERVER",
+            Kind::Valkey => "TOLLGATE_VALKEY_SERVER",
+        }
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Kind::Redis => "redis-server",
+            Kind::Valkey => "valkey-server",
+        }
+    }
+
+    /// The program: what the environment names, what `cargo xtask servers` installed, or what is on the path.
+    ///
+    /// # Panics
+    ///
+    /// If there is none, saying how to get one: a test that needs a server must not pass without.
+    pub fn find(self) -> PathBuf {
+        if let Some(named) = env::var_os(self.variable()) {
+            return named.into();
+        }
+        let installed = folder().map(|folder| folder.join("usr/bin").join(self.program()));
+        let path = env::var_os("PATH").unwrap_or_default();
+        let on_path = env::split_paths(&path).map(|folder| folder.join(self.program()));
+        let mut candidates = installed.into_iter().chain(on_path);
+        candidates.find(|program| program.is_file()).unwrap_or_else(|| {
+            panic!(
+                "there is no {}; install one with `cargo xtask servers`, or name one in {}",
+                self.program(),
+                self.variable()
+            )
+        })
+    }
+}
+
+/// Where `cargo xtask servers` puts them: beside the folder that this program was built into.
+fn folder() -> Option<PathBuf> {
+    let program = env::current_exe().ok()?;
+    program.ancestors().map(|folder| folder.join("redis")).find(|folder| folder.join("usr/bin").is_dir())
+}
+
+/// The libraries that were installed with a program, if it is one of those.
+pub(crate) fn libraries(program: &Path) -> Vec<PathBuf> {
+    let Some(lib) = program.ancestors().nth(2).map(|usr| usr.join("lib")) else { return Vec::new() };
+    let entries = lib.read_dir().into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}

@@ -1,0 +1,19 @@
+//! Redis and Valkey on this host, for tests and benchmarks: servers, a master with a replica and a sentinel, a cluster, and
+//! a proxy that lets things go wrong on the way to them.
+//!
+//! Servers listen on free ports of the loopback, keep their files in a folder of their own, and end with whoever started
+//! them, also if that is killed.
+
+mod cluster;
+mod installed;
+mod proxy;
+mod resp;
+mod sentinel;
+mod server;
+
+pub use cluster::Cluster;
+pub use installed::Kind;
+pub use proxy::{Fault, Proxy};
+pub use resp::{Client, Reply};
+pub use sentinel::Watched;
+pub use server::{Server, free_port};

@@ -1,0 +1,178 @@
+//! As much of the protocol as is needed to say something to a server.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A connection.
+pub struct Client(BufReader<TcpStream>);
+
+/// What a server answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A word, or text.
+    Text(String),
+    /// What is no text.
+    Bytes(Vec<u8>),
+    /// A number.
+    Number(i64),
+    /// An error.
+    Error(String),
+    /// Nothing.
+    Nothing,
+    /// Several.
+    List(Vec<Reply>),
+}
+
+impl Reply {
+    /// Whether the server is up: it answers, and be it that it wants a password.
+    pub(crate) fn is_up(&self) -> bool {
+        match self {
+            Reply::Error(error) => !error.starts_with("LOADING"),
+            _ => true,
+        }
+    }
+
+    /// The text.
+    ///
+    /// # Panics
+    ///
+    /// If it is none.
+    pub fn text(&self) -> &str {
+        match self {
+            Reply::Text(text) => text,
+            other => panic!("the server said {other:?}"),
+        }
+    }
+
+    /// The text, or what is none.
+    ///
+    /// # Panics
+    ///
+    /// If it is neither.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Reply::Bytes(bytes) => bytes,
+            other => other.text().as_bytes(),
+        }
+    }
+
+    /// A field of what INFO tells.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let lines = self.text().lines().filter_map(|line| line.split_once(':'));
+        lines.into_iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+    }
+}
+
+impl Client {
+    /// Connects to a port of this host.
+    ///
+    /// # Panics
+    ///
+    /// If nobody listens.
+    pub fn connect(port: u16) -> Client {
+        Client::try_connect(port).expect("the server listens")
+    }
+
+    pub(crate) fn try_connect(port: u16) -> io::Result<Client> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        Ok(Client(BufReader::new(stream)))
+    }
+
+    /// Says something and waits for the answer.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn say(&mut self, words: &[&str]) -> Reply {
+        self.try_say(words).unwrap_or_else(|why| panic!("no answer to {words:?}: {why}"))
+    }
+
+    pub(crate) fn try_say(&mut self, words: &[&str]) -> io::Result<Reply> {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        self.try_say_words(&words)
+    }
+
+    /// As [`say`](Client::say), for words that are no text.
+    ///
+    /// # Panics
+    ///
+    /// If there is no answer.
+    pub fn say_words(&mut self, words: &[&[u8]]) -> Reply {
+        self.try_say_words(words).unwrap_or_else(|why| panic!("no answer: {why}"))
+    }
+
+    fn try_say_words(&mut self, words: &[&[u8]]) -> io::Result<Reply> {
+        let mut line = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            line.extend(format!("${}\r\n", word.len()).as_bytes());
+            line.extend_from_slice(word);
+            line.extend(b"\r\n");
+        }
+        self.0.get_mut().write_all(&line)?;
+        self.read()
+    }
+
+    fn read(&mut self) -> io::Result<Reply> {
+        let mut line = String::new();
+        self.0.read_line(&mut line)?;
+        let line = line.trim_end();
+        let (kind, rest) = line.split_at_checked(1).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let number = || rest.parse::<i64>().map_err(|_| io::Error::from(io::ErrorKind::InvalidData));
+        match kind {
+            "+" => Ok(Reply::Text(rest.into())),
+            "-" => Ok(Reply::Error(rest.into())),
+            ":" => number().map(Reply::Number),
+            "$" | "*" if number()? < 0 => Ok(Reply::Nothing),
+            "$" => {
+                let mut bytes = vec![0; number()? as usize + 2];
+                self.0.read_exact(&mut bytes)?;
+                bytes.truncate(bytes.len() - 2);
+                Ok(match String::from_utf8(bytes) {
+                    Ok(text) => Reply::Text(text),
+                    Err(error) => Reply::Bytes(error.into_bytes()),
+                })
+            }
+            "*" => (0..number()?).map(|_| self.read()).collect::<io::Result<_>>().map(Reply::List),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// How long the first answer in these bytes is, if it is whole.
+pub(crate) fn answer_len(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
+    let number = || str::from_utf8(&bytes[1..end - 2]).ok().and_then(|text| text.parse::<i64>().ok());
+    match bytes[0] {
+        b'$' => {
+            let len = usize::try_from(number()?).map_or(end, |len| end + len + 2);
+            (bytes.len() >= len).then_some(len)
+        }
+        b'*' => {
+            let count = number()?.max(0);
+            (0..count).try_fold(end, |at, _| Some(at + answer_len(bytes.get(at..)?)?))
+        }
+        _ => Some(end),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_as_long_as_it_is() {
+        let whole: [&[u8]; 6] =
+            [b"+OK\r\n", b":12\r\n", b"$-1\r\n", b"$3\r\na\r\n\r\n", b"*2\r\n:1\r\n$1\r\nx\r\n", b"*0\r\n"];
+        for answer in whole {
+            assert_eq!(answer_len(&[answer, b"+more\r\n"].concat()), Some(answer.len()));
+            for len in 0..answer.len() {
+                assert_eq!(answer_len(&answer[..len]), None, "{answer:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A server.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::installed::{Kind, libraries};
+use crate::resp::{Client, Reply};
+
+/// Starts the server, says which process it is, and ends it when nobody holds the other end of its input any more: also when
+/// whoever started it was killed.
+const WATCHED: &str =
+    r#""$@" </dev/null >>"$TOLLGATE_LOG" 2>&1 & echo $!; read -r _; kill -9 $! 2>/dev/null"#;
+
+const TRIES: u32 = 400;
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// A server on a port of its own. It ends when this is dropped.
+pub struct Server {
+    program: PathBuf,
+    folder: Folder,
+    port: u16,
+    /// The file with its settings, if it has one.
+    config: Option<PathBuf>,
+    arguments: Vec<String>,
+    running: Option<Running>,
+}
+
+struct Running {
+    shell: Child,
+    pid: Pid,
+}
+
+/// A folder that is gone with its owner.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("tollgate-redis-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).expect("a temporary folder can be made");
+        Folder(folder)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A port that was free a moment ago, and whose cluster port was too.
+pub fn free_port() -> u16 {
+    loop {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr());
+        let port = port.expect("there is a free port").port();
+        // A node of a cluster listens on a second port as well, 10000 above.
+        if port < 55_000 && TcpListener::bind((Ipv4Addr::LOCALHOST, port + 10_000)).is_ok() {
+            return port;
+        }
+    }
+}
+
+impl Server {
+    /// Starts a server that keeps nothing on disk.
+    pub fn start(kind: Kind) -> Server {
+        Server::with(kind, &["--save", "", "--appendonly", "no"])
+    }
+
+    /// Starts a server with arguments of its own.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started, with what it said.
+    pub fn with(kind: Kind, arguments: &[&str]) -> Server {
+        Server::of(kind, None, arguments)
+    }
+
+    /// Starts a sentinel with these settings.
+    pub(crate) fn sentinel(kind: Kind, config: &Path) -> Server {
+        Server::of(kind, Some(config.to_path_buf()), &["--sentinel"])
+    }
+
+    fn of(kind: Kind, config: Option<PathBuf>, arguments: &[&str]) -> Server {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let (program, folder, port) = (kind.find(), Folder::new(), free_port());
+        let mut server = Server { program, folder, port, config, arguments, running: None };
+        server.restart();
+        server
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The address.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A connection to it.
+    pub fn client(&self) -> Client {
+        Client::connect(self.port)
+    }
+
+    /// Says something to it.
+    pub fn say(&self, words: &[&str]) -> Reply {
+        self.client().say(words)
+    }
+
+    /// Starts it again, after it was killed or to begin with.
+    ///
+    /// # Panics
+    ///
+    /// If it does not come up.
+    pub fn restart(&mut self) {
+        self.kill();
+        let log = self.folder.path().join("log.txt");
+        let mut start = Command::new("sh");
+        start.arg("-c").arg(WATCHED).arg("sh").arg(&self.program).args(&self.config);
+        start
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--dir"])
+            .arg(self.folder.path());
+        start.args(&self.arguments).env("TOLLGATE_LOG", &log).current_dir(self.folder.path());
+        let libraries = std::env::join_paths(libraries(&self.program)).expect("paths can be joined");
+        start.env("LD_LIBRARY_PATH", libraries);
+        let mut shell =
+            start.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh can be started");
+        let mut line = String::new();
+        let told = shell.stdout.as_mut().map(|out| BufReader::new(out).read_line(&mut line));
+        told.expect("its output is ours").expect("it says which process the server is");
+        let pid = line.trim().parse().ok().and_then(Pid::from_raw).expect("a process has a number");
+        self.running = Some(Running { shell, pid });
+        self.wait_until_it_answers(&log);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a program that starts tells nobody when it is ready")]
+    fn wait_until_it_answers(&self, log: &Path) {
+        for _ in 0..TRIES {
+            // One that asks for a password answers as well.
+            if Client::try_connect(self.port)
+                .and_then(|mut it| it.try_say(&["PING"]))
+                .is_ok_and(|it| it.is_up())
+            {
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        panic!("{} did not come up: {}", self.program.display(), fs::read_to_string(log).unwrap_or_default());
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(running) = &self.running {
+            // It may have ended by itself.
+            let _ = kill_process(running.pid, signal);
+        }
+    }
+
+    /// Stops it for a while: connections stay, and nobody answers.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        if let Some(mut running) = self.running.take() {
+            drop(running.shell.stdin.take());
+            let _ = running.shell.wait();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

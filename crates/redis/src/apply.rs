@@ -1,0 +1,297 @@
+//! Applying a call: by one script if it is plain sailing, otherwise by the core and a change on condition.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tollgate_core::{Denial, Status};
+use tollgate_store::records::{RecordsError, Write, check_writes};
+use tollgate_store::{Applied, Call, Clock, OpId, OwnedCall, Step, StoreError, outcome_bytes, outcome_from};
+
+use crate::Trouble;
+use crate::change::{Changes, Expiry};
+use crate::draft::{Draft, Plan, View};
+use crate::inner::Inner;
+use crate::numbers;
+use crate::service::{Answer, Failure, Known, Seen, Watch};
+use crate::value::{NARROW_MAX, Row, text_of};
+
+/// How often a change is worked out anew because others were quicker.
+const CONFLICTS_MAX: usize = 500;
+
+/// How long what came of a call is remembered at least.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// For how many milliseconds changes are remembered that only this process makes again, and only for as long as a call lasts.
+pub(crate) const BRIEFLY: &str = "60000";
+
+/// What is remembered of changes whose answer nobody needs to read.
+const MADE: &[u8] = b"-";
+
+/// An id that no other call has.
+pub(crate) fn unique_id() -> OpId {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let high = getrandom::u64().unwrap_or_default();
+    // Without randomness the counter alone tells those of one process apart.
+    OpId(u128::from(high) << 64 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed)))
+}
+
+impl Inner {
+    /// Applies the call and makes the writes, or neither; once if the call has an id.
+    ///
+    /// # Cancel safety
+    ///
+    /// None: it must be run to its end.
+    pub(crate) async fn apply(&self, call: &OwnedCall, writes: &[Write]) -> Result<Applied, RecordsError> {
+        self.apply_remembered(call, writes, REMEMBERED.max(self.service.timeout * 4)).await
+    }
+
+    /// As [`apply`](Self::apply), and what came of it is remembered for so long: longer than anybody asks again.
+    pub(crate) async fn apply_remembered(
+        &self,
+        call: &OwnedCall,
+        writes: &[Write],
+        remembered: Duration,
+    ) -> Result<Applied, RecordsError> {
+        call.with(|call| check(call, writes))?;
+        let remembered = remembered.as_millis().to_string();
+        let (watch, id) = (Watch::start(), call.id.unwrap_or_else(unique_id));
+        let numbers = if writes.is_empty() { call.with(|call| self.numbers(call)) } else { None };
+        let keys = call.with(|call| self.bucket_keys(call));
+        let answer = match numbers {
+            Some((script, numbers)) if !keys.is_empty() => {
+                self.take(watch, (id, &remembered), script, &keys, &numbers).await?
+            }
+            _ => {
+                let mut keys = keys;
+                keys.extend(writes.iter().map(|write| self.service.layout.record(write.key())));
+                self.look(watch, id, &keys).await?
+            }
+        };
+        let mut view = match answer {
+            Looked::Done(outcome) => return done(&outcome),
+            Looked::Seen((keys, seen)) => View::of(&keys, seen),
+        };
+        for conflicts in 0..CONFLICTS_MAX {
+            let plan = call.with(|call| {
+                call.steps.iter().for_each(|step| {
+                    view.assume_absent(self.service.layout.closed(step.place.namespace));
+                });
+                self.draft(&view).plan(call, writes)
+            });
+            let looked = match plan? {
+                Plan::Answer(applied) => return Ok(applied),
+                Plan::Guess => self.look_again(watch, id, &view, Vec::new()).await?,
+                Plan::Look(more) => self.look_again(watch, id, &view, more).await?,
+                Plan::Commit(applied, changes) => {
+                    let is_done = matches!(applied, Applied::Done(_));
+                    let outcome = match &applied {
+                        Applied::Done(done) if !done.is_empty() => outcome_bytes(done),
+                        _ => MADE.to_vec(),
+                    };
+                    // A denial is not remembered: whoever asks again is asking anew.
+                    let id = if is_done { id } else { unique_id() };
+                    match self.commit(watch, (id, &remembered), &view, &changes, &outcome).await? {
+                        Looked::Done(known) if known == outcome => {
+                            self.after_changes(call, &changes);
+                            return Ok(applied);
+                        }
+                        Looked::Done(outcome) => return done(&outcome),
+                        Looked::Seen(seen) => {
+                            let conflict = Trouble::Conflict(conflicts + 1);
+                            self.service
+                                .pause(watch, round(conflicts), conflict)
+                                .await
+                                .map_err(Failure::into_error)?;
+                            Looked::Seen(seen)
+                        }
+                    }
+                }
+            };
+            view = match looked {
+                Looked::Done(outcome) => return done(&outcome),
+                Looked::Seen((keys, seen)) => View::of(&keys, seen),
+            };
+        }
+        Err(Trouble::Conflict(CONFLICTS_MAX).into_error(watch.waited()).into())
+    }
+
+    pub(crate) fn draft<'a>(&'a self, view: &'a View) -> Draft<'a> {
+        let expiry = if self.service.time.given().is_some() { Expiry::Never } else { Expiry::ByServer };
+        Draft::new(&self.service.layout, view, expiry)
+    }
+
+    fn bucket_keys(&self, call: &Call<'_>) -> Vec<Vec<u8>> {
+        let key = |step: &Step<'_>| self.service.layout.bucket(step.place.namespace, step.place.key);
+        call.steps.iter().map(key).collect()
+    }
+
+    /// The script for a call, and the numbers and the limits of every step, if it is something for a script.
+    fn numbers(&self, call: &Call<'_>) -> Option<(&Known, Vec<Vec<u8>>)> {
+        let now = self.service.time.clock().now();
+        if now.as_micros() > NARROW_MAX {
+            return None;
+        }
+        let all = |of_step: &dyn Fn(&Step<'_>) -> Option<Vec<u8>>| {
+            let mut numbers = Vec::with_capacity(2 * call.steps.len());
+            for step in call.steps {
+                numbers.push(of_step(step)?);
+                numbers.push(text_of(step.place.limits).into_bytes());
+            }
+            Some(numbers)
+        };
+        let scripts = &self.service.scripts;
+        if let Some(meters) = all(&|step| numbers::of_meters(step, call.metered)) {
+            return Some((&scripts.meters, meters));
+        }
+        Some((&scripts.apply, all(&|step| numbers::of_step(step, call.metered, now))?))
+    }
+
+    /// One script for the whole call.
+    async fn take(
+        &self,
+        watch: Watch,
+        (id, remembered): (OpId, &str),
+        script: &Known,
+        buckets: &[Vec<u8>],
+        numbers: &[Vec<u8>],
+    ) -> Result<Looked, StoreError> {
+        let keys = [&[self.service.layout.outcome(id.0)], buckets].concat();
+        let head = [self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
+        let arguments = [&head, numbers].concat();
+        self.ask(watch, script, &keys, &arguments, buckets.to_vec()).await
+    }
+
+    /// What there is at these keys, unless the call was applied before.
+    pub(crate) async fn look(&self, watch: Watch, id: OpId, keys: &[Vec<u8>]) -> Result<Looked, StoreError> {
+        let all = [&[self.service.layout.outcome(id.0)], keys].concat();
+        let arguments = [self.service.now()];
+        self.ask(watch, &self.service.scripts.look, &all, &arguments, keys.to_vec()).await
+    }
+
+    pub(crate) async fn look_again(
+        &self,
+        watch: Watch,
+        id: OpId,
+        view: &View,
+        more: Vec<Vec<u8>>,
+    ) -> Result<Looked, StoreError> {
+        let mut keys: Vec<Vec<u8>> = view.keys().cloned().chain(more).collect();
+        keys.sort();
+        keys.dedup();
+        self.look(watch, id, &keys).await
+    }
+
+    /// Makes the changes if what they depend on is as it was seen.
+    pub(crate) async fn commit(
+        &self,
+        watch: Watch,
+        (id, remembered): (OpId, &str),
+        view: &View,
+        changes: &Changes,
+        outcome: &[u8],
+    ) -> Result<Looked, StoreError> {
+        let Changes { checked, touched, commands, .. } = changes;
+        let keys = [&[self.service.layout.outcome(id.0)], &checked[..], touched].concat();
+        let count = checked.len().to_string().into_bytes();
+        let mut arguments =
+            vec![self.service.now().into_bytes(), remembered.as_bytes().to_vec(), outcome.to_vec(), count];
+        arguments.extend(checked.iter().map(|key| view.get(key).unwrap_or_default().to_vec()));
+        for command in commands {
+            arguments.push(command.len().to_string().into_bytes());
+            arguments.extend(command.iter().cloned());
+        }
+        self.ask(watch, &self.service.scripts.commit, &keys, &arguments, checked.clone()).await
+    }
+
+    async fn ask<A: AsRef<[u8]>>(
+        &self,
+        watch: Watch,
+        script: &Known,
+        keys: &[Vec<u8>],
+        arguments: &[A],
+        seen: Vec<Vec<u8>>,
+    ) -> Result<Looked, StoreError> {
+        let asked = Clock::system().now();
+        let value = self.service.run(watch, script, keys, arguments).await?;
+        Ok(match Answer::of(value)? {
+            Answer::Done(outcome) => Looked::Done(outcome),
+            Answer::Seen(answer) => {
+                self.service.time.learn(asked, answer.now);
+                Looked::Seen((seen, answer))
+            }
+        })
+    }
+
+    /// How every step that takes would fare.
+    pub(crate) async fn fare(&self, call: &OwnedCall) -> Result<Vec<Denial>, StoreError> {
+        let view = self.see(call).await?;
+        call.with(|call| {
+            let mut denials = Vec::new();
+            for step in call.steps {
+                let row = self.row(&view, step)?;
+                denials.extend(row.kept.ask(step, view.now));
+            }
+            Ok(denials)
+        })
+    }
+
+    /// How the bucket of the first step stands.
+    pub(crate) async fn stand(&self, call: &OwnedCall) -> Result<Vec<Status>, StoreError> {
+        let view = self.see(call).await?;
+        call.with(|call| match call.steps {
+            [step, ..] => Ok(self.row(&view, step)?.kept.peek(step.place.limits, view.now)),
+            [] => Ok(Vec::new()),
+        })
+    }
+
+    async fn see(&self, call: &OwnedCall) -> Result<View, StoreError> {
+        let keys = call.with(|call| self.bucket_keys(call));
+        match self.look(Watch::start(), unique_id(), &keys).await? {
+            Looked::Seen((keys, seen)) => Ok(View::of(&keys, seen)),
+            Looked::Done(_) => Err(Trouble::Garbage("nothing was seen".into()).into_error(Duration::ZERO)),
+        }
+    }
+
+    fn row(&self, view: &View, step: &Step<'_>) -> Result<Row, StoreError> {
+        let key = self.service.layout.bucket(step.place.namespace, step.place.key);
+        match view.get(&key) {
+            None | Some([]) => Ok(Row::fresh(step.place.limits)),
+            Some(bytes) => Row::from_bytes(bytes, Some(step.place.limits))
+                .map_err(|trouble| trouble.into_error(Duration::ZERO)),
+        }
+    }
+}
+
+/// What came of a script.
+pub(crate) enum Looked {
+    /// The call was applied, now or before.
+    Done(Vec<u8>),
+    /// Nothing was changed. This is what there is at these keys.
+    Seen((Vec<Vec<u8>>, Seen)),
+}
+
+fn done(outcome: &[u8]) -> Result<Applied, RecordsError> {
+    if outcome == MADE {
+        return Ok(Applied::Done(Vec::new()));
+    }
+    let unreadable = || Trouble::Unreadable("what came of a call".into()).into_error(Duration::ZERO);
+    Ok(Applied::Done(outcome_from(outcome).ok_or_else(unreadable)?))
+}
+
+/// Pauses grow with every few conflicts: most are over at once.
+fn round(conflicts: usize) -> u32 {
+    u32::try_from(conflicts / 4).unwrap_or(u32::MAX)
+}
+
+fn check(call: &Call<'_>, writes: &[Write]) -> Result<(), StoreError> {
+    check_writes(writes)?;
+    if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
+        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
+    }
+    let mut seen = HashSet::new();
+    if !call.steps.iter().all(|step| seen.insert((step.place.namespace, step.place.key))) {
+        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! The server as all that a limiter needs.
+
+use tollgate_store::records::{Cursor, Page, RecordsError, Write};
+use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Room, Scope, StoreError};
+
+use crate::inner::RedisStore;
+
+impl Backend for RedisStore {
+    fn apply_with<'a>(
+        &'a self,
+        call: &Call<'a>,
+        writes: &'a [Write],
+    ) -> Reply<'a, Result<Applied, RecordsError>> {
+        Reply::later(self.apply_call(OwnedCall::new(call), writes.to_vec()))
+    }
+
+    fn buckets<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
+        Reply::later(self.0.service.within(self.0.buckets(namespace, scope, after, limit)))
+    }
+
+    fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
+        Reply::later(self.0.service.within(self.0.forget(namespace, scope)))
+    }
+
+    fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
+        Reply::later(self.0.service.within(self.0.close(namespace)))
+    }
+
+    fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
+        Reply::later(self.0.service.within(self.0.write_usage(namespace, scope)))
+    }
+}

@@ -1,0 +1,185 @@
+//! How a store is opened.
+
+use std::time::Duration;
+
+use tollgate_store::workers::Workers;
+use tollgate_store::{Clock, Reply};
+
+use crate::inner::{Inner, RedisStore};
+use crate::layout::Layout;
+use crate::service::{Failure, Link, Scripts, Seen, Service, Watch};
+use crate::time::ServerTime;
+use crate::url::check_prefix;
+use crate::{OpenError, RedisUrl, Trouble, UrlError};
+
+/// How long a call may take unless the builder or the address says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The oldest version of Redis, and of Valkey, that knows all that scripts use.
+const OLDEST: u32 = 7;
+
+/// Settings of a [`RedisStore`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct RedisStoreBuilder {
+    url: Result<RedisUrl, UrlError>,
+    clock: Option<Clock>,
+    timeout: Option<Duration>,
+    prefix: Option<String>,
+    accepts_eviction: Option<bool>,
+}
+
+impl RedisStoreBuilder {
+    pub(crate) fn new(url: &str) -> RedisStoreBuilder {
+        RedisStoreBuilder {
+            url: url.parse(),
+            clock: None,
+            timeout: None,
+            prefix: None,
+            accepts_eviction: None,
+        }
+    }
+
+    /// A clock to tell the time by, for tests that turn it by hand; the server's own unless it says otherwise. Nothing expires
+    /// on the server then.
+    pub fn clock(mut self, clock: Clock) -> RedisStoreBuilder {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// How long a call may take with all its tries; what the address says (`timeout=`), or 5 seconds.
+    pub fn timeout(mut self, timeout: Duration) -> RedisStoreBuilder {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// What all keys start with; what the address says (`prefix=`), or `tollgate`. Stores with different prefixes have nothing in
+    /// common, and may be in different slots of a cluster.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> RedisStoreBuilder {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Whether a server is accepted that forgets what it likes when its memory is full; what the address says (`evicting=`), or
+    /// not.
+    pub fn accept_eviction(mut self, accepts: bool) -> RedisStoreBuilder {
+        self.accepts_eviction = Some(accepts);
+        self
+    }
+
+    /// Opens the store: connects, looks at the version and the memory policy of the server, and learns its time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is left behind.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] with what is wrong and what to do.
+    pub fn build(self) -> Reply<'static, Result<RedisStore, OpenError>> {
+        let workers = match Workers::start("tollgate-redis") {
+            Ok(workers) => workers,
+            Err(error) => return Reply::ready(Err(OpenError::Host(error.to_string()))),
+        };
+        let opening = workers.handle().clone().spawn(self.open(workers));
+        Reply::later(async {
+            match opening.await {
+                Ok(opened) => opened,
+                Err(error) => Err(OpenError::Host(error.to_string())),
+            }
+        })
+    }
+
+    async fn open(self, workers: Workers) -> Result<RedisStore, OpenError> {
+        let mut url = self.url?;
+        if url.is_encrypted && !cfg!(feature = "tls") {
+            return Err(OpenError::BadSetting("rediss:// needs the feature `tls`, which is off here".into()));
+        }
+        #[cfg(feature = "tls")]
+        if url.is_encrypted {
+            // Without one that is named rustls gives up. Should the program have named another one, that is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let read = |path: &String| {
+            let why = |why| OpenError::BadSetting(format!("{path} cannot be read: {why}"));
+            std::fs::read(path).map_err(why)
+        };
+        let roots = url.ca.as_ref().map(read).transpose()?;
+        if let Some(prefix) = self.prefix {
+            check_prefix(&prefix)?;
+            url.prefix = prefix;
+        }
+        let timeout = self.timeout.or(url.timeout).unwrap_or(TIMEOUT).max(Duration::from_millis(1));
+        let service = Service {
+            layout: Layout::new(&url.prefix),
+            link: Link::new(url.clone(), roots, timeout / 2),
+            scripts: Scripts::new(),
+            time: self.clock.map_or_else(ServerTime::learnt, ServerTime::Given),
+            timeout,
+            counts: Default::default(),
+            workers,
+        };
+        let accepts_eviction = self.accepts_eviction.unwrap_or(url.accepts_eviction);
+        check_server(&service, &url, accepts_eviction).await?;
+        learn_time(&service, &url).await?;
+        Ok(RedisStore(Inner::new(service)))
+    }
+}
+
+async fn check_server(service: &Service, url: &RedisUrl, accepts_eviction: bool) -> Result<(), OpenError> {
+    let mut ask = redis::cmd("INFO");
+    ask.arg("server").arg("memory");
+    let answer = service.with_retries(Watch::start(), &ask, None).await;
+    let info: String = match answer {
+        Ok(value) => redis::from_redis_value(value).unwrap_or_default(),
+        // A user that may not ask this may well do all the rest; whoever may do nothing is told by the first script.
+        Err(Failure { trouble: Trouble::AccessDenied(why), .. }) if why.contains("NOPERM") => String::new(),
+        Err(failure) => return Err(open_error(url, failure)),
+    };
+    let field = |name: &str| {
+        info.lines()
+            .filter_map(|line| line.trim_end().split_once(':'))
+            .find(|(it, _)| *it == name)
+            .map(|(_, it)| it)
+    };
+    // Valkey tells the version of Redis that it is like as well as its own.
+    if let Some(version) = field("redis_version")
+        && version.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|it| it < OLDEST)
+    {
+        return Err(OpenError::TooOld(url.to_string(), version.into()));
+    }
+    let (Some(most), Some(policy)) = (field("maxmemory"), field("maxmemory_policy")) else {
+        tracing::warn!(
+            store = %url,
+            "the server does not tell its maxmemory-policy; if it evicts, debts and leases may be forgotten"
+        );
+        return Ok(());
+    };
+    match policy != "noeviction" {
+        true if most == "0" => Ok(()),
+        true if accepts_eviction => {
+            tracing::warn!(store = %url, policy, "the server evicts; debts and leases may be forgotten");
+            Ok(())
+        }
+        true => Err(OpenError::Evicting(url.to_string(), most.into(), policy.into())),
+        false => Ok(()),
+    }
+}
+
+/// Runs a script that looks at nothing, which tells the time, and whether scripts may be run.
+async fn learn_time(service: &Service, url: &RedisUrl) -> Result<(), OpenError> {
+    let (script, asked) = (&service.scripts.look, Clock::system().now());
+    let command = script.run(&[service.layout.outcome(0)], &[service.now()]);
+    let value = service.with_retries(Watch::start(), &command, Some(script)).await;
+    let seen = Seen::of(value.map_err(|failure| open_error(url, failure))?);
+    let garbage = |_| OpenError::Refused(url.to_string(), Trouble::Garbage("a script told no time".into()));
+    service.time.learn(asked, seen.map_err(garbage)?.now);
+    Ok(())
+}
+
+fn open_error(url: &RedisUrl, Failure { trouble, waited }: Failure) -> OpenError {
+    match trouble.is_passing() {
+        true => OpenError::Unavailable { url: url.to_string(), waited, trouble },
+        false => OpenError::Refused(url.to_string(), trouble),
+    }
+}

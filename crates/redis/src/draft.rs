@@ -1,0 +1,335 @@
+//! Working out a call by the core, from what was seen: everything is decided before anything is changed.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+
+use tollgate_core::{Costs, Denial, Tick, Usage};
+use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
+use tollgate_store::usage::Sums;
+use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError};
+
+use crate::change::{Changes, Expiry};
+use crate::layout::Layout;
+use crate::records::item_of;
+use crate::service::Seen;
+use crate::value::Row;
+
+/// Values by their keys, as they were at one instant; those that are not there are empty.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    pub(crate) now: Tick,
+    values: HashMap<Vec<u8>, Vec<u8>>,
+    /// Which were only assumed not to be there.
+    assumed: Vec<Vec<u8>>,
+}
+
+impl View {
+    pub(crate) fn of(keys: &[Vec<u8>], seen: Seen) -> View {
+        View { now: seen.now, values: keys.iter().cloned().zip(seen.values).collect(), assumed: Vec::new() }
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.values.keys()
+    }
+
+    /// Takes it that there is nothing at a key, unless it was looked at.
+    pub(crate) fn assume_absent(&mut self, key: Vec<u8>) {
+        if let Entry::Vacant(vacant) = self.values.entry(key) {
+            self.assumed.push(vacant.key().clone());
+            vacant.insert(Vec::new());
+        }
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        self.values.get(key).map(Vec::as_slice)
+    }
+}
+
+/// What is to be done.
+pub(crate) enum Plan {
+    /// These have to be looked at first, with all that was.
+    Look(Vec<Vec<u8>>),
+    /// Nothing changes.
+    Answer(Applied),
+    /// Nothing changes if what was assumed is so.
+    Guess,
+    /// The changes, and what comes of the call if they are made.
+    Commit(Applied, Changes),
+}
+
+/// A call, the writes that go with it, and what was seen.
+pub(crate) struct Draft<'a> {
+    layout: &'a Layout,
+    view: &'a View,
+    changes: Changes,
+    missing: Vec<Vec<u8>>,
+    /// Records as they are stored and as they will be.
+    items: BTreeMap<ItemKey, (Option<Item>, Option<Item>)>,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(layout: &'a Layout, view: &'a View, expiry: Expiry) -> Draft<'a> {
+        let changes = Changes::new(expiry);
+        Draft { layout, view, changes, missing: Vec::new(), items: BTreeMap::new() }
+    }
+
+    /// A value, if it was looked at; otherwise it is noted that it has to be.
+    fn value(&mut self, key: &[u8]) -> Option<&'a [u8]> {
+        let value = self.view.get(key);
+        match value {
+            Some(_) => self.changes.check(key),
+            None => self.missing.push(key.to_vec()),
+        }
+        value
+    }
+
+    pub(crate) fn plan(mut self, call: &Call<'_>, writes: &[Write]) -> Result<Plan, RecordsError> {
+        let applied = self.apply(call, writes)?;
+        if !self.missing.is_empty() {
+            return Ok(Plan::Look(self.missing));
+        }
+        self.settle_records();
+        Ok(match self.changes.is_empty() {
+            true if self.changes.checked.iter().any(|key| self.view.assumed.contains(key)) => Plan::Guess,
+            true => Plan::Answer(applied),
+            false => Plan::Commit(applied, self.changes),
+        })
+    }
+
+    /// Writes down and forgets what was used of a bucket, of any hour or only of others than the one it is. `None` if there is
+    /// nothing to do.
+    pub(crate) fn write_usage(
+        mut self,
+        place: &Place<'_>,
+        also_now: bool,
+    ) -> Result<Option<Plan>, RecordsError> {
+        let Some(mut row) = self.row(place)? else { return Ok(self.looked()) };
+        let now = self.view.now;
+        let Some(sums) = row.usage.take_if(|sums| also_now || !sums.is_of_hour(now)) else { return Ok(None) };
+        self.write(&usage_writes(place, &sums))?;
+        if !self.missing.is_empty() {
+            return Ok(Some(Plan::Look(self.missing)));
+        }
+        self.changes.put_bucket(self.layout, place, &row, false, now);
+        self.settle_records();
+        Ok(Some(Plan::Commit(Applied::Done(Vec::new()), self.changes)))
+    }
+
+    fn looked(self) -> Option<Plan> {
+        (!self.missing.is_empty()).then_some(Plan::Look(self.missing))
+    }
+
+    fn row(&mut self, place: &Place<'_>) -> Result<Option<Row>, StoreError> {
+        let key = self.layout.bucket(place.namespace, place.key);
+        match self.value(&key) {
+            None | Some([]) => Ok(None),
+            Some(bytes) => {
+                let row = Row::from_bytes(bytes, Some(place.limits));
+                row.map(Some).map_err(|trouble| trouble.into_error(Default::default()))
+            }
+        }
+    }
+
+    /// Whether the namespace is closed; if that was not looked at, it will be before anything comes of it.
+    fn is_closed(&mut self, namespace: &str) -> bool {
+        let key = self.layout.closed(namespace);
+        self.value(&key).is_some_and(|value| !value.is_empty())
+    }
+
+    fn apply(&mut self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+        let now = self.view.now;
+        let mut rows = Vec::with_capacity(call.steps.len());
+        for (index, step) in call.steps.iter().enumerate() {
+            let row = self.row_for(step)?;
+            let is_past = |row: &Slot| row.row.kept.is_past(step.place.limits);
+            if step.takes().is_some() && row.as_ref().is_some_and(is_past) {
+                return Ok(Applied::Stale(index));
+            }
+            rows.push(row);
+        }
+        if let Some(failed) = self.failing(writes)? {
+            return Err(RecordsError::Failed(failed));
+        }
+        let is_heeded = |(step, slot): (&Step<'_>, &Option<Slot>)| {
+            slot.as_ref().is_some_and(|slot| !slot.is_new && slot.row.kept.heeds(step))
+        };
+        let heeded: Vec<bool> = call.steps.iter().zip(&rows).map(is_heeded).collect();
+        for (step, slot) in call.steps.iter().zip(&mut rows) {
+            if let (Some(_), Some(slot)) = (step.takes(), slot) {
+                put_in_force(step, slot, now);
+            }
+        }
+        if !takes(call.steps, &rows).all(|(costs, row)| row.kept.fits(now, costs)) {
+            let denials: Vec<Denial> =
+                takes(call.steps, &rows).map(|(costs, row)| row.kept.denial(now, costs)).collect();
+            let heeded = call.steps.iter().zip(rows).zip(heeded).filter(|(_, is_heeded)| *is_heeded);
+            for ((step, slot), _) in heeded {
+                self.put(step, slot, now)?;
+            }
+            return Ok(Applied::Denied(denials));
+        }
+        let steps = call.steps.iter().zip(&mut rows);
+        let done: Vec<Done> =
+            steps.map(|(step, slot)| step.commit(slot.as_mut().map(|it| &mut it.row.kept), now)).collect();
+        if call.metered {
+            self.meter(call.steps, &mut rows, &done, now)?;
+        }
+        self.write(writes)?;
+        for (step, slot) in call.steps.iter().zip(rows) {
+            self.put(step, slot, now)?;
+        }
+        Ok(Applied::Done(done))
+    }
+
+    fn put(&mut self, step: &Step<'_>, slot: Option<Slot>, now: Tick) -> Result<(), RecordsError> {
+        let Some(Slot { row, is_new, over }) = slot else { return Ok(()) };
+        self.write(&over)?;
+        self.changes.put_bucket(self.layout, &step.place, &row, is_new, now);
+        Ok(())
+    }
+
+    /// The bucket of a step, or a fresh one for what [creates](Step::creates) one.
+    fn row_for(&mut self, step: &Step<'_>) -> Result<Option<Slot>, StoreError> {
+        if let Some(row) = self.row(&step.place)? {
+            return Ok(Some(Slot { row, is_new: false, over: Vec::new() }));
+        }
+        if !step.creates() {
+            return Ok(None);
+        }
+        if self.is_closed(step.place.namespace) {
+            return Err(StoreError::NamespaceGone(step.place.namespace.into()));
+        }
+        Ok(Some(Slot { row: Row::fresh(step.place.limits), is_new: true, over: Vec::new() }))
+    }
+
+    /// Counts what the steps used. What is of another hour, or of a bucket that is gone, goes to the records.
+    fn meter(
+        &mut self,
+        steps: &[Step<'_>],
+        rows: &mut [Option<Slot>],
+        done: &[Done],
+        now: Tick,
+    ) -> Result<(), RecordsError> {
+        for ((step, slot), done) in steps.iter().zip(rows).zip(done) {
+            let (at, used) = match (&step.op, done) {
+                (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
+                (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
+                _ => continue,
+            };
+            let place = &step.place;
+            match slot {
+                Some(slot) => slot.over.extend(used.count(&mut slot.row, place, at)),
+                // It is gone because it was full, but what was counted of it has to be corrected.
+                None if matches!(step.op, Op::Settle(_)) && !self.is_closed(place.namespace) => {
+                    let mut sums = Sums::new(place.limits, at);
+                    used.add(&mut sums);
+                    self.write(&usage_writes(place, &sums))?;
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The record at a key as it is now, and as it will be.
+    fn item(&mut self, key: &ItemKey) -> Result<&mut (Option<Item>, Option<Item>), StoreError> {
+        if !self.items.contains_key(key) {
+            let stored = match self.value(&self.layout.record(key)) {
+                None | Some([]) => None,
+                Some(bytes) => Some(item_of(key, bytes)?),
+            };
+            let now = self.view.now;
+            let there = stored.clone().filter(|item| !item.has_expired(now));
+            self.items.insert(key.clone(), (stored, there));
+        }
+        Ok(self.items.get_mut(key).expect("it was just put there"))
+    }
+
+    /// The first write whose tests fail.
+    fn failing(&mut self, writes: &[Write]) -> Result<Option<usize>, StoreError> {
+        for (index, write) in writes.iter().enumerate() {
+            let passes = write.passes(self.item(write.key())?.1.as_ref());
+            if !passes && self.missing.is_empty() {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    fn write(&mut self, writes: &[Write]) -> Result<(), RecordsError> {
+        for write in writes {
+            let (_, item) = self.item(write.key())?;
+            *item = write.applied(item.take());
+        }
+        Ok(())
+    }
+
+    fn settle_records(&mut self) {
+        for (key, (stored, item)) in std::mem::take(&mut self.items) {
+            self.changes.put_record(self.layout, &key, stored.as_ref(), item.as_ref());
+        }
+    }
+}
+
+/// The bucket of a step.
+struct Slot {
+    row: Row,
+    is_new: bool,
+    /// Usage that is written down with it.
+    over: Vec<Write>,
+}
+
+/// Puts the limits of a step in force. What was used under limits of other names or places is to be written down.
+fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick) {
+    let Slot { row, over, .. } = slot;
+    row.kept.put_in_force(step.place.limits, now);
+    let limits = &row.kept.limits;
+    if let Some(sums) = row.usage.take_if(|sums| sums.limits() != limits && !sums.adopt(limits, now)) {
+        over.extend(usage_writes(&step.place, &sums));
+    }
+}
+
+/// Something that counts as usage.
+enum Used<'a> {
+    Taken(&'a Costs),
+    Settled(&'a Usage<'a>),
+}
+
+impl Used<'_> {
+    /// Counts it in the bucket, and answers what has to be written down to make room for it. It is counted in the limits of its
+    /// place; where others are in force, it is written down at once.
+    fn count(&self, row: &mut Row, place: &Place<'_>, at: Tick) -> Vec<Write> {
+        let in_force = &row.kept.limits;
+        if in_force != place.limits && !in_force.has_places_of(place.limits) {
+            let mut sums = Sums::new(place.limits, at);
+            self.add(&mut sums);
+            return usage_writes(place, &sums);
+        }
+        let mut over = Vec::new();
+        let sums = row.usage.get_or_insert_with(|| Sums::new(in_force, at));
+        if !sums.covers(in_force, at) && !sums.adopt(in_force, at) {
+            over = usage_writes(place, sums);
+            *sums = Sums::new(in_force, at);
+        }
+        self.add(sums);
+        over
+    }
+
+    fn add(&self, sums: &mut Sums) {
+        match self {
+            Used::Taken(costs) => sums.add_take(costs),
+            Used::Settled(usage) => sums.add_settlement(usage),
+        }
+    }
+}
+
+fn usage_writes(place: &Place<'_>, sums: &Sums) -> Vec<Write> {
+    match place.key.pair().filter(|_| !sums.is_empty()) {
+        Some((entity, resource)) => sums.writes(place.namespace, entity, resource),
+        None => Vec::new(),
+    }
+}
+
+fn takes<'s>(steps: &'s [Step<'_>], rows: &'s [Option<Slot>]) -> impl Iterator<Item = (&'s Costs, &'s Row)> {
+    steps.iter().zip(rows).filter_map(|(step, slot)| Some((step.takes()?, &slot.as_ref()?.row)))
+}

@@ -1,0 +1,93 @@
+//! The store itself.
+
+use std::fmt;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
+
+use tollgate_store::records::RecordsError;
+use tollgate_store::{Applied, OwnedCall, Room, StoreError};
+
+use crate::builder::RedisStoreBuilder;
+use crate::later::Unheard;
+use crate::service::{Service, Troubles};
+
+/// Buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store.
+#[derive(Clone)]
+pub struct RedisStore(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) service: Service,
+    /// Where those wait who were denied.
+    pub(crate) room: Room,
+    /// What was handed over and not tried yet.
+    pub(crate) unheard: Unheard,
+    /// How many buckets were made since some were last looked at, and how many records that expire.
+    pub(crate) made: AtomicUsize,
+    pub(crate) expiring: AtomicUsize,
+    /// Itself, for what goes on when nobody waits for it.
+    pub(crate) this: Weak<Inner>,
+}
+
+impl Inner {
+    pub(crate) fn new(service: Service) -> Arc<Inner> {
+        Arc::new_cyclic(|this| Inner {
+            service,
+            room: Room::default(),
+            unheard: Unheard::default(),
+            made: AtomicUsize::new(0),
+            expiring: AtomicUsize::new(0),
+            this: this.clone(),
+        })
+    }
+
+    /// An id unlike any other, which begins with the time: later ones are larger.
+    pub(crate) fn new_holder(&self) -> u128 {
+        let millis = u128::from(self.service.time.clock().now().as_micros() / 1_000);
+        let high = u128::from(getrandom::u32().unwrap_or_default() & 0xFFFF);
+        // Without randomness a counter alone tells those of one process apart.
+        let low = getrandom::u64().unwrap_or_else(|_| crate::apply::unique_id().0 as u64);
+        millis << 80 | high << 64 | u128::from(low)
+    }
+
+    /// A call was applied: whoever waits for what it gave back looks again.
+    pub(crate) fn after(&self, call: &OwnedCall, applied: &Applied) {
+        if matches!(applied, Applied::Done(_)) && !self.room.is_quiet() {
+            call.with(|call| self.room.poke_freed(call));
+        }
+    }
+}
+
+impl RedisStore {
+    /// A store at this address: `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`.
+    ///
+    /// ```no_run
+    /// # async fn open() -> Result<(), tollgate_redis::OpenError> {
+    /// use tollgate_redis::RedisStore;
+    ///
+    /// let store = RedisStore::builder("redis://127.0.0.1:6379").build().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder(url: impl AsRef<str>) -> RedisStoreBuilder {
+        RedisStoreBuilder::new(url.as_ref())
+    }
+
+    /// What went wrong with calls since the store was opened, also where another try went well.
+    pub fn troubles(&self) -> Troubles {
+        self.0.service.counts.troubles()
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("url", self.0.service.link.url()).finish_non_exhaustive()
+    }
+}
+
+/// What is wrong with a call that tests nothing.
+pub(crate) fn without_tests(error: RecordsError) -> StoreError {
+    match error {
+        RecordsError::Store(error) => error,
+        other => StoreError::BadCall(other.to_string()),
+    }
+}

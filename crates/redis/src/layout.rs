@@ -1,0 +1,177 @@
+//! Where everything is: the names of the keys.
+//!
+//! All keys of a store have one hash tag, its prefix, so all of them are in one slot of a cluster. It cannot be less: a
+//! change of a record is one transaction with the check that its namespace is there, which is a record of another
+//! namespace, and a bucket changes together with records.
+
+use tollgate_core::Tick;
+use tollgate_store::Key;
+use tollgate_store::records::{Index, ItemKey, index_number};
+
+/// The names of the keys of one store.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    tag: Vec<u8>,
+}
+
+impl Layout {
+    /// For a prefix with no braces in it.
+    pub(crate) fn new(prefix: &str) -> Layout {
+        Layout { tag: format!("{{{prefix}}}").into_bytes() }
+    }
+
+    fn key(&self, kind: &str, parts: &[&[u8]]) -> Vec<u8> {
+        let len = parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut key = Vec::with_capacity(self.tag.len() + kind.len() + len);
+        key.extend_from_slice(&self.tag);
+        key.extend_from_slice(kind.as_bytes());
+        parts.iter().for_each(|part| key.extend_from_slice(part));
+        key
+    }
+
+    /// What the keys of the buckets of a namespace start with; the key of the bucket follows.
+    pub(crate) fn buckets(&self, namespace: &str) -> Vec<u8> {
+        self.key("b:", &[Key::new(&[namespace]).as_bytes()])
+    }
+
+    pub(crate) fn bucket(&self, namespace: &str, key: &Key) -> Vec<u8> {
+        self.key("b:", &[Key::new(&[namespace]).as_bytes(), key.as_bytes()])
+    }
+
+    /// The keys of all buckets of a namespace, in order.
+    pub(crate) fn all_buckets(&self, namespace: &str) -> Vec<u8> {
+        self.key("B:", &[namespace.as_bytes()])
+    }
+
+    /// The keys of the buckets of a resource, in order.
+    pub(crate) fn resource_buckets(&self, namespace: &str, resource: &str) -> Vec<u8> {
+        self.key("R:", &[Key::new(&[namespace, resource]).as_bytes()])
+    }
+
+    /// There if the namespace is closed.
+    pub(crate) fn closed(&self, namespace: &str) -> Vec<u8> {
+        self.key("x:", &[namespace.as_bytes()])
+    }
+
+    /// What came of a call.
+    pub(crate) fn outcome(&self, id: u128) -> Vec<u8> {
+        self.key("i:", &[&id.to_be_bytes()])
+    }
+
+    /// What the keys of all records start with.
+    pub(crate) fn records(&self) -> Vec<u8> {
+        self.key("r:", &[])
+    }
+
+    pub(crate) fn record(&self, key: &ItemKey) -> Vec<u8> {
+        self.key("r:", &[&record_bytes(key)])
+    }
+
+    /// What the keys of the records of a partition start with; the sort key follows.
+    pub(crate) fn records_of(&self, partition: &str) -> Vec<u8> {
+        self.key("r:", &[Key::new(&[partition]).as_bytes()])
+    }
+
+    /// The sort keys of a partition, in order.
+    pub(crate) fn partition(&self, partition: &str) -> Vec<u8> {
+        self.key("p:", &[partition.as_bytes()])
+    }
+
+    /// What an index has in a partition, in order.
+    pub(crate) fn index(&self, index: Index, partition: &str) -> Vec<u8> {
+        self.key("n:", &[format!("{}:", index_number(index)).as_bytes(), partition.as_bytes()])
+    }
+
+    /// The records that expire, by when.
+    pub(crate) fn expiring(&self) -> Vec<u8> {
+        self.key("e", &[])
+    }
+}
+
+/// The key of a record as bytes.
+pub(crate) fn record_bytes(key: &ItemKey) -> Vec<u8> {
+    [Key::new(&[&key.partition]).as_bytes(), key.sort.as_bytes()].concat()
+}
+
+/// The key that bytes say, if they say one.
+pub(crate) fn record_from(bytes: &[u8]) -> Option<ItemKey> {
+    const LONG: u8 = u8::MAX;
+    let (short, rest) = bytes.split_first()?;
+    let (partition, sort) = if *short < LONG {
+        rest.split_at_checked(usize::from(*short))?
+    } else {
+        let (len, rest) = rest.split_first_chunk()?;
+        rest.split_at_checked(usize::from_be_bytes(*len))?
+    };
+    Some(ItemKey::new(str::from_utf8(partition).ok()?, str::from_utf8(sort).ok()?))
+}
+
+/// How a record stands in an index: its place there, then its key. In the order of the places.
+pub(crate) fn place_bytes(sort: &str, key: &ItemKey) -> Vec<u8> {
+    let mut bytes = escaped(sort);
+    bytes.extend([0, 0]);
+    bytes.extend(record_bytes(key));
+    bytes
+}
+
+/// The sort key and the record that a place says.
+pub(crate) fn place_from(bytes: &[u8]) -> Option<(String, ItemKey)> {
+    let end = bytes.windows(2).position(|pair| pair == [0, 0])?;
+    let key = record_from(&bytes[end + 2..])?;
+    let mut sort = Vec::with_capacity(end);
+    let mut rest = bytes[..end].iter();
+    while let Some(byte) = rest.next() {
+        sort.push(*byte);
+        if *byte == 0 && rest.next() != Some(&u8::MAX) {
+            return None;
+        }
+    }
+    Some((String::from_utf8(sort).ok()?, key))
+}
+
+/// Text in which two zeros never follow each other, in the same order.
+pub(crate) fn escaped(sort: &str) -> Vec<u8> {
+    let escape = |byte: u8| [byte, u8::MAX].into_iter().take(1 + usize::from(byte == 0));
+    sort.bytes().flat_map(escape).collect()
+}
+
+/// When something expires, in the milliseconds that a sorted set can tell apart. Never too early.
+pub(crate) fn millis(at: Tick) -> String {
+    at.as_micros().div_ceil(1_000).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_says_what_it_was_made_of_and_is_in_order() {
+        let key = ItemKey::new("ns/ENTITY#ü", "#META");
+        let long = ItemKey::new("x".repeat(300), "s\0\0t");
+        let sorts = ["", "\0", "\0\0", "\0a", "a", "a\0", "a\0\0b", "a\0b", "aa", "ü"];
+        for key in [&key, &long] {
+            let places: Vec<Vec<u8>> = sorts.iter().map(|sort| place_bytes(sort, key)).collect();
+            assert!(places.is_sorted());
+            for (sort, place) in sorts.iter().zip(&places) {
+                assert_eq!(place_from(place), Some(((*sort).to_owned(), key.clone())));
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_one_store_share_a_slot_and_nothing_else() {
+        let layout = Layout::new("tollgate");
+        let keys = [
+            layout.bucket("a", &Key::new(&["b"])),
+            layout.bucket("", &Key::new(&["a", "b"])),
+            layout.record(&ItemKey::new("a", "b")),
+            layout.record(&ItemKey::new("ab", "")),
+            layout.closed("a"),
+            layout.all_buckets("a"),
+            layout.resource_buckets("a", "b"),
+            layout.outcome(1),
+        ];
+        assert!(keys.iter().all(|key| key.starts_with(b"{tollgate}")));
+        assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());
+    }
+}

@@ -1,0 +1,377 @@
+-- Takes and settles for all steps of a call at once, or changes nothing and answers what it saw.
+--
+-- It does what the machines of tollgate-core do, in the same order, for buckets whose numbers are all below 2^53.
+-- Whatever is not plain sailing (no such bucket, other limits, a demand that does not fit, debt of a sliding window,
+-- usage of an hour that is over) is answered with the values and the time, and worked out by the caller.
+--
+-- KEYS: where what comes of the call is remembered, then the bucket of each step.
+-- ARGV: the time or '' for the server's, how long the call is remembered, then the numbers and the limits of each step.
+
+local BOUND, HOUR, SLACK, AHEAD = 2251799813685248, 3600000000, 600000000, 3600000000
+local un, pk, sub, floor = struct.unpack, struct.pack, string.sub, math.floor
+local steps, values, now = #KEYS - 1, {}, ARGV[1]
+for i = 1, steps do
+  values[i] = redis.call('GET', KEYS[i + 1])
+end
+if now == '' then
+  local time = redis.call('TIME')
+  now = time[1] * 1000000 + time[2]
+else
+  now = now + 0
+end
+
+local outcome, written, keeps = {}, {}, {}
+
+local function work()
+  for i = 1, steps do
+    local v, numbers, text = values[i], ARGV[2 * i + 1], ARGV[2 * i + 2]
+    if not v or sub(v, 1, 1) ~= 'N' or sub(v, -#text) ~= text then
+      return false
+    end
+    local op, metered, version, given, n, held = un('<dddddd', numbers)
+    local stamp, was, lasts, hour, events = un('<ddddd', v, 2)
+    if op == 1 then
+      -- Only a take brings limits that are to be in force.
+      if version ~= 0 and was > version then
+        return false
+      end
+      if version > was then
+        was = version
+      end
+    end
+    local t, holder, q, p = now, held == 1 and sub(numbers, 49, 64), 65, 42
+    if t < stamp then
+      t = stamp
+    end
+    if metered == 1 then
+      local this = floor((op == 1 and t or now) / HOUR)
+      if hour == -1 then
+        hour = this
+      elseif hour ~= this or events >= 4294967295 then
+        return false
+      end
+      if op == 1 then
+        events = events + 1
+      end
+    end
+    local parts, remarks, bit, need, forever = { false }, 0, 1, t, hour ~= -1
+    for k = 1, n do
+      local kind, a, b, c, below, flags, x, y = un('<dddddddd', numbers, q)
+      q = q + 64
+      local shadow, counted = flags % 2 == 1, metered == 1 and flags < 2
+      -- What is taken, or what a settlement takes (above 0) or gives back (below).
+      local more = x
+      if op == 2 then
+        if flags >= 2 then
+          more = -x
+        else
+          more = y - x
+        end
+      end
+      local used, left = 0, 0
+      if kind == 1 then
+        -- A meter: `a` a tick, `b` for a token, full with `c`.
+        local credit
+        used, credit = un('<dd', v, p)
+        p = p + 16
+        credit = credit + (t - stamp) * a
+        if credit > c then
+          credit = c
+        end
+        credit = credit - more * b
+        if op == 1 and credit < 0 and more > 0 and not shadow or credit < -BOUND then
+          return false
+        end
+        if credit > c then
+          credit = c
+        end
+        if credit < below * b then
+          remarks = remarks + bit
+        end
+        local full = t + (c - credit) / a
+        if full > need then
+          need = full
+        end
+        if counted then
+          used = used + more
+        end
+        parts[k + 1] = pk('<dd', used, credit)
+      elseif kind == 2 then
+        -- A fixed window: `a` in each period of `b`.
+        local count
+        used, count = un('<dd', v, p)
+        p = p + 16
+        local window = floor(t / b)
+        if count ~= 0 and t ~= stamp then
+          local ended = window - floor(stamp / b)
+          if ended > 0 then
+            count = math.max(0, count - ended * a)
+          end
+        end
+        if op == 1 and more > 0 and a - count < more and not shadow then
+          return false
+        end
+        if more >= 0 then
+          count = count + more
+        elseif floor(given / b) == window then
+          count = math.max(0, count + more)
+        end
+        if count > BOUND then
+          return false
+        end
+        left = a - count
+        if count > 0 then
+          need = math.max(need, (window + math.ceil(count / a)) * b)
+        end
+        if counted then
+          used = used + more
+        end
+        parts[k + 1] = pk('<dd', used, count)
+      elseif kind == 3 then
+        -- A gauge of `a`: what nobody in particular holds, and 32 bytes for each holder: who, how much, until when.
+        local anonymous, sum, next, len
+        used, anonymous, sum, next, len = un('<ddddd', v, p)
+        local holds = sub(v, p + 40, p + 39 + len)
+        p = p + 40 + len
+        if len > 0 and (t >= next or lasts == 0) then
+          local kept, last, first = {}, 0, math.huge
+          sum = 0
+          for at = 1, len, 32 do
+            local amount, expires = un('<dd', holds, at + 16)
+            if expires > t then
+              kept[#kept + 1] = sub(holds, at, at + 31)
+              sum = sum + amount
+              first, last = math.min(first, expires), math.max(last, expires)
+            end
+          end
+          holds, next = table.concat(kept), first
+          need = math.max(need, last)
+        end
+        if op == 1 and more > 0 and anonymous + sum + more > a and not shadow then
+          return false
+        end
+        if more ~= 0 and holder then
+          local at = string.find(holds, holder, 1, true)
+          while at and at % 32 ~= 1 do
+            at = string.find(holds, holder, at + 1, true)
+          end
+          if at then
+            local amount, expires = un('<dd', holds, at + 16)
+            local has = amount + more
+            if more > 0 then
+              expires = now + given
+            end
+            if has < 0 then
+              has = 0
+            end
+            sum = sum + has - amount
+            local hold = has > 0 and holder .. pk('<dd', has, expires) or ''
+            holds = sub(holds, 1, at - 1) .. hold .. sub(holds, at + 32)
+            next = math.min(next, expires)
+            need = math.max(need, expires)
+          elseif more > 0 then
+            local expires = now + given
+            holds = holds .. holder .. pk('<dd', more, expires)
+            sum = sum + more
+            next = math.min(next, expires)
+            need = math.max(need, expires)
+          end
+        elseif more ~= 0 then
+          anonymous = anonymous + more
+          if anonymous < 0 then
+            anonymous = 0
+          end
+        end
+        if anonymous > BOUND or sum > BOUND then
+          return false
+        end
+        if holds == '' then
+          next = math.huge
+        end
+        forever = forever or anonymous > 0
+        left = a - anonymous - sum
+        parts[k + 1] = pk('<ddddd', used, anonymous, sum, next, #holds) .. holds
+      elseif kind == 4 or kind == 5 then
+        -- A quota of `a`: for `b` after the first use, or up to the edge `c` if it is opened from `b` on.
+        local count, start, ends
+        used, count, start, ends = un('<dddd', v, p)
+        p = p + 32
+        if ends ~= 0 and t >= ends then
+          if kind == 4 then
+            local ended = floor((t - ends) / b) + 1
+            count = count - ended * a
+            start, ends = start + ended * b, ends + ended * b
+          else
+            count = count - a
+            if count > 0 then
+              return false
+            end
+          end
+          if count <= 0 then
+            count, start, ends = 0, 0, 0
+          end
+        end
+        if op == 1 and more > 0 and a - count < more and not shadow then
+          return false
+        end
+        if more > 0 then
+          if ends == 0 then
+            if kind == 4 then
+              start, ends = t, t + b
+            elseif b <= t and t < c then
+              start, ends = t, c
+            else
+              return false
+            end
+          end
+          count = count + more
+        elseif more < 0 and given >= start then
+          count = math.max(0, count + more)
+        end
+        if count > BOUND then
+          return false
+        end
+        left = a - count
+        if ends ~= 0 and kind == 4 then
+          need = math.max(need, ends + math.max(0, math.ceil(count / a) - 1) * b)
+        elseif count > a then
+          forever = true
+        elseif count > 0 then
+          need = math.max(need, ends)
+        end
+        if counted then
+          used = used + more
+        end
+        parts[k + 1] = pk('<dddd', used, count, start, ends)
+      elseif kind == 6 then
+        -- A sliding window: `a` in every period of `b`, in steps of `c`; 16 bytes for each entry: when, how much.
+        local count, debt, len
+        used, count, debt, len = un('<dddd', v, p)
+        local from, to = p + 32, p + 31 + len
+        p = p + 32 + len
+        if debt ~= 0 then
+          return false
+        end
+        while from < to do
+          local at, amount = un('<dd', v, from)
+          if at + b > t then
+            break
+          end
+          count, from = count - amount, from + 16
+        end
+        local log = sub(v, from, to)
+        if more > 0 then
+          if count + more > a then
+            return false
+          end
+          local at, amount = 0, 0
+          if log ~= '' then
+            at, amount = un('<dd', log, #log - 15)
+          end
+          if amount > 0 and floor(at / b) == floor(t / b) and floor(at % b / c) == floor(t % b / c) then
+            log = sub(log, 1, -17) .. pk('<dd', t, amount + more)
+          else
+            log = log .. pk('<dd', t, more)
+          end
+          count = count + more
+        elseif more < 0 then
+          local turn, step = floor(given / b), floor(given % b / c)
+          for place = #log - 15, 1, -16 do
+            local at, amount = un('<dd', log, place)
+            local its_turn, its_step = floor(at / b), floor(at % b / c)
+            if its_turn == turn and its_step == step then
+              local freed = math.min(-more, amount)
+              local entry = amount > freed and pk('<dd', at, amount - freed) or ''
+              log = sub(log, 1, place - 1) .. entry .. sub(log, place + 16)
+              count = count - freed
+              break
+            elseif its_turn < turn or its_turn == turn and its_step < step then
+              break
+            end
+          end
+        end
+        left = a - count
+        if log ~= '' then
+          need = math.max(need, un('<d', log, #log - 15) + b)
+        end
+        if counted then
+          used = used + more
+        end
+        parts[k + 1] = pk('<dddd', used, count, 0, #log) .. log
+      elseif kind == 7 then
+        -- A cooldown: for how long nobody passes. What is charged beyond one closes it for as many ticks.
+        local lasting
+        used, lasting = un('<dd', v, p)
+        p = p + 16
+        lasting = math.max(0, lasting - (t - stamp))
+        if op == 1 and more > 0 and lasting > 0 then
+          return false
+        end
+        if more > 0 then
+          lasting = math.max(lasting, more - 1)
+        end
+        need = math.max(need, t + lasting)
+        if counted then
+          used = used + more
+        end
+        parts[k + 1] = pk('<dd', used, lasting)
+      else
+        used = un('<d', v, p)
+        p = p + 8
+        if counted then
+          used = used + more
+        end
+        parts[k + 1] = pk('<d', used)
+      end
+      if kind ~= 1 and left < below then
+        remarks = remarks + bit
+      end
+      if used > BOUND or used < -BOUND then
+        return false
+      end
+      bit = bit * 2
+    end
+    local keep = 0
+    if forever then
+      lasts = 0
+    elseif lasts == 0 or lasts < need + SLACK then
+      lasts = math.ceil(need) + AHEAD
+      keep = math.ceil((lasts - now) / 1000)
+    else
+      keep = -1
+    end
+    parts[1] = 'N' .. pk('<ddddd', t, was, lasts, hour, events)
+    parts[n + 2] = text
+    written[i], keeps[i] = table.concat(parts), keep
+    outcome[i] = op == 1 and '\1' .. pk('<I8I4', t, remarks) or '\2'
+  end
+  return true
+end
+
+if work() then
+  local answer = table.concat(outcome)
+  if not redis.call('SET', KEYS[1], answer, 'NX', 'PX', ARGV[2]) then
+    return redis.call('GET', KEYS[1])
+  end
+  for i = 1, steps do
+    local keep = keeps[i]
+    -- A clock that is given is no clock of the server's, so nothing expires by that.
+    if keep == 0 or ARGV[1] ~= '' then
+      redis.call('SET', KEYS[i + 1], written[i])
+    elseif keep < 0 then
+      redis.call('SET', KEYS[i + 1], written[i], 'KEEPTTL')
+    else
+      redis.call('SET', KEYS[i + 1], written[i], 'PX', keep)
+    end
+  end
+  return answer
+end
+local was = redis.call('GET', KEYS[1])
+if was then
+  return was
+end
+local seen = { now }
+for i = 1, steps do
+  seen[i + 1] = values[i] or ''
+end
+return seen

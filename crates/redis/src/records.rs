@@ -1,0 +1,194 @@
+//! The server as a store of records.
+
+use std::time::Duration;
+
+use tollgate_store::records::{
+    Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Records, RecordsError, Write, check_keys, item_from,
+};
+use tollgate_store::{OwnedCall, Reply, StoreError};
+
+use crate::Trouble;
+use crate::apply::{Looked, unique_id};
+use crate::inner::{Inner, RedisStore};
+use crate::layout::{escaped, place_from, record_from};
+use crate::service::{Failure, Seen, Watch};
+
+/// The record that bytes say.
+pub(crate) fn item_of(key: &ItemKey, bytes: &[u8]) -> Result<Item, StoreError> {
+    let item = str::from_utf8(bytes).ok().and_then(|text| item_from(key.clone(), text));
+    let unreadable = || Trouble::Unreadable(format!("the record {key:?}")).into_error(Duration::ZERO);
+    item.ok_or_else(unreadable)
+}
+
+/// What to list of an ordered set.
+pub(crate) struct Range {
+    /// The set.
+    pub(crate) list: Vec<u8>,
+    /// Only what starts with this.
+    pub(crate) prefix: Vec<u8>,
+    /// Only what is behind this, in the order of the list.
+    pub(crate) after: Option<Vec<u8>>,
+    pub(crate) limit: usize,
+    pub(crate) newest_first: bool,
+    /// What the keys of the values start with.
+    pub(crate) values: Vec<u8>,
+    /// Whether the rest of the key is what is behind the place in an index.
+    pub(crate) is_index: bool,
+}
+
+impl Inner {
+    /// The members of a range and their values, with the time.
+    pub(crate) async fn list(&self, range: &Range) -> Result<(Seen, Vec<(Vec<u8>, Vec<u8>)>), StoreError> {
+        let inclusive = |bytes: &[u8]| [b"[", bytes].concat();
+        let exclusive = |bytes: &[u8]| [b"(", bytes].concat();
+        let mut from = if range.prefix.is_empty() { b"-".to_vec() } else { inclusive(&range.prefix) };
+        let mut to = match after_bytes(&range.prefix) {
+            Some(end) => exclusive(&end),
+            None => b"+".to_vec(),
+        };
+        match &range.after {
+            Some(after) if range.newest_first => to = exclusive(after),
+            Some(after) => from = exclusive(after),
+            None => {}
+        }
+        let arguments = [
+            self.service.now().into_bytes(),
+            from,
+            to,
+            range.limit.to_string().into_bytes(),
+            if range.newest_first { b"1".to_vec() } else { b"0".to_vec() },
+            range.values.clone(),
+            if range.is_index { b"behind".to_vec() } else { b"all".to_vec() },
+        ];
+        let (script, keys) = (&self.service.scripts.list, [&range.list]);
+        let mut seen = Seen::of(self.service.run(Watch::start(), script, &keys, &arguments).await?)?;
+        let mut values = std::mem::take(&mut seen.values).into_iter();
+        let mut pairs = Vec::new();
+        while let (Some(member), Some(value)) = (values.next(), values.next()) {
+            pairs.push((member, value));
+        }
+        Ok((seen, pairs))
+    }
+
+    async fn get_many(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
+        let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.record(key)).collect();
+        let Looked::Seen((_, seen)) = self.look(Watch::start(), unique_id(), &names).await? else {
+            return Err(Trouble::Garbage("nothing was seen".into()).into_error(Duration::ZERO).into());
+        };
+        let item = |(key, bytes): (&ItemKey, &Vec<u8>)| match bytes.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(item_of(key, bytes)?).filter(|item| !item.has_expired(seen.now))),
+        };
+        keys.iter().zip(&seen.values).map(item).collect()
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page<Item>, RecordsError> {
+        let limit = query.limit.clamp(1, PAGE_MAX);
+        let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?;
+        let range = Range {
+            list: self.service.layout.partition(&query.partition),
+            prefix: query.prefix.clone().into_bytes(),
+            after: after.map(|[sort]| sort.as_bytes().to_vec()),
+            limit: limit + 1,
+            newest_first: query.newest_first,
+            values: self.service.layout.records_of(&query.partition),
+            is_index: false,
+        };
+        let (seen, mut pairs) = self.list(&range).await?;
+        let is_last = pairs.len() <= limit;
+        pairs.truncate(limit);
+        let mut page = Page { items: Vec::new(), next: None };
+        for (member, bytes) in &pairs {
+            let sort = str::from_utf8(member).map_err(|_| not_text())?;
+            let key = ItemKey::new(&query.partition, sort);
+            if !bytes.is_empty() {
+                page.items.extend(Some(item_of(&key, bytes)?).filter(|item| !item.has_expired(seen.now)));
+            }
+            page.next = (!is_last).then(|| Cursor::of(&[sort]));
+        }
+        Ok(page)
+    }
+
+    async fn find(&self, index: Index, query: &Query) -> Result<Page<ItemKey>, RecordsError> {
+        let limit = query.limit.clamp(1, PAGE_MAX);
+        let after = query.after.as_ref().map(Cursor::parts::<3>).transpose()?;
+        let place = |[sort, partition, key]: [&str; 3]| {
+            crate::layout::place_bytes(sort, &ItemKey::new(partition, key))
+        };
+        let range = Range {
+            list: self.service.layout.index(index, &query.partition),
+            prefix: escaped(&query.prefix),
+            after: after.map(place),
+            limit: limit + 1,
+            newest_first: query.newest_first,
+            values: self.service.layout.records(),
+            is_index: true,
+        };
+        let (seen, mut pairs) = self.list(&range).await?;
+        let is_last = pairs.len() <= limit;
+        pairs.truncate(limit);
+        let mut page = Page { items: Vec::new(), next: None };
+        for (member, bytes) in &pairs {
+            let (sort, key) = place_from(member).ok_or_else(not_text)?;
+            page.next = (!is_last).then(|| Cursor::of(&[&sort, &key.partition, &key.sort]));
+            if !bytes.is_empty() && !item_of(&key, bytes)?.has_expired(seen.now) {
+                page.items.push(key);
+            }
+        }
+        Ok(page)
+    }
+
+    /// Forgets records that have expired, a few at a time.
+    pub(crate) async fn sweep_records(&self, most: usize) -> Result<(), StoreError> {
+        let now = self.service.time.clock().now().as_micros() / 1_000;
+        let mut due = redis::cmd("ZRANGE");
+        due.arg(self.service.layout.expiring()).arg("-inf").arg(now).arg("BYSCORE");
+        due.arg("LIMIT").arg(0).arg(most);
+        let due = self.service.with_retries(Watch::start(), &due, None).await.map_err(Failure::into_error)?;
+        for bytes in crate::service::bulks(due)? {
+            let Some(key) = record_from(&bytes) else { continue };
+            // What has expired is not there, so it is deleted by a write that changes nothing.
+            let write = [Write::Delete(key, vec![tollgate_store::records::Test::Absent])];
+            match self.apply(&OwnedCall::empty(), &write).await {
+                Ok(_) | Err(RecordsError::Failed(_)) => {}
+                Err(RecordsError::Store(error)) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn not_text() -> StoreError {
+    Trouble::Unreadable("the key of a record".into()).into_error(Duration::ZERO)
+}
+
+/// The least bytes that are greater than all that start with these, if there are any.
+fn after_bytes(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+impl Records for RedisStore {
+    fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        if let Err(why) = check_keys(keys) {
+            return Reply::ready(Err(why.into()));
+        }
+        Reply::later(self.0.service.within(self.0.get_many(keys)))
+    }
+
+    fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
+        let write = self.apply_call(OwnedCall::empty(), writes.to_vec());
+        Reply::later(async move { write.await.map(drop) })
+    }
+
+    fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
+        Reply::later(self.0.service.within(self.0.query(query)))
+    }
+
+    fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
+        Reply::later(self.0.service.within(self.0.find(index, query)))
+    }
+}

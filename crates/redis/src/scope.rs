@@ -1,0 +1,221 @@
+//! Many buckets of a namespace at once.
+
+use tollgate_core::Limits;
+use tollgate_store::records::{Cursor, PAGE_MAX, Page};
+use tollgate_store::{BucketStatus, FORGET_MAX, Key, Place, Scope, StoreError};
+
+use crate::apply::{BRIEFLY, Looked, unique_id};
+use crate::change::Changes;
+use crate::draft::{Plan, View};
+use crate::inner::{Inner, without_tests};
+use crate::records::Range;
+use crate::service::{Failure, Watch, bulks};
+use crate::value::Row;
+
+/// How many buckets are listed at once to have their usage written down.
+const LISTED: usize = 500;
+
+/// How often the usage of a bucket is worked out anew because others were quicker.
+const CONFLICTS_MAX: usize = 100;
+
+/// Whether usage of the hour that it is is written down as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hours {
+    All,
+    Over,
+}
+
+impl Inner {
+    fn range(&self, namespace: &str, scope: Scope<'_>, after: Option<Key>, limit: usize) -> Range {
+        let layout = &self.service.layout;
+        let (list, prefix) = match scope {
+            Scope::Entity(entity) => (layout.all_buckets(namespace), Key::new(&[entity])),
+            Scope::Resource(resource) => {
+                (layout.resource_buckets(namespace, resource), Key::new::<&str>(&[]))
+            }
+            Scope::Bucket(entity, resource) => (layout.all_buckets(namespace), Key::new(&[entity, resource])),
+            Scope::All => (layout.all_buckets(namespace), Key::new::<&str>(&[])),
+        };
+        Range {
+            list,
+            prefix: prefix.as_bytes().to_vec(),
+            after: after.map(|key| key.as_bytes().to_vec()),
+            limit,
+            newest_first: false,
+            values: layout.buckets(namespace),
+            is_index: false,
+        }
+    }
+
+    pub(crate) async fn buckets(
+        &self,
+        namespace: &str,
+        scope: Scope<'_>,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<BucketStatus>, StoreError> {
+        let limit = limit.clamp(1, PAGE_MAX);
+        let mut after = after.as_ref().map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
+        let mut items: Vec<BucketStatus> = Vec::new();
+        loop {
+            let range = self.range(namespace, scope, after.clone(), limit + 1);
+            let (seen, pairs) = self.list(&range).await?;
+            let is_last = pairs.len() <= limit;
+            let mut gone = Vec::new();
+            for (member, bytes) in pairs {
+                let key = Key::from_bytes(&member);
+                after = Some(key.clone());
+                if bytes.is_empty() {
+                    gone.push(key);
+                    continue;
+                }
+                // Keys that are no pair are none of these, however many there are of them.
+                let Some((entity, resource)) = key.pair().filter(|(one, two)| scope.has(one, two)) else {
+                    continue;
+                };
+                let row = Row::from_bytes(&bytes, None).map_err(|why| why.into_error(Default::default()))?;
+                let limits = row.kept.bucket.peek(&row.kept.limits, seen.now);
+                items.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
+            }
+            self.unlist(namespace, &gone).await?;
+            if is_last || items.len() > limit {
+                break;
+            }
+        }
+        let is_more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| is_more).map(|last| Cursor::of(&[&last.entity, &last.resource]));
+        Ok(Page { items, next })
+    }
+
+    /// Takes buckets out of the lists that are gone, unless they have come back.
+    async fn unlist(&self, namespace: &str, gone: &[Key]) -> Result<(), StoreError> {
+        for keys in gone.chunks(100) {
+            let (mut changes, mut view) = (Changes::default(), View::default());
+            for key in keys {
+                let name = self.service.layout.bucket(namespace, key);
+                changes.check(&name);
+                view.assume_absent(name);
+                changes.drop_bucket(&self.service.layout, namespace, key);
+            }
+            self.commit(Watch::start(), (unique_id(), BRIEFLY), &view, &changes, b"-").await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn forget(&self, namespace: &str, scope: Scope<'_>) -> Result<usize, StoreError> {
+        let mut forgotten = 0;
+        loop {
+            let range = self.range(namespace, scope, None, FORGET_MAX);
+            let (_, pairs) = self.list(&range).await?;
+            let is_last = pairs.len() < FORGET_MAX;
+            let in_scope = |key: &Key| match (scope, key.pair()) {
+                (Scope::All, _) => true,
+                (_, Some((entity, resource))) => scope.has(entity, resource),
+                (_, None) => false,
+            };
+            let found: Vec<(Key, bool)> = pairs
+                .into_iter()
+                .map(|(member, bytes)| (Key::from_bytes(&member), !bytes.is_empty()))
+                .filter(|(key, _)| in_scope(key))
+                .collect();
+            for some in found.chunks(100) {
+                let mut changes = Changes::default();
+                some.iter().for_each(|(key, _)| changes.drop_bucket(&self.service.layout, namespace, key));
+                self.commit(Watch::start(), (unique_id(), BRIEFLY), &View::default(), &changes, b"-").await?;
+            }
+            for (key, is_there) in &found {
+                forgotten += usize::from(*is_there);
+                // Whoever waits for a bucket that is gone has to find that out.
+                self.room.poke(namespace, key);
+            }
+            // Those that were only listed do not count, so there may be more.
+            if forgotten > 0 || is_last || found.is_empty() {
+                return Ok(forgotten);
+            }
+        }
+    }
+
+    pub(crate) async fn close(&self, namespace: &str) -> Result<(), StoreError> {
+        let mut close = redis::cmd("SET");
+        close.arg(self.service.layout.closed(namespace)).arg("1");
+        self.service.with_retries(Watch::start(), &close, None).await.map(drop).map_err(Failure::into_error)
+    }
+
+    pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let (_, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;
+            let is_last = pairs.len() < LISTED;
+            after = pairs.last().map(|(member, _)| Key::from_bytes(member));
+            for (member, bytes) in &pairs {
+                let key = Key::from_bytes(member);
+                let is_wanted = key.pair().is_some_and(|(entity, resource)| scope.has(entity, resource));
+                if is_wanted && !bytes.is_empty() && is_metered(bytes) {
+                    self.write_usage_of(namespace, &key, Hours::All).await?;
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes down what was used of one bucket.
+    pub(crate) async fn write_usage_of(
+        &self,
+        namespace: &str,
+        key: &Key,
+        hours: Hours,
+    ) -> Result<(), StoreError> {
+        let (watch, id) = (Watch::start(), unique_id());
+        // Whatever its limits are, they are in what is stored.
+        let limits = Limits::new::<[tollgate_core::Limit; 0]>([]).expect("no limits are valid limits");
+        let place = Place { namespace, key, limits: &limits };
+        let mut looked = self.look(watch, id, &[self.service.layout.bucket(namespace, key)]).await?;
+        for _ in 0..CONFLICTS_MAX {
+            let view = match looked {
+                Looked::Done(_) => return Ok(()),
+                Looked::Seen((keys, seen)) => View::of(&keys, seen),
+            };
+            let plan = self.draft(&view).write_usage(&place, hours == Hours::All).map_err(without_tests)?;
+            looked = match plan {
+                None | Some(Plan::Answer(_) | Plan::Guess) => return Ok(()),
+                Some(Plan::Look(more)) => self.look_again(watch, id, &view, more).await?,
+                Some(Plan::Commit(_, changes)) => {
+                    self.commit(watch, (id, BRIEFLY), &view, &changes, b"-").await?
+                }
+            };
+        }
+        Err(crate::Trouble::Conflict(CONFLICTS_MAX).into_error(watch.waited()))
+    }
+
+    /// Looks at a few buckets of a namespace, whichever: takes those out of the lists that are gone, and writes down what
+    /// was used in an hour that is over, so that they may be forgotten too.
+    pub(crate) async fn sweep_buckets(&self, namespace: &str, most: usize) -> Result<(), StoreError> {
+        let mut some = redis::cmd("ZRANDMEMBER");
+        some.arg(self.service.layout.all_buckets(namespace)).arg(most);
+        let members = bulks(
+            self.service.with_retries(Watch::start(), &some, None).await.map_err(Failure::into_error)?,
+        )?;
+        let keys: Vec<Key> = members.iter().map(|member| Key::from_bytes(member)).collect();
+        let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.bucket(namespace, key)).collect();
+        let Looked::Seen((_, seen)) = self.look(Watch::start(), unique_id(), &names).await? else {
+            return Ok(());
+        };
+        let mut gone = Vec::new();
+        for (key, bytes) in keys.into_iter().zip(&seen.values) {
+            if bytes.is_empty() {
+                gone.push(key);
+            } else if is_metered(bytes) {
+                self.write_usage_of(namespace, &key, Hours::Over).await?;
+            }
+        }
+        self.unlist(namespace, &gone).await
+    }
+}
+
+/// Whether usage is counted in a bucket. What cannot be read is left alone: whoever asks for it is told.
+fn is_metered(bytes: &[u8]) -> bool {
+    Row::from_bytes(bytes, None).is_ok_and(|row| row.usage.is_some())
+}

@@ -1,0 +1,60 @@
+//! What scripts answer.
+
+use std::time::Duration;
+
+use redis::Value;
+use tollgate_core::Tick;
+use tollgate_store::StoreError;
+
+use crate::Trouble;
+
+/// What came of a script that changes something.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It was done, now or before: what came of it.
+    Done(Vec<u8>),
+    /// Nothing was done. This is what there is.
+    Seen(Seen),
+}
+
+/// Values at one instant; those that are not there are empty.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) now: Tick,
+    pub(crate) values: Vec<Vec<u8>>,
+}
+
+impl Answer {
+    pub(crate) fn of(value: Value) -> Result<Answer, StoreError> {
+        match value {
+            Value::BulkString(outcome) => Ok(Answer::Done(outcome)),
+            value => Seen::of(value).map(Answer::Seen),
+        }
+    }
+}
+
+impl Seen {
+    pub(crate) fn of(value: Value) -> Result<Seen, StoreError> {
+        let Value::Array(values) = value else { return Err(garbage()) };
+        let mut values = values.into_iter();
+        let Some(Value::Int(now)) = values.next() else { return Err(garbage()) };
+        let now = Tick::from_micros(u64::try_from(now).map_err(|_| garbage())?);
+        Ok(Seen { now, values: values.map(bulk).collect::<Result<_, _>>()? })
+    }
+}
+
+fn bulk(value: Value) -> Result<Vec<u8>, StoreError> {
+    match value {
+        Value::BulkString(bytes) => Ok(bytes),
+        _ => Err(garbage()),
+    }
+}
+
+pub(crate) fn bulks(value: Value) -> Result<Vec<Vec<u8>>, StoreError> {
+    let Value::Array(values) = value else { return Err(garbage()) };
+    values.into_iter().map(bulk).collect()
+}
+
+fn garbage() -> StoreError {
+    Trouble::Garbage("a script answered something of another form".into()).into_error(Duration::ZERO)
+}

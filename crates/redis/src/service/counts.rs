@@ -1,0 +1,62 @@
+//! What went wrong, counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Trouble;
+
+/// How often what went wrong since a store was opened, also where another try went well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Troubles {
+    /// Connections that broke or could not be made.
+    pub connections: u64,
+    /// Answers that did not come in time.
+    pub timeouts: u64,
+    /// Servers that could not serve: loading, replicas, a cluster in between.
+    pub busy: u64,
+    /// Scripts that a server had to be told again.
+    pub scripts: u64,
+    /// Whatever else.
+    pub others: u64,
+    /// Calls that were made again.
+    pub retries: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    connections: AtomicU64,
+    timeouts: AtomicU64,
+    busy: AtomicU64,
+    scripts: AtomicU64,
+    others: AtomicU64,
+    retries: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn met(&self, trouble: &Trouble) {
+        let count = match trouble {
+            Trouble::NoConnection(..) | Trouble::Lost(_) => &self.connections,
+            Trouble::Timeout => &self.timeouts,
+            Trouble::Busy(_) | Trouble::Moved(_) | Trouble::Ask(_) => &self.busy,
+            Trouble::NoScript => &self.scripts,
+            _ => &self.others,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn retried(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn troubles(&self) -> Troubles {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Troubles {
+            connections: of(&self.connections),
+            timeouts: of(&self.timeouts),
+            busy: of(&self.busy),
+            scripts: of(&self.scripts),
+            others: of(&self.others),
+            retries: of(&self.retries),
+        }
+    }
+}

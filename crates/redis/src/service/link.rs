@@ -1,0 +1,235 @@
+//! The connection: one for all calls, to whichever server answers for the store just now.
+//!
+//! All keys of a store are in one slot, so in a cluster too there is one server to talk to. Which one that is, is learnt
+//! from whoever is asked and says that it is another one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, Value,
+};
+
+use crate::Trouble;
+use crate::url::{RedisUrl, Service};
+
+type Node = (String, u16);
+
+/// The connection, made when it is wanted and dropped when it is of no use.
+pub(crate) struct Link {
+    url: RedisUrl,
+    /// The certificates of those who vouch for the server, if they are not those of the web.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "without TLS nobody vouches"))]
+    roots: Option<Vec<u8>>,
+    /// How long connecting may take.
+    patience: Duration,
+    current: Mutex<Option<Connected>>,
+    /// Where a cluster said that the slot is.
+    told: Mutex<Option<Node>>,
+    /// A node of a cluster that the slot is on its way to.
+    asked: Mutex<Option<(Node, MultiplexedConnection)>>,
+    /// Held by whoever makes a connection, so that one is made and not many.
+    making: tokio::sync::Mutex<()>,
+    /// Which of the hosts is next.
+    turn: AtomicUsize,
+}
+
+#[derive(Clone)]
+struct Connected {
+    number: usize,
+    connection: MultiplexedConnection,
+}
+
+impl Link {
+    pub(crate) fn new(url: RedisUrl, roots: Option<Vec<u8>>, patience: Duration) -> Link {
+        Link {
+            url,
+            roots,
+            patience,
+            current: Mutex::default(),
+            told: Mutex::default(),
+            asked: Mutex::default(),
+            making: tokio::sync::Mutex::new(()),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn url(&self) -> &RedisUrl {
+        &self.url
+    }
+
+    /// Sends a command once, to the server that is known; one that is told of another server is sent there.
+    ///
+    /// # Cancel safety
+    ///
+    /// The command may be carried out or not.
+    pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Trouble> {
+        let Connected { number, mut connection } = self.connected().await?;
+        let answer = connection.send_packed_command(command).await.and_then(Value::extract_error);
+        let trouble = match answer {
+            Ok(value) => return Ok(value),
+            Err(error) => Trouble::of(&error),
+        };
+        match &trouble {
+            Trouble::Moved(_) | Trouble::Ask(_) if self.url.service != Service::Cluster => {
+                let why = "it is a node of a cluster; write redis+cluster:// in the address";
+                return Err(Trouble::Other(why.into()));
+            }
+            Trouble::Moved(node) => {
+                *self.told.lock() = node_of(node, &self.url);
+                self.drop_connection(number);
+            }
+            Trouble::Ask(node) => return self.ask(node, command).await,
+            trouble if trouble.breaks() => {
+                *self.told.lock() = None;
+                self.drop_connection(number);
+            }
+            _ => {}
+        }
+        Err(trouble)
+    }
+
+    /// Gives the connection up: whatever it answers comes too late.
+    pub(crate) fn give_up(&self) {
+        *self.current.lock() = None;
+        *self.told.lock() = None;
+        *self.asked.lock() = None;
+    }
+
+    fn drop_connection(&self, number: usize) {
+        let mut current = self.current.lock();
+        if current.as_ref().is_some_and(|it| it.number == number) {
+            *current = None;
+        }
+    }
+
+    async fn connected(&self) -> Result<Connected, Trouble> {
+        if let Some(connected) = self.current.lock().clone() {
+            return Ok(connected);
+        }
+        let _making = self.making.lock().await;
+        if let Some(connected) = self.current.lock().clone() {
+            return Ok(connected);
+        }
+        let told = self.told.lock().clone();
+        let number = self.turn.fetch_add(1, Ordering::Relaxed);
+        let made = match (&self.url.service, told) {
+            (Service::Sentinel(master), _) => self.master(master, number).await,
+            (_, Some(node)) => self.connect(&node).await,
+            (_, None) => self.connect(&self.url.hosts[number % self.url.hosts.len()]).await,
+        };
+        let connection = made.inspect_err(|_| *self.told.lock() = None)?;
+        let connected = Connected { number, connection };
+        *self.current.lock() = Some(connected.clone());
+        Ok(connected)
+    }
+
+    /// Connects to the master that the sentinels name.
+    async fn master(&self, name: &str, number: usize) -> Result<MultiplexedConnection, Trouble> {
+        let sentinel = &self.url.hosts[number % self.url.hosts.len()];
+        let password = self.url.sentinel_password.as_deref();
+        let settings = password.map_or_else(RedisConnectionInfo::default, |password| {
+            RedisConnectionInfo::default().set_password(password)
+        });
+        let mut connection = self.connect_with(sentinel, settings).await?;
+        let mut ask = redis::cmd("SENTINEL");
+        ask.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+        let answer: Option<(String, u16)> =
+            ask.query_async(&mut connection).await.map_err(|why| Trouble::of(&why))?;
+        let Some(node) = answer else {
+            return Err(Trouble::Busy(format!("the sentinel {} knows no master {name:?}", shown(sentinel))));
+        };
+        self.connect(&node).await
+    }
+
+    async fn connect(&self, node: &Node) -> Result<MultiplexedConnection, Trouble> {
+        let mut settings = RedisConnectionInfo::default().set_db(self.url.database);
+        if let Some(user) = &self.url.user {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = &self.url.password {
+            settings = settings.set_password(password);
+        }
+        self.connect_with(node, settings).await
+    }
+
+    async fn connect_with(
+        &self,
+        node: &Node,
+        settings: RedisConnectionInfo,
+    ) -> Result<MultiplexedConnection, Trouble> {
+        let (host, port) = node.clone();
+        let address = match self.url.is_encrypted {
+            true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
+            false => ConnectionAddr::Tcp(host, port),
+        };
+        let of = |error: redis::RedisError| match Trouble::of(&error) {
+            Trouble::Lost(why) => Trouble::NoConnection(shown(node), why),
+            trouble => trouble,
+        };
+        // Whoever connects says no more than it has to.
+        let settings = settings.set_skip_set_lib_name();
+        let info = address.into_connection_info().map_err(of)?.set_redis_settings(settings);
+        let client = self.client(info).map_err(of)?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.patience))
+            .set_response_timeout(None);
+        client.get_multiplexed_async_connection_with_config(&config).await.map_err(of)
+    }
+
+    #[cfg(feature = "tls")]
+    fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
+        match self.url.is_encrypted {
+            true => {
+                let certificates = redis::TlsCertificates { client_tls: None, root_cert: self.roots.clone() };
+                Client::build_with_tls(info, certificates)
+            }
+            false => Client::open(info),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<Client> {
+        Client::open(info)
+    }
+
+    /// Sends a command to the node that the slot is on its way to, this once.
+    async fn ask(&self, node: &str, command: &Cmd) -> Result<Value, Trouble> {
+        let Some(node) = node_of(node, &self.url) else {
+            return Err(Trouble::Busy("a slot is on its way to nobody knows where".into()));
+        };
+        let known = self.asked.lock().clone().filter(|(there, _)| *there == node);
+        let mut connection = match known {
+            Some((_, connection)) => connection,
+            None => {
+                let connection = self.connect(&node).await?;
+                *self.asked.lock() = Some((node, connection.clone()));
+                connection
+            }
+        };
+        let mut pipeline = redis::pipe();
+        pipeline.cmd("ASKING").ignore().add_command(command.clone());
+        let answers = connection.send_packed_commands(&pipeline, 0, 2).await;
+        let last = answers.and_then(|mut answers| answers.pop().unwrap_or(Value::Nil).extract_error());
+        last.map_err(|error| {
+            let trouble = Trouble::of(&error);
+            if trouble.breaks() {
+                *self.asked.lock() = None;
+            }
+            trouble
+        })
+    }
+}
+
+fn shown((host, port): &Node) -> String {
+    format!("{host}:{port}")
+}
+
+/// The node that a cluster names; without a host it is one of those we know.
+fn node_of(text: &str, url: &RedisUrl) -> Option<Node> {
+    let (host, port) = text.rsplit_once(':')?;
+    let host = if host.is_empty() || host == "?" { url.hosts.first()?.0.as_str() } else { host };
+    Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
+}

@@ -1,0 +1,72 @@
+//! The server as a store of buckets.
+
+use std::sync::Arc;
+
+use tollgate_core::{Denial, Status};
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::workers::ToTheEnd;
+use tollgate_store::{Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError};
+
+use crate::inner::{RedisStore, without_tests};
+
+impl RedisStore {
+    pub(crate) fn apply_call(
+        &self,
+        call: OwnedCall,
+        writes: Vec<Write>,
+    ) -> impl Future<Output = Result<Applied, RecordsError>> + Send + use<> {
+        let (inner, call) = (Arc::clone(&self.0), Arc::new(call));
+        let unheard = {
+            let (inner, call) = (Arc::clone(&inner), Arc::clone(&call));
+            move |applied: Result<Applied, _>| applied.iter().for_each(|applied| inner.undo(&call, applied))
+        };
+        let handle = inner.service.workers.handle().clone();
+        let apply = async move {
+            inner.hear(&call).await;
+            let applied = inner.apply(&call, &writes).await?;
+            inner.after(&call, &applied);
+            Ok(applied)
+        };
+        ToTheEnd::new(handle, apply, unheard)
+    }
+}
+
+impl Store for RedisStore {
+    fn reach(&self) -> Reach {
+        Reach::Fleet
+    }
+
+    fn clock(&self) -> &Clock {
+        self.0.service.time.clock()
+    }
+
+    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+        let apply = self.apply_call(OwnedCall::new(call), Vec::new());
+        Reply::later(async move { apply.await.map_err(without_tests) })
+    }
+
+    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        let call = OwnedCall::new(&Call { id: None, steps, metered: false });
+        Reply::later(self.0.service.within(async move {
+            self.0.hear(&call).await;
+            self.0.fare(&call).await
+        }))
+    }
+
+    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+        let steps = [Step { place: *place, op: Op::Reset }];
+        let call = OwnedCall::new(&Call { id: None, steps: &steps, metered: false });
+        Reply::later(self.0.service.within(async move {
+            self.0.hear(&call).await;
+            self.0.stand(&call).await
+        }))
+    }
+
+    fn hand_over(&self, call: &Call<'_>) {
+        self.0.hand_over(OwnedCall::new(call));
+    }
+
+    fn new_holder(&self) -> u128 {
+        self.0.new_holder()
+    }
+}

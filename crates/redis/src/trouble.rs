@@ -1,0 +1,129 @@
+//! What can go wrong with a call to the server.
+
+use std::time::Duration;
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+use tollgate_store::StoreError;
+
+/// Why a call to the server failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// No connection could be made.
+    #[error("no connection to {0}: {1}; check the address and whether the server runs")]
+    NoConnection(String, String),
+    /// The connection broke.
+    #[error("the connection to Redis broke ({0})")]
+    Lost(String),
+    /// No answer in time.
+    #[error("Redis did not answer in time; check the network and the load of the server")]
+    Timeout,
+    /// The server cannot serve just now: it loads its data, is a replica, has lost its master, or a slot is on its way.
+    #[error("Redis cannot serve just now: {0}")]
+    Busy(String),
+    /// The slot is at another node.
+    #[error("the slot is at {0}")]
+    Moved(String),
+    /// The slot is on its way to another node, which is to be asked this once.
+    #[error("the slot is on its way to {0}")]
+    Ask(String),
+    /// The server does not know the script.
+    #[error("Redis does not know the script")]
+    NoScript,
+    /// Others changed the same values again and again.
+    #[error("others changed the same values {0} times in a row; try again")]
+    Conflict(usize),
+    /// The server has no memory left.
+    #[error("Redis has no memory left ({0}); give it more, or let less be kept")]
+    OutOfMemory(String),
+    /// Something that is no answer of Redis, or none that this version knows.
+    #[error("what came is no answer of Redis: {0}")]
+    Garbage(String),
+    /// Whoever calls may not do this.
+    #[error("no permission: {0}; check the user, the password and the rights of the user")]
+    AccessDenied(String),
+    /// What is stored is not ours, or damaged.
+    #[error("what is stored cannot be read: {0}")]
+    Unreadable(String),
+    /// Something that this version knows nothing about.
+    #[error("Redis refused the call: {0}")]
+    Other(String),
+}
+
+impl Trouble {
+    /// Whether it may be over in a moment, so that another try is worth it.
+    pub fn is_passing(&self) -> bool {
+        !matches!(self, Trouble::AccessDenied(_) | Trouble::Unreadable(_) | Trouble::Other(_))
+    }
+
+    /// Whether the connection is of no use any more.
+    pub(crate) fn breaks(&self) -> bool {
+        match self {
+            // Those who say this will serve in a moment; all others who are busy are not who should be asked.
+            Trouble::Busy(why) => {
+                !["TRYAGAIN", "LOADING", "Script attempted"].iter().any(|it| why.contains(it))
+            }
+            Trouble::NoConnection(..)
+            | Trouble::Lost(_)
+            | Trouble::Timeout
+            | Trouble::Garbage(_)
+            | Trouble::AccessDenied(_) => true,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn into_error(self, waited: Duration) -> StoreError {
+        match self.is_passing() {
+            true => StoreError::Unavailable(waited, self.to_string()),
+            false => StoreError::Refused(self.to_string()),
+        }
+    }
+
+    /// What an error of the client says. It never quotes what was sent, so it names no secret.
+    pub(crate) fn of(error: &RedisError) -> Trouble {
+        let code = error.code().unwrap_or_default();
+        let text = || match (code, error.detail()) {
+            ("", Some(detail)) => detail.to_owned(),
+            ("", None) => error.category().to_owned(),
+            (code, detail) => format!("{code} {}", detail.unwrap_or_default()).trim_end().to_owned(),
+        };
+        let node = || error.redirect_node().map(|(node, _)| node.to_owned()).unwrap_or_default();
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::NoScript) => Trouble::NoScript,
+            ErrorKind::Server(ServerErrorKind::Moved) => Trouble::Moved(node()),
+            ErrorKind::Server(ServerErrorKind::Ask) => Trouble::Ask(node()),
+            ErrorKind::Server(
+                ServerErrorKind::BusyLoading
+                | ServerErrorKind::TryAgain
+                | ServerErrorKind::ClusterDown
+                | ServerErrorKind::MasterDown
+                | ServerErrorKind::ReadOnly,
+            ) => Trouble::Busy(text()),
+            ErrorKind::Server(ServerErrorKind::NoPerm) | ErrorKind::AuthenticationFailed => {
+                Trouble::AccessDenied(text())
+            }
+            ErrorKind::Io if error.is_timeout() => Trouble::Timeout,
+            ErrorKind::Io => Trouble::Lost(error.to_string()),
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Trouble::Garbage(error.category().into()),
+            _ => Trouble::of_code(code, text()),
+        }
+    }
+
+    fn of_code(code: &str, text: String) -> Trouble {
+        match code {
+            "NOAUTH" | "WRONGPASS" | "NOPERM" => Trouble::AccessDenied(text),
+            "OOM" => Trouble::OutOfMemory(text),
+            "BUSY" | "UNKILLABLE" | "MISCONF" | "NOREPLICAS" | "FAILOVER" | "UNBLOCKED" => {
+                Trouble::Busy(text)
+            }
+            // How servers say it whose scripts wrap what their commands say.
+            _ if text.contains("ACL") || text.contains("NOPERM") => Trouble::AccessDenied(text),
+            _ if text.contains("OOM command not allowed") => Trouble::OutOfMemory(text),
+            // A slot that is on its way, seen from within a script.
+            _ if text.contains("READONLY") || text.contains("Script attempted to access") => {
+                Trouble::Busy(text)
+            }
+            _ => Trouble::Other(text),
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! A bucket as it is stored.
+//!
+//! The narrow form is for scripts: `N`, then numbers as doubles, all of them whole and below 2^53: when it is as of, the version
+//! of its limits, when the key expires (0 for never), the hour that usage is counted in (-1 for none) and its events; then for each
+//! limit what was used of it in that hour and its state; then the limits as text. What does not fit is in the wide form, which
+//! scripts leave alone: `W`, and the bytes of the core.
+
+use tollgate_core::{Bucket, Holder, Limit, Limits, MachineView, Span, StateView, Tick};
+use tollgate_store::Kept;
+use tollgate_store::usage::Sums;
+
+use crate::Trouble;
+
+/// No number of the narrow form is larger, so that two of them can be added in a double.
+pub(crate) const NARROW_MAX: u64 = 1 << 51;
+
+/// How long a key is kept after its bucket is as good as new: clocks of servers differ.
+const SLACK: Span = Span::from_secs(3_600);
+
+/// What a text of limits begins with.
+const TEXT_START: &[u8] = b"limits/1 version=0\n";
+
+const NARROW: u8 = b'N';
+const WIDE: u8 = b'W';
+const NO_HOUR: f64 = -1.0;
+
+/// A bucket under its limits, and what was used of it in the current hour.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) kept: Kept,
+    /// Counted in the limits that are in force.
+    pub(crate) usage: Option<Sums>,
+}
+
+/// The text of limits. Their version is kept apart, so that a new one of the same limits is no new text.
+pub(crate) fn text_of(limits: &Limits) -> String {
+    if limits.version() == 0 { limits.to_text() } else { limits.clone().at_version(0).to_text() }
+}
+
+impl Row {
+    /// A bucket of which nothing was used.
+    pub(crate) fn fresh(limits: &Limits) -> Row {
+        Row { kept: Kept::fresh(limits), usage: None }
+    }
+
+    /// When it may be forgotten: it is as good as new by then, and nothing of it is left to be written down.
+    pub(crate) fn lasts_until(&self) -> Option<Tick> {
+        if self.usage.is_some() {
+            return None;
+        }
+        let Kept { limits, bucket, .. } = &self.kept;
+        let stamp = bucket.stamp();
+        let full = bucket.peek(limits, stamp).iter().try_fold(stamp, |latest, status| match status.full() {
+            tollgate_core::Ready::Now => Some(latest),
+            tollgate_core::Ready::At(at) => Some(latest.max(at)),
+            tollgate_core::Ready::Unknown => None,
+        });
+        // An open session lasts to its end, used or not; holders have an end of their own.
+        let ends = bucket.views(limits).into_iter().filter_map(|view| match view {
+            StateView::Quota { end, .. } => Some(end),
+            StateView::Gauge { holds, .. } => holds.iter().map(|(holder, _)| holder.expires).max(),
+            _ => None,
+        });
+        let until = ends.fold(full?, Tick::max);
+        (until < Tick::MAX && bucket.is_fresh(limits, until)).then_some(until + SLACK)
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        self.narrow().unwrap_or_else(|| self.wide())
+    }
+
+    /// What is stored under these limits, which are probably those `expected`.
+    pub(crate) fn from_bytes(bytes: &[u8], expected: Option<&Limits>) -> Result<Row, Trouble> {
+        let unreadable = |why: &str| Trouble::Unreadable(format!("a bucket: {why}"));
+        let start = bytes.windows(TEXT_START.len()).rposition(|window| window == TEXT_START);
+        let (body, text) = bytes.split_at(start.ok_or_else(|| unreadable("its limits are missing"))?);
+        let limits = match expected.filter(|limits| text_of(limits).as_bytes() == text) {
+            Some(limits) => limits.clone(),
+            None => {
+                let text = str::from_utf8(text).map_err(|_| unreadable("its limits are no text"))?;
+                let calendars = |text: &str| tollgate_calendar::parse(text).ok();
+                Limits::from_text(text, &calendars).map_err(|why| unreadable(&why.to_string()))?
+            }
+        };
+        let row = match body.split_first() {
+            Some((&NARROW, body)) => narrow_from(body, limits),
+            Some((&WIDE, body)) => wide_from(body, limits),
+            _ => return Err(unreadable("it has a form that this version does not know")),
+        };
+        row.ok_or_else(|| unreadable("it is cut off or damaged"))
+    }
+
+    fn narrow(&self) -> Option<Vec<u8>> {
+        let Kept { limits, version, bucket } = &self.kept;
+        let mut out = vec![NARROW];
+        put(&mut out, number(bucket.stamp().as_micros())?);
+        put(&mut out, number(*version)?);
+        put(&mut out, self.lasts_until().map_or(Some(0.0), |until| number(until.as_micros()))?);
+        put(&mut out, self.usage.as_ref().map_or(NO_HOUR, |sums| f64::from(sums.hour())));
+        put(&mut out, self.usage.as_ref().map_or(0.0, |sums| f64::from(sums.events())));
+        let used = |index: usize| self.usage.as_ref().and_then(|sums| sums.amounts().get(index)).copied();
+        for (index, view) in bucket.views(limits).into_iter().enumerate() {
+            put(&mut out, signed(i128::from(used(index).unwrap_or(0)))?);
+            put_state(&mut out, view)?;
+        }
+        out.extend(text_of(limits).as_bytes());
+        Some(out)
+    }
+
+    fn wide(&self) -> Vec<u8> {
+        let Kept { limits, version, bucket } = &self.kept;
+        let mut out = vec![WIDE];
+        out.extend(version.to_le_bytes());
+        out.push(u8::from(self.usage.is_some()));
+        if let Some(sums) = &self.usage {
+            out.extend(sums.hour().to_le_bytes());
+            out.extend(sums.events().to_le_bytes());
+            sums.amounts().iter().for_each(|amount| out.extend(amount.to_le_bytes()));
+        }
+        out.extend(bucket.to_bytes());
+        out.extend(text_of(limits).as_bytes());
+        out
+    }
+}
+
+fn put(out: &mut Vec<u8>, number: f64) {
+    out.extend(number.to_le_bytes());
+}
+
+fn number(number: u64) -> Option<f64> {
+    (number <= NARROW_MAX).then_some(number as f64)
+}
+
+fn signed(number: i128) -> Option<f64> {
+    (number.unsigned_abs() <= u128::from(NARROW_MAX)).then_some(number as f64)
+}
+
+fn put_state(out: &mut Vec<u8>, view: StateView) -> Option<()> {
+    match view {
+        StateView::Meter(credit) => put(out, signed(credit)?),
+        StateView::FixedWindow(count) => put(out, signed(count.into())?),
+        StateView::SlidingWindow { entries, debt } => {
+            let count = entries.iter().try_fold(0u64, |sum, (_, amount)| sum.checked_add(*amount))?;
+            put(out, number(count)?);
+            put(out, number(debt)?);
+            put(out, number(16 * entries.len() as u64)?);
+            for (at, amount) in entries {
+                put(out, number(at.as_micros())?);
+                put(out, number(amount)?);
+            }
+        }
+        StateView::Gauge { anonymous, holds } => {
+            let held = holds.iter().try_fold(0u64, |sum, (_, amount)| sum.checked_add(*amount))?;
+            let next = holds.iter().map(|(holder, _)| holder.expires).min();
+            put(out, number(anonymous)?);
+            put(out, number(held)?);
+            put(out, next.map_or(Some(f64::INFINITY), |next| number(next.as_micros()))?);
+            put(out, number(32 * holds.len() as u64)?);
+            for (holder, amount) in holds {
+                out.extend(holder.id.to_be_bytes());
+                put(out, number(amount)?);
+                put(out, number(holder.expires.as_micros())?);
+            }
+        }
+        StateView::Quota { used, start, end } => {
+            put(out, signed(used.into())?);
+            put(out, number(start.as_micros())?);
+            put(out, number(end.as_micros())?);
+        }
+        StateView::Cooldown(left) => put(out, number(left)?),
+        StateView::Unbounded => {}
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Bytes that are being read, from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn double(&mut self) -> Option<f64> {
+        Some(f64::from_le_bytes(*self.bytes(8)?.first_chunk()?))
+    }
+
+    fn signed(&mut self) -> Option<i64> {
+        let number = self.double()?;
+        let is_whole = number.fract() == 0.0 && number.abs() <= (1u64 << 53) as f64;
+        is_whole.then_some(number as i64)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        u64::try_from(self.signed()?).ok()
+    }
+
+    fn tick(&mut self) -> Option<Tick> {
+        self.number().map(Tick::from_micros)
+    }
+}
+
+fn narrow_from(body: &[u8], limits: Limits) -> Option<Row> {
+    let mut reader = Reader(body);
+    let (stamp, version, _lasts) = (reader.tick()?, reader.number()?, reader.number()?);
+    let (hour, events) = (reader.signed()?, u32::try_from(reader.number()?).ok()?);
+    let (mut amounts, mut views) = (Vec::with_capacity(limits.len()), Vec::with_capacity(limits.len()));
+    for limit in limits.iter() {
+        amounts.push(reader.signed()?);
+        views.push(state_from(&mut reader, limit)?);
+    }
+    if !reader.0.is_empty() {
+        return None;
+    }
+    let usage = match u32::try_from(hour) {
+        Ok(hour) => Some(Sums::restored(limits.clone(), hour, events, &amounts)?),
+        Err(_) => None,
+    };
+    let bucket = Bucket::of_views(&limits, stamp, views).ok()?;
+    Some(Row { kept: Kept { limits, version, bucket }, usage })
+}
+
+fn state_from(reader: &mut Reader<'_>, limit: &Limit) -> Option<StateView> {
+    Some(match limit.machine_view() {
+        MachineView::Meter(_) => StateView::Meter(reader.signed()?.into()),
+        MachineView::FixedWindow { .. } => StateView::FixedWindow(reader.signed()?),
+        MachineView::SlidingWindow { .. } => {
+            let (_count, debt, len) = (reader.number()?, reader.number()?, reader.number()?);
+            let mut log = Reader(reader.bytes(usize::try_from(len).ok()?)?);
+            let mut entries = Vec::new();
+            while !log.0.is_empty() {
+                entries.push((log.tick()?, log.number()?));
+            }
+            StateView::SlidingWindow { entries, debt }
+        }
+        MachineView::Gauge { .. } => {
+            let (anonymous, _held, _next) = (reader.number()?, reader.number()?, reader.double()?);
+            let len = reader.number()?;
+            let mut list = Reader(reader.bytes(usize::try_from(len).ok()?)?);
+            let mut holds = Vec::new();
+            while !list.0.is_empty() {
+                let id = u128::from_be_bytes(*list.bytes(16)?.first_chunk()?);
+                let amount = list.number()?;
+                holds.push((Holder { id, expires: list.tick()? }, amount));
+            }
+            // Scripts add them at the end.
+            holds.sort_by_key(|(holder, _)| holder.id);
+            StateView::Gauge { anonymous, holds }
+        }
+        MachineView::Session { .. } | MachineView::Calendar { .. } => {
+            StateView::Quota { used: reader.signed()?, start: reader.tick()?, end: reader.tick()? }
+        }
+        MachineView::Cooldown => StateView::Cooldown(reader.number()?),
+        MachineView::Unbounded => StateView::Unbounded,
+        _ => return None,
+    })
+}
+
+fn wide_from(body: &[u8], limits: Limits) -> Option<Row> {
+    let mut reader = Reader(body);
+    let version = u64::from_le_bytes(*reader.bytes(8)?.first_chunk()?);
+    let usage = match reader.bytes(1)?[0] {
+        0 => None,
+        _ => {
+            let hour = u32::from_le_bytes(*reader.bytes(4)?.first_chunk()?);
+            let events = u32::from_le_bytes(*reader.bytes(4)?.first_chunk()?);
+            let amounts =
+                (0..limits.len()).map(|_| Some(i64::from_le_bytes(*reader.bytes(8)?.first_chunk()?)));
+            Some(Sums::restored(limits.clone(), hour, events, &amounts.collect::<Option<Vec<_>>>()?)?)
+        }
+    };
+    let bucket = Bucket::from_bytes(&limits, reader.0).ok()?;
+    Some(Row { kept: Kept { limits, version, bucket }, usage })
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{AMOUNT_MAX, PERIOD_MAX, Take, demand};
+
+    use super::*;
+
+    fn row(limits: Limits, holder: Option<Holder>) -> Row {
+        let now = Tick::from_secs(1_800_000_000);
+        let costs = limits.resolve(&demand! { rpm: 1, log: 2, spend: 3, slots: 1 }, |_| Ok(()));
+        let costs = costs.expect("it can be asked for");
+        let mut row = Row::fresh(&limits);
+        row.kept.bucket.commit(&limits, now, &Take { costs: &costs, holder });
+        let mut sums = Sums::new(&limits, now);
+        sums.add_take(&costs);
+        row.usage = Some(sums);
+        row
+    }
+
+    fn limits() -> Limits {
+        let day = std::time::Duration::from_secs(86_400);
+        let limits = [
+            Limit::per_minute("rpm", 7),
+            Limit::sliding_window("log", 9, day),
+            Limit::quota("spend", 30, day),
+            Limit::resource("slots", 3),
+        ];
+        Limits::new(limits).expect("they are valid").at_version(7)
+    }
+
+    #[test]
+    fn a_bucket_is_read_as_it_was_written() {
+        let holder = Holder { id: u128::MAX - 5, expires: Tick::from_secs(1_800_000_060) };
+        let huge = Limit::rate("rpm", 999_999_999_999_999u64, PERIOD_MAX.to_duration()).burst(AMOUNT_MAX);
+        let huge = Limits::new([huge]).expect("it is valid");
+        let never = Holder { id: 1, expires: Tick::MAX };
+        for (row, form) in [
+            (row(limits(), None), NARROW),
+            (row(limits(), Some(holder)), NARROW),
+            (row(limits(), Some(never)), WIDE),
+            (row(huge, None), WIDE),
+        ] {
+            let bytes = row.to_bytes();
+            assert_eq!(bytes[0], form);
+            assert_eq!(Row::from_bytes(&bytes, None), Ok(row.clone()));
+            assert_eq!(Row::from_bytes(&bytes, Some(&row.kept.limits)), Ok(row));
+            for len in 0..bytes.len() {
+                assert!(Row::from_bytes(&bytes[..len], None).is_err(), "{len} of {}", bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_none_of_ours_is_refused() {
+        for bytes in [&b"hello"[..], b"", b"Nlimits/1 version=0\n", b"Xlimits/1 version=0\n"] {
+            assert!(matches!(Row::from_bytes(bytes, None), Err(Trouble::Unreadable(_))), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_lasts_until_it_is_as_good_as_new() {
+        let mut row = row(limits(), None);
+        assert_eq!(row.lasts_until(), None, "there is usage to be written down");
+        row.usage = None;
+        assert_eq!(row.lasts_until(), None, "somebody holds a slot");
+        let holder = Holder { id: 5, expires: Tick::from_secs(1_800_000_060) };
+        row = self::row(limits(), Some(holder));
+        row.usage = None;
+        let until = row.lasts_until().expect("it fills up by itself");
+        assert!(row.kept.bucket.is_fresh(&row.kept.limits, until - SLACK));
+    }
+}

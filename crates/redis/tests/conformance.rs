@@ -1,0 +1,51 @@
+//! The suites that every store passes, on servers of both kinds and on a cluster.
+
+mod common;
+
+use common::{on_cluster, on_redis, on_valkey};
+use tollgate_store::conformance;
+
+#[test]
+fn it_is_a_store_on_redis() {
+    conformance::run(40, on_redis);
+}
+
+#[test]
+fn it_is_a_store_on_valkey() {
+    conformance::run(16, on_valkey);
+}
+
+#[test]
+fn it_is_a_store_on_a_cluster() {
+    conformance::run(8, on_cluster);
+}
+
+#[test]
+fn it_is_a_backend_on_redis() {
+    conformance::backend(4, on_redis);
+}
+
+#[test]
+fn it_is_a_backend_on_valkey() {
+    conformance::backend(2, on_valkey);
+}
+
+#[test]
+fn it_is_a_backend_on_a_cluster() {
+    conformance::backend(2, on_cluster);
+}
+
+#[test]
+fn records_are_as_those_in_memory_on_redis() {
+    conformance::records(8, on_redis);
+}
+
+#[test]
+fn records_are_as_those_in_memory_on_valkey() {
+    conformance::records(3, on_valkey);
+}
+
+#[test]
+fn records_are_as_those_in_memory_on_a_cluster() {
+    conformance::records(2, on_cluster);
+}

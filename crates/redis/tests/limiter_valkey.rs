@@ -1,0 +1,14 @@
+//! The limiter on a Valkey server.
+
+mod common;
+
+use std::sync::Arc;
+
+use tollgate::Clock;
+use tollgate::store::Backend;
+
+fn open(clock: Clock) -> Arc<dyn Backend> {
+    Arc::new(common::on_valkey(clock))
+}
+
+tollgate::limiter_suite!(open);

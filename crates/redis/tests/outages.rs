@@ -1,0 +1,125 @@
+//! While the server is away the policy holds, within the timeout, and everything is well again once it is back.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::{Level, Limit, Limiter, Limits, OnUnavailable, demand};
+use tollgate_core::Tick;
+use tollgate_redis_local::{Fault, Kind, Proxy, Server};
+use tollgate_store::Clock;
+
+const TIMEOUT: Duration = Duration::from_millis(600);
+
+/// Nobody waits longer than this for an answer: the timeout, and what a busy host adds.
+const WAITED_MAX: Duration = Duration::from_secs(4);
+
+/// How often it is tried until all is well again.
+const TRIES: usize = 200;
+
+/// What happens to the server, and how it ends.
+type Blow = (&'static str, fn(&mut Server, &Proxy), fn(&mut Server, &Proxy));
+
+const BLOWS: [Blow; 7] = [
+    ("killed", |server, _| server.kill(), |server, _| server.restart()),
+    ("stopped", |server, _| server.stop(), |server, _| server.go_on()),
+    (
+        "paused",
+        |server, _| drop(server.say(&["CLIENT", "PAUSE", "100000", "WRITE"])),
+        |server, _| drop(server.say(&["CLIENT", "UNPAUSE"])),
+    ),
+    ("refusing", |_, proxy| proxy.set(Fault::Refuse), |_, proxy| proxy.set(Fault::None)),
+    ("a black hole", |_, proxy| proxy.set(Fault::BlackHole), |_, proxy| proxy.set(Fault::None)),
+    ("slow", |_, proxy| proxy.set(Fault::Delay(Duration::from_secs(2))), |_, proxy| proxy.set(Fault::None)),
+    ("talking nonsense", |_, proxy| proxy.set(Fault::Garbage), |_, proxy| proxy.set(Fault::None)),
+];
+
+fn limiter(proxy: &Proxy, policy: OnUnavailable) -> Limiter {
+    let store = common::builder(&proxy.url()).timeout(TIMEOUT).build().wait().expect("the server is there");
+    let limiter = Limiter::open(Arc::new(store), "default").wait().expect("it answers");
+    Limiter::builder(limiter.catalog().clone()).on_unavailable(policy).timeout(TIMEOUT).build()
+}
+
+fn since(start: Tick) -> Duration {
+    Clock::system().now().since(start).to_duration()
+}
+
+fn outage((name, strike, heal): Blow) {
+    let mut server = Server::with(Kind::Redis, &["--save", "", "--appendonly", "yes"]);
+    let proxy = Proxy::to(server.port());
+    let limits = Limits::new([Limit::per_minute("rpm", 1_000), Limit::resource("slots", 100)]);
+    let limits = limits.expect("they are valid");
+    let policies = [OnUnavailable::Block, OnUnavailable::Allow, OnUnavailable::Local];
+    let limiters = policies.map(|policy| limiter(&proxy, policy));
+    for limiter in &limiters {
+        limiter.catalog().set_limits(Level::System, &limits).wait().expect("it answers");
+        limiter
+            .acquire("me", "jobs", demand! { rpm: 1 })
+            .wait()
+            .expect("it is there")
+            .commit()
+            .wait()
+            .expect("too");
+    }
+    strike(&mut server, &proxy);
+    for (limiter, policy) in limiters.iter().zip(policies) {
+        for _ in 0..2 {
+            let start = Clock::system().now();
+            let came = limiter.acquire("me", "jobs", demand! { rpm: 1 }).wait();
+            let waited = since(start);
+            assert!(waited < WAITED_MAX, "{name}, {policy:?}: {waited:?}");
+            match came {
+                Ok(lease) if policy != OnUnavailable::Block => drop(lease),
+                Err(error) if policy == OnUnavailable::Block => {
+                    assert!(error.is_unavailable(), "{name}: {error}")
+                }
+                Ok(_) => panic!("{name}: admitted, though it should block"),
+                Err(error) => panic!("{name}, {policy:?}: {error}"),
+            }
+        }
+    }
+    heal(&mut server, &proxy);
+    for (limiter, policy) in limiters.iter().zip(policies) {
+        let tries = std::iter::repeat_with(|| limiter.catalog().set_limits(Level::System, &limits).wait());
+        assert!(tries.take(TRIES).any(|set| set.is_ok()), "{name}, {policy:?}: it does not come back");
+        let tries = std::iter::repeat_with(|| limiter.acquire("me", "jobs", demand! { rpm: 1 }).wait());
+        let lease = tries.take(TRIES).find_map(Result::ok).expect("it comes back by itself");
+        lease.commit().wait().expect("it answers");
+    }
+}
+
+#[test]
+fn a_server_that_is_killed() {
+    outage(BLOWS[0]);
+}
+
+#[test]
+fn a_server_that_is_stopped() {
+    outage(BLOWS[1]);
+}
+
+#[test]
+fn a_server_that_is_paused() {
+    outage(BLOWS[2]);
+}
+
+#[test]
+fn a_server_that_refuses() {
+    outage(BLOWS[3]);
+}
+
+#[test]
+fn a_server_behind_a_black_hole() {
+    outage(BLOWS[4]);
+}
+
+#[test]
+fn a_server_that_is_slow() {
+    outage(BLOWS[5]);
+}
+
+#[test]
+fn a_server_that_talks_nonsense() {
+    outage(BLOWS[6]);
+}

@@ -1,0 +1,14 @@
+//! Limit sets on a Redis server.
+
+mod common;
+
+use std::sync::Arc;
+
+use tollgate::Clock;
+use tollgate::store::Backend;
+
+fn open(clock: Clock) -> Arc<dyn Backend> {
+    Arc::new(common::on_redis(clock))
+}
+
+tollgate::set_suite!(open);

