@@ -166,7 +166,7 @@ async fn the_order_of_the_input_holds_whoever_is_parked() {
         let batch = Batch::new().workers(4).buffer(buffer).order(Order::Input);
         let mut run = batch.run(items(60), |call: Try<u64>| async move {
             sleep(SECOND * (1 + (*call.payload() * 7 % 5) as u32)).await;
-            if call.number() == 1 && *call.payload() % 9 == 0 { not_now(20) } else { fine(*call.payload()) }
+            if call.number() == 1 && call.payload().is_multiple_of(9) { not_now(20) } else { fine(*call.payload()) }
         });
         let mut wanted = 0;
         while let Some(outcome) = run.next().await {

@@ -207,13 +207,11 @@ where
     fn accept(&mut self, now: Tick, item: Item<P>) {
         let index = self.next_index;
         self.next_index += 1;
-        if let Some(journal) = &self.journal {
-            if journal.has(&item.id) || !self.live.insert(Arc::clone(&item.id)) {
-                self.progress.skipped += 1;
-                self.tell(&Event::Skipped { id: &item.id });
-                self.outbox.skip(index);
-                return;
-            }
+        if self.is_known(&item.id) {
+            self.progress.skipped += 1;
+            self.tell(&Event::Skipped { id: &item.id });
+            self.outbox.skip(index);
+            return;
         }
         self.progress.accepted += 1;
         let lane = self.places.lane(item.scope);
@@ -244,6 +242,12 @@ where
         if let Some(span) = self.policy.item_deadline {
             self.dues.push(Reverse(Due { at: now + span, slot, index, what: DueFor::Item }));
         }
+    }
+
+    /// Whether an item is finished or under way, if there is a journal to tell by; one that is not is from now on.
+    fn is_known(&mut self, id: &Arc<str>) -> bool {
+        let Some(journal) = &self.journal else { return false };
+        journal.has(id) || !self.live.insert(Arc::clone(id))
     }
 
     /// Sees to it that the batch is polled at the next time that matters. Answers whether that lies ahead.
