@@ -190,7 +190,7 @@ where
     fn pull(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
         let mut moved = false;
         for _ in 0..self.sizes.lookahead.max(1) {
-            if self.entries.len() >= self.sizes.workers + self.sizes.lookahead {
+            if self.entries.len() >= self.sizes.workers + self.sizes.lookahead || self.is_far_ahead(context) {
                 break;
             }
             let Some(source) = &mut self.source else { break };
@@ -202,6 +202,14 @@ where
             moved = true;
         }
         moved
+    }
+
+    /// Whoever reads in the order of the input must not have to keep more than a bounded number behind the item they wait
+    /// for, be it that they are finished already.
+    fn is_far_ahead(&self, context: &mut Context<'_>) -> bool {
+        let most = self.sizes.workers + self.sizes.buffer + self.sizes.lookahead;
+        let (_, next) = self.outbox.look(context);
+        next.is_some_and(|next| self.next_index >= next.saturating_add(most as u64))
     }
 
     fn accept(&mut self, now: Tick, item: Item<P>) {
