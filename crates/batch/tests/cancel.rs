@@ -40,7 +40,7 @@ async fn a_batch_dropped_after_any_number_of_outcomes_ends_all_its_calls() {
             async move {
                 let _alive = alive;
                 sleep(Duration::from_millis(100 + *call.payload() * 7)).await;
-                if call.number() == 1 && *call.payload() % 3 == 0 { not_now(1) } else { fine(()) }
+                if call.number() == 1 && call.payload().is_multiple_of(3) { not_now(1) } else { fine(()) }
             }
         });
         for _ in 0..read {
@@ -87,7 +87,7 @@ async fn shutdown_at_every_instant_gives_each_accepted_item_its_outcome_and_all_
         let run =
             batch.demand(|tokens| Demand::new().with("tpm", tokens)).run(work, |call: Try<u64>| async move {
                 sleep(Duration::from_millis(150)).await;
-                if call.number() == 1 && *call.payload() % 7 == 0 {
+                if call.number() == 1 && call.payload().is_multiple_of(7) {
                     not_now(1)
                 } else {
                     fine(()).usage(Usage::Known(10))

@@ -138,7 +138,7 @@ async fn run(seed: u64) -> (u64, Vec<Fact>) {
             },
         }
     }
-    let summary = run.finish().await.unwrap();
+    let summary = run.finish().await.expect("the batch ends");
     assert_eq!(
         summary.counters.calls,
         facts.lock().iter().filter(|fact| matches!(fact, Fact::Started { .. })).count() as u64
@@ -158,7 +158,7 @@ async fn whatever_the_provider_does_each_item_has_one_outcome_and_nobody_starts_
     std::panic::set_hook(Box::new(|info| {
         let said = info.to_string();
         if !said.contains("a handler that panics") {
-            println!("{said}");
+            eprintln!("{said}");
         }
     }));
     for seed in 0..RUNS {

@@ -118,8 +118,8 @@ async fn one_a_second_and_a_hundred_a_second_are_met_as_well() {
 #[tokio::test(start_paused = true)]
 async fn of_two_scopes_one_of_which_cools_down_the_other_loses_nothing() {
     let began = Instant::now();
-    let items =
-        (0..400_u64).map(|at| Item::new(at.to_string(), at).scope(if at % 2 == 0 { "slow" } else { "fast" }));
+    let items = (0..400_u64)
+        .map(|at| Item::new(at.to_string(), at).scope(if at.is_multiple_of(2) { "slow" } else { "fast" }));
     let done = Arc::new(Mutex::new(Duration::ZERO));
     let noted = Arc::clone(&done);
     let slow = Arc::new(Mutex::new(

@@ -48,7 +48,8 @@ async fn each_class_has_its_own_attempts_and_a_fatal_one_has_one() {
             .on_transient(Retry::attempts(3))
             .on_invalid(Retry::attempts(2))
     };
-    let cases: [(fn() -> Reply<()>, FailureClass, u32); 5] = [
+    type Answer = fn() -> Reply<()>;
+    let cases: [(Answer, FailureClass, u32); 5] = [
         (|| Reply::refused(Hint::overloaded(None)), FailureClass::Overloaded, 4),
         (|| Reply::refused(Hint::transient()), FailureClass::Transient, 3),
         (|| Reply::invalid("no", Hint::ok()), FailureClass::Invalid, 2),
@@ -166,7 +167,11 @@ async fn the_order_of_the_input_holds_whoever_is_parked() {
         let batch = Batch::new().workers(4).buffer(buffer).order(Order::Input);
         let mut run = batch.run(items(60), |call: Try<u64>| async move {
             sleep(SECOND * (1 + (*call.payload() * 7 % 5) as u32)).await;
-            if call.number() == 1 && *call.payload() % 9 == 0 { not_now(20) } else { fine(*call.payload()) }
+            if call.number() == 1 && call.payload().is_multiple_of(9) {
+                not_now(20)
+            } else {
+                fine(*call.payload())
+            }
         });
         let mut wanted = 0;
         while let Some(outcome) = run.next().await {
@@ -201,7 +206,8 @@ async fn an_account_that_cools_down_or_is_closed_is_passed_over() {
 }
 
 fn limits(tokens: u64) -> LimitSet {
-    LimitSet::new([Limit::per_hour("tpm", tokens).burst(tokens), Limit::resource("connections", 4)]).unwrap()
+    let limits = [Limit::per_hour("tpm", tokens).burst(tokens), Limit::resource("connections", 4)];
+    LimitSet::new(limits).expect("valid limits")
 }
 
 fn tokens_of(tokens: u64) -> Demand<'static> {
@@ -267,4 +273,35 @@ async fn a_batch_has_at_most_64_scopes_and_says_so() {
     let failed =
         outcomes.iter().filter(|outcome| class(&outcome.result) == Some(FailureClass::Fatal)).count();
     assert_eq!(failed, 80 - 64 + 1, "one is the batch's own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_calls_that_hang_do_not_hold_up_the_others_for_ever() {
+    let began = Instant::now();
+    let run = Batch::new().workers(20).run(items(30), |call: Try<u64>| async move {
+        sleep(if *call.payload() < 10 { 10_000 * SECOND } else { SECOND }).await;
+        fine(())
+    });
+    let mut run = run;
+    for _ in 0..20 {
+        assert!(run.next().await.unwrap().index >= 10);
+    }
+    assert!(began.elapsed() < 60 * SECOND, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_clock_that_is_turned_by_hand_moves_a_batch() {
+    let clock = tollgate::ManualClock::at(tollgate::Tick::from_secs(1_000));
+    let batch = Batch::new().rules(exact()).clock(clock.clock());
+    let mut run = batch.run(items(1), |call: Try<u64>| async move {
+        if call.number() == 1 { not_now(30) } else { fine(()) }
+    });
+    // Until the batch stands still, which it does with an alarm set.
+    while clock.next_alarm().is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(clock.next_alarm(), Some(tollgate::Tick::from_secs(1_030)));
+    clock.advance(tollgate::Span::from_secs(60));
+    let outcome = run.next().await.unwrap();
+    assert_eq!((outcome.result, outcome.took), (Ok(()), 60 * SECOND));
 }

@@ -18,7 +18,7 @@ impl Folder {
     fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("tollgate-journal-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
+        fs::create_dir_all(&path).expect("a folder");
         Folder(path)
     }
 
@@ -39,7 +39,7 @@ async fn run(
     count: u64,
     calls: &Calls,
 ) -> Vec<tollgate_batch::Outcome<u64>> {
-    let journal = Journal::open(file, on_failed).unwrap();
+    let journal = Journal::open(file, on_failed).expect("a journal");
     let counting = calls.clone();
     let run = Batch::new().workers(4).resume(journal, items(count), move |call: Try<u64>| {
         counting.count(&call);
@@ -51,7 +51,7 @@ async fn run(
             }
         }
     });
-    run.collect().await.unwrap().0
+    run.collect().await.expect("the batch ends").0
 }
 
 #[tokio::test]

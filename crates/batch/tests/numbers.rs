@@ -58,7 +58,7 @@ async fn twenty_workers_and_half_of_the_calls_429_make_as_many_calls_as_items_an
             *random ^= *random << 13;
             *random ^= *random >> 7;
             *random ^= *random << 17;
-            let refused = *random % 2 == 0;
+            let refused = random.is_multiple_of(2);
             async move {
                 sleep(SECOND).await;
                 if refused { Reply::refused(Hint::throttled(None)) } else { fine(*call.payload()) }

@@ -103,7 +103,7 @@ pub(crate) fn measure_here(target: &str, keys: u64) -> Result<()> {
 }
 
 /// What of this process is in memory now. The status page has it in kB; statm would need the size of a page.
-fn resident_bytes() -> Result<u64> {
+pub(crate) fn resident_bytes() -> Result<u64> {
     let status =
         std::fs::read_to_string("/proc/self/status").context("resident memory is read on Linux only")?;
     parse_resident(&status).context("/proc/self/status has no VmRSS")

@@ -6,6 +6,7 @@
 //! To add a row, write it in `rows/`; to add a side to a row, give it one closure. [`side`] shows how.
 #![allow(clippy::print_stdout, reason = "the table is what the program is for")]
 
+mod batches;
 mod command;
 mod company;
 mod contest;

@@ -28,6 +28,9 @@ cost), with `>= 8` it is peer / ours (what we gain); `-` stands for what was not
   limiter/acquire-settle       the same for an entity whose limits are stored, beside a limit set of the same limits
   limiter/resolve, bytes       finding out the limits of a stranger; resident memory per entity in use
   redis/                       calls of an acquire, and what the server spends on it beside a bare script
+  batch/makespan, refused      a provider of whom nothing is known, on a clock that jumps: how much longer than by one
+                               who knows it, and what headers save
+  batch/no-op-item, bytes      processor time and memory of an item; a second is 200,000 of them at 5,000 ns
   cli/                         processor time of the command as a process of its own, its start included
   core/instructions            counted by callgrind, where valgrind is installed
 

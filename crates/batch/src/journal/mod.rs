@@ -88,9 +88,12 @@ impl Journal {
             let blank = vec![b' '; usize::try_from(torn.len - 1).unwrap_or_default()];
             file.seek(SeekFrom::Start(torn.at)).and_then(|_| file.write_all(&blank)).map_err(io)?;
         }
+        let torn = !lines.torn()?.is_empty() || file.metadata().map_err(io)?.len() > len;
         file.set_len(len).map_err(io)?;
         file.seek(SeekFrom::Start(len)).map_err(io)?;
-        file.sync_all().map_err(io)?;
+        if torn || made {
+            file.sync_all().map_err(io)?;
+        }
         if made {
             sync_folder(path).map_err(io)?;
         }

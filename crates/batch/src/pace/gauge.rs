@@ -69,7 +69,8 @@ impl Gauge {
         };
         let (growth, term) = (u128::from(growth.as_micros()), u128::from(term.as_micros().max(1)));
         let probe = u128::from(probe);
-        let more = (probe * growth / term * growth / term).min(100_000);
+        let more = (probe.saturating_mul(growth) / term).saturating_mul(growth) / term;
+        let more = more.min(100_000);
         Some(found.rate.scaled(START_AT + u64::try_from(more).unwrap_or(u64::MAX), 1_000))
     }
 

@@ -157,12 +157,7 @@ impl Pace {
         }
         let mut at = now;
         if let Some(ramp) = &self.ramp {
-            match ramp.ready(now) {
-                Some(ready) => at = at.max(ready),
-                // Nothing is under way that could answer: the first replies were lost.
-                None if self.in_flight == 0 => {}
-                None => return Ready::AfterReply,
-            }
+            at = at.max(ramp.ready(now));
         }
         for ((gauge, load), started) in self.gauges.iter().zip(load.sums()).zip(self.started) {
             at = at.max(gauge.ready(now, started, load));
@@ -200,6 +195,11 @@ impl Pace {
         (self.last_start, self.held_back) = (now, false);
         self.in_flight += 1;
         start
+    }
+
+    /// Nobody starts before `until`, for a reason that says nothing of the pace.
+    pub fn pause(&mut self, until: Tick) {
+        self.last_start = self.last_start.max(until);
     }
 
     /// A call has ended, and nothing is to be learned from that.
@@ -302,7 +302,7 @@ impl Pace {
     /// A refusal among the first calls, which started together, shows the size of the bucket.
     fn learn_burst(&mut self, start: &Start) {
         if self.is_of_the_first(start) {
-            self.burst = Some(self.burst.unwrap_or(ramp::FIRST).min(ramp::FIRST) - 1);
+            self.burst = Some(self.burst.unwrap_or(ramp::FIRST).saturating_sub(1));
         }
     }
 
@@ -420,12 +420,10 @@ impl Pace {
     }
 
     fn hear(&mut self, start: &Start, meters: &[Meter]) {
-        for meter in meters {
-            let unit = match meter.unit {
-                Unit::Requests => 0,
-                Unit::Tokens => 1,
-                _ => continue,
-            };
+        for (unit, name) in [Unit::Requests, Unit::Tokens].into_iter().enumerate() {
+            // Of several limits on one unit the one counts of which least is left.
+            let tightest = meters.iter().filter(|meter| meter.unit == name && meter.remaining.is_some());
+            let Some(meter) = tightest.min_by_key(|meter| meter.remaining) else { continue };
             let started = start.before[unit].saturating_add(start.load.sums()[unit]);
             match &mut self.gauges[unit].told {
                 Some(told) => told.hear(meter, start.at, started),

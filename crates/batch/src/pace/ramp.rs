@@ -7,6 +7,10 @@ use super::Rate;
 /// How many calls may start before the first reply.
 pub(super) const FIRST: u64 = 10;
 
+/// How long a reply is waited for before one more call starts all the same: a provider may take minutes, and first calls
+/// may be lost.
+const PATIENCE: Span = Span::from_secs(2);
+
 /// By how much the pace grows with every round trip.
 const GROWTH: u64 = 2;
 
@@ -27,17 +31,20 @@ impl Ramp {
         self.pace
     }
 
-    /// When the next call may start; `None` if a reply must come first.
-    pub(super) fn ready(&self, now: Tick) -> Option<Tick> {
+    /// When the next call may start.
+    pub(super) fn ready(&self, now: Tick) -> Tick {
         match self.pace {
-            None => (self.started < FIRST).then_some(now),
-            Some(_) => Some(self.next.max(now)),
+            None if self.started < FIRST => now,
+            _ => self.next.max(now),
         }
     }
 
     /// Counts a start; it rises if the pace was what held calls back.
     pub(super) fn start(&mut self, now: Tick, latency: Option<Span>, held_back: bool) {
         self.started += 1;
+        if self.pace.is_none() {
+            self.next = now + PATIENCE;
+        }
         let (Some(pace), Some(latency)) = (self.pace, latency) else { return };
         let one = pace.time_of(1);
         self.next = self.next.max(now - one) + one;

@@ -73,7 +73,7 @@ impl Told {
             self.base = word;
         } else if span >= BASE_MIN {
             let used = word.started.saturating_sub(self.base.started);
-            let filled = (word.remaining + used).saturating_sub(self.base.remaining);
+            let filled = word.remaining.saturating_add(used).saturating_sub(self.base.remaining);
             let due = self.claimed().map_or(1, |rate| rate.amount_in(span) / 2).max(1);
             if filled >= due {
                 (self.fills, self.rate) = (Fills::Steadily, Some(Rate::of(filled, span)));
@@ -111,7 +111,7 @@ impl Told {
     pub(super) fn ready(&self, now: Tick, started: u64, load: u64) -> Tick {
         // What asks for more than there can be is for the provider to judge.
         let load = load.min(self.limit);
-        let wanted = load + started.saturating_sub(self.word.started);
+        let wanted = load.saturating_add(started.saturating_sub(self.word.started));
         let missing = wanted.saturating_sub(self.word.remaining);
         if missing == 0 {
             return now;

@@ -190,7 +190,7 @@ where
     fn pull(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
         let mut moved = false;
         for _ in 0..self.sizes.lookahead.max(1) {
-            if self.entries.len() >= self.sizes.workers + self.sizes.lookahead {
+            if self.entries.len() >= self.sizes.workers + self.sizes.lookahead || self.is_far_ahead(context) {
                 break;
             }
             let Some(source) = &mut self.source else { break };
@@ -204,16 +204,22 @@ where
         moved
     }
 
+    /// Whoever reads in the order of the input must not have to keep more than a bounded number behind the item they wait
+    /// for, be it that they are finished already.
+    fn is_far_ahead(&self, context: &mut Context<'_>) -> bool {
+        let most = self.sizes.workers + self.sizes.buffer + self.sizes.lookahead;
+        let (_, next) = self.outbox.look(context);
+        next.is_some_and(|next| self.next_index >= next.saturating_add(most as u64))
+    }
+
     fn accept(&mut self, now: Tick, item: Item<P>) {
         let index = self.next_index;
         self.next_index += 1;
-        if let Some(journal) = &self.journal {
-            if journal.has(&item.id) || !self.live.insert(Arc::clone(&item.id)) {
-                self.progress.skipped += 1;
-                self.tell(&Event::Skipped { id: &item.id });
-                self.outbox.skip(index);
-                return;
-            }
+        if self.is_known(&item.id) {
+            self.progress.skipped += 1;
+            self.tell(&Event::Skipped { id: &item.id });
+            self.outbox.skip(index);
+            return;
         }
         self.progress.accepted += 1;
         let lane = self.places.lane(item.scope);
@@ -244,6 +250,12 @@ where
         if let Some(span) = self.policy.item_deadline {
             self.dues.push(Reverse(Due { at: now + span, slot, index, what: DueFor::Item }));
         }
+    }
+
+    /// Whether an item is finished or under way, if there is a journal to tell by; one that is not is from now on.
+    fn is_known(&mut self, id: &Arc<str>) -> bool {
+        let Some(journal) = &self.journal else { return false };
+        journal.has(id) || !self.live.insert(Arc::clone(id))
     }
 
     /// Sees to it that the batch is polled at the next time that matters. Answers whether that lies ahead.

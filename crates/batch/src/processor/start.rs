@@ -44,7 +44,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 match self.turn_of(now, lane, slot) {
                     Turn::In(place) => self.launch(now, lane, place),
                     Turn::Never(why) => {
-                        self.places.lanes[lane].line.next();
+                        self.places.lanes[lane].line.take();
                         self.finish(now, slot, Err(Failed::Unfinished(why)));
                     }
                     Turn::At(at) => {
@@ -107,7 +107,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     fn launch(&mut self, now: Tick, lane: usize, place: usize) {
-        let Some((slot, _)) = self.places.lanes[lane].line.next() else { return };
+        let Some((slot, _)) = self.places.lanes[lane].line.take() else { return };
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let here = &mut self.places.all[place];
         if matches!(entry.at, Whereabouts::Parked) {

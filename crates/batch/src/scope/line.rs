@@ -37,7 +37,7 @@ impl<T> Line<T> {
     }
 
     /// The next; whether it was parked comes with it.
-    pub fn next(&mut self) -> Option<(T, bool)> {
+    pub fn take(&mut self) -> Option<(T, bool)> {
         let parked = self.parked.pop_front().map(|item| (item, true));
         parked.or_else(|| self.fresh.pop_front().map(|item| (item, false)))
     }
@@ -76,7 +76,7 @@ mod tests {
         line.park(11);
         line.put_back(9);
         assert_eq!((line.len(), line.parked()), (6, 3));
-        let order: Vec<i32> = std::iter::from_fn(|| line.next().map(|(item, _)| item)).collect();
+        let order: Vec<i32> = std::iter::from_fn(|| line.take().map(|(item, _)| item)).collect();
         assert_eq!(order, [9, 10, 11, 0, 1, 2]);
     }
 }

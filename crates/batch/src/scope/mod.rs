@@ -243,6 +243,7 @@ impl Scope {
             self.counters.begin();
         }
         self.until = Some(until);
+        self.pace.pause(until);
         Some(until)
     }
 }

@@ -52,7 +52,7 @@ pub fn play(provider: &mut Provider, sizes: &[u64], workers: usize, seed: u64) -
                 }
                 Permit::AfterReply | Permit::Closed(_) => break,
             }
-            line.next();
+            line.take();
             let call = scope.start(now, load);
             let (hint, latency) = provider.call(now, sizes[item]);
             number += 1;

@@ -15,28 +15,28 @@ const ROLE: &str = "TOLLGATE_BATCH_CHILD";
 const FOLDER: &str = "TOLLGATE_BATCH_FOLDER";
 
 /// How many items the batch has that is killed and resumed.
-pub const ITEMS: u64 = 8_000;
+pub(crate) const ITEMS: u64 = 6_000;
 
 /// A child and what it says.
-pub struct Spoken {
+pub(crate) struct Spoken {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 /// What a child is to do.
-pub struct Task {
+pub(crate) struct Task {
     role: String,
     folder: PathBuf,
 }
 
 impl Task {
     /// What the environment says.
-    pub fn given() -> Option<Task> {
+    pub(crate) fn given() -> Option<Task> {
         let role = std::env::var(ROLE).ok()?;
         Some(Task { role, folder: std::env::var_os(FOLDER)?.into() })
     }
 
-    pub fn run(self) {
+    pub(crate) fn run(self) {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         match self.role.as_str() {
@@ -48,7 +48,7 @@ impl Task {
     }
 
     /// Starts this program as a child.
-    pub fn start(role: &str, folder: &Path) -> Spoken {
+    pub(crate) fn start(role: &str, folder: &Path) -> Spoken {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .env(ROLE, role)
             .env(FOLDER, folder)
@@ -61,18 +61,18 @@ impl Task {
 }
 
 impl Spoken {
-    pub fn next(&mut self) -> Option<String> {
+    pub(crate) fn next(&mut self) -> Option<String> {
         self.lines.next()?.ok()
     }
 
     /// Kills it, and answers what it had said before.
-    pub fn kill(mut self) -> Vec<String> {
+    pub(crate) fn kill(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.rest()
     }
 
     /// What else it says until it ends.
-    pub fn rest(&mut self) -> Vec<String> {
+    pub(crate) fn rest(&mut self) -> Vec<String> {
         let rest = self.lines.by_ref().map_while(Result::ok).collect();
         self.child.wait().unwrap();
         rest
@@ -91,7 +91,7 @@ async fn resume(folder: &Path) {
     let mut run = Batch::new().workers(16).resume(journal, items, |call: Try<u64>| async move {
         say(format!("call {}", call.id()));
         tokio::task::yield_now().await;
-        if call.number() == 1 && *call.payload() % 50 == 0 {
+        if call.number() == 1 && call.payload().is_multiple_of(1_000) {
             return Reply::refused(Hint::throttled(Some(Duration::from_millis(1))));
         }
         Reply::done(*call.payload(), Hint::ok())

@@ -2,7 +2,7 @@
 
 use crate::child::Task;
 
-pub fn a_429_in_one_process_stops_another_after_the_first_is_gone() {
+pub(crate) fn a_429_in_one_process_stops_another_after_the_first_is_gone() {
     let folder = std::env::temp_dir().join(format!("tollgate-batch-sharing-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();

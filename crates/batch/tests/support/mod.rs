@@ -2,38 +2,39 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tollgate_batch::{Event, Item, Observer, Outcome, Reply, Rules, Run, Try};
 use tollgate_provider::Hint;
 
 /// Items 0, 1, 2 and so on.
-pub fn items(count: u64) -> impl Iterator<Item = Item<u64>> + Send {
+pub(crate) fn items(count: u64) -> impl Iterator<Item = Item<u64>> + Send {
     (0..count).map(|number| Item::new(number.to_string(), number))
 }
 
 /// Rules with no chance in them.
-pub fn exact() -> Rules {
+pub(crate) fn exact() -> Rules {
     Rules::default().jitter(0)
 }
 
 /// A 429 that advises so many seconds.
-pub fn not_now<O>(seconds: u64) -> Reply<O> {
+pub(crate) fn not_now<O>(seconds: u64) -> Reply<O> {
     Reply::refused(Hint::throttled(Some(Duration::from_secs(seconds))))
 }
 
 /// It went well.
-pub fn fine<O>(output: O) -> Reply<O> {
+pub(crate) fn fine<O>(output: O) -> Reply<O> {
     Reply::done(output, Hint::ok())
 }
 
 /// What happened, in words.
 #[derive(Clone, Default)]
-pub struct Diary(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
 
 impl Diary {
-    pub fn observer(&self) -> impl Observer + 'static {
+    pub(crate) fn observer(&self) -> impl Observer + 'static {
         let diary = self.clone();
         move |event: &Event<'_>| {
             let line = match event {
@@ -47,43 +48,43 @@ impl Diary {
                 Event::Ended => "ended".into(),
                 _ => return,
             };
-            diary.0.lock().unwrap().push(line);
+            diary.0.lock().push(line);
         }
     }
 
-    pub fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().clone()
     }
 
-    pub fn count(&self, start: &str) -> usize {
+    pub(crate) fn count(&self, start: &str) -> usize {
         self.lines().iter().filter(|line| line.starts_with(start)).count()
     }
 }
 
 /// How often each item was called.
 #[derive(Clone, Default)]
-pub struct Calls(Arc<Mutex<HashMap<String, u32>>>);
+pub(crate) struct Calls(Arc<Mutex<HashMap<String, u32>>>);
 
 impl Calls {
     /// Counts a call, and says which one of the item it is.
-    pub fn count<P, S>(&self, call: &Try<P, S>) -> u32 {
-        let mut calls = self.0.lock().unwrap();
+    pub(crate) fn count<P, S>(&self, call: &Try<P, S>) -> u32 {
+        let mut calls = self.0.lock();
         let count = calls.entry(call.id().to_owned()).or_default();
         *count += 1;
         *count
     }
 
-    pub fn total(&self) -> u32 {
-        self.0.lock().unwrap().values().sum()
+    pub(crate) fn total(&self) -> u32 {
+        self.0.lock().values().sum()
     }
 
-    pub fn of(&self, id: &str) -> u32 {
-        self.0.lock().unwrap().get(id).copied().unwrap_or(0)
+    pub(crate) fn of(&self, id: &str) -> u32 {
+        self.0.lock().get(id).copied().unwrap_or(0)
     }
 }
 
 /// Every outcome, with the proof that there is one for each item.
-pub async fn one_each<O: Send + 'static>(mut run: Run<O>, count: u64) -> Vec<Outcome<O>> {
+pub(crate) async fn one_each<O: Send + 'static>(mut run: Run<O>, count: u64) -> Vec<Outcome<O>> {
     let mut outcomes = Vec::new();
     while let Some(outcome) = run.next().await {
         outcomes.push(outcome);

@@ -1,5 +1,6 @@
 //! What is measured: one file per layer of the library, one entry per row.
 
+mod batch;
 mod cli;
 mod core;
 mod dynamo;
@@ -55,6 +56,7 @@ pub(crate) fn all() -> Vec<Row> {
     rows.extend(file::rows());
     rows.extend(dynamo::rows());
     rows.extend(redis::rows());
+    rows.extend(batch::rows());
     rows.extend(cli::rows());
     rows
 }
