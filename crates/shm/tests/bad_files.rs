@@ -1,5 +1,7 @@
 //! What is no store of ours is said to be what it is, and left as it is.
 
+#![allow(clippy::unwrap_used, reason = "what panics here is a test")]
+
 mod support;
 
 use std::fs::{self, File, Permissions};

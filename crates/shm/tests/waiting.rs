@@ -1,5 +1,7 @@
 //! Waiters in different processes stand in one line, and are woken by who gives back, in whatever process.
 
+#![allow(clippy::unwrap_used, reason = "what panics here is a test")]
+
 mod support;
 
 use std::future::Future;
