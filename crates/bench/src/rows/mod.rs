@@ -5,6 +5,7 @@ mod core;
 mod dynamo;
 mod file;
 mod limiter;
+mod shm;
 
 use anyhow::{Context, Result};
 
@@ -52,6 +53,7 @@ pub(crate) fn all() -> Vec<Row> {
     let mut rows = core::rows();
     rows.extend(limiter::rows());
     rows.extend(file::rows());
+    rows.extend(shm::rows());
     rows.extend(dynamo::rows());
     rows.extend(cli::rows());
     rows
