@@ -22,6 +22,7 @@ mod meter;
 mod options;
 mod ours;
 mod peers;
+mod processes;
 mod rows;
 mod scratch;
 mod servers;
@@ -59,6 +60,7 @@ fn answer(request: Request) -> Result<ExitCode> {
         Request::Help => print!("{}", options::HELP),
         Request::List => rows::all().iter().for_each(|row| println!("{}", row.name())),
         Request::Count { target, times } => instructions::count_here(&target, times)?,
+        Request::Process { what, name } => processes::work_here(&what, &name)?,
         Request::Resident { target, keys } => footprint::measure_here(&target, keys)?,
         Request::Run(options) => return run(&options),
     }

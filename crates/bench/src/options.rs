@@ -50,6 +50,11 @@ pub(crate) enum Request {
         target: String,
         times: u64,
     },
+    /// Hidden: to be another process of a row about several.
+    Process {
+        what: String,
+        name: String,
+    },
     /// Hidden: what a parent process asks of the child whose memory it measures.
     Resident {
         target: String,
@@ -88,6 +93,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Request, String> {
     match words[..] {
         ["--help" | "-h" | "help", ..] => Ok(Request::Help),
         ["--list"] => Ok(Request::List),
+        ["process", what, name] => Ok(Request::Process { what: what.to_owned(), name: name.to_owned() }),
         ["count", target, times] => Ok(Request::Count { target: target.to_owned(), times: number(times)? }),
         ["resident", target, keys] => {
             Ok(Request::Resident { target: target.to_owned(), keys: number(keys)? })

@@ -21,6 +21,9 @@ const GROWTH_MIN: u64 = 1 << 14;
 /// The most that a file grows by beyond what is needed: half a gigabyte of zeros takes a while.
 const GROWTH_MAX: u64 = 1 << 22;
 
+/// How often a file is made to grow anew because a signal came in between.
+const INTERRUPTED_MAX: u32 = 100;
+
 /// The memory, and the file behind it.
 pub(crate) struct Arena {
     pub(crate) path: PathBuf,
@@ -116,13 +119,14 @@ impl Arena {
             if bound.is_some_and(|bound| size * WORD > bound) {
                 continue;
             }
-            match fallocate(&self.file, FallocateFlags::empty(), from * WORD, (size - from) * WORD) {
+            let mut tries = (0..INTERRUPTED_MAX)
+                .map(|_| fallocate(&self.file, FallocateFlags::empty(), from * WORD, (size - from) * WORD));
+            match tries.find(|tried| *tried != Err(Errno::INTR)).unwrap_or(Err(Errno::NOSPC)) {
                 Ok(()) => {
                     self.known.fetch_max(size, Ordering::Relaxed);
                     return Ok(size);
                 }
                 Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::NOMEM) => {}
-                Err(Errno::INTR) => return Err(Stop::NoRoom),
                 Err(_) => return Err(Stop::Damaged("its file cannot grow")),
             }
         }

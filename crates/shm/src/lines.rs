@@ -48,6 +48,8 @@ struct This {
     has_ear: bool,
     /// Who was seen last, and when.
     seen: Option<(Slot, Tick)>,
+    /// Who has left a line that could not be reached: whoever stands behind must not wait for it.
+    owed: Vec<(Box<str>, BucketKey, Rank)>,
 }
 
 impl Lines {
@@ -249,6 +251,30 @@ impl Lines {
         }
     }
 
+    /// Leaves a line; `false` if it cannot be reached.
+    fn leave(&self, address: Address<'_>, rank: Rank) -> bool {
+        let own = self.slot();
+        let tell = self.work(|tx| {
+            let was_first = line::first(tx, address)?.is_some_and(|first| first.rank == rank);
+            let stood = line::leave(tx, address, rank)?;
+            if was_first && stood { line::poke(tx, address, own) } else { Ok(None) }
+        });
+        let Some(tell) = tell else { return false };
+        self.retire();
+        tell.into_iter().for_each(|tell| self.tell_one(address, tell));
+        true
+    }
+
+    /// Leaves the lines that could not be reached when they were to be left.
+    fn make_up(&self) {
+        let owed = self.with_this(|this| std::mem::take(&mut this.owed)).unwrap_or_default();
+        for (namespace, key, rank) in owed {
+            if !self.leave((&namespace, &key), rank) {
+                self.with_this(|this| this.owed.push((namespace, key, rank)));
+            }
+        }
+    }
+
     fn poke(&self, namespace: &str, key: &BucketKey) {
         let (own, address) = (self.slot(), (namespace, key));
         if let Some(Some(tell)) = self.work(|tx| line::poke(tx, address, own)) {
@@ -290,15 +316,9 @@ impl SharedLines for SharedByAll {
     }
 
     fn leave(&self, namespace: &str, key: &BucketKey, rank: Rank) {
-        let (own, address) = (self.0.slot(), (namespace, key));
-        let tell = self.0.work(|tx| {
-            let was_first = line::first(tx, address)?.is_some_and(|first| first.rank == rank);
-            let stood = line::leave(tx, address, rank)?;
-            if was_first && stood { line::poke(tx, address, own) } else { Ok(None) }
-        });
-        self.0.retire();
-        if let Some(Some(tell)) = tell {
-            self.0.tell_one(address, tell);
+        if !self.0.leave((namespace, key), rank) {
+            // The thread that hears the bell goes on trying: this one still counts as standing.
+            self.0.with_this(|this| this.owed.push((namespace.into(), key.clone(), rank)));
         }
     }
 
@@ -318,6 +338,7 @@ fn hear(arena: &Arena, lines: &Weak<Lines>, slot: Slot) {
         let heard = slot.bell(arena);
         let Some(lines) = lines.upgrade() else { return };
         let Some(room) = lines.room.get().and_then(Weak::upgrade) else { return };
+        lines.make_up();
         lines.heed(&room, slot);
         lines.tend(&room);
         let is_done = lines.with_this(|this| {

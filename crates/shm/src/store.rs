@@ -137,8 +137,7 @@ impl ShmStore {
     #[cold]
     fn make_up(&self) {
         while let Some(call) = self.0.late.take() {
-            let made = call.with(|call| self.0.apply(HAND_OVER_PATIENCE, call, &[]));
-            if matches!(made, Err(RecordsError::Store(StoreError::Unavailable(..)))) {
+            if is_unavailable(&call.with(|call| self.0.apply(HAND_OVER_PATIENCE, call, &[]))) {
                 return self.0.late.put_back(call);
             }
         }
@@ -190,6 +189,21 @@ impl Shared {
     }
 }
 
+/// What nobody waits for is made before the last handle is gone, if it can be.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        while let Some(call) = self.late.take() {
+            if is_unavailable(&call.with(|call| self.apply(self.arena.timeout, call, &[]))) {
+                return;
+            }
+        }
+    }
+}
+
+fn is_unavailable(made: &Result<Applied, RecordsError>) -> bool {
+    matches!(made, Err(RecordsError::Store(StoreError::Unavailable(..))))
+}
+
 impl fmt::Debug for ShmStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ShmStore").field(&self.path()).finish()
@@ -234,8 +248,13 @@ impl Store for ShmStore {
             return;
         }
         // Behind those that came before it, if there are any.
-        self.0.late.put(OwnedCall::new(call));
-        self.make_up();
+        if self.0.late.is_there() {
+            self.0.late.put(OwnedCall::new(call));
+            return self.make_up();
+        }
+        if is_unavailable(&self.0.apply(HAND_OVER_PATIENCE, call, &[])) {
+            self.0.late.put(OwnedCall::new(call));
+        }
     }
 
     fn new_holder(&self) -> u128 {

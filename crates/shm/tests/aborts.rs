@@ -1,5 +1,7 @@
 //! A process that ends before any of its writes to the memory: the next one finds the state before or the state after.
 
+#![allow(clippy::unwrap_used, reason = "what panics here is a test")]
+
 mod support;
 
 use std::path::Path;
@@ -221,7 +223,7 @@ fn the_file_and_the_table_grow_whole_or_not_at_all() {
     );
     // More limits than the bucket had when it was made.
     at_every_write(used, |store| {
-        let limits = Limits::new((0..12).map(|n| Limit::per_minute(&format!("limit-{n}"), 100))).unwrap();
+        let limits = Limits::new((0..12).map(|n| Limit::per_minute(format!("limit-{n}"), 100))).unwrap();
         let costs = limits.costs(&demand! { "limit-3": 5 }).unwrap();
         let place = Place { namespace: "tests", key: &Key::new(&["user", "gpt"]), limits: &limits };
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];

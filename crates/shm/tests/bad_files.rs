@@ -1,5 +1,7 @@
 //! What is no store of ours is said to be what it is, and left as it is.
 
+#![allow(clippy::unwrap_used, reason = "what panics here is a test")]
+
 mod support;
 
 use std::fs::{self, File, Permissions};
@@ -146,7 +148,7 @@ fn a_store_that_was_cut_off_says_so() {
 }
 
 #[test]
-fn another_layout_a_broken_header_and_another_host_are_told_apart() {
+fn another_layout_and_a_broken_header_are_told_apart() {
     let layout = changed(&[(1, 7)]);
     let found = refused(&layout);
     assert_eq!(found, OpenError::OtherLayout { path: path(&layout), found: 7, known: 1 });
@@ -162,6 +164,21 @@ fn another_layout_a_broken_header_and_another_host_are_told_apart() {
         let error = refused(&folder);
         assert!(matches!(&error, OpenError::Damaged(_, why) if why.contains("checksum")), "{at}: {error}");
     }
+}
+
+#[test]
+fn where_process_ids_mean_other_processes_a_store_is_refused() {
+    let _alone = one_at_a_time();
+    let folder = changed(&[]);
+    let outside = fork(|| {
+        // SAFETY: the processes that are forked off from here on have ids of their own. Not everybody may do that.
+        if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
+            return;
+        }
+        let inside = fork(|| assert_eq!(refused(&folder), OpenError::OtherHost(path(&folder))));
+        assert_eq!(inside.end(), End::Code(0));
+    });
+    assert_eq!(outside.end(), End::Code(0));
 }
 
 #[test]

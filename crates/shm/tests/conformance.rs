@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use support::Folder;
 use tollgate_shm::ShmStore;
-use tollgate_store::{Clock, conformance};
+use tollgate_store::conformance::{self, Twins};
+use tollgate_store::{Clock, Memory};
 
 /// Stores in one folder, a new one each time.
 struct Stores {
@@ -45,4 +46,14 @@ fn it_keeps_what_a_store_of_records_promises() {
 fn it_keeps_what_a_store_of_both_promises() {
     let stores = Stores::new();
     conformance::backend(40, |clock| stores.open(clock));
+}
+
+#[test]
+fn memory_and_shared_memory_agree_about_every_trace() {
+    let stores = Stores::new();
+    let open = |clock: Clock| Twins {
+        memory: Memory::builder().clock(clock.clone()).build(),
+        other: stores.open(clock),
+    };
+    conformance::run(60, open);
 }

@@ -1,5 +1,7 @@
 //! A memory that can grow no more: everything is refused whole, and goes on when there is room.
 
+#![allow(clippy::unwrap_used, reason = "what panics here is a test")]
+
 mod support;
 
 use std::process::Command;

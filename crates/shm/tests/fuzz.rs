@@ -1,5 +1,7 @@
 //! Whatever is in the file: an error, or an answer. Never the end of the process, and never a circle.
 
+#![allow(clippy::unwrap_used, reason = "what panics here is a test")]
+
 mod support;
 
 use std::fs::{self, File};

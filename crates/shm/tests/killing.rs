@@ -1,5 +1,7 @@
 //! Processes that are killed at any instant: nothing is lost, nothing is given twice, nobody is stuck.
 
+#![allow(clippy::unwrap_used, reason = "what panics here is a test")]
+
 mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +55,7 @@ fn give_back(store: &ShmStore, costs: &Costs, term: Term, done: Done) {
 }
 
 /// Sits down on a seat that nobody sits on who is alive. There are as many as slots.
-fn sit<'b>(board: &'b Board) -> Option<&'b AtomicU64> {
+fn sit(board: &Board) -> Option<&AtomicU64> {
     let this = Process::this();
     let name = u64::from(this.started) << 32 | u64::from(this.pid);
     board[SEATS..SEATS + SLOTS as usize].iter().find(|seat| {

@@ -1,5 +1,7 @@
 //! Several processes and one store: what there is, is shared, and nobody gets too much.
 
+#![allow(clippy::unwrap_used, reason = "what panics here is a test")]
+
 mod support;
 
 use std::sync::atomic::Ordering;

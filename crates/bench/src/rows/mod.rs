@@ -7,6 +7,7 @@ mod dynamo;
 mod file;
 mod limiter;
 mod redis;
+mod shm;
 
 use anyhow::{Context, Result};
 
@@ -54,6 +55,7 @@ pub(crate) fn all() -> Vec<Row> {
     let mut rows = core::rows();
     rows.extend(limiter::rows());
     rows.extend(file::rows());
+    rows.extend(shm::rows());
     rows.extend(dynamo::rows());
     rows.extend(redis::rows());
     rows.extend(batch::rows());

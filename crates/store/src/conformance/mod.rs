@@ -19,9 +19,12 @@ mod random;
 mod records;
 mod scenery;
 mod trace;
+mod twins;
 
 use crate::records::Records;
 use crate::{Backend, Clock, Store};
+
+pub use twins::Twins;
 
 /// Runs `traces` random traces and every law on stores made by `open`, which must tell time by the clock it is
 /// given. A trace that failed is run again with `TOLLGATE_SEED`.

@@ -1,0 +1,236 @@
+//! Memory that processes share: one process beside the memory of one, four of them on one bucket, and how long one sleeps on
+//! after another has given back.
+//!
+//! Other processes are this program again, told by its command line what to do.
+
+use std::io::{BufRead, BufReader, Lines, Write as _, stdin, stdout};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tollgate::shm::ShmStore;
+use tollgate::store::{Applied, Call, Done, Key, Op, Place, Step, Store};
+use tollgate::{Clock, Costs, Level, Limit, Limiter, Limits, Memory, demand};
+use tollgate_core::Usage;
+
+use crate::meter;
+use crate::options::Effort;
+use crate::side::{Operation, each};
+use crate::solo::Reading;
+
+/// The name of the other side.
+pub(crate) const MEMORY: &str = "memory of one process";
+
+/// More a second than any loop can take.
+const PLENTY: u64 = 1_000_000_000;
+
+const PROCESSES: u64 = 4;
+
+/// Acquired and settled by each process or thread: two operations each.
+const TURNS: u64 = 250_000;
+
+/// Long enough for a waiter that stands in the line to have fallen asleep.
+const FALL_ASLEEP: Duration = Duration::from_millis(2);
+
+const RESOURCE: &str = "gpt-4";
+
+/// A store that is gone when this is.
+struct Shared(ShmStore);
+
+impl Shared {
+    fn new(what: &str) -> Result<Shared> {
+        Ok(Shared(ShmStore::open(&format!("bench-{what}-{}", std::process::id()))?))
+    }
+
+    fn name(&self) -> Result<&str> {
+        let name = self.0.path().file_name().and_then(|name| name.to_str()).context("it has a name")?;
+        name.splitn(3, '-').nth(2).context("its name is behind that of its user")
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // What cannot be removed is gone when the host stops.
+        let _ = std::fs::remove_file(self.0.path());
+    }
+}
+
+/// Three limits of one bucket, taken together and settled.
+struct Hot {
+    limits: Limits,
+    costs: Costs,
+    key: Key,
+}
+
+impl Hot {
+    fn new() -> Result<Hot> {
+        let tpm = Limit::per_second("tpm", 100 * PLENTY);
+        let limits =
+            Limits::new([Limit::per_second("rpm", PLENTY), tpm, Limit::resource("connections", 100)])?;
+        let costs = limits.costs(&demand! { rpm: 1, tpm: 100, connections: 1 })?;
+        Ok(Hot { limits, costs, key: Key::new(&["user-1", RESOURCE]) })
+    }
+
+    /// Takes and settles, as a limiter does.
+    fn turn(&self, store: &impl Store) -> bool {
+        let place = Place { namespace: "bench", key: &self.key, limits: &self.limits };
+        let steps = [Step { place, op: Op::Take { costs: &self.costs, term: None } }];
+        let taken = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();
+        let Ok(Applied::Done(done)) = taken else { return false };
+        let [Done::Taken(taken)] = done[..] else { return false };
+        let usage = Usage { at: taken.at, reserved: &self.costs, used: &[1, 90, 0], holder: None };
+        let steps = [Step { place, op: Op::Settle(usage) }];
+        store.apply(&Call { id: None, steps: &steps, metered: true }).wait().is_ok()
+    }
+}
+
+/// One process on memory that it could share.
+pub(crate) fn one_process() -> Result<Operation> {
+    let (shared, hot) = (Shared::new("one")?, Hot::new()?);
+    Ok(each(move || hot.turn(&shared.0)))
+}
+
+/// The same on the memory of one process.
+pub(crate) fn own_memory() -> Result<Operation> {
+    let (memory, hot) = (Memory::default(), Hot::new()?);
+    Ok(each(move || hot.turn(&memory)))
+}
+
+/// Four processes on one bucket: nanoseconds for each operation of all of them together.
+pub(crate) fn four_processes(_: &Effort) -> Result<Reading> {
+    let shared = Shared::new("four")?;
+    let mut others = Vec::new();
+    for _ in 0..PROCESSES {
+        others.push(Other::start("turns", shared.name()?)?);
+    }
+    for other in &mut others {
+        ensure!(other.hear()? == "ready", "another process is not ready");
+    }
+    let since = meter::wall();
+    others.iter_mut().try_for_each(|other| other.say("go"))?;
+    for other in &mut others {
+        ensure!(other.hear()? == "done", "another process was refused");
+    }
+    let operations = (PROCESSES * TURNS * 2) as f64;
+    let each = |time: Duration| time.as_nanos() as f64 / operations;
+    let shared_ns = each(since.elapsed());
+    let memory_ns = each(four_threads()?);
+    let rate = |ns: f64| (1e9 / ns) as u64;
+    let detail = format!(
+        "{} operations/s in all; memory of one process with four threads: {}/s",
+        rate(shared_ns),
+        rate(memory_ns)
+    );
+    Ok(Reading { value: shared_ns, detail })
+}
+
+fn four_threads() -> Result<Duration> {
+    let (memory, since) = (Memory::default(), meter::wall());
+    let work = || -> Result<bool> {
+        let hot = Hot::new()?;
+        Ok((0..TURNS).all(|_| hot.turn(&memory)))
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..PROCESSES).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            let is_done = thread.join().map_err(|_| anyhow::anyhow!("a thread has panicked"))??;
+            ensure!(is_done, "a thread was refused");
+        }
+        Ok(since.elapsed())
+    })
+}
+
+fn one_slot(store: &ShmStore) -> Result<Limiter> {
+    Ok(Limiter::open(Arc::new(store.clone()), "default").wait()?)
+}
+
+/// From giving back in one process to having it in another.
+pub(crate) fn wake(effort: &Effort) -> Result<Reading> {
+    let shared = Shared::new("wake")?;
+    let limiter = one_slot(&shared.0)?;
+    let slots = Limits::new([Limit::resource("slots", 1)])?;
+    limiter.catalog().set_limits(Level::Resource(RESOURCE), &slots).wait()?;
+    let mut other = Other::start("wake", shared.name()?)?;
+    ensure!(other.hear()? == "ready", "another process is not ready");
+    let mut samples = Vec::new();
+    for _ in 0..effort.wakes {
+        let lease = limiter.acquire("user-1", RESOURCE, demand! { slots: 1 }).wait()?;
+        other.say("go")?;
+        meter::pause(FALL_ASLEEP);
+        let released = Clock::system().now().as_micros();
+        drop(lease);
+        let woken: u64 = other.hear()?.parse().context("it says when it woke up")?;
+        samples.push(Duration::from_micros(woken.saturating_sub(released)));
+    }
+    samples.sort_unstable();
+    let micros = |share: usize| samples[samples.len() * share / 100].as_micros() as f64;
+    let detail =
+        format!("median of {}; p99 {:.0} us; a thread of another process", samples.len(), micros(99));
+    Ok(Reading { value: micros(50), detail })
+}
+
+/// What another process does.
+pub(crate) fn work_here(what: &str, name: &str) -> Result<()> {
+    let store = ShmStore::open(name)?;
+    let mut lines = stdin().lines();
+    let mut say = |text: String| -> Result<()> {
+        writeln!(stdout(), "{text}")?;
+        Ok(stdout().flush()?)
+    };
+    say("ready".into())?;
+    match what {
+        "turns" => {
+            let hot = Hot::new()?;
+            lines.next().context("it is told to go")??;
+            let is_done = (0..TURNS).all(|_| hot.turn(&store));
+            say(if is_done { "done".into() } else { "refused".into() })
+        }
+        "wake" => {
+            let limiter = one_slot(&store)?;
+            for line in lines {
+                line?;
+                let lease = limiter.acquire("user-2", RESOURCE, demand! { slots: 1 }).wait()?;
+                let now = Clock::system().now().as_micros();
+                drop(lease);
+                say(now.to_string())?;
+            }
+            Ok(())
+        }
+        other => bail!("no process does {other:?}"),
+    }
+}
+
+/// This program again, as another process.
+struct Other {
+    child: Child,
+    input: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    fn start(what: &str, name: &str) -> Result<Other> {
+        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+        command.args(["process", what, name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start another process")?;
+        let (input, output) = child.stdin.take().zip(child.stdout.take()).context("it has pipes")?;
+        Ok(Other { child, input, lines: BufReader::new(output).lines() })
+    }
+
+    fn say(&mut self, text: &str) -> Result<()> {
+        Ok(writeln!(self.input, "{text}")?)
+    }
+
+    fn hear(&mut self) -> Result<String> {
+        Ok(self.lines.next().context("another process has ended")??)
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
