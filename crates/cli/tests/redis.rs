@@ -60,5 +60,5 @@ fn a_wrong_password_is_told_without_telling_it() {
     let server = Server::with(Kind::Redis, &["--save", "", "--requirepass", "right"]);
     let output = tollgate(&format!("redis://:{CANARY}@127.0.0.1:{}", server.port()), &["status"]);
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no permission"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("no permission"), "{output:?}");
 }
