@@ -58,7 +58,7 @@ where
     };
     let starts = reservation.stage.compare_exchange(ADMITTING, STARTED, Ordering::AcqRel, Ordering::Acquire);
     if starts.is_err() {
-        lease.cancel().await;
+        give_back(lease).await;
         return End::GaveBack;
     }
     let reply = handler(attempt).await;
@@ -66,10 +66,15 @@ where
     End::Replied(reply)
 }
 
+/// Gives back all of it. Where the store is away it stays charged, which the store's own policy is about.
+async fn give_back(lease: Lease<'static>) {
+    let _ = lease.cancel().await;
+}
+
 /// Settles with what was used: known, nothing, or unknown, in which case the estimate stays charged.
 async fn settle(lease: Lease<'static>, usage: Usage, demand: &DemandOf) {
     match usage {
-        Usage::Zero => lease.cancel().await,
+        Usage::Zero => give_back(lease).await,
         Usage::Known(tokens) => {
             // A report that is not valid still ends the lease; the limits themselves warn of it.
             let _ = lease.settle(demand(tokens)).await;

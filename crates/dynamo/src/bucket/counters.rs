@@ -187,8 +187,8 @@ impl Aside {
     pub(crate) fn sums(&self, hour: u32) -> Option<Sums> {
         let names = self.amounts.keys().map(|name| tollgate_core::Limit::per_minute(name.as_str(), 1));
         let limits = Limits::new(names).ok()?;
-        let amounts = limits.iter().map(|limit| self.amounts[limit.name().as_str()]).collect();
-        Sums::restored(limits, hour, u32::try_from(self.events.max(0)).unwrap_or(u32::MAX), amounts)
+        let amounts: Vec<i64> = limits.iter().map(|limit| self.amounts[limit.name().as_str()]).collect();
+        Sums::restored(limits, hour, u32::try_from(self.events.max(0)).unwrap_or(u32::MAX), &amounts)
     }
 }
 

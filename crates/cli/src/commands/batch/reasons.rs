@@ -33,12 +33,10 @@ impl Reasons {
             return;
         }
         let reason = failed.to_string();
-        match self.counts.get_mut(&reason) {
-            Some(count) => *count += 1,
-            None if self.counts.len() < REASONS_MAX => {
-                self.counts.insert(reason, 1);
-            }
-            None => self.others += 1,
+        if self.counts.len() < REASONS_MAX || self.counts.contains_key(&reason) {
+            *self.counts.entry(reason).or_default() += 1;
+        } else {
+            self.others += 1;
         }
     }
 
