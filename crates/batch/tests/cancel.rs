@@ -104,7 +104,7 @@ async fn shutdown_at_every_instant_gives_each_accepted_item_its_outcome_and_all_
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(set.peek().limit("connections").unwrap().available(), 3, "at {millis}");
+        assert_eq!(set.peek().await.unwrap().limit("connections").unwrap().available(), 3, "at {millis}");
     }
 }
 

@@ -230,8 +230,8 @@ async fn a_reservation_is_settled_with_what_was_used() {
     });
     let outcomes = one_each(run, 4).await;
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
-    assert_eq!(set.peek().limit("tpm").unwrap().available(), 1_000 - 50 - 250 - 200);
-    assert_eq!(set.peek().limit("connections").unwrap().available(), 4);
+    assert_eq!(set.peek().await.unwrap().limit("tpm").unwrap().available(), 1_000 - 50 - 250 - 200);
+    assert_eq!(set.peek().await.unwrap().limit("connections").unwrap().available(), 4);
 }
 
 #[tokio::test]
@@ -253,8 +253,8 @@ async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins(
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
     // One has the connection, and has started, before anybody hears of the 429; the others never do.
     assert_eq!((summary.counters.given_back, summary.counters.calls), (3, 6));
-    assert_eq!(set.peek().limit("tpm").unwrap().available(), 950);
-    assert_eq!(set.peek().limit("connections").unwrap().available(), 1);
+    assert_eq!(set.peek().await.unwrap().limit("tpm").unwrap().available(), 950);
+    assert_eq!(set.peek().await.unwrap().limit("connections").unwrap().available(), 1);
 }
 
 #[tokio::test(start_paused = true)]

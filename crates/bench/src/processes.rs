@@ -175,7 +175,7 @@ pub(crate) fn wake(effort: &Effort) -> Result<Reading> {
 pub(crate) fn work_here(what: &str, name: &str) -> Result<()> {
     let store = ShmStore::open(name)?;
     let mut lines = stdin().lines();
-    let mut say = |text: String| -> Result<()> {
+    let say = |text: String| -> Result<()> {
         writeln!(stdout(), "{text}")?;
         Ok(stdout().flush()?)
     };

@@ -132,7 +132,7 @@ impl Alarm for Changing {
     fn ring(self: Arc<Self>, _at: Tick, _clock: &Clock) {
         for limit in &self.limits {
             // They were checked when the desk was opened.
-            let _ = self.set.replace(limit.clone());
+            let _ = self.set.replace(limit.clone()).wait();
         }
     }
 }

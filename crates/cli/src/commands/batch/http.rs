@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, Result};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, redirect};
+use tollgate::Clock;
 use tollgate_provider::{Failure, Hint, Response, read, read_failure};
 
 use super::account::{Account, Api};
@@ -97,7 +98,8 @@ async fn received(mut response: reqwest::Response) -> Replied {
     let texts: Vec<(String, String)> = headers.iter().filter_map(text).collect();
     let pairs: Vec<(&str, &str)> =
         texts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let hint = read(&Response::new(status, &pairs, &body), SystemTime::now());
+    let now = SystemTime::UNIX_EPOCH + Duration::from_micros(Clock::system().now().as_micros());
+    let hint = read(&Response::new(status, &pairs, &body), now);
     let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
     Replied { status: Some(status), request_id: id.map(str::to_owned), body, hint }
 }
