@@ -283,3 +283,37 @@ async fn a_terminal_refusal_closes_the_scope_with_its_reason() {
     }
     assert_eq!(diary.count("closed"), 2);
 }
+
+/// Counts those that are alive, and how many were at most.
+struct Counted(Arc<(AtomicU32, AtomicU32)>);
+
+impl Counted {
+    fn new(counts: &Arc<(AtomicU32, AtomicU32)>) -> Counted {
+        let alive = counts.0.fetch_add(1, Ordering::Relaxed) + 1;
+        counts.1.fetch_max(alive, Ordering::Relaxed);
+        Counted(Arc::clone(counts))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_million_items_no_more_are_held_than_may_wait() {
+    let counts = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
+    let counted = Arc::clone(&counts);
+    let id: Arc<str> = "item".into();
+    let work = (0..1_000_000).map(move |_| Item::new(Arc::clone(&id), Counted::new(&counted)));
+    let batch = Batch::new().workers(10).lookahead(100).buffer(50);
+    let mut run = batch.run(work, |_: Try<Counted>| async { fine(()) });
+    let mut read = 0;
+    while run.next().await.is_some() {
+        read += 1;
+    }
+    assert_eq!((read, counts.0.load(Ordering::Relaxed)), (1_000_000, 0));
+    // One more is on its way from the input.
+    assert!(counts.1.load(Ordering::Relaxed) <= 10 + 100 + 1, "{}", counts.1.load(Ordering::Relaxed));
+}

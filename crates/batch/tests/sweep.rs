@@ -127,3 +127,17 @@ fn a_limit_that_is_found_is_remembered() {
     let found = played.scope.pace().calls().expect("it was met").millionths();
     assert!((9_800_000..=10_200_000).contains(&found), "{found}");
 }
+
+#[test]
+fn an_hour_in_which_everything_is_refused_is_recovered_from() {
+    for rate in [1, 10, 100] {
+        let limit = Limit::Bucket { rate, burst: rate.max(10) };
+        let (from, to) = (Tick::from_secs(50), Tick::from_secs(3_650));
+        let mut provider = Provider::of_calls(limit, Span::from_secs(1)).away(from, to);
+        let items = rate * 1_000;
+        let played = play(&mut provider, &vec![0; items as usize], rate as usize * 2 + 10, 1);
+        let late = played.makespan.since(Tick::from_secs(4_600));
+        assert!(late <= Span::from_secs(600), "{rate}: {late:?} late");
+        assert!(played.rejected <= items / 20 + 200, "{rate}: {} refused", played.rejected);
+    }
+}

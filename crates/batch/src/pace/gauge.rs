@@ -60,6 +60,11 @@ impl Gauge {
         self.found.is_some_and(|found| found.weight == 0)
     }
 
+    /// Whether so few calls speak for it that it had better be tried soon.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.found.is_none_or(|found| found.weight <= CALLS_UNSURE)
+    }
+
     /// The pace after `growth` of a term. A guess is not worth much patience, and doubles within a round trip.
     pub(super) fn pace(&self, growth: Span, term: Term) -> Option<Rate> {
         let found = self.found?;
@@ -110,7 +115,8 @@ impl Gauge {
         if resumed_at < rate.scaled(985, 1_000) {
             // It was below the limit for a while, when the bucket may have been full: the limit lies between what was
             // measured and what was too much.
-            let between = Rate::of(rate.millionths() / 2 + pace.millionths() / 2, Span::from_secs(1_000_000));
+            let between = u128::from(rate.millionths()).midpoint(u128::from(pace.millionths()));
+            let between = Rate::from_millionths(between);
             self.found = Some(Found { rate: between, weight: CALLS_UNSURE.min(calls) });
             return News::Differs;
         }
@@ -124,7 +130,7 @@ impl Gauge {
         let sum = u128::from(old.rate.millionths()) * u128::from(weight)
             + u128::from(rate.millionths()) * u128::from(calls);
         let mean = sum / u128::from(weight + calls);
-        let rate = Rate::of(u64::try_from(mean).unwrap_or(u64::MAX), Span::from_secs(1_000_000));
+        let rate = Rate::from_millionths(mean);
         self.found = Some(Found { rate, weight: (weight + calls).min(WEIGHT_MAX) });
         News::Confirms
     }

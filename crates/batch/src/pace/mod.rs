@@ -42,7 +42,16 @@ const TERM_MIN: Span = Span::from_secs(5);
 /// A guess is not doubled faster than in this time.
 const ROUND_TRIP_MIN: Span = Span::from_millis(500);
 
-/// The longest.
+/// Nor slower, however little went through: after an outage that says nothing.
+const ROUND_TRIP_MAX: Span = Span::from_secs(30);
+
+/// The slowest pace that is guessed, for the same reason.
+const SLOWEST_GUESS: Rate = Rate::of(1, Span::from_secs(60));
+
+/// The longest term of a limit that few calls speak for.
+const TERM_UNSURE: Span = Span::from_secs(60);
+
+/// The longest term.
 const TERM_MAX: Span = Span::from_secs(600);
 
 /// What a call puts on its provider: one call, and so many tokens.
@@ -335,7 +344,7 @@ impl Pace {
         for (gauge, measured) in self.gauges.iter_mut().zip(measured) {
             let Some(pace) = gauge.pace(self.growth, term) else { continue };
             let little = Rate::of(measured.amount.saturating_mul(2).max(1), measured.span);
-            gauge.guess(pace.scaled(3, 4).min(little));
+            gauge.guess(pace.scaled(3, 4).min(little.max(SLOWEST_GUESS)));
         }
     }
 
@@ -395,20 +404,25 @@ impl Pace {
     fn renew(&mut self, news: News) {
         let latency = self.latency.unwrap_or(Span::ZERO);
         let of_calls = self.calls().map_or(Span::ZERO, |rate| rate.time_of(50));
+        let round_trips = Span::from_micros(latency.as_micros().saturating_mul(10));
         let least = TERM_MIN
-            .max(Span::from_micros(latency.as_micros().saturating_mul(10)))
+            .max(round_trips)
             .max(Span::from_micros(self.cooldown.as_micros().saturating_mul(20)))
             .max(of_calls);
         self.term = match news {
             News::Confirms => Span::from_micros(self.term.as_micros() * 2).max(least),
             News::Differs => least,
         }
-        .min(TERM_MAX);
+        .min(if self.gauges[self.suspect].is_unsure() {
+            TERM_UNSURE.max(round_trips)
+        } else {
+            TERM_MAX
+        });
         self.growth = Span::ZERO;
     }
 
     fn term(&self) -> Term {
-        let few = self.calls().map_or(Span::ZERO, |rate| rate.time_of(CALLS_MIN));
+        let few = self.calls().map_or(Span::ZERO, |rate| rate.time_of(CALLS_MIN)).min(ROUND_TRIP_MAX);
         let round_trip = self.latency.unwrap_or(TERM_MIN).max(ROUND_TRIP_MIN).max(few);
         Term { length: self.term, round_trip }
     }

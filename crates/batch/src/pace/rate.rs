@@ -28,6 +28,11 @@ impl Rate {
         Rate(if most == 0 { 1 } else { most })
     }
 
+    /// So many millionths a second, at least [`MIN`](Rate::MIN).
+    pub(crate) fn from_millionths(millionths: u128) -> Rate {
+        Rate(u64::try_from(millionths).unwrap_or(u64::MAX).max(1))
+    }
+
     /// Millionths a second.
     pub const fn millionths(self) -> u64 {
         self.0

@@ -120,7 +120,8 @@ impl Batch {
     }
 
     /// As [`account`](Batch::account), with limits of which each call takes its share first, as
-    /// [`demand`](Batch::demand) says, and which it settles with what it used.
+    /// [`demand`](Batch::demand) says, and which it settles with what it used. A call that has to wait for its share keeps
+    /// its worker meanwhile, and does not change to another account.
     #[must_use]
     pub fn account_with(mut self, scope: impl Into<Arc<str>>, limits: LimitSet) -> Batch {
         self.accounts.push((scope.into(), Some(limits)));

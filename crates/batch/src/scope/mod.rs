@@ -25,6 +25,15 @@ pub use rules::Rules;
 /// How many calls a cooldown gives back, where nothing is advised and the rate is known.
 const FEW_CALLS: u64 = 8;
 
+/// After so many cooldowns in a row in which nothing has gone through, one call goes alone.
+const STREAK_MAX: u32 = 2;
+
+/// How long a call that goes alone is waited for before the next goes, at least.
+const PROBE_MIN: Span = Span::from_millis(100);
+
+/// And at most.
+const PROBE_MAX: Span = Span::from_secs(5);
+
 /// By how much two clocks that tell the same time may differ. What others say is no news within that.
 const SLACK: Span = Span::from_millis(20);
 
@@ -38,6 +47,12 @@ pub struct Scope {
     closed: Option<Closed>,
     /// Cooldowns in a row in which nothing has gone through.
     streak: u32,
+    /// When the last call of this generation started.
+    last_start: Option<Tick>,
+    /// When the first did, until it is answered.
+    unanswered: Option<Tick>,
+    /// How long the last refusal took to come.
+    refusal: Span,
     random: Random,
     counters: Counters,
 }
@@ -70,6 +85,7 @@ pub enum Permit {
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     generation: u64,
+    at: Tick,
     start: Start,
 }
 
@@ -100,6 +116,9 @@ impl Scope {
             until: None,
             closed: None,
             streak: 0,
+            last_start: None,
+            unanswered: None,
+            refusal: Span::ZERO,
             random: Random::new(seed),
             counters: Counters::default(),
         }
@@ -142,6 +161,12 @@ impl Scope {
         if let Some(until) = self.cooling(now) {
             return Permit::CoolingUntil(until);
         }
+        match self.probing() {
+            Some(at) if at > now => return Permit::PacedUntil(at),
+            // It was not refused in time, so it went through, or is lost.
+            Some(_) => self.streak = STREAK_MAX - 1,
+            None => {}
+        }
         match self.pace.ready(now, load) {
             Ready::At(at) if at <= now => Permit::Now,
             Ready::At(at) => Permit::PacedUntil(at),
@@ -149,20 +174,34 @@ impl Scope {
         }
     }
 
+    /// When the next call may start, if the last ones have all been refused: then one goes alone, and finds out whether that
+    /// is over. It may be lost, so nobody waits for it for ever.
+    fn probing(&self) -> Option<Tick> {
+        let last = self.last_start.filter(|_| self.streak >= STREAK_MAX)?;
+        // By then it would have been refused.
+        let refusal = Span::from_micros(self.refusal.as_micros().saturating_mul(4));
+        Some(last + refusal.clamp(PROBE_MIN, PROBE_MAX))
+    }
+
     /// A call starts. Whoever starts one has a permit for now.
     pub fn start(&mut self, now: Tick, load: Load) -> Call {
         self.counters.calls += 1;
-        Call { generation: self.generation, start: self.pace.start(now, load) }
+        if self.last_start.replace(now).is_none() {
+            self.unanswered = Some(now);
+        }
+        Call { generation: self.generation, at: now, start: self.pace.start(now, load) }
     }
 
     /// A call that was stamped never reached the provider.
     pub fn withdraw(&mut self, call: &Call) {
+        self.answered(call);
         self.counters.calls = self.counters.calls.saturating_sub(1);
         self.pace.ended(&call.start);
     }
 
     /// A call ended and nobody knows how.
     pub fn abandon(&mut self, call: &Call) {
+        self.answered(call);
         self.counters.wasted += 1;
         self.pace.ended(&call.start);
     }
@@ -170,6 +209,7 @@ impl Scope {
     /// A call was answered.
     pub fn reply(&mut self, now: Tick, call: &Call, hint: &Hint) -> Effect {
         self.counters.wasted += u64::from(hint.class != Class::Ok);
+        self.answered(call);
         match hint.class {
             Class::Ok => {
                 if call.generation == self.generation {
@@ -194,8 +234,15 @@ impl Scope {
         }
     }
 
+    fn answered(&mut self, call: &Call) {
+        if call.generation == self.generation && self.unanswered == Some(call.at) {
+            self.unanswered = None;
+        }
+    }
+
     fn throttled(&mut self, now: Tick, call: &Call, hint: &Hint) -> Effect {
         self.counters.rejected += 1;
+        self.refusal = now.since(call.at);
         let is_first = call.generation == self.generation;
         let few_calls = self.pace.calls().map(|rate| rate.time_of(FEW_CALLS));
         let length = self.rules.length(hint.advice, few_calls, if is_first { self.streak } else { 0 });
@@ -218,7 +265,10 @@ impl Scope {
         let until = self.cooling(now).map_or(until, |cooling| cooling.max(until));
         self.pace.refused_first(now, &call.start, &hint.meters, until.since(now));
         self.generation += 1;
-        self.streak = self.streak.saturating_add(1);
+        // Refusals are often faster than answers: what started before this call and has not come back went through.
+        let passes = self.unanswered.is_some_and(|first| first < call.at);
+        self.streak = if passes { 1 } else { self.streak.saturating_add(1) };
+        (self.last_start, self.unanswered) = (None, None);
         self.until = Some(until);
         self.counters.begin();
         self.counters.participate();

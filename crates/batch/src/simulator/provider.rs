@@ -71,6 +71,8 @@ pub struct Provider {
     tokens: Option<Bucket>,
     /// From when on the limits are half of what they were.
     halves_at: Option<Tick>,
+    /// From when to when it refuses everything.
+    away: Option<(Tick, Tick)>,
     manners: Manners,
     latency: Span,
     refusal_latency: Span,
@@ -176,6 +178,7 @@ impl Provider {
             calls: calls.map(Bucket::new),
             tokens: tokens.map(Bucket::new),
             halves_at: None,
+            away: None,
             manners: Manners::default(),
             latency,
             refusal_latency: latency,
@@ -195,6 +198,12 @@ impl Provider {
         Provider { halves_at: Some(at), ..self }
     }
 
+    /// The same, which refuses everything for a while.
+    #[must_use]
+    pub fn away(self, from: Tick, to: Tick) -> Provider {
+        Provider { away: Some((from, to)), ..self }
+    }
+
     /// The same, which refuses faster than it answers.
     #[must_use]
     pub fn refuses_within(self, refusal_latency: Span) -> Provider {
@@ -211,6 +220,9 @@ impl Provider {
                 bucket.fill(now, halves);
                 wait = wait.max(bucket.wait(amount, half));
             }
+        }
+        if self.away.is_some_and(|(from, to)| now >= from && now < to) {
+            wait = wait.max(Span::from_micros(1));
         }
         self.seen.calls += 1;
         if wait > Span::ZERO {

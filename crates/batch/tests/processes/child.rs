@@ -15,7 +15,7 @@ const ROLE: &str = "TOLLGATE_BATCH_CHILD";
 const FOLDER: &str = "TOLLGATE_BATCH_FOLDER";
 
 /// How many items the batch has that is killed and resumed.
-pub(crate) const ITEMS: u64 = 6_000;
+pub(crate) const ITEMS: u64 = 4_000;
 
 /// A child and what it says.
 pub(crate) struct Spoken {
