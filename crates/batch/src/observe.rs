@@ -63,7 +63,7 @@ pub enum Event<'a> {
         /// After how long.
         pause: Duration,
     },
-    /// An item is finished, or given up.
+    /// An item is finished, or given up. Where there is a journal, it is written down by then.
     Finished {
         /// The item.
         id: &'a str,

@@ -292,17 +292,13 @@ where
     pub(super) fn finish(&mut self, now: Tick, slot: Slot, result: Result<O, Failed>) {
         let Some(entry) = self.entries.remove(slot) else { return };
         let took = now.since(entry.accepted);
-        let class = match &result {
-            Err(Failed::Item { class, .. }) => Some(*class),
-            _ => None,
-        };
+        let class = class_of(&result);
         match &result {
             Ok(_) => self.progress.done += 1,
             Err(Failed::Item { .. }) => self.progress.failed += 1,
             Err(_) => self.progress.unfinished += 1,
         }
         self.item_times.record(took.to_duration());
-        self.tell(&Event::Finished { id: &entry.card.id, failed: class, done: result.is_ok() });
         let outcome = Outcome {
             id: Arc::clone(&entry.card.id),
             index: entry.index,
@@ -328,6 +324,8 @@ where
     }
 
     fn publish(&mut self, outcome: Outcome<O>) {
+        let (failed, done) = (class_of(&outcome.result), outcome.result.is_ok());
+        self.tell(&Event::Finished { id: &outcome.id, failed, done });
         self.live.remove(&outcome.id);
         self.outbox.push(outcome);
     }
@@ -416,4 +414,11 @@ pub(super) fn cost_of(estimate: u64, tokens: u64, used: u64) -> u64 {
 /// A span that is never nothing, so that what is due is not due at once for ever.
 pub(super) fn at_least_a_tick(span: Span) -> Span {
     span.max(Span::from_micros(1))
+}
+
+fn class_of<O>(result: &Result<O, Failed>) -> Option<FailureClass> {
+    match result {
+        Err(Failed::Item { class, .. }) => Some(*class),
+        _ => None,
+    }
 }

@@ -4,6 +4,8 @@
 
 pub mod furnish;
 pub mod json_page;
+#[cfg(unix)]
+pub mod provider;
 pub mod sandbox;
 pub mod session;
 #[cfg(unix)]

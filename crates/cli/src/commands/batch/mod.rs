@@ -2,6 +2,7 @@
 
 mod account;
 mod events;
+mod gate;
 mod http;
 mod input;
 mod output;

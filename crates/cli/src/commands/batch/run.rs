@@ -13,6 +13,7 @@ use tollgate_provider::{Class, Estimator};
 
 use super::account::{self, Account, Accounts, Api, KeyAt};
 use super::events;
+use super::gate::Gate;
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
 use super::output::Answered;
@@ -221,14 +222,14 @@ fn counts_tokens(name: &str) -> bool {
     matches!(name, "tpm" | "tpd" | "tps" | "tph") || name.contains("token")
 }
 
-fn by_name(accounts: Vec<Account>) -> HashMap<String, Account> {
-    accounts.into_iter().map(|account| (account.name.clone(), account)).collect()
+fn by_name(accounts: Vec<Account>) -> HashMap<String, (Account, Gate)> {
+    accounts.into_iter().map(|account| (account.name.clone(), (account, Gate::default()))).collect()
 }
 
 /// Makes the calls of a batch.
 struct Calls {
     caller: Caller,
-    accounts: HashMap<String, Account>,
+    accounts: HashMap<String, (Account, Gate)>,
     prices: Arc<Prices>,
     estimator: Arc<Estimator>,
 }
@@ -236,8 +237,12 @@ struct Calls {
 impl Calls {
     async fn call(&self, attempt: &Try<Planned>) -> Reply<Answered> {
         let Planned { request, model, estimate } = attempt.payload();
-        let account = &self.accounts[attempt.scope()];
-        let replied = self.caller.call(account, request.path.as_deref(), request.body.get()).await;
+        let (account, gate) = &self.accounts[attempt.scope()];
+        let call = self.caller.call(account, request.path.as_deref(), request.body.get());
+        let replied = match gate.pass(call).await {
+            Ok(replied) => replied,
+            Err(refusal) => return Reply::refused(refusal),
+        };
         let hint = replied.hint.clone();
         if hint.class != Class::Ok {
             return Reply::refused(hint);
