@@ -1,5 +1,6 @@
 //! Batches against a provider that says "not now": none is lost, none is doubled, and a killed one goes on.
 #![cfg(all(unix, feature = "batch", feature = "mock-provider"))]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
 mod support;
 
