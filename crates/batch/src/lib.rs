@@ -27,6 +27,8 @@
 //! task owns them, and all calls of a batch. It takes its time from tokio, which a test can pause, or from a
 //! [`Clock`](tollgate::Clock), which a test can turn.
 
+#[cfg(doctest)]
+mod guide;
 mod histogram;
 mod item;
 pub mod journal;

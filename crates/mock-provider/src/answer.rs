@@ -72,8 +72,8 @@ impl Request {
     }
 
     /// A stream that begins well, and breaks off with an error.
-    pub(crate) fn broken(&self, usage: Tokens, style: Style) -> Reply {
-        self.begun(usage).broken(style).reply()
+    pub(crate) fn broken(&self, style: Style) -> Reply {
+        self.begun(self.usage()).broken(style).reply()
     }
 
     fn begun(&self, usage: Tokens) -> Events {

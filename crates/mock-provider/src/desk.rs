@@ -28,20 +28,26 @@ pub(crate) struct Desk {
     _changes: Vec<Arc<Changing>>,
 }
 
-/// What is to be done about a call.
-pub(crate) enum Decision<'a> {
-    /// Answer it at this time, and give back what it holds then.
-    Answer { lease: Lease<'a>, at: Tick },
-    /// A limit refuses it.
-    Reject(Box<Denial>),
-    /// It asks more than a limit ever has.
-    TooLarge { asked: u64, limit: u64 },
+/// A call that may be answered.
+pub(crate) struct Admitted<'a> {
+    /// What it holds until then.
+    pub(crate) lease: Lease<'a>,
+    /// When it is answered.
+    pub(crate) at: Tick,
+}
+
+/// Why a call is not answered.
+pub(crate) enum Refusal {
+    /// It meets an outage.
+    Outage(Trouble),
+    /// Its key is not known.
+    WrongKey,
     /// The money ran out.
     Exhausted,
-    /// The key is not known.
-    WrongKey,
-    /// It meets an outage.
-    Fail(Trouble),
+    /// It asks more than a limit ever has.
+    TooLarge { asked: u64, limit: u64 },
+    /// A limit says not now.
+    Denied(Box<Denial>),
 }
 
 impl Desk {
@@ -76,41 +82,34 @@ impl Desk {
         self.counter.begin(key)
     }
 
-    /// An outage that meets a call.
-    pub(crate) fn outage(&self, call: u64) -> Option<Trouble> {
+    /// Why a call is refused whatever it asks.
+    pub(crate) fn turned_away(&self, call: u64, key: &str) -> Option<Refusal> {
         let age = self.clock().now().since(self.opened).to_duration();
-        self.settings.outages.iter().find(|it| it.meets(call, age)).map(crate::Outage::trouble)
+        if let Some(outage) = self.settings.outages.iter().find(|outage| outage.meets(call, age)) {
+            return Some(Refusal::Outage(outage.trouble()));
+        }
+        let known = self.settings.keys.is_empty() || self.settings.keys.contains(key);
+        (!known).then_some(Refusal::WrongKey)
     }
 
-    /// Whether a key may call.
-    pub(crate) fn knows(&self, key: &str) -> bool {
-        self.settings.keys.is_empty() || self.settings.keys.contains(key)
-    }
-
-    /// Decides about a call that will use so much.
-    pub(crate) fn decide(&self, call: u64, key: &str, usage: Tokens) -> Decision<'_> {
-        if let Some(trouble) = self.outage(call) {
-            return Decision::Fail(trouble);
-        }
-        if !self.knows(key) {
-            return Decision::WrongKey;
-        }
+    /// Admits a call that will use so much, or says why not.
+    pub(crate) fn admit(&self, call: u64, usage: Tokens) -> Result<Admitted<'_>, Refusal> {
         let mut admitted = self.admitted.lock();
         if self.settings.spend_cap.is_some_and(|cap| *admitted >= cap) {
-            return Decision::Exhausted;
+            return Err(Refusal::Exhausted);
         }
         let demand = Demand::new().with(REQUESTS, 1_u64).with(TOKENS, usage.total);
         match self.set.try_acquire(demand).wait() {
             Ok(Attempt::Admitted(lease)) => {
                 *admitted += 1;
-                Decision::Answer { lease, at: self.clock().now() + Span::covering(self.latency(call)) }
+                Ok(Admitted { lease, at: self.clock().now() + Span::covering(self.latency(call)) })
             }
-            Ok(Attempt::Denied(denial)) => Decision::Reject(denial),
+            Ok(Attempt::Denied(denial)) => Err(Refusal::Denied(denial)),
             Err(AcquireError::Demand(DemandError::Impossible { asked, capacity, .. })) => {
-                Decision::TooLarge { asked, limit: capacity }
+                Err(Refusal::TooLarge { asked, limit: capacity })
             }
             // The store is memory and the names are ours, so what is left is an amount that is none.
-            Err(_) => Decision::TooLarge { asked: usage.total, limit: tollgate::AMOUNT_MAX },
+            Err(_) => Err(Refusal::TooLarge { asked: usage.total, limit: tollgate::AMOUNT_MAX }),
         }
     }
 

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tollgate::{Span, Tick};
 
 use crate::answer;
-use crate::desk::{Decision, Desk};
+use crate::desk::{Admitted, Desk, Refusal};
 use crate::refusal::{Reply, Wrong};
 use crate::route::{Endpoint, Route};
 use crate::sleep;
@@ -34,8 +34,7 @@ const CONNECTIONS_MAX: usize = 4_096;
 /// How long a call that is never answered is kept, by the provider's clock. Then its connection is reset.
 const HANG_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// How often in a row accepting may fail, and the pause in between: files may run out for a moment.
-const ACCEPT_FAILURES_MAX: usize = 100;
+/// The pause after accepting failed: files may have run out, and clients that leave give them back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl MockProvider {
@@ -49,27 +48,22 @@ impl MockProvider {
     ///
     /// # Errors
     ///
-    /// If the listener fails for good.
+    /// If the listener is none, or fails for good.
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let mut connections = JoinSet::new();
-        let mut failures = 0;
         loop {
             while connections.len() >= CONNECTIONS_MAX {
                 connections.join_next().await;
             }
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    failures = 0;
                     while connections.try_join_next().is_some() {}
                     connections.spawn(converse(self.desk.clone(), stream));
                 }
-                Err(error) if failures >= ACCEPT_FAILURES_MAX => return Err(error),
-                Err(_) => {
-                    failures += 1;
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
     }
@@ -126,61 +120,68 @@ async fn called(desk: &Desk, endpoint: Endpoint, request: Request<Incoming>) -> 
             return Ok(refused);
         }
     };
-    let (request, usage) = match answer::Request::read(endpoint, &body, desk.settings.seed) {
-        Ok(request) => {
-            let usage = request.usage();
-            (request, usage)
-        }
-        // What is wrong with a request is told to those who may call, when the provider is there.
-        Err(_) if desk.outage(number).is_some() || !desk.knows(&key) => {
-            let decision = desk.decide(number, &key, tollgate_provider::Tokens::default());
-            return refused(desk, call, decision).await;
-        }
+    let request = answer::Request::read(endpoint, &body, desk.settings.seed);
+    // What is wrong with a request is told to those who may call, when the provider is there.
+    if let Some(refusal) = desk.turned_away(number, &key) {
+        return match (&refusal, &request) {
+            (Refusal::Outage(Trouble::Midway), Ok(request)) if request.is_stream() => {
+                call.end(Outcome::Failed);
+                Ok(request.broken(style))
+            }
+            _ => refused(desk, call, refusal).await,
+        };
+    }
+    match request {
+        Ok(request) => answered(desk, call, number, &request).await,
         Err(why) => {
             call.end(Outcome::Refused);
-            return Ok(style.refused(Wrong::Request, &why));
+            Ok(style.refused(Wrong::Request, &why))
         }
-    };
-    match desk.decide(number, &key, usage) {
-        Decision::Answer { lease, at } => {
-            let mut call = call;
-            call.answering();
-            sleep::until(desk.clock(), at).await;
-            let reply = with_standing(desk, request.answer(usage));
-            // In this order: who takes the place that becomes free must not find this call still counted.
-            call.end(Outcome::Ok { tokens: usage.total });
-            drop(lease);
-            Ok(reply)
-        }
-        Decision::Fail(Trouble::Midway) if request.is_stream() => {
-            call.end(Outcome::Failed);
-            Ok(request.broken(usage, style))
-        }
-        decision => refused(desk, call, decision).await,
     }
 }
 
+async fn answered(
+    desk: &Desk,
+    mut call: Call<'_>,
+    number: u64,
+    request: &answer::Request,
+) -> Result<Reply, ResetNow> {
+    let usage = request.usage();
+    let Admitted { lease, at } = match desk.admit(number, usage) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refused(desk, call, refusal).await,
+    };
+    call.answering();
+    sleep::until(desk.clock(), at).await;
+    let reply = with_standing(desk, request.answer(usage));
+    // In this order: who takes the place that becomes free must not find this call still counted.
+    call.end(Outcome::Ok { tokens: usage.total });
+    drop(lease);
+    Ok(reply)
+}
+
 /// What becomes of a call that is not answered.
-async fn refused(desk: &Desk, call: Call<'_>, decision: Decision<'_>) -> Result<Reply, ResetNow> {
+async fn refused(desk: &Desk, call: Call<'_>, refusal: Refusal) -> Result<Reply, ResetNow> {
     let style = desk.settings.style;
-    let (outcome, reply) = match decision {
-        Decision::Reject(denial) => {
+    let (outcome, reply) = match refusal {
+        Refusal::Denied(denial) => {
             (Outcome::Rejected, with_standing(desk, style.throttled(&denial, desk.settings.advice)))
         }
-        Decision::TooLarge { asked, limit } => (Outcome::Refused, style.too_large(asked, limit)),
-        Decision::Exhausted => (Outcome::Refused, style.exhausted()),
-        Decision::WrongKey => (Outcome::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
-        Decision::Fail(Trouble::Status(status)) => (Outcome::Failed, style.failed(status)),
-        Decision::Fail(Trouble::Midway) => (Outcome::Failed, style.failed(503)),
-        Decision::Fail(trouble) => {
-            let patience = if trouble == Trouble::Hang { HANG_MAX } else { Duration::ZERO };
-            let at = desk.clock().now() + Span::covering(patience);
+        Refusal::TooLarge { asked, limit } => (Outcome::Refused, style.too_large(asked, limit)),
+        Refusal::Exhausted => (Outcome::Refused, style.exhausted()),
+        Refusal::WrongKey => (Outcome::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
+        Refusal::Outage(Trouble::Status(status)) => (Outcome::Failed, style.failed(status)),
+        Refusal::Outage(Trouble::Midway) => (Outcome::Failed, style.failed(503)),
+        Refusal::Outage(Trouble::Reset) => {
+            call.end(Outcome::Failed);
+            return Err(ResetNow);
+        }
+        Refusal::Outage(Trouble::Hang) => {
+            let at = desk.clock().now() + Span::covering(HANG_MAX);
             call.end(Outcome::Failed);
             sleep::until(desk.clock(), at).await;
             return Err(ResetNow);
         }
-        // The caller answers these.
-        Decision::Answer { .. } => return Err(ResetNow),
     };
     call.end(outcome);
     Ok(reply)

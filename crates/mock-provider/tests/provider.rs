@@ -34,7 +34,7 @@ fn exactly_the_burst_is_admitted_and_the_wait_that_is_told_is_enough() {
 
 #[test]
 fn the_refusal_of_every_style_is_read_back() {
-    // Ten calls a minute and a half would be a wait of nine seconds; one call in ten seconds is simpler.
+    // The wait is half a second; styles that say whole seconds round it up.
     let table = [
         (Style::OpenAi, Some(500), 1),
         (Style::Azure, Some(500), 1),

@@ -20,6 +20,9 @@
 //! Nothing here does I/O or reads a clock. No input makes it panic, and none makes it ask for a wait beyond
 //! [`WAIT_MAX`].
 
+#[cfg(doctest)]
+mod guide;
+
 mod body;
 mod estimate;
 mod fault;

@@ -1,0 +1,4 @@
+//! The examples of the guide, run as tests.
+
+#[doc = include_str!("../../../docs/guide/batches.md")]
+struct Batches;
