@@ -44,10 +44,17 @@ fn remove(path: &Path) {
     }
 }
 
-/// Opens the store at an address. Another kind of store is another arm.
+/// Opens the store at an address.
 pub(crate) fn open(address: &str) -> Result<Arc<dyn Backend>, Box<dyn Error>> {
     match address.split_once(':') {
         Some(("file", path)) => Ok(Arc::new(FileStore::open(path)?)),
-        _ => Err(format!("{address:?} is no store that this program knows; give it file:PATH").into()),
+        #[cfg(all(feature = "shm", target_os = "linux"))]
+        Some(("shm", name)) => Ok(Arc::new(tollgate::shm::ShmStore::open(name)?)),
+        #[cfg(feature = "redis")]
+        Some(("redis", _)) => Ok(Arc::new(tollgate::redis::RedisStore::builder(address).build().wait()?)),
+        _ => Err(format!(
+            "{address:?} is no store that this program knows; give it file:PATH, shm:NAME or redis://HOST"
+        )
+        .into()),
     }
 }
