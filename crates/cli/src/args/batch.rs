@@ -80,13 +80,13 @@ const EXAMPLES: &str = "\
 Examples:
   tollgate batch run requests.jsonl -o results.jsonl
   tollgate batch run requests.jsonl -o results.jsonl --resume
-  tollgate batch run requests.jsonl -o out.jsonl --accounts a.toml --max-cost 5.00";
+  tollgate batch run in.jsonl -o out.jsonl --accounts a.toml --max-cost 5";
 
 const LONG_EXAMPLES: &str = "\
 Examples:
   tollgate batch run requests.jsonl -o results.jsonl
   tollgate batch run requests.jsonl -o results.jsonl --resume
-  tollgate batch run requests.jsonl -o out.jsonl --accounts a.toml --max-cost 5.00
+  tollgate batch run in.jsonl -o out.jsonl --accounts a.toml --max-cost 5
 
 Requests, in any of three forms:
   {\"custom_id\": \"a\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": ...}}
