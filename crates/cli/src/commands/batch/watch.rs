@@ -20,9 +20,8 @@ pub(crate) struct Watch<'a> {
     line: Progress,
     every: Interval,
     total: Option<u64>,
-    /// What was done when the speed was looked at last, and the speed: per ten seconds, as of then.
+    /// How many were finished at each look of the last ten seconds.
     recent: Vec<u64>,
-    shown: u64,
 }
 
 impl<'a> Watch<'a> {
@@ -32,7 +31,7 @@ impl<'a> Watch<'a> {
         let mut every = interval(every);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         every.reset();
-        Watch { context, line: Progress::new(&context.terminal), every, total, recent: Vec::new(), shown: 0 }
+        Watch { context, line: Progress::new(&context.terminal), every, total, recent: vec![0] }
     }
 
     /// Waits until something is to be shown.
@@ -42,7 +41,6 @@ impl<'a> Watch<'a> {
 
     /// Shows how it stands.
     pub(crate) fn show(&mut self, counts: &Counts) {
-        self.shown += 1;
         let line = self.text(counts);
         if self.context.terminal.writes_over() {
             self.line.show(line);
