@@ -1,10 +1,8 @@
 //! Applying a call: everything is decided before anything is changed.
 
-use std::collections::HashSet;
-
-use tollgate_core::{Costs, Denial, Tick, Usage};
-use tollgate_store::records::{RecordsError, Write, check_writes};
-use tollgate_store::usage::Sums;
+use tollgate_core::{Costs, Denial, Tick};
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::usage::{Sums, Used};
 use tollgate_store::{Applied, Call, Census, Done, Kept, Op, Place, Step, StoreError};
 
 use crate::applied;
@@ -22,7 +20,7 @@ pub(crate) struct Outcome {
 impl Batch<'_> {
     /// Applies the call and makes the writes, or neither; once if the call has an id.
     pub(crate) fn apply(&mut self, call: &Call<'_>, writes: &[Write]) -> Result<Outcome, Stop> {
-        check(call, writes)?;
+        call.check(writes)?;
         if let Some(id) = call.id
             && let Some(done) = applied::find(self.connection, id)?
         {
@@ -125,52 +123,13 @@ impl Batch<'_> {
                 None if matches!(step.op, Op::Settle(_)) && !rows::is_closed(self.connection, namespace)? => {
                     let mut sums = Some(Sums::new(limits, at));
                     used.count(&mut sums, &step.place, at, writes);
-                    writes.extend(sums.iter().flat_map(|sums| usage_writes(&step.place, sums)));
+                    writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place)));
                 }
                 None => {}
             }
         }
         Ok(())
     }
-}
-
-/// Something that counts as usage.
-enum Used<'a> {
-    Taken(&'a Costs),
-    Settled(&'a Usage<'a>),
-}
-
-impl Used<'_> {
-    fn count(&self, usage: &mut Option<Sums>, place: &Place<'_>, at: Tick, writes: &mut Vec<Write>) {
-        let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at));
-        if !sums.covers(place.limits, at) && !sums.adopt(place.limits, at) {
-            writes.extend(usage_writes(place, sums));
-            *sums = Sums::new(place.limits, at);
-        }
-        match self {
-            Used::Taken(costs) => sums.add_take(costs),
-            Used::Settled(usage) => sums.add_settlement(usage),
-        }
-    }
-}
-
-fn usage_writes(place: &Place<'_>, sums: &Sums) -> Vec<Write> {
-    match place.key.pair().filter(|_| !sums.is_empty()) {
-        Some((entity, resource)) => sums.writes(place.namespace, entity, resource),
-        None => Vec::new(),
-    }
-}
-
-fn check(call: &Call<'_>, writes: &[Write]) -> Result<(), StoreError> {
-    check_writes(writes)?;
-    if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
-        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
-    }
-    let mut seen = HashSet::new();
-    if !call.steps.iter().all(|step| seen.insert((step.place.namespace, step.place.key))) {
-        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
-    }
-    Ok(())
 }
 
 fn address(step: &Step<'_>) -> Address {

@@ -1,11 +1,10 @@
 //! Applying a call: by one script if it is plain sailing, otherwise by the core and a change on condition.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{Denial, Status};
-use tollgate_store::records::{RecordsError, Write, check_writes};
+use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{Applied, Call, Clock, OpId, OwnedCall, Step, StoreError, outcome_bytes, outcome_from};
 
 use crate::Trouble;
@@ -53,7 +52,7 @@ impl Inner {
         writes: &[Write],
         remembered: Duration,
     ) -> Result<Applied, RecordsError> {
-        call.with(|call| check(call, writes))?;
+        call.with(|call| call.check(writes))?;
         let remembered = remembered.as_millis().to_string();
         let (watch, id) = (Watch::start(), call.id.unwrap_or_else(unique_id));
         let numbers = if writes.is_empty() { call.with(|call| self.numbers(call)) } else { None };
@@ -282,16 +281,4 @@ fn done(outcome: &[u8]) -> Result<Applied, RecordsError> {
 /// Pauses grow with every few conflicts: most are over at once.
 fn round(conflicts: usize) -> u32 {
     u32::try_from(conflicts / 4).unwrap_or(u32::MAX)
-}
-
-fn check(call: &Call<'_>, writes: &[Write]) -> Result<(), StoreError> {
-    check_writes(writes)?;
-    if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
-        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
-    }
-    let mut seen = HashSet::new();
-    if !call.steps.iter().all(|step| seen.insert((step.place.namespace, step.place.key))) {
-        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
-    }
-    Ok(())
 }

@@ -3,9 +3,9 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_core::{Costs, Denial, Tick, Usage};
+use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
-use tollgate_store::usage::Sums;
+use tollgate_store::usage::{Sums, Used};
 use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError};
 
 use crate::change::{Changes, Expiry};
@@ -106,7 +106,7 @@ impl<'a> Draft<'a> {
         let Some(mut row) = self.row(place)? else { return Ok(self.looked()) };
         let now = self.view.now;
         let Some(sums) = row.usage.take_if(|sums| also_now || !sums.is_of_hour(now)) else { return Ok(None) };
-        self.write(&usage_writes(place, &sums))?;
+        self.write(&sums.writes_at(place))?;
         if !self.missing.is_empty() {
             return Ok(Some(Plan::Look(self.missing)));
         }
@@ -218,12 +218,12 @@ impl<'a> Draft<'a> {
             };
             let place = &step.place;
             match slot {
-                Some(slot) => slot.over.extend(used.count(&mut slot.row, place, at)),
+                Some(slot) => slot.over.extend(count(&used, &mut slot.row, place, at)),
                 // It is gone because it was full, but what was counted of it has to be corrected.
                 None if matches!(step.op, Op::Settle(_)) && !self.is_closed(place.namespace) => {
                     let mut sums = Sums::new(place.limits, at);
                     used.add(&mut sums);
-                    self.write(&usage_writes(place, &sums))?;
+                    self.write(&sums.writes_at(place))?;
                 }
                 None => {}
             }
@@ -285,49 +285,22 @@ fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick) {
     row.kept.put_in_force(step.place.limits, now);
     let limits = &row.kept.limits;
     if let Some(sums) = row.usage.take_if(|sums| sums.limits() != limits && !sums.adopt(limits, now)) {
-        over.extend(usage_writes(&step.place, &sums));
+        over.extend(sums.writes_at(&step.place));
     }
 }
 
-/// Something that counts as usage.
-enum Used<'a> {
-    Taken(&'a Costs),
-    Settled(&'a Usage<'a>),
-}
-
-impl Used<'_> {
-    /// Counts it in the bucket, and answers what has to be written down to make room for it. It is counted in the limits of its
-    /// place; where others are in force, it is written down at once.
-    fn count(&self, row: &mut Row, place: &Place<'_>, at: Tick) -> Vec<Write> {
-        let in_force = &row.kept.limits;
-        if in_force != place.limits && !in_force.has_places_of(place.limits) {
-            let mut sums = Sums::new(place.limits, at);
-            self.add(&mut sums);
-            return usage_writes(place, &sums);
-        }
-        let mut over = Vec::new();
-        let sums = row.usage.get_or_insert_with(|| Sums::new(in_force, at));
-        if !sums.covers(in_force, at) && !sums.adopt(in_force, at) {
-            over = usage_writes(place, sums);
-            *sums = Sums::new(in_force, at);
-        }
-        self.add(sums);
-        over
+/// Counts usage in the bucket, and answers what has to be written down to make room for it. It is counted in the limits of
+/// its place; where others are in force, it is written down at once.
+fn count(used: &Used<'_>, row: &mut Row, place: &Place<'_>, at: Tick) -> Vec<Write> {
+    let in_force = &row.kept.limits;
+    if in_force != place.limits && !in_force.has_places_of(place.limits) {
+        let mut sums = Sums::new(place.limits, at);
+        used.add(&mut sums);
+        return sums.writes_at(place);
     }
-
-    fn add(&self, sums: &mut Sums) {
-        match self {
-            Used::Taken(costs) => sums.add_take(costs),
-            Used::Settled(usage) => sums.add_settlement(usage),
-        }
-    }
-}
-
-fn usage_writes(place: &Place<'_>, sums: &Sums) -> Vec<Write> {
-    match place.key.pair().filter(|_| !sums.is_empty()) {
-        Some((entity, resource)) => sums.writes(place.namespace, entity, resource),
-        None => Vec::new(),
-    }
+    let mut over = Vec::new();
+    used.count(&mut row.usage, &Place { limits: in_force, ..*place }, at, &mut over);
+    over
 }
 
 fn takes<'s>(steps: &'s [Step<'_>], rows: &'s [Option<Slot>]) -> impl Iterator<Item = (&'s Costs, &'s Row)> {

@@ -1,8 +1,8 @@
 //! Applying a call: everything is decided before anything is changed.
 
-use tollgate_core::{Costs, Denial, Tick, Usage};
-use tollgate_store::records::{RecordsError, Write, check_writes};
-use tollgate_store::usage::Sums;
+use tollgate_core::{Costs, Denial, Tick};
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::usage::{Sums, Used};
 use tollgate_store::{Applied, Call, Census, Done, Kept, Op, Place, Step, StoreError};
 
 use crate::error::Stop;
@@ -87,26 +87,6 @@ pub(crate) fn apply(
     Ok(Applied::Done(done))
 }
 
-/// What no store accepts.
-pub(crate) fn check(call: &Call<'_>, writes: &[Write]) -> Result<(), StoreError> {
-    if !writes.is_empty() {
-        check_writes(writes)?;
-    }
-    if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
-        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
-    }
-    let is_twice = |(index, step): (usize, &Step<'_>)| {
-        let is_it = |other: &Step<'_>| {
-            other.place.key == step.place.key && other.place.namespace == step.place.namespace
-        };
-        call.steps[..index].iter().any(is_it)
-    };
-    if call.steps.iter().enumerate().any(is_twice) {
-        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
-    }
-    Ok(())
-}
-
 /// Whether no bucket is made in a namespace any more.
 pub(crate) fn is_closed(tx: &Tx<'_>, namespace: &str) -> Result<bool, Stop> {
     Ok(tx.find(&closed_key(namespace))?.is_some())
@@ -182,39 +162,12 @@ fn meter(
             None if matches!(step.op, Op::Settle(_)) && !is_closed(tx, namespace)? => {
                 let mut sums = Some(Sums::new(limits, at));
                 used.count(&mut sums, &step.place, at, writes);
-                writes.extend(sums.iter().flat_map(|sums| usage_writes(&step.place, sums)));
+                writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place)));
             }
             None => {}
         }
     }
     Ok(())
-}
-
-/// Something that counts as usage.
-enum Used<'a> {
-    Taken(&'a Costs),
-    Settled(&'a Usage<'a>),
-}
-
-impl Used<'_> {
-    fn count(&self, usage: &mut Option<Sums>, place: &Place<'_>, at: Tick, writes: &mut Vec<Write>) {
-        let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at));
-        if !sums.covers(place.limits, at) && !sums.adopt(place.limits, at) {
-            writes.extend(usage_writes(place, sums));
-            *sums = Sums::new(place.limits, at);
-        }
-        match self {
-            Used::Taken(costs) => sums.add_take(costs),
-            Used::Settled(usage) => sums.add_settlement(usage),
-        }
-    }
-}
-
-fn usage_writes(place: &Place<'_>, sums: &Sums) -> Vec<Write> {
-    match place.key.pair().filter(|_| !sums.is_empty()) {
-        Some((entity, resource)) => sums.writes(place.namespace, entity, resource),
-        None => Vec::new(),
-    }
 }
 
 /// Whether all takes fit, if need be without those who are seen to be gone.

@@ -126,7 +126,7 @@ impl ShmStore {
 
     #[inline]
     pub(crate) fn apply_now(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
-        apply::check(call, writes)?;
+        call.check(writes)?;
         if self.0.late.is_there() {
             self.make_up();
         }
@@ -244,7 +244,7 @@ impl Store for ShmStore {
     }
 
     fn hand_over(&self, call: &Call<'_>) {
-        if apply::check(call, &[]).is_err() {
+        if call.check(&[]).is_err() {
             return;
         }
         // Behind those that came before it, if there are any.

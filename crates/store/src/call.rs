@@ -1,7 +1,35 @@
 //! A call that can be kept: whoever made it may be gone by the time it is applied.
 
-use crate::{Call, Done, Key, Op, OpId, Place, Step, Term};
+use crate::records::{Write, check_writes};
+use crate::{Call, Done, Key, Op, OpId, Place, Step, StoreError, Term};
 use tollgate_core::{Costs, Limits, Tick, Usage};
+
+impl Call<'_> {
+    /// Refuses what no store accepts, of the call and of writes that are made with it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::BadCall`] with what is wrong.
+    pub fn check(&self, writes: &[Write]) -> Result<(), StoreError> {
+        if !writes.is_empty() {
+            check_writes(writes)?;
+        }
+        if self.metered && self.steps.iter().any(|step| step.place.key.pair().is_none()) {
+            let why = "a metered key has two parts, the entity and the resource";
+            return Err(StoreError::BadCall(why.into()));
+        }
+        let is_twice = |(index, step): (usize, &Step<'_>)| {
+            let is_it = |other: &Step<'_>| {
+                other.place.key == step.place.key && other.place.namespace == step.place.namespace
+            };
+            self.steps[..index].iter().any(is_it)
+        };
+        if self.steps.iter().enumerate().any(is_twice) {
+            return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
+        }
+        Ok(())
+    }
+}
 
 /// A [`Call`] that borrows nothing.
 #[derive(Clone, Debug)]

@@ -8,10 +8,12 @@
 
 mod record;
 mod sums;
+mod used;
 mod window;
 
 pub use record::{USAGE_KEPT, limit_of_field, usage_key, used_field};
 pub use sums::Sums;
+pub use used::Used;
 pub use window::{Window, iso};
 
 /// In microseconds.

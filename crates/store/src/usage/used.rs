@@ -1,0 +1,47 @@
+//! What of a call counts as usage.
+
+use tollgate_core::{Costs, Tick, Usage};
+
+use super::Sums;
+use crate::Place;
+use crate::records::Write;
+
+/// Something that counts as usage.
+#[derive(Clone, Copy, Debug)]
+pub enum Used<'a> {
+    /// It was taken.
+    Taken(&'a Costs),
+    /// It was settled.
+    Settled(&'a Usage<'a>),
+}
+
+impl Used<'_> {
+    /// Counts it at a place, in the sums that are kept beside its bucket. What these have of another hour, or of other
+    /// limits, goes to `writes`.
+    pub fn count(&self, usage: &mut Option<Sums>, place: &Place<'_>, at: Tick, writes: &mut Vec<Write>) {
+        let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at));
+        if !sums.covers(place.limits, at) && !sums.adopt(place.limits, at) {
+            writes.extend(sums.writes_at(place));
+            *sums = Sums::new(place.limits, at);
+        }
+        self.add(sums);
+    }
+
+    /// Adds it to sums that are counted in its limits.
+    pub fn add(&self, sums: &mut Sums) {
+        match self {
+            Used::Taken(costs) => sums.add_take(costs),
+            Used::Settled(usage) => sums.add_settlement(usage),
+        }
+    }
+}
+
+impl Sums {
+    /// The writes that add them to the records, if the place is one whose usage is told.
+    pub fn writes_at(&self, place: &Place<'_>) -> Vec<Write> {
+        match place.key.pair().filter(|_| !self.is_empty()) {
+            Some((entity, resource)) => self.writes(place.namespace, entity, resource),
+            None => Vec::new(),
+        }
+    }
+}
