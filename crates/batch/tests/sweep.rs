@@ -14,6 +14,10 @@ struct Case {
     workers: usize,
     refusal_ms: u64,
     manners: Manners,
+    /// How much longer an answer takes at most, by chance.
+    spread_ms: u64,
+    /// What somebody else left just before, at most.
+    left: u64,
 }
 
 impl Case {
@@ -24,8 +28,9 @@ impl Case {
     /// The makespan of whoever knows everything, in microseconds.
     fn ideal(&self) -> u64 {
         let latency = self.latency_ms * 1_000;
-        let by_rate = (self.items() - self.burst) * 1_000_000 / self.rate + latency;
-        by_rate.max(self.items() * latency / self.workers as u64)
+        let at_once = self.burst.min(self.left);
+        let by_rate = (self.items() - at_once) * 1_000_000 / self.rate + latency + self.spread_ms * 1_000;
+        by_rate.max(self.items() * (latency + self.spread_ms * 500) / self.workers as u64)
     }
 
     /// How it went: the makespan, and the calls that were refused, both of a thousand.
@@ -33,6 +38,8 @@ impl Case {
         let limit = Limit::Bucket { rate: self.rate, burst: self.burst };
         let mut provider = Provider::of_calls(limit, Span::from_millis(self.latency_ms))
             .manners(self.manners)
+            .left(self.left)
+            .slower_by(Span::from_millis(self.spread_ms))
             .refuses_within(Span::from_millis(self.refusal_ms));
         let played = play(&mut provider, &vec![0; self.items() as usize], self.workers, 1);
         (played.makespan.as_micros() * 1_000 / self.ideal(), played.rejected * 1_000 / played.calls)
@@ -47,7 +54,17 @@ fn cases(manners: Manners, bursts: impl Fn(u64) -> Vec<u64>) -> Vec<Case> {
                 for refusal_ms in [latency_ms, latency_ms.min(50)] {
                     for share in [2, 5] {
                         let workers = (rate * latency_ms * share / 1_000).max(10) as usize;
-                        cases.push(Case { rate, burst, latency_ms, workers, refusal_ms, manners });
+                        let (spread_ms, left) = (0, u64::MAX);
+                        cases.push(Case {
+                            rate,
+                            burst,
+                            latency_ms,
+                            workers,
+                            refusal_ms,
+                            manners,
+                            spread_ms,
+                            left,
+                        });
                     }
                 }
             }
@@ -62,10 +79,10 @@ fn check(cases: &[Case], makespan: u64, rejected: u64) {
     for case in cases {
         let (took, refused) = case.play();
         sum += took;
-        let Case { rate, burst, latency_ms, workers, refusal_ms, manners } = case;
+        let Case { rate, burst, latency_ms, workers, refusal_ms, manners, spread_ms, left } = case;
         let what = format!(
-            "rate {rate} burst {burst} latency {latency_ms} refusal {refusal_ms} workers {workers} {manners:?}: \
-             took {took} of 1000, refused {refused} of 1000"
+            "rate {rate} burst {burst} latency {latency_ms}+{spread_ms} refusal {refusal_ms} workers {workers} \
+             left {left} {manners:?}: took {took} of 1000, refused {refused} of 1000"
         );
         assert!(took <= makespan, "{what}");
         assert!(refused <= rejected, "{what}");
@@ -99,6 +116,22 @@ fn a_provider_that_says_how_long_to_wait_in_whole_seconds() {
 fn a_provider_that_says_how_its_limits_stand() {
     let manners = Manners { headers: true, retry_after: RetryAfter::Exact, minutes: false };
     check(&cases(manners, |rate| vec![rate * 60]), 1_020, 10);
+    // What is said of a small bucket is over before it is heard.
+    check(&cases(manners, |rate| vec![rate.max(10), rate * 5]), 1_080, 50);
+}
+
+/// As a batch finds it that was killed and is resumed at once.
+#[test]
+fn a_provider_that_was_emptied_just_before_and_whose_latency_varies() {
+    let silent = Manners::default();
+    let talking = Manners { headers: true, retry_after: RetryAfter::Exact, minutes: false };
+    for (manners, left) in [(silent, 0), (silent, 3), (talking, 0), (talking, 3)] {
+        let mut cases = cases(manners, |rate| vec![rate.max(10), rate * 60]);
+        for case in &mut cases {
+            (case.left, case.spread_ms, case.workers) = (left, case.latency_ms * 9, case.workers * 6);
+        }
+        check(&cases, 1_080, 50);
+    }
 }
 
 #[test]

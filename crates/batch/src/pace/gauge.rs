@@ -1,6 +1,7 @@
 //! The pace of one unit: calls, or tokens.
 
 use tollgate::{Span, Tick};
+use tollgate_provider::Meter;
 
 use super::Rate;
 use super::mark::Measured;
@@ -18,6 +19,12 @@ const WEIGHT_MAX: u64 = 400;
 /// What a measurement weighs that is only a bound.
 const CALLS_UNSURE: u64 = 20;
 
+/// How much more is tried at most, of a thousand, however long ago the last refusal was.
+const GROWTH_MAX: u128 = 10_000_000;
+
+/// What a provider says of a bucket that fills up within so few round trips is over before it is heard.
+const ROUND_TRIPS_TOLD: u64 = 4;
+
 /// What part of the time between two starts may be caught up: a provider may allow hardly more than one at once.
 const CATCH_UP: u64 = 4;
 
@@ -26,7 +33,9 @@ const CATCH_UP: u64 = 4;
 pub(super) struct Gauge {
     found: Option<Found>,
     next: Tick,
-    pub(super) told: Option<Told>,
+    told: Option<Told>,
+    /// Whether what was told is still so by the time it is heard.
+    is_heard_in_time: bool,
 }
 
 /// A limit that was found.
@@ -56,6 +65,21 @@ impl Gauge {
         self.found
     }
 
+    /// What the provider says of this limit, if that is worth anything.
+    pub(super) fn told(&self) -> Option<Told> {
+        self.told.filter(|_| self.is_heard_in_time)
+    }
+
+    /// Hears what the provider says of this limit in a reply that took about `latency`.
+    pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64, latency: Span) {
+        match &mut self.told {
+            Some(told) => told.hear(meter, at, started),
+            none => *none = Told::first(meter, at, started),
+        }
+        let lasts = self.told.map_or(Span::ZERO, |told| told.lasts());
+        self.is_heard_in_time = lasts.as_micros() / ROUND_TRIPS_TOLD >= latency.as_micros();
+    }
+
     pub(super) fn is_a_guess(&self) -> bool {
         self.found.is_some_and(|found| found.weight == 0)
     }
@@ -75,13 +99,13 @@ impl Gauge {
         let (growth, term) = (u128::from(growth.as_micros()), u128::from(term.as_micros().max(1)));
         let probe = u128::from(probe);
         let more = (probe.saturating_mul(growth) / term).saturating_mul(growth) / term;
-        let more = more.min(100_000);
+        let more = more.min(GROWTH_MAX);
         Some(found.rate.scaled(START_AT + u64::try_from(more).unwrap_or(u64::MAX), 1_000))
     }
 
     /// When `load` may start at this pace.
     pub(super) fn ready(&self, now: Tick, started: u64, load: u64) -> Tick {
-        let told = self.told.map_or(now, |told| told.ready(now, started, load));
+        let told = self.told().map_or(now, |told| told.ready(now, started, load));
         if self.found.is_some() { told.max(self.next) } else { told }
     }
 

@@ -25,7 +25,6 @@ use tollgate_provider::{Meter, Unit};
 use gauge::{Gauge, News, Term};
 use mark::{Mark, Measured, Sums};
 use ramp::Ramp;
-use told::Told;
 use window::Window;
 
 pub use rate::Rate;
@@ -322,8 +321,9 @@ impl Pace {
         let calls = ramp.unwrap_or(Rate::of(ramp::FIRST, latency)).scaled(1, 2);
         let each = self.started[1] / self.started[0].max(1);
         for (unit, guess) in [calls, calls.scaled(each, 1)].into_iter().enumerate() {
-            let told = self.gauges[unit].told;
-            let bound = told.and_then(|told| told.bound()).filter(|bound| *bound < guess);
+            let told = self.gauges[unit].told();
+            // Without a way up that went well for a while, even a bound is worth more than a guess.
+            let bound = told.and_then(|told| told.bound()).filter(|bound| ramp.is_none() || *bound < guess);
             match told.and_then(|told| told.rate()).or(bound) {
                 Some(told) => self.gauges[unit].believe(told),
                 None if unit == 0 || each > 0 => self.gauges[unit].guess(guess),
@@ -351,7 +351,8 @@ impl Pace {
     /// What passed between two refusals, without the time in which a bucket that is known to be small was full.
     fn passed(&self, last: &Mark, mark: &Mark, unit: usize) -> Measured {
         let whole = last.until(mark, unit);
-        let Some(burst) = self.burst.filter(|_| unit == 0) else { return whole };
+        // If none of the first passed, somebody else had emptied it, and its size is not known.
+        let Some(burst) = self.burst.filter(|burst| unit == 0 && *burst > 0) else { return whole };
         let span = Span::from_micros(whole.span.as_micros().saturating_sub(self.cooldown.as_micros()));
         let awake = Measured { amount: whole.amount.saturating_sub(burst), span };
         if span > Span::ZERO && awake.rate() > whole.rate() { awake } else { whole }
@@ -368,7 +369,7 @@ impl Pace {
         let mut news = News::Differs;
         for (unit, gauge) in self.gauges.iter_mut().enumerate() {
             let Some(pace) = paces[unit] else { continue };
-            let told = gauge.told.and_then(|told| told.rate());
+            let told = gauge.told().and_then(|told| told.rate());
             let learned = gauge.learn(measured[unit], calls, pace);
             if let Some(told) = told.filter(|told| is_likely(*told, measured[unit].rate())) {
                 gauge.believe(told);
@@ -434,17 +435,15 @@ impl Pace {
     }
 
     fn hear(&mut self, start: &Start, meters: &[Meter]) {
+        let latency = self.latency.unwrap_or(Span::ZERO);
         for (unit, name) in [Unit::Requests, Unit::Tokens].into_iter().enumerate() {
             // Of several limits on one unit the one counts of which least is left.
             let tightest = meters.iter().filter(|meter| meter.unit == name && meter.remaining.is_some());
             let Some(meter) = tightest.min_by_key(|meter| meter.remaining) else { continue };
             let started = start.before[unit].saturating_add(start.load.sums()[unit]);
-            match &mut self.gauges[unit].told {
-                Some(told) => told.hear(meter, start.at, started),
-                none => *none = Told::first(meter, start.at, started),
-            }
+            self.gauges[unit].hear(meter, start.at, started, latency);
         }
-        if self.gauges[0].told.is_some() {
+        if self.gauges[0].told().is_some() {
             self.ramp = None;
         }
     }

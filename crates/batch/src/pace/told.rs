@@ -107,6 +107,11 @@ impl Told {
         (self.longest > Span::ZERO).then(|| Rate::of(self.limit, self.longest))
     }
 
+    /// How long it takes to fill up from nothing, as far as that is known.
+    pub(super) fn lasts(&self) -> Span {
+        self.claimed().map_or(Span::ZERO, |rate| rate.time_of(self.limit)).max(self.longest)
+    }
+
     /// When there is room for `load`, if `started` has started so far.
     pub(super) fn ready(&self, now: Tick, started: u64, load: u64) -> Tick {
         // What asks for more than there can be is for the provider to judge.

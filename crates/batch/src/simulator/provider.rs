@@ -5,6 +5,8 @@ use std::time::Duration;
 use tollgate::{Span, Tick};
 use tollgate_provider::{Hint, Meter, Tokens, Unit};
 
+use crate::random::Random;
+
 /// Credit is counted in this part of a unit.
 const PART: u128 = 1_000_000;
 
@@ -75,7 +77,10 @@ pub struct Provider {
     away: Option<(Tick, Tick)>,
     manners: Manners,
     latency: Span,
+    /// How much longer an answer takes at most, by chance.
+    spread: Span,
     refusal_latency: Span,
+    random: Random,
     /// What it saw.
     pub seen: Seen,
 }
@@ -181,7 +186,9 @@ impl Provider {
             away: None,
             manners: Manners::default(),
             latency,
+            spread: Span::ZERO,
             refusal_latency: latency,
+            random: Random::new(1),
             seen: Seen::default(),
         }
     }
@@ -202,6 +209,20 @@ impl Provider {
     #[must_use]
     pub fn away(self, from: Tick, to: Tick) -> Provider {
         Provider { away: Some((from, to)), ..self }
+    }
+
+    /// The same, of which somebody else has taken all but `amount`.
+    #[must_use]
+    pub fn left(self, amount: u64) -> Provider {
+        let taken =
+            |bucket: Bucket| Bucket { credit: bucket.credit.min(u128::from(amount) * PART), ..bucket };
+        Provider { calls: self.calls.map(taken), tokens: self.tokens.map(taken), ..self }
+    }
+
+    /// The same, whose answers take up to so much longer, by chance.
+    #[must_use]
+    pub fn slower_by(self, spread: Span) -> Provider {
+        Provider { spread, ..self }
     }
 
     /// The same, which refuses faster than it answers.
@@ -240,7 +261,11 @@ impl Provider {
                 bucket.in_minute += amount;
             }
         }
-        (self.with_meters(Hint::ok().with_usage(Tokens::new(tokens, 0))), self.latency)
+        let more = self.random.next() % self.spread.as_micros().saturating_add(1).max(1);
+        (
+            self.with_meters(Hint::ok().with_usage(Tokens::new(tokens, 0))),
+            Span::from_micros(self.latency.as_micros() + more),
+        )
     }
 
     fn with_meters(&self, hint: Hint) -> Hint {
