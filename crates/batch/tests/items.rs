@@ -235,6 +235,43 @@ async fn a_reservation_is_settled_with_what_was_used() {
 }
 
 #[tokio::test]
+async fn of_several_accounts_an_item_goes_to_one_that_has_room() {
+    let (small, large) = (limits(100), limits(1_000));
+    let accounts = Batch::new().account_with("small", small.clone()).account_with("large", large.clone());
+    let work = (0..10_u64).map(|at| Item::new(at.to_string(), at).tokens(50));
+    let run = accounts.demand(tokens_of).run(work, |_: Try<u64>| async { fine(()).usage(Usage::Known(50)) });
+    let outcomes = one_each(run, 10).await;
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    let left = [small.peek().await.unwrap(), large.peek().await.unwrap()];
+    assert_eq!(left.map(|peek| peek.limit("tpm").unwrap().available()), [0, 600]);
+}
+
+#[tokio::test]
+async fn what_was_reserved_in_one_of_several_accounts_is_given_back_when_it_cools_down() {
+    let sets = [limits(1_000), limits(1_000)];
+    let mut batch = Batch::new().workers(8).rules(exact()).demand(tokens_of);
+    for (name, set) in ["blue", "green"].into_iter().zip(&sets) {
+        batch = batch.account_with(name, set.clone());
+    }
+    let work = (0..40_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
+    let run = batch.run(work, |call: Try<u64>| async move {
+        if call.payload().is_multiple_of(3) && call.number() == 1 {
+            Reply::refused(Hint::throttled(Some(Duration::from_millis(2)))).usage(Usage::Zero)
+        } else {
+            fine(()).usage(Usage::Known(10))
+        }
+    });
+    assert!(one_each(run, 40).await.iter().all(|outcome| outcome.result.is_ok()));
+    let mut left = 0;
+    for set in &sets {
+        let peek = set.peek().await.unwrap();
+        assert_eq!(peek.limit("connections").unwrap().available(), 4);
+        left += peek.limit("tpm").unwrap().available();
+    }
+    assert_eq!(left, 2_000 - 40 * 10);
+}
+
+#[tokio::test]
 async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins() {
     // One connection: the first call holds it, the others wait to be admitted while it is told "not now".
     let set = LimitSet::new([Limit::per_hour("tpm", 1_000).burst(1_000), Limit::resource("connections", 1)])

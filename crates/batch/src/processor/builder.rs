@@ -120,8 +120,10 @@ impl Batch {
     }
 
     /// As [`account`](Batch::account), with limits of which each call takes its share first, as
-    /// [`demand`](Batch::demand) says, and which it settles with what it used. A call that has to wait for its share keeps
-    /// its worker meanwhile, and does not change to another account.
+    /// [`demand`](Batch::demand) says, and which it settles with what it used.
+    ///
+    /// Of several accounts whose limits are in this process an item goes to one that has room. Where that cannot be told at
+    /// once (one account, a set in a store, a resource that others hold) it stands in line, and keeps its worker meanwhile.
     #[must_use]
     pub fn account_with(mut self, scope: impl Into<Arc<str>>, limits: LimitSet) -> Batch {
         self.accounts.push((scope.into(), Some(limits)));

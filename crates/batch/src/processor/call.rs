@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
-use tollgate::{Demand, Lease, LimitSet};
+use tollgate::{Attempt, Demand, Lease, LimitSet, Reach};
 
 use crate::item::{Reply, Try, Usage};
 
@@ -34,6 +35,48 @@ pub(super) struct Reservation {
     pub(super) demand: DemandOf,
     pub(super) tokens: u64,
     pub(super) stage: Arc<AtomicU8>,
+    /// What was reserved already.
+    pub(super) held: Option<Held>,
+}
+
+/// What was reserved for a call that has not started. Dropped, all of it is given back.
+pub(super) struct Held(Option<Lease<'static>>);
+
+/// Whether the limits of an account have room.
+pub(super) enum Room {
+    /// They had, and it is taken.
+    Taken(Held),
+    /// Not for so long.
+    In(Duration),
+    /// Only whoever stands in line finds out.
+    Unknown,
+}
+
+impl Held {
+    fn into_lease(mut self) -> Option<Lease<'static>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(lease) = self.0.take() {
+            // The limits are in this process, so nobody waits.
+            let _ = lease.cancel().wait();
+        }
+    }
+}
+
+/// Takes what a call of so many tokens needs, if there is room and that can be told at once.
+pub(super) fn room(set: &LimitSet, demand: Demand<'static>) -> Room {
+    if set.reach() != Reach::Process {
+        return Room::Unknown;
+    }
+    match set.try_acquire(demand).wait() {
+        Ok(Attempt::Admitted(lease)) => Room::Taken(Held(Some(lease.into_owned()))),
+        Ok(Attempt::Denied(denial)) => denial.wait().map_or(Room::Unknown, Room::In),
+        Err(_) => Room::Unknown,
+    }
 }
 
 /// Makes one call.
@@ -51,18 +94,21 @@ where
     F: Future<Output = Reply<O>>,
 {
     let Some(reservation) = reservation else { return End::Replied(handler(attempt).await) };
-    let demand = (reservation.demand)(reservation.tokens);
-    let lease = match reservation.set.acquire(demand).await {
-        Ok(lease) => lease.into_owned(),
-        Err(cause) => return End::Denied(cause.to_string()),
+    let Reservation { set, demand, tokens, stage, held } = reservation;
+    let lease = match held.and_then(Held::into_lease) {
+        Some(lease) => lease,
+        None => match set.acquire(demand(tokens)).await {
+            Ok(lease) => lease.into_owned(),
+            Err(cause) => return End::Denied(cause.to_string()),
+        },
     };
-    let starts = reservation.stage.compare_exchange(ADMITTING, STARTED, Ordering::AcqRel, Ordering::Acquire);
+    let starts = stage.compare_exchange(ADMITTING, STARTED, Ordering::AcqRel, Ordering::Acquire);
     if starts.is_err() {
         give_back(lease).await;
         return End::GaveBack;
     }
     let reply = handler(attempt).await;
-    settle(lease, reply.usage, &reservation.demand).await;
+    settle(lease, reply.usage, &demand).await;
     End::Replied(reply)
 }
 

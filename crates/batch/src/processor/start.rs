@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Context;
 
-use tollgate::Tick;
+use tollgate::{Span, Tick};
 
-use super::call::{ADMITTING, RECALLED, Reservation};
-use super::driver::{Driver, Due, DueFor};
+use super::call::{self, ADMITTING, Held, RECALLED, Reservation, Room};
+use super::driver::{Driver, Due, DueFor, at_least_a_tick};
 use super::entry::{Cut, Flight, Slot, Whereabouts};
 use super::ledger::Fit;
 use crate::item::Try;
@@ -19,8 +19,8 @@ use crate::{Failed, Why};
 
 /// Whether the head of a lane may start.
 enum Turn {
-    /// In this place.
-    In(usize),
+    /// In this place, of whose limits its share may be taken already.
+    In(usize, Option<Held>),
     /// Not before.
     At(Tick),
     /// When something has come back.
@@ -42,7 +42,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                     break;
                 }
                 match self.turn_of(now, lane, slot) {
-                    Turn::In(place) => self.launch(now, lane, place),
+                    Turn::In(place, held) => self.launch(now, lane, place, held),
                     Turn::Never(why) => {
                         self.places.lanes[lane].line.take();
                         self.finish(now, slot, Err(Failed::Unfinished(why)));
@@ -85,28 +85,44 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 return Turn::Later;
             }
         }
+        let tokens = entry.load;
         let places = &self.places.lanes[lane].places;
-        let (mut soonest, mut closed) = (None, None);
+        let is_a_choice = places.len() > 1;
+        let (mut soonest, mut closed, mut in_line) = (None, None, None);
         for step in 0..places.len() {
             let place = places[(self.turn + step) % places.len()];
-            match self.places.all[place].scope.permit(now, load) {
-                Permit::Now => return Turn::In(place),
-                Permit::CoolingUntil(at) | Permit::PacedUntil(at) => {
-                    soonest = Some(soonest.map_or(at, |soonest: Tick| soonest.min(at)));
+            let here = &mut self.places.all[place];
+            let at = match here.scope.permit(now, load) {
+                Permit::Now => match here.limits.as_ref().filter(|_| is_a_choice) {
+                    None => return Turn::In(place, None),
+                    Some(limits) => match call::room(limits, (self.demand)(tokens)) {
+                        Room::Taken(held) => return Turn::In(place, Some(held)),
+                        Room::In(wait) => now + at_least_a_tick(Span::covering(wait)),
+                        Room::Unknown => {
+                            in_line = in_line.or(Some(place));
+                            continue;
+                        }
+                    },
+                },
+                Permit::CoolingUntil(at) | Permit::PacedUntil(at) => at,
+                Permit::AfterReply => Tick::MAX,
+                Permit::Closed(why) => {
+                    closed = Some(why);
+                    continue;
                 }
-                Permit::AfterReply => soonest = soonest.or(Some(Tick::MAX)),
-                Permit::Closed(why) => closed = Some(why),
-            }
+            };
+            soonest = Some(soonest.map_or(at, |soonest: Tick| soonest.min(at)));
         }
-        match (soonest, closed) {
-            (Some(Tick::MAX), _) => Turn::Later,
-            (Some(at), _) => Turn::At(at),
-            (None, Some(closed)) => Turn::Never(Why::Closed(closed)),
-            (None, None) => Turn::Later,
+        match (in_line, soonest, closed) {
+            (Some(place), _, _) => Turn::In(place, None),
+            (None, Some(Tick::MAX), _) => Turn::Later,
+            (None, Some(at), _) => Turn::At(at),
+            (None, None, Some(closed)) => Turn::Never(Why::Closed(closed)),
+            (None, None, None) => Turn::Later,
         }
     }
 
-    fn launch(&mut self, now: Tick, lane: usize, place: usize) {
+    fn launch(&mut self, now: Tick, lane: usize, place: usize, held: Option<Held>) {
         let Some((slot, _)) = self.places.lanes[lane].line.take() else { return };
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let here = &mut self.places.all[place];
@@ -126,6 +142,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             demand: Arc::clone(&self.demand),
             tokens: entry.load,
             stage: Arc::new(AtomicU8::new(ADMITTING)),
+            held,
         });
         let stage = reservation.as_ref().map(|reservation| Arc::clone(&reservation.stage));
         let abort = (self.spawn)(&mut self.calls, attempt, reservation);
