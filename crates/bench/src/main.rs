@@ -18,6 +18,7 @@ mod idle;
 mod instructions;
 mod json;
 mod keys;
+mod many_buckets;
 mod meter;
 mod options;
 mod ours;

@@ -34,13 +34,13 @@ const TURNS: u64 = 250_000;
 /// Long enough for a waiter that stands in the line to have fallen asleep.
 const FALL_ASLEEP: Duration = Duration::from_millis(2);
 
-const RESOURCE: &str = "gpt-4";
+pub(crate) const RESOURCE: &str = "gpt-4";
 
 /// A store that is gone when this is.
-struct Shared(ShmStore);
+pub(crate) struct Shared(pub(crate) ShmStore);
 
 impl Shared {
-    fn new(what: &str) -> Result<Shared> {
+    pub(crate) fn new(what: &str) -> Result<Shared> {
         Ok(Shared(ShmStore::open(&format!("bench-{what}-{}", std::process::id()))?))
     }
 
@@ -58,14 +58,14 @@ impl Drop for Shared {
 }
 
 /// Three limits of one bucket, taken together and settled.
-struct Hot {
+pub(crate) struct Hot {
     limits: Limits,
     costs: Costs,
-    key: Key,
+    pub(crate) key: Key,
 }
 
 impl Hot {
-    fn new() -> Result<Hot> {
+    pub(crate) fn new() -> Result<Hot> {
         let tpm = Limit::per_second("tpm", 100 * PLENTY);
         let limits =
             Limits::new([Limit::per_second("rpm", PLENTY), tpm, Limit::resource("connections", 100)])?;
@@ -74,7 +74,7 @@ impl Hot {
     }
 
     /// Takes and settles, as a limiter does.
-    fn turn(&self, store: &impl Store) -> bool {
+    pub(crate) fn turn(&self, store: &impl Store) -> bool {
         let place = Place { namespace: "bench", key: &self.key, limits: &self.limits };
         let steps = [Step { place, op: Op::Take { costs: &self.costs, term: None } }];
         let taken = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();

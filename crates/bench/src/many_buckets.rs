@@ -1,0 +1,59 @@
+//! Shared memory with a million buckets: what each takes, and whether it makes calls slower.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tollgate::store::Key;
+
+use crate::meter;
+use crate::options::Effort;
+use crate::processes::{Hot, RESOURCE, Shared};
+use crate::solo::Reading;
+
+const FEW: u64 = 1_000;
+const MANY: u64 = 1_000_000;
+
+/// Calls that are timed.
+const TURNS: u64 = 200_000;
+
+/// A step through the keys that meets all of them, in no order that a cache would like.
+const STRIDE: u64 = 7_919;
+
+/// Bytes of each of a million buckets, with the time of a call among few and among many.
+pub(crate) fn million(_: &Effort) -> Result<Reading> {
+    let (shared, mut hot) = (Shared::new("million")?, Hot::new()?);
+    fill(&shared, &mut hot, 0..FEW)?;
+    let among_few = timed(&shared, &mut hot, FEW)?;
+    fill(&shared, &mut hot, FEW..MANY)?;
+    let among_many = timed(&shared, &mut hot, MANY)?;
+    shared.0.check().context("a million buckets are intact")?;
+    let bytes = std::fs::metadata(shared.0.path())?.len();
+    let detail = format!(
+        "{} MiB; acquire + settle: {} ns among {FEW} buckets, {} ns among {MANY}",
+        bytes >> 20,
+        among_few.as_nanos() / u128::from(TURNS),
+        among_many.as_nanos() / u128::from(TURNS),
+    );
+    Ok(Reading { value: bytes as f64 / MANY as f64, detail })
+}
+
+fn fill(shared: &Shared, hot: &mut Hot, keys: Range<u64>) -> Result<()> {
+    for number in keys {
+        ensure!(turn(shared, hot, number), "bucket {number} was refused");
+    }
+    Ok(())
+}
+
+fn timed(shared: &Shared, hot: &mut Hot, keys: u64) -> Result<Duration> {
+    let since = meter::wall();
+    for number in 0..TURNS {
+        ensure!(turn(shared, hot, number * STRIDE % keys), "a call was refused");
+    }
+    Ok(since.elapsed())
+}
+
+fn turn(shared: &Shared, hot: &mut Hot, number: u64) -> bool {
+    hot.key = Key::new(&[&format!("user-{number}"), RESOURCE]);
+    hot.turn(&shared.0)
+}
