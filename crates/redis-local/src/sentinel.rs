@@ -4,11 +4,14 @@ use std::fs;
 use std::time::Duration;
 
 use crate::installed::Kind;
-use crate::resp::Reply;
+use crate::resp::{Client, Reply};
 use crate::server::Server;
 
-const TRIES: u32 = 600;
+const TRIES: u32 = 2_400;
 const PAUSE: Duration = Duration::from_millis(25);
+
+/// After so many looks a failover is asked for again.
+const ASKED_AGAIN: u32 = 200;
 
 /// The name that the sentinel knows the master by.
 const NAME: &str = "watched";
@@ -46,29 +49,50 @@ impl Watched {
         format!("redis+sentinel://127.0.0.1:{}/{NAME}", self.sentinel.port())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a replica tells nobody when it has caught up")]
     fn wait_for_the_replica(&self) {
-        let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            for _ in 0..TRIES {
-                if is_so() {
-                    return;
-                }
-                std::thread::sleep(PAUSE);
-            }
-            panic!("{what}");
-        };
-        until("the replica did not catch up", &|| {
+        until("the replica did not catch up", || {
             self.replica.say(&["INFO", "replication"]).field("master_link_status") == Some("up")
         });
         until(
             "the sentinel does not know the replica",
-            &|| matches!(self.sentinel.say(&["SENTINEL", "REPLICAS", NAME]), Reply::List(them) if !them.is_empty()),
+            || matches!(self.sentinel.say(&["SENTINEL", "REPLICAS", NAME]), Reply::List(them) if !them.is_empty()),
         );
     }
 
-    /// Makes the replica the master, and the master a replica.
+    /// Makes the replica the master, and the master a replica, and waits until it is.
     pub fn fail_over(&self) {
-        let said = self.sentinel.say(&["SENTINEL", "FAILOVER", NAME]);
-        assert_eq!(said, Reply::Text("OK".into()));
+        for look in 0..TRIES {
+            // The sentinel may have given it up on a host that is busy.
+            if look % ASKED_AGAIN == 0 {
+                self.sentinel.say(&["SENTINEL", "FAILOVER", NAME]);
+            }
+            pause();
+            if self.is_the_replica_master() {
+                return;
+            }
+        }
+        panic!("the replica did not become the master");
     }
+
+    /// Whoever becomes the master hangs up on everybody, so there may be no answer.
+    fn is_the_replica_master(&self) -> bool {
+        let told = Client::try_connect(self.replica.port())
+            .and_then(|mut replica| replica.try_say(&["INFO", "replication"]));
+        told.is_ok_and(|told| told.field("role") == Some("master"))
+    }
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..TRIES {
+        if is_so() {
+            return;
+        }
+        pause();
+    }
+    panic!("{what}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "a server tells nobody what has become of it")]
+fn pause() {
+    std::thread::sleep(PAUSE);
 }
