@@ -15,8 +15,9 @@ use crate::{Limit, State};
 /// No credit, full or owed, is larger than this: two of them can be added, and twice this to one of them.
 const CREDIT_MAX: i64 = 1 << 61;
 
-/// What fills every bucket, whatever it owed.
+/// What fills every bucket, whatever it owed. A tick more than it takes to gain that much is no more than a credit.
 const GAIN_MAX: u64 = 1 << 62;
+const _: () = assert!(crate::AMOUNT_MAX <= CREDIT_MAX as u64);
 
 /// The credit of each limit, in the order of the limits; places past the last limit hold nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -228,8 +229,7 @@ impl Rule {
         };
         let is_gauge = limit.is_resource();
         let fills_in = GAIN_MAX.div_ceil(gain.max(1));
-        let is_plain = full <= CREDIT_MAX && gain <= CREDIT_MAX as u64;
-        is_plain.then_some(Rule { gain, fills_in, unit, full, capacity, is_gauge })
+        (full <= CREDIT_MAX).then_some(Rule { gain, fills_in, unit, full, capacity, is_gauge })
     }
 
     /// Nothing else is free.
