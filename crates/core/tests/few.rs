@@ -92,7 +92,7 @@ fn few_limits_are_taken_and_settled_as_any() {
 
 #[test]
 fn few_costs_are_the_costs() {
-    let limits = Limits::new([Limit::calls(5, Duration::from_secs(1)), Limit::per_minute("tpm", 10).into()]);
+    let limits = Limits::new([Limit::calls(5, Duration::from_secs(1)), Limit::per_minute("tpm", 10)]);
     let limits = limits.unwrap();
     let costs = limits.costs(&tollgate_core::demand! { tpm: 3 }).unwrap();
     let mut few = Few::default();
