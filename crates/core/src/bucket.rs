@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::plain::Credits;
-use crate::{Costs, Denial, Limit, Limits, Packed, Ready, Row, State, Status, Tick};
+use crate::{Costs, Denial, Few, Limit, Limits, Packed, Ready, Row, State, Status, Tick};
 
 /// The state of all limits that share one key, as of one instant.
 ///
@@ -155,13 +155,11 @@ impl Bucket {
     /// Takes `costs` if the bucket is plain and they fit, which is the common case; otherwise does nothing, and
     /// [`take`](Bucket::take) knows more.
     #[inline(always)]
-    pub fn take_plain(&mut self, limits: &Limits, now: Tick, costs: &Costs) -> Option<Tick> {
+    pub fn take_plain(&mut self, limits: &Limits, now: Tick, costs: &Few) -> Option<Tick> {
         let (States::Plain(credits), Some(rules)) = (&mut self.states, limits.plain()) else { return None };
-        let (costs, elapsed) = (costs.inline()?, now.since(self.stamp).as_micros());
-        if !rules.fits(credits, elapsed, costs) {
+        if !rules.take_few(credits, now.since(self.stamp).as_micros(), costs.amounts()) {
             return None;
         }
-        rules.take(credits, elapsed, costs);
         self.stamp = now.max(self.stamp);
         Some(self.stamp)
     }
@@ -271,17 +269,12 @@ impl Bucket {
         self.stamp = now.max(self.stamp);
     }
 
-    /// As [`settle`](Bucket::settle), straight from packed costs, for the common case: `false`, with nothing
-    /// changed, if it is not.
+    /// As [`settle`](Bucket::settle), straight from packed costs, for the common case: `false`, with nothing changed, if
+    /// it is not. There is no time to say, because what is plain can be given back [at any](Limits::refunds_ignore_time).
     #[inline]
-    pub fn settle_packed(&mut self, limits: &Limits, now: Tick, packed: &Packed, used: &[u64; 4]) -> bool {
+    pub fn settle_packed(&mut self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
         let (States::Plain(credits), Some(rules)) = (&mut self.states, limits.plain()) else { return false };
-        let elapsed = now.since(self.stamp).as_micros();
-        let settled = rules.settle(credits, elapsed, |index| packed.amount(index), used);
-        if settled {
-            self.stamp = now.max(self.stamp);
-        }
-        settled
+        rules.refund(credits, &packed.amounts(), used)
     }
 
     #[inline(never)]

@@ -3,6 +3,21 @@
 use crate::row::INLINE;
 use crate::{Limits, Row};
 
+/// How many limits are few: what most sets have.
+pub(crate) const FEW: usize = 4;
+
+/// Where it is written down what a demand takes of each limit, by its place in the set.
+pub trait Takings {
+    /// Whether something is taken of the limit at `index`, be it 0.
+    fn takes(&self, index: usize) -> bool;
+
+    /// Takes `amount` of the limit at `index` without its having been named.
+    fn take(&mut self, index: usize, amount: u64);
+
+    /// Takes `amount` of the limit at `index`, which was named.
+    fn take_explicit(&mut self, index: usize, amount: u64);
+}
+
 /// What a demand takes of each limit, by its place in the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
@@ -16,18 +31,6 @@ impl Costs {
     #[inline(always)]
     pub fn none(limits: usize) -> Costs {
         Costs { amounts: Row::new(limits), taken: 0, explicit: 0 }
-    }
-
-    #[inline(always)]
-    pub(crate) fn take(&mut self, index: usize, amount: u64) {
-        self.amounts[index] = amount;
-        self.taken |= 1 << index;
-    }
-
-    #[inline(always)]
-    pub(crate) fn take_explicit(&mut self, index: usize, amount: u64) {
-        self.take(index, amount);
-        self.explicit |= 1 << index;
     }
 
     /// The same costs with so much of the [cooldown](crate::Limit::cooldown) of `limits`, which no demand can name; as
@@ -113,15 +116,17 @@ impl Costs {
         moved
     }
 
+    /// The same costs, if the limits are few.
+    #[inline(always)]
+    pub fn few(&self) -> Option<Few> {
+        let amounts = *self.amounts.inline()?.first_chunk()?;
+        (self.len() <= FEW).then_some(Few { amounts, taken: self.taken, explicit: self.explicit })
+    }
+
     /// The costs in few bytes, to be kept for long; `None` for more than four limits or amounts past 2^32.
     #[inline(always)]
     pub fn pack(&self) -> Option<Packed> {
-        let [one, two, three, four, ..] = *self.amounts.inline()?;
-        if self.len() > 4 || (one | two | three | four) >> 32 != 0 {
-            return None;
-        }
-        let amounts = [one as u32, two as u32, three as u32, four as u32];
-        Some(Packed { amounts, masks: self.taken << 8 | self.explicit })
+        self.few()?.pack()
     }
 
     /// Takes what was packed, into costs that take nothing yet.
@@ -131,6 +136,86 @@ impl Costs {
             *amount = packed.into();
         }
         (self.taken, self.explicit) = (packed.masks >> 8 & 0xF, packed.masks & 0xF);
+    }
+}
+
+impl Takings for Costs {
+    #[inline(always)]
+    fn takes(&self, index: usize) -> bool {
+        Costs::takes(self, index)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, index: usize, amount: u64) {
+        self.amounts[index] = amount;
+        self.taken |= 1 << index;
+    }
+
+    #[inline(always)]
+    fn take_explicit(&mut self, index: usize, amount: u64) {
+        self.take(index, amount);
+        self.explicit |= 1 << index;
+    }
+}
+
+/// Costs of [few](Few::LIMITS) limits: nothing on the heap, no length to compare with, nothing to drop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Few {
+    amounts: [u64; FEW],
+    taken: u32,
+    explicit: u32,
+}
+
+impl Few {
+    /// How many limits they may be for. What is taken of any beyond is lost.
+    pub const LIMITS: usize = FEW;
+
+    /// The amounts, one for each limit and 0 past them.
+    #[inline(always)]
+    pub(crate) fn amounts(&self) -> &[u64; FEW] {
+        &self.amounts
+    }
+
+    /// As [`Costs::pack`].
+    #[inline(always)]
+    pub fn pack(&self) -> Option<Packed> {
+        let [one, two, three, four] = self.amounts;
+        if (one | two | three | four) >> 32 != 0 {
+            return None;
+        }
+        let amounts = [one as u32, two as u32, three as u32, four as u32];
+        Some(Packed { amounts, masks: self.taken << 8 | self.explicit })
+    }
+
+    /// The same costs for so many limits.
+    pub fn to_costs(&self, limits: usize) -> Costs {
+        let mut costs = Costs::none(limits);
+        for (place, amount) in costs.amounts.iter_mut().zip(self.amounts) {
+            *place = amount;
+        }
+        (costs.taken, costs.explicit) = (self.taken, self.explicit);
+        costs
+    }
+}
+
+impl Takings for Few {
+    #[inline(always)]
+    fn takes(&self, index: usize) -> bool {
+        self.taken >> index & 1 == 1
+    }
+
+    #[inline(always)]
+    fn take(&mut self, index: usize, amount: u64) {
+        if let Some(place) = self.amounts.get_mut(index) {
+            *place = amount;
+            self.taken |= 1 << index;
+        }
+    }
+
+    #[inline(always)]
+    fn take_explicit(&mut self, index: usize, amount: u64) {
+        self.take(index, amount);
+        self.explicit |= 1 << index;
     }
 }
 
@@ -151,7 +236,7 @@ impl Packed {
 /// Costs of up to four limits, packed into 20 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
-    amounts: [u32; 4],
+    amounts: [u32; FEW],
     /// What is taken and what of that was named. In one number: bytes that were just written are slow to move.
     masks: u32,
 }

@@ -41,7 +41,7 @@ pub use bucket::{Bucket, Holder, Take, Usage};
 pub use calendar::{Calendar, Edges};
 pub use chain::{Link, take_all};
 pub use codec::{CodecError, MILLIS, MachineView, Part, Rate, StateView};
-pub use costs::{Costs, Packed};
+pub use costs::{Costs, Few, Packed, Takings};
 pub use demand::{AsDemand, Demand, DemandError};
 pub use limit::{Algorithm, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};
 pub use limits::{LIMITS_MAX, Limits, LimitsError};

@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::name::{Tag, Word};
 use crate::plain::Rules;
 use crate::row::INLINE;
-use crate::{AsDemand, Costs, DemandError, Limit, LimitError, Name};
+use crate::{AsDemand, Costs, DemandError, Limit, LimitError, Name, Takings};
 
 /// The most limits that one set may have.
 pub const LIMITS_MAX: usize = 32;
@@ -235,7 +235,7 @@ impl Limits {
     #[inline(always)]
     pub fn resolve_into(
         &self,
-        costs: &mut Costs,
+        costs: &mut impl Takings,
         demand: &impl AsDemand,
         mut unknown: impl FnMut(&str) -> Result<(), DemandError>,
     ) -> Result<(), DemandError> {
@@ -286,7 +286,7 @@ impl Limits {
     }
 
     #[inline]
-    fn take_implicit(&self, costs: &mut Costs, nothing_named: bool) -> Result<(), DemandError> {
+    fn take_implicit(&self, costs: &mut impl Takings, nothing_named: bool) -> Result<(), DemandError> {
         let all = mask_of(self.len());
         if nothing_named && self.0.implicit != all {
             let missing = (!self.0.implicit & all).trailing_zeros() as usize;

@@ -6,6 +6,7 @@
 //! that occurs; whatever could leave them, and every other kind of state, is left to the machines. Nothing is
 //! decided here that they would decide otherwise.
 
+use crate::costs::FEW;
 use crate::machine::{Credit, Machine};
 use crate::row::INLINE;
 use crate::state::Inner;
@@ -14,8 +15,9 @@ use crate::{Limit, State};
 /// No credit, full or owed, is larger than this: two of them can be added, and twice this to one of them.
 const CREDIT_MAX: i64 = 1 << 61;
 
-/// What is earned in any time is counted up to this, which fills every bucket whatever it owed.
+/// What fills every bucket, whatever it owed. A tick more than it takes to gain that much is no more than a credit.
 const GAIN_MAX: u64 = 1 << 62;
+const _: () = assert!(crate::AMOUNT_MAX <= CREDIT_MAX as u64);
 
 /// The credit of each limit, in the order of the limits; places past the last limit hold nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +30,8 @@ pub(crate) enum Credits {
 #[derive(Clone, Copy, Debug, Default)]
 struct Rule {
     gain: u64,
+    /// After so many ticks it is full whatever it owed. None beyond are counted, so that no product overflows.
+    fills_in: u64,
     unit: u64,
     full: i64,
     capacity: u64,
@@ -91,6 +95,79 @@ impl Rules {
         })
     }
 
+    /// Takes `costs` after `elapsed` if they fit; `false`, with nothing changed, if they do not, or if there are more limits.
+    #[inline(always)]
+    pub(crate) fn take_few(&self, credits: &mut Credits, elapsed: u64, costs: &[u64; FEW]) -> bool {
+        match credits {
+            Credits::Two([credit, _]) if self.len == 1 => {
+                self.take_side_by_side(std::array::from_mut(credit), elapsed, costs)
+            }
+            Credits::Two(credits) => self.take_side_by_side(credits, elapsed, costs),
+            Credits::Eight(credits) => match credits.first_chunk_mut::<FEW>() {
+                Some(credits) if self.len <= FEW => self.take_side_by_side(credits, elapsed, costs),
+                _ => false,
+            },
+        }
+    }
+
+    /// With no loop and nothing written down before all is known. Also the empty places past the last limit are worked out:
+    /// they cost nothing and hold nothing.
+    #[inline(always)]
+    fn take_side_by_side<const N: usize>(
+        &self,
+        credits: &mut [i64; N],
+        elapsed: u64,
+        costs: &[u64; FEW],
+    ) -> bool {
+        // Plain loops, which are unrolled without fail.
+        let mut left = [0; N];
+        for index in 0..N {
+            left[index] = self.rules[index].after(credits[index], elapsed, costs[index]);
+        }
+        for index in 0..N {
+            if !self.rules[index].is_enough(left[index], costs[index]) {
+                return false;
+            }
+        }
+        *credits = left;
+        true
+    }
+
+    /// Gives back what was not used; of each limit, `reserved` says what was taken. `false`, with nothing changed, if more
+    /// was used of any, or more was taken than it can have given.
+    #[inline(always)]
+    pub(crate) fn refund(&self, credits: &mut Credits, reserved: &[u64; FEW], used: &[u64; FEW]) -> bool {
+        match credits {
+            Credits::Two(credits) => self.refund_side_by_side(credits, reserved, used),
+            Credits::Eight(credits) => match credits.first_chunk_mut::<FEW>() {
+                Some(credits) if self.len <= FEW => self.refund_side_by_side(credits, reserved, used),
+                _ => false,
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn refund_side_by_side<const N: usize>(
+        &self,
+        credits: &mut [i64; N],
+        reserved: &[u64; FEW],
+        used: &[u64; FEW],
+    ) -> bool {
+        // What was used beyond comes out as more than anything can give.
+        let mut unused = [0; N];
+        for index in 0..N {
+            unused[index] = reserved[index].wrapping_sub(self.rules[index].counted(used[index]));
+            if unused[index] > self.rules[index].capacity {
+                return false;
+            }
+        }
+        for index in 0..N {
+            let rule = &self.rules[index];
+            credits[index] = rule.full.min(credits[index] + (unused[index] * rule.unit) as i64);
+        }
+        true
+    }
+
     /// Whether all of `costs` fits after `elapsed`.
     #[inline(always)]
     pub(crate) fn fits(&self, credits: &Credits, elapsed: u64, costs: &[u64; INLINE]) -> bool {
@@ -98,7 +175,7 @@ impl Rules {
         // By index, and bounded once: zipping rows would compare their lengths over and over.
         (0..self.len.min(INLINE).min(credits.len())).all(|index| {
             let (rule, cost) = (&self.rules[index], costs[index]);
-            cost == 0 || (cost <= rule.capacity && rule.after(credits[index], elapsed, cost) >= 0)
+            rule.is_enough(rule.after(credits[index], elapsed, cost), cost)
         })
     }
 
@@ -151,7 +228,8 @@ impl Rule {
             _ => return None,
         };
         let is_gauge = limit.is_resource();
-        (full <= CREDIT_MAX).then_some(Rule { gain, unit, full, capacity, is_gauge })
+        let fills_in = GAIN_MAX.div_ceil(gain.max(1));
+        (full <= CREDIT_MAX).then_some(Rule { gain, fills_in, unit, full, capacity, is_gauge })
     }
 
     /// Nothing else is free.
@@ -173,20 +251,31 @@ impl Rule {
     /// The credit after `elapsed`.
     #[inline(always)]
     fn have(&self, credit: i64, elapsed: u64) -> i64 {
-        (credit + elapsed.saturating_mul(self.gain).min(GAIN_MAX) as i64).min(self.full)
+        (credit + (elapsed.min(self.fills_in) * self.gain) as i64).min(self.full)
     }
 
-    /// The credit after `elapsed` less the price of `cost`, which is within the capacity.
+    /// The credit after `elapsed` less the price of `cost`. It says nothing if that is beyond the capacity.
     #[inline(always)]
     fn after(&self, credit: i64, elapsed: u64, cost: u64) -> i64 {
-        self.have(credit, elapsed) - cost.wrapping_mul(self.unit) as i64
+        self.have(credit, elapsed).wrapping_sub(cost.wrapping_mul(self.unit) as i64)
+    }
+
+    /// Whether `cost` fits, if so much is left [after](Rule::after) it. Nothing always fits, also into a debt.
+    #[inline(always)]
+    fn is_enough(&self, left: i64, cost: u64) -> bool {
+        cost == 0 || (cost <= self.capacity && left >= 0)
+    }
+
+    /// What counts of what was `used`: a resource is given back whatever was used of it.
+    #[inline(always)]
+    fn counted(&self, used: u64) -> u64 {
+        if self.is_gauge { 0 } else { used }
     }
 
     /// The credit when of what was `reserved` so much was `used`; `None` if it could leave the bounds.
     #[inline(always)]
     fn settle(&self, have: i64, reserved: u64, used: u64) -> Option<i64> {
-        // A resource is given back whatever was used of it.
-        let used = if self.is_gauge { 0 } else { used };
+        let used = self.counted(used);
         let price =
             reserved.abs_diff(used).checked_mul(self.unit).filter(|price| *price <= CREDIT_MAX as u64)?;
         if used <= reserved {

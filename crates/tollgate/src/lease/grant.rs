@@ -7,7 +7,7 @@ use tollgate_core::{Costs, Limits, Tick, Usage};
 use tollgate_store::{Call, Op, Reply, StoreError, Term};
 
 use super::report::Noted;
-use super::{Extra, Held, Lease};
+use super::{Apart, Extra, Held, Lease};
 use crate::heart::Heart;
 use crate::set::{Home, Remote};
 use crate::within::within;
@@ -108,17 +108,17 @@ impl<'a> Lease<'a> {
         let mut extra = Extra::boxed(Some(&costs), None, waited);
         extra.grant = Some(grant);
         let taken = Default::default();
-        Lease { set: Held::Borrowed(set), at, taken, extra: Some(extra), ends_on_drop: true }
+        Lease { set: Held::Borrowed(set), at, taken, extra: Apart(Some(extra)), ends_on_drop: true.into() }
     }
 
     pub(super) fn grant(&self) -> Option<&Grant> {
-        self.extra.as_ref()?.grant.as_ref()
+        self.extra.0.as_ref()?.grant.as_ref()
     }
 
     /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
     fn take_leave(&mut self, costs: &Costs, used: &[u64], noted: Noted) -> Option<Farewell> {
-        let grant = self.extra.as_mut()?.grant.take()?;
-        self.ends_on_drop = false;
+        let grant = self.extra.0.as_mut()?.grant.take()?;
+        self.ends_on_drop = false.into();
         let (limits, reporter) = (&grant.limits, self.set().reporter());
         let is_over = costs.amounts().iter().zip(used).any(|(reserved, used)| used > reserved);
         if grant.origin != Origin::Nowhere && (is_over || noted.differs && reporter.is_watched()) {
@@ -172,7 +172,7 @@ impl<'a> Lease<'a> {
     }
 
     pub(super) fn tell_expired(&self) {
-        if self.extra.as_ref().is_some_and(|extra| extra.is_first_to_tell()) {
+        if self.extra.0.as_ref().is_some_and(|extra| extra.is_first_to_tell()) {
             self.set().reporter().report(&Event::ExpiredLease);
         }
     }

@@ -51,11 +51,18 @@ pub struct Lease<'a> {
     set: Held<'a>,
     at: Tick,
     taken: Packed,
-    /// What only some leases have: kept apart, because moving a lease about costs more than taking it.
-    extra: Option<Box<Extra>>,
+    extra: Apart,
     /// Whether dropping it without a word has anything to do.
-    ends_on_drop: bool,
+    ends_on_drop: Wide,
 }
+
+/// Yes or no, as wide as its place in a lease: with bytes between its fields it would be moved in many small pieces.
+#[derive(Clone, Copy, Default)]
+struct Wide(u32);
+
+/// What only some leases have: kept apart, because moving a lease about costs more than taking it.
+#[derive(Default)]
+struct Apart(Option<Box<Extra>>);
 
 #[derive(Default)]
 struct Extra {
@@ -77,6 +84,35 @@ enum Held<'a> {
     Owned(LimitSet),
 }
 
+impl From<bool> for Wide {
+    #[inline(always)]
+    fn from(yes: bool) -> Wide {
+        Wide(yes.into())
+    }
+}
+
+impl Wide {
+    #[inline(always)]
+    fn is(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl Drop for Apart {
+    /// Dropping what is not there is all that most leases do at their end, and small enough to be done in place.
+    #[inline(always)]
+    fn drop(&mut self) {
+        #[cold]
+        #[inline(never)]
+        fn drop_there(extra: Box<Extra>) {
+            drop(extra);
+        }
+        if let Some(extra) = self.0.take() {
+            drop_there(extra);
+        }
+    }
+}
+
 impl Extra {
     #[cold]
     fn boxed(costs: Option<&Costs>, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Box<Extra> {
@@ -90,7 +126,13 @@ impl Extra {
 }
 
 impl<'a> Lease<'a> {
+    /// An ordinary one: nobody had to wait for it, and nothing of it expires.
     #[inline(always)]
+    pub(crate) fn bare(set: &'a LimitSet, at: Tick, taken: Packed) -> Lease<'a> {
+        let ends_on_drop = set.ends_leases().into();
+        Lease { set: Held::Borrowed(set), at, taken, extra: Apart(None), ends_on_drop }
+    }
+
     pub(crate) fn new(
         set: &'a LimitSet,
         at: Tick,
@@ -104,12 +146,18 @@ impl<'a> Lease<'a> {
         } else {
             None
         };
-        let ends_on_drop = extra.is_some() || set.ends_leases();
-        Lease { set: Held::Borrowed(set), at, taken: packed.unwrap_or_default(), extra, ends_on_drop }
+        let ends_on_drop = (extra.is_some() || set.ends_leases()).into();
+        Lease {
+            set: Held::Borrowed(set),
+            at,
+            taken: packed.unwrap_or_default(),
+            extra: Apart(extra),
+            ends_on_drop,
+        }
     }
 
     fn costs(&self) -> Costs {
-        if let Some(costs) = self.extra.as_ref().and_then(|extra| extra.costs.as_ref()) {
+        if let Some(costs) = self.extra.0.as_ref().and_then(|extra| extra.costs.as_ref()) {
             return costs.clone();
         }
         let mut costs = Costs::none(self.names().len());
@@ -119,17 +167,17 @@ impl<'a> Lease<'a> {
 
     /// What was used so far, as reserved unless it was reported.
     fn used_so_far(&mut self, costs: &Costs) -> (Vec<u64>, Noted) {
-        let reported = self.extra.as_mut().and_then(|extra| extra.reported.take());
+        let reported = self.extra.0.as_mut().and_then(|extra| extra.reported.take());
         reported.unwrap_or_else(|| (costs.amounts().to_vec(), Noted::default()))
     }
 
     fn extra(&mut self) -> &mut Extra {
-        self.extra.get_or_insert_default()
+        self.extra.0.get_or_insert_default()
     }
 
     #[inline]
     fn holder(&self) -> Option<NonZeroU64> {
-        self.extra.as_ref()?.holder
+        self.extra.0.as_ref()?.holder
     }
 
     /// The set it was taken from.
@@ -144,7 +192,7 @@ impl<'a> Lease<'a> {
     /// The limits that it is counted in.
     #[inline(always)]
     fn names(&self) -> &Limits {
-        match &self.extra {
+        match &self.extra.0 {
             None => self.set().names(),
             Some(_) => self.names_with_extra(),
         }
@@ -168,7 +216,7 @@ impl<'a> Lease<'a> {
 
     /// How long was waited for it, if at all.
     pub fn waited(&self) -> Option<Duration> {
-        self.extra.as_ref()?.waited.map(Span::to_duration)
+        self.extra.0.as_ref()?.waited.map(Span::to_duration)
     }
 
     /// What was taken of the limit with this name; `None` if nothing was.
@@ -183,7 +231,7 @@ impl<'a> Lease<'a> {
             set: Held::Owned(self.set().clone()),
             at: self.at,
             taken: self.taken,
-            extra: self.extra.take(),
+            extra: std::mem::take(&mut self.extra),
             ends_on_drop: std::mem::take(&mut self.ends_on_drop),
         }
     }
@@ -196,10 +244,10 @@ impl<'a> Lease<'a> {
     pub fn report(&mut self, usage: impl AsDemand) -> Result<(), SettleError> {
         let costs = self.costs();
         let (mut used, mut noted) = self.used_so_far(&costs);
-        let result = self.note(&costs, &mut used, &mut noted, &usage);
+        let wrong = self.note(&costs, &mut used, &mut noted, &usage);
         self.extra().reported = Some((used, noted));
-        self.ends_on_drop = true;
-        result
+        self.ends_on_drop = true.into();
+        wrong.map_or(Ok(()), |error| Err(*error))
     }
 
     /// Ends the lease with what was really used. Less than taken is given back, more becomes debt, also where
@@ -213,25 +261,49 @@ impl<'a> Lease<'a> {
     ///
     /// [`SettleError`] if the report is not valid, or if the store could not write it down. The lease has ended all the
     /// same.
-    #[inline]
+    #[inline(always)]
     pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
-        if self.extra.is_some() {
+        if self.extra.0.is_some() {
             return self.settle_with_extra(&usage);
         }
-        let (mut used, mut noted) = (self.taken.amounts(), Noted::default());
-        let result = self.note(&self.taken, &mut used, &mut noted, &usage);
-        if !self.end_packed(&used, noted) {
-            let costs = self.costs();
-            self.end(&costs, &used[..costs.len()], noted);
+        let wrong = self.settle_bare(&usage);
+        self.leave();
+        match wrong {
+            None => Reply::ready(Ok(())),
+            Some(error) => Reply::ready(Err(*error)),
         }
-        Reply::ready(result)
+    }
+
+    /// In a place of its own, with nothing to move: the lease stays where it is, and mostly there is nothing to tell.
+    #[inline]
+    fn settle_bare(&mut self, usage: &impl AsDemand) -> Option<Box<SettleError>> {
+        let (mut used, mut noted) = (self.taken.amounts(), Noted::default());
+        let wrong = self.note(&self.taken, &mut used, &mut noted, usage);
+        if !self.end_packed(&used, noted) {
+            self.end_uncommon(&used, noted);
+        }
+        wrong
+    }
+
+    /// Goes, having ended. Of one that is borrowed and has nothing apart there is nothing left to drop.
+    #[inline(always)]
+    fn leave(self) {
+        if matches!(self.set, Held::Borrowed(_)) && self.extra.0.is_none() && !self.ends_on_drop.is() {
+            std::mem::forget(self);
+        }
+    }
+
+    #[cold]
+    fn end_uncommon(&mut self, used: &[u64; 4], noted: Noted) {
+        let costs = self.costs();
+        self.end(&costs, &used[..costs.len()], noted);
     }
 
     #[cold]
     fn settle_with_extra(mut self, usage: &impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
         let costs = self.costs();
         let (mut used, mut noted) = self.used_so_far(&costs);
-        let result = self.note(&costs, &mut used, &mut noted, usage);
+        let result = self.note(&costs, &mut used, &mut noted, usage).map_or(Ok(()), |error| Err(*error));
         if let Some(ended) = self.end_there(&costs, &used, noted) {
             return Reply::eager(async move { result.and(ended.await.map_err(SettleError::from)) });
         }
@@ -322,14 +394,16 @@ impl<'a> Lease<'a> {
         let ended = !is_told
             && (!noted.differs && !set.names().have_resources()
                 || cell.settle_packed(set.names(), &self.taken, used));
-        self.ends_on_drop &= !ended;
+        if ended {
+            self.ends_on_drop = false.into();
+        }
         ended
     }
 
     #[inline]
     fn end(&mut self, costs: &Costs, used: &[u64], noted: Noted) {
         // Whatever happens next, the lease has ended: dropping it must not end it again.
-        self.ends_on_drop = false;
+        self.ends_on_drop = false.into();
         let set = self.set();
         let Home::Here(cell) = set.home() else { return };
         if !noted.differs && !set.names().have_resources() {
@@ -364,7 +438,7 @@ impl<'a> Lease<'a> {
     }
 
     fn end_without_a_word(&mut self) {
-        let is_kept = self.extra.is_none() && self.set().on_drop() == OnDrop::Keep;
+        let is_kept = self.extra.0.is_none() && self.set().on_drop() == OnDrop::Keep;
         if is_kept && self.end_packed(&self.taken.amounts(), Noted::default()) {
             return;
         }
@@ -382,7 +456,7 @@ impl<'a> Lease<'a> {
 impl Drop for Lease<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.ends_on_drop {
+        if self.ends_on_drop.is() {
             self.end_without_a_word();
         }
     }

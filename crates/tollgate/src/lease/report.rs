@@ -1,6 +1,6 @@
 //! Reports of usage: what a lease is told it has used, and what is wrong with that.
 
-use tollgate_core::{AsDemand, BadAmount, Costs, DemandError, Kind, Name, Packed};
+use tollgate_core::{AsDemand, BadAmount, Costs, DemandError, Kind, Limits, Name, Packed};
 
 use super::Lease;
 use crate::SettleError;
@@ -34,8 +34,31 @@ impl Reserved for Packed {
     }
 }
 
+impl Noted {
+    /// Notes what was used of the limit at `index`, unless it cannot have been.
+    #[inline(always)]
+    fn note(
+        &mut self,
+        limits: &Limits,
+        costs: &impl Reserved,
+        used: &mut [u64],
+        index: usize,
+        amount: u64,
+    ) -> bool {
+        let reserved = costs.amount(index);
+        if amount > reserved && matches!(limits[index].kind(), Kind::Calls(_)) {
+            return false;
+        }
+        self.differs |= amount != reserved;
+        self.is_over |= amount > reserved;
+        self.limits |= 1 << index;
+        used[index] = amount;
+        true
+    }
+}
+
 impl Lease<'_> {
-    /// Notes what was used of each limit. What is not valid is left as it was.
+    /// Notes what was used of each limit. What is not valid is left as it was, and told.
     #[inline(always)]
     pub(super) fn note(
         &self,
@@ -43,43 +66,21 @@ impl Lease<'_> {
         used: &mut [u64],
         noted: &mut Noted,
         usage: &impl AsDemand,
-    ) -> Result<(), SettleError> {
-        let broken = usage.bad_amount();
+    ) -> Option<Box<SettleError>> {
+        let (limits, broken) = (self.names(), usage.bad_amount());
         let mut wrong = broken.map(|(name, why)| bad_amount(name, why));
         for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
             // A broken amount reads as 0. Beside one, a 0 says nothing, and what was reserved stays charged.
             if amount == 0 && broken.is_some() {
                 continue;
             }
-            let index = self.names().index_of(name);
-            if !index.is_some_and(|index| self.note_one(costs, used, noted, index, amount)) {
-                wrong = wrong.or_else(|| self.refuse(costs, index, name.as_str(), amount));
+            let index = limits.index_of(name);
+            let is_noted = index.is_some_and(|index| noted.note(limits, costs, used, index, amount));
+            if !is_noted && wrong.is_none() {
+                wrong = self.refuse(costs, index, name.as_str(), amount);
             }
         }
-        match wrong {
-            None => Ok(()),
-            Some(error) => Err(*error),
-        }
-    }
-
-    #[inline(always)]
-    fn note_one(
-        &self,
-        costs: &impl Reserved,
-        used: &mut [u64],
-        noted: &mut Noted,
-        index: usize,
-        amount: u64,
-    ) -> bool {
-        let reserved = costs.amount(index);
-        if amount > reserved && matches!(self.names()[index].kind(), Kind::Calls(_)) {
-            return false;
-        }
-        noted.differs |= amount != reserved;
-        noted.is_over |= amount > reserved;
-        noted.limits |= 1 << index;
-        used[index] = amount;
-        true
+        wrong
     }
 
     /// What is wrong with a report that could not be noted, if anything is.

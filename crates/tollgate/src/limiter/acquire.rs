@@ -188,8 +188,9 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         }
         let mut costs = Costs::none(limits.len());
         limits.resolve_into(&mut costs, &self.demand, |name| Err(limits.unknown(name))).ok()?;
-        let packed = costs.pack()?;
-        let at = pin.cell.take_plain_under(&shared.clock, limits, &costs)?;
+        let few = costs.few()?;
+        let packed = few.pack()?;
+        let at = pin.cell.take_plain_under(&shared.clock, limits, &few)?;
         pin.count_take(at, limits, &costs);
         Some(Lease::pinned(self.limiter, route, at, packed))
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Costs, Span, Tick};
 use tollgate_store::{Cell, Granted, Priority, Reply, Request, WaitError};
 
-use super::{Home, LimitSet, Remote};
+use super::{Home, LimitSet, Remote, Uncommon};
 use crate::turn::Patience;
 use crate::wanted::Wanted;
 use crate::{AcquireError, Attempt, Event, Lease};
@@ -87,29 +87,21 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
             Home::Here(cell) => cell,
             Home::There(remote) => return self.wait_there(remote),
         };
-        let mut costs = Costs::none(self.set.names().len());
-        self.set.costs_into(&mut costs, &self.demand)?;
-        let holder = self.set.next_holder();
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
-        match holder.is_none().then(|| cell.take_plain(self.set.clock(), &costs)).flatten() {
-            Some(at) => {
-                if self.set.0.reporter.is_watched() {
-                    return Ok(self.set.admit_watched(at, &costs, None, None));
-                }
-                Ok(Lease::new(self.set, at, &costs, None, None))
-            }
-            None => self.wait_in_queue(cell, &costs, holder),
+        match self.set.take_at_once(cell, &self.demand)? {
+            Ok((at, taken)) => Ok(Lease::bare(self.set, at, taken)),
+            Err(uncommon) => self.wait_in_queue(cell, uncommon),
         }
     }
 
     #[cold]
-    fn wait_in_queue(
-        &self,
-        cell: &'a Arc<Cell>,
-        costs: &Costs,
-        holder: Option<NonZeroU64>,
-    ) -> Result<Lease<'a>, AcquireError> {
-        admit(self.set, holder, self.request(cell, costs.clone(), holder).wait())
+    fn wait_in_queue(&self, cell: &'a Arc<Cell>, uncommon: Uncommon) -> Result<Lease<'a>, AcquireError> {
+        let costs = match self.set.look_closer(&self.demand, uncommon)? {
+            Ok(lease) => return Ok(lease),
+            Err(costs) => costs,
+        };
+        let holder = self.set.next_holder();
+        admit(self.set, holder, self.request(cell, costs, holder).wait())
     }
 
     #[cold]
@@ -157,11 +149,10 @@ impl<'a, D: AsDemand> IntoFuture for Acquire<'a, D> {
                 return Acquiring { set, holder: None, waiting: Waiting::There(self.ask_there(remote)) };
             }
         };
-        let mut costs = Costs::none(set.names().len());
-        let resolved = set.costs_into(&mut costs, &self.demand);
+        let costs = set.costs_of(&self.demand);
         let holder = set.next_holder();
-        let waiting = match resolved {
-            Ok(()) => Waiting::Here(self.request(cell, costs, holder)),
+        let waiting = match costs {
+            Ok(costs) => Waiting::Here(self.request(cell, costs, holder)),
             Err(error) => Waiting::Failed(Some(error.into())),
         };
         Acquiring { set, holder, waiting }

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tollgate_core::{
-    AsDemand, Costs, DemandError, Denial, Limit, LimitError, Limits, LimitsError, Ready, Span, Status, Tick,
+    AsDemand, Costs, DemandError, Denial, Few, Limit, LimitError, Limits, LimitsError, Packed, Ready, Span,
+    Status, Tick,
 };
 use tollgate_store::{Cell, Clock, Priority, Reach, Reply, StoreError, Term};
 
@@ -72,6 +73,16 @@ struct Shared {
     changing: Mutex<()>,
 }
 
+/// What came of a demand that is not an ordinary one.
+enum Uncommon {
+    /// Nothing yet.
+    Unasked,
+    /// It was not taken.
+    Asked(Few),
+    /// It was taken, and there is more to be done.
+    Taken(Tick, Few),
+}
+
 /// How a set stands at one instant.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -123,16 +134,26 @@ impl LimitSet {
 
     #[inline]
     fn try_here(&self, cell: &Arc<Cell>, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
-        let mut costs = Costs::none(self.0.names.len());
-        self.costs_into(&mut costs, demand)?;
+        match self.take_at_once(cell, demand)? {
+            Ok((at, taken)) => Ok(Attempt::Admitted(Lease::bare(self, at, taken))),
+            Err(uncommon) => self.try_uncommon(cell, demand, uncommon),
+        }
+    }
+
+    #[cold]
+    fn try_uncommon(
+        &self,
+        cell: &Arc<Cell>,
+        demand: &impl AsDemand,
+        uncommon: Uncommon,
+    ) -> Result<Attempt<'_>, AcquireError> {
+        let costs = match self.look_closer(demand, uncommon)? {
+            Ok(lease) => return Ok(Attempt::Admitted(lease)),
+            Err(costs) => costs,
+        };
         let holder = self.next_holder();
-        match self.take(cell, &costs, holder, Priority::default()) {
-            Ok(at) => {
-                if self.0.reporter.is_watched() {
-                    return Ok(Attempt::Admitted(self.admit_watched(at, &costs, holder, None)));
-                }
-                Ok(Attempt::Admitted(Lease::new(self, at, &costs, holder, None)))
-            }
+        match cell.try_take(&self.0.clock, &costs, self.term(holder), Priority::default()) {
+            Ok(at) => Ok(Attempt::Admitted(self.admit(at, &costs, holder))),
             Err(denial) => self.denied(cell, &costs, denial),
         }
     }
@@ -148,46 +169,55 @@ impl LimitSet {
         Reply::later(self.take_there(remote, Wanted::of(demand), patience))
     }
 
+    /// Takes the demand if it is an ordinary one: of few limits in this process that nobody waits for, with nothing that
+    /// expires, and nobody to tell. Otherwise [`look_closer`](LimitSet::look_closer).
+    ///
+    /// Inlined, and what is rare is moved out of it: there is less to do than to call, and less to take than to move.
     #[inline(always)]
-    fn take(
+    fn take_at_once(
         &self,
-        cell: &Arc<Cell>,
-        costs: &Costs,
-        holder: Option<NonZeroU64>,
-        priority: Priority,
-    ) -> Result<Tick, Box<Denial>> {
-        match holder {
-            None => match cell.take_plain(&self.0.clock, costs) {
-                Some(at) => Ok(at),
-                None => self.take_uncommon(cell, costs, holder, priority),
-            },
-            Some(_) => self.take_uncommon(cell, costs, holder, priority),
+        cell: &Cell,
+        demand: &impl AsDemand,
+    ) -> Result<Result<(Tick, Packed), Uncommon>, DemandError> {
+        let set = &*self.0;
+        if set.names.len() > Few::LIMITS || set.lease_ttl.is_some() {
+            return Ok(Err(Uncommon::Unasked));
         }
+        let mut costs = Few::default();
+        set.names.resolve_into(&mut costs, demand, |name| self.skip_unknown(name))?;
+        let Some(at) = cell.take_plain(&set.clock, &costs) else { return Ok(Err(Uncommon::Asked(costs))) };
+        match costs.pack() {
+            Some(taken) if !set.reporter.is_watched() => Ok(Ok((at, taken))),
+            _ => Ok(Err(Uncommon::Taken(at, costs))),
+        }
+    }
+
+    /// The lease, if the demand was taken, or what is to be taken.
+    #[cold]
+    fn look_closer(
+        &self,
+        demand: &impl AsDemand,
+        uncommon: Uncommon,
+    ) -> Result<Result<Lease<'_>, Costs>, DemandError> {
+        let limits = self.0.names.len();
+        Ok(match uncommon {
+            Uncommon::Unasked => Err(self.costs_of(demand)?),
+            Uncommon::Asked(costs) => Err(costs.to_costs(limits)),
+            Uncommon::Taken(at, costs) => Ok(self.admit(at, &costs.to_costs(limits), None)),
+        })
+    }
+
+    #[inline(never)]
+    fn costs_of(&self, demand: &impl AsDemand) -> Result<Costs, DemandError> {
+        self.0.names.resolve(demand, |name| self.skip_unknown(name))
     }
 
     /// The lease, told of. It comes first: should the observer panic, it gives back.
     #[cold]
-    fn admit_watched(
-        &self,
-        at: Tick,
-        costs: &Costs,
-        holder: Option<NonZeroU64>,
-        waited: Option<Duration>,
-    ) -> Lease<'_> {
-        let lease = Lease::new(self, at, costs, holder, waited);
-        self.0.reporter.report(&Event::Allowed);
+    fn admit(&self, at: Tick, costs: &Costs, holder: Option<NonZeroU64>) -> Lease<'_> {
+        let lease = Lease::new(self, at, costs, holder, None);
+        self.0.reporter.report_if_watched(&Event::Allowed);
         lease
-    }
-
-    #[cold]
-    fn take_uncommon(
-        &self,
-        cell: &Arc<Cell>,
-        costs: &Costs,
-        holder: Option<NonZeroU64>,
-        priority: Priority,
-    ) -> Result<Tick, Box<Denial>> {
-        cell.try_take(&self.0.clock, costs, self.term(holder), priority)
     }
 
     #[cold]
@@ -432,11 +462,6 @@ impl LimitSet {
 
     pub(crate) fn reporter(&self) -> &Reporter {
         &self.0.reporter
-    }
-
-    #[inline(always)]
-    fn costs_into(&self, costs: &mut Costs, demand: &impl AsDemand) -> Result<(), DemandError> {
-        self.0.names.resolve_into(costs, demand, |name| self.skip_unknown(name))
     }
 
     /// What to do about a name that is no limit of the set: skip it with a word, unless the set is strict.
