@@ -5,9 +5,10 @@ use std::time::Duration;
 use tollgate_store::workers::Workers;
 use tollgate_store::{Clock, Reply};
 
+use crate::apply::remembered_by;
 use crate::inner::{Inner, RedisStore};
 use crate::layout::Layout;
-use crate::service::{Failure, Link, Scripts, Seen, Service, Watch};
+use crate::service::{Failure, Link, Scripts, Seen, Service, Time, Watch};
 use crate::time::ServerTime;
 use crate::url::check_prefix;
 use crate::{OpenError, RedisUrl, Trouble, UrlError};
@@ -110,11 +111,13 @@ impl RedisStoreBuilder {
             url.prefix = prefix;
         }
         let timeout = self.timeout.or(url.timeout).unwrap_or(TIMEOUT).max(Duration::from_millis(1));
+        let time = self.clock.map_or_else(ServerTime::learnt, ServerTime::Given);
+        let teller = if time.given().is_some() { Time::Given } else { Time::OfServer };
         let service = Service {
             layout: Layout::new(&url.prefix),
             link: Link::new(url.clone(), roots, timeout / 2),
-            scripts: Scripts::new(),
-            time: self.clock.map_or_else(ServerTime::learnt, ServerTime::Given),
+            scripts: Scripts::new(teller, remembered_by(timeout).as_millis().to_string()),
+            time,
             timeout,
             counts: Default::default(),
             workers,

@@ -3,7 +3,7 @@
 use tollgate_core::{Limit, MachineView, Span, Tick};
 use tollgate_store::{Op, Step};
 
-use crate::value::NARROW_MAX;
+use crate::value::{NARROW_MAX, head_of, text_of};
 
 const TAKE: f64 = 1.0;
 const SETTLE: f64 = 2.0;
@@ -20,6 +20,9 @@ const COOLDOWN: f64 = 7.0;
 const SHADOW: f64 = 1.0;
 const RESOURCE: f64 = 2.0;
 
+/// Usage is counted by the hour.
+const HOUR: u64 = 3_600_000_000;
+
 /// By how much the server may be behind what is thought to be its time.
 const EARLY: Span = Span::from_secs(10);
 
@@ -29,20 +32,22 @@ const NEVER: f64 = -1e300;
 /// How many limits `meters.lua` has room for.
 const METERS_MAX: usize = 8;
 
-/// What `meters.lua` is told of a step, if it takes from meters that all refuse and have nothing to remark.
-pub(crate) fn of_meters(step: &Step<'_>, metered: bool) -> Option<Vec<u8>> {
+/// What `meters.lua` is told of a step, if it takes from meters that all refuse and have nothing to remark. `now` is about when it
+/// will be.
+pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u8>> {
     let (limits, costs) = (step.place.limits, step.takes()?);
     if limits.len() > METERS_MAX || limits.have_remarks() {
         return None;
     }
-    let mut out = Vec::with_capacity(16 + 32 * limits.len());
-    let metered = if metered { 1.0 } else { 0.0 };
-    [metered, small(limits.version())?].iter().for_each(|number| out.extend(number.to_le_bytes()));
+    let hour = metered.then_some((now.as_micros() / HOUR) as u32);
+    let mut out = head_of(&text_of(limits), small(limits.version())?, hour);
+    let from = hour.map_or(-1.0, |hour| (u64::from(hour) * HOUR) as f64);
+    out.extend(from.to_le_bytes());
     for (limit, cost) in limits.iter().zip(costs.amounts()) {
         let rate = limit.meter()?;
-        small(cost.checked_mul(rate.unit)?)?;
+        let price = small(cost.checked_mul(rate.unit)?)?;
         let full = small(u64::try_from(rate.full).ok()?)?;
-        let numbers = [small(rate.gain)?, small(rate.unit)?, full, small(*cost)?];
+        let numbers = [small(rate.gain)?, full, price, small(*cost)?];
         numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
     }
     Some(out)

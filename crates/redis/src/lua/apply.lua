@@ -25,11 +25,11 @@ local outcome, written, keeps = {}, {}, {}
 local function work()
   for i = 1, steps do
     local v, numbers, text = values[i], ARGV[2 * i + 1], ARGV[2 * i + 2]
-    if not v or sub(v, 1, 1) ~= 'N' or sub(v, -#text) ~= text then
+    if not v or sub(v, 1, 1) ~= 'M' or sub(v, -#text) ~= text then
       return false
     end
     local op, metered, version, given, n, held = un('<dddddd', numbers)
-    local stamp, was, lasts, hour, events = un('<ddddd', v, 2)
+    local hour, was, stamp, lasts, events = un('<ddddd', v, 18)
     if op == 1 then
       -- Only a take brings limits that are to be in force.
       if version ~= 0 and was > version then
@@ -39,7 +39,7 @@ local function work()
         was = version
       end
     end
-    local t, holder, q, p = now, held == 1 and sub(numbers, 49, 64), 65, 42
+    local t, holder, q, p = now, held == 1 and sub(numbers, 49, 64), 65, 58
     if t < stamp then
       t = stamp
     end
@@ -340,7 +340,7 @@ local function work()
     else
       keep = -1
     end
-    parts[1] = 'N' .. pk('<ddddd', t, was, lasts, hour, events)
+    parts[1] = sub(v, 1, 17) .. pk('<ddddd', hour, was, t, lasts, events)
     parts[n + 2] = text
     written[i], keeps[i] = table.concat(parts), keep
     outcome[i] = op == 1 and '\1' .. pk('<I8I4', t, remarks) or '\2'
