@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{Denial, Status, Tick};
+use tollgate_store::ahead::Counted;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
     Applied, Call, Clock, Done, OpId, OwnedCall, Step, StoreError, Taken, outcome_bytes, outcome_from,
@@ -14,7 +15,7 @@ use crate::Trouble;
 use crate::change::{Changes, Expiry};
 use crate::draft::{Draft, Plan, View};
 use crate::inner::Inner;
-use crate::numbers;
+use crate::numbers::{self, Metering};
 use crate::service::{Answer, Failure, Known, Seen, Watch};
 use crate::value::{NARROW_MAX, Row, text_of};
 
@@ -47,26 +48,24 @@ pub(crate) fn unique_id() -> OpId {
 }
 
 impl Inner {
-    /// Applies the call and makes the writes, or neither; once if the call has an id.
+    /// Applies the call and makes the writes, or neither; once if the call has an id. What came of it is remembered for so
+    /// long: longer than anybody asks again. If it is `told` what the steps used, that is counted.
     ///
     /// # Cancel safety
     ///
     /// None: it must be run to its end.
-    pub(crate) async fn apply(&self, call: &OwnedCall, writes: &[Write]) -> Result<Applied, RecordsError> {
-        self.apply_remembered(call, writes, remembered_by(self.service.timeout)).await
-    }
-
-    /// As [`apply`](Self::apply), and what came of it is remembered for so long: longer than anybody asks again.
-    pub(crate) async fn apply_remembered(
+    pub(crate) async fn apply_told(
         &self,
         call: &OwnedCall,
         writes: &[Write],
         remembered: Duration,
+        told: &[Counted],
     ) -> Result<Applied, RecordsError> {
         call.with(|call| call.check(writes))?;
         let remembered = remembered.as_millis().to_string();
         let (watch, id) = (Watch::start(), call.id.unwrap_or_else(unique_id));
-        let order = if writes.is_empty() { call.with(|call| self.order(call, &remembered)) } else { None };
+        let order =
+            if writes.is_empty() { call.with(|call| self.order(call, &remembered, told)) } else { None };
         let keys = call.with(|call| self.bucket_keys(call));
         let answer = match order {
             Some((script, arguments)) if !keys.is_empty() => {
@@ -88,7 +87,7 @@ impl Inner {
                 call.steps.iter().for_each(|step| {
                     view.assume_absent(self.service.layout.closed(step.place.namespace));
                 });
-                self.draft(&view).plan(call, writes)
+                self.draft(&view).told(told).plan(call, writes)
             });
             let looked = match plan? {
                 Plan::Answer(applied) => return Ok(applied),
@@ -138,15 +137,22 @@ impl Inner {
     }
 
     /// The script for a call and what it is told, if it is something for a script.
-    fn order(&self, call: &Call<'_>, remembered: &str) -> Option<(Arc<Known>, Vec<Vec<u8>>)> {
+    fn order(
+        &self,
+        call: &Call<'_>,
+        remembered: &str,
+        told: &[Counted],
+    ) -> Option<(Arc<Known>, Vec<Vec<u8>>)> {
         let now = self.service.time.clock().now();
         if now.as_micros() > NARROW_MAX {
             return None;
         }
-        self.meters(call, remembered, now).or_else(|| {
+        let meters = if told.is_empty() { self.meters(call, remembered, now) } else { None };
+        meters.or_else(|| {
             let mut arguments = vec![self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
-            for step in call.steps {
-                arguments.push(numbers::of_step(step, call.metered, now)?);
+            for (index, step) in call.steps.iter().enumerate() {
+                let metering = Metering::of(call.metered, told.get(index));
+                arguments.push(numbers::of_step(step, metering, now)?);
                 arguments.push(text_of(step.place.limits).into_bytes());
             }
             Some((Arc::clone(&self.service.scripts.apply), arguments))
