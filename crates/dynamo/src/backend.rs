@@ -1,10 +1,10 @@
 //! The table as all that a limiter needs.
 
 use tollgate_core::Limits;
+use tollgate_store::ahead::bounds;
 use tollgate_store::records::{Cursor, Page, RecordsError, Write};
 use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Room, Scope, StoreError};
 
-use crate::bucket::ahead_bounds;
 use crate::inner::DynamoStore;
 
 impl Backend for DynamoStore {
@@ -36,7 +36,7 @@ impl Backend for DynamoStore {
 
     fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
         let prefetch = self.0.buckets.settings.prefetch?;
-        ahead_bounds(limits, prefetch.percent)
+        bounds(limits, prefetch.percent)
     }
 
     fn room(&self) -> &Room {

@@ -10,11 +10,12 @@ use aws_sdk_dynamodb::config::{
 use aws_sdk_dynamodb::types::TableStatus;
 use aws_smithy_async::time::SharedTimeSource;
 use aws_smithy_types::retry::RetryConfig;
+use tollgate_store::ahead::Prefetch;
 use tollgate_store::workers::Workers;
 use tollgate_store::{Clock, Reply};
 
 use crate::bucket::shards::SHARDS_MAX;
-use crate::bucket::{Buckets, Prefetch, Settings};
+use crate::bucket::{Buckets, Settings};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoStore, Inner};
 use crate::service::{Patience, Service};
@@ -140,8 +141,7 @@ impl DynamoStoreBuilder {
     /// had by another, and is lost until it is refilled if the process dies. Only of buckets all of whose limits are meters.
     /// Off unless it says otherwise.
     pub fn prefetch(mut self, percent: u8, idle: Duration) -> DynamoStoreBuilder {
-        let idle = tollgate_core::Span::covering(idle.max(Duration::from_millis(10)));
-        self.settings.prefetch = (percent > 0).then_some(Prefetch { percent: percent.min(100), idle });
+        self.settings.prefetch = Prefetch::new(percent, idle);
         self
     }
 

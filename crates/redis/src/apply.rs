@@ -1,17 +1,21 @@
 //! Applying a call: by one script if it is plain sailing, otherwise by the core and a change on condition.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{Denial, Status};
+use tollgate_core::{Denial, Status, Tick};
+use tollgate_store::ahead::Counted;
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Applied, Call, Clock, OpId, OwnedCall, Step, StoreError, outcome_bytes, outcome_from};
+use tollgate_store::{
+    Applied, Call, Clock, Done, OpId, OwnedCall, Step, StoreError, Taken, outcome_bytes, outcome_from,
+};
 
 use crate::Trouble;
 use crate::change::{Changes, Expiry};
 use crate::draft::{Draft, Plan, View};
 use crate::inner::Inner;
-use crate::numbers;
+use crate::numbers::{self, Metering};
 use crate::service::{Answer, Failure, Known, Seen, Watch};
 use crate::value::{NARROW_MAX, Row, text_of};
 
@@ -21,11 +25,19 @@ const CONFLICTS_MAX: usize = 500;
 /// How long what came of a call is remembered at least.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
+/// What `meters.lua` answers that took from all buckets at one time begins with this; the time follows.
+const AT_ONE_TIME: u8 = b'T';
+
 /// For how many milliseconds changes are remembered that only this process makes again, and only for as long as a call lasts.
 pub(crate) const BRIEFLY: &str = "60000";
 
 /// What is remembered of changes whose answer nobody needs to read.
 const MADE: &[u8] = b"-";
+
+/// How long what came of a call is remembered by a store whose calls take so long at most.
+pub(crate) fn remembered_by(timeout: Duration) -> Duration {
+    REMEMBERED.max(timeout * 4)
+}
 
 /// An id that no other call has.
 pub(crate) fn unique_id() -> OpId {
@@ -36,30 +48,29 @@ pub(crate) fn unique_id() -> OpId {
 }
 
 impl Inner {
-    /// Applies the call and makes the writes, or neither; once if the call has an id.
+    /// Applies the call and makes the writes, or neither; once if the call has an id. What came of it is remembered for so
+    /// long: longer than anybody asks again. If it is `told` what the steps used, that is counted.
     ///
     /// # Cancel safety
     ///
     /// None: it must be run to its end.
-    pub(crate) async fn apply(&self, call: &OwnedCall, writes: &[Write]) -> Result<Applied, RecordsError> {
-        self.apply_remembered(call, writes, REMEMBERED.max(self.service.timeout * 4)).await
-    }
-
-    /// As [`apply`](Self::apply), and what came of it is remembered for so long: longer than anybody asks again.
-    pub(crate) async fn apply_remembered(
+    pub(crate) async fn apply_told(
         &self,
         call: &OwnedCall,
         writes: &[Write],
         remembered: Duration,
+        told: &[Counted],
     ) -> Result<Applied, RecordsError> {
         call.with(|call| call.check(writes))?;
         let remembered = remembered.as_millis().to_string();
         let (watch, id) = (Watch::start(), call.id.unwrap_or_else(unique_id));
-        let numbers = if writes.is_empty() { call.with(|call| self.numbers(call)) } else { None };
+        let order =
+            if writes.is_empty() { call.with(|call| self.order(call, &remembered, told)) } else { None };
         let keys = call.with(|call| self.bucket_keys(call));
-        let answer = match numbers {
-            Some((script, numbers)) if !keys.is_empty() => {
-                self.take(watch, (id, &remembered), script, &keys, &numbers).await?
+        let answer = match order {
+            Some((script, arguments)) if !keys.is_empty() => {
+                let all = [&[self.service.layout.outcome(id.0)], &keys[..]].concat();
+                self.ask(watch, &script, &all, &arguments, keys).await?
             }
             _ => {
                 let mut keys = keys;
@@ -68,7 +79,7 @@ impl Inner {
             }
         };
         let mut view = match answer {
-            Looked::Done(outcome) => return done(&outcome),
+            Looked::Done(outcome) => return done(&outcome, call),
             Looked::Seen((keys, seen)) => View::of(&keys, seen),
         };
         for conflicts in 0..CONFLICTS_MAX {
@@ -76,7 +87,7 @@ impl Inner {
                 call.steps.iter().for_each(|step| {
                     view.assume_absent(self.service.layout.closed(step.place.namespace));
                 });
-                self.draft(&view).plan(call, writes)
+                self.draft(&view).told(told).plan(call, writes)
             });
             let looked = match plan? {
                 Plan::Answer(applied) => return Ok(applied),
@@ -95,7 +106,7 @@ impl Inner {
                             self.after_changes(call, &changes);
                             return Ok(applied);
                         }
-                        Looked::Done(outcome) => return done(&outcome),
+                        Looked::Done(outcome) => return done(&outcome, call),
                         Looked::Seen(seen) => {
                             let conflict = Trouble::Conflict(conflicts + 1);
                             self.service
@@ -108,7 +119,7 @@ impl Inner {
                 }
             };
             view = match looked {
-                Looked::Done(outcome) => return done(&outcome),
+                Looked::Done(outcome) => return done(&outcome, call),
                 Looked::Seen((keys, seen)) => View::of(&keys, seen),
             };
         }
@@ -125,40 +136,40 @@ impl Inner {
         call.steps.iter().map(key).collect()
     }
 
-    /// The script for a call, and the numbers and the limits of every step, if it is something for a script.
-    fn numbers(&self, call: &Call<'_>) -> Option<(&Known, Vec<Vec<u8>>)> {
+    /// The script for a call and what it is told, if it is something for a script.
+    fn order(
+        &self,
+        call: &Call<'_>,
+        remembered: &str,
+        told: &[Counted],
+    ) -> Option<(Arc<Known>, Vec<Vec<u8>>)> {
         let now = self.service.time.clock().now();
         if now.as_micros() > NARROW_MAX {
             return None;
         }
-        let all = |of_step: &dyn Fn(&Step<'_>) -> Option<Vec<u8>>| {
-            let mut numbers = Vec::with_capacity(2 * call.steps.len());
-            for step in call.steps {
-                numbers.push(of_step(step)?);
-                numbers.push(text_of(step.place.limits).into_bytes());
+        let meters = if told.is_empty() { self.meters(call, remembered, now) } else { None };
+        meters.or_else(|| {
+            let mut arguments = vec![self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
+            for (index, step) in call.steps.iter().enumerate() {
+                let metering = Metering::of(call.metered, told.get(index));
+                arguments.push(numbers::of_step(step, metering, now)?);
+                arguments.push(text_of(step.place.limits).into_bytes());
             }
-            Some(numbers)
-        };
-        let scripts = &self.service.scripts;
-        if let Some(meters) = all(&|step| numbers::of_meters(step, call.metered)) {
-            return Some((&scripts.meters, meters));
-        }
-        Some((&scripts.apply, all(&|step| numbers::of_step(step, call.metered, now))?))
+            Some((Arc::clone(&self.service.scripts.apply), arguments))
+        })
     }
 
-    /// One script for the whole call.
-    async fn take(
-        &self,
-        watch: Watch,
-        (id, remembered): (OpId, &str),
-        script: &Known,
-        buckets: &[Vec<u8>],
-        numbers: &[Vec<u8>],
-    ) -> Result<Looked, StoreError> {
-        let keys = [&[self.service.layout.outcome(id.0)], buckets].concat();
-        let head = [self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
-        let arguments = [&head, numbers].concat();
-        self.ask(watch, script, &keys, &arguments, buckets.to_vec()).await
+    /// As [`order`](Self::order), if it is the common case.
+    fn meters(&self, call: &Call<'_>, remembered: &str, now: Tick) -> Option<(Arc<Known>, Vec<Vec<u8>>)> {
+        let meters = &self.service.scripts.meters;
+        if remembered != meters.remembered_ms() {
+            return None;
+        }
+        let numbers = call.steps.iter().map(|step| numbers::of_meters(step, call.metered, now));
+        let mut arguments = numbers.collect::<Option<Vec<_>>>()?;
+        let shape: Vec<usize> = call.steps.iter().map(|step| step.place.limits.len()).collect();
+        arguments.extend(self.service.time.given().map(|now| now.as_micros().to_string().into_bytes()));
+        Some((meters.of(&shape)?, arguments))
     }
 
     /// What there is at these keys, unless the call was applied before.
@@ -270,9 +281,15 @@ pub(crate) enum Looked {
     Seen((Vec<Vec<u8>>, Seen)),
 }
 
-fn done(outcome: &[u8]) -> Result<Applied, RecordsError> {
+fn done(outcome: &[u8], call: &OwnedCall) -> Result<Applied, RecordsError> {
     if outcome == MADE {
         return Ok(Applied::Done(Vec::new()));
+    }
+    if let Some((&AT_ONE_TIME, at)) = outcome.split_first()
+        && let Ok(at) = at.try_into().map(f64::from_le_bytes)
+    {
+        let taken = Done::Taken(Taken { at: Tick::from_micros(at as u64), remarks: 0 });
+        return Ok(Applied::Done(call.steps().map(|_| taken).collect()));
     }
     let unreadable = || Trouble::Unreadable("what came of a call".into()).into_error(Duration::ZERO);
     Ok(Applied::Done(outcome_from(outcome).ok_or_else(unreadable)?))

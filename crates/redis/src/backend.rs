@@ -1,5 +1,7 @@
 //! The server as all that a limiter needs.
 
+use tollgate_core::Limits;
+use tollgate_store::ahead::bounds;
 use tollgate_store::records::{Cursor, Page, RecordsError, Write};
 use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Room, Scope, StoreError};
 
@@ -30,6 +32,10 @@ impl Backend for RedisStore {
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         Reply::later(self.0.service.within(self.0.close(namespace)))
+    }
+
+    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
+        bounds(limits, self.0.ahead.prefetch()?.percent)
     }
 
     fn room(&self) -> &Room {

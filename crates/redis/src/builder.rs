@@ -2,18 +2,23 @@
 
 use std::time::Duration;
 
+use tollgate_store::ahead::Prefetch;
 use tollgate_store::workers::Workers;
 use tollgate_store::{Clock, Reply};
 
+use crate::apply::remembered_by;
 use crate::inner::{Inner, RedisStore};
 use crate::layout::Layout;
-use crate::service::{Failure, Link, Scripts, Seen, Service, Watch};
+use crate::service::{Failure, Link, Scripts, Seen, Service, Time, Watch};
 use crate::time::ServerTime;
 use crate::url::check_prefix;
 use crate::{OpenError, RedisUrl, Trouble, UrlError};
 
 /// How long a call may take unless the builder or the address says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long what is held ahead is kept when nobody wants it, unless the builder says otherwise.
+const KEPT_AHEAD: Duration = Duration::from_secs(1);
 
 /// The oldest version of Redis, and of Valkey, that knows all that scripts use.
 const OLDEST: u32 = 7;
@@ -27,6 +32,7 @@ pub struct RedisStoreBuilder {
     timeout: Option<Duration>,
     prefix: Option<String>,
     accepts_eviction: Option<bool>,
+    prefetch: Option<(u8, Duration)>,
 }
 
 impl RedisStoreBuilder {
@@ -37,6 +43,7 @@ impl RedisStoreBuilder {
             timeout: None,
             prefix: None,
             accepts_eviction: None,
+            prefetch: None,
         }
     }
 
@@ -64,6 +71,15 @@ impl RedisStoreBuilder {
     /// not.
     pub fn accept_eviction(mut self, accepts: bool) -> RedisStoreBuilder {
         self.accepts_eviction = Some(accepts);
+        self
+    }
+
+    /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so that
+    /// most takes need no call. What nobody wants for `idle` is given back. What is held ahead by one process cannot be
+    /// had by another, and is lost until it is refilled if the process dies, as is the count of what it used of that. Only for
+    /// calls whose buckets have meters only. What the address says (`prefetch=`, kept for a second), or off.
+    pub fn prefetch(mut self, percent: u8, idle: Duration) -> RedisStoreBuilder {
+        self.prefetch = Some((percent, idle));
         self
     }
 
@@ -110,11 +126,13 @@ impl RedisStoreBuilder {
             url.prefix = prefix;
         }
         let timeout = self.timeout.or(url.timeout).unwrap_or(TIMEOUT).max(Duration::from_millis(1));
+        let time = self.clock.map_or_else(ServerTime::learnt, ServerTime::Given);
+        let teller = if time.given().is_some() { Time::Given } else { Time::OfServer };
         let service = Service {
             layout: Layout::new(&url.prefix),
             link: Link::new(url.clone(), roots, timeout / 2),
-            scripts: Scripts::new(),
-            time: self.clock.map_or_else(ServerTime::learnt, ServerTime::Given),
+            scripts: Scripts::new(teller, remembered_by(timeout).as_millis().to_string()),
+            time,
             timeout,
             counts: Default::default(),
             workers,
@@ -122,7 +140,8 @@ impl RedisStoreBuilder {
         let accepts_eviction = self.accepts_eviction.unwrap_or(url.accepts_eviction);
         check_server(&service, &url, accepts_eviction).await?;
         learn_time(&service, &url).await?;
-        Ok(RedisStore(Inner::new(service)))
+        let (percent, idle) = self.prefetch.unwrap_or((url.prefetch.unwrap_or(0), KEPT_AHEAD));
+        Ok(RedisStore(Inner::new(service, Prefetch::new(percent, idle))))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use tollgate_core::{Costs, Denial, Tick};
+use tollgate_store::ahead::Counted;
 use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
 use tollgate_store::usage::{Sums, Used};
 use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError};
@@ -63,6 +64,8 @@ pub(crate) struct Draft<'a> {
     view: &'a View,
     changes: Changes,
     missing: Vec<Vec<u8>>,
+    /// What the steps used, where that is not what they say.
+    told: &'a [Counted],
     /// Records as they are stored and as they will be.
     items: BTreeMap<ItemKey, (Option<Item>, Option<Item>)>,
 }
@@ -70,7 +73,12 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(crate) fn new(layout: &'a Layout, view: &'a View, expiry: Expiry) -> Draft<'a> {
         let changes = Changes::new(expiry);
-        Draft { layout, view, changes, missing: Vec::new(), items: BTreeMap::new() }
+        Draft { layout, view, changes, missing: Vec::new(), told: &[], items: BTreeMap::new() }
+    }
+
+    /// What the steps used is this; nothing is told of what they say themselves.
+    pub(crate) fn told(self, told: &'a [Counted]) -> Draft<'a> {
+        Draft { told, ..self }
     }
 
     /// A value, if it was looked at; otherwise it is noted that it has to be.
@@ -210,12 +218,13 @@ impl<'a> Draft<'a> {
         done: &[Done],
         now: Tick,
     ) -> Result<(), RecordsError> {
-        for ((step, slot), done) in steps.iter().zip(rows).zip(done) {
+        for (index, ((step, slot), done)) in steps.iter().zip(rows).zip(done).enumerate() {
             let (at, used) = match (&step.op, done) {
                 (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
                 (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
                 _ => continue,
             };
+            let used = self.told.get(index).map_or(used, |it| Used::Told(it.events, &it.amounts));
             let place = &step.place;
             match slot {
                 Some(slot) => slot.over.extend(count(&used, &mut slot.row, place, at)),

@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 
+use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
 use tollgate_store::{Applied, OwnedCall, Room, StoreError};
 
+use crate::ahead::Ahead;
 use crate::builder::RedisStoreBuilder;
 use crate::later::Unheard;
 use crate::service::{Service, Troubles};
@@ -19,6 +21,8 @@ pub(crate) struct Inner {
     pub(crate) service: Service,
     /// Where those wait who were denied.
     pub(crate) room: Room,
+    /// What is held ahead, if that was chosen.
+    pub(crate) ahead: Ahead,
     /// What was handed over and not tried yet.
     pub(crate) unheard: Unheard,
     /// How many buckets were made since some were last looked at, and how many records that expire.
@@ -29,10 +33,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(service: Service) -> Arc<Inner> {
+    pub(crate) fn new(service: Service, prefetch: Option<Prefetch>) -> Arc<Inner> {
         Arc::new_cyclic(|this| Inner {
             service,
             room: Room::default(),
+            ahead: Ahead::new(prefetch),
             unheard: Unheard::default(),
             made: AtomicUsize::new(0),
             expiring: AtomicUsize::new(0),

@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tollgate_store::ahead::Counted;
+use tollgate_store::records::RecordsError;
 use tollgate_store::{Applied, OpId, OwnedCall, StoreError};
 
 use crate::apply::unique_id;
@@ -17,7 +19,7 @@ use crate::service::Watch;
 const TRIED_FOR: Duration = Duration::from_secs(600);
 
 /// For how long what came of it is remembered: it may have been done by the first try, and found out by the last.
-const REMEMBERED: Duration = Duration::from_secs(1_200);
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(1_200);
 
 /// How long it rests after each try that failed, at most.
 const REST_MAX: Duration = Duration::from_secs(5);
@@ -85,7 +87,13 @@ impl Inner {
     }
 
     /// Applies a call whose answer nobody waits for.
-    pub(crate) fn hand_over(&self, mut call: OwnedCall) {
+    pub(crate) fn hand_over(&self, call: OwnedCall) {
+        self.hand_over_told(call, Vec::new());
+    }
+
+    /// As [`hand_over`](Self::hand_over), and what the steps used is counted as it is told. What is told was held ahead, so it
+    /// is not served from that.
+    pub(crate) fn hand_over_told(&self, mut call: OwnedCall, told: Vec<Counted>) {
         // With an id, what was done is not done again with the next try.
         call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
         let Some(inner) = self.this.upgrade() else { return };
@@ -96,7 +104,11 @@ impl Inner {
         handle.spawn(async move {
             let (mut rest, watch) = (FIRST_REST, Watch::start());
             while watch.waited() < TRIED_FOR {
-                let applied = inner.apply_remembered(&call, &[], REMEMBERED).await.map_err(without_tests);
+                let applied = match told.is_empty() {
+                    true => inner.apply_ahead(&call, &[], REMEMBERED).await,
+                    false => inner.apply_told(&call, &[], REMEMBERED, &told).await,
+                };
+                let applied = applied.map_err(without_tests);
                 names.take().iter().for_each(|names| inner.unheard.remove(names));
                 match applied {
                     Err(StoreError::Unavailable(..)) => tokio::time::sleep(rest).await,
@@ -111,6 +123,24 @@ impl Inner {
         });
     }
 
+    /// Applies a call again and again until the server answers, or for as long as anything is tried.
+    pub(crate) async fn tried_for_long(
+        &self,
+        call: &OwnedCall,
+        told: &[Counted],
+    ) -> Result<Applied, RecordsError> {
+        let (mut rest, watch) = (FIRST_REST, Watch::start());
+        loop {
+            let applied = self.apply_told(call, &[], REMEMBERED, told).await;
+            let is_away = matches!(applied, Err(RecordsError::Store(StoreError::Unavailable(..))));
+            if !is_away || watch.waited() >= TRIED_FOR {
+                return applied;
+            }
+            tokio::time::sleep(rest).await;
+            rest = (rest * 2).min(REST_MAX);
+        }
+    }
+
     /// Undoes a call that was applied and whose caller is gone.
     pub(crate) fn undo(&self, call: &OwnedCall, applied: &Applied) {
         let Applied::Done(done) = applied else { return };
@@ -119,6 +149,7 @@ impl Inner {
         self.hand_over(undo);
         // Whoever asks again with the id of the call is to be answered anew.
         if let Some(OpId(id)) = call.id {
+            self.ahead.forget_call(id);
             let mut forget = redis::cmd("DEL");
             forget.arg(self.service.layout.outcome(id));
             self.in_background(move |inner| async move {

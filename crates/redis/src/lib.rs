@@ -1,5 +1,6 @@
 //! Buckets and records in Redis or Valkey: a single server, one behind sentinels, or a cluster.
 
+mod ahead;
 mod apply;
 mod backend;
 mod builder;

@@ -1,9 +1,10 @@
 //! A step as the numbers that the script works with, if all of them are small enough.
 
 use tollgate_core::{Limit, MachineView, Span, Tick};
+use tollgate_store::ahead::Counted;
 use tollgate_store::{Op, Step};
 
-use crate::value::NARROW_MAX;
+use crate::value::{NARROW_MAX, head_of, text_of};
 
 const TAKE: f64 = 1.0;
 const SETTLE: f64 = 2.0;
@@ -20,6 +21,9 @@ const COOLDOWN: f64 = 7.0;
 const SHADOW: f64 = 1.0;
 const RESOURCE: f64 = 2.0;
 
+/// Usage is counted by the hour.
+const HOUR: u64 = 3_600_000_000;
+
 /// By how much the server may be behind what is thought to be its time.
 const EARLY: Span = Span::from_secs(10);
 
@@ -29,28 +33,52 @@ const NEVER: f64 = -1e300;
 /// How many limits `meters.lua` has room for.
 const METERS_MAX: usize = 8;
 
-/// What `meters.lua` is told of a step, if it takes from meters that all refuse and have nothing to remark.
-pub(crate) fn of_meters(step: &Step<'_>, metered: bool) -> Option<Vec<u8>> {
+/// How what a step uses is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Metering<'a> {
+    /// Not at all.
+    Off,
+    /// As what it takes, and what its settlement changes.
+    On,
+    /// As this says, because what is taken is not what is used.
+    Told(&'a Counted),
+}
+
+impl<'a> Metering<'a> {
+    /// For a step of a call that is metered or not, and for which it may be told.
+    pub(crate) fn of(is_metered: bool, told: Option<&'a Counted>) -> Metering<'a> {
+        match (is_metered, told) {
+            (false, _) => Metering::Off,
+            (true, None) => Metering::On,
+            (true, Some(counted)) => Metering::Told(counted),
+        }
+    }
+}
+
+/// What `meters.lua` is told of a step, if it takes from meters that all refuse and have nothing to remark. `now` is about when it
+/// will be.
+pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u8>> {
     let (limits, costs) = (step.place.limits, step.takes()?);
     if limits.len() > METERS_MAX || limits.have_remarks() {
         return None;
     }
-    let mut out = Vec::with_capacity(16 + 32 * limits.len());
-    let metered = if metered { 1.0 } else { 0.0 };
-    [metered, small(limits.version())?].iter().for_each(|number| out.extend(number.to_le_bytes()));
+    let hour = metered.then_some((now.as_micros() / HOUR) as u32);
+    let mut out = head_of(&text_of(limits), small(limits.version())?, hour);
+    let from = hour.map_or(-1.0, |hour| (u64::from(hour) * HOUR) as f64);
+    out.extend(from.to_le_bytes());
     for (limit, cost) in limits.iter().zip(costs.amounts()) {
         let rate = limit.meter()?;
-        small(cost.checked_mul(rate.unit)?)?;
+        let price = small(cost.checked_mul(rate.unit)?)?;
         let full = small(u64::try_from(rate.full).ok()?)?;
-        let numbers = [small(rate.gain)?, small(rate.unit)?, full, small(*cost)?];
+        let numbers = [small(rate.gain)?, full, price, small(*cost)?];
         numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
     }
     Some(out)
 }
 
-/// What `apply.lua` is told of a step: six numbers and the holder, then eight numbers for each limit. `None` if it is nothing for
-/// a script. `now` is about when it will be.
-pub(crate) fn of_step(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u8>> {
+/// What `apply.lua` is told of a step: six numbers and the holder, then eight numbers for each limit, then what was
+/// used if that is told. `None` if it is nothing for a script. `now` is about when it will be.
+pub(crate) fn of_step(step: &Step<'_>, metering: Metering<'_>, now: Tick) -> Option<Vec<u8>> {
     let limits = step.place.limits;
     let (op, given, holder) = match &step.op {
         Op::Take { term, .. } => {
@@ -63,7 +91,11 @@ pub(crate) fn of_step(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u
     };
     let mut out = Vec::with_capacity(64 + 64 * limits.len());
     let held = if holder.is_some() { 1.0 } else { 0.0 };
-    let metered = if metered { 1.0 } else { 0.0 };
+    let metered = match metering {
+        Metering::Off => 0.0,
+        Metering::On => 1.0,
+        Metering::Told(_) => 2.0,
+    };
     let head = [op, metered, small(limits.version())?, small(given)?, limits.len() as f64, held];
     head.iter().for_each(|number| out.extend(number.to_le_bytes()));
     out.extend(holder.unwrap_or(0).to_be_bytes());
@@ -77,6 +109,13 @@ pub(crate) fn of_step(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u
         numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
         out.extend((first as f64).to_le_bytes());
         out.extend((second as f64).to_le_bytes());
+    }
+    if let Metering::Told(counted) = metering {
+        out.extend(signed(counted.events)?.to_le_bytes());
+        for index in 0..limits.len() {
+            let amount = counted.amounts.get(index).copied().unwrap_or(0);
+            out.extend(signed(amount)?.to_le_bytes());
+        }
     }
     Some(out)
 }
@@ -115,6 +154,10 @@ fn of_limit(limit: &Limit, amount: u64, now: Tick) -> Option<[f64; 6]> {
     let shadow = if limit.is_shadow() { SHADOW } else { 0.0 };
     let resource = if limit.is_resource() { RESOURCE } else { 0.0 };
     Some([kind, a, b, c, below, shadow + resource])
+}
+
+fn signed(number: i64) -> Option<f64> {
+    (number.unsigned_abs() <= NARROW_MAX).then_some(number as f64)
 }
 
 fn small(number: u64) -> Option<f64> {

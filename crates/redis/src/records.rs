@@ -8,7 +8,7 @@ use tollgate_store::records::{
 use tollgate_store::{OwnedCall, Reply, StoreError};
 
 use crate::Trouble;
-use crate::apply::{Looked, unique_id};
+use crate::apply::{Looked, remembered_by, unique_id};
 use crate::inner::{Inner, RedisStore};
 use crate::layout::{escaped, place_from, record_from};
 use crate::service::{Failure, Seen, Watch};
@@ -149,7 +149,8 @@ impl Inner {
             let Some(key) = record_from(&bytes) else { continue };
             // What has expired is not there, so it is deleted by a write that changes nothing.
             let write = [Write::Delete(key, vec![tollgate_store::records::Test::Absent])];
-            match self.apply(&OwnedCall::empty(), &write).await {
+            match self.apply_told(&OwnedCall::empty(), &write, remembered_by(self.service.timeout), &[]).await
+            {
                 Ok(_) | Err(RecordsError::Failed(_)) => {}
                 Err(RecordsError::Store(error)) => return Err(error),
                 Err(_) => {}

@@ -131,6 +131,7 @@ impl Inner {
             }
             // Those that were only listed do not count, so there may be more.
             if forgotten > 0 || is_last || found.is_empty() {
+                self.drop_ahead(namespace, scope).await;
                 return Ok(forgotten);
             }
         }
@@ -143,6 +144,7 @@ impl Inner {
     }
 
     pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
+        self.return_ahead(namespace, scope).await;
         let mut after = None;
         loop {
             let (_, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;

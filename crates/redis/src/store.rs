@@ -7,6 +7,7 @@ use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::workers::ToTheEnd;
 use tollgate_store::{Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError};
 
+use crate::apply::remembered_by;
 use crate::inner::{RedisStore, without_tests};
 
 impl RedisStore {
@@ -23,7 +24,8 @@ impl RedisStore {
         let handle = inner.service.workers.handle().clone();
         let apply = async move {
             inner.hear(&call).await;
-            let applied = inner.apply(&call, &writes).await?;
+            let remembered = remembered_by(inner.service.timeout);
+            let applied = inner.apply_ahead(&call, &writes, remembered).await?;
             inner.after(&call, &applied);
             Ok(applied)
         };

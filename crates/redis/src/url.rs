@@ -33,6 +33,8 @@ pub struct RedisUrl {
     pub(crate) timeout: Option<Duration>,
     /// Whether a server is accepted that forgets what it likes when its memory is full.
     pub(crate) accepts_eviction: bool,
+    /// How many percent of each capacity a process may hold ahead; nothing unless it is said.
+    pub(crate) prefetch: Option<u8>,
 }
 
 /// What is at the address.
@@ -92,6 +94,7 @@ impl FromStr for RedisUrl {
             prefix: PREFIX.into(),
             timeout: None,
             accepts_eviction: false,
+            prefetch: None,
         };
         options.split('&').filter(|option| !option.is_empty()).try_for_each(|option| url.set(option))?;
         Ok(url)
@@ -111,12 +114,13 @@ impl RedisUrl {
             "evicting" if text == "accept" => self.accepts_eviction = true,
             "evicting" if text == "refuse" => self.accepts_eviction = false,
             "evicting" => return bad("evicting is refuse or accept"),
+            "prefetch" => self.prefetch = Some(percent_of(&text)?),
             "ca" => self.ca = Some(text),
             "sentinel_password" => self.sentinel_password = Some(text),
             _ => {
                 return bad(format!(
-                    "{name:?} is no option of an address; there are prefix, timeout, evicting, ca and \
-                     sentinel_password"
+                    "{name:?} is no option of an address; there are prefix, timeout, evicting, prefetch, ca \
+                     and sentinel_password"
                 ));
             }
         }
@@ -186,6 +190,13 @@ fn millis_of(text: &str) -> Result<Duration, UrlError> {
     }
 }
 
+fn percent_of(text: &str) -> Result<u8, UrlError> {
+    match text.parse() {
+        Ok(percent) if (1..=100).contains(&percent) => Ok(percent),
+        _ => bad("prefetch is a percentage of the capacities, such as prefetch=5"),
+    }
+}
+
 fn decoded(text: &str) -> Result<String, UrlError> {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -238,8 +249,9 @@ mod tests {
     fn addresses_say_where_the_store_is() {
         let url = parsed("redis://localhost");
         assert_eq!((&url.service, url.hosts[0].1, url.database), (&Service::Single, 6379, 0));
-        let url = parsed("rediss://me:p%40ss%3A@[::1]:7000/3?prefix=a&timeout=500ms&evicting=accept");
-        assert!(url.is_encrypted && url.accepts_eviction);
+        let url =
+            parsed("rediss://me:p%40ss%3A@[::1]:7000/3?prefix=a&timeout=500ms&evicting=accept&prefetch=5");
+        assert!(url.is_encrypted && url.accepts_eviction && url.prefetch == Some(5));
         assert_eq!(url.hosts, [("::1".to_owned(), 7000)]);
         assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("me"), Some("p@ss:")));
         assert_eq!((url.prefix.as_str(), url.database), ("a", 3));
@@ -265,6 +277,8 @@ mod tests {
             "redis://:hunter2@a?prefix={}",
             "redis://:hunter2@a?timeout=0",
             "redis://:hunter2@a?evicting=maybe",
+            "redis://:hunter2@a?prefetch=0",
+            "redis://:hunter2@a?prefetch=101",
             "redis://:hunter2@a?colour=red",
             "redis+sentinel://:hunter2@a",
             "redis+cluster://:hunter2@a/1",

@@ -1,9 +1,11 @@
 //! A bucket as it is stored.
 //!
-//! The narrow form is for scripts: `N`, then numbers as doubles, all of them whole and below 2^53: when it is as of, the version
-//! of its limits, when the key expires (0 for never), the hour that usage is counted in (-1 for none) and its events; then for each
-//! limit what was used of it in that hour and its state; then the limits as text. What does not fit is in the wide form, which
-//! scripts leave alone: `W`, and the bytes of the core.
+//! The narrow form is for scripts. It has a head that rarely changes: `M`, a digest of the limits' text, the hour that usage is
+//! counted in (-1 for none) and the version of the limits. Then what changes: when it is as of, when the key expires (0 for never),
+//! the events of the hour, and for each limit what was used of it in that hour and its state. Then the limits as text. Numbers are
+//! doubles, all of them whole and below 2^53. So a script that knows the head by heart reads and writes what is between it and the
+//! text, and never the text, which is the longest part. What does not fit is in the wide form, which scripts leave alone: `W`, and
+//! the bytes of the core. `N` is how the narrow form was before it had a head; it is read, and not written.
 
 use tollgate_core::{Bucket, Holder, Limit, Limits, MachineView, Span, StateView, Tick};
 use tollgate_store::Kept;
@@ -20,7 +22,8 @@ const SLACK: Span = Span::from_secs(3_600);
 /// What a text of limits begins with.
 const TEXT_START: &[u8] = b"limits/1 version=0\n";
 
-const NARROW: u8 = b'N';
+const NARROW: u8 = b'M';
+const NARROW_BEFORE: u8 = b'N';
 const WIDE: u8 = b'W';
 const NO_HOUR: f64 = -1.0;
 
@@ -35,6 +38,23 @@ pub(crate) struct Row {
 /// The text of limits. Their version is kept apart, so that a new one of the same limits is no new text.
 pub(crate) fn text_of(limits: &Limits) -> String {
     if limits.version() == 0 { limits.to_text() } else { limits.clone().at_version(0).to_text() }
+}
+
+/// What the narrow form of a bucket begins with that is under limits of this text and version, and counts usage in this hour.
+pub(crate) fn head_of(text: &str, version: f64, hour: Option<u32>) -> Vec<u8> {
+    let mut head = vec![NARROW];
+    head.extend(digest(text.as_bytes()));
+    put(&mut head, hour.map_or(NO_HOUR, f64::from));
+    put(&mut head, version);
+    head
+}
+
+/// 128 bits that stand for a text: FNV-1a.
+fn digest(text: &[u8]) -> [u8; 16] {
+    const START: u128 = 0x6C62_272E_07BB_0142_62B8_2175_6295_C58D;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013B;
+    let step = |sum: u128, byte: &u8| (sum ^ u128::from(*byte)).wrapping_mul(PRIME);
+    text.iter().fold(START, step).to_le_bytes()
 }
 
 impl Row {
@@ -83,7 +103,11 @@ impl Row {
             }
         };
         let row = match body.split_first() {
-            Some((&NARROW, body)) => narrow_from(body, limits),
+            Some((&NARROW, body)) => match body.split_first_chunk() {
+                Some((known, body)) if *known == digest(text) => narrow_from(body, limits),
+                _ => None,
+            },
+            Some((&NARROW_BEFORE, body)) => narrow_before(body).and_then(|body| narrow_from(&body, limits)),
             Some((&WIDE, body)) => wide_from(body, limits),
             _ => return Err(unreadable("it has a form that this version does not know")),
         };
@@ -92,18 +116,17 @@ impl Row {
 
     fn narrow(&self) -> Option<Vec<u8>> {
         let Kept { limits, version, bucket } = &self.kept;
-        let mut out = vec![NARROW];
+        let text = text_of(limits);
+        let mut out = head_of(&text, number(*version)?, self.usage.as_ref().map(Sums::hour));
         put(&mut out, number(bucket.stamp().as_micros())?);
-        put(&mut out, number(*version)?);
         put(&mut out, self.lasts_until().map_or(Some(0.0), |until| number(until.as_micros()))?);
-        put(&mut out, self.usage.as_ref().map_or(NO_HOUR, |sums| f64::from(sums.hour())));
         put(&mut out, self.usage.as_ref().map_or(0.0, |sums| f64::from(sums.events())));
         let used = |index: usize| self.usage.as_ref().and_then(|sums| sums.amounts().get(index)).copied();
         for (index, view) in bucket.views(limits).into_iter().enumerate() {
             put(&mut out, signed(i128::from(used(index).unwrap_or(0)))?);
             put_state(&mut out, view)?;
         }
-        out.extend(text_of(limits).as_bytes());
+        out.extend(text.as_bytes());
         Some(out)
     }
 
@@ -203,10 +226,17 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The body of a narrow form without a head, in the order of one with a head: it was as of, version, expires, hour.
+fn narrow_before(body: &[u8]) -> Option<Vec<u8>> {
+    let (numbers, rest) = body.split_at_checked(32)?;
+    let (parts, _) = numbers.as_chunks::<8>();
+    Some([&parts[3], &parts[1], &parts[0], &parts[2], rest].concat())
+}
+
 fn narrow_from(body: &[u8], limits: Limits) -> Option<Row> {
     let mut reader = Reader(body);
-    let (stamp, version, _lasts) = (reader.tick()?, reader.number()?, reader.number()?);
-    let (hour, events) = (reader.signed()?, u32::try_from(reader.number()?).ok()?);
+    let (hour, version) = (reader.signed()?, reader.number()?);
+    let (stamp, _lasts, events) = (reader.tick()?, reader.number()?, u32::try_from(reader.number()?).ok()?);
     let (mut amounts, mut views) = (Vec::with_capacity(limits.len()), Vec::with_capacity(limits.len()));
     for limit in limits.iter() {
         amounts.push(reader.signed()?);
@@ -325,6 +355,22 @@ mod tests {
                 assert!(Row::from_bytes(&bytes[..len], None).is_err(), "{len} of {}", bytes.len());
             }
         }
+    }
+
+    #[test]
+    fn a_bucket_that_was_written_without_a_head_is_read() {
+        let row = row(limits(), None);
+        let bytes = row.to_bytes();
+        let (head, rest) = (&bytes[17..33], &bytes[33..]);
+        let before = [b"N", &rest[..8], &head[8..], &rest[8..16], &head[..8], &rest[16..]].concat();
+        assert_eq!(Row::from_bytes(&before, None), Ok(row));
+    }
+
+    #[test]
+    fn a_head_of_other_limits_is_refused() {
+        let mut bytes = row(limits(), None).to_bytes();
+        bytes[5] ^= 1;
+        assert!(matches!(Row::from_bytes(&bytes, None), Err(Trouble::Unreadable(_))));
     }
 
     #[test]

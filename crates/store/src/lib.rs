@@ -5,6 +5,8 @@
 //! one implements, and the conformance suite (feature `conformance`) proves a store equal to the core.
 
 mod acquire;
+#[cfg(feature = "workers")]
+pub mod ahead;
 mod backend;
 mod block_on;
 mod call;

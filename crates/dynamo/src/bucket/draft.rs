@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tollgate_core::{Costs, Denial, Limits, Tick, Usage};
+use tollgate_store::ahead::Counted;
 use tollgate_store::{Done, Op, Step};
 
 use super::image::Image;
-use super::stash::Counted;
 
 /// An item as it was seen, and as it will be.
 pub(crate) struct Draft {

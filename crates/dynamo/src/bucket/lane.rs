@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tollgate_core::{Denial, MILLIS, Tick};
+use tollgate_store::ahead::Stash;
 use tollgate_store::{Done, OpId, OwnedCall, StoreError};
 
 use super::draft::Metering;
 use super::image::{Image, WCU_FULL};
-use super::stash::Stash;
 
 /// How many go with one write.
 const TOGETHER_MAX: usize = 64;

@@ -16,7 +16,6 @@ mod prefetch;
 mod scope;
 mod send;
 pub(crate) mod shards;
-mod stash;
 #[cfg(feature = "aggregate")]
 mod stream;
 mod together;
@@ -32,6 +31,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tollgate_core::{Span, Tick};
+use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
 use tollgate_store::{Done, OpId, StoreError};
 
@@ -40,8 +40,6 @@ pub(crate) use stream::Seen;
 
 pub(crate) use address::Address;
 use lane::{Lane, Unheard};
-pub(crate) use prefetch::Prefetch;
-pub(crate) use stash::bounds as ahead_bounds;
 
 /// How many buckets a process remembers. Beyond that, those nobody is using are forgotten and read again when needed.
 const LANES_MAX: usize = 65_536;

@@ -2,22 +2,15 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Costs, Demand, Limits, Span};
+use tollgate_core::{Costs, Limits};
+use tollgate_store::ahead::{Counted, bounds, with_ahead};
 use tollgate_store::{Call, Clock, Done, Op, OwnedCall, Place, Step, StoreError, Taken};
 
 use super::address::Address;
 use super::draft::Metering;
 use super::lane::{Errand, Verdict};
-use super::stash::{Counted, bounds};
 use super::work::unique_id;
 use crate::inner::Inner;
-
-/// How far ahead a process may take, and for how long it keeps what nobody wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Prefetch {
-    pub(crate) percent: u8,
-    pub(crate) idle: Span,
-}
 
 impl Inner {
     /// Serves an errand from what is held ahead, or takes ahead with it; `None` if it is none for that.
@@ -29,9 +22,6 @@ impl Inner {
         let Some(prefetch) = self.buckets.settings.prefetch else { return Ok(None) };
         let limits = errand.with_step(|step| step.place.limits.clone());
         let Some(bounds) = bounds(&limits, prefetch.percent) else { return Ok(None) };
-        if errand.metering == Metering::Off {
-            return Ok(None);
-        }
         let asked = errand.with_step(|step| match &step.op {
             Op::Take { costs, .. } => Asked::Take((*costs).clone()),
             Op::Settle(usage) | Op::SettleIfThere(usage) => {
@@ -39,6 +29,9 @@ impl Inner {
             }
             _ => Asked::Other,
         });
+        if errand.metering == Metering::Off && !matches!(asked, Asked::Other) {
+            return Ok(None);
+        }
         let lane = self.buckets.lane(address);
         // Whoever comes while another portion is being taken waits for it, rather than taking one as well.
         let mut stash = lane.stash.lock().await;
@@ -53,9 +46,9 @@ impl Inner {
                     self.give_back_ahead(address, held).await?;
                 }
                 let ahead = stash.ahead(&costs, &bounds, now);
-                let Some(more) = sum(&limits, &costs, &ahead) else { return Ok(None) };
+                let Some(more) = with_ahead(&limits, &costs, &ahead) else { return Ok(None) };
                 let mut counted = std::mem::take(&mut stash.uncounted);
-                count(&mut counted, &costs);
+                counted.add_take(&costs);
                 let portion = self.portion(errand, &more, counted.clone());
                 match self.routed(address, portion).await {
                     Ok(verdict @ Verdict::Done(Done::Taken(Taken { at, .. }))) => {
@@ -65,7 +58,7 @@ impl Inner {
                         Ok(Some(verdict))
                     }
                     other => {
-                        uncount(&mut counted, &costs);
+                        counted.remove_take(&costs);
                         stash.uncounted = counted;
                         stash.shrink();
                         // Without anything ahead it may still fit.
@@ -110,7 +103,7 @@ impl Inner {
         if counted.is_nothing() && held.iter().all(|held| *held == 0) {
             return Ok(());
         }
-        let Some(reserved) = sum(&limits, &Costs::none(limits.len()), &held) else { return Ok(()) };
+        let Some(reserved) = with_ahead(&limits, &Costs::none(limits.len()), &held) else { return Ok(()) };
         let used = vec![0; limits.len()];
         let usage = tollgate_core::Usage {
             at: self.service.clock.now(),
@@ -147,24 +140,4 @@ enum Asked {
 
 fn taken(at: tollgate_core::Tick) -> Verdict {
     Verdict::Done(Done::Taken(Taken { at, remarks: 0 }))
-}
-
-/// What is asked for and what is taken beyond. Amounts that could never fit are not taken ahead.
-fn sum(limits: &Limits, costs: &Costs, ahead: &[u64]) -> Option<Costs> {
-    let amounts: Vec<u64> =
-        costs.amounts().iter().zip(ahead).map(|(cost, ahead)| cost.saturating_add(*ahead)).collect();
-    let demand: Demand<'_> =
-        limits.iter().zip(&amounts).map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
-    limits.costs(&demand).ok()
-}
-
-fn count(counted: &mut Counted, costs: &Costs) {
-    counted.events += 1;
-    counted.amounts.resize(costs.len(), 0);
-    counted.amounts.iter_mut().zip(costs.amounts()).for_each(|(sum, cost)| *sum += *cost as i64);
-}
-
-fn uncount(counted: &mut Counted, costs: &Costs) {
-    counted.events -= 1;
-    counted.amounts.iter_mut().zip(costs.amounts()).for_each(|(sum, cost)| *sum -= *cost as i64);
 }

@@ -25,11 +25,11 @@ local outcome, written, keeps = {}, {}, {}
 local function work()
   for i = 1, steps do
     local v, numbers, text = values[i], ARGV[2 * i + 1], ARGV[2 * i + 2]
-    if not v or sub(v, 1, 1) ~= 'N' or sub(v, -#text) ~= text then
+    if not v or sub(v, 1, 1) ~= 'M' or sub(v, -#text) ~= text then
       return false
     end
     local op, metered, version, given, n, held = un('<dddddd', numbers)
-    local stamp, was, lasts, hour, events = un('<ddddd', v, 2)
+    local hour, was, stamp, lasts, events = un('<ddddd', v, 18)
     if op == 1 then
       -- Only a take brings limits that are to be in force.
       if version ~= 0 and was > version then
@@ -39,18 +39,21 @@ local function work()
         was = version
       end
     end
-    local t, holder, q, p = now, held == 1 and sub(numbers, 49, 64), 65, 42
+    local t, holder, q, p = now, held == 1 and sub(numbers, 49, 64), 65, 58
     if t < stamp then
       t = stamp
     end
-    if metered == 1 then
+    if metered > 0 then
       local this = floor((op == 1 and t or now) / HOUR)
       if hour == -1 then
         hour = this
       elseif hour ~= this or events >= 4294967295 then
         return false
       end
-      if op == 1 then
+      if metered == 2 then
+        -- What was used is not what is taken, and said behind the limits: how many takes, and how much of each limit.
+        events = math.max(0, events + un('<d', numbers, 65 + 64 * n))
+      elseif op == 1 then
         events = events + 1
       end
     end
@@ -58,7 +61,7 @@ local function work()
     for k = 1, n do
       local kind, a, b, c, below, flags, x, y = un('<dddddddd', numbers, q)
       q = q + 64
-      local shadow, counted = flags % 2 == 1, metered == 1 and flags < 2
+      local shadow, counted = flags % 2 == 1, metered > 0 and flags < 2
       -- What is taken, or what a settlement takes (above 0) or gives back (below).
       local more = x
       if op == 2 then
@@ -67,6 +70,10 @@ local function work()
         else
           more = y - x
         end
+      end
+      local booked = more
+      if metered == 2 then
+        booked = un('<d', numbers, 65 + 64 * n + 8 * k)
       end
       local used, left = 0, 0
       if kind == 1 then
@@ -93,7 +100,7 @@ local function work()
           need = full
         end
         if counted then
-          used = used + more
+          used = used + booked
         end
         parts[k + 1] = pk('<dd', used, credit)
       elseif kind == 2 then
@@ -124,7 +131,7 @@ local function work()
           need = math.max(need, (window + math.ceil(count / a)) * b)
         end
         if counted then
-          used = used + more
+          used = used + booked
         end
         parts[k + 1] = pk('<dd', used, count)
       elseif kind == 3 then
@@ -240,7 +247,7 @@ local function work()
           need = math.max(need, ends)
         end
         if counted then
-          used = used + more
+          used = used + booked
         end
         parts[k + 1] = pk('<dddd', used, count, start, ends)
       elseif kind == 6 then
@@ -295,7 +302,7 @@ local function work()
           need = math.max(need, un('<d', log, #log - 15) + b)
         end
         if counted then
-          used = used + more
+          used = used + booked
         end
         parts[k + 1] = pk('<dddd', used, count, 0, #log) .. log
       elseif kind == 7 then
@@ -312,14 +319,14 @@ local function work()
         end
         need = math.max(need, t + lasting)
         if counted then
-          used = used + more
+          used = used + booked
         end
         parts[k + 1] = pk('<dd', used, lasting)
       else
         used = un('<d', v, p)
         p = p + 8
         if counted then
-          used = used + more
+          used = used + booked
         end
         parts[k + 1] = pk('<d', used)
       end
@@ -340,7 +347,7 @@ local function work()
     else
       keep = -1
     end
-    parts[1] = 'N' .. pk('<ddddd', t, was, lasts, hour, events)
+    parts[1] = sub(v, 1, 17) .. pk('<ddddd', hour, was, t, lasts, events)
     parts[n + 2] = text
     written[i], keeps[i] = table.concat(parts), keep
     outcome[i] = op == 1 and '\1' .. pk('<I8I4', t, remarks) or '\2'

@@ -3,6 +3,7 @@
 mod answer;
 mod counts;
 mod link;
+mod meters;
 mod scripts;
 
 use std::future::Future;
@@ -21,6 +22,7 @@ pub(crate) use answer::{Answer, Seen, bulks};
 use counts::Counts;
 pub use counts::Troubles;
 pub(crate) use link::Link;
+pub(crate) use meters::Time;
 pub(crate) use scripts::{Known, Scripts};
 
 /// What the first pause between two tries is at most. The next ones are twice as long each.

@@ -1,29 +1,35 @@
 //! The scripts, which the server knows by a hash of their text.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use redis::{Cmd, Script};
+
+use super::meters::{Meters, Time};
 
 /// A script and its hash.
 #[derive(Debug)]
 pub(crate) struct Known {
-    source: &'static str,
+    source: Cow<'static, str>,
     hash: String,
 }
 
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Scripts {
-    pub(crate) apply: Known,
-    pub(crate) meters: Known,
+    pub(crate) apply: Arc<Known>,
+    pub(crate) meters: Meters,
     pub(crate) look: Known,
     pub(crate) commit: Known,
     pub(crate) list: Known,
 }
 
 impl Scripts {
-    pub(crate) fn new() -> Scripts {
+    /// All of them, of which the common one remembers what comes of calls for so many milliseconds.
+    pub(crate) fn new(time: Time, remembered_ms: String) -> Scripts {
         Scripts {
-            apply: Known::new(include_str!("../lua/apply.lua")),
-            meters: Known::new(include_str!("../lua/meters.lua")),
+            apply: Arc::new(Known::new(include_str!("../lua/apply.lua"))),
+            meters: Meters::new(time, remembered_ms),
             look: Known::new(include_str!("../lua/look.lua")),
             commit: Known::new(include_str!("../lua/commit.lua")),
             list: Known::new(include_str!("../lua/list.lua")),
@@ -32,8 +38,9 @@ impl Scripts {
 }
 
 impl Known {
-    fn new(source: &'static str) -> Known {
-        Known { source, hash: Script::new(source).get_hash().to_owned() }
+    pub(super) fn new(source: impl Into<Cow<'static, str>>) -> Known {
+        let source = source.into();
+        Known { hash: Script::new(&source).get_hash().to_owned(), source }
     }
 
     /// Runs it, if the server knows it.
@@ -52,7 +59,7 @@ impl Known {
     /// Tells it to the server.
     pub(crate) fn load(&self) -> Cmd {
         let mut command = redis::cmd("SCRIPT");
-        command.arg("LOAD").arg(self.source);
+        command.arg("LOAD").arg(self.source.as_ref());
         command
     }
 }

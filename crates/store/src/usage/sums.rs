@@ -145,6 +145,13 @@ impl Sums {
         self.add(amounts.map(|(used, reserved)| signed(*used) - signed(*reserved)));
     }
 
+    /// Adds so many takes and what they used, which is counted in their limits.
+    pub fn add_told(&mut self, events: i64, amounts: &[i64]) {
+        let sum = i64::from(self.events).saturating_add(events);
+        self.events = sum.clamp(0, i64::from(u32::MAX)) as u32;
+        self.add(amounts.iter().copied());
+    }
+
     #[inline]
     fn add(&mut self, amounts: impl Iterator<Item = i64>) {
         let sums = self.amounts.iter_mut().zip(amounts);

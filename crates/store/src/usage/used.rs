@@ -13,6 +13,8 @@ pub enum Used<'a> {
     Taken(&'a Costs),
     /// It was settled.
     Settled(&'a Usage<'a>),
+    /// It is as somebody says who kept count: so many takes, and what was used of each limit.
+    Told(i64, &'a [i64]),
 }
 
 impl Used<'_> {
@@ -32,6 +34,7 @@ impl Used<'_> {
         match self {
             Used::Taken(costs) => sums.add_take(costs),
             Used::Settled(usage) => sums.add_settlement(usage),
+            Used::Told(events, amounts) => sums.add_told(*events, amounts),
         }
     }
 }

@@ -1,10 +1,8 @@
-//! What a process holds ahead of a bucket, so that most takes need no call.
-//!
-//! It was taken from the bucket before it is handed out, so all processes together never hand out more than there is.
-//! What is held ahead is bounded by a part of each capacity, taken in portions that last for a moment, and given back
-//! when nobody wants it.
+//! What a process holds ahead of one bucket.
 
 use tollgate_core::{Costs, Limits, Span, Tick};
+
+use super::{Counted, signed};
 
 /// How long a portion should last.
 const LASTS: [Span; 2] = [Span::from_millis(100), Span::from_millis(400)];
@@ -14,11 +12,11 @@ const PORTION_MAX: u64 = 1 << 20;
 
 /// What is held ahead of one bucket.
 #[derive(Debug, Default)]
-pub(crate) struct Stash {
+pub struct Stash {
     limits: Option<Limits>,
     held: Vec<u64>,
     /// What was used of it and is not yet counted.
-    pub(crate) uncounted: Counted,
+    pub uncounted: Counted,
     /// How many times what is asked for the next portion is.
     portion: u64,
     /// When the last portion was taken, and when something was last taken of it.
@@ -26,88 +24,72 @@ pub(crate) struct Stash {
     touched: Tick,
 }
 
-/// Takes and what they used of each limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    pub(crate) events: i64,
-    pub(crate) amounts: Vec<i64>,
-}
-
-impl Counted {
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.events == 0 && self.amounts.iter().all(|amount| *amount == 0)
-    }
-
-    fn add(&mut self, events: i64, amounts: impl Iterator<Item = i64>) {
-        self.events += events;
-        for (place, amount) in amounts.enumerate() {
-            if self.amounts.len() <= place {
-                self.amounts.push(0);
-            }
-            self.amounts[place] = self.amounts[place].saturating_add(amount);
-        }
-    }
-}
-
-/// The most that may be held ahead of a bucket under these limits, of each; `None` if they are not all meters.
-pub(crate) fn bounds(limits: &Limits, percent: u8) -> Option<Vec<u64>> {
-    let bound = |limit: &tollgate_core::Limit| {
-        limit.meter().filter(|_| !limit.is_shadow() && limit.soft_level().is_none())?;
-        Some((u128::from(limit.capacity()) * u128::from(percent.min(100)) / 100) as u64)
-    };
-    limits.iter().map(bound).collect()
-}
-
 impl Stash {
     /// Whether what is held is of these limits.
-    pub(crate) fn is_of(&self, limits: &Limits) -> bool {
+    pub fn is_of(&self, limits: &Limits) -> bool {
         let is_equal =
             |held: &Limits| held.same(limits) || held == limits && held.version() == limits.version();
         self.limits.as_ref().is_some_and(is_equal)
     }
 
-    pub(crate) fn limits(&self) -> Option<&Limits> {
+    /// The limits that what is held is of, if anything is.
+    pub fn limits(&self) -> Option<&Limits> {
         self.limits.as_ref()
     }
 
     /// When the portion was taken that is being used.
-    pub(crate) fn filled(&self) -> Tick {
+    pub fn filled(&self) -> Tick {
         self.filled
     }
 
-    pub(crate) fn is_idle(&self, now: Tick, idle: Span) -> bool {
+    /// Whether nobody took anything for so long.
+    pub fn is_idle(&self, now: Tick, idle: Span) -> bool {
         now.since(self.touched) >= idle
     }
 
+    /// Whether what is asked for is there.
+    pub fn has(&self, limits: &Limits, costs: &Costs) -> bool {
+        self.is_of(limits) && self.held.iter().zip(costs.amounts()).all(|(held, cost)| held >= cost)
+    }
+
     /// Takes what is asked for, if it is there.
-    pub(crate) fn take(&mut self, limits: &Limits, costs: &Costs, now: Tick) -> bool {
-        let has_all = |held: &Vec<u64>| held.iter().zip(costs.amounts()).all(|(held, cost)| held >= cost);
-        if !self.is_of(limits) || !has_all(&self.held) {
+    pub fn take(&mut self, limits: &Limits, costs: &Costs, now: Tick) -> bool {
+        if !self.has(limits, costs) {
             return false;
         }
         self.held.iter_mut().zip(costs.amounts()).for_each(|(held, cost)| *held -= cost);
-        self.uncounted.add(1, costs.amounts().iter().map(|cost| signed(*cost)));
+        self.uncounted.add_take(costs);
         self.touched = now;
         true
     }
 
-    /// Settles what was taken with what was used, if that can be done with what is held.
-    pub(crate) fn settle(
-        &mut self,
+    /// What would be held if what was taken were settled with what was used; `None` if that cannot be done with what is held.
+    pub fn settled(
+        &self,
         limits: &Limits,
         (reserved, used): (&Costs, &[u64]),
         bounds: &[u64],
-        events: i64,
-    ) -> bool {
-        if !self.is_of(limits) || bounds.len() != self.held.len() {
-            return false;
+    ) -> Option<Vec<u64>> {
+        if !self.is_of(limits) || bounds.len() != self.held.len() || used.len() != self.held.len() {
+            return None;
         }
         let rows = self.held.iter().zip(reserved.amounts().iter().zip(used)).zip(bounds);
         let settled = rows.map(|((held, (reserved, used)), bound)| {
             let left = held.checked_add(*reserved)?.checked_sub(*used)?;
             (left <= *bound || left <= *held).then_some(left)
         });
-        let Some(settled) = settled.collect::<Option<Vec<u64>>>() else { return false };
+        settled.collect()
+    }
+
+    /// Settles what was taken with what was used, if that can be done with what is held. So many events are counted with it.
+    pub fn settle(
+        &mut self,
+        limits: &Limits,
+        (reserved, used): (&Costs, &[u64]),
+        bounds: &[u64],
+        events: i64,
+    ) -> bool {
+        let Some(settled) = self.settled(limits, (reserved, used), bounds) else { return false };
         self.held = settled;
         let differences = used.iter().zip(reserved.amounts());
         self.uncounted.add(events, differences.map(|(used, reserved)| signed(*used) - signed(*reserved)));
@@ -115,7 +97,7 @@ impl Stash {
     }
 
     /// How much to take beyond what is asked for: as much as lasts for a moment, and no more than may be held.
-    pub(crate) fn ahead(&mut self, costs: &Costs, bounds: &[u64], now: Tick) -> Vec<u64> {
+    pub fn ahead(&mut self, costs: &Costs, bounds: &[u64], now: Tick) -> Vec<u64> {
         let lasted = now.since(self.filled);
         let [shortest, longest] = LASTS;
         self.portion = match self.portion {
@@ -132,7 +114,7 @@ impl Stash {
     }
 
     /// A portion was taken ahead, and what was uncounted was counted with it.
-    pub(crate) fn fill(&mut self, limits: &Limits, ahead: &[u64], at: Tick, now: Tick) {
+    pub fn fill(&mut self, limits: &Limits, ahead: &[u64], at: Tick, now: Tick) {
         if !self.is_of(limits) {
             self.held = vec![0; limits.len()];
             self.limits = Some(limits.clone());
@@ -143,26 +125,23 @@ impl Stash {
     }
 
     /// Nothing can be had ahead just now.
-    pub(crate) fn shrink(&mut self) {
+    pub fn shrink(&mut self) {
         self.portion /= 4;
     }
 
     /// What there is to give back, and what to count with it; nothing is held after that.
-    pub(crate) fn empty(&mut self) -> Option<(Limits, Vec<u64>, Counted)> {
+    pub fn empty(&mut self) -> Option<(Limits, Vec<u64>, Counted)> {
         let limits = self.limits.take()?;
         self.shrink();
         Some((limits, std::mem::take(&mut self.held), std::mem::take(&mut self.uncounted)))
     }
 }
 
-fn signed(amount: u64) -> i64 {
-    i64::try_from(amount).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use tollgate_core::{Limit, demand};
 
+    use super::super::bounds;
     use super::*;
 
     fn limits() -> Limits {

@@ -1,0 +1,69 @@
+use std::collections::{HashMap, VecDeque};
+
+use parking_lot::Mutex;
+use tollgate_store::{Done, OpId};
+
+/// How many calls are remembered.
+const CALLS_MAX: usize = 65_536;
+
+/// Calls by their ids: those the server knows nothing of, because they were served from what is held, and those that only the
+/// server knows what came of.
+#[derive(Default)]
+pub(super) struct KnownCalls(Mutex<Calls>);
+
+#[derive(Default)]
+struct Calls {
+    by_id: HashMap<u128, Course>,
+    order: VecDeque<u128>,
+}
+
+/// What became of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Course {
+    /// It was served from what is held.
+    Served(Vec<Done>),
+    /// It was sent, and the answer was lost.
+    Sent,
+}
+
+impl KnownCalls {
+    pub(super) fn get(&self, id: Option<OpId>) -> Option<Course> {
+        self.0.lock().by_id.get(&id?.0).cloned()
+    }
+
+    pub(super) fn note(&self, id: Option<OpId>, course: Course) {
+        let Some(OpId(id)) = id else { return };
+        let mut calls = self.0.lock();
+        if calls.by_id.insert(id, course).is_none() {
+            calls.order.push_back(id);
+        }
+        while calls.order.len() > CALLS_MAX {
+            if let Some(oldest) = calls.order.pop_front() {
+                calls.by_id.remove(&oldest);
+            }
+        }
+    }
+
+    pub(super) fn forget(&self, id: u128) {
+        // Its place in the order is left: it forgets nothing then.
+        self.0.lock().by_id.remove(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_are_forgotten_first() {
+        let known = KnownCalls::default();
+        let id = |number: usize| Some(OpId(number as u128));
+        (0..=CALLS_MAX).for_each(|number| known.note(id(number), Course::Sent));
+        assert_eq!(known.get(id(0)), None);
+        assert_eq!(known.get(id(1)), Some(Course::Sent));
+        known.note(id(1), Course::Served(vec![Done::Settled]));
+        assert_eq!(known.get(id(1)), Some(Course::Served(vec![Done::Settled])));
+        known.forget(1);
+        assert_eq!((known.get(id(1)), known.get(None)), (None, None));
+    }
+}

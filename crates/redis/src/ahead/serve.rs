@@ -1,0 +1,237 @@
+//! Serving a call from what is held, or taking a portion with it.
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedMutexGuard;
+use tollgate_core::{Costs, Limits};
+use tollgate_store::ahead::{Prefetch, Stash, bounds, with_ahead};
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::{Applied, Call, Clock, Done, Op, OwnedCall, Step, StoreError, Taken};
+
+use super::known::Course;
+use crate::apply::unique_id;
+use crate::inner::{Inner, without_tests};
+use crate::later::REMEMBERED;
+
+/// A step that may be served from what is held.
+struct Part {
+    /// The name of the bucket.
+    name: Vec<u8>,
+    limits: Limits,
+    bounds: Vec<u64>,
+    /// What is taken or was reserved.
+    costs: Costs,
+}
+
+/// What a call asks for, of all its buckets.
+enum Asked {
+    Take(Vec<Part>),
+    /// With what was used of each.
+    Settle(Vec<(Part, Box<[u64]>)>),
+    /// What is done to the whole of a bucket.
+    Other,
+    /// Nothing that has to do with what is held.
+    Elsewhere,
+}
+
+impl Inner {
+    /// Applies a call by what is held ahead if that can be done, or on the server.
+    pub(crate) async fn apply_ahead(
+        &self,
+        call: &OwnedCall,
+        writes: &[Write],
+        remembered: std::time::Duration,
+    ) -> Result<Applied, RecordsError> {
+        let Some(prefetch) = self.ahead.prefetch else {
+            return self.apply_told(call, writes, remembered, &[]).await;
+        };
+        match self.ahead.known.get(call.id) {
+            Some(Course::Served(done)) => return Ok(Applied::Done(done)),
+            Some(Course::Sent) => {}
+            None => {
+                if let Some(done) = self.serve(call, writes, prefetch).await? {
+                    self.ahead.known.note(call.id, Course::Served(done.clone()));
+                    return Ok(Applied::Done(done));
+                }
+            }
+        }
+        let applied = self.apply_told(call, writes, remembered, &[]).await;
+        if matches!(applied, Err(RecordsError::Store(StoreError::Unavailable(..)))) {
+            self.ahead.known.note(call.id, Course::Sent);
+        }
+        applied
+    }
+
+    async fn serve(
+        &self,
+        call: &OwnedCall,
+        writes: &[Write],
+        prefetch: Prefetch,
+    ) -> Result<Option<Vec<Done>>, StoreError> {
+        match self.asked(call, writes, prefetch.percent) {
+            Asked::Take(parts) => self.serve_take(call, parts, prefetch).await,
+            Asked::Settle(parts) => Ok(self.serve_settlement(&parts).await),
+            Asked::Other => {
+                // What is done to the whole is done to what is held as well.
+                for step in call.steps() {
+                    let name = self.service.layout.bucket(step.place.namespace, step.place.key);
+                    if let Some(holding) = self.ahead.holdings.get(&name) {
+                        let mut stash = holding.stash.lock().await;
+                        let held = stash.empty();
+                        self.give_back(&holding, held).await;
+                    }
+                }
+                Ok(None)
+            }
+            Asked::Elsewhere => Ok(None),
+        }
+    }
+
+    fn asked(&self, call: &OwnedCall, writes: &[Write], percent: u8) -> Asked {
+        let is_usual = |step: &Step<'_>| matches!(step.op, Op::Take { .. }) || settlement(step).is_some();
+        if !call.steps().all(|step| is_usual(&step)) {
+            return Asked::Other;
+        }
+        if !call.is_metered() || !writes.is_empty() || call.steps().next().is_none() {
+            return Asked::Elsewhere;
+        }
+        let part = |step: &Step<'_>, costs: &Costs| {
+            Some(Part {
+                name: self.service.layout.bucket(step.place.namespace, step.place.key),
+                limits: step.place.limits.clone(),
+                bounds: bounds(step.place.limits, percent)?,
+                costs: costs.clone(),
+            })
+        };
+        let takes = call.steps().map(|step| part(&step, step.takes()?)).collect::<Option<Vec<Part>>>();
+        if let Some(takes) = takes {
+            return Asked::Take(takes);
+        }
+        let settlements = call.steps().map(|step| {
+            let (reserved, used) = settlement(&step)?;
+            Some((part(&step, reserved)?, used.into()))
+        });
+        settlements.collect::<Option<Vec<_>>>().map_or(Asked::Elsewhere, Asked::Settle)
+    }
+
+    /// What is held of all buckets, locked in the order of their names, in the order of the parts.
+    async fn lock<'p>(&self, parts: impl Iterator<Item = &'p Part>) -> Option<Vec<OwnedMutexGuard<Stash>>> {
+        let mut wanted: Vec<(usize, &[u8])> = parts.map(|part| part.name.as_slice()).enumerate().collect();
+        wanted.sort_by_key(|(_, name)| *name);
+        let mut locked = Vec::with_capacity(wanted.len());
+        for (place, name) in wanted {
+            let stash = Arc::clone(&self.ahead.holdings.get(name)?.stash);
+            locked.push((place, stash.lock_owned().await));
+        }
+        locked.sort_by_key(|(place, _)| *place);
+        Some(locked.into_iter().map(|(_, stash)| stash).collect())
+    }
+
+    async fn serve_settlement(&self, parts: &[(Part, Box<[u64]>)]) -> Option<Vec<Done>> {
+        let mut stashes = self.lock(parts.iter().map(|(part, _)| part)).await?;
+        let fits = |((part, used), stash): (&(Part, Box<[u64]>), &OwnedMutexGuard<Stash>)| {
+            stash.settled(&part.limits, (&part.costs, used), &part.bounds).is_some()
+        };
+        if !parts.iter().zip(&stashes).all(fits) {
+            return None;
+        }
+        for ((part, used), stash) in parts.iter().zip(&mut stashes) {
+            // An undone take stays an event, as on the server.
+            stash.settle(&part.limits, (&part.costs, used), &part.bounds, 0);
+        }
+        Some(vec![Done::Settled; parts.len()])
+    }
+
+    async fn serve_take(
+        &self,
+        call: &OwnedCall,
+        parts: Vec<Part>,
+        prefetch: Prefetch,
+    ) -> Result<Option<Vec<Done>>, StoreError> {
+        // Whoever has one at hand keeps it from being forgotten.
+        let holdings: Vec<_> = call
+            .steps()
+            .zip(&parts)
+            .map(|(step, part)| {
+                let (holding, is_new) = self.ahead.holdings.make(&part.name, &step.place);
+                if is_new {
+                    self.return_when_idle(part.name.clone(), prefetch);
+                }
+                holding
+            })
+            .collect();
+        let Some(mut stashes) = self.lock(parts.iter()).await else { return Ok(None) };
+        let now = Clock::system().now();
+        if parts.iter().zip(&stashes).all(|(part, stash)| stash.has(&part.limits, &part.costs)) {
+            let taken = parts.iter().zip(&mut stashes).map(|(part, stash)| {
+                stash.take(&part.limits, &part.costs, now);
+                Done::Taken(Taken { at: stash.filled(), remarks: 0 })
+            });
+            return Ok(Some(taken.collect()));
+        }
+        let mut wanted = Vec::with_capacity(parts.len());
+        for ((part, stash), holding) in parts.iter().zip(&mut stashes).zip(&holdings) {
+            if stash.limits().is_some() && !stash.is_of(&part.limits) {
+                let held = stash.empty();
+                self.give_back(holding, held).await;
+            }
+            let ahead = stash.ahead(&part.costs, &part.bounds, now);
+            let total = with_ahead(&part.limits, &part.costs, &ahead);
+            // Of what may not be held ahead nothing ever is, so the next call would be no other.
+            let is_some =
+                ahead.iter().zip(part.costs.amounts()).all(|(ahead, cost)| ahead > &0 || cost == &0);
+            let Some(total) = total.filter(|_| is_some) else { return Ok(None) };
+            wanted.push((total, ahead));
+        }
+        let mut told = Vec::with_capacity(parts.len());
+        for (part, stash) in parts.iter().zip(&mut stashes) {
+            let mut counted = std::mem::take(&mut stash.uncounted);
+            counted.add_take(&part.costs);
+            told.push(counted);
+        }
+        let portion = portion(call, wanted.iter().map(|(total, _)| total));
+        let applied = self.apply_told(&portion, &[], REMEMBERED, &told).await.map_err(without_tests);
+        match applied {
+            Ok(Applied::Done(done)) => {
+                let rows = parts.iter().zip(&mut stashes).zip(wanted.iter().zip(&done));
+                for ((part, stash), ((_, ahead), done)) in rows {
+                    let at = if let Done::Taken(taken) = done { taken.at } else { stash.filled() };
+                    stash.fill(&part.limits, ahead, at, now);
+                }
+                Ok(Some(done))
+            }
+            Err(error @ StoreError::Unavailable(..)) => {
+                let asked = parts.into_iter().map(|part| part.costs).collect();
+                self.find_out(portion, told, asked);
+                Err(error)
+            }
+            // Without anything ahead it may still fit, and whatever is wrong is told by the call itself.
+            _ => {
+                for ((part, stash), mut counted) in parts.iter().zip(&mut stashes).zip(told) {
+                    counted.remove_take(&part.costs);
+                    stash.uncounted = counted;
+                    stash.shrink();
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// What was reserved and what was used, if that is what a step says.
+fn settlement<'s>(step: &'s Step<'_>) -> Option<(&'s Costs, &'s [u64])> {
+    match &step.op {
+        Op::Settle(usage) | Op::SettleIfThere(usage) => Some((usage.reserved, usage.used)),
+        _ => None,
+    }
+}
+
+/// The call that takes these of the same buckets.
+fn portion<'c>(call: &OwnedCall, totals: impl Iterator<Item = &'c Costs>) -> OwnedCall {
+    let steps: Vec<Step<'_>> = call
+        .steps()
+        .zip(totals)
+        .map(|(step, costs)| Step { place: step.place, op: Op::Take { costs, term: None } })
+        .collect();
+    OwnedCall::new(&Call { id: Some(unique_id()), steps: &steps, metered: true })
+}

@@ -1,0 +1,41 @@
+use tollgate_core::Costs;
+
+/// Takes and what they used of each limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// How many takes there were.
+    pub events: i64,
+    /// What was used, for each limit; nothing of those that are not there.
+    pub amounts: Vec<i64>,
+}
+
+impl Counted {
+    /// Whether there is nothing to count.
+    pub fn is_nothing(&self) -> bool {
+        self.events == 0 && self.amounts.iter().all(|amount| *amount == 0)
+    }
+
+    /// Counts a take.
+    pub fn add_take(&mut self, costs: &Costs) {
+        self.add(1, costs.amounts().iter().map(|cost| signed(*cost)));
+    }
+
+    /// Counts a take no more.
+    pub fn remove_take(&mut self, costs: &Costs) {
+        self.add(-1, costs.amounts().iter().map(|cost| -signed(*cost)));
+    }
+
+    pub(super) fn add(&mut self, events: i64, amounts: impl Iterator<Item = i64>) {
+        self.events += events;
+        for (place, amount) in amounts.enumerate() {
+            if self.amounts.len() <= place {
+                self.amounts.push(0);
+            }
+            self.amounts[place] = self.amounts[place].saturating_add(amount);
+        }
+    }
+}
+
+pub(super) fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
