@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::installed::Kind;
-use crate::resp::Reply;
+use crate::resp::{Client, Reply};
 use crate::server::Server;
 
 const TRIES: u32 = 600;
@@ -67,8 +67,29 @@ impl Watched {
     }
 
     /// Makes the replica the master, and the master a replica.
+    ///
+    /// # Panics
+    ///
+    /// If the sentinel refuses to.
+    #[expect(clippy::disallowed_methods, reason = "a sentinel tells nobody when it trusts a replica")]
     pub fn fail_over(&self) {
-        let said = self.sentinel.say(&["SENTINEL", "FAILOVER", NAME]);
+        let mut said = Reply::Nothing;
+        for _ in 0..TRIES {
+            said = self.sentinel.say(&["SENTINEL", "FAILOVER", NAME]);
+            // It has not looked at the replica for a while, which it will.
+            if !matches!(&said, Reply::Error(why) if why.starts_with("NOGOODSLAVE")) {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
         assert_eq!(said, Reply::Text("OK".into()));
+    }
+
+    /// Whether the replica is the master by now.
+    pub fn is_promoted(&self) -> bool {
+        let asked = Client::try_connect(self.replica.port());
+        // Whoever is connected while it is promoted is cut off, and asks again.
+        let told = asked.and_then(|mut client| client.try_say(&["INFO", "replication"]));
+        told.is_ok_and(|told| told.field("role") == Some("master"))
     }
 }

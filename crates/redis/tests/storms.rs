@@ -88,7 +88,7 @@ fn a_failover_to_a_replica_is_followed_and_charges_nothing_twice() {
             let was = watched.replica.say(&["INFO", "replication"]);
             assert_eq!(was.field("role"), Some("slave"));
             watched.fail_over();
-            while watched.replica.say(&["INFO", "replication"]).field("role") != Some("master") {
+            while !watched.is_promoted() {
                 std::thread::yield_now();
             }
             until_taken(tally, BREATH);
