@@ -131,7 +131,7 @@ impl Bare {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let client = redis::Client::open(server.url())?;
         let connection = runtime.block_on(client.get_multiplexed_async_connection())?;
-        let value = "x".repeat(89 + three()?.to_text().len());
+        let value = "x".repeat(105 + three()?.to_text().len());
         let hash = server.say(&["SCRIPT", "LOAD", BARE]).text().to_owned();
         server.say(&["SET", "{tollgate}bare", &value]);
         let mut script = redis::cmd("EVALSHA");

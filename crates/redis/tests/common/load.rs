@@ -78,10 +78,20 @@ pub(crate) fn under_load(store: &RedisStore, more: u64, meanwhile: impl FnOnce(&
                 }
             });
         }
+        // Also if it panics: those who take would go on for good.
+        let _over = Over(&is_over);
         meanwhile(&tally);
-        is_over.store(true, Ordering::Release);
     });
     tally
+}
+
+/// Says that it is over when it is dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// Waits until so many more were taken.
