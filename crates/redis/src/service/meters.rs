@@ -1,4 +1,4 @@
-//! `meters.lua`, written out for calls of one shape: a script with nothing to find out is a third quicker.
+//! `meters.lua`, written out for calls of one shape: a script with nothing to find out is quicker.
 
 use std::collections::HashMap;
 use std::sync::Arc;
