@@ -102,6 +102,11 @@ impl FromStr for RedisUrl {
 }
 
 impl RedisUrl {
+    /// How many percent of each capacity a process may hold ahead, if it says so.
+    pub fn prefetch(&self) -> Option<u8> {
+        self.prefetch
+    }
+
     fn set(&mut self, option: &str) -> Result<(), UrlError> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let text = decoded(value)?;

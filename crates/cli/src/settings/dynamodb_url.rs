@@ -1,8 +1,8 @@
 use std::fmt;
 
-use super::suggest;
+use super::{TAKES_ONCE, suggest};
 
-const PARAMETERS: [&str; 4] = ["region", "endpoint", "create", "prefetch"];
+const PARAMETERS: [&str; 3] = ["region", "endpoint", "create"];
 
 /// A table of DynamoDB, and where it is. Never what calls are signed with: a store is named on command lines, in files
 /// and in messages, which others read.
@@ -16,8 +16,6 @@ pub(crate) struct DynamodbUrl {
     pub(crate) endpoint: Option<String>,
     /// Whether to make the table if there is none.
     pub(crate) creates: bool,
-    /// How many percent of each capacity a process may hold ahead; nothing unless it is said.
-    pub(crate) prefetch: Option<u8>,
 }
 
 impl DynamodbUrl {
@@ -34,7 +32,7 @@ impl DynamodbUrl {
                 "region" => url.region = Some(value.into()),
                 "endpoint" => url.endpoint = Some(parse_endpoint(value)?),
                 "create" => url.creates = parse_bool(value)?,
-                "prefetch" => url.prefetch = Some(parse_percent(value)?),
+                "prefetch" => return Err(TAKES_ONCE.into()),
                 // What it is set to is not repeated: it may be a secret.
                 _ => return Err(unknown(name)),
             }
@@ -47,8 +45,7 @@ impl fmt::Display for DynamodbUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.table)?;
         let creates = self.creates.then_some("true");
-        let prefetch = self.prefetch.map(|percent| percent.to_string());
-        let values = [self.region.as_deref(), self.endpoint.as_deref(), creates, prefetch.as_deref()];
+        let values = [self.region.as_deref(), self.endpoint.as_deref(), creates];
         let set = PARAMETERS.iter().zip(values).filter_map(|(name, value)| Some((name, value?)));
         for (index, (name, value)) in set.enumerate() {
             write!(f, "{}{name}={value}", if index == 0 { '?' } else { '&' })?;
@@ -78,13 +75,6 @@ fn parse_endpoint(endpoint: &str) -> Result<String, String> {
     }
 }
 
-fn parse_percent(text: &str) -> Result<u8, String> {
-    let percent = text.parse().ok().filter(|percent| (1..=100).contains(percent));
-    percent.ok_or_else(|| {
-        format!("prefetch is {text:?}; write a percentage of the capacities, such as prefetch=5")
-    })
-}
-
 fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "true" => Ok(true),
@@ -108,11 +98,9 @@ mod tests {
 
     #[test]
     fn a_table_is_shown_as_it_was_written() {
-        for text in [
-            "limits",
-            "limits?region=eu-west-1",
-            "my.Table-1?endpoint=http://127.0.0.1:8000&create=true&prefetch=5",
-        ] {
+        for text in
+            ["limits", "limits?region=eu-west-1", "my.Table-1?endpoint=http://127.0.0.1:8000&create=true"]
+        {
             assert_eq!(DynamodbUrl::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(DynamodbUrl::parse("limits?create=false").unwrap().to_string(), "limits");
@@ -126,7 +114,7 @@ mod tests {
             ("a/b/c", "3 to 255"),
             ("limits?regoin=x", "did you mean \"region\"?"),
             ("limits?region=", "region=VALUE"),
-            ("limits?prefetch=0", "such as prefetch=5"),
+            ("limits?prefetch=5", "leave it out"),
             ("limits?create=yes", "true or false"),
             ("limits?endpoint=127.0.0.1", "like endpoint=http://"),
         ] {

@@ -33,6 +33,9 @@ use file::File;
 /// How long the store may take to answer, unless it is said otherwise.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What it took ahead would be lost when it ends.
+const TAKES_ONCE: &str = "prefetch is for programs that take often, and a command takes once: leave it out";
+
 /// Everything that can be set.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {

@@ -17,8 +17,11 @@ impl RedisUrl {
     /// The address that a text says.
     #[cfg(feature = "redis")]
     pub(super) fn parse(text: &str) -> Result<RedisUrl, String> {
-        let parsed = text.parse::<tollgate_redis::RedisUrl>();
-        parsed.map(|_| RedisUrl(text.into())).map_err(|why| why.to_string())
+        let parsed = text.parse::<tollgate_redis::RedisUrl>().map_err(|why| why.to_string())?;
+        match parsed.prefetch() {
+            Some(_) => Err(super::TAKES_ONCE.into()),
+            None => Ok(RedisUrl(text.into())),
+        }
     }
 
     /// What it says is looked at by programs that know what to do with it.
@@ -53,6 +56,13 @@ impl fmt::Debug for RedisUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn a_command_takes_nothing_ahead() {
+        let why = RedisUrl::parse("redis://host?prefetch=5").unwrap_err();
+        assert!(why.contains("leave it out"), "{why}");
+    }
 
     #[test]
     fn no_password_is_shown() {

@@ -1,15 +1,11 @@
 //! A table of DynamoDB as the store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tollgate::store::Backend;
 use tollgate_dynamo::{DynamoStore, DynamoStoreBuilder, OpenError};
 
 use crate::settings::{DynamodbUrl, Settings};
-
-/// How long what is held ahead is kept when nobody wants it.
-const KEPT_AHEAD: Duration = Duration::from_secs(1);
 
 /// Opens the table.
 pub(super) fn open(url: &DynamodbUrl, settings: &Settings) -> Result<Arc<dyn Backend>, String> {
@@ -49,9 +45,6 @@ fn builder(url: &DynamodbUrl, settings: &Settings) -> DynamoStoreBuilder {
     }
     if let Some(endpoint) = &url.endpoint {
         builder = builder.endpoint(endpoint);
-    }
-    if let Some(percent) = url.prefetch {
-        builder = builder.prefetch(percent, KEPT_AHEAD);
     }
     builder.create_table(url.creates)
 }

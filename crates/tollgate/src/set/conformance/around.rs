@@ -116,9 +116,9 @@ pub fn events_are_told_once_and_never_name_what_nobody_knows(open: Open<'_>) {
     bench.advance_ms(60_000);
     spend(&set, demand! { rpm: 10 });
     ears.take();
-    let cancelled = wait_for(&set, demand! { rpm: 1 });
+    // The first in line has been told what it waits for.
     let mut waiting = wait_for(&set, demand! { rpm: 1 });
-    drop(cancelled);
+    drop(wait_for(&set, demand! { rpm: 1 }));
     waiting.still_waits();
     bench.advance_ms(6_000);
     drop(waiting.answer());
