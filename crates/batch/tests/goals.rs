@@ -115,6 +115,16 @@ async fn one_a_second_and_a_hundred_a_second_are_met_as_well() {
     }
 }
 
+/// Timers are as fine as a millisecond, which is five calls here.
+#[tokio::test(start_paused = true)]
+async fn five_thousand_a_second_are_met_as_well() {
+    let provider = Provider::of_calls(bucket(5_000, 5_000), Span::from_millis(100));
+    let went = run(provider, vec![0; 200_000], 1_500).await;
+    let ideal = 195_000 / 5 + 100;
+    let rejected = went.rejected;
+    assert!(went.millis <= ideal * 105 / 100 && rejected < 30, "{} ms of {ideal}, {rejected}", went.millis);
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_two_scopes_one_of_which_cools_down_the_other_loses_nothing() {
     let began = Instant::now();

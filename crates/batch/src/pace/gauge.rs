@@ -3,9 +3,9 @@
 use tollgate::{Span, Tick};
 use tollgate_provider::Meter;
 
-use super::Rate;
 use super::mark::Measured;
 use super::told::Told;
+use super::{Rate, TIMER};
 
 /// How much of what is measured is tried first, of a thousand.
 const START_AT: u64 = 990;
@@ -113,7 +113,7 @@ impl Gauge {
         let Some(pace) = pace else { return };
         let one = pace.time_of(load);
         let late = now.since(self.next).as_micros();
-        let from = if late <= one.as_micros() / CATCH_UP { self.next } else { now };
+        let from = if late <= (one.as_micros() / CATCH_UP).max(TIMER.as_micros()) { self.next } else { now };
         self.next = from + one;
     }
 

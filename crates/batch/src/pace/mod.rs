@@ -53,6 +53,9 @@ const TERM_UNSURE: Span = Span::from_secs(60);
 /// The longest term.
 const TERM_MAX: Span = Span::from_secs(600);
 
+/// How late a timer may ring. What should have started meanwhile starts then, or a thousand a second were the most there is.
+const TIMER: Span = Span::from_millis(2);
+
 /// What a call puts on its provider: one call, and so many tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Load {

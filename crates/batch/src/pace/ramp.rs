@@ -2,7 +2,7 @@
 
 use tollgate::{Span, Tick};
 
-use super::Rate;
+use super::{Rate, TIMER};
 
 /// How many calls may start before the first reply.
 pub(super) const FIRST: u64 = 10;
@@ -47,7 +47,7 @@ impl Ramp {
         }
         let (Some(pace), Some(latency)) = (self.pace, latency) else { return };
         let one = pace.time_of(1);
-        self.next = self.next.max(now - one) + one;
+        self.next = self.next.max(now - one.max(TIMER)) + one;
         if now >= self.rises && held_back {
             self.pace = Some(pace.scaled(GROWTH, 1));
             self.rises = now + latency;
