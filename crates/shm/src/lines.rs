@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Call, Census, Clock, Key as BucketKey, Op, Rank, Room, RoomFull, SharedLines, Step};
+use tollgate_store::{
+    Call, Census, Clock, Key as BucketKey, Op, PerProcess, Rank, Room, RoomFull, SharedLines, Step,
+};
 
 use crate::arena::Arena;
 use crate::error::Stop;
@@ -27,20 +29,16 @@ const TRUSTED_FOR: Span = Span::from_millis(20);
 /// How often the thread that hears the bell looks in vain before it ends: who waits once waits again.
 const IDLE_LOOKS: u32 = 10;
 
-/// How long is waited for a lock of this process that a fork may have left locked for ever.
-const LOCAL_PATIENCE: Duration = Duration::from_secs(1);
-
 /// The lines in front of the buckets of one memory, as one process has them.
 pub(crate) struct Lines {
     arena: Arc<Arena>,
     room: OnceLock<Weak<Room>>,
-    this: Mutex<This>,
+    these: PerProcess<Mutex<This>>,
 }
 
 /// What is of this process, and of none that was forked off.
 #[derive(Default)]
 struct This {
-    generation: u64,
     slot: Option<Slot>,
     /// In how many lines somebody of this process stands.
     standing: usize,
@@ -52,9 +50,16 @@ struct This {
     owed: Vec<(Box<str>, BucketKey, Rank)>,
 }
 
+/// A number that is another one in a process that was forked off.
+pub(crate) fn generation() -> u64 {
+    // It was found when the store was opened.
+    map::generation().unwrap_or_default()
+}
+
 impl Lines {
     pub(crate) fn new(arena: Arc<Arena>) -> Arc<Lines> {
-        let lines = Lines { arena, room: OnceLock::new(), this: Mutex::default() };
+        let these = PerProcess::new(generation());
+        let lines = Lines { arena, room: OnceLock::new(), these };
         if !lines.is_quiet() {
             lines.bury();
         }
@@ -68,17 +73,12 @@ impl Lines {
 
     /// The slot of this process, if it has one.
     pub(crate) fn slot(&self) -> Option<Slot> {
-        self.with_this(|this| this.slot).flatten()
+        self.with_this(|this| this.slot)
     }
 
-    /// What is of this process. `None` if a lock of the parent was not let go when this process was forked off.
-    fn with_this<R>(&self, look: impl FnOnce(&mut This) -> R) -> Option<R> {
-        let mut this = self.this.try_lock_for(LOCAL_PATIENCE)?;
-        let generation = self.generation();
-        if this.generation != generation {
-            *this = This { generation, ..This::default() };
-        }
-        Some(look(&mut this))
+    /// What is of this process.
+    fn with_this<R>(&self, look: impl FnOnce(&mut This) -> R) -> R {
+        look(&mut self.these.get(generation()).lock())
     }
 
     fn work<T>(&self, work: impl FnOnce(&mut Tx<'_>) -> Result<T, Stop>) -> Option<T> {
@@ -135,7 +135,7 @@ impl Lines {
             Some(slot) => slot,
             None => {
                 let given = self.work(slots::give).flatten()?;
-                let kept = self.with_this(|this| *this.slot.get_or_insert(given))?;
+                let kept = self.with_this(|this| *this.slot.get_or_insert(given));
                 if kept != given {
                     self.work(|tx| slots::take_back(tx, given));
                 }
@@ -145,7 +145,7 @@ impl Lines {
         let is_deaf = self.with_this(|this| {
             this.standing += 1;
             !std::mem::replace(&mut this.has_ear, true)
-        })?;
+        });
         if is_deaf {
             let (arena, lines) = (Arc::clone(&self.arena), Arc::downgrade(self));
             let ear = thread::Builder::new().name("tollgate-bell".into());
@@ -196,7 +196,7 @@ impl Lines {
         let is_trusted = self.with_this(|this| match this.seen {
             Some((seen, at)) => seen == slot && now.since(at) < TRUSTED_FOR,
             None => false,
-        })?;
+        });
         if is_trusted {
             return Some(true);
         }
@@ -221,11 +221,6 @@ pub(crate) struct SharedByAll(pub(crate) Arc<Lines>);
 impl Lines {
     pub(crate) fn is_quiet(&self) -> bool {
         self.arena.word(WAITING).load(Ordering::Acquire) == 0
-    }
-
-    fn generation(&self) -> u64 {
-        // It was found when the store was opened.
-        map::generation().unwrap_or_default()
     }
 
     fn first(&self, namespace: &str, key: &BucketKey) -> Option<Rank> {
@@ -267,7 +262,7 @@ impl Lines {
 
     /// Leaves the lines that could not be reached when they were to be left.
     fn make_up(&self) {
-        let owed = self.with_this(|this| std::mem::take(&mut this.owed)).unwrap_or_default();
+        let owed = self.with_this(|this| std::mem::take(&mut this.owed));
         for (namespace, key, rank) in owed {
             if !self.leave((&namespace, &key), rank) {
                 self.with_this(|this| this.owed.push((namespace, key, rank)));
@@ -294,7 +289,7 @@ impl SharedLines for SharedByAll {
     }
 
     fn generation(&self) -> u64 {
-        self.0.generation()
+        generation()
     }
 
     fn join(&self, namespace: &str, key: &BucketKey, rank: Rank, max: usize) -> Result<(), RoomFull> {
@@ -347,7 +342,7 @@ fn hear(arena: &Arena, lines: &Weak<Lines>, slot: Slot) {
             this.has_ear = idle <= IDLE_LOOKS;
             !this.has_ear
         });
-        if is_done != Some(false) {
+        if is_done {
             return;
         }
         drop((lines, room));

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Room, Step, Store, StoreError,
+    Applied, Call, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Room, Step, Store, StoreError,
 };
 
 use crate::apply;
@@ -20,7 +20,7 @@ use crate::error::{OpenError, Stop, without_tests};
 use crate::late::Late;
 use crate::layout::WAITING;
 use crate::limits::KnownLimits;
-use crate::lines::{Lines, SharedByAll};
+use crate::lines::{self, Lines, SharedByAll};
 use crate::open;
 use crate::row::{Row, Wanted, bucket_key};
 use crate::tx::Tx;
@@ -67,7 +67,8 @@ pub(crate) struct Shared {
     /// Only ever locked by who has the lock of the memory. If it is locked then, it was by a thread of the process that
     /// this one was forked off from, and will be for ever.
     known: Mutex<KnownLimits>,
-    late: Late,
+    /// What a process that was forked off does not do once more.
+    late: PerProcess<Late>,
 }
 
 impl ShmStore {
@@ -104,7 +105,8 @@ impl ShmStore {
         let lines = Lines::new(Arc::clone(&arena));
         let room = Arc::new(Room::shared_by(Arc::new(SharedByAll(Arc::clone(&lines)))));
         lines.tell(&room);
-        let (clock, known, late) = (settings.clock.clone(), Mutex::default(), Late::default());
+        let (clock, known) = (settings.clock.clone(), Mutex::default());
+        let late = PerProcess::new(lines::generation());
         Ok(ShmStore(Arc::new(Shared { arena, clock, room, lines, known, late })))
     }
 
@@ -118,7 +120,7 @@ impl ShmStore {
         &self,
         work: impl FnOnce(&mut Tx<'_>, &mut KnownLimits) -> Result<T, Stop>,
     ) -> Result<T, RecordsError> {
-        if self.0.late.is_there() {
+        if self.0.late().is_there() {
             self.make_up();
         }
         self.0.work(self.0.arena.timeout, work)
@@ -127,7 +129,7 @@ impl ShmStore {
     #[inline]
     pub(crate) fn apply_now(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
         call.check(writes)?;
-        if self.0.late.is_there() {
+        if self.0.late().is_there() {
             self.make_up();
         }
         self.0.apply(self.0.arena.timeout, call, writes)
@@ -136,15 +138,20 @@ impl ShmStore {
     /// Makes the calls that nobody waits for and that could not be made when they came.
     #[cold]
     fn make_up(&self) {
-        while let Some(call) = self.0.late.take() {
+        while let Some(call) = self.0.late().take() {
             if is_unavailable(&call.with(|call| self.0.apply(HAND_OVER_PATIENCE, call, &[]))) {
-                return self.0.late.put_back(call);
+                return self.0.late().put_back(call);
             }
         }
     }
 }
 
 impl Shared {
+    #[inline]
+    fn late(&self) -> &Late {
+        self.late.get(lines::generation())
+    }
+
     /// Applies a call, and lets whoever waits for what it gives back ask again.
     #[inline]
     fn apply(&self, timeout: Duration, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
@@ -192,7 +199,7 @@ impl Shared {
 /// What nobody waits for is made before the last handle is gone, if it can be.
 impl Drop for Shared {
     fn drop(&mut self) {
-        while let Some(call) = self.late.take() {
+        while let Some(call) = self.late().take() {
             if is_unavailable(&call.with(|call| self.apply(self.arena.timeout, call, &[]))) {
                 return;
             }
@@ -248,12 +255,12 @@ impl Store for ShmStore {
             return;
         }
         // Behind those that came before it, if there are any.
-        if self.0.late.is_there() {
-            self.0.late.put(OwnedCall::new(call));
+        if self.0.late().is_there() {
+            self.0.late().put(OwnedCall::new(call));
             return self.make_up();
         }
         if is_unavailable(&self.0.apply(HAND_OVER_PATIENCE, call, &[])) {
-            self.0.late.put(OwnedCall::new(call));
+            self.0.late().put(OwnedCall::new(call));
         }
     }
 

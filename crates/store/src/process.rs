@@ -8,9 +8,10 @@
 use std::collections::HashMap;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use parking_lot::Mutex;
+use crate::PerProcess;
 
 /// A process or a thread, as others on this host can look for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,17 +56,10 @@ impl Census {
 impl Process {
     /// This process. One that was forked off is another.
     pub fn this() -> Process {
-        static THIS: Mutex<Option<(u32, Process)>> = Mutex::new(None);
-        let mut this = THIS.lock();
-        // One that was forked off is another process.
-        match *this {
-            Some((pid, process)) if pid == std::process::id() => process,
-            _ => {
-                let process = Process::named().unwrap_or_else(Process::nameless);
-                *this = Some((std::process::id(), process));
-                process
-            }
-        }
+        static THESE: OnceLock<PerProcess<OnceLock<Process>>> = OnceLock::new();
+        let pid = std::process::id().into();
+        let this = THESE.get_or_init(|| PerProcess::new(pid)).get(pid);
+        *this.get_or_init(|| Process::named().unwrap_or_else(Process::nameless))
     }
 
     fn named() -> Option<Process> {

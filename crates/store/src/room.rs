@@ -27,19 +27,23 @@ use tollgate_core::Tick;
 
 use crate::queue::Rank;
 use crate::sync::Mutex;
-use crate::{Alarm, Call, Clock, Key, Op, Priority, SharedLines, Step};
+use crate::{Alarm, Call, Clock, Key, Op, PerProcess, Priority, SharedLines, Step};
 
 type Address = (Box<str>, Key);
 type Line = BTreeMap<Rank, Arc<Spot>>;
 
 /// The lines in front of the buckets of one store.
 pub struct Room {
-    waiting: AtomicUsize,
     tickets: AtomicU64,
-    lines: Mutex<HashMap<Address, Line>>,
     shared: Option<Arc<dyn SharedLines>>,
-    /// Of which process the lines are.
-    generation: AtomicU64,
+    halls: PerProcess<Hall>,
+}
+
+/// The lines of one process.
+#[derive(Default)]
+struct Hall {
+    waiting: AtomicUsize,
+    lines: Mutex<HashMap<Address, Line>>,
 }
 
 /// Too many wait for one bucket already.
@@ -55,10 +59,10 @@ pub struct RoomFull {
 /// A place in line. Dropping it gives it up, and the next is looked at.
 pub struct Ticket<'a> {
     room: &'a Room,
+    hall: &'a Hall,
     rank: Rank,
     spot: Arc<Spot>,
     stands: Vec<Address>,
-    generation: u64,
 }
 
 /// One who waits, as seen by those who wake it.
@@ -103,9 +107,14 @@ impl Default for Room {
 
 impl Room {
     fn new(shared: Option<Arc<dyn SharedLines>>) -> Room {
-        let generation = AtomicU64::new(shared.as_ref().map_or(0, |shared| shared.generation()));
-        let (waiting, tickets) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Room { waiting, tickets, lines: Mutex::new(HashMap::new()), shared, generation }
+        let process = shared.as_ref().map_or(0, |shared| shared.generation());
+        Room { tickets: AtomicU64::new(0), shared, halls: PerProcess::new(process) }
+    }
+
+    /// The lines of this process.
+    #[inline]
+    fn hall(&self) -> &Hall {
+        self.halls.get(self.shared.as_ref().map_or(0, |shared| shared.generation()))
     }
 
     /// A room whose lines several processes share.
@@ -121,27 +130,13 @@ impl Room {
     /// Whether nobody waits for anything. One look, so that the common case pays nothing.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) == 0
+        self.hall().waiting.load(Ordering::Acquire) == 0
             && self.shared.as_ref().is_none_or(|shared| shared.is_quiet())
     }
 
     /// How many wait in this process.
     pub fn waiting(&self) -> usize {
-        self.refresh();
-        self.waiting.load(Ordering::Acquire)
-    }
-
-    /// A process that was forked off has none of the waiters of its parent.
-    fn refresh(&self) -> u64 {
-        let now = self.shared.as_ref().map_or(0, |shared| shared.generation());
-        if self.generation.load(Ordering::Acquire) != now {
-            let mut lines = self.lines.lock();
-            if self.generation.swap(now, Ordering::AcqRel) != now {
-                lines.clear();
-                self.waiting.store(0, Ordering::Release);
-            }
-        }
-        now
+        self.hall().waiting.load(Ordering::Acquire)
     }
 
     /// The first in the line of a bucket, in whatever process.
@@ -151,8 +146,7 @@ impl Room {
 
     /// The buckets that somebody waits for in this process. For those who [share](SharedLines) the lines.
     pub fn addresses(&self) -> Vec<(Box<str>, Key)> {
-        self.refresh();
-        self.lines.lock().keys().cloned().collect()
+        self.hall().lines.lock().keys().cloned().collect()
     }
 
     /// Whether somebody waits for a bucket whom a newcomer may not overtake; if so, when that one will ask again, if
@@ -167,10 +161,9 @@ impl Room {
         if self.is_quiet() {
             return None;
         }
-        self.refresh();
         let newcomer = Rank::newcomer(priority, now);
         let due = || {
-            let lines = self.lines.lock();
+            let lines = self.hall().lines.lock();
             let line = lines.get(&(namespace.into(), key.clone()))?;
             let (_, first) = line.first_key_value().filter(|(rank, _)| **rank < newcomer)?;
             Some(first.0.lock().due)
@@ -184,8 +177,7 @@ impl Room {
         if self.is_quiet() {
             return false;
         }
-        self.refresh();
-        let is_here = self.lines.lock().contains_key(&(namespace.into(), key.clone()));
+        let is_here = self.hall().lines.lock().contains_key(&(namespace.into(), key.clone()));
         is_here || self.first_of_all(namespace, key).is_some()
     }
 
@@ -194,7 +186,7 @@ impl Room {
         if self.is_quiet() {
             return 0;
         }
-        self.lines.lock().get(&(namespace.into(), key.clone())).map_or(0, BTreeMap::len)
+        self.hall().lines.lock().get(&(namespace.into(), key.clone())).map_or(0, BTreeMap::len)
     }
 
     /// Something was given back to a bucket: whoever is first in its line asks again, in whatever process.
@@ -210,8 +202,7 @@ impl Room {
 
     /// Whoever is first in the line of a bucket in this process asks again. For those who [share](SharedLines) the lines.
     pub fn poke_here(&self, namespace: &str, key: &Key) {
-        self.refresh();
-        let first = first_of(&self.lines.lock(), &(namespace.into(), key.clone()));
+        let first = first_of(&self.hall().lines.lock(), &(namespace.into(), key.clone()));
         wake(first.and_then(|spot| spot.poke()));
     }
 
@@ -230,7 +221,7 @@ impl Room {
             return;
         }
         let first = |line: &Line| line.first_key_value().map(|(_, spot)| Arc::clone(spot));
-        let all: Vec<Arc<Spot>> = self.lines.lock().values().filter_map(first).collect();
+        let all: Vec<Arc<Spot>> = self.hall().lines.lock().values().filter_map(first).collect();
         all.into_iter().for_each(|spot| wake(spot.poke()));
     }
 
@@ -241,8 +232,8 @@ impl Room {
             None => self.tickets.fetch_add(1, Ordering::Relaxed),
         };
         let spot = Arc::new(Spot(Mutex::new(Called::default())));
-        let (rank, generation) = (Rank::new(priority, now, number), self.refresh());
-        Ticket { room: self, rank, spot, stands: Vec::new(), generation }
+        let rank = Rank::new(priority, now, number);
+        Ticket { room: self, hall: self.hall(), rank, spot, stands: Vec::new() }
     }
 }
 
@@ -271,7 +262,7 @@ impl Ticket<'_> {
         let new: Vec<Address> = keys.into_iter().map(|key| (namespace.into(), key.clone())).collect();
         let new: Vec<Address> = new.into_iter().filter(|address| !self.stands.contains(address)).collect();
         self.join_shared(&new, max)?;
-        let mut lines = self.room.lines.lock();
+        let mut lines = self.hall.lines.lock();
         let length = |address: &Address| lines.get(address).map_or(0, BTreeMap::len);
         if let Some(waiting) = new.iter().map(length).find(|waiting| *waiting >= max) {
             drop(lines);
@@ -279,7 +270,7 @@ impl Ticket<'_> {
             return Err(RoomFull { waiting, max });
         }
         if self.stands.is_empty() && !new.is_empty() {
-            self.room.waiting.fetch_add(1, Ordering::AcqRel);
+            self.hall.waiting.fetch_add(1, Ordering::AcqRel);
         }
         let is_new = !new.is_empty();
         for address in new {
@@ -314,14 +305,14 @@ impl Ticket<'_> {
         self.stands = kept;
         self.leave(&left);
         if self.stands.is_empty() && !left.is_empty() {
-            self.room.waiting.fetch_sub(1, Ordering::AcqRel);
+            self.hall.waiting.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
     /// Takes it out of lines, and has whoever is first then look again.
     fn leave(&self, addresses: &[Address]) {
         let mut next = Vec::new();
-        let mut lines = self.room.lines.lock();
+        let mut lines = self.hall.lines.lock();
         for address in addresses {
             let Some(line) = lines.get_mut(address) else { continue };
             let was_first = line.first_key_value().is_some_and(|(rank, _)| *rank == self.rank);
@@ -349,7 +340,7 @@ impl Ticket<'_> {
         }
         let is_held_up = |key: &&Key| {
             let first_here = {
-                let lines = self.room.lines.lock();
+                let lines = self.hall.lines.lock();
                 let line = lines.get(&(namespace.into(), (*key).clone()));
                 line.and_then(|line| line.first_key_value()).map(|(first, _)| *first)
             };
@@ -362,7 +353,7 @@ impl Ticket<'_> {
     }
 
     fn is_first(&self) -> bool {
-        let lines = self.room.lines.lock();
+        let lines = self.hall.lines.lock();
         let is_first = |address: &Address| {
             lines
                 .get(address)
@@ -423,10 +414,10 @@ impl Ticket<'_> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         // In a process that was forked off, its place is that of the parent.
-        if self.stands.is_empty() || self.generation != self.room.refresh() {
+        if self.stands.is_empty() || !std::ptr::eq(self.hall, self.room.hall()) {
             return;
         }
         self.leave(&self.stands);
-        self.room.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.hall.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }

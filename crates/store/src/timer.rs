@@ -4,18 +4,21 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 use tollgate_core::Tick;
 
 use crate::clock::Sleeper;
-use crate::{Alarm, Clock};
+use crate::{Alarm, Clock, PerProcess};
 
+#[derive(Default)]
 pub(crate) struct Timer {
     alarms: Mutex<Alarms>,
     earlier: Condvar,
+    /// Whether its thread was started.
+    runs: OnceLock<()>,
 }
 
 #[derive(Default)]
@@ -47,23 +50,15 @@ struct Entry {
 
 impl Timer {
     pub(crate) fn get() -> &'static Timer {
-        static TIMER: Mutex<Option<(u32, &'static Timer)>> = Mutex::new(None);
-        let (mut timer, this) = (TIMER.lock(), std::process::id());
-        // A process that was forked off has none of the threads of its parent.
-        match *timer {
-            Some((process, timer)) if process == this => timer,
-            _ => timer.insert((this, Timer::start())).1,
-        }
-    }
-
-    fn start() -> &'static Timer {
-        // It lives as long as the process, like the thread that owns it.
-        let timer: &'static Timer =
-            Box::leak(Box::new(Timer { alarms: Mutex::default(), earlier: Condvar::new() }));
-        thread::Builder::new()
-            .name("tollgate-timer".into())
-            .spawn(|| timer.run())
-            .expect("a process that cannot start one thread cannot wait at all");
+        static TIMERS: OnceLock<PerProcess<Timer>> = OnceLock::new();
+        let process = std::process::id().into();
+        let timer = TIMERS.get_or_init(|| PerProcess::new(process)).get(process);
+        timer.runs.get_or_init(|| {
+            thread::Builder::new()
+                .name("tollgate-timer".into())
+                .spawn(|| timer.run())
+                .expect("a process that cannot start one thread cannot wait at all");
+        });
         timer
     }
 

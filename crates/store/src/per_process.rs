@@ -1,0 +1,51 @@
+//! What each process has of its own, although it was forked off.
+
+use std::sync::OnceLock;
+
+/// A value of which each process has another one.
+///
+/// A process that was forked off has the memory of its parent and none of its threads. A lock that one of them had at that moment
+/// is locked for ever, and what it guards may be half done. So nothing of the parent's is touched: the values of processes
+/// that were forked off from each other are a chain, and each goes to its own.
+#[derive(Debug)]
+pub struct PerProcess<T> {
+    process: u64,
+    value: T,
+    of_a_fork: OnceLock<Box<PerProcess<T>>>,
+}
+
+impl<T: Default> PerProcess<T> {
+    /// A value for this process, whose number no process has that is forked off from it.
+    pub fn new(process: u64) -> PerProcess<T> {
+        PerProcess { process, value: T::default(), of_a_fork: OnceLock::new() }
+    }
+
+    /// The value of this process.
+    #[inline]
+    pub fn get(&self, process: u64) -> &T {
+        if self.process == process { &self.value } else { self.of_a_fork(process) }
+    }
+
+    #[cold]
+    fn of_a_fork(&self, process: u64) -> &T {
+        self.of_a_fork.get_or_init(|| Box::new(PerProcess::new(process))).get(process)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_forked_off_needs_no_lock_of_its_parent() {
+        let lines: PerProcess<Mutex<u32>> = PerProcess::new(1);
+        let mut parent = lines.get(1).lock().unwrap();
+        *parent = 7;
+        *lines.get(2).lock().unwrap() += 1;
+        *lines.get(3).lock().unwrap() += 2;
+        drop(parent);
+        assert_eq!([1, 2, 3].map(|process| *lines.get(process).lock().unwrap()), [7, 1, 2]);
+    }
+}
