@@ -40,4 +40,10 @@ mod model {
             self.inner.lock().expect("no test panics with the lock held")
         }
     }
+
+    impl<T: Default> Default for Mutex<T> {
+        fn default() -> Mutex<T> {
+            Mutex::new(T::default())
+        }
+    }
 }
