@@ -115,6 +115,23 @@ async fn one_a_second_and_a_hundred_a_second_are_met_as_well() {
     }
 }
 
+/// One that refuses some calls whatever the pace is not met by going slower and slower.
+#[tokio::test(start_paused = true)]
+async fn a_tenth_that_is_refused_whatever_the_pace_does_not_slow_it_down_for_ever() {
+    let began = Instant::now();
+    let work = (0..50_000_u64).map(|at| Item::new(at.to_string(), at));
+    let run = Batch::new().workers(50).seed(1).run(work, |call: Try<u64>| async move {
+        sleep(Duration::from_millis(10)).await;
+        if call.number() == 1 && call.payload().is_multiple_of(10) {
+            return Reply::refused(tollgate_provider::Hint::throttled(Some(Duration::from_millis(10))));
+        }
+        Reply::done((), tollgate_provider::Hint::ok())
+    });
+    one_each(run, 50_000).await;
+    // Alone, with no pace at all, 50 workers take 11 s, and 5,000 cooldowns one after the other 50 s.
+    assert!(began.elapsed() < Duration::from_secs(600), "{:?}", began.elapsed());
+}
+
 /// Timers are as fine as a millisecond, which is five calls here.
 #[tokio::test(start_paused = true)]
 async fn five_thousand_a_second_are_met_as_well() {

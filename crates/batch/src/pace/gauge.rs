@@ -117,6 +117,13 @@ impl Gauge {
         self.next = from + one;
     }
 
+    /// Takes the limit for a little higher than it was thought to be.
+    pub(super) fn raise(&mut self) {
+        if let Some(found) = &mut self.found {
+            found.rate = found.rate.scaled(11, 10);
+        }
+    }
+
     /// Sets a limit nobody measured.
     pub(super) fn guess(&mut self, rate: Rate) {
         self.found = Some(Found { rate, weight: 0 });

@@ -35,6 +35,12 @@ const CALLS_MIN: u64 = 4;
 /// How often in a row the wrong unit may be suspected.
 const DOUBTS_MAX: u32 = 3;
 
+/// After so many refusals in a row below what is thought to be the limit it is not the pace that is refused.
+const BELOW_MAX: u32 = 10;
+
+/// How often the limit is measured then.
+const MEASURED_EVERY: u32 = 4;
+
 /// The least term after which a little more is tried.
 const TERM_MIN: Span = Span::from_secs(5);
 
@@ -112,6 +118,8 @@ pub struct Pace {
     doubts: u32,
     /// How many calls had started when the last cooldown began.
     begun: u64,
+    /// How often in a row a call was refused below what is thought to be the limit.
+    below: u32,
     /// How much the provider lets pass at once, if that is so little that it is known.
     burst: Option<u64>,
 }
@@ -135,6 +143,7 @@ impl Default for Pace {
             suspect: 0,
             doubts: 0,
             begun: 0,
+            below: 0,
             burst: None,
         }
     }
@@ -251,6 +260,11 @@ impl Pace {
             return;
         }
         let news = match self.mark.filter(|_| self.ramp.is_none()) {
+            Some(_) if self.is_in_vain() => {
+                self.mark = Some(mark);
+                self.gauges.iter_mut().for_each(Gauge::raise);
+                News::Differs
+            }
             Some(last) if last.until(&mark, 0).amount >= CALLS_MIN => {
                 let news = self.measure([0, 1].map(|unit| self.passed(&last, &mark, unit)));
                 self.mark = Some(mark);
@@ -272,6 +286,23 @@ impl Pace {
         self.learn_burst(start);
         self.ramp = None;
         self.renew(news);
+    }
+
+    /// Whether going slower has not helped for a while: refused again and again below what is thought to be the limit. Then
+    /// it is not the pace that is refused, but some calls whatever the pace, and it would fall for ever. Now and then it
+    /// is measured all the same, since the limit may really fall.
+    fn is_in_vain(&mut self) -> bool {
+        let gauge = &self.gauges[self.suspect];
+        let is_below =
+            gauge.found().zip(gauge.pace(self.growth, self.term())).is_some_and(|(it, pace)| pace <= it.rate);
+        // What the provider says itself is heard instead.
+        let is_below = is_below && gauge.told().is_none();
+        self.below = if is_below { self.below.saturating_add(1) } else { 0 };
+        if self.below > BELOW_MAX / 2 {
+            // Or what was measured is too much, because the bucket is not as small as it seemed.
+            self.burst = None;
+        }
+        self.below > BELOW_MAX && !self.below.is_multiple_of(MEASURED_EVERY)
     }
 
     /// A call was refused because of a limit, as others were that started about then.
