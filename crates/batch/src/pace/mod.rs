@@ -259,6 +259,7 @@ impl Pace {
             self.ramp.iter_mut().for_each(|ramp| ramp.reply(now + cooldown, now.since(start.at)));
             return;
         }
+        self.count_below();
         let news = match self.mark.filter(|_| self.ramp.is_none()) {
             Some(_) if self.is_in_vain() => {
                 self.mark = Some(mark);
@@ -288,20 +289,23 @@ impl Pace {
         self.renew(news);
     }
 
-    /// Whether going slower has not helped for a while: refused again and again below what is thought to be the limit. Then
-    /// it is not the pace that is refused, but some calls whatever the pace, and it would fall for ever. Now and then it
-    /// is measured all the same, since the limit may really fall.
-    fn is_in_vain(&mut self) -> bool {
+    /// Counts refusals below what is thought to be the limit.
+    fn count_below(&mut self) {
         let gauge = &self.gauges[self.suspect];
-        let is_below =
-            gauge.found().zip(gauge.pace(self.growth, self.term())).is_some_and(|(it, pace)| pace <= it.rate);
+        let pace = gauge.pace(self.growth, self.term());
+        let is_below = gauge.found().zip(pace).is_some_and(|(found, pace)| pace <= found.rate);
         // What the provider says itself is heard instead.
-        let is_below = is_below && gauge.told().is_none();
-        self.below = if is_below { self.below.saturating_add(1) } else { 0 };
+        let counts = is_below && gauge.told().is_none();
+        self.below = if counts { self.below.saturating_add(1) } else { 0 };
         if self.below > BELOW_MAX / 2 {
-            // Or what was measured is too much, because the bucket is not as small as it seemed.
+            // What was measured may be too much, because the bucket is not as small as it seemed.
             self.burst = None;
         }
+    }
+
+    /// Whether going slower has not helped for a while. Then it is not the pace that is refused, but some calls whatever the
+    /// pace, and it would fall for ever. Now and then it is measured all the same, since the limit may really fall.
+    fn is_in_vain(&self) -> bool {
         self.below > BELOW_MAX && !self.below.is_multiple_of(MEASURED_EVERY)
     }
 

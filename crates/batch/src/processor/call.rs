@@ -44,8 +44,8 @@ pub(super) struct Held(Option<Lease<'static>>);
 
 /// Whether the limits of an account have room.
 pub(super) enum Room {
-    /// They had, and it is taken.
-    Taken(Held),
+    /// They had, and it is taken; nothing if there are no limits.
+    Taken(Option<Held>),
     /// Not for so long.
     In(Duration),
     /// Only whoever stands in line finds out.
@@ -73,7 +73,7 @@ pub(super) fn room(set: &LimitSet, demand: Demand<'static>) -> Room {
         return Room::Unknown;
     }
     match set.try_acquire(demand).wait() {
-        Ok(Attempt::Admitted(lease)) => Room::Taken(Held(Some(lease.into_owned()))),
+        Ok(Attempt::Admitted(lease)) => Room::Taken(Some(Held(Some(lease.into_owned())))),
         Ok(Attempt::Denied(denial)) => denial.wait().map_or(Room::Unknown, Room::In),
         Err(_) => Room::Unknown,
     }

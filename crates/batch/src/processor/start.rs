@@ -86,24 +86,21 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             }
         }
         let tokens = entry.load;
-        let places = &self.places.lanes[lane].places;
-        let is_a_choice = places.len() > 1;
+        let places = self.places.lanes[lane].places.len();
         let (mut soonest, mut closed, mut in_line) = (None, None, None);
-        for step in 0..places.len() {
-            let place = places[(self.turn + step) % places.len()];
-            let here = &mut self.places.all[place];
-            let at = match here.scope.permit(now, load) {
-                Permit::Now => match here.limits.as_ref().filter(|_| is_a_choice) {
-                    None => return Turn::In(place, None),
-                    Some(limits) => match call::room(limits, (self.demand)(tokens)) {
-                        Room::Taken(held) => return Turn::In(place, Some(held)),
-                        Room::In(wait) => now + at_least_a_tick(Span::covering(wait)),
-                        Room::Unknown => {
-                            in_line = in_line.or(Some(place));
-                            continue;
-                        }
-                    },
+        for step in 0..places {
+            let place = self.places.lanes[lane].places[(self.turn + step) % places];
+            let at = match self.places.all[place].scope.permit(now, load) {
+                // Where there is a choice, it is not made before it is known who has room.
+                Permit::Now if places > 1 => match self.room_in(place, tokens) {
+                    Room::Taken(held) => return Turn::In(place, held),
+                    Room::In(wait) => now + at_least_a_tick(Span::covering(wait)),
+                    Room::Unknown => {
+                        in_line = in_line.or(Some(place));
+                        continue;
+                    }
                 },
+                Permit::Now => return Turn::In(place, None),
                 Permit::CoolingUntil(at) | Permit::PacedUntil(at) => at,
                 Permit::AfterReply => Tick::MAX,
                 Permit::Closed(why) => {
@@ -119,6 +116,14 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             (None, Some(at), _) => Turn::At(at),
             (None, None, Some(closed)) => Turn::Never(Why::Closed(closed)),
             (None, None, None) => Turn::Later,
+        }
+    }
+
+    /// Whether a place has room for a call of so many tokens. One without limits always has.
+    fn room_in(&self, place: usize, tokens: u64) -> Room {
+        match &self.places.all[place].limits {
+            Some(limits) => call::room(limits, (self.demand)(tokens)),
+            None => Room::Taken(None),
         }
     }
 
