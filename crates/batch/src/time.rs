@@ -32,6 +32,14 @@ impl Time {
         }
     }
 
+    /// Makes a sleep of this time end at another instant, whether it is over or not.
+    pub(crate) fn reset(&self, sleep: &mut Sleep, at: Tick) {
+        match (self, &mut *sleep) {
+            (Time::Runtime(began), Sleep::Runtime(sleep)) => sleep.as_mut().reset(instant(*began, at)),
+            _ => *sleep = self.sleep_until(at),
+        }
+    }
+
     /// Sleeps until a time.
     ///
     /// # Cancel safety
@@ -39,11 +47,7 @@ impl Time {
     /// Dropping it leaves no trace.
     pub(crate) fn sleep_until(&self, at: Tick) -> Sleep {
         match self {
-            Time::Runtime(began) => {
-                // Whoever sleeps for a century may be woken early, and looks again.
-                let at = at.since(Tick::ZERO).min(Span::from_secs(3_000_000_000));
-                Sleep::Runtime(Box::pin(tokio::time::sleep_until(*began + at.to_duration())))
-            }
+            Time::Runtime(began) => Sleep::Runtime(Box::pin(tokio::time::sleep_until(instant(*began, at)))),
             Time::Clock(clock) => {
                 let bell = Arc::new(Bell::default());
                 let alarm: Arc<dyn Alarm> = Arc::clone(&bell) as Arc<dyn Alarm>;
@@ -52,6 +56,11 @@ impl Time {
             }
         }
     }
+}
+
+/// Whoever sleeps for a century may be woken early, and looks again.
+fn instant(began: tokio::time::Instant, at: Tick) -> tokio::time::Instant {
+    began + at.since(Tick::ZERO).min(Span::from_secs(3_000_000_000)).to_duration()
 }
 
 /// A sleep.

@@ -19,6 +19,7 @@ use crate::side::Operation;
 use crate::solo::Reading;
 
 pub(crate) const TOKIO_QUEUE: &str = "tokio mpsc";
+pub(crate) const NONE_REFUSED: &str = "as many calls";
 
 const WORKERS: usize = 50;
 
@@ -133,24 +134,36 @@ pub(crate) fn tokio_queue() -> Result<Operation> {
     }))
 }
 
-/// Items of which each tenth call is refused, on time that does not pass.
+/// Items of which each tenth is refused once, on a clock that jumps.
 pub(crate) fn tenth_refused() -> Result<Operation> {
+    calls_that_take_time(|_| 0, |call| call.number() == 1 && call.payload().is_multiple_of(10))
+}
+
+/// As many calls as that, none of them refused.
+pub(crate) fn none_refused() -> Result<Operation> {
+    calls_that_take_time(|times| times.div_ceil(10), |_| false)
+}
+
+/// Calls that take a while, as calls do, on a clock that jumps: what they cost is what the batch and its timers cost.
+fn calls_that_take_time(more: fn(u64) -> u64, is_refused: fn(&Try<u64>) -> bool) -> Result<Operation> {
     let runtime =
         Builder::new_current_thread().enable_time().start_paused(true).build().context("no runtime")?;
     Ok(Box::new(move |times| {
         runtime.block_on(async {
             let batch = Batch::new().workers(WORKERS);
-            let mut run = batch.run(items(times), |call: Try<u64>| async move {
-                if call.number() == 1 && call.payload().is_multiple_of(10) {
+            let mut run = batch.run(items(times + more(times)), move |call: Try<u64>| async move {
+                let millis = 100 + call.payload().wrapping_mul(2_654_435_761) % 200;
+                tokio::time::sleep(Duration::from_millis(millis)).await;
+                if is_refused(&call) {
                     return Reply::refused(Hint::throttled(Some(Duration::from_millis(1))));
                 }
                 Reply::done(*call.payload(), Hint::ok())
             });
-            let mut done = 0;
+            let mut done = 0_u64;
             while let Some(outcome) = run.next().await {
                 done += u64::from(outcome.result.is_ok());
             }
-            done
+            done - more(times)
         })
     }))
 }

@@ -56,6 +56,11 @@ impl Trouble {
         !matches!(self, Trouble::AccessDenied(_) | Trouble::Unreadable(_) | Trouble::Other(_))
     }
 
+    /// Whether it says why there is no service, rather than that nothing was heard or where else to ask.
+    pub(crate) fn is_telling(&self) -> bool {
+        !matches!(self, Trouble::Timeout | Trouble::NoScript | Trouble::Moved(_) | Trouble::Ask(_))
+    }
+
     /// Whether the connection is of no use any more.
     pub(crate) fn breaks(&self) -> bool {
         match self {

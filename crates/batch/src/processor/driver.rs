@@ -117,17 +117,22 @@ where
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         for _ in 0..ROUNDS_MAX {
             let now = self.time.now();
-            let mut moved = self.collect(context, now);
-            moved |= self.write(context);
-            self.hear_others(context, now);
+            // Each step is done before those that what comes of it matters for.
             self.check_end(now);
-            moved |= self.ring(now);
-            moved |= self.pull(context, now);
-            moved |= self.start(context, now);
+            self.collect(context, now);
+            self.ring(now);
+            self.write(context);
+            let (settled, was_idle) = (self.settled(), self.calls.is_empty());
+            let more = self.pull(context, now);
+            self.hear_others(context, now);
+            self.start(context, now);
             if self.is_over() {
                 self.outbox.set_progress(self.progress());
                 return Poll::Ready(());
             }
+            // An item that came to nothing before it was called has left its place to the next, and calls are only heard of
+            // by whoever asked after them while there were any.
+            let moved = more || self.settled() != settled || was_idle && !self.calls.is_empty();
             if !moved && self.sleeps(context, now) {
                 self.outbox.set_progress(self.progress());
                 return Poll::Pending;
@@ -138,16 +143,19 @@ where
         Poll::Pending
     }
 
+    /// How many items have come to an end.
+    fn settled(&self) -> u64 {
+        self.progress.done + self.progress.failed + self.progress.unfinished
+    }
+
     fn is_over(&self) -> bool {
         let pending = self.journal.as_ref().map_or(0, Writer::pending);
         self.source.is_none() && self.entries.len() == 0 && pending == 0
     }
 
     /// Takes the ends of calls.
-    fn collect(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
-        let mut moved = false;
+    fn collect(&mut self, context: &mut Context<'_>, now: Tick) {
         while let Poll::Ready(Some(joined)) = self.calls.poll_join_next_with_id(context) {
-            moved = true;
             let (id, end) = match joined {
                 Ok((id, end)) => (id, Ok(end)),
                 Err(lost) => (lost.id(), Err(lost.is_panic())),
@@ -156,21 +164,18 @@ where
                 self.returned(now, slot, end);
             }
         }
-        moved
     }
 
     /// Publishes what has been written down.
-    fn write(&mut self, context: &mut Context<'_>) -> bool {
-        let Some(journal) = &mut self.journal else { return false };
+    fn write(&mut self, context: &mut Context<'_>) {
+        let Some(journal) = &mut self.journal else { return };
         let mut written = Vec::new();
         journal.poll(context, &mut written);
         let broken = journal.broken().cloned();
-        let moved = !written.is_empty();
         written.into_iter().for_each(|outcome| self.publish(outcome));
         if let Some(cause) = broken.filter(|_| self.stopped.is_none()) {
             self.stop(Why::Journal(cause));
         }
-        moved
     }
 
     /// Ends the batch if somebody wants that, or its time is up.
@@ -186,30 +191,30 @@ where
         }
     }
 
-    /// Accepts items, as many as may wait.
+    /// Accepts items, as many as may wait. Answers whether there may be more at once.
     fn pull(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
-        let mut moved = false;
         for _ in 0..self.sizes.lookahead.max(1) {
             if self.entries.len() >= self.sizes.workers + self.sizes.lookahead || self.is_far_ahead(context) {
-                break;
+                return false;
             }
-            let Some(source) = &mut self.source else { break };
+            let Some(source) = &mut self.source else { return false };
             match source.poll_next(context) {
                 Poll::Ready(Some(item)) => self.accept(now, item),
                 Poll::Ready(None) => self.source = None,
-                Poll::Pending => break,
+                Poll::Pending => return false,
             }
-            moved = true;
         }
-        moved
+        true
     }
 
     /// Whoever reads in the order of the input must not have to keep more than a bounded number behind the item they wait
     /// for, be it that they are finished already.
     fn is_far_ahead(&self, context: &mut Context<'_>) -> bool {
         let most = self.sizes.workers + self.sizes.buffer + self.sizes.lookahead;
-        let (_, next) = self.outbox.look(context);
-        next.is_some_and(|next| self.next_index >= next.saturating_add(most as u64))
+        let index = self.next_index;
+        !self
+            .outbox
+            .has_room(context, |_, next| next.is_none_or(|next| index < next.saturating_add(most as u64)))
     }
 
     fn accept(&mut self, now: Tick, item: Item<P>) {
@@ -260,23 +265,23 @@ where
 
     /// Sees to it that the batch is polled at the next time that matters. Answers whether that lies ahead.
     fn sleeps(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
-        self.outbox.look(context);
+        self.outbox.listen(context);
         if self.outbox.is_shut_down() && self.stopped.is_none() {
             return false;
         }
         let wake = self.wake.take();
         let due = self.dues.peek().map(|Reverse(due)| due.at);
         let Some(at) = [wake, due].into_iter().flatten().min() else {
-            self.sleep = None;
             return true;
         };
         if at <= now {
             return false;
         }
-        if self.sleep.as_ref().is_none_or(|(until, _)| *until != at) {
-            self.sleep = Some((at, self.time.sleep_until(at)));
+        let (until, sleep) = self.sleep.get_or_insert_with(|| (at, self.time.sleep_until(at)));
+        if *until != at {
+            self.time.reset(sleep, at);
+            *until = at;
         }
-        let Some((_, sleep)) = &mut self.sleep else { return true };
         let sleeps = Pin::new(sleep).poll(context).is_pending();
         if !sleeps {
             self.sleep = None;

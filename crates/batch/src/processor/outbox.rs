@@ -29,6 +29,17 @@ struct Inside<O> {
     progress: Progress,
     reader: Option<Waker>,
     batch: Option<Waker>,
+    /// Whether the batch waits for room. If not, it need not hear of everything that is read.
+    held_up: bool,
+}
+
+impl<O> Inside<O> {
+    fn listen(&mut self, context: &mut Context<'_>) {
+        match &self.batch {
+            Some(waker) if waker.will_wake(context.waker()) => {}
+            _ => self.batch = Some(context.waker().clone()),
+        }
+    }
 }
 
 enum Outcomes<O> {
@@ -70,6 +81,7 @@ impl<O> Outbox<O> {
             progress: Progress::default(),
             reader: None,
             batch: None,
+            held_up: false,
         })))
     }
 
@@ -100,18 +112,28 @@ impl<O> Outbox<O> {
         });
     }
 
-    /// How many outcomes wait, and for which item of the input the reader waits, if it wants them in that order.
-    /// Whoever asks is woken when that changes.
-    pub(super) fn look(&self, context: &mut Context<'_>) -> (usize, Option<u64>) {
+    /// Whether there is room by what is told: how many outcomes wait, and for which item of the input the reader waits, if
+    /// it wants them in that order. If there is none, the batch is woken when something has been read.
+    pub(super) fn has_room(
+        &self,
+        context: &mut Context<'_>,
+        has_room: impl FnOnce(usize, Option<u64>) -> bool,
+    ) -> bool {
         let mut inside = self.0.lock();
-        match &inside.batch {
-            Some(waker) if waker.will_wake(context.waker()) => {}
-            _ => inside.batch = Some(context.waker().clone()),
+        let has_room = match &inside.outcomes {
+            Outcomes::Completion(queue) => has_room(queue.len(), None),
+            Outcomes::Input { next, waiting } => has_room(waiting.len(), Some(*next)),
+        };
+        if !has_room {
+            inside.held_up = true;
+            inside.listen(context);
         }
-        match &inside.outcomes {
-            Outcomes::Completion(queue) => (queue.len(), None),
-            Outcomes::Input { next, waiting } => (waiting.len(), Some(*next)),
-        }
+        has_room
+    }
+
+    /// The batch is woken when it is shut down.
+    pub(super) fn listen(&self, context: &mut Context<'_>) {
+        self.0.lock().listen(context);
     }
 
     pub(super) fn is_shut_down(&self) -> bool {
@@ -143,7 +165,8 @@ impl<O> Outbox<O> {
     pub(super) fn poll_pop(&self, context: &mut Context<'_>) -> Poll<Option<Outcome<O>>> {
         let mut inside = self.0.lock();
         if let Some(outcome) = inside.outcomes.pop() {
-            let waker = inside.batch.take();
+            let held_up = std::mem::take(&mut inside.held_up);
+            let waker = inside.batch.take_if(|_| held_up);
             drop(inside);
             waker.into_iter().for_each(Waker::wake);
             return Poll::Ready(Some(outcome));

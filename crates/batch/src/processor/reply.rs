@@ -215,20 +215,18 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// Does what is due.
-    pub(super) fn ring(&mut self, now: Tick) -> bool {
+    pub(super) fn ring(&mut self, now: Tick) {
         for place in 0..self.places.all.len() {
             if self.places.all[place].scope.cooling(now).is_none() {
                 self.cooled_down(place);
             }
         }
-        let mut moved = false;
         while let Some(Reverse(due)) = self.dues.peek().copied().filter(|Reverse(due)| due.at <= now) {
             self.dues.pop();
             let Some(entry) = self.entries.get_mut(due.slot) else { continue };
             if entry.index != due.index {
                 continue;
             }
-            moved = true;
             match (due.what, &mut entry.at) {
                 (DueFor::Retry, Whereabouts::Pausing) => {
                     entry.at = Whereabouts::Waiting;
@@ -251,7 +249,6 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 _ => {}
             }
         }
-        moved
     }
 
     /// Starts nothing more. Calls under way go on to their end.

@@ -31,8 +31,7 @@ enum Turn {
 
 impl<P, S: Default, O: 'static> Driver<P, S, O> {
     /// Starts what may start.
-    pub(super) fn start(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
-        let mut moved = false;
+    pub(super) fn start(&mut self, context: &mut Context<'_>, now: Tick) {
         let lanes = self.places.lanes.len();
         self.turn = self.turn.wrapping_add(1);
         for step in 0..lanes {
@@ -53,25 +52,20 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                     }
                     Turn::Later => break,
                 }
-                moved = true;
             }
         }
-        moved
     }
 
     /// Whether there will be room for the outcome. Whoever reads in the order of the input must get the item they wait
     /// for, however many that are finished wait behind it.
-    fn has_room(&mut self, context: &mut Context<'_>, slot: Slot) -> bool {
-        let (unread, next) = self.outbox.look(context);
+    fn has_room(&self, context: &mut Context<'_>, slot: Slot) -> bool {
         let most = self.sizes.workers + self.sizes.buffer;
         let index = self.entries.get(slot).map_or(0, |entry| entry.index);
-        match next {
+        let coming = self.by_task.len() + self.journal.as_ref().map_or(0, Writer::pending);
+        self.outbox.has_room(context, |unread, next| match next {
             Some(next) => index < next.saturating_add(most as u64),
-            None => {
-                let unread = unread + self.journal.as_ref().map_or(0, Writer::pending);
-                self.by_task.len() + unread < most
-            }
-        }
+            None => coming + unread < most,
+        })
     }
 
     fn turn_of(&mut self, now: Tick, lane: usize, slot: Slot) -> Turn {

@@ -35,8 +35,8 @@ pub(crate) fn rows() -> Vec<Row> {
             name: "batch/item-a-tenth-refused",
             meter: Meter::ThreadCpu,
             ours: Some(batches::tenth_refused),
-            peer: None,
-            bar: None,
+            peer: Some(Peer { name: batches::NONE_REFUSED, side: batches::none_refused }),
+            bar: Some(Bar::CostAtMost(1.0)),
             crowd: 10_000,
         }),
         Row::Footprint(Footprint {

@@ -96,12 +96,17 @@ impl Service {
         command: &Cmd,
         script: Option<&Known>,
     ) -> Result<Value, Failure> {
-        let mut round = 0;
+        let (mut round, mut said) = (0, None);
         loop {
             let trouble = match self.attempt(watch, command).await {
                 Ok(value) => return Ok(value),
+                // A last try that is cut short must not hide why those before it failed.
+                Err(Trouble::Timeout) => said.clone().unwrap_or(Trouble::Timeout),
                 Err(trouble) => trouble,
             };
+            if trouble.is_telling() {
+                said = Some(trouble.clone());
+            }
             match (&trouble, script) {
                 (Trouble::NoScript, Some(script)) => {
                     // A server that forgot it, or never knew it. Should this fail, the next round says so.

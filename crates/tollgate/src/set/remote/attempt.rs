@@ -103,10 +103,14 @@ impl<'a> Trial<'a, '_> {
         let is_new = !std::mem::replace(&mut self.stood_in_line, true);
         // Who comes with a deadline is told at once if it cannot be met, also behind others.
         if matches!(turned, Turned::InVain) || is_new && matches!(turned, Turned::Wait(Some(_))) {
-            let denial = self.remote.ask(&priced.limits, &priced.costs).await?;
-            let denial = self.turn.behind(&self.remote.key, denial);
-            if matches!(turned, Turned::InVain) || self.turn.is_too_late(&denial) {
-                return Ok(Next::Refuse(Box::new(denial)));
+            let alone = self.remote.ask(&priced.limits, &priced.costs).await?;
+            // Whatever those ahead wait for, and be it that nobody knows yet.
+            if self.turn.is_too_late(&alone) {
+                return Ok(Next::Refuse(Box::new(alone)));
+            }
+            let behind = self.turn.behind(&self.remote.key, alone);
+            if matches!(turned, Turned::InVain) || self.turn.is_too_late(&behind) {
+                return Ok(Next::Refuse(Box::new(behind)));
             }
             return Ok(Next::Turn(Turned::Again));
         }
