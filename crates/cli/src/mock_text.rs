@@ -62,10 +62,10 @@ fn trouble(kind: &str) -> Result<Trouble, String> {
         "reset" => Ok(Trouble::Reset),
         "midway" => Ok(Trouble::Midway),
         _ => {
-            let status = kind.parse().ok().filter(|status| (500..600).contains(status));
+            let status = kind.parse().ok().filter(|status| Trouble::is_status(*status));
             let bad = || {
                 format!(
-                    "{kind:?} is no kind of outage; valid are hang, reset, midway and a status from 500 to 599"
+                    "{kind:?} is no kind of outage; valid are hang, reset, midway, 429 and a status from 500 to 599"
                 )
             };
             status.map(Trouble::Status).ok_or_else(bad)
@@ -89,6 +89,7 @@ mod tests {
         );
         assert_eq!(outage("503@1s..2s"), Ok(Outage::between(SECOND, 2 * SECOND, Trouble::Status(503))));
         assert_eq!(outage("reset/7"), Ok(Outage::every(7, Trouble::Reset)));
+        assert_eq!(outage("429/10"), Ok(Outage::every(10, Trouble::Status(429))));
         assert_eq!(outage("hang/1"), Ok(Outage::every(1, Trouble::Hang)));
     }
 

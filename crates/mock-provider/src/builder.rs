@@ -51,7 +51,7 @@ pub enum BuildError {
     #[error(transparent)]
     Limits(#[from] LimitsError),
     /// An outage has a status that is no failure.
-    #[error("an outage answers with a status from 500 to 599, not with {0}")]
+    #[error("an outage answers with 429 or a status from 500 to 599, not with {0}")]
     OutageStatus(u16),
 }
 
@@ -183,7 +183,7 @@ impl MockProviderBuilder {
     pub fn build(self) -> Result<MockProvider, BuildError> {
         for outage in &self.outages {
             if let Trouble::Status(status) = outage.trouble()
-                && !(500..600).contains(&status)
+                && !Trouble::is_status(status)
             {
                 return Err(BuildError::OutageStatus(status));
             }

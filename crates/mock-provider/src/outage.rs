@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// It is answered with this status, from 500 to 599.
+    /// It is answered with this status: from 500 to 599, or 429, whatever the limits say.
     Status(u16),
     /// It is never answered.
     Hang,
@@ -14,6 +14,14 @@ pub enum Trouble {
     Reset,
     /// Its stream begins well, and breaks off with an error. A call that asked for no stream is answered with 503.
     Midway,
+}
+
+impl Trouble {
+    /// Whether a provider fails with this status.
+    #[must_use]
+    pub fn is_status(status: u16) -> bool {
+        status == 429 || (500..600).contains(&status)
+    }
 }
 
 /// Calls that fail.

@@ -96,6 +96,19 @@ impl Style {
         }
     }
 
+    /// Not now, though no limit of the caller says so: what all callers share is used up.
+    pub(crate) fn busy(self) -> Reply {
+        let message = "Too many calls are being made just now, please try again later.";
+        match self {
+            Style::OpenAi => openai(429, message, "requests", "rate_limit_exceeded"),
+            Style::Azure => Reply::json(429, &json!({"error": {"code": "429", "message": message}})),
+            Style::Anthropic => anthropic(429, "rate_limit_error", message),
+            Style::Gemini => gemini(429, "RESOURCE_EXHAUSTED", message),
+            Style::Bedrock => bedrock(429, "ThrottlingException", message),
+            Style::Plain => problem(429, "Too Many Requests", message),
+        }
+    }
+
     /// The money ran out, or the day's quota.
     pub(crate) fn exhausted(self) -> Reply {
         let message = "You exceeded your current quota, please check your plan and billing details.";

@@ -170,6 +170,7 @@ async fn refused(desk: &Desk, call: Call<'_>, refusal: Refusal) -> Result<Reply,
         Refusal::TooLarge { asked, limit } => (Outcome::Refused, style.too_large(asked, limit)),
         Refusal::Exhausted => (Outcome::Refused, style.exhausted()),
         Refusal::WrongKey => (Outcome::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
+        Refusal::Outage(Trouble::Status(429)) => (Outcome::Rejected, style.busy()),
         Refusal::Outage(Trouble::Status(status)) => (Outcome::Failed, style.failed(status)),
         Refusal::Outage(Trouble::Midway) => (Outcome::Failed, style.failed(503)),
         Refusal::Outage(Trouble::Reset) => {

@@ -121,11 +121,14 @@ fn outages_are_told_in_every_style() {
         let up = Up::new(
             builder
                 .outage(Outage::every(3, Trouble::Status(500)))
-                .outage(Outage::every(4, Trouble::Status(529))),
+                .outage(Outage::every(4, Trouble::Status(529)))
+                .outage(Outage::every(5, Trouble::Status(429))),
         );
-        let classes: Vec<Class> = (0..4).map(|_| up.read(&up.call()).class).collect();
-        assert_eq!(classes, [Class::Ok, Class::Ok, Class::Transient, Class::Overloaded], "{style}");
-        assert_eq!(up.provider.stats().failed, 2);
+        let classes: Vec<Class> = (0..5).map(|_| up.read(&up.call()).class).collect();
+        let [ok, throttled] = [Class::Ok, Class::Throttled];
+        assert_eq!(classes, [ok, ok, Class::Transient, Class::Overloaded, throttled], "{style}");
+        let stats = up.provider.stats();
+        assert_eq!((stats.failed, stats.rejected), (2, 1));
     }
 }
 

@@ -326,8 +326,12 @@ impl Batch {
             policy: self.policy,
             began: time.now(),
             source: Some(source),
-            spawn: Box::new(move |calls, attempt, reservation| {
-                calls.spawn(call::make(attempt, Arc::clone(&handler), reservation))
+            // Most calls reserve nothing: their tasks need not have room for it.
+            spawn: Box::new(move |calls, attempt, reservation| match reservation {
+                Some(reservation) => {
+                    calls.spawn(call::reserve_and_make(attempt, Arc::clone(&handler), reservation))
+                }
+                None => calls.spawn(call::make(attempt, Arc::clone(&handler))),
             }),
             demand: self.demand,
             places: Places::new(self.accounts, self.rules, seed),

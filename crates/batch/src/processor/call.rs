@@ -83,17 +83,28 @@ pub(super) fn room(set: &LimitSet, demand: Demand<'static>) -> Room {
 ///
 /// # Cancel safety
 ///
+/// That of the handler.
+pub(super) async fn make<P, S, O, F>(attempt: Try<P, S>, handler: Arc<impl Fn(Try<P, S>) -> F>) -> End<O>
+where
+    F: Future<Output = Reply<O>>,
+{
+    End::Replied(handler(attempt).await)
+}
+
+/// Makes one call once there is room for it in the limits of its account.
+///
+/// # Cancel safety
+///
 /// Dropping it while it waits for its reservation leaves no trace; dropping it later keeps the estimate charged, since
 /// the call may have been made.
-pub(super) async fn make<P, S, O, F>(
+pub(super) async fn reserve_and_make<P, S, O, F>(
     attempt: Try<P, S>,
     handler: Arc<impl Fn(Try<P, S>) -> F>,
-    reservation: Option<Reservation>,
+    reservation: Reservation,
 ) -> End<O>
 where
     F: Future<Output = Reply<O>>,
 {
-    let Some(reservation) = reservation else { return End::Replied(handler(attempt).await) };
     let Reservation { set, demand, tokens, stage, held } = reservation;
     let lease = match held.and_then(Held::into_lease) {
         Some(lease) => lease,

@@ -84,7 +84,8 @@ GET /healthz whether it is up. Ctrl-C or SIGTERM ends it.
 Outages:
   KIND@FROM..TO   all calls in that time after the start
   KIND/N          every Nth call
-  KIND is a status from 500 to 599, hang, reset, or midway: a stream that breaks
+  KIND is 429, a status from 500 to 599, hang, reset, or midway: a stream that
+  breaks
 
 Changes:
   TIME:NAME=COUNT,..   with rps, burst, tpm and concurrency as names
