@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use tollgate::{Span, Tick};
 use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter};
 use tollgate_batch::{Batch, Item, Reply, Try};
-use tollgate_provider::Class;
+use tollgate_provider::{Class, Hint};
 
 const LATENCY: Span = Span::from_secs(1);
 
@@ -115,21 +115,59 @@ async fn one_a_second_and_a_hundred_a_second_are_met_as_well() {
     }
 }
 
-/// One that refuses some calls whatever the pace is not met by going slower and slower.
+/// One that refuses some calls whatever the pace is not met by going slower and slower, whether it says how long to wait
+/// or not.
 #[tokio::test(start_paused = true)]
 async fn a_tenth_that_is_refused_whatever_the_pace_does_not_slow_it_down_for_ever() {
-    let began = Instant::now();
-    let work = (0..50_000_u64).map(|at| Item::new(at.to_string(), at));
-    let run = Batch::new().workers(50).seed(1).run(work, |call: Try<u64>| async move {
-        sleep(Duration::from_millis(10)).await;
-        if call.number() == 1 && call.payload().is_multiple_of(10) {
-            return Reply::refused(tollgate_provider::Hint::throttled(Some(Duration::from_millis(10))));
-        }
-        Reply::done((), tollgate_provider::Hint::ok())
-    });
-    one_each(run, 50_000).await;
-    // Alone, with no pace at all, 50 workers take 11 s, and 5,000 cooldowns one after the other 50 s.
-    assert!(began.elapsed() < Duration::from_secs(600), "{:?}", began.elapsed());
+    for advice in [Some(Duration::from_millis(10)), None] {
+        let began = Instant::now();
+        let work = (0..50_000_u64).map(|at| Item::new(at.to_string(), at));
+        let run = Batch::new().workers(50).seed(1).run(work, move |call: Try<u64>| async move {
+            sleep(Duration::from_millis(10)).await;
+            if call.number() == 1 && call.payload().is_multiple_of(10) {
+                return Reply::refused(Hint::throttled(advice));
+            }
+            Reply::done((), Hint::ok())
+        });
+        one_each(run, 50_000).await;
+        // Alone, with no pace at all, 50 workers take 11 s, and 5,000 cooldowns one after the other 50 s.
+        assert!(began.elapsed() < Duration::from_secs(200), "{advice:?}: {:?}", began.elapsed());
+    }
+}
+
+/// One that has a limit as well keeps its pace at about that.
+#[tokio::test(start_paused = true)]
+async fn a_limit_is_kept_to_though_a_tenth_is_refused_whatever_the_pace() {
+    for (rate, advice) in [(10, true), (10, false), (100, true), (100, false)] {
+        let retry_after = if advice { RetryAfter::Exact } else { RetryAfter::None };
+        let manners = Manners { headers: false, retry_after, minutes: false };
+        let count = 500 * rate;
+        let provider = Provider::of_calls(bucket(rate, 10), LATENCY).manners(manners);
+        let provider = Arc::new(Mutex::new(provider));
+        let (asked, began) = (Arc::clone(&provider), Instant::now());
+        let items = (0..count).map(|at| Item::new(at.to_string(), at));
+        let run = Batch::new().workers(500).seed(1).run(items, move |call: Try<u64>| {
+            let now = Tick::ZERO + Span::covering(began.elapsed());
+            let unlucky = call.number() == 1 && call.payload().is_multiple_of(10);
+            let reply = (!unlucky).then(|| asked.lock().call(now, 0));
+            async move {
+                sleep(Duration::from_secs(1)).await;
+                match reply {
+                    Some((hint, _)) if hint.class == Class::Ok => Reply::done((), hint),
+                    Some((hint, _)) => Reply::refused(hint),
+                    None => Reply::refused(Hint::throttled(advice.then_some(Duration::from_millis(100)))),
+                }
+            }
+        });
+        one_each(run, count).await;
+        let (seen, took) = (provider.lock().seen, began.elapsed());
+        let rejected = seen.refused * 1_000 / seen.calls;
+        println!("{rate} {advice}: {took:?} of 500 s, {rejected}");
+        assert!(
+            took < Duration::from_secs(1_000) && rejected < 250,
+            "{rate}, {advice}: {took:?}, {rejected}"
+        );
+    }
 }
 
 /// Timers are as fine as a millisecond, which is five calls here.

@@ -117,10 +117,11 @@ impl Gauge {
         self.next = from + one;
     }
 
-    /// Takes the limit for a little higher than it was thought to be.
-    pub(super) fn raise(&mut self) {
+    /// Takes the limit for a little higher than it was thought to be, and for no less than `before`.
+    pub(super) fn raise(&mut self, before: Option<Rate>) {
         if let Some(found) = &mut self.found {
-            found.rate = found.rate.scaled(11, 10);
+            let raised = found.rate.scaled(107, 100);
+            found.rate = before.map_or(raised, |before| before.max(raised));
         }
     }
 

@@ -12,6 +12,7 @@
 //! Nobody says whether calls or tokens were too many. Both are measured, and the one that comes out the same each time is
 //! the limit; the other one goes up and down with the sizes of the calls, and hardly holds anybody back.
 
+mod anyway;
 mod gauge;
 mod mark;
 mod ramp;
@@ -22,6 +23,7 @@ mod window;
 use tollgate::{Span, Tick};
 use tollgate_provider::{Meter, Unit};
 
+use anyway::Anyway;
 use gauge::{Gauge, News, Term};
 use mark::{Mark, Measured, Sums};
 use ramp::Ramp;
@@ -34,12 +36,6 @@ const CALLS_MIN: u64 = 4;
 
 /// How often in a row the wrong unit may be suspected.
 const DOUBTS_MAX: u32 = 3;
-
-/// After so many refusals in a row below what is thought to be the limit it is not the pace that is refused.
-const BELOW_MAX: u32 = 10;
-
-/// How often the limit is measured then.
-const MEASURED_EVERY: u32 = 4;
 
 /// The least term after which a little more is tried.
 const TERM_MIN: Span = Span::from_secs(5);
@@ -118,8 +114,7 @@ pub struct Pace {
     doubts: u32,
     /// How many calls had started when the last cooldown began.
     begun: u64,
-    /// How often in a row a call was refused below what is thought to be the limit.
-    below: u32,
+    anyway: Anyway,
     /// How much the provider lets pass at once, if that is so little that it is known.
     burst: Option<u64>,
 }
@@ -143,7 +138,7 @@ impl Default for Pace {
             suspect: 0,
             doubts: 0,
             begun: 0,
-            below: 0,
+            anyway: Anyway::default(),
             burst: None,
         }
     }
@@ -261,15 +256,13 @@ impl Pace {
         }
         self.count_below();
         let news = match self.mark.filter(|_| self.ramp.is_none()) {
-            Some(_) if self.is_in_vain() => {
-                self.mark = Some(mark);
-                self.gauges.iter_mut().for_each(Gauge::raise);
-                News::Differs
+            Some(_) if self.anyway.is_in_vain() => {
+                self.mark.iter_mut().for_each(|last| last.reject(start.at, start.before, start.load));
+                self.go_faster()
             }
             Some(last) if last.until(&mark, 0).amount >= CALLS_MIN => {
-                let news = self.measure([0, 1].map(|unit| self.passed(&last, &mark, unit)));
                 self.mark = Some(mark);
-                news
+                self.take_over([0, 1].map(|unit| self.passed(&last, &mark, unit)))
             }
             Some(last) => {
                 self.slow_down(start, [last.until(&mark, 0), last.until(&mark, 1)]);
@@ -295,18 +288,25 @@ impl Pace {
         let pace = gauge.pace(self.growth, self.term());
         let is_below = gauge.found().zip(pace).is_some_and(|(found, pace)| pace <= found.rate);
         // What the provider says itself is heard instead.
-        let counts = is_below && gauge.told().is_none();
-        self.below = if counts { self.below.saturating_add(1) } else { 0 };
-        if self.below > BELOW_MAX / 2 {
+        let is_below = is_below && gauge.told().is_none();
+        self.anyway.count(is_below, self.gauges.map(|gauge| gauge.found().map(|found| found.rate)));
+        if self.anyway.is_likely() {
             // What was measured may be too much, because the bucket is not as small as it seemed.
             self.burst = None;
         }
     }
 
-    /// Whether going slower has not helped for a while. Then it is not the pace that is refused, but some calls whatever the
-    /// pace, and it would fall for ever. Now and then it is measured all the same, since the limit may really fall.
-    fn is_in_vain(&self) -> bool {
-        self.below > BELOW_MAX && !self.below.is_multiple_of(MEASURED_EVERY)
+    /// Whether it is not the pace that is refused, but some calls whatever the pace.
+    pub fn is_refused_anyway(&self) -> bool {
+        self.anyway.is_sure()
+    }
+
+    /// Takes back what going slower did not help, and tries a little more each time from there.
+    fn go_faster(&mut self) -> News {
+        for (gauge, before) in self.gauges.iter_mut().zip(self.anyway.take_back()) {
+            gauge.raise(before);
+        }
+        News::Differs
     }
 
     /// A call was refused because of a limit, as others were that started about then.
@@ -396,7 +396,14 @@ impl Pace {
         if span > Span::ZERO && awake.rate() > whole.rate() { awake } else { whole }
     }
 
-    /// Takes over what passed between two refusals.
+    /// Takes over what passed between two refusals, unless some calls are refused anyway, and going faster pays.
+    fn take_over(&mut self, measured: [Measured; 2]) -> News {
+        if self.anyway.is_sure() && self.anyway.pays(measured[self.suspect].rate()) {
+            return self.go_faster();
+        }
+        self.measure(measured)
+    }
+
     fn measure(&mut self, measured: [Measured; 2]) -> News {
         let calls = measured[0].amount;
         let paces = self.gauges.map(|gauge| gauge.pace(self.growth, self.term()));

@@ -25,6 +25,12 @@ pub use rules::Rules;
 /// How many calls a cooldown gives back, where nothing is advised and the rate is known.
 const FEW_CALLS: u64 = 8;
 
+/// The least cooldown then.
+const LEAST: Span = Span::from_millis(20);
+
+/// And where calls are refused whatever the pace.
+const LEAST_ANYWAY: Span = Span::from_millis(1);
+
 /// After so many cooldowns in a row in which nothing has gone through, one call goes alone.
 const STREAK_MAX: u32 = 2;
 
@@ -244,8 +250,7 @@ impl Scope {
         self.counters.rejected += 1;
         self.refusal = now.since(call.at);
         let is_first = call.generation == self.generation;
-        let few_calls = self.pace.calls().map(|rate| rate.time_of(FEW_CALLS));
-        let length = self.rules.length(hint.advice, few_calls, if is_first { self.streak } else { 0 });
+        let length = self.rules.length(hint.advice, self.learned(), if is_first { self.streak } else { 0 });
         let until = now + length + self.rules.added(length, self.random.next());
         if is_first {
             return self.open(now, call, hint, until);
@@ -259,6 +264,16 @@ impl Scope {
             return Effect::Extended(until);
         }
         Effect::Joined
+    }
+
+    /// How long to cool down where nothing is advised, once the rate is known: until a few calls pass again. Where some are
+    /// refused whatever the pace, it is not waiting that helps.
+    fn learned(&self) -> Option<Span> {
+        let rate = self.pace.calls()?;
+        Some(match self.pace.is_refused_anyway() {
+            true => rate.time_of(1).max(LEAST_ANYWAY),
+            false => rate.time_of(FEW_CALLS).max(LEAST),
+        })
     }
 
     fn open(&mut self, now: Tick, call: &Call, hint: &Hint, until: Tick) -> Effect {

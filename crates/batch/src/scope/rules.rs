@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use tollgate::Span;
 
-/// The least cooldown that is chosen where nothing is advised.
-const LEAST: Span = Span::from_millis(20);
-
 /// What holds for a cooldown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -57,14 +54,14 @@ impl Rules {
         self.cap
     }
 
-    /// How long to cool down for, before jitter. `few_calls` is how long the provider takes to fill up by a few calls,
-    /// if that is known, and `streak` how many cooldowns nothing has gone through in.
-    pub(super) fn length(&self, advice: Option<Duration>, few_calls: Option<Span>, streak: u32) -> Span {
+    /// How long to cool down for, before jitter. `learned` is how long it takes where nothing is advised, if that is known,
+    /// and `streak` how many cooldowns nothing has gone through in.
+    pub(super) fn length(&self, advice: Option<Duration>, learned: Option<Span>, streak: u32) -> Span {
         let length = match (advice, self.default) {
             (Some(advice), _) => Span::covering(advice),
             (None, Some(default)) => doubled(default, streak, self.cap),
             (None, None) => {
-                let first = few_calls.map_or(Rules::FIRST, |few| few.clamp(LEAST, Rules::FIRST));
+                let first = learned.map_or(Rules::FIRST, |learned| learned.min(Rules::FIRST));
                 doubled(first, streak, Rules::UNADVISED_MAX)
             }
         };
