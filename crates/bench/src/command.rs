@@ -57,7 +57,7 @@ pub(crate) fn simulate(_: &Effort) -> Result<Reading> {
 }
 
 /// The release build of the command, which lies beside this program.
-fn program() -> Result<PathBuf> {
+pub(crate) fn program() -> Result<PathBuf> {
     let this = std::env::current_exe().context("cannot find this program")?;
     let tollgate = this.with_file_name(format!("tollgate{}", std::env::consts::EXE_SUFFIX));
     if !tollgate.exists() {
@@ -67,7 +67,7 @@ fn program() -> Result<PathBuf> {
     Ok(tollgate)
 }
 
-fn run(tollgate: &Path, words: &[&str]) -> Result<()> {
+pub(crate) fn run(tollgate: &Path, words: &[&str]) -> Result<()> {
     let mut command = Command::new(tollgate);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let output = command.output().with_context(|| format!("cannot start {}", tollgate.display()))?;
@@ -78,7 +78,7 @@ fn run(tollgate: &Path, words: &[&str]) -> Result<()> {
 }
 
 /// The processor time of all processes that were started here and have ended, in milliseconds.
-fn children_ms() -> Result<f64> {
+pub(crate) fn children_ms() -> Result<f64> {
     let stat =
         std::fs::read_to_string("/proc/self/stat").context("only Linux tells the time of processes")?;
     // The name of the program is in brackets and may have blanks; after it comes the third field.

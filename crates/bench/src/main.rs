@@ -24,6 +24,7 @@ mod options;
 mod ours;
 mod peers;
 mod processes;
+mod refused_calls;
 mod rows;
 mod scratch;
 mod servers;

@@ -36,7 +36,7 @@ pub(crate) fn rows() -> Vec<Row> {
             meter: Meter::ThreadCpu,
             ours: Some(batches::tenth_refused),
             peer: Some(Peer { name: batches::NONE_REFUSED, side: batches::none_refused }),
-            bar: Some(Bar::CostAtMost(1.0)),
+            bar: None,
             crowd: 10_000,
         }),
         Row::Footprint(Footprint {

@@ -3,6 +3,7 @@
 use super::Row;
 use crate::command;
 use crate::finding::Bar;
+use crate::refused_calls;
 use crate::solo::Solo;
 
 pub(crate) fn rows() -> Vec<Row> {
@@ -18,6 +19,12 @@ pub(crate) fn rows() -> Vec<Row> {
             unit: "s",
             read: command::simulate,
             bar: Some(Bar::ValueAtMost(3.0)),
+        }),
+        Row::Solo(Solo {
+            name: "cli/batch-a-tenth-refused",
+            unit: "x",
+            read: refused_calls::tenth_refused,
+            bar: Some(Bar::ValueAtMost(1.1)),
         }),
     ]
 }
