@@ -24,7 +24,7 @@ pub(crate) fn rows() -> Vec<Row> {
             name: "cli/batch-a-tenth-refused",
             unit: "x",
             read: refused_calls::tenth_refused,
-            bar: Some(Bar::ValueAtMost(1.1)),
+            bar: Some(Bar::ValueAtMost(1.0)),
         }),
     ]
 }
