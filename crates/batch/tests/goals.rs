@@ -162,11 +162,8 @@ async fn a_limit_is_kept_to_though_a_tenth_is_refused_whatever_the_pace() {
         one_each(run, count).await;
         let (seen, took) = (provider.lock().seen, began.elapsed());
         let rejected = seen.refused * 1_000 / seen.calls;
-        println!("{rate} {advice}: {took:?} of 500 s, {rejected}");
-        assert!(
-            took < Duration::from_secs(1_000) && rejected < 250,
-            "{rate}, {advice}: {took:?}, {rejected}"
-        );
+        // At its limit it takes 500 s.
+        assert!(took < Duration::from_secs(900) && rejected < 200, "{rate}, {advice}: {took:?}, {rejected}");
     }
 }
 

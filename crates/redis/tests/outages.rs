@@ -70,7 +70,7 @@ fn outage((name, strike, heal): Blow) {
     let policies = [OnUnavailable::Block, OnUnavailable::Allow, OnUnavailable::Local];
     let limiters = policies.map(|policy| limiter(&proxy, policy));
     for limiter in &limiters {
-        served(&format!("{name}: not yet"), limiter, &limits);
+        served(&format!("{name}: it serves before"), limiter, &limits);
     }
     strike(&mut server, &proxy);
     for (limiter, policy) in limiters.iter().zip(policies) {

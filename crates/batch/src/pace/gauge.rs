@@ -13,6 +13,9 @@ const START_AT: u64 = 990;
 /// How much more is tried after one term, of a thousand, of a limit that is known well.
 const PROBE: u64 = 40;
 
+/// What a limit is raised to at a time, of a thousand, where it is not the pace that is refused.
+const RAISED_TO: u64 = 1_070;
+
 /// The most that older measurements weigh.
 const WEIGHT_MAX: u64 = 400;
 
@@ -120,7 +123,7 @@ impl Gauge {
     /// Takes the limit for a little higher than it was thought to be, and for no less than `before`.
     pub(super) fn raise(&mut self, before: Option<Rate>) {
         if let Some(found) = &mut self.found {
-            let raised = found.rate.scaled(107, 100);
+            let raised = found.rate.scaled(RAISED_TO, 1_000);
             found.rate = before.map_or(raised, |before| before.max(raised));
         }
     }

@@ -396,7 +396,7 @@ impl Pace {
         if span > Span::ZERO && awake.rate() > whole.rate() { awake } else { whole }
     }
 
-    /// Takes over what passed between two refusals, unless some calls are refused anyway, and going faster pays.
+    /// Measures, unless some calls are refused anyway, and going faster pays.
     fn take_over(&mut self, measured: [Measured; 2]) -> News {
         if self.anyway.is_sure() && self.anyway.pays(measured[self.suspect].rate()) {
             return self.go_faster();
@@ -404,6 +404,7 @@ impl Pace {
         self.measure(measured)
     }
 
+    /// Takes over what passed between two refusals.
     fn measure(&mut self, measured: [Measured; 2]) -> News {
         let calls = measured[0].amount;
         let paces = self.gauges.map(|gauge| gauge.pace(self.growth, self.term()));
