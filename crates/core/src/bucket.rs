@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::plain::Credits;
-use crate::{Costs, Denial, Few, Limit, Limits, Packed, Ready, Row, State, Status, Tick};
+use crate::{Costs, Denial, Few, Limit, Limits, Packed, Ready, Row, Shortage, State, Status, Tick};
 
 /// The state of all limits that share one key, as of one instant.
 ///
@@ -227,6 +227,17 @@ impl Bucket {
             self.state(limits, index).ready(&limits[index], self.stamp, now, costs.amount(index))
         };
         (0..limits.len()).map(ready).fold(Ready::Now, Ready::later)
+    }
+
+    /// Which limits do not admit `costs` at `now`, and which of them will take longest.
+    pub fn shortage(&self, limits: &Limits, now: Tick, costs: &Costs) -> Shortage {
+        let now = now.max(self.stamp);
+        let ready = |index: usize| {
+            let ready =
+                self.state(limits, index).ready(&limits[index], self.stamp, now, costs.amount(index));
+            (index, ready)
+        };
+        (0..limits.len()).map(ready).filter(|(_, ready)| *ready != Ready::Now).collect()
     }
 
     /// How every limit stands, without changing anything.

@@ -78,6 +78,12 @@ impl Costs {
         self.taken >> index & 1 == 1
     }
 
+    /// One bit for each limit, by its place, that more than nothing is taken of.
+    pub fn mask(&self) -> u32 {
+        let amounts = self.amounts().iter().enumerate();
+        amounts.filter(|(_, amount)| **amount > 0).fold(0, |mask, (index, _)| mask | 1 << index)
+    }
+
     /// Whether the demand named the limit at `index`, rather than taking of it without a word.
     #[inline]
     pub fn is_explicit(&self, index: usize) -> bool {

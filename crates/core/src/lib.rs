@@ -51,4 +51,4 @@ pub use row::Row;
 pub use state::State;
 pub use tick::{Span, Tick};
 pub use unit::{Unit, UnitError};
-pub use verdict::{Denial, Ready, Status};
+pub use verdict::{Denial, Ready, Shortage, Status};

@@ -42,6 +42,32 @@ impl Ready {
     }
 }
 
+/// The limits that do not admit a demand, one bit for each by its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shortage {
+    /// All of them.
+    pub short: u32,
+    /// Those that will take longest.
+    pub slowest: u32,
+    /// When the slowest admit it.
+    pub ready: Ready,
+}
+
+impl FromIterator<(usize, Ready)> for Shortage {
+    /// Collects places of limits that do not admit a demand, with when they will.
+    fn from_iter<I: IntoIterator<Item = (usize, Ready)>>(refusing: I) -> Shortage {
+        refusing.into_iter().fold(Shortage::default(), |Shortage { short, slowest, ready }, (index, at)| {
+            let (bit, later) = (1 << index, ready.later(at));
+            let slowest = match (later == ready, later == at) {
+                (true, true) => slowest | bit,
+                (true, false) => slowest,
+                (false, _) => bit,
+            };
+            Shortage { short: short | bit, slowest, ready: later }
+        })
+    }
+}
+
 /// How one limit stands towards a demand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
@@ -115,6 +141,12 @@ impl Denial {
             let as_slow = slowest.ready().later(status.ready()) == slowest.ready();
             if as_slow { slowest } else { status }
         })
+    }
+
+    /// The limits that refuse, a [cooldown](Limit::cooldown) among them, by their places in [`limits`](Denial::limits).
+    pub fn shortage(&self) -> Shortage {
+        let refusing = self.rows.iter().enumerate().filter(|(_, row)| row.ready != Ready::Now);
+        refusing.map(|(index, row)| (index, row.ready)).collect()
     }
 
     /// When all limits would admit it.

@@ -22,6 +22,8 @@ pub(crate) struct Side {
     pub(crate) queue: Queue,
     /// Nobody is admitted before this.
     pub(crate) closed_until: Tick,
+    /// A cooldown kept waiters from being looked at, so what they claim is not known.
+    unserved: bool,
     /// The alarms that are set, the next one last: each was set because it comes before those that were.
     armed: Vec<Tick>,
     /// Waiters who were told that they can never pass, and have yet to be woken.
@@ -67,10 +69,10 @@ impl Inner {
         Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
     }
 
-    /// Whether a newcomer passes: nobody is ahead of it, no cooldown lasts, and it fits.
+    /// Whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
     #[inline]
     pub(crate) fn fits(&self, now: Tick, costs: &Costs, priority: Priority) -> bool {
-        let open = self.side.is_none() || self.is_open(now, priority);
+        let open = self.side.is_none() || self.is_open(now, costs, priority);
         open && self.bucket.fits(&self.limits, now, costs)
     }
 
@@ -81,13 +83,20 @@ impl Inner {
         if self.side.is_some() { denial.not_before(self.ready(now, costs, priority)) } else { denial }
     }
 
-    /// Whether a newcomer may try at all: no cooldown, and nobody ahead of it.
+    /// Whether a newcomer may try at all: no cooldown lasts, and no waiter claims what it takes from.
     #[inline]
-    pub(crate) fn is_open(&self, now: Tick, priority: Priority) -> bool {
-        match &self.side {
-            None => true,
-            Some(side) => !side.gone && side.closed_until <= now && !side.queue.is_ahead_of(priority, now),
+    pub(crate) fn is_open(&self, now: Tick, costs: &Costs, priority: Priority) -> bool {
+        let Some(side) = &self.side else { return true };
+        let is_held_back = || side.unserved || side.queue.is_ahead_of(priority, now, costs.mask());
+        !side.gone && side.closed_until <= now && !is_held_back()
+    }
+
+    /// The same for costs that are counted in `limits`.
+    pub(crate) fn is_open_under(&self, limits: &Limits, now: Tick, costs: &Costs, priority: Priority) -> bool {
+        if self.side.is_none() || self.limits.has_places_of(limits) {
+            return self.is_open(now, costs, priority);
         }
+        self.is_open(now, &costs.moved(limits, &self.limits), priority)
     }
 
     /// When a newcomer would pass: after the cooldown, and after those ahead of it.
@@ -105,11 +114,17 @@ impl Inner {
         priority: Priority,
     ) -> Ready {
         let Some(side) = &self.side else { return bucket.ready(limits, now, costs) };
-        let mut sum = side.queue.costs_ahead_of(priority, now, self.limits.len());
-        if !limits.has_places_of(&self.limits) {
-            sum = sum.moved(&self.limits, limits);
-        }
-        sum.add(costs);
+        let sum = if limits.has_places_of(&self.limits) {
+            let mut sum = side.queue.costs_ahead_of(priority, now, costs.mask(), self.limits.len());
+            sum.add(costs);
+            sum
+        } else {
+            let mask = costs.moved(limits, &self.limits).mask();
+            let ahead = side.queue.costs_ahead_of(priority, now, mask, self.limits.len());
+            let mut sum = ahead.moved(&self.limits, limits);
+            sum.add(costs);
+            sum
+        };
         bucket.ready(limits, now, &sum).later(self.closed_until(now))
     }
 
@@ -185,16 +200,21 @@ impl Inner {
         self.side.as_ref().map_or(Ready::Now, |side| side.closed_until_after(now))
     }
 
-    /// Grants from the head for as long as it fits, then tells those whose deadline has come.
+    /// Grants to every waiter that can pass, then tells those whose deadline has come.
     pub(crate) fn serve(&mut self, now: Tick) -> Aftermath {
         let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
-        let mut after = Aftermath { wakers: refused.unwrap_or_default(), alarm: None };
-        while let Some(waker) = self.grant_head(now).or_else(|| self.time_out(now)) {
-            after.wakers.push(waker);
-        }
-        after.alarm = self.next_alarm(now);
+        let mut wakers = refused.unwrap_or_default();
+        let ready = loop {
+            let ready = self.grant(now, &mut wakers);
+            // One at a time: it may have held back others whose time is up as well.
+            match self.time_out(now) {
+                Some(waker) => wakers.push(waker),
+                None => break ready,
+            }
+        };
+        let alarm = self.next_alarm(now, ready);
         self.tidy(now);
-        after
+        Aftermath { wakers, alarm }
     }
 
     /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
@@ -205,17 +225,37 @@ impl Inner {
         }
     }
 
-    fn grant_head(&mut self, now: Tick) -> Option<Waker> {
-        let side = self.side.as_mut().filter(|side| side.closed_until <= now && !side.gone)?;
-        let (rank, head) = side.queue.head()?;
-        if !self.bucket.fits(&self.limits, now, &head.costs) {
+    /// Looks at the first of each class of waiters, in order. One that no other holds back is granted what it asks, or
+    /// claims what it is short of. Answers when the next of those that are short will pass, if it is known.
+    fn grant(&mut self, now: Tick, wakers: &mut Vec<Waker>) -> Option<Tick> {
+        let Inner { limits, bucket, side } = self;
+        let side = side.as_mut().filter(|side| !side.gone)?;
+        side.unserved = side.closed_until > now && !side.queue.is_empty();
+        if side.closed_until > now {
             return None;
         }
-        let take = Take { costs: &head.costs, holder: head.term.map(|term| term.starting(now)) };
-        let at = self.bucket.commit(&self.limits, now, &take);
-        side.queue.decide(rank, |Waiter { costs, since, waker, .. }| {
-            (Fate::Granted { at, costs, waited: now.since(since) }, waker)
-        })
+        let (mut looked_at, mut next) = (None, None);
+        while let Some(rank) = side.queue.next_first(looked_at) {
+            looked_at = Some(rank);
+            let Some(Waiter { costs, term, .. }) = side.queue.waiter(rank) else { continue };
+            if side.queue.is_claimed_before(rank, costs.mask()) {
+                continue;
+            }
+            if bucket.fits(limits, now, costs) {
+                let holder = term.map(|term| term.starting(now));
+                let at = bucket.commit(limits, now, &Take { costs, holder });
+                wakers.extend(side.queue.decide(rank, |Waiter { costs, since, waker, .. }| {
+                    (Fate::Granted { at, costs, waited: now.since(since) }, waker)
+                }));
+                continue;
+            }
+            let shortage = bucket.shortage(limits, now, costs);
+            side.queue.claim(rank, shortage);
+            if let Ready::At(tick) = shortage.ready {
+                next = Some(next.map_or(tick, |next: Tick| next.min(tick)));
+            }
+        }
+        next
     }
 
     fn time_out(&mut self, now: Tick) -> Option<Waker> {
@@ -223,9 +263,9 @@ impl Inner {
         let rank = side.queue.overdue(now)?;
         let mut costs = side.queue.waiter(rank)?.costs.clone();
         let denial = self.bucket.denial(&self.limits, now, &costs);
-        // The head at least would have gone first. Counting all who are ahead takes too long for one who gives up.
-        if let Some((_, head)) = side.queue.head().filter(|(head, _)| *head != rank) {
-            costs.add(&head.costs);
+        // The first that holds it back would have passed before it. To count all takes too long for one that gives up.
+        if let Some(ahead) = side.queue.first_ahead_of(rank, costs.mask()) {
+            costs.add(ahead);
         }
         let ready = self.bucket.ready(&self.limits, now, &costs).later(side.closed_until_after(now));
         let denial = Box::new(denial.not_before(ready));
@@ -233,18 +273,13 @@ impl Inner {
             .decide(rank, |waiter| (Fate::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker))
     }
 
-    /// When the queue must be looked at again, if no alarm is set that comes first.
-    fn next_alarm(&mut self, now: Tick) -> Option<Tick> {
+    /// When the queue must be looked at again, if no alarm is set that comes first. `ready` is when the next waiter passes
+    /// if no cooldown lasts.
+    fn next_alarm(&mut self, now: Tick, ready: Option<Tick>) -> Option<Tick> {
         let side = self.side.as_mut()?;
-        let head = side.queue.head().and_then(|(_, head)| {
-            let ready = self.bucket.ready(&self.limits, now, &head.costs);
-            match ready.later(Ready::At(side.closed_until)) {
-                Ready::At(tick) => Some(tick.max(now)),
-                Ready::Now | Ready::Unknown => None,
-            }
-        });
         let cooldown = Some(side.closed_until).filter(|until| *until > now);
-        let wanted = [head, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
+        let ready = ready.map(|ready| ready.max(now));
+        let wanted = [ready, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
         if side.armed.last().is_some_and(|armed| *armed <= wanted) {
             return None;
         }

@@ -2,14 +2,19 @@
 //!
 //! A waiter's rank is the instant it came plus the patience of its priority. The least rank goes first, so
 //! within a priority it is first come, first served, and a more patient waiter is passed over by less patient
-//! ones only for as long as its patience lasts. That is one ordered map, and starvation has a bound that can be
-//! read off.
+//! ones only for as long as its patience lasts.
+//!
+//! The order holds for each limit, not for the bucket. A waiter *claims* the limit that it was found short of, until it is
+//! granted, and a demand of a greater rank is held back by a claim on a limit that it takes from. Waiters that take
+//! from the same limits are a [`Class`]: if the first of a class does not pass, none behind it does, because the first
+//! claims a limit that all of them take from, or is held back by such a claim. So a look at the first of each class is a
+//! look at all waiters, however many there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 use std::time::Duration;
 
-use tollgate_core::{Costs, DemandError, Denial, Span, Tick};
+use tollgate_core::{Costs, DemandError, Denial, Shortage, Span, Tick};
 
 use crate::cell::Term;
 
@@ -66,6 +71,15 @@ pub(crate) struct Waiter {
     pub(crate) waker: Waker,
 }
 
+/// The waiters that take from the same limits, in order.
+struct Class {
+    /// The limits they take from, one bit for each by its place.
+    mask: u32,
+    waiting: BTreeMap<Rank, Waiter>,
+    /// The sum of what they wait for, so that a newcomer's wait can be told without a look at each.
+    total: Costs,
+}
+
 /// What became of a waiter. The grant is the commit: what is granted has been taken.
 pub(crate) enum Fate {
     Granted { at: Tick, costs: Costs, waited: Span },
@@ -76,71 +90,121 @@ pub(crate) enum Fate {
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    waiting: BTreeMap<Rank, Waiter>,
+    /// As many as there are combinations of limits that waiters take from.
+    classes: Vec<Class>,
+    /// The limits that waiters claim. Only the first of a class gets to claim any, so there are few.
+    claims: BTreeMap<Rank, u32>,
     deadlines: BTreeSet<(Tick, Rank)>,
     fates: BTreeMap<Rank, Fate>,
-    /// The sum of what everybody waits for, so that a newcomer's wait can be told without asking each.
-    total: Option<Costs>,
     tickets: u64,
 }
 
 impl Queue {
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+        self.classes.iter().map(|class| class.waiting.len()).sum()
     }
 
-    /// Whether nobody waits and nobody has yet to hear what became of them.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.classes.is_empty()
+    }
+
+    /// Whether no waiter is left, and none has yet to hear what became of it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.fates.is_empty()
+        self.classes.is_empty() && self.fates.is_empty()
     }
 
-    pub(crate) fn head(&self) -> Option<(Rank, &Waiter)> {
-        self.waiting.first_key_value().map(|(rank, waiter)| (*rank, waiter))
+    /// The least rank behind `rank` that is the first of its class.
+    pub(crate) fn next_first(&self, rank: Option<Rank>) -> Option<Rank> {
+        let firsts = self.classes.iter().filter_map(|class| class.waiting.keys().next());
+        firsts.filter(|first| rank.is_none_or(|rank| **first > rank)).min().copied()
     }
 
-    /// Whether somebody waits who may not be overtaken by a newcomer of this priority.
-    pub(crate) fn is_ahead_of(&self, priority: Priority, now: Tick) -> bool {
-        let newcomer = Rank::newcomer(priority, now);
-        self.head().is_some_and(|(head, _)| head < newcomer)
+    /// Whether a waiter of a lesser rank claims one of these limits.
+    pub(crate) fn is_claimed_before(&self, rank: Rank, mask: u32) -> bool {
+        self.claims.range(..rank).any(|(_, claimed)| claimed & mask != 0)
     }
 
-    /// The costs of everybody whom a newcomer of this priority would wait behind.
-    pub(crate) fn costs_ahead_of(&self, priority: Priority, now: Tick, limits: usize) -> Costs {
+    /// Whether a waiter claims one of these limits that a newcomer of this priority may not overtake.
+    pub(crate) fn is_ahead_of(&self, priority: Priority, now: Tick, mask: u32) -> bool {
+        self.is_claimed_before(Rank::newcomer(priority, now), mask)
+    }
+
+    /// Claims a limit for a waiter that is short of some. Only if it is short of none that it claims already: until it
+    /// has those, others may as well have the rest. So claims only grow, and only as far as it takes.
+    pub(crate) fn claim(&mut self, rank: Rank, shortage: Shortage) {
+        let claimed = self.claims.entry(rank).or_default();
+        if *claimed & shortage.short == 0 {
+            *claimed |= shortage.slowest;
+        }
+    }
+
+    /// The costs of all waiters that are sure to pass before a newcomer of this priority that takes from these limits.
+    ///
+    /// Those that claim one of the limits are. So are those that take from no other: while one of them does not pass, it
+    /// claims one of the limits, or is held back by a claim on one.
+    pub(crate) fn costs_ahead_of(&self, priority: Priority, now: Tick, mask: u32, limits: usize) -> Costs {
         let newcomer = Rank::newcomer(priority, now);
         let mut sum = Costs::none(limits);
-        let is_last = self.waiting.last_key_value().is_none_or(|(last, _)| *last < newcomer);
-        match &self.total {
-            Some(total) if is_last => sum.add(total),
-            _ => self.waiting.range(..newcomer).for_each(|(_, waiter)| sum.add(&waiter.costs)),
+        let takes_no_other = |class: &&Class| class.mask & !mask == 0;
+        for class in self.classes.iter().filter(takes_no_other) {
+            match class.waiting.last_key_value() {
+                Some((last, _)) if *last < newcomer => sum.add(&class.total),
+                _ => class.waiting.range(..newcomer).for_each(|(_, waiter)| sum.add(&waiter.costs)),
+            }
+        }
+        for (rank, _) in self.claims.range(..newcomer).filter(|(_, claimed)| *claimed & mask != 0) {
+            let class = self.class_of(*rank).filter(|class| !takes_no_other(class));
+            class.into_iter().for_each(|class| sum.add(&class.waiting[rank].costs));
         }
         sum
+    }
+
+    /// The costs of the first waiter that holds back one of this rank, which takes from these limits.
+    pub(crate) fn first_ahead_of(&self, rank: Rank, mask: u32) -> Option<&Costs> {
+        let (first, _) = self.claims.range(..rank).find(|(_, claimed)| *claimed & mask != 0)?;
+        self.waiter(*first).map(|waiter| &waiter.costs)
     }
 
     pub(crate) fn push(&mut self, priority: Priority, waiter: Waiter) -> Rank {
         self.tickets += 1;
         let rank = Rank::new(priority, waiter.since, self.tickets);
-        match &mut self.total {
-            Some(total) => total.add(&waiter.costs),
-            None => self.total = Some(waiter.costs.clone()),
-        }
         if let Some(deadline) = waiter.deadline {
             self.deadlines.insert((deadline, rank));
         }
-        self.waiting.insert(rank, waiter);
+        self.insert(rank, waiter);
         rank
+    }
+
+    fn insert(&mut self, rank: Rank, waiter: Waiter) {
+        let mask = waiter.costs.mask();
+        match self.classes.iter_mut().find(|class| class.mask == mask) {
+            Some(class) => {
+                class.total.add(&waiter.costs);
+                class.waiting.insert(rank, waiter);
+            }
+            None => {
+                let total = waiter.costs.clone();
+                self.classes.push(Class { mask, waiting: BTreeMap::from([(rank, waiter)]), total });
+            }
+        }
+    }
+
+    fn class_of(&self, rank: Rank) -> Option<&Class> {
+        self.classes.iter().find(|class| class.waiting.contains_key(&rank))
     }
 
     /// Takes a waiter out; `None` if it does not wait any more.
     pub(crate) fn remove(&mut self, rank: Rank) -> Option<Waiter> {
-        let waiter = self.waiting.remove(&rank)?;
+        let index = self.classes.iter().position(|class| class.waiting.contains_key(&rank))?;
+        let class = &mut self.classes[index];
+        let waiter = class.waiting.remove(&rank)?;
+        class.total.sub(&waiter.costs);
+        if class.waiting.is_empty() {
+            self.classes.swap_remove(index);
+        }
+        self.claims.remove(&rank);
         if let Some(deadline) = waiter.deadline {
             self.deadlines.remove(&(deadline, rank));
-        }
-        if let Some(total) = &mut self.total {
-            total.sub(&waiter.costs);
-        }
-        if self.waiting.is_empty() {
-            self.total = None;
         }
         Some(waiter)
     }
@@ -156,7 +220,10 @@ impl Queue {
     /// Makes `waker` the one to wake, and answers the one it replaces: to be dropped when no lock is held,
     /// because it may be the last of a task that waits here, too.
     pub(crate) fn leave_waker(&mut self, rank: Rank, waker: &Waker) -> Option<Waker> {
-        let waiter = self.waiting.get_mut(&rank).filter(|waiter| !waiter.waker.will_wake(waker))?;
+        let waiter = self.classes.iter_mut().find_map(|class| class.waiting.get_mut(&rank))?;
+        if waiter.waker.will_wake(waker) {
+            return None;
+        }
         Some(std::mem::replace(&mut waiter.waker, waker.clone()))
     }
 
@@ -170,27 +237,32 @@ impl Queue {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// Somebody whose deadline has passed.
+    /// A waiter whose deadline has passed.
     pub(crate) fn overdue(&self, now: Tick) -> Option<Rank> {
         self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, rank)| *rank)
     }
 
-    /// Everybody who waits, in order.
+    /// All waiters.
     pub(crate) fn ranks(&self) -> Vec<Rank> {
-        self.waiting.keys().copied().collect()
+        self.classes.iter().flat_map(|class| class.waiting.keys().copied()).collect()
     }
 
     pub(crate) fn waiter(&self, rank: Rank) -> Option<&Waiter> {
-        self.waiting.get(&rank)
+        self.classes.iter().find_map(|class| class.waiting.get(&rank))
     }
 
-    /// Changes all costs that the queue remembers, when the limits they are counted in have changed places.
+    /// Changes all costs that the queue remembers, when the limits they are counted in have changed places. Claims, which
+    /// are by place as well, are made anew by the next look at the queue.
     pub(crate) fn for_each_costs(&mut self, mut change: impl FnMut(&mut Costs)) {
-        let granted = self.fates.values_mut().filter_map(|fate| match fate {
-            Fate::Granted { costs, .. } => Some(costs),
-            _ => None,
-        });
-        let waiting = self.waiting.values_mut().map(|waiter| &mut waiter.costs);
-        waiting.chain(granted).chain(&mut self.total).for_each(&mut change);
+        for fate in self.fates.values_mut() {
+            if let Fate::Granted { costs, .. } = fate {
+                change(costs);
+            }
+        }
+        self.claims.clear();
+        for (rank, mut waiter) in std::mem::take(&mut self.classes).into_iter().flat_map(|class| class.waiting) {
+            change(&mut waiter.costs);
+            self.insert(rank, waiter);
+        }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn denials(steps: &[Step<'_>], locked: &Inners<'_>, now: Tick) -> Vec
         steps.iter().zip(locked).filter_map(|(step, inner)| Some((take_of(step)?, step, inner.as_deref()?)))
     };
     let fits = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
-        let open = inner.is_open(now, Priority::default());
+        let open = inner.is_open_under(step.place.limits, now, costs, Priority::default());
         let fits = |bucket: &Bucket, limits: &Limits| bucket.fits(limits, now, costs);
         open && under(inner, step.place.limits, now, fits)
     };

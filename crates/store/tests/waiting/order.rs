@@ -85,16 +85,85 @@ fn a_newcomer_never_overtakes_those_who_wait() {
     desk.try_take(&desk.rps(1), Priority::default()).unwrap();
 }
 
+/// A desk with a budget that is spent for the day, and a rate.
+fn with_spent_budget() -> Desk {
+    let desk = Desk::new([Limit::per_day("budget", 1), Limit::per_second("rps", 1_000)]);
+    let all = desk.limits.costs(&demand! { budget: 1 }).unwrap();
+    desk.try_take(&all, Priority::default()).unwrap();
+    desk
+}
+
 #[test]
-fn a_newcomer_who_wants_another_limit_does_not_overtake_either() {
-    let desk = Desk::new([Limit::per_second("rps", 1), Limit::resource("slots", 1)]);
-    let both = desk.limits.costs(&demand! { rps: 1, slots: 0 }).unwrap();
-    desk.try_take(&both, Priority::default()).unwrap();
-    let waiter = desk.wait_for(both);
-    let slot = desk.limits.costs(&demand! { slots: 1 }).unwrap();
-    assert!(desk.try_take(&slot, Priority::default()).is_err());
-    drop(waiter);
-    desk.try_take(&slot, Priority::default()).unwrap();
+fn a_waiter_holds_back_no_demand_that_takes_from_other_limits() {
+    let desk = with_spent_budget();
+    let mut budget = desk.wait_for(desk.limits.costs(&demand! { budget: 1, rps: 1 }).unwrap());
+    let rps = desk.limits.costs(&demand! { rps: 1 }).unwrap();
+    for _ in 0..1_000 {
+        desk.try_take(&rps, Priority::default()).unwrap();
+    }
+    // A waiter for the rate passes as soon as there is one left, also behind the one that waits for the day.
+    let next = desk.wait_for(rps);
+    desk.turn_to(1_000);
+    assert_eq!(next.granted().at, START + Span::from_millis(1));
+    assert!(budget.sleeps());
+    let both = desk.limits.costs(&demand! { budget: 1, rps: 1 }).unwrap();
+    assert!(desk.try_take(&both, Priority::default()).is_err(), "the budget is claimed");
+}
+
+#[test]
+fn a_waiter_claims_what_it_will_wait_longest_for_and_more_only_when_it_has_that() {
+    let desk = Desk::new([Limit::per_second("slow", 1), Limit::per_second("fast", 10)]);
+    let costs = |slow: u64, fast: u64| desk.limits.costs(&demand! { slow: slow, fast: fast }).unwrap();
+    desk.try_take(&costs(1, 10), Priority::default()).unwrap();
+    // Short of both: the fast one is left to others while the slow one is missing.
+    let mut large = desk.wait_for(costs(1, 5));
+    desk.turn_to(200_000);
+    desk.try_take(&costs(0, 2), Priority::default()).unwrap();
+    desk.turn_to(1_000_000);
+    // It has the slow one now, or would: the fast one has 8 of the 5 it needs.
+    large.granted();
+    // Now one finds the fast one taken from under it when the slow one is there, and claims both.
+    desk.turn_to(1_300_000);
+    desk.try_take(&costs(0, 6), Priority::default()).unwrap();
+    let waiter = desk.wait_for(costs(1, 5));
+    desk.turn_to(1_999_999);
+    desk.try_take(&costs(0, 6), Priority::default()).unwrap();
+    desk.turn_to(2_000_000);
+    assert!(desk.try_take(&costs(0, 1), Priority::default()).is_err(), "the fast one is claimed as well");
+    assert!(desk.try_take(&costs(1, 0), Priority::default()).is_err(), "the slow one is still claimed");
+    desk.turn_to(2_399_999);
+    assert!(waiter.woken() == 0);
+    desk.turn_to(2_400_000);
+    waiter.granted();
+}
+
+#[test]
+fn a_newcomer_is_told_of_all_waiters_that_are_sure_to_pass_before_it() {
+    let desk = Desk::new([Limit::per_second("one", 1), Limit::per_second("two", 1)]);
+    let costs = |one: u64, two: u64| desk.limits.costs(&demand! { one: one, two: two }).unwrap();
+    desk.try_take(&costs(1, 0), Priority::default()).unwrap();
+    let first = desk.wait_for(costs(1, 0));
+    let second = desk.wait_for(costs(1, 1));
+    let denied = desk.try_take(&costs(1, 0), Priority::default()).unwrap_err();
+    assert!(denied.ends_with("retry in 2s"), "the second may be passed if two runs out: {denied}");
+    let denied = desk.try_take(&costs(1, 1), Priority::default()).unwrap_err();
+    assert!(denied.ends_with("retry in 3s"), "{denied}");
+    desk.try_take(&costs(0, 1), Priority::default()).unwrap();
+    drop((first, second));
+    assert_eq!(desk.cell.waiting(), 0);
+}
+
+#[test]
+fn the_end_of_a_cooldown_finds_waiters_in_the_order_they_came() {
+    let desk = with_spent_budget();
+    desk.cell.cool_down(&desk.clock, START + Span::from_secs(1));
+    let rps = desk.limits.costs(&demand! { rps: 1_000 }).unwrap();
+    let (first, mut second) = (desk.wait_for(rps.clone()), desk.wait_for(rps));
+    desk.turn_to(1_000_000);
+    assert_eq!(first.granted().at, START + Span::from_secs(1));
+    assert!(second.sleeps());
+    desk.turn_to(2_000_000);
+    second.granted();
 }
 
 #[test]
