@@ -78,7 +78,7 @@ impl<'a> Transaction<'a> {
         drop(forget);
         if let Ok(Commit::Done) = outcome {
             // Under other limits whoever waits may pass.
-            self.catalog.backend().room().poke_all();
+            self.catalog.backend().wait_queues().notify_all();
         }
         outcome
     }

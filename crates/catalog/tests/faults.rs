@@ -9,8 +9,8 @@ use tollgate_store::records::{
     Change, Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Test, Write,
 };
 use tollgate_store::{
-    Applied, Backend, BucketStatus, Call, Clock, Memory, Place, Reach, Reply, Room, Scope, Step, Store,
-    StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Memory, Place, Reach, Reply, Scope, Step, Store, StoreError,
+    WaitQueues,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,8 +204,8 @@ impl Backend for Faulty {
         if self.is(Fault::NeverCloses) { Reply::ready(Ok(())) } else { self.memory.close(namespace) }
     }
 
-    fn room(&self) -> &Room {
-        self.memory.room()
+    fn wait_queues(&self) -> &WaitQueues {
+        self.memory.wait_queues()
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -233,8 +233,7 @@ impl Bucket {
     pub fn shortage(&self, limits: &Limits, now: Tick, costs: &Costs) -> Shortage {
         let now = now.max(self.stamp);
         let ready = |index: usize| {
-            let ready =
-                self.state(limits, index).ready(&limits[index], self.stamp, now, costs.amount(index));
+            let ready = self.state(limits, index).ready(&limits[index], self.stamp, now, costs.amount(index));
             (index, ready)
         };
         (0..limits.len()).map(ready).filter(|(_, ready)| *ready != Ready::Now).collect()

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use tollgate_store::{Applied, OwnedCall, Reply, Room, StoreError};
+use tollgate_store::{Applied, OwnedCall, Reply, StoreError, WaitQueues};
 
 use crate::DynamoStoreBuilder;
 use crate::bucket::Buckets;
@@ -17,7 +17,7 @@ pub(crate) struct Inner {
     pub(crate) service: Arc<Service>,
     pub(crate) buckets: Buckets,
     /// Where those wait who were denied.
-    pub(crate) room: Room,
+    pub(crate) wait_queues: WaitQueues,
     /// Itself, for what goes on when nobody waits for it.
     pub(crate) this: Weak<Inner>,
 }
@@ -27,7 +27,7 @@ impl Inner {
         Arc::new_cyclic(|this| Inner {
             service: Arc::new(service),
             buckets,
-            room: Room::default(),
+            wait_queues: WaitQueues::default(),
             this: this.clone(),
         })
     }
@@ -43,8 +43,8 @@ impl Inner {
 
     /// A call was applied: whoever waits for what it gave back looks again.
     pub(crate) fn after(&self, call: &OwnedCall, applied: &Applied) {
-        if matches!(applied, Applied::Done(_)) && !self.room.is_quiet() {
-            call.with(|call| self.room.poke_freed(call));
+        if matches!(applied, Applied::Done(_)) && !self.wait_queues.is_empty() {
+            call.with(|call| self.wait_queues.notify_freed(call));
         }
     }
 }

@@ -3,7 +3,7 @@
 use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::usage::{Sums, Used};
-use tollgate_store::{Applied, Call, Census, Done, Kept, Op, Place, Step, StoreError};
+use tollgate_store::{Applied, Call, Census, Done, Freed, Kept, Op, Place, Step, StoreError};
 
 use crate::applied;
 use crate::batch::{Address, Batch};
@@ -68,8 +68,8 @@ impl Batch<'_> {
         records::make(self.connection, writes, now)?;
         records::make(self.connection, &usage, now)?;
         for (step, row) in call.steps.iter().zip(rows) {
-            if row.is_some() && !matches!(step.op, Op::Take { .. } | Op::Renew(_)) {
-                self.pokes.push(address(step));
+            if row.is_some() {
+                self.freed.extend(Freed::by(step));
             }
             self.set(step, row);
         }

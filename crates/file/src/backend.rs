@@ -3,7 +3,7 @@
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
-use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Room, Scope, StoreError};
+use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Scope, StoreError, WaitQueues};
 
 use crate::batch::Batch;
 use crate::error::without_tests;
@@ -81,7 +81,7 @@ impl Backend for FileStore {
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
-    fn room(&self) -> &Room {
-        self.room()
+    fn wait_queues(&self) -> &WaitQueues {
+        self.wait_queues()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
-use tollgate_store::{Clock, Key, Place};
+use tollgate_store::{Clock, Freed, Key, Place};
 
 use crate::error::{Fault, Stop};
 use crate::limits::KnownLimits;
@@ -20,8 +20,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) known: &'a mut KnownLimits,
     pub(crate) sweep: &'a mut Sweep,
     seen: HashMap<Address, Seen>,
-    /// Buckets that have more room once it is committed.
-    pub(crate) pokes: Vec<Address>,
+    /// Limits that have more room once it is committed.
+    pub(crate) freed: Vec<Freed>,
 }
 
 struct Seen {
@@ -37,7 +37,7 @@ impl<'a> Batch<'a> {
         known: &'a mut KnownLimits,
         sweep: &'a mut Sweep,
     ) -> Batch<'a> {
-        Batch { connection, clock, known, sweep, seen: HashMap::new(), pokes: Vec::new() }
+        Batch { connection, clock, known, sweep, seen: HashMap::new(), freed: Vec::new() }
     }
 
     /// The bucket at a place, if there is one.

@@ -15,7 +15,7 @@ use std::task::Waker;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Clock, Key, Room, StoreError};
+use tollgate_store::{Clock, Freed, StoreError, WaitQueues};
 
 use crate::error::Fault;
 
@@ -73,8 +73,8 @@ pub(crate) struct After<E> {
     pub(crate) last: Vec<Box<dyn Errand<E>>>,
     /// What failed, and is tried again a little later.
     pub(crate) failed: Vec<Box<dyn Errand<E>>>,
-    /// Buckets that have more room now.
-    pub(crate) pokes: Vec<(Box<str>, Key)>,
+    /// Limits that have more room now.
+    pub(crate) freed: Vec<Freed>,
 }
 
 impl<E> Default for After<E> {
@@ -84,7 +84,7 @@ impl<E> Default for After<E> {
             first: Vec::new(),
             last: Vec::new(),
             failed: Vec::new(),
-            pokes: Vec::new(),
+            freed: Vec::new(),
         }
     }
 }
@@ -97,7 +97,7 @@ pub(crate) struct Desk<E: Engine> {
     unheard: Arc<AtomicUsize>,
     /// Whether many were served together the last time.
     is_crowded: AtomicBool,
-    room: Arc<Room>,
+    wait_queues: Arc<WaitQueues>,
     /// The time of the system, whatever the store's clock.
     clock: Clock,
 }
@@ -123,7 +123,7 @@ impl Drop for Unheard {
 }
 
 impl<E: Engine> Desk<E> {
-    pub(crate) fn new(engine: E, room: Arc<Room>) -> Desk<E> {
+    pub(crate) fn new(engine: E, wait_queues: Arc<WaitQueues>) -> Desk<E> {
         let (errands, failed) = (VecDeque::new(), Vec::new());
         let line = Line { errands, failed, due: Tick::ZERO, asleep: false, closing: None };
         Desk {
@@ -132,7 +132,7 @@ impl<E: Engine> Desk<E> {
             engine: Mutex::new(engine),
             unheard: Arc::default(),
             is_crowded: AtomicBool::new(false),
-            room,
+            wait_queues,
             clock: Clock::system(),
         }
     }
@@ -244,7 +244,7 @@ impl<E: Engine> Desk<E> {
         self.put_back(&mut after);
         drop(engine);
         after.wakers.into_iter().for_each(Waker::wake);
-        after.pokes.iter().for_each(|(namespace, key)| self.room.poke(namespace, key));
+        after.freed.iter().for_each(|freed| self.wait_queues.notify(freed));
     }
 
     fn put_back(&self, after: &mut After<E>) {

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, FORGET_MAX, Key, Scope};
+use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Key, Scope};
 
 use crate::batch::{Batch, View};
 use crate::error::{Fault, Stop};
@@ -139,7 +139,7 @@ pub(crate) fn forget(batch: &mut Batch<'_>, namespace: &str, scope: &OwnedScope)
     }
     let forgotten = found.len();
     // Whoever waits for a bucket that is gone has to find that out.
-    batch.pokes.extend(found.into_iter().map(|(key, _)| (namespace.into(), key)));
+    batch.freed.extend(found.iter().map(|(key, _)| Freed::all(namespace, key)));
     Ok(forgotten)
 }
 

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Room, Step, Store, StoreError,
+    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, WaitQueues,
 };
 
 use crate::batch::View;
@@ -62,7 +62,7 @@ struct Keeper {
 pub(crate) struct Shared {
     path: std::path::PathBuf,
     clock: Clock,
-    room: Arc<Room>,
+    wait_queues: Arc<WaitQueues>,
     writer: Desk<Writer>,
     reader: Desk<Reader>,
 }
@@ -110,15 +110,15 @@ impl FileStore {
         let Opened { path, writer, reader } = open::open(settings)?;
         let failed = |why: String| OpenError::Failed(path.clone(), why);
         let FileStoreBuilder { clock, timeout, .. } = settings.clone();
-        let room = Arc::new(Room::default());
+        let wait_queues = Arc::new(WaitQueues::default());
         let writer = Writer::new(writer, clock.clone(), timeout).map_err(|why| failed(why.to_string()))?;
         let reader = Reader::new(reader, clock.clone(), timeout);
         let shared = Arc::new(Shared {
             path: path.clone(),
             clock,
-            writer: Desk::new(writer, Arc::clone(&room)),
-            reader: Desk::new(reader, Arc::clone(&room)),
-            room,
+            writer: Desk::new(writer, Arc::clone(&wait_queues)),
+            reader: Desk::new(reader, Arc::clone(&wait_queues)),
+            wait_queues,
         });
         let mut keeper = Keeper { shared, threads: Vec::new() };
         keeper.hire("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
@@ -126,8 +126,8 @@ impl FileStore {
         Ok(FileStore(Arc::new(keeper)))
     }
 
-    pub(crate) fn room(&self) -> &Room {
-        &self.0.shared.room
+    pub(crate) fn wait_queues(&self) -> &WaitQueues {
+        &self.0.shared.wait_queues
     }
 
     /// Reads with `read`: what this process has handed over before is seen.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
-use tollgate_store::Clock;
+use tollgate_store::{Clock, Freed};
 
-use crate::batch::{Address, Batch};
+use crate::batch::Batch;
 use crate::desk::{After, Engine, Errand};
 use crate::error::{Fault, Stop, is_busy, is_everybody_s, store_error};
 use crate::limits::KnownLimits;
@@ -69,7 +69,7 @@ impl Writer {
     }
 
     /// Runs all errands in one transaction, and answers which buckets have more room now.
-    fn commit(&mut self, errands: &mut [Box<dyn Errand<Writer>>]) -> Result<Vec<Address>, Fault> {
+    fn commit(&mut self, errands: &mut [Box<dyn Errand<Writer>>]) -> Result<Vec<Freed>, Fault> {
         let first = errands.iter().map(|errand| errand.since()).min().unwrap_or_default();
         self.begin(first + Span::covering(self.timeout))?;
         let mut batch = Batch::new(&self.connection, &self.clock, &mut self.known, &mut self.sweep);
@@ -77,14 +77,14 @@ impl Writer {
             errand.run(&mut batch)?;
         }
         batch.flush()?;
-        let pokes = std::mem::take(&mut batch.pokes);
+        let freed = std::mem::take(&mut batch.freed);
         match self.sweep.run(&self.connection, &mut self.known, self.clock.now()) {
             Err(Stop::Fault(fault)) => return Err(fault),
             // What cannot be swept is left for whoever asks for it.
             Ok(()) | Err(Stop::Answer(_)) => {}
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(pokes)
+        Ok(freed)
     }
 
     /// Runs all errands in one transaction, or none.
@@ -99,7 +99,7 @@ impl Writer {
         }
         // Errands that are dropped tell those who wait.
         let committed = committed.unwrap_or_else(|panic| resume_unwind(panic));
-        committed.map(|pokes| after.pokes.extend(pokes))
+        committed.map(|freed| after.freed.extend(freed))
     }
 
     fn finish(

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use support::{Folder, START, Tap, open_at};
 use tollgate_core::Usage;
 use tollgate_file::FileStore;
-use tollgate_store::{Applied, Backend, Call, Done, ManualClock, Op, OpId, Priority, Step, Store};
+use tollgate_store::{Applied, Backend, Call, Done, ManualClock, Op, OpId, Priority, QueueKey, Step, Store};
 
 const THREADS: u64 = 6;
 const CALLS: u64 = 300;
@@ -84,11 +84,12 @@ fn one_who_waits_is_poked_by_whatever_gives_back() {
     ];
     for give_back in give_back {
         assert!(tap.take(10, 1));
-        let mut ticket = store.room().ticket(Priority::default(), START);
-        ticket.stand("tests", [place.key], 10).unwrap();
-        ticket.listen();
+        let mut guard = store.wait_queues().guard(Priority::default(), START);
+        let queue = QueueKey { namespace: "tests".into(), bucket: place.key.clone(), limit: "slots".into() };
+        guard.enqueue([queue], 10).unwrap();
+        guard.clear_notification(10);
         let poll =
-            |waker: &Waker| pin!(ticket.poked(store.clock(), None)).poll(&mut Context::from_waker(waker));
+            |waker: &Waker| pin!(guard.notified(store.clock(), None)).poll(&mut Context::from_waker(waker));
         assert!(poll(Waker::noop()).is_pending());
         let steps = [Step { place, op: Op::Settle(usage()) }];
         give_back(&store, &Call { id: None, steps: &steps, metered: false });

@@ -3,7 +3,7 @@
 use tollgate_core::Limits;
 use tollgate_store::ahead::bounds;
 use tollgate_store::records::{Cursor, Page, RecordsError, Write};
-use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Room, Scope, StoreError};
+use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Scope, StoreError, WaitQueues};
 
 use crate::inner::RedisStore;
 
@@ -38,8 +38,8 @@ impl Backend for RedisStore {
         bounds(limits, self.0.ahead.prefetch()?.percent)
     }
 
-    fn room(&self) -> &Room {
-        &self.0.room
+    fn wait_queues(&self) -> &WaitQueues {
+        &self.0.wait_queues
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Applied, OwnedCall, Room, StoreError};
+use tollgate_store::{Applied, OwnedCall, StoreError, WaitQueues};
 
 use crate::ahead::Ahead;
 use crate::builder::RedisStoreBuilder;
@@ -20,7 +20,7 @@ pub struct RedisStore(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) service: Service,
     /// Where those wait who were denied.
-    pub(crate) room: Room,
+    pub(crate) wait_queues: WaitQueues,
     /// What is held ahead, if that was chosen.
     pub(crate) ahead: Ahead,
     /// What was handed over and not tried yet.
@@ -36,7 +36,7 @@ impl Inner {
     pub(crate) fn new(service: Service, prefetch: Option<Prefetch>) -> Arc<Inner> {
         Arc::new_cyclic(|this| Inner {
             service,
-            room: Room::default(),
+            wait_queues: WaitQueues::default(),
             ahead: Ahead::new(prefetch),
             unheard: Unheard::default(),
             made: AtomicUsize::new(0),
@@ -56,8 +56,8 @@ impl Inner {
 
     /// A call was applied: whoever waits for what it gave back looks again.
     pub(crate) fn after(&self, call: &OwnedCall, applied: &Applied) {
-        if matches!(applied, Applied::Done(_)) && !self.room.is_quiet() {
-            call.with(|call| self.room.poke_freed(call));
+        if matches!(applied, Applied::Done(_)) && !self.wait_queues.is_empty() {
+            call.with(|call| self.wait_queues.notify_freed(call));
         }
     }
 }

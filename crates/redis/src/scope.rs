@@ -2,7 +2,7 @@
 
 use tollgate_core::Limits;
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, FORGET_MAX, Key, Place, Scope, StoreError};
+use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Key, Place, Scope, StoreError};
 
 use crate::apply::{BRIEFLY, Looked, unique_id};
 use crate::change::Changes;
@@ -127,7 +127,7 @@ impl Inner {
             for (key, is_there) in &found {
                 forgotten += usize::from(*is_there);
                 // Whoever waits for a bucket that is gone has to find that out.
-                self.room.poke(namespace, key);
+                self.wait_queues.notify(&Freed::all(namespace, key));
             }
             // Those that were only listed do not count, so there may be more.
             if forgotten > 0 || is_last || found.is_empty() {

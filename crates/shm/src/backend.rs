@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
-use tollgate_store::{Applied, Backend, BucketStatus, Call, Reply, Room, Scope, Store, StoreError};
+use tollgate_store::{
+    Applied, Backend, BucketStatus, Call, Freed, Reply, Scope, Store, StoreError, WaitQueues,
+};
 
 use crate::apply;
 use crate::error::without_tests;
@@ -67,7 +69,7 @@ impl Backend for ShmStore {
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
         let forgotten = self.work(|tx, known| scope::forget(tx, known, (namespace, scope)));
         // Whoever waits for a bucket that is gone has to find that out.
-        forgotten.iter().flatten().for_each(|key| self.room().poke(namespace, key));
+        forgotten.iter().flatten().for_each(|key| self.wait_queues().notify(&Freed::all(namespace, key)));
         Reply::ready(forgotten.map(|keys| keys.len()).map_err(without_tests))
     }
 
@@ -89,7 +91,7 @@ impl Backend for ShmStore {
         }
     }
 
-    fn room(&self) -> &Room {
-        self.room()
+    fn wait_queues(&self) -> &WaitQueues {
+        self.wait_queues()
     }
 }

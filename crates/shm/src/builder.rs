@@ -20,6 +20,8 @@ const CAPACITY: u64 = 1 << 30;
 pub struct ShmStoreBuilder {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
+    /// The file, if it is not one of a name in a folder.
+    file: Option<PathBuf>,
     pub(crate) capacity: u64,
     pub(crate) timeout: Duration,
     pub(crate) clock: Clock,
@@ -30,10 +32,16 @@ impl ShmStoreBuilder {
         ShmStoreBuilder {
             name: name.into(),
             folder: FOLDER.into(),
+            file: None,
             capacity: CAPACITY,
             timeout: Duration::from_secs(5),
             clock: Clock::system(),
         }
+    }
+
+    /// A file that is named otherwise.
+    pub(crate) fn at(file: &Path) -> ShmStoreBuilder {
+        ShmStoreBuilder { file: Some(file.into()), ..ShmStoreBuilder::new("") }
     }
 
     /// The folder of the file; `/dev/shm` unless it says otherwise, which is memory. On a disk it is as fast, and the
@@ -65,6 +73,9 @@ impl ShmStoreBuilder {
     ///
     /// [`OpenError::BadName`].
     pub fn path(&self) -> Result<PathBuf, OpenError> {
+        if let Some(file) = &self.file {
+            return Ok(file.clone());
+        }
         let bad = |why| Err(OpenError::BadName(self.name.clone(), why));
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         match self.name.as_bytes() {

@@ -27,12 +27,12 @@ pub(crate) enum Kind {
     Expiry,
     /// A place in an index: number, partition and sort key of the place, those of the record.
     Place,
-    /// One who waits: namespace, bucket, rank.
+    /// A waiter: namespace, bucket, limit, rank.
     Waiter,
-    /// How many wait: namespace, bucket.
-    Line,
-    /// A line whose first is to ask again: process, namespace, bucket.
-    Poke,
+    /// How many wait in a queue: namespace, bucket, limit.
+    Queue,
+    /// A queue whose head is to ask again: process, namespace, limit, bucket.
+    Note,
 }
 
 impl Kind {
@@ -48,8 +48,8 @@ impl Kind {
         Kind::Expiry,
         Kind::Place,
         Kind::Waiter,
-        Kind::Line,
-        Kind::Poke,
+        Kind::Queue,
+        Kind::Note,
     ];
 }
 

@@ -1,4 +1,4 @@
-//! Where things are in the file. Everything is counted in words of 64 bits, and what is written here is what layout 1 is.
+//! Where things are in the file. Everything is counted in words of 64 bits, and what is written here is what layout 2 is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"tollgate");
 
 /// The layout that this version reads and writes. Another number is another layout.
-pub(crate) const LAYOUT: u64 = 1;
+pub(crate) const LAYOUT: u64 = 2;
 
 /// Which word of the file says what. Those up to [`CHECKSUM`] are written once.
 pub(crate) const AT_MAGIC: u64 = 0;
@@ -36,9 +36,9 @@ pub(crate) const BUMP: u64 = 19;
 
 /// Counts every write of records up.
 pub(crate) const REVISION: u64 = 24;
-/// How many wait in the lines of all buckets.
+/// How many waiters are in all queues.
 pub(crate) const WAITING: u64 = 25;
-/// The number of the next who waits.
+/// The number of the next waiter.
 pub(crate) const TICKETS: u64 = 26;
 
 /// How many buckets there are, and in how many chains.
@@ -64,7 +64,7 @@ pub(crate) const SIZES_MAX: u64 = 128;
 const HEADER: u64 = 512;
 
 /// How many processes may have waiters at once.
-pub(crate) const PROCESSES_MAX: u64 = 1_024;
+pub(crate) const PROCESSES_MAX: u64 = 4_096;
 pub(crate) const PROCESSES: u64 = HEADER;
 pub(crate) const PROCESS_WORDS: u64 = 8;
 

@@ -23,8 +23,6 @@ mod key;
 mod late;
 mod layout;
 mod limits;
-mod line;
-mod lines;
 mod lock;
 mod map;
 mod open;
@@ -32,18 +30,21 @@ mod ordered;
 #[cfg(feature = "write-points")]
 #[doc(hidden)]
 pub mod points;
+mod process_slots;
 mod records;
 mod row;
 mod scope;
-mod slots;
 mod store;
 mod sweep;
 mod table;
 mod tx;
+mod wait_queue;
+mod waiter_list;
 
 pub use builder::ShmStoreBuilder;
 pub use error::OpenError;
 pub use store::ShmStore;
+pub use wait_queue::wait_queues;
 
 /// The id of the user whose stores these are.
 fn user() -> u32 {

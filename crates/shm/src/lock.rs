@@ -70,7 +70,8 @@ fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), 
         spin_loop();
     }
     let clock = Clock::system();
-    let until = clock.now() + Span::covering(timeout);
+    // For as long as the lock changes hands, however many wait for it, it is worth waiting.
+    let mut until = clock.now() + Span::covering(timeout);
     let (mut look, mut seen) = (LOOKS[0], 0);
     loop {
         let owner = word.load(Ordering::Relaxed);
@@ -101,6 +102,7 @@ fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), 
             look = (look * 2).min(LOOKS[1]);
         } else {
             (look, seen) = (LOOKS[0], awaited);
+            until = clock.now() + Span::covering(timeout);
         }
         sleep(word, awaited, look);
     }

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Room, Step, Store, StoreError,
+    Applied, Call, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store, StoreError,
+    WaitQueues,
 };
 
 use crate::apply;
@@ -20,10 +21,10 @@ use crate::error::{OpenError, Stop, without_tests};
 use crate::late::Late;
 use crate::layout::WAITING;
 use crate::limits::KnownLimits;
-use crate::lines::{self, Lines, SharedByAll};
 use crate::open;
 use crate::row::{Row, Wanted, bucket_key};
 use crate::tx::Tx;
+use crate::wait_queue::{self, Queues};
 
 /// How long one who waits for no answer waits for the lock. Longer than that nobody has it but one who is stopped.
 const HAND_OVER_PATIENCE: Duration = Duration::from_millis(20);
@@ -62,8 +63,8 @@ pub struct ShmStore(pub(crate) Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) arena: Arc<Arena>,
     clock: Clock,
-    room: Arc<Room>,
-    lines: Arc<Lines>,
+    wait_queues: Arc<WaitQueues>,
+    queues: Arc<Queues>,
     /// Only ever locked by who has the lock of the memory. If it is locked then, it was by a thread of the process that
     /// this one was forked off from, and will be for ever.
     known: Mutex<KnownLimits>,
@@ -102,16 +103,14 @@ impl ShmStore {
 
     pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, OpenError> {
         let arena = Arc::new(open::open(settings)?);
-        let lines = Lines::new(Arc::clone(&arena));
-        let room = Arc::new(Room::shared_by(Arc::new(SharedByAll(Arc::clone(&lines)))));
-        lines.tell(&room);
+        let (queues, wait_queues) = Queues::open(Arc::clone(&arena));
         let (clock, known) = (settings.clock.clone(), Mutex::default());
-        let late = PerProcess::new(lines::generation());
-        Ok(ShmStore(Arc::new(Shared { arena, clock, room, lines, known, late })))
+        let late = PerProcess::new(wait_queue::generation());
+        Ok(ShmStore(Arc::new(Shared { arena, clock, wait_queues, queues, known, late })))
     }
 
-    pub(crate) fn room(&self) -> &Room {
-        &self.0.room
+    pub(crate) fn wait_queues(&self) -> &WaitQueues {
+        &self.0.wait_queues
     }
 
     /// Does work under the lock: all of it, or nothing if it is stopped.
@@ -149,25 +148,23 @@ impl ShmStore {
 impl Shared {
     #[inline]
     fn late(&self) -> &Late {
-        self.late.get(lines::generation())
+        self.late.get(wait_queue::generation())
     }
 
-    /// Applies a call, and lets whoever waits for what it gives back ask again.
+    /// Applies a call, and notifies the waiters for what it frees.
     #[inline]
     fn apply(&self, timeout: Duration, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
-        // Before the lock: whoever begins to wait in this process from here on sees what is given back.
-        let own = if self.lines.is_quiet() { None } else { self.lines.slot() };
-        let mut tells = Vec::new();
+        // Before the lock: a caller that begins to wait in this process from here on sees what is given back.
+        let own = if self.queues.is_empty() { None } else { self.queues.slot() };
+        let mut targets = Vec::new();
         let applied = self.work(timeout, |tx, known| {
             let applied = apply::apply(tx, known, call, writes, self.clock.now())?;
             if tx.get(WAITING)? != 0 && matches!(applied, Applied::Done(_)) {
-                tells = self.lines.note(tx, call, own)?;
+                targets = self.queues.note(tx, call, own)?;
             }
             Ok(applied)
         })?;
-        if !tells.is_empty() {
-            self.lines.tell_noted(call, &tells);
-        }
+        self.queues.notify_noted(&targets);
         Ok(applied)
     }
 

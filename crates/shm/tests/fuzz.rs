@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use support::fork::{End, fork, one_at_a_time};
-use support::{Folder, Tap, open};
+use support::{Folder, Tap, open, queue};
 use tollgate_core::Span;
 use tollgate_shm::ShmStore;
 use tollgate_store::records::{Index, Item, ItemKey, Query, Records, Write};
@@ -55,9 +55,9 @@ fn use_all(folder: &Folder) {
     let _ = store.find(Index::Namespace, &Query::all("tests")).wait();
     let _ = store.buckets("tests", Scope::All, None, 1_000).wait();
     let _ = store.write_usage("tests", Scope::All).wait();
-    let mut ticket = store.room().ticket(Priority::default(), store.clock().now());
-    let _ = ticket.stand("tests", [&Key::new(&["user-1", "gpt"])], 10);
-    drop(ticket);
+    let mut guard = store.wait_queues().guard(Priority::default(), store.clock().now());
+    let _ = guard.enqueue([queue("user-1")], 10);
+    drop(guard);
     let _ = store.forget("tests", Scope::All).wait();
     let _ = store.check();
 }

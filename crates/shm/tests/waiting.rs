@@ -12,9 +12,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use support::fork::{Board, End, Forked, fork, one_at_a_time};
-use support::{Folder, Tap, open};
+use support::{Folder, Tap, open, queue};
 use tollgate_shm::ShmStore;
-use tollgate_store::{Backend, Key, Priority, Store, Term};
+use tollgate_store::{Backend, Freed, Priority, QueueKey, Store, Term};
 
 /// Waits for a future on this thread.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -34,32 +34,36 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn key() -> Key {
-    Key::new(&["user", "gpt"])
+fn slots() -> QueueKey {
+    queue("user")
 }
 
-/// Waits for one slot as a limiter does, and takes it; `standing` is called once it stands in line. It never looks again
-/// by itself: whoever is not woken waits for ever.
-fn acquire(store: &ShmStore, standing: impl Fn()) {
-    let (tap, keys) = (Tap::new(store, "user"), [key()]);
-    let mut ticket = store.room().ticket(Priority::default(), store.clock().now());
+/// Waits for one slot as a limiter does, and takes it; `queued` is called once it is in the queue. It never polls: if it is
+/// not notified it waits for ever.
+fn acquire(store: &ShmStore, queued: impl Fn()) {
+    let (tap, keys) = (Tap::new(store, "user"), [slots()]);
+    let mut guard = store.wait_queues().guard(Priority::default(), store.clock().now());
     loop {
-        ticket.listen();
-        let stood = ticket.stands();
-        if ticket.may_ask("tests", &keys, 100).expect("there is room") {
+        guard.clear_notification(100);
+        let was_queued = guard.is_queued();
+        if guard.may_ask(&keys, 100).expect("there is room") {
             let term = Term { holder: store.new_holder(), ttl: tollgate_core::Span::from_secs(3_600) };
             if tap.try_take(0, 1, Some(term)).expect("the store answers") {
                 return;
             }
-            if ticket.stand("tests", [&keys[0]], 100).expect("there is room") {
-                standing();
+            if guard.enqueue(keys.clone(), 100).expect("there is room") {
+                queued();
                 continue;
             }
-        } else if !stood {
-            standing();
+        } else if !was_queued {
+            queued();
         }
-        block_on(ticket.poked(store.clock(), None));
+        block_on(guard.notified(store.clock(), None));
     }
+}
+
+fn is_waited_for(store: &ShmStore) -> bool {
+    store.wait_queues().ahead_of(&slots(), Priority::Normal, store.clock().now()).is_some()
 }
 
 /// Takes both slots, for ever.
@@ -121,8 +125,7 @@ fn a_long_line_over_processes_is_served_in_order_and_nobody_overtakes() {
     let store = open(folder.path());
     exhaust(&store);
     let mut waiters: Vec<Forked> = (1..=12).map(|number| waiter(&store, &board, number)).collect();
-    assert!(store.room().is_ahead("tests", &key(), Priority::Normal, store.clock().now()).is_some());
-    assert!(store.room().has_line("tests", &key()));
+    assert!(is_waited_for(&store));
     give_back(&store);
     for served in 1..=12 {
         // One after the other, because whoever is served says so a moment later.
@@ -134,13 +137,13 @@ fn a_long_line_over_processes_is_served_in_order_and_nobody_overtakes() {
             // The first who was served dies; nobody pokes for it, but whoever looks next finds its slot free.
             let first = waiters.remove(0);
             assert_eq!(first.kill(), End::Signal(libc::SIGKILL));
-            store.room().poke("tests", &key());
+            store.wait_queues().notify(&Freed::all("tests", &slots().bucket));
         }
     }
     let order: Vec<u64> = (0..12).map(|place| board[ORDER + place].load(Ordering::SeqCst)).collect();
     assert_eq!(order, (1..=12).collect::<Vec<_>>());
     drop(waiters);
-    assert!(!store.room().has_line("tests", &key()));
+    assert!(!is_waited_for(&store));
     store.check().unwrap();
 }
 
@@ -162,7 +165,7 @@ fn waiters_of_processes_that_were_killed_are_passed_over() {
     assert_eq!([3, 5], [0, 1].map(|place| board[ORDER + place].load(Ordering::SeqCst)));
     drop(line);
     // One of all those who wait no more was the first that a newcomer met.
-    assert!(store.room().is_ahead("tests", &key(), Priority::Normal, store.clock().now()).is_none());
+    assert!(!is_waited_for(&store));
     store.check().unwrap();
 }
 
@@ -184,6 +187,39 @@ fn one_behind_a_dead_head_notices_by_itself() {
     wait_for(&board, SERVED, 1);
     assert_eq!(board[ORDER].load(Ordering::SeqCst), 2);
     drop(second);
+}
+
+#[test]
+fn a_process_that_is_stopped_is_passed_and_has_its_place_when_it_goes_on() {
+    let _alone = one_at_a_time();
+    let (folder, board) = (Folder::new(), Board::new(64));
+    let store = open(folder.path());
+    exhaust(&store);
+    let first = waiter(&store, &board, 1);
+    let second = waiter(&store, &board, 2);
+    let third = waiter(&store, &board, 3);
+    first.signal(libc::SIGSTOP);
+    while !is_stopped(&first) {
+        std::thread::yield_now();
+    }
+    give_back(&store);
+    wait_for(&board, SERVED, 1);
+    assert_eq!(board[ORDER].load(Ordering::SeqCst), 2);
+    // From here on it is known to be stopped.
+    give_back(&store);
+    wait_for(&board, SERVED, 2);
+    assert_eq!(board[ORDER + 1].load(Ordering::SeqCst), 3);
+    assert!(!is_waited_for(&store), "a newcomer passes it, too");
+    first.signal(libc::SIGCONT);
+    while !is_waited_for(&store) {
+        std::thread::yield_now();
+    }
+    assert_eq!(second.kill(), End::Signal(libc::SIGKILL));
+    store.wait_queues().notify(&Freed::all("tests", &slots().bucket));
+    wait_for(&board, SERVED, 3);
+    assert_eq!(board[ORDER + 2].load(Ordering::SeqCst), 1);
+    drop((first, third));
+    store.check().unwrap();
 }
 
 /// Whether no thread of a process goes on.
@@ -217,7 +253,7 @@ fn waiters_of_a_parent_and_of_its_child_do_not_get_in_each_other_s_way() {
         wait_for(&board, SERVED, 1);
         drop(child);
     });
-    assert!(!store.room().has_line("tests", &key()));
+    assert!(!is_waited_for(&store));
 }
 
 #[test]
@@ -227,9 +263,9 @@ fn a_line_is_as_long_as_it_may_be_over_all_processes() {
     let store = open(folder.path());
     exhaust(&store);
     let line: Vec<Forked> = (1..=3).map(|number| waiter(&store, &board, number)).collect();
-    let mut ticket = store.room().ticket(Priority::default(), store.clock().now());
-    let full = ticket.stand("tests", [&key()], 3).unwrap_err();
+    let mut guard = store.wait_queues().guard(Priority::default(), store.clock().now());
+    let full = guard.enqueue([slots()], 3).unwrap_err();
     assert_eq!((full.waiting, full.max), (3, 3));
-    assert!(ticket.stand("tests", [&key()], 4).unwrap());
-    drop((ticket, line));
+    assert!(guard.enqueue([slots()], 4).unwrap());
+    drop((guard, line));
 }

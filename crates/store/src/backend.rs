@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate_core::{Limits, Status};
 
 use crate::records::{Cursor, Page, Records, RecordsError, Write};
-use crate::{Applied, Call, Cell, Key, Place, Reply, Room, Space, Store, StoreError, Tally};
+use crate::{Applied, Call, Cell, Key, Place, Reply, Space, Store, StoreError, Tally, WaitQueues};
 
 /// How many buckets [`Backend::forget`] forgets at once.
 pub const FORGET_MAX: usize = 1_000;
@@ -46,7 +46,7 @@ pub trait Backend: Store + Records {
     }
 
     /// Where those wait in this process who were denied. The store tells it of every bucket that it gives back to.
-    fn room(&self) -> &Room;
+    fn wait_queues(&self) -> &WaitQueues;
 
     /// Brings the records of usage up to date.
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;

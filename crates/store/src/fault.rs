@@ -8,7 +8,8 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Scope, Step, Store, StoreError,
+    WaitQueues,
 };
 
 /// How a call fails.
@@ -162,7 +163,7 @@ impl<S: Backend> Backend for FaultStore<S> {
         self.inner.held_ahead(limits)
     }
 
-    fn room(&self) -> &Room {
-        self.inner.room()
+    fn wait_queues(&self) -> &WaitQueues {
+        self.inner.wait_queues()
     }
 }

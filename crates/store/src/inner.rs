@@ -92,7 +92,13 @@ impl Inner {
     }
 
     /// The same for costs that are counted in `limits`.
-    pub(crate) fn is_open_under(&self, limits: &Limits, now: Tick, costs: &Costs, priority: Priority) -> bool {
+    pub(crate) fn is_open_under(
+        &self,
+        limits: &Limits,
+        now: Tick,
+        costs: &Costs,
+        priority: Priority,
+    ) -> bool {
         if self.side.is_none() || self.limits.has_places_of(limits) {
             return self.is_open(now, costs, priority);
         }

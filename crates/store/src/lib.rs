@@ -19,7 +19,6 @@ mod fault;
 mod inner;
 mod kept;
 mod key;
-mod lines;
 mod memory;
 mod outcome;
 mod per_process;
@@ -27,13 +26,13 @@ mod process;
 mod queue;
 pub mod records;
 mod reply;
-mod room;
 mod shared;
 mod store;
 mod sync;
 #[cfg(not(loom))]
 mod timer;
 pub mod usage;
+mod wait_queue;
 #[cfg(all(feature = "workers", not(loom)))]
 pub mod workers;
 
@@ -47,12 +46,11 @@ pub use clock::{Alarm, Clock, ManualClock};
 pub use fault::{Fault, FaultStore};
 pub use kept::Kept;
 pub use key::Key;
-pub use lines::SharedLines;
 pub use memory::{Memory, MemoryBuilder, Space, Tally};
 pub use outcome::{outcome_bytes, outcome_from};
 pub use per_process::PerProcess;
 pub use process::{Census, Process, new_holder};
 pub use queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use reply::Reply;
-pub use room::{Room, RoomFull, Ticket};
 pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken};
+pub use wait_queue::{Freed, QueueFull, QueueGuard, QueueKey, SharedQueues, WaitQueues};

@@ -260,7 +260,9 @@ impl Queue {
             }
         }
         self.claims.clear();
-        for (rank, mut waiter) in std::mem::take(&mut self.classes).into_iter().flat_map(|class| class.waiting) {
+        for (rank, mut waiter) in
+            std::mem::take(&mut self.classes).into_iter().flat_map(|class| class.waiting)
+        {
             change(&mut waiter.costs);
             self.insert(rank, waiter);
         }

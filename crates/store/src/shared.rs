@@ -6,8 +6,8 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
-    StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store, StoreError,
+    WaitQueues,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -93,8 +93,8 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).held_ahead(limits)
     }
 
-    fn room(&self) -> &Room {
-        (**self).room()
+    fn wait_queues(&self) -> &WaitQueues {
+        (**self).wait_queues()
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_core::{DemandError, Denial, LimitsError, Name};
-use tollgate_store::{RoomFull, StoreError, WaitError};
+use tollgate_store::{QueueFull, StoreError, WaitError};
 
 /// Why nothing was acquired.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -33,8 +33,8 @@ pub enum AcquireError {
     Store(#[from] StoreError),
 }
 
-impl From<RoomFull> for AcquireError {
-    fn from(RoomFull { waiting, max }: RoomFull) -> AcquireError {
+impl From<QueueFull> for AcquireError {
+    fn from(QueueFull { waiting, max }: QueueFull) -> AcquireError {
         AcquireError::QueueFull { waiting, max }
     }
 }

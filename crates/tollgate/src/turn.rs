@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Denial, Ready, Span, Tick};
-use tollgate_store::{Backend, Key, Priority, Reach, RoomFull, Ticket};
+use tollgate_core::{Costs, Denial, Limits, Ready, Span, Tick};
+use tollgate_store::{Backend, Key, Priority, QueueFull, QueueGuard, QueueKey, Reach};
 
 /// How soon one who waits looks again where others give back that cannot poke it, at first and at last. Where processes
 /// share the lines, only those cannot who died.
@@ -19,13 +19,23 @@ pub(crate) struct Patience {
     pub(crate) waiters_max: usize,
 }
 
+/// What a caller takes from one bucket.
+#[derive(Clone, Copy)]
+pub(crate) struct Takes<'k> {
+    pub(crate) bucket: &'k Key,
+    pub(crate) limits: &'k Limits,
+    pub(crate) costs: &'k Costs,
+}
+
 /// One who wants something of a store.
 pub(crate) struct Turn<'a> {
     backend: &'a dyn Backend,
     namespace: &'a str,
     patience: Patience,
     since: Tick,
-    ticket: Option<Ticket<'a>>,
+    guard: Option<QueueGuard<'a>>,
+    /// The limits that it was found short of. It stays in their queues until it is granted.
+    claims: Vec<QueueKey>,
     looks: u32,
 }
 
@@ -33,16 +43,16 @@ pub(crate) struct Turn<'a> {
 pub(crate) enum Turned {
     /// Give up: it does not wait, or would wait in vain.
     InVain,
-    /// Ask again: what was given back before it stood in line poked nobody.
+    /// Ask again: what was given back before it was in the queue notified no one.
     Again,
-    /// Wait until poked, and no later than this.
+    /// Wait until notified, and no later than this.
     Wait(Option<Tick>),
 }
 
 impl<'a> Turn<'a> {
     pub(crate) fn new(backend: &'a dyn Backend, namespace: &'a str, patience: Patience) -> Turn<'a> {
         let since = backend.clock().now();
-        Turn { backend, namespace, patience, since, ticket: None, looks: 0 }
+        Turn { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0 }
     }
 
     /// How long ago it came.
@@ -52,69 +62,99 @@ impl<'a> Turn<'a> {
 
     /// How long it has waited, if it has.
     pub(crate) fn waited(&self) -> Option<Duration> {
-        self.ticket.is_some().then(|| self.so_far())
+        self.guard.is_some().then(|| self.so_far())
     }
 
-    /// Whether somebody waits for these buckets whom this one may not overtake. One who waits then stands in line.
-    pub(crate) fn is_held_up<'k, I>(&mut self, keys: impl FnOnce() -> I) -> Result<bool, RoomFull>
+    /// Whether a waiter is ahead of this caller in the queue of a limit it takes from. A caller that waits then joins it.
+    pub(crate) fn is_held_up<'k, I>(&mut self, takes: impl FnOnce() -> I) -> Result<bool, QueueFull>
     where
-        I: Iterator<Item = &'k Key>,
+        I: Iterator<Item = Takes<'k>>,
     {
-        let room = self.backend.room();
+        let queues = self.backend.wait_queues();
         let Patience { waits, priority, waiters_max, .. } = self.patience;
-        if self.ticket.is_none() && room.is_quiet() {
+        if self.guard.is_none() && queues.is_empty() {
             return Ok(false);
         }
-        let keys: Vec<Key> = keys().cloned().collect();
-        if self.ticket.is_none() {
+        let keys = self.keys(takes());
+        if self.guard.is_none() {
             let now = self.backend.clock().now();
-            let is_ahead = |key: &Key| room.is_ahead(self.namespace, key, priority, now).is_some();
-            if !keys.iter().any(is_ahead) {
+            if !keys.iter().any(|key| queues.ahead_of(key, priority, now).is_some()) {
                 return Ok(false);
             }
             if !waits {
                 return Ok(true);
             }
         }
-        let ticket = self.ticket.get_or_insert_with(|| room.ticket(priority, self.since));
-        // In this order: what happens from here on pokes, what happened before is seen.
-        ticket.listen();
-        Ok(!ticket.may_ask(self.namespace, &keys, waiters_max)?)
+        let guard = self.guard.get_or_insert_with(|| queues.guard(priority, self.since));
+        // In this order: what happens from here on notifies, what happened before is seen.
+        guard.clear_notification(waiters_max);
+        Ok(!guard.may_ask(&keys, waiters_max)?)
+    }
+
+    fn keys<'k>(&self, takes: impl Iterator<Item = Takes<'k>>) -> Vec<QueueKey> {
+        let keys = takes.flat_map(|Takes { bucket, limits, costs }| {
+            QueueKey::of_costs(self.namespace, bucket, limits, costs).collect::<Vec<_>>()
+        });
+        keys.collect()
     }
 
     /// While others are ahead: until when to wait, or to give up.
-    pub(crate) fn in_line(&self) -> Turned {
+    pub(crate) fn in_line(&mut self) -> Turned {
         let Patience { waits, deadline, .. } = self.patience;
         let now = self.backend.clock().now();
-        if waits && deadline.is_none_or(|deadline| now < deadline) {
-            return Turned::Wait(deadline);
+        if !waits || deadline.is_some_and(|deadline| now >= deadline) {
+            return Turned::InVain;
         }
-        Turned::InVain
+        let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
+        Turned::Wait(if is_notified { deadline } else { self.look_again(Ready::Unknown, now) })
     }
 
     /// What to do about having been denied by these buckets.
-    pub(crate) fn denied(&mut self, keys: &[&Key], denials: &[Denial]) -> Result<Turned, RoomFull> {
+    pub(crate) fn denied(&mut self, takes: &[Takes<'_>], denials: &[Denial]) -> Result<Turned, QueueFull> {
         let now = self.backend.clock().now();
         let latest = |of: fn(&Denial) -> Ready| denials.iter().map(of).fold(Ready::Now, Ready::later);
         if !self.patience.waits || self.is_in_vain(latest(Denial::earliest), now) {
             return Ok(Turned::InVain);
         }
-        let ready = latest(Denial::ready);
-        // Only for the slowest: whoever cannot use the others before then must not keep them from those who can.
-        let slowest: Vec<&Key> = keys
-            .iter()
-            .zip(denials)
-            .filter(|(_, denial)| denial.ready() == ready)
-            .map(|(key, _)| *key)
-            .collect();
-        let room = self.backend.room();
-        let ticket = self.ticket.get_or_insert_with(|| room.ticket(self.patience.priority, self.since));
-        let is_new = ticket.stand(self.namespace, slowest.iter().copied(), self.patience.waiters_max)?;
-        ticket.stand_only(self.namespace, &slowest);
+        self.claim(takes, denials);
+        let queues = self.backend.wait_queues();
+        let guard = self.guard.get_or_insert_with(|| queues.guard(self.patience.priority, self.since));
+        let is_new = guard.enqueue(self.claims.iter().cloned(), self.patience.waiters_max)?;
+        guard.retain_only(&self.claims);
         if is_new {
             return Ok(Turned::Again);
         }
-        Ok(Turned::Wait(self.look_again(ready, now)))
+        Ok(Turned::Wait(self.look_again(latest(Denial::ready), now)))
+    }
+
+    /// Claims the limit that the caller will wait longest for, unless it is short of one that it claims already: until it
+    /// has that, others may as well have the rest. So claims only grow, and only as far as it takes.
+    fn claim(&mut self, takes: &[Takes<'_>], denials: &[Denial]) {
+        let shortages =
+            || takes.iter().zip(denials).map(|(takes, denial)| (takes, denial, denial.shortage()));
+        let slowest = shortages().map(|(.., shortage)| shortage.ready).fold(Ready::Now, Ready::later);
+        let named = |takes: &Takes<'_>, denial: &Denial, mask: u32| -> Vec<QueueKey> {
+            let limits = denial.limits().iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1);
+            let key = |limit: &tollgate_core::Limit| QueueKey {
+                namespace: self.namespace.into(),
+                bucket: takes.bucket.clone(),
+                limit: limit.name().as_str().into(),
+            };
+            limits.map(|(_, limit)| key(limit)).collect()
+        };
+        let short: Vec<QueueKey> =
+            shortages().flat_map(|(takes, denial, shortage)| named(takes, denial, shortage.short)).collect();
+        let longest = shortages().filter(|(.., shortage)| shortage.ready == slowest);
+        let longest: Vec<QueueKey> =
+            longest.flat_map(|(takes, denial, shortage)| named(takes, denial, shortage.slowest)).collect();
+        // A cooldown ends for all at once, so there is nothing to be kept for one.
+        let cooldown = tollgate_core::Limit::cooldown();
+        self.claims.retain(|claim| *claim.limit != *cooldown.name().as_str() || short.contains(claim));
+        if !self.claims.iter().any(|claim| short.contains(claim)) {
+            // Denied though short of nothing, it is behind waiters that the store knows of.
+            let new = if longest.is_empty() { self.keys(takes.iter().copied()) } else { longest };
+            self.claims.extend(new);
+        }
     }
 
     /// Whether a wait behind others is sure to be in vain, going by what the store would say to this one alone.
@@ -139,7 +179,7 @@ impl<'a> Turn<'a> {
         };
         let look = (self.backend.reach() != Reach::Process).then(|| {
             let [first, last] = LOOK_AGAIN.map(Span::as_micros);
-            let first = if self.backend.room().is_shared() { last } else { first };
+            let first = if self.backend.wait_queues().is_shared() { last } else { first };
             let pause = first.saturating_mul(1 << self.looks.min(10)).min(last);
             self.looks += 1;
             now + Span::from_micros(pause - jitter(now, pause / 2))
@@ -147,14 +187,14 @@ impl<'a> Turn<'a> {
         [ready, look, self.patience.deadline].into_iter().flatten().min()
     }
 
-    /// Waits until it is poked, or until `due`.
+    /// Waits until it is notified, or until `due`.
     ///
     /// # Cancel safety
     ///
     /// Dropping it loses nothing.
-    pub(crate) async fn poked(&self, due: Option<Tick>) {
-        if let Some(ticket) = &self.ticket {
-            ticket.poked(self.backend.clock(), due).await;
+    pub(crate) async fn notified(&self, due: Option<Tick>) {
+        if let Some(guard) = &self.guard {
+            guard.notified(self.backend.clock(), due).await;
         }
     }
 
@@ -168,12 +208,26 @@ impl<'a> Turn<'a> {
 pub(crate) fn behind(
     backend: &dyn Backend,
     namespace: &str,
-    key: &Key,
+    bucket: &Key,
     priority: Priority,
     denial: Denial,
 ) -> Denial {
-    let ahead = backend.room().is_ahead(namespace, key, priority, backend.clock().now());
-    denial.not_before(ahead.map_or(Ready::Now, |due| due.map_or(Ready::Unknown, Ready::At)))
+    let queues = backend.wait_queues();
+    if queues.is_empty() {
+        return denial;
+    }
+    let now = backend.clock().now();
+    let asked = denial.statuses().filter(|status| status.requested() > 0);
+    let ahead = asked.filter_map(|status| {
+        let limit = status.limit().name().as_str().into();
+        queues.ahead_of(
+            &QueueKey { namespace: namespace.into(), bucket: bucket.clone(), limit },
+            priority,
+            now,
+        )
+    });
+    let ready = ahead.map(|due| due.map_or(Ready::Unknown, Ready::At)).fold(Ready::Now, Ready::later);
+    denial.not_before(ready)
 }
 
 /// A number below `bound` that other processes are unlikely to come upon at the same time.

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use tollgate_store::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
-    StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store, StoreError,
+    WaitQueues,
 };
 
 /// Something to be done once, between what somebody reads and what they write.
@@ -237,8 +237,8 @@ impl Backend for Spy {
         self.called().close(namespace)
     }
 
-    fn room(&self) -> &Room {
-        self.inner.room()
+    fn wait_queues(&self) -> &WaitQueues {
+        self.inner.wait_queues()
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

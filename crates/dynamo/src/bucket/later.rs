@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate_core::Span;
-use tollgate_store::{Applied, Clock, OpId, OwnedCall, StoreError};
+use tollgate_store::{Applied, Clock, Freed, OpId, OwnedCall, StoreError};
 
 use super::address::Address;
 use super::draft::Metering;
@@ -159,7 +159,7 @@ impl Inner {
             }
             Job::GiveBack(address, errand) => {
                 self.route(address, errand.clone()).await?;
-                self.room.poke(&address.namespace, &address.key);
+                self.wait_queues.notify(&Freed::all(&address.namespace, &address.key));
             }
             Job::FindOut(address, shard) => {
                 let lane = self.buckets.part_lane(address, *shard);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, FORGET_MAX, Scope, StoreError};
+use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Scope, StoreError};
 
 use super::address::{Address, space};
 use super::apply::join_all;
@@ -94,7 +94,7 @@ impl Inner {
         state.unsure = None;
         drop(state);
         self.buckets.forget(address);
-        self.room.poke(&address.namespace, &address.key);
+        self.wait_queues.notify(&Freed::all(&address.namespace, &address.key));
         Ok(deleted.attributes.is_some())
     }
 

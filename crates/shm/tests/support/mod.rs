@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Costs, Limit, Limits, Tick, Usage, demand};
 use tollgate_shm::ShmStore;
-use tollgate_store::{Applied, Call, Done, Key, ManualClock, Op, Place, Step, Store, StoreError, Term};
+use tollgate_store::{
+    Applied, Call, Done, Key, ManualClock, Op, Place, QueueKey, Step, Store, StoreError, Term,
+};
 
 pub const START: Tick = Tick::from_secs(1_800_000_000);
 
@@ -54,6 +56,11 @@ pub fn open_at(folder: &Path, hands: &ManualClock) -> ShmStore {
 /// 100 tokens a minute and 2 slots.
 pub fn limits() -> Limits {
     Limits::new([Limit::per_minute("tpm", 100), Limit::resource("slots", 2)]).expect("they are valid")
+}
+
+/// The queue for the slots of a bucket.
+pub fn queue(entity: &str) -> QueueKey {
+    QueueKey { namespace: "tests".into(), bucket: Key::new(&[entity, "gpt"]), limit: "slots".into() }
 }
 
 /// One bucket of a store, with the limits of the tests.

@@ -34,7 +34,7 @@ impl Memory {
         // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
         self.follow_up(afters);
         if matches!(applied, Ok(Applied::Done(_))) {
-            self.room.poke_freed(call);
+            self.wait_queues.notify_freed(call);
         }
         applied
     }

@@ -20,7 +20,7 @@ use tollgate_core::{Costs, Denial, Limits, Tick};
 
 use crate::inner::Aftermath;
 use crate::sync::Mutex;
-use crate::{Cell, Clock, Key, Place, Priority, Room, StoreError};
+use crate::{Cell, Clock, Key, Place, Priority, StoreError, WaitQueues};
 
 use recent::Recent;
 use records::RecordTable;
@@ -39,7 +39,7 @@ pub struct Memory {
     recent: Recent,
     records: Arc<RecordTable>,
     holders: AtomicU64,
-    room: Room,
+    wait_queues: WaitQueues,
 }
 
 /// What is to be done for each cell once no lock is held.
@@ -74,7 +74,7 @@ impl MemoryBuilder {
             recent: Recent::default(),
             records: Arc::default(),
             holders: AtomicU64::new(1),
-            room: Room::default(),
+            wait_queues: WaitQueues::default(),
         }
     }
 }

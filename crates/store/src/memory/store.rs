@@ -8,8 +8,8 @@ use super::ask::under;
 use super::{Afters, Memory};
 use crate::records::{Cursor, Page, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Key, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
-    StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Freed, Key, Pin, Place, Reach, Reply, Scope, Step, Store,
+    StoreError, WaitQueues,
 };
 
 impl Store for Memory {
@@ -76,7 +76,7 @@ impl Backend for Memory {
         // Whoever waits for a bucket that is gone has to find that out.
         let keys: Vec<Key> = afters.iter().map(|(cell, _)| cell.key().clone()).collect();
         self.follow_up(afters);
-        keys.iter().for_each(|key| self.room.poke(namespace, key));
+        keys.iter().for_each(|key| self.wait_queues.notify(&Freed::all(namespace, key)));
         Reply::ready(Ok(forgotten))
     }
 
@@ -85,8 +85,8 @@ impl Backend for Memory {
         Reply::ready(Ok(()))
     }
 
-    fn room(&self) -> &Room {
-        &self.room
+    fn wait_queues(&self) -> &WaitQueues {
+        &self.wait_queues
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -2,7 +2,7 @@
 
 use tollgate_store::records::{Cursor, Page, Records, RecordsError, Write};
 use tollgate_store::usage::Sums;
-use tollgate_store::{Applied, Backend, BucketStatus, Call, Op, Reply, Room, Scope, Store, StoreError};
+use tollgate_store::{Applied, Backend, BucketStatus, Call, Op, Reply, Scope, Store, StoreError, WaitQueues};
 
 use crate::faulty::{Fault, Faulty};
 
@@ -140,8 +140,8 @@ impl Backend for Faulty {
         }
     }
 
-    fn room(&self) -> &Room {
-        self.memory.room()
+    fn wait_queues(&self) -> &WaitQueues {
+        self.memory.wait_queues()
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use tollgate_core::Limit;
 use tollgate_store::{
-    Backend, Chain, Clock, Key, Memory, Priority, Request, Scope, Store, StoreError, WaitError,
+    Backend, Chain, Clock, Key, Memory, Priority, QueueKey, Request, Scope, Store, StoreError, WaitError,
 };
 
 use crate::fixture::{START, each, is_taken, limits, memory, place, take, together};
@@ -56,21 +56,22 @@ fn a_chain_with_a_forgotten_bucket_takes_nothing() {
 }
 
 #[test]
-fn who_stands_in_the_room_for_a_bucket_that_is_forgotten_asks_again() {
+fn a_waiter_for_a_bucket_that_is_forgotten_asks_again() {
     let (hands, memory) = memory();
     let limits = limits([Limit::resource("slots", 1)]);
     let key = Key::new(&["user", "api"]);
     take(&memory, None, place(&key, &limits), &each(&limits, 1)).unwrap();
-    let mut ticket = memory.room().ticket(Priority::default(), START);
-    ticket.stand("test", [&key], 10).unwrap();
+    let mut guard = memory.wait_queues().guard(Priority::default(), START);
+    let queue = QueueKey { namespace: "test".into(), bucket: key.clone(), limit: "slots".into() };
+    guard.enqueue([queue], 10).unwrap();
     let clock = hands.clock();
-    let mut poked = pin!(ticket.poked(&clock, None));
+    let mut notified = pin!(guard.notified(&clock, None));
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
-    assert!(poked.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(notified.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     memory.forget("test", Scope::All).wait().unwrap();
     assert_eq!(bell.0.load(Ordering::SeqCst), 1);
-    assert!(poked.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+    assert!(notified.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
 }
 
 fn try_take(memory: &Memory, clock: &Clock, key: &str) -> Result<bool, StoreError> {

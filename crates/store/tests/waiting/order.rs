@@ -116,7 +116,7 @@ fn a_waiter_claims_what_it_will_wait_longest_for_and_more_only_when_it_has_that(
     let costs = |slow: u64, fast: u64| desk.limits.costs(&demand! { slow: slow, fast: fast }).unwrap();
     desk.try_take(&costs(1, 10), Priority::default()).unwrap();
     // Short of both: the fast one is left to others while the slow one is missing.
-    let mut large = desk.wait_for(costs(1, 5));
+    let large = desk.wait_for(costs(1, 5));
     desk.turn_to(200_000);
     desk.try_take(&costs(0, 2), Priority::default()).unwrap();
     desk.turn_to(1_000_000);

@@ -13,7 +13,7 @@ use tollgate_store::{
 
 use super::Verdict;
 use crate::limiter::STORE_TIMEOUT;
-use crate::turn::{Patience, Turn, Turned};
+use crate::turn::{Patience, Takes, Turn, Turned};
 use crate::within::within;
 use crate::{AcquireError, CheckError};
 
@@ -28,6 +28,12 @@ struct Part {
     key: Key,
     limits: Limits,
     costs: Costs,
+}
+
+impl Part {
+    fn takes(&self) -> Takes<'_> {
+        Takes { bucket: &self.key, limits: &self.limits, costs: &self.costs }
+    }
 }
 
 /// Why it was not charged, and how long was waited in vain.
@@ -79,9 +85,9 @@ impl Remote {
             return Ok(Ok(()));
         }
         let mut turn = Turn::new(&*self.backend, &self.namespace, patience);
-        let keys: Vec<&Key> = parts.iter().map(|part| &part.key).collect();
+        let takes: Vec<Takes<'_>> = parts.iter().map(Part::takes).collect();
         loop {
-            let (turned, denials) = if turn.is_held_up(|| keys.iter().copied())? {
+            let (turned, denials) = if turn.is_held_up(|| takes.iter().copied())? {
                 match turn.in_line() {
                     Turned::InVain => (Turned::InVain, self.ask(parts, &turn).await?),
                     turned => (turned, Vec::new()),
@@ -89,7 +95,7 @@ impl Remote {
             } else {
                 match self.apply(parts).await? {
                     Applied::Done(_) => return Ok(Ok(())),
-                    Applied::Denied(denials) => (turn.denied(&keys, &denials)?, denials),
+                    Applied::Denied(denials) => (turn.denied(&takes, &denials)?, denials),
                     other => return Err(odd(&other).into()),
                 }
             };
@@ -99,7 +105,7 @@ impl Remote {
                     return Ok(Err((Box::new(denial), turn.so_far())));
                 }
                 Turned::Again => {}
-                Turned::Wait(due) => turn.poked(due).await,
+                Turned::Wait(due) => turn.notified(due).await,
             }
         }
     }

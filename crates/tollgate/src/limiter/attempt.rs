@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{Denial, Name, Tick};
-use tollgate_store::{Applied, Call, Done, Key, OpId, Reach, Step, StoreError, Term};
+use tollgate_store::{Applied, Call, Done, OpId, Reach, Step, StoreError, Term};
 
 use super::lease::{Lease, Stored};
 use super::plan::{Planned, Request, standing};
@@ -12,7 +12,7 @@ use super::route::Route;
 use super::ticket::detached_term;
 use super::{AcquireError, Limiter, Shared, Standing};
 use crate::Event;
-use crate::turn::{Patience, Turn, Turned, behind};
+use crate::turn::{Patience, Takes, Turn, Turned, behind};
 use crate::within::within;
 
 /// How often a call is planned anew because limits have changed under it.
@@ -33,7 +33,7 @@ enum Next<'a> {
     Return(Lease<'a>),
     /// The config has changed, or the line.
     Again,
-    /// Until poked, and no later than this.
+    /// Until notified, and no later than this.
     Wait(Option<Tick>),
 }
 
@@ -66,14 +66,14 @@ impl<'a> Trial<'a, '_> {
     async fn run(&mut self) -> Result<Lease<'a>, AcquireError> {
         loop {
             let plan = self.limiter.0.plan(self.request).await?;
-            let next = match self.turn.is_held_up(|| plan.iter().map(Planned::key))? {
+            let next = match self.turn.is_held_up(|| plan.iter().map(Planned::takes))? {
                 true => self.wait_in_line(&plan).await?,
                 false => self.ask_store(plan).await?,
             };
             match next {
                 Next::Return(lease) => return Ok(lease),
                 Next::Again => {}
-                Next::Wait(due) => self.turn.poked(due).await,
+                Next::Wait(due) => self.turn.notified(due).await,
             }
         }
     }
@@ -121,8 +121,8 @@ impl<'a> Trial<'a, '_> {
     }
 
     fn denied(&mut self, plan: &[Planned], denials: Vec<Denial>) -> Result<Next<'a>, AcquireError> {
-        let keys: Vec<&Key> = plan.iter().map(Planned::key).collect();
-        let turned = self.turn.denied(&keys, &denials)?;
+        let takes: Vec<Takes<'_>> = plan.iter().map(Planned::takes).collect();
+        let turned = self.turn.denied(&takes, &denials)?;
         if let Turned::InVain = turned {
             return Err(self.refuse(standing(self.request, plan, denials)));
         }

@@ -2,7 +2,7 @@
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Call, Op, OpId, Pin, Reach, Reply, Step, StoreError};
+use tollgate_store::{Call, Freed, Op, OpId, Pin, Place, Reach, Reply, Step, StoreError};
 
 use super::lease::{Grant, Held, Lease, Stored};
 use super::{LeaseError, Shared};
@@ -362,15 +362,16 @@ fn end_pinned(
     if !pin.cell.settle_packed(limits, taken, used) {
         return false;
     }
-    if differs {
+    let queues = shared.backend.wait_queues();
+    if differs || !queues.is_empty() {
         let mut reserved = Costs::none(limits.len());
         reserved.unpack(taken);
         let usage = Usage { at, reserved: &reserved, used: &used[..limits.len()], holder: None };
-        pin.count_settlement(shared.clock.now(), limits, &usage);
-    }
-    let room = shared.backend.room();
-    if !room.is_quiet() {
-        room.poke(&shared.namespace, pin.key());
+        if differs {
+            pin.count_settlement(shared.clock.now(), limits, &usage);
+        }
+        let place = Place { namespace: &shared.namespace, key: pin.key(), limits };
+        Freed::by_settling(&place, &usage).iter().for_each(|freed| queues.notify(freed));
     }
     true
 }
@@ -388,7 +389,8 @@ fn settle_here(shared: &Shared, stored: &Stored, held: &Held, used: &[u64]) {
     if differs {
         pin.count_settlement(shared.clock.now(), planned.limits(), &usage);
     }
-    shared.backend.room().poke(&shared.namespace, planned.key());
+    let freed = Freed::by_settling(&planned.place(&shared.namespace), &usage);
+    freed.iter().for_each(|freed| shared.backend.wait_queues().notify(freed));
 }
 
 /// What was used of each limit of each bucket.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tollgate_catalog::CatalogError;
 use tollgate_core::DemandError;
-use tollgate_store::{RoomFull, StoreError};
+use tollgate_store::{QueueFull, StoreError};
 
 use super::Standing;
 
@@ -39,7 +39,7 @@ pub enum AcquireError {
     TooManyResources(usize),
     /// Too many wait already.
     #[error(transparent)]
-    RoomFull(#[from] RoomFull),
+    QueueFull(#[from] QueueFull),
     /// There are no limits, something is disabled, a name is not valid, and the like.
     #[error(transparent)]
     Catalog(CatalogError),

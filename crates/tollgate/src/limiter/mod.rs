@@ -150,7 +150,7 @@ impl Limiter {
     /// # Errors
     ///
     /// As [`acquire`](Limiter::acquire), with [`AcquireError::TimedOut`] in place of a refusal, and
-    /// [`AcquireError::RoomFull`].
+    /// [`AcquireError::QueueFull`].
     #[inline(always)]
     pub fn acquire_wait<'a, D>(&'a self, entity: &'a str, resource: &'a str, demand: D) -> Acquire<'a, D>
     where
@@ -178,7 +178,7 @@ impl Limiter {
 
     /// How many callers of this process wait for buckets of the store.
     pub fn waiting(&self) -> usize {
-        self.0.backend.room().waiting()
+        self.0.backend.wait_queues().waiting()
     }
 }
 
@@ -186,8 +186,8 @@ impl Shared {
     /// Whether somebody waits for a bucket of the chain.
     #[inline]
     fn is_waited_for(&self, chain: &Chain) -> bool {
-        let room = self.backend.room();
-        !room.is_quiet() && chain.links.iter().any(|link| room.has_line(&self.namespace, &link.key))
+        let queues = self.backend.wait_queues();
+        !queues.is_empty() && chain.links.iter().any(|link| queues.has_waiter(&self.namespace, &link.key))
     }
 }
 

@@ -9,6 +9,7 @@ use tollgate_store::{Key, Op, Place, Priority, Step, Term};
 use super::route::Route;
 use super::standing::Part;
 use super::{AcquireError, Shared, Standing};
+use crate::turn::Takes;
 use crate::within::within;
 
 /// How many resources one call may take from.
@@ -91,6 +92,10 @@ impl Planned {
             Bucket::Link(chain, link) => &chain.links[*link].key,
             Bucket::Named(_, key) => key,
         }
+    }
+
+    pub(super) fn takes(&self) -> Takes<'_> {
+        Takes { bucket: self.key(), limits: self.limits(), costs: &self.costs }
     }
 
     pub(super) fn limits(&self) -> &Limits {

@@ -1,7 +1,7 @@
 use tollgate::store::records::{Cursor, Page, RecordsError, Write};
 use tollgate::store::{
-    Applied, Backend, BucketStatus, Call, Clock, Done, FORGET_MAX, Op, Pin, Place, Reach, Reply, Room, Scope,
-    Step, Store, StoreError, Taken,
+    Applied, Backend, BucketStatus, Call, Clock, Done, FORGET_MAX, Op, Pin, Place, Reach, Reply, Scope, Step,
+    Store, StoreError, Taken, WaitQueues,
 };
 use tollgate::{Denial, Limits, Ready, Status};
 
@@ -101,8 +101,8 @@ impl Backend for Rehearsal {
         self.inner.held_ahead(limits)
     }
 
-    fn room(&self) -> &Room {
-        self.inner.room()
+    fn wait_queues(&self) -> &WaitQueues {
+        self.inner.wait_queues()
     }
 
     fn write_usage<'a>(&'a self, _: &'a str, _: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -30,7 +30,7 @@ impl Remote {
 
     /// How many of this process wait.
     pub(in crate::set) fn waiting(&self) -> usize {
-        self.backend.room().waiting_for(&self.namespace, &self.key)
+        self.backend.wait_queues().waiting_for(&self.namespace, &self.key)
     }
 
     /// When a newcomer's `costs` would be admitted.

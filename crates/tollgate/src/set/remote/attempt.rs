@@ -6,7 +6,7 @@ use tollgate_store::{Applied, Done, Op, Reach, StoreError, Term};
 use super::{Remote, STALE_MAX, unsettled};
 use crate::lease::Grant;
 use crate::set::LimitSet;
-use crate::turn::{Patience, Turn, Turned};
+use crate::turn::{Patience, Takes, Turn, Turned};
 use crate::wanted::Wanted;
 use crate::{AcquireError, Attempt, Event, Lease};
 
@@ -76,15 +76,15 @@ impl<'a> Trial<'a, '_> {
             if !self.remote.limits.lock().same(&priced.limits) {
                 priced = self.price()?;
             }
-            let key = &self.remote.key;
-            let next = match self.turn.is_held_up(|| std::iter::once(key))? {
+            let takes = takes(self.remote, &priced);
+            let next = match self.turn.is_held_up(|| std::iter::once(takes))? {
                 true => self.wait_in_line(&priced).await?,
                 false => self.ask_store(&priced).await?,
             };
             match next {
                 Next::Admit(lease) => return Ok(Attempt::Admitted(lease)),
                 Next::Refuse(denial) => return self.refuse(denial),
-                Next::Turn(Turned::Wait(due)) => self.turn.poked(due).await,
+                Next::Turn(Turned::Wait(due)) => self.turn.notified(due).await,
                 Next::Turn(_) => {}
             }
         }
@@ -123,7 +123,7 @@ impl<'a> Trial<'a, '_> {
         let taken = self.remote.apply(self.remote.step(limits, Op::Take { costs, term })).await?;
         match taken {
             Applied::Done(done) => Ok(Next::Admit(self.admit(priced, done.first(), term))),
-            Applied::Denied(denials) => self.denied(denials),
+            Applied::Denied(denials) => self.denied(priced, denials),
             Applied::Stale(_) => {
                 self.stale += 1;
                 if self.stale > STALE_MAX {
@@ -136,8 +136,8 @@ impl<'a> Trial<'a, '_> {
         }
     }
 
-    fn denied(&mut self, denials: Vec<Denial>) -> Result<Next<'a>, AcquireError> {
-        let turned = self.turn.denied(&[&self.remote.key], &denials)?;
+    fn denied(&mut self, priced: &Priced, denials: Vec<Denial>) -> Result<Next<'a>, AcquireError> {
+        let turned = self.turn.denied(&[takes(self.remote, priced)], &denials)?;
         let Some(denial) = denials.into_iter().next() else {
             return Err(StoreError::BadCall("the store denied a take without a word".into()).into());
         };
@@ -185,6 +185,10 @@ impl<'a> Trial<'a, '_> {
         }
         lease
     }
+}
+
+fn takes<'k>(remote: &'k Remote, priced: &'k Priced) -> Takes<'k> {
+    Takes { bucket: &remote.key, limits: &priced.limits, costs: &priced.costs }
 }
 
 impl Remote {

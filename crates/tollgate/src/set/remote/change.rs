@@ -1,7 +1,7 @@
 //! Changes to a set in a store that everybody sees who shares it.
 
 use tollgate_core::{Costs, Limit, Limits, Span, Tick, Usage};
-use tollgate_store::{Applied, Op, StoreError};
+use tollgate_store::{Applied, Freed, Op, StoreError};
 
 use super::{Remote, STALE_MAX, unsettled};
 use crate::ReplaceError;
@@ -35,7 +35,7 @@ impl Remote {
                 Applied::Stale(_) => self.learn(&old).await?,
                 _ => {
                     self.hear(&new);
-                    self.backend.room().poke(&self.namespace, &self.key);
+                    self.backend.wait_queues().notify(&Freed::all(&self.namespace, &self.key));
                     return Ok(());
                 }
             }

@@ -1,0 +1,373 @@
+//! The wait queues that processes share, as [`WaitQueues`] use them, and the thread that listens for this process.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate_core::{Span, Tick};
+use tollgate_store::{
+    Call, Clock, Freed, PerProcess, Process, QueueFull, QueueKey, Rank, SharedQueues, WaitQueues,
+};
+
+use crate::OpenError;
+use crate::arena::Arena;
+use crate::builder::ShmStoreBuilder;
+use crate::error::Stop;
+use crate::layout::{TICKETS, WAITING};
+use crate::map;
+use crate::open;
+use crate::process_slots::{self, BEAT_EVERY, Liveness, Slot};
+use crate::tx::Tx;
+use crate::waiter_list::{self, Head, NOTES_AT_ONCE, Target, Waiter};
+
+/// How many times the listening thread finds no waiter before it ends: a process that waited once often waits again.
+const IDLE_LOOKS: u32 = 5;
+
+/// How long a process that was seen to be there is not looked for again.
+const TRUSTED_FOR: Span = Span::from_millis(20);
+
+/// How long to wait for the lock of wait queues of another store.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How large the file of wait queues of another store may grow: room for about two hundred thousand waiters.
+const QUEUES_CAPACITY: u64 = 64 << 20;
+
+/// The wait queues in one memory, as one process has them.
+pub(crate) struct Queues {
+    arena: Arc<Arena>,
+    local: OnceLock<Weak<WaitQueues>>,
+    these: PerProcess<Mutex<This>>,
+}
+
+/// What is of this process, and of no forked child.
+#[derive(Default)]
+struct This {
+    slot: Option<Slot>,
+    /// In how many queues waiters of this process are.
+    waiting: usize,
+    is_listening: bool,
+    /// The process that was last seen to be there, and when.
+    seen: Option<(Process, Tick)>,
+    /// Queues that a waiter has left, but that could not be reached. Those behind it must not wait for it.
+    unfinished: Vec<(QueueKey, Rank)>,
+}
+
+/// A number that is another one in a forked child.
+pub(crate) fn generation() -> u64 {
+    // It was found when the store was opened.
+    map::generation().unwrap_or_default()
+}
+
+/// Opens wait queues in a file of their own, for a store that keeps its buckets elsewhere on this host. What is in
+/// the file is of use only to processes that run: one of an earlier boot, or that is damaged, is replaced.
+///
+/// # Errors
+///
+/// [`OpenError`] with the path and what is wrong with it.
+pub fn wait_queues(path: &Path) -> Result<Arc<WaitQueues>, OpenError> {
+    let settings = ShmStoreBuilder::at(path).capacity(QUEUES_CAPACITY).timeout(LOCK_TIMEOUT);
+    let arena = match open::open(&settings) {
+        Err(
+            OpenError::OtherHost(_)
+            | OpenError::Damaged(..)
+            | OpenError::OtherLayout { .. }
+            | OpenError::CutOff { .. },
+        ) => {
+            // Another process may have replaced it in between; then both replace what no one has waited in yet.
+            let _ = std::fs::remove_file(path);
+            open::open(&settings)?
+        }
+        opened => opened?,
+    };
+    Ok(Queues::open(Arc::new(arena)).1)
+}
+
+impl Queues {
+    /// The queues of a memory, and those of this process that are a part of them.
+    pub(crate) fn open(arena: Arc<Arena>) -> (Arc<Queues>, Arc<WaitQueues>) {
+        let these = PerProcess::new(generation());
+        let queues = Arc::new(Queues { arena, local: OnceLock::new(), these });
+        let local = Arc::new(WaitQueues::shared_by(Arc::new(Handle(Arc::clone(&queues)))));
+        let _ = queues.local.set(Arc::downgrade(&local));
+        (queues, local)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.arena.word(WAITING).load(Ordering::Acquire) == 0
+    }
+
+    /// The slot of this process, if it has one.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        self.with_this(|this| this.slot)
+    }
+
+    fn with_this<R>(&self, look: impl FnOnce(&mut This) -> R) -> R {
+        look(&mut self.these.get(generation()).lock())
+    }
+
+    fn local(&self) -> Option<Arc<WaitQueues>> {
+        self.local.get().and_then(Weak::upgrade)
+    }
+
+    /// Does work in a transaction. `None` if the memory cannot be reached: callers then poll or try again, and what is wrong
+    /// is reported by the next call for a bucket.
+    fn work<T>(&self, work: impl FnOnce(&mut Tx<'_>) -> Result<T, Stop>) -> Option<T> {
+        let worked = self.arena.begin().and_then(|mut tx| {
+            let done = work(&mut tx)?;
+            tx.commit()?;
+            Ok(done)
+        });
+        worked.ok()
+    }
+
+    /// Notes in the transaction of a call whom to notify of what it frees.
+    pub(crate) fn note(
+        &self,
+        tx: &mut Tx<'_>,
+        call: &Call<'_>,
+        own: Option<Slot>,
+    ) -> Result<Vec<(QueueKey, Target)>, Stop> {
+        let mut targets = Vec::new();
+        for freed in call.steps.iter().filter_map(Freed::by) {
+            targets.extend(note_freed(tx, &freed, own)?);
+        }
+        Ok(targets)
+    }
+
+    /// Notifies those that were noted, once the transaction is committed.
+    pub(crate) fn notify_noted(&self, targets: &[(QueueKey, Target)]) {
+        for (key, target) in targets {
+            match target {
+                Target::There(slot) => slot.ring(&self.arena),
+                Target::Here => self.local().iter().for_each(|local| local.notify_local(key)),
+            }
+        }
+    }
+
+    /// Counts a waiter of this process. Returns its slot, which it gets if it has none, and starts the listening thread.
+    fn enlist(self: &Arc<Self>) -> Option<Slot> {
+        let slot = match self.slot() {
+            Some(slot) => slot,
+            None => {
+                let given = self.work(process_slots::give).flatten()?;
+                let kept = self.with_this(|this| *this.slot.get_or_insert(given));
+                if kept != given {
+                    self.work(|tx| process_slots::take_back(tx, given));
+                }
+                kept
+            }
+        };
+        slot.beat(&self.arena);
+        let is_deaf = self.with_this(|this| {
+            this.waiting += 1;
+            !std::mem::replace(&mut this.is_listening, true)
+        });
+        if is_deaf {
+            let (arena, queues) = (Arc::clone(&self.arena), Arc::downgrade(self));
+            let listener = thread::Builder::new().name("tollgate-bell".into());
+            if listener.spawn(move || listen(&arena, &queues, slot)).is_err() {
+                self.with_this(|this| this.is_listening = false);
+            }
+        }
+        Some(slot)
+    }
+
+    fn retire(&self) {
+        self.with_this(|this| this.waiting = this.waiting.saturating_sub(1));
+    }
+
+    /// Takes what was noted for this process, and notifies the waiters that are meant.
+    fn take_notes(&self, local: &WaitQueues, slot: Slot) {
+        loop {
+            let notes = self.work(|tx| waiter_list::take_notes(tx, slot)).unwrap_or_default();
+            notes.iter().for_each(|key| local.notify_local(key));
+            if notes.len() < NOTES_AT_ONCE {
+                return;
+            }
+        }
+    }
+
+    /// Notifies waiters of this process that are at the head although no one has notified them: those ahead of them were
+    /// stopped or have ended, or this process was stopped when it was its turn.
+    fn check_heads(&self, local: &WaitQueues) {
+        for key in local.keys() {
+            let Some(head) = self.head(&key) else { continue };
+            if local.local_head(&key) == Some(head) {
+                local.notify_local(&key);
+            }
+        }
+    }
+
+    /// The head of a queue. Waiters of processes that have ended are removed.
+    fn head(&self, key: &QueueKey) -> Option<Rank> {
+        if self.is_empty() {
+            return None;
+        }
+        let own = self.slot();
+        loop {
+            let Head { waiter, suspects } = self.work(|tx| waiter_list::head(tx, key, own))?;
+            let has_ended = |liveness: &Liveness| match liveness {
+                Liveness::Awake => false,
+                Liveness::Unproven(process) | Liveness::Silent(process) => !self.is_there(*process),
+                Liveness::Gone => true,
+            };
+            let mut ended = suspects.iter().filter(|(_, liveness)| has_ended(liveness)).peekable();
+            if ended.peek().is_none() {
+                return waiter.map(|waiter| waiter.rank);
+            }
+            self.work(|tx| ended.try_for_each(|(rank, _)| waiter_list::leave(tx, key, *rank).map(drop)))?;
+        }
+    }
+
+    /// Whether a process is there. One that was seen a moment ago is not looked for again.
+    fn is_there(&self, process: Process) -> bool {
+        let now = Clock::system().now();
+        let is_trusted = |(seen, at): (Process, Tick)| seen == process && now.since(at) < TRUSTED_FOR;
+        if self.with_this(|this| this.seen.is_some_and(is_trusted)) {
+            return true;
+        }
+        let is_there = process.is_there();
+        if is_there {
+            self.with_this(|this| this.seen = Some((process, now)));
+        }
+        is_there
+    }
+
+    /// Leaves a queue. Returns false if it cannot be reached.
+    fn leave(&self, key: &QueueKey, rank: Rank) -> bool {
+        let own = self.slot();
+        let target = self.work(|tx| {
+            let was_head = waiter_list::head(tx, key, own)?.waiter.is_none_or(|head| head.rank >= rank);
+            let was_there = waiter_list::leave(tx, key, rank)?;
+            if was_head && was_there {
+                Ok((true, waiter_list::note(tx, key, own)?))
+            } else {
+                Ok((was_there, None))
+            }
+        });
+        let Some((was_there, target)) = target else { return false };
+        if was_there {
+            self.retire();
+        }
+        let noted: Vec<(QueueKey, Target)> = target.into_iter().map(|target| (key.clone(), target)).collect();
+        self.notify_noted(&noted);
+        true
+    }
+
+    /// Leaves the queues that could not be reached when they were to be left.
+    fn finish_leaving(&self) {
+        let unfinished = self.with_this(|this| std::mem::take(&mut this.unfinished));
+        for (key, rank) in unfinished {
+            if !self.leave(&key, rank) {
+                self.with_this(|this| this.unfinished.push((key, rank)));
+            }
+        }
+    }
+}
+
+fn note_freed(tx: &mut Tx<'_>, freed: &Freed, own: Option<Slot>) -> Result<Vec<(QueueKey, Target)>, Stop> {
+    let limits = match &freed.limits {
+        Some(limits) => limits.clone(),
+        None => waiter_list::limits(tx, &freed.namespace, &freed.bucket)?,
+    };
+    let mut targets = Vec::new();
+    for limit in limits {
+        let key = QueueKey { namespace: freed.namespace.clone(), bucket: freed.bucket.clone(), limit };
+        targets.extend(waiter_list::note(tx, &key, own)?.map(|target| (key, target)));
+    }
+    Ok(targets)
+}
+
+/// The queues as a trait object that can start the listening thread.
+struct Handle(Arc<Queues>);
+
+impl SharedQueues for Handle {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn next_ticket(&self) -> u64 {
+        self.0.arena.word(TICKETS).fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn generation(&self) -> u64 {
+        generation()
+    }
+
+    fn join(&self, key: &QueueKey, rank: Rank, max: usize) -> Result<bool, QueueFull> {
+        let Some(slot) = self.0.enlist() else { return Ok(false) };
+        let joined = self.0.work(|tx| {
+            let waiting = usize::try_from(waiter_list::length(tx, key)?).unwrap_or(usize::MAX);
+            if waiting >= max {
+                return Ok(Err(QueueFull { waiting, max }));
+            }
+            waiter_list::join(tx, key, Waiter { rank, slot }).map(Ok)
+        });
+        if !matches!(joined, Some(Ok(()))) {
+            self.0.retire();
+        }
+        match joined {
+            Some(joined) => joined.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn leave(&self, key: &QueueKey, rank: Rank) {
+        if !self.0.leave(key, rank) {
+            // The listening thread goes on trying: this waiter still counts.
+            self.0.with_this(|this| this.unfinished.push((key.clone(), rank)));
+        }
+    }
+
+    fn head(&self, key: &QueueKey) -> Option<Rank> {
+        self.0.head(key)
+    }
+
+    fn notify(&self, freed: &Freed) {
+        let own = self.0.slot();
+        let targets = self.0.work(|tx| note_freed(tx, freed, own));
+        self.0.notify_noted(&targets.unwrap_or_default());
+    }
+}
+
+/// Listens to the bell of a slot for as long as this process has waiters, and shows that it is awake.
+fn listen(arena: &Arena, queues: &Weak<Queues>, slot: Slot) {
+    let mut idle = 0;
+    loop {
+        let heard = slot.bell(arena);
+        slot.beat(arena);
+        let Some(queues) = queues.upgrade() else { return };
+        let Some(local) = queues.local() else { return };
+        queues.finish_leaving();
+        queues.take_notes(&local, slot);
+        queues.check_heads(&local);
+        let is_done = queues.with_this(|this| {
+            idle = if this.waiting == 0 { idle + 1 } else { 0 };
+            // The next waiter starts another thread.
+            this.is_listening = idle <= IDLE_LOOKS;
+            !this.is_listening
+        });
+        if is_done {
+            return;
+        }
+        drop((queues, local));
+        slot.sleep(arena, heard, BEAT_EVERY);
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot() {
+            self.work(|tx| {
+                waiter_list::take_notes(tx, slot)?;
+                process_slots::take_back(tx, slot)
+            });
+            // So that the listening thread need not be waited for.
+            slot.ring(&self.arena);
+        }
+    }
+}

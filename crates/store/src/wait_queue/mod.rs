@@ -1,0 +1,172 @@
+//! Wait queues: where the callers of one process wait for limits of buckets that cannot grant by themselves.
+//!
+//! A cell in memory grants to its waiters itself. A bucket in a file or across a network cannot, and a chain of
+//! buckets is more than one cell. So a caller that a store denied joins the queue of the limit it is short of, and the
+//! head of the queue asks the store again: when its time has come, or when it is notified that something was given back.
+//!
+//! - No deadlock: ranks are in one order for all queues, so the least of them is at the head wherever it waits.
+//! - No overtaking: a newcomer looks at the queues of all limits it takes from before it asks, and joins those in which a
+//!   waiter is ahead of it. A waiter holds back no demand that takes from other limits.
+//! - No starvation: a waiter stays in the queues it joined because it was short, so its share of those limits grows.
+//! - No lost notification: a waiter is in its queues before it asks. What is given back after that finds it there.
+//! - No waiting for a waiter that does not react, because its future is not polled or its process is stopped: others pass
+//!   it within a second, until it reacts.
+//!
+//! Where processes share a store, they can share the queues as well: see [`SharedQueues`].
+
+mod guard;
+mod key;
+mod local;
+mod shared;
+mod waiter;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::Tick;
+
+pub use guard::QueueGuard;
+pub use key::{Freed, QueueKey};
+use local::LocalQueues;
+pub use shared::SharedQueues;
+
+use crate::queue::Rank;
+use crate::{Call, Key, PerProcess, Priority};
+
+/// The wait queues in front of the limits of one store.
+pub struct WaitQueues {
+    tickets: AtomicU64,
+    shared: Option<Arc<dyn SharedQueues>>,
+    local: PerProcess<Arc<LocalQueues>>,
+}
+
+/// Too many callers wait for one limit already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{waiting} wait for this bucket already, and at most {max} may; slow down or raise waiters_max")]
+pub struct QueueFull {
+    /// How many wait.
+    pub waiting: usize,
+    /// How many may.
+    pub max: usize,
+}
+
+impl Default for WaitQueues {
+    fn default() -> WaitQueues {
+        WaitQueues::new(None)
+    }
+}
+
+impl WaitQueues {
+    fn new(shared: Option<Arc<dyn SharedQueues>>) -> WaitQueues {
+        let process = shared.as_ref().map_or(0, |shared| shared.generation());
+        WaitQueues { tickets: AtomicU64::new(0), shared, local: PerProcess::new(process) }
+    }
+
+    /// Returns queues that are part of those of several processes.
+    pub fn shared_by(shared: Arc<dyn SharedQueues>) -> WaitQueues {
+        WaitQueues::new(Some(shared))
+    }
+
+    /// The queues of this process.
+    #[inline]
+    fn local(&self) -> &Arc<LocalQueues> {
+        self.local.get(self.shared.as_ref().map_or(0, |shared| shared.generation()))
+    }
+
+    /// Returns true if waiters in other processes are notified as well.
+    pub fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Returns true if no caller waits for anything. A load or two, so that an uncontended caller pays nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.waiting() == 0 && self.shared.as_ref().is_none_or(|shared| shared.is_empty())
+    }
+
+    /// Returns how many callers wait in this process.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.local().waiting.load(Ordering::Acquire)
+    }
+
+    /// Returns how many callers of this process wait for a limit of a bucket.
+    pub fn waiting_for(&self, namespace: &str, bucket: &Key) -> usize {
+        if self.is_empty() { 0 } else { self.local().waiting_for(namespace, bucket) }
+    }
+
+    /// Returns true if a caller of this process waits for a limit of a bucket.
+    pub fn has_waiter(&self, namespace: &str, bucket: &Key) -> bool {
+        self.waiting() > 0 && self.local().has_waiter(namespace, bucket)
+    }
+
+    /// Returns the queues that have a waiter in this process. For implementations of [`SharedQueues`].
+    pub fn keys(&self) -> Vec<QueueKey> {
+        self.local().keys()
+    }
+
+    fn shared_head(&self, key: &QueueKey) -> Option<Rank> {
+        self.shared.as_ref()?.head(key)
+    }
+
+    /// Returns whether a waiter is ahead of a newcomer of this priority, and if so when it polls again, if that is known.
+    pub fn ahead_of(&self, key: &QueueKey, priority: Priority, now: Tick) -> Option<Option<Tick>> {
+        if self.is_empty() {
+            return None;
+        }
+        let newcomer = Rank::newcomer(priority, now);
+        match self.local().head(key).filter(|head| head.rank < newcomer) {
+            Some(head) => Some(head.due()),
+            // When a waiter of another process polls again is not known here.
+            None => self.shared_head(key).filter(|head| *head < newcomer).map(|_| None),
+        }
+    }
+
+    /// Notifies the heads of the queues of limits that have more room, in all processes.
+    pub fn notify(&self, freed: &Freed) {
+        if self.is_empty() {
+            return;
+        }
+        match &self.shared {
+            Some(shared) => shared.notify(freed),
+            None => self.local().notify(freed),
+        }
+    }
+
+    /// Notifies the head of a queue if it is in this process. For implementations of [`SharedQueues`].
+    pub fn notify_local(&self, key: &QueueKey) {
+        if let Some(head) = self.local().head(key) {
+            head.notify();
+        }
+    }
+
+    /// Returns the rank of the head of a queue in this process. For implementations of [`SharedQueues`].
+    pub fn local_head(&self, key: &QueueKey) -> Option<Rank> {
+        self.local().head(key).map(|head| head.rank)
+    }
+
+    /// Notifies the heads of the queues of what a call has freed that was applied.
+    pub fn notify_freed(&self, call: &Call<'_>) {
+        if !self.is_empty() {
+            call.steps.iter().filter_map(Freed::by).for_each(|freed| self.notify(&freed));
+        }
+    }
+
+    /// Notifies the head of every queue of this process, because limits may have changed.
+    pub fn notify_all(&self) {
+        if !self.is_empty() {
+            self.local().notify_all();
+        }
+    }
+
+    /// Returns a place for a caller that came at `since`. It is in no queue yet.
+    pub fn guard(&self, priority: Priority, since: Tick) -> QueueGuard<'_> {
+        let ticket = match &self.shared {
+            Some(shared) => shared.next_ticket(),
+            None => self.tickets.fetch_add(1, Ordering::Relaxed),
+        };
+        let local = self.local();
+        self.shared.iter().for_each(|shared| local.share(shared));
+        QueueGuard::new(self, local, Rank::new(priority, since, ticket))
+    }
+}

@@ -1,0 +1,135 @@
+//! A waiter, as those see it that wake it.
+
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use tollgate_core::{Span, Tick};
+
+use super::local::LocalQueues;
+use crate::queue::Rank;
+use crate::sync::Mutex;
+use crate::{Alarm, Clock};
+
+/// How long a waiter at the head of a queue may take to react before others pass it. With the time it takes to find
+/// that out, it holds them back for less than a second.
+pub(super) const REACTION_MAX: Span = Span::from_millis(750);
+
+pub(super) struct Waiter {
+    pub(super) rank: Rank,
+    local: Weak<LocalQueues>,
+    state: Mutex<WaiterState>,
+}
+
+#[derive(Default)]
+struct WaiterState {
+    notified: bool,
+    waker: Option<Waker>,
+    /// When it polls again by itself, which is the least that those behind it wait.
+    due: Option<Tick>,
+    /// The next alarm that is set.
+    armed: Option<Tick>,
+    /// Since when it is expected to act, by the clock of the system: it was notified, or it is asking the store. A
+    /// future that is not polled any more stays in that state.
+    busy_since: Option<Tick>,
+    /// It did not react in time. It is not in the shared queues until it does.
+    passed_over: bool,
+}
+
+impl Waiter {
+    pub(super) fn new(rank: Rank, local: &Arc<LocalQueues>) -> Waiter {
+        Waiter { rank, local: Arc::downgrade(local), state: Mutex::new(WaiterState::default()) }
+    }
+
+    pub(super) fn due(&self) -> Option<Tick> {
+        self.state.lock().due
+    }
+
+    /// Returns when it will have taken too long to react, if it is expected to.
+    pub(super) fn overdue_at(&self) -> Option<Tick> {
+        self.state.lock().busy_since.map(|since| since + REACTION_MAX)
+    }
+
+    pub(super) fn is_responsive(&self, now: Tick) -> bool {
+        self.overdue_at().is_none_or(|overdue| now < overdue)
+    }
+
+    pub(super) fn is_passed_over(&self) -> bool {
+        self.state.lock().passed_over
+    }
+
+    pub(super) fn pass_over(&self) {
+        self.state.lock().passed_over = true;
+    }
+
+    /// Tells it to ask the store again.
+    pub(super) fn notify(&self) {
+        let waker = {
+            let mut state = self.state.lock();
+            state.notified = true;
+            state.waker.take()
+        };
+        self.wake(waker);
+    }
+
+    fn wake(&self, waker: Option<Waker>) {
+        // Without a waker it is not parked, and so it is expected to act already.
+        let Some(waker) = waker else { return };
+        self.expect_reaction();
+        waker.wake();
+    }
+
+    /// Notes that it is expected to act from now on.
+    fn expect_reaction(&self) {
+        let now = Clock::system().now();
+        self.state.lock().busy_since = Some(now);
+        if let Some(local) = self.local.upgrade() {
+            local.watch(now + REACTION_MAX);
+        }
+    }
+
+    /// Forgets earlier notifications: the waiter asks the store now, which knows of them. Returns true if it was passed
+    /// over before.
+    pub(super) fn clear_notification(&self) -> bool {
+        self.expect_reaction();
+        let mut state = self.state.lock();
+        state.notified = false;
+        std::mem::take(&mut state.passed_over)
+    }
+
+    /// Returns true if it was notified; otherwise it is parked, and `waker` is woken when it is.
+    pub(super) fn is_notified(&self, waker: &Waker) -> bool {
+        // Dropped when the lock is free: the last waker of a task may drop anything.
+        let _replaced;
+        let mut state = self.state.lock();
+        if state.notified {
+            return true;
+        }
+        _replaced = state.waker.replace(waker.clone());
+        state.busy_since = None;
+        false
+    }
+
+    /// Sets an alarm for `due` unless one is set that rings first: alarms of a waiter that is often notified must not
+    /// pile up.
+    pub(super) fn set_alarm(self: &Arc<Self>, clock: &Clock, due: Option<Tick>) {
+        let mut state = self.state.lock();
+        state.due = due;
+        let Some(due) = due.filter(|due| state.armed.is_none_or(|armed| *due < armed)) else { return };
+        state.armed = Some(due);
+        drop(state);
+        let waiter: Arc<dyn Alarm> = self.clone();
+        clock.alarm(due, Arc::downgrade(&waiter));
+    }
+}
+
+impl Alarm for Waiter {
+    fn ring(self: Arc<Self>, at: Tick, _: &Clock) {
+        let waker = {
+            let mut state = self.state.lock();
+            state.armed = state.armed.filter(|armed| *armed != at);
+            state.notified = true;
+            state.waker.take()
+        };
+        self.wake(waker);
+    }
+}

@@ -1,0 +1,219 @@
+//! The queues in which callers wait for limits of buckets that cannot grant by themselves.
+#![cfg(not(loom))]
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use tollgate_core::{Span, Tick};
+use tollgate_store::{Freed, Key, ManualClock, Priority, QueueFull, QueueGuard, QueueKey, Reply, WaitQueues};
+
+const NAMESPACE: &str = "test";
+const MAX: usize = 1_000;
+
+/// The queue of the limit `rpm` of a bucket.
+fn key(name: &str) -> QueueKey {
+    QueueKey { namespace: NAMESPACE.into(), bucket: Key::new(&[name]), limit: "rpm".into() }
+}
+
+fn enqueue(guard: &mut QueueGuard<'_>, names: &[&str]) -> bool {
+    guard.enqueue(names.iter().map(|name| key(name)), MAX).expect("there is room")
+}
+
+fn may_ask(guard: &mut QueueGuard<'_>, names: &[&str]) -> bool {
+    let keys: Vec<QueueKey> = names.iter().map(|name| key(name)).collect();
+    guard.may_ask(&keys, MAX).expect("there is room")
+}
+
+fn is_notified(guard: &QueueGuard<'_>, hands: &ManualClock) -> bool {
+    let clock = hands.clock();
+    let notified = pin!(guard.notified(&clock, None));
+    matches!(notified.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
+}
+
+#[test]
+fn who_came_first_is_first_wherever_it_stands() {
+    let (queues, now) = (WaitQueues::default(), Tick::from_secs(1));
+    let mut guards: Vec<_> = (0..3).map(|_| queues.guard(Priority::Normal, now)).collect();
+    for (guard, names) in guards.iter_mut().zip([["a", "b"], ["b", "c"], ["c", "a"]]) {
+        enqueue(guard, &names);
+    }
+    assert_eq!(queues.waiting(), 3);
+    let may =
+        |guards: &mut Vec<QueueGuard<'_>>| guards.iter_mut().map(|it| may_ask(it, &[])).collect::<Vec<_>>();
+    assert_eq!(may(&mut guards), [true, false, false]);
+    drop(guards.remove(0));
+    assert_eq!(may(&mut guards), [true, false]);
+    drop(guards.remove(0));
+    assert_eq!(may(&mut guards), [true]);
+    drop(guards);
+    assert!(queues.is_empty());
+}
+
+#[test]
+fn whoever_stands_first_is_told_when_the_one_ahead_leaves() {
+    let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
+    let mut first = queues.guard(Priority::Normal, hands.now());
+    let mut second = queues.guard(Priority::Normal, hands.now());
+    enqueue(&mut first, &["a"]);
+    enqueue(&mut second, &["a"]);
+    assert!(!is_notified(&second, &hands));
+    drop(first);
+    assert!(is_notified(&second, &hands));
+    second.clear_notification(MAX);
+    assert!(!is_notified(&second, &hands));
+    queues.notify(&Freed::all("other", &key("a").bucket));
+    assert!(!is_notified(&second, &hands), "that was another namespace");
+    queues.notify(&Freed::all(NAMESPACE, &key("a").bucket));
+    assert!(is_notified(&second, &hands));
+}
+
+#[test]
+fn a_newcomer_joins_the_line_of_those_it_may_not_overtake() {
+    let (queues, now) = (WaitQueues::default(), Tick::from_secs(1));
+    let mut waiting = queues.guard(Priority::Normal, now);
+    enqueue(&mut waiting, &["a"]);
+    assert!(queues.ahead_of(&key("a"), Priority::Normal, now).is_some());
+    assert!(queues.ahead_of(&key("b"), Priority::Normal, now).is_none());
+    assert!(queues.ahead_of(&key("a"), Priority::Interactive, now).is_none(), "it may be passed");
+    let mut newcomer = queues.guard(Priority::Normal, now);
+    assert!(may_ask(&mut newcomer, &["b"]));
+    assert!(!may_ask(&mut newcomer, &["a", "b"]));
+    assert!(newcomer.is_queued());
+    drop(waiting);
+    assert!(may_ask(&mut newcomer, &["a", "b"]));
+}
+
+#[test]
+fn a_full_line_turns_away_and_nothing_was_joined() {
+    let (queues, now) = (WaitQueues::default(), Tick::from_secs(1));
+    let mut waiting = queues.guard(Priority::Normal, now);
+    enqueue(&mut waiting, &["a"]);
+    let mut turned_away = queues.guard(Priority::Normal, now);
+    let keys = [key("b"), key("a")];
+    assert_eq!(turned_away.enqueue(keys, 1), Err(QueueFull { waiting: 1, max: 1 }));
+    assert!(!turned_away.is_queued());
+    assert_eq!(queues.waiting(), 1);
+}
+
+#[test]
+fn an_alarm_pokes_at_its_instant_and_alarms_do_not_pile_up() {
+    let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
+    let clock = hands.clock();
+    let mut guard = queues.guard(Priority::Normal, hands.now());
+    enqueue(&mut guard, &["a"]);
+    let due = hands.now() + Span::from_secs(10);
+    for _ in 0..1_000 {
+        let mut poked = pin!(guard.notified(&clock, Some(due)));
+        assert!(poked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    assert_eq!(hands.alarms(), 1);
+    assert_eq!(queues.ahead_of(&key("a"), Priority::Normal, hands.now()), Some(Some(due)));
+    hands.set(Tick::from_micros(due.as_micros() - 1));
+    assert!(!is_notified(&guard, &hands));
+    hands.set(due);
+    assert!(is_notified(&guard, &hands));
+}
+
+/// A permit that is taken and given back by many threads: each grant is in the order of arrival, and no wake-up is lost.
+#[test]
+fn no_wake_up_is_lost_among_threads() {
+    const THREADS: u64 = 8;
+    const ROUNDS: u64 = 500;
+    let (queues, is_free, granted) = (WaitQueues::default(), AtomicBool::new(true), AtomicU64::new(0));
+    let hands = ManualClock::at(Tick::from_secs(1));
+    let inside = Mutex::new(());
+    let clock = hands.clock();
+    let take = || is_free.swap(false, Ordering::SeqCst);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let mut guard = queues.guard(Priority::Normal, clock.now());
+                    let wait = async {
+                        loop {
+                            guard.clear_notification(MAX);
+                            if may_ask(&mut guard, &["a"]) && take() {
+                                return;
+                            }
+                            if !enqueue(&mut guard, &["a"]) {
+                                guard.notified(&clock, None).await;
+                            }
+                        }
+                    };
+                    Reply::later(wait).wait();
+                    {
+                        let _alone = inside.try_lock().expect("two have one permit");
+                        granted.fetch_add(1, Ordering::SeqCst);
+                    }
+                    is_free.store(true, Ordering::SeqCst);
+                    drop(guard);
+                    queues.notify(&Freed::all(NAMESPACE, &key("a").bucket));
+                }
+            });
+        }
+    });
+    assert_eq!(granted.into_inner(), THREADS * ROUNDS);
+    assert!(queues.is_empty());
+}
+
+#[test]
+fn a_notification_reaches_only_those_who_wait_for_what_was_freed() {
+    let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
+    let of_limit = |limit: &str| QueueKey { limit: limit.into(), ..key("a") };
+    let mut rpm = queues.guard(Priority::Normal, hands.now());
+    let mut budget = queues.guard(Priority::Normal, hands.now());
+    rpm.enqueue([of_limit("rpm")], MAX).expect("there is room");
+    budget.enqueue([of_limit("budget")], MAX).expect("there is room");
+    assert!(may_ask(&mut rpm, &["a"]), "a waiter for the budget is in another queue");
+    let freed = Freed { limits: Some(vec!["rpm".into()]), ..Freed::all(NAMESPACE, &key("a").bucket) };
+    queues.notify(&freed);
+    assert!(is_notified(&rpm, &hands) && !is_notified(&budget, &hands));
+    queues.notify(&Freed::all(NAMESPACE, &key("a").bucket));
+    assert!(is_notified(&budget, &hands));
+}
+
+/// Spins until it is so; the test hangs if it never is.
+fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_waiter_that_does_not_react_is_passed_until_it_does() {
+    let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
+    let now = hands.now();
+    // Polled once, and never again: it was about to ask the store, or it was notified and not polled.
+    let mut asking = queues.guard(Priority::Normal, now);
+    enqueue(&mut asking, &["a"]);
+    asking.clear_notification(MAX);
+    let mut parked = queues.guard(Priority::Normal, now);
+    enqueue(&mut parked, &["a"]);
+    parked.clear_notification(MAX);
+    assert!(!is_notified(&parked, &hands));
+    let mut last = queues.guard(Priority::Normal, now);
+    enqueue(&mut last, &["a"]);
+    last.clear_notification(MAX);
+    assert!(!is_notified(&last, &hands));
+
+    until(|| may_ask(&mut parked, &["a"]));
+    assert!(!may_ask(&mut last, &["a"]), "the one that is parked was not asked for anything");
+    queues.notify(&Freed::all(NAMESPACE, &key("a").bucket));
+    // Now it was, and it does not react either.
+    until(|| is_notified(&last, &hands));
+    last.clear_notification(MAX);
+    assert!(may_ask(&mut last, &["a"]));
+    assert!(queues.ahead_of(&key("a"), Priority::Normal, now).is_some(), "the last one reacts");
+
+    // Who comes back is where it was.
+    asking.clear_notification(MAX);
+    assert!(may_ask(&mut asking, &["a"]) && !may_ask(&mut last, &["a"]));
+    drop(asking);
+    until(|| may_ask(&mut last, &["a"]));
+    drop((parked, last));
+    assert!(queues.is_empty());
+}
