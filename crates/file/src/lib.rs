@@ -19,6 +19,7 @@ mod integrity;
 mod limits;
 mod open;
 mod pause;
+mod queues;
 mod reader;
 mod records;
 mod rows;

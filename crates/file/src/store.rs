@@ -17,6 +17,7 @@ use crate::desk::{Desk, Engine};
 use crate::errand::{Pending, Work};
 use crate::error::{OpenError, Stop, without_tests};
 use crate::open::{self, Opened};
+use crate::queues;
 use crate::reader::Reader;
 use crate::work::{Apply, HandedOver, Reading};
 use crate::writer::Writer;
@@ -110,7 +111,7 @@ impl FileStore {
         let Opened { path, writer, reader } = open::open(settings)?;
         let failed = |why: String| OpenError::Failed(path.clone(), why);
         let FileStoreBuilder { clock, timeout, .. } = settings.clone();
-        let wait_queues = Arc::new(WaitQueues::default());
+        let wait_queues = queues::open(&path);
         let writer = Writer::new(writer, clock.clone(), timeout).map_err(|why| failed(why.to_string()))?;
         let reader = Reader::new(reader, clock.clone(), timeout);
         let shared = Arc::new(Shared {

@@ -84,12 +84,11 @@ fn one_who_waits_is_poked_by_whatever_gives_back() {
     ];
     for give_back in give_back {
         assert!(tap.take(10, 1));
-        let mut guard = store.wait_queues().guard(Priority::default(), START);
+        let mut guard = store.wait_queues().guard(store.clock(), Priority::default(), START);
         let queue = QueueKey { namespace: "tests".into(), bucket: place.key.clone(), limit: "slots".into() };
         guard.enqueue([queue], 10).unwrap();
         guard.clear_notification(10);
-        let poll =
-            |waker: &Waker| pin!(guard.notified(store.clock(), None)).poll(&mut Context::from_waker(waker));
+        let poll = |waker: &Waker| pin!(guard.notified(None)).poll(&mut Context::from_waker(waker));
         assert!(poll(Waker::noop()).is_pending());
         let steps = [Step { place, op: Op::Settle(usage()) }];
         give_back(&store, &Call { id: None, steps: &steps, metered: false });

@@ -1,5 +1,6 @@
 //! The wait queues that processes share, as [`WaitQueues`] use them, and the thread that listens for this process.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
@@ -49,6 +50,8 @@ struct This {
     /// In how many queues waiters of this process are.
     waiting: usize,
     is_listening: bool,
+    /// Waiters of this process that were found to be at the head.
+    heads: HashMap<QueueKey, Rank>,
     /// The process that was last seen to be there, and when.
     seen: Option<(Process, Tick)>,
     /// Queues that a waiter has left, but that could not be reached. Those behind it must not wait for it.
@@ -193,12 +196,18 @@ impl Queues {
     /// Notifies waiters of this process that are at the head although no one has notified them: those ahead of them were
     /// stopped or have ended, or this process was stopped when it was its turn.
     fn check_heads(&self, local: &WaitQueues) {
+        let known = self.with_this(|this| std::mem::take(&mut this.heads));
+        let mut heads = HashMap::new();
         for key in local.keys() {
-            let Some(head) = self.head(&key) else { continue };
-            if local.local_head(&key) == Some(head) {
+            let Some(head) = self.head(&key).filter(|head| local.local_head(&key) == Some(*head)) else {
+                continue;
+            };
+            if known.get(&key) != Some(&head) {
                 local.notify_local(&key);
             }
+            heads.insert(key, head);
         }
+        self.with_this(|this| this.heads = heads);
     }
 
     /// The head of a queue. Waiters of processes that have ended are removed.

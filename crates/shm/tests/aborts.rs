@@ -285,7 +285,7 @@ fn a_process_that_ends_while_it_joins_or_leaves_a_queue_is_in_it_no_more() {
     let store = open_at(folder.path(), &hands);
     assert!(Tap::new(&store, "user").take(100, 2));
     let wait = |store: &ShmStore| {
-        let mut guard = store.wait_queues().guard(Priority::default(), START);
+        let mut guard = store.wait_queues().guard(store.clock(), Priority::default(), START);
         guard.enqueue([queue("user")], 10).unwrap();
     };
     let counted = fork(|| {

@@ -55,7 +55,7 @@ fn use_all(folder: &Folder) {
     let _ = store.find(Index::Namespace, &Query::all("tests")).wait();
     let _ = store.buckets("tests", Scope::All, None, 1_000).wait();
     let _ = store.write_usage("tests", Scope::All).wait();
-    let mut guard = store.wait_queues().guard(Priority::default(), store.clock().now());
+    let mut guard = store.wait_queues().guard(store.clock(), Priority::default(), store.clock().now());
     let _ = guard.enqueue([queue("user-1")], 10);
     drop(guard);
     let _ = store.forget("tests", Scope::All).wait();

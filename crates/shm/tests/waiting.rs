@@ -42,7 +42,7 @@ fn slots() -> QueueKey {
 /// not notified it waits for ever.
 fn acquire(store: &ShmStore, queued: impl Fn()) {
     let (tap, keys) = (Tap::new(store, "user"), [slots()]);
-    let mut guard = store.wait_queues().guard(Priority::default(), store.clock().now());
+    let mut guard = store.wait_queues().guard(store.clock(), Priority::default(), store.clock().now());
     loop {
         guard.clear_notification(100);
         let was_queued = guard.is_queued();
@@ -58,7 +58,7 @@ fn acquire(store: &ShmStore, queued: impl Fn()) {
         } else if !was_queued {
             queued();
         }
-        block_on(guard.notified(store.clock(), None));
+        block_on(guard.notified(None));
     }
 }
 
@@ -263,7 +263,7 @@ fn a_line_is_as_long_as_it_may_be_over_all_processes() {
     let store = open(folder.path());
     exhaust(&store);
     let line: Vec<Forked> = (1..=3).map(|number| waiter(&store, &board, number)).collect();
-    let mut guard = store.wait_queues().guard(Priority::default(), store.clock().now());
+    let mut guard = store.wait_queues().guard(store.clock(), Priority::default(), store.clock().now());
     let full = guard.enqueue([slots()], 3).unwrap_err();
     assert_eq!((full.waiting, full.max), (3, 3));
     assert!(guard.enqueue([slots()], 4).unwrap());

@@ -28,16 +28,16 @@ fn may_ask(guard: &mut QueueGuard<'_>, names: &[&str]) -> bool {
     guard.may_ask(&keys, MAX).expect("there is room")
 }
 
-fn is_notified(guard: &QueueGuard<'_>, hands: &ManualClock) -> bool {
-    let clock = hands.clock();
-    let notified = pin!(guard.notified(&clock, None));
+fn is_notified(guard: &QueueGuard<'_>) -> bool {
+    let notified = pin!(guard.notified(None));
     matches!(notified.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
 }
 
 #[test]
 fn who_came_first_is_first_wherever_it_stands() {
     let (queues, now) = (WaitQueues::default(), Tick::from_secs(1));
-    let mut guards: Vec<_> = (0..3).map(|_| queues.guard(Priority::Normal, now)).collect();
+    let clock = ManualClock::at(now).clock();
+    let mut guards: Vec<_> = (0..3).map(|_| queues.guard(&clock, Priority::Normal, now)).collect();
     for (guard, names) in guards.iter_mut().zip([["a", "b"], ["b", "c"], ["c", "a"]]) {
         enqueue(guard, &names);
     }
@@ -56,30 +56,31 @@ fn who_came_first_is_first_wherever_it_stands() {
 #[test]
 fn whoever_stands_first_is_told_when_the_one_ahead_leaves() {
     let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
-    let mut first = queues.guard(Priority::Normal, hands.now());
-    let mut second = queues.guard(Priority::Normal, hands.now());
+    let mut first = queues.guard(&hands.clock(), Priority::Normal, hands.now());
+    let mut second = queues.guard(&hands.clock(), Priority::Normal, hands.now());
     enqueue(&mut first, &["a"]);
     enqueue(&mut second, &["a"]);
-    assert!(!is_notified(&second, &hands));
+    assert!(!is_notified(&second));
     drop(first);
-    assert!(is_notified(&second, &hands));
+    assert!(is_notified(&second));
     second.clear_notification(MAX);
-    assert!(!is_notified(&second, &hands));
+    assert!(!is_notified(&second));
     queues.notify(&Freed::all("other", &key("a").bucket));
-    assert!(!is_notified(&second, &hands), "that was another namespace");
+    assert!(!is_notified(&second), "that was another namespace");
     queues.notify(&Freed::all(NAMESPACE, &key("a").bucket));
-    assert!(is_notified(&second, &hands));
+    assert!(is_notified(&second));
 }
 
 #[test]
 fn a_newcomer_joins_the_line_of_those_it_may_not_overtake() {
     let (queues, now) = (WaitQueues::default(), Tick::from_secs(1));
-    let mut waiting = queues.guard(Priority::Normal, now);
+    let clock = ManualClock::at(now).clock();
+    let mut waiting = queues.guard(&clock, Priority::Normal, now);
     enqueue(&mut waiting, &["a"]);
     assert!(queues.ahead_of(&key("a"), Priority::Normal, now).is_some());
     assert!(queues.ahead_of(&key("b"), Priority::Normal, now).is_none());
     assert!(queues.ahead_of(&key("a"), Priority::Interactive, now).is_none(), "it may be passed");
-    let mut newcomer = queues.guard(Priority::Normal, now);
+    let mut newcomer = queues.guard(&clock, Priority::Normal, now);
     assert!(may_ask(&mut newcomer, &["b"]));
     assert!(!may_ask(&mut newcomer, &["a", "b"]));
     assert!(newcomer.is_queued());
@@ -90,9 +91,10 @@ fn a_newcomer_joins_the_line_of_those_it_may_not_overtake() {
 #[test]
 fn a_full_line_turns_away_and_nothing_was_joined() {
     let (queues, now) = (WaitQueues::default(), Tick::from_secs(1));
-    let mut waiting = queues.guard(Priority::Normal, now);
+    let clock = ManualClock::at(now).clock();
+    let mut waiting = queues.guard(&clock, Priority::Normal, now);
     enqueue(&mut waiting, &["a"]);
-    let mut turned_away = queues.guard(Priority::Normal, now);
+    let mut turned_away = queues.guard(&clock, Priority::Normal, now);
     let keys = [key("b"), key("a")];
     assert_eq!(turned_away.enqueue(keys, 1), Err(QueueFull { waiting: 1, max: 1 }));
     assert!(!turned_away.is_queued());
@@ -102,20 +104,19 @@ fn a_full_line_turns_away_and_nothing_was_joined() {
 #[test]
 fn an_alarm_pokes_at_its_instant_and_alarms_do_not_pile_up() {
     let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
-    let clock = hands.clock();
-    let mut guard = queues.guard(Priority::Normal, hands.now());
+    let mut guard = queues.guard(&hands.clock(), Priority::Normal, hands.now());
     enqueue(&mut guard, &["a"]);
     let due = hands.now() + Span::from_secs(10);
     for _ in 0..1_000 {
-        let mut poked = pin!(guard.notified(&clock, Some(due)));
+        let mut poked = pin!(guard.notified(Some(due)));
         assert!(poked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     assert_eq!(hands.alarms(), 1);
     assert_eq!(queues.ahead_of(&key("a"), Priority::Normal, hands.now()), Some(Some(due)));
     hands.set(Tick::from_micros(due.as_micros() - 1));
-    assert!(!is_notified(&guard, &hands));
+    assert!(!is_notified(&guard));
     hands.set(due);
-    assert!(is_notified(&guard, &hands));
+    assert!(is_notified(&guard));
 }
 
 /// A permit that is taken and given back by many threads: each grant is in the order of arrival, and no wake-up is lost.
@@ -132,7 +133,7 @@ fn no_wake_up_is_lost_among_threads() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 for _ in 0..ROUNDS {
-                    let mut guard = queues.guard(Priority::Normal, clock.now());
+                    let mut guard = queues.guard(&clock, Priority::Normal, clock.now());
                     let wait = async {
                         loop {
                             guard.clear_notification(MAX);
@@ -140,7 +141,7 @@ fn no_wake_up_is_lost_among_threads() {
                                 return;
                             }
                             if !enqueue(&mut guard, &["a"]) {
-                                guard.notified(&clock, None).await;
+                                guard.notified(None).await;
                             }
                         }
                     };
@@ -164,56 +165,46 @@ fn no_wake_up_is_lost_among_threads() {
 fn a_notification_reaches_only_those_who_wait_for_what_was_freed() {
     let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
     let of_limit = |limit: &str| QueueKey { limit: limit.into(), ..key("a") };
-    let mut rpm = queues.guard(Priority::Normal, hands.now());
-    let mut budget = queues.guard(Priority::Normal, hands.now());
+    let mut rpm = queues.guard(&hands.clock(), Priority::Normal, hands.now());
+    let mut budget = queues.guard(&hands.clock(), Priority::Normal, hands.now());
     rpm.enqueue([of_limit("rpm")], MAX).expect("there is room");
     budget.enqueue([of_limit("budget")], MAX).expect("there is room");
     assert!(may_ask(&mut rpm, &["a"]), "a waiter for the budget is in another queue");
     let freed = Freed { limits: Some(vec!["rpm".into()]), ..Freed::all(NAMESPACE, &key("a").bucket) };
     queues.notify(&freed);
-    assert!(is_notified(&rpm, &hands) && !is_notified(&budget, &hands));
+    assert!(is_notified(&rpm) && !is_notified(&budget));
     queues.notify(&Freed::all(NAMESPACE, &key("a").bucket));
-    assert!(is_notified(&budget, &hands));
-}
-
-/// Spins until it is so; the test hangs if it never is.
-fn until(mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
-        thread::yield_now();
-    }
+    assert!(is_notified(&budget));
 }
 
 #[test]
 fn a_waiter_that_does_not_react_is_passed_until_it_does() {
     let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
-    let now = hands.now();
-    // Polled once, and never again: it was about to ask the store, or it was notified and not polled.
-    let mut asking = queues.guard(Priority::Normal, now);
-    enqueue(&mut asking, &["a"]);
-    asking.clear_notification(MAX);
-    let mut parked = queues.guard(Priority::Normal, now);
-    enqueue(&mut parked, &["a"]);
-    parked.clear_notification(MAX);
-    assert!(!is_notified(&parked, &hands));
-    let mut last = queues.guard(Priority::Normal, now);
-    enqueue(&mut last, &["a"]);
-    last.clear_notification(MAX);
-    assert!(!is_notified(&last, &hands));
-
-    until(|| may_ask(&mut parked, &["a"]));
-    assert!(!may_ask(&mut last, &["a"]), "the one that is parked was not asked for anything");
-    queues.notify(&Freed::all(NAMESPACE, &key("a").bucket));
-    // Now it was, and it does not react either.
-    until(|| is_notified(&last, &hands));
+    let (clock, second) = (hands.clock(), Span::from_secs(1));
+    let join = || {
+        let mut guard = queues.guard(&clock, Priority::Normal, Tick::from_secs(1));
+        enqueue(&mut guard, &["a"]);
+        guard.clear_notification(MAX);
+        guard
+    };
+    // The first was polled once, was about to ask the store then, and is never polled again.
+    let (mut asking, mut parked, mut last) = (join(), join(), join());
+    assert!(!is_notified(&parked) && !is_notified(&last));
+    assert!(!may_ask(&mut parked, &["a"]));
+    hands.set(hands.now() + second);
+    assert!(is_notified(&parked) && may_ask(&mut parked, &["a"]));
+    assert!(!is_notified(&last) && !may_ask(&mut last, &["a"]));
+    // The second was notified, and does not react either.
+    hands.set(hands.now() + second);
+    assert!(is_notified(&last));
     last.clear_notification(MAX);
     assert!(may_ask(&mut last, &["a"]));
-    assert!(queues.ahead_of(&key("a"), Priority::Normal, now).is_some(), "the last one reacts");
-
-    // Who comes back is where it was.
+    assert!(queues.ahead_of(&key("a"), Priority::Normal, hands.now()).is_some(), "the last one reacts");
+    // A waiter that comes back is where it was.
     asking.clear_notification(MAX);
     assert!(may_ask(&mut asking, &["a"]) && !may_ask(&mut last, &["a"]));
     drop(asking);
-    until(|| may_ask(&mut last, &["a"]));
+    assert!(may_ask(&mut last, &["a"]), "the second is still passed");
     drop((parked, last));
     assert!(queues.is_empty());
 }

@@ -1,6 +1,6 @@
 //! Limit pools: several sets to spread over.
 
-use std::future::Future;
+use std::future::{Future, IntoFuture, poll_fn};
 use std::ops::Index;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -134,7 +134,7 @@ impl LimitPool {
         best
     }
 
-    /// Takes the demand from whichever set admits it now, else waits in the queue of the one that can soonest.
+    /// Takes the demand from whichever set admits it now, else waits in the queues of all of them and takes the first grant.
     ///
     /// # Cancel safety
     ///
@@ -177,11 +177,44 @@ impl LimitPool {
         if let Attempt::Admitted(lease) = self.try_in_order(&order, &demand).await? {
             return Ok(lease);
         }
-        let waiting = self.sets[self.soonest_of(&order, &demand).await].acquire(&demand);
-        match timeout {
-            Some(timeout) => waiting.timeout(timeout).await,
-            None => waiting.await,
-        }
+        self.wait_in_all(&order, &demand, timeout).await
+    }
+
+    /// Waits in the queues of all sets and takes the first grant. The other waits are dropped, which leaves no trace of them.
+    async fn wait_in_all(
+        &self,
+        order: &[usize],
+        demand: &Wanted,
+        timeout: Option<Duration>,
+    ) -> Result<Lease<'_>, AcquireError> {
+        let wait = |index: &usize| {
+            let acquire = self.sets[*index].acquire(demand);
+            let acquire = match timeout {
+                Some(timeout) => acquire.timeout(timeout),
+                None => acquire,
+            };
+            Some(Box::pin(acquire.into_future()))
+        };
+        let mut waits: Vec<_> = order.iter().map(wait).collect();
+        let mut refusal: Option<AcquireError> = None;
+        poll_fn(move |context| {
+            for wait in &mut waits {
+                match wait.as_mut().map(|wait| wait.as_mut().poll(context)) {
+                    Some(Poll::Ready(Ok(lease))) => return Poll::Ready(Ok(lease)),
+                    Some(Poll::Ready(Err(error))) => {
+                        *wait = None;
+                        refusal = Some(refusal.take().map_or(error.clone(), |best| soonest_of(best, error)));
+                    }
+                    Some(Poll::Pending) | None => {}
+                }
+            }
+            // A set that cannot grant any more leaves it to the others.
+            match refusal.take_if(|_| waits.iter().all(Option::is_none)) {
+                Some(refusal) => Poll::Ready(Err(refusal)),
+                None => Poll::Pending,
+            }
+        })
+        .await
     }
 
     /// The sets in the order to try them. Those in stores that are said to cool come last.
@@ -234,6 +267,15 @@ fn is_better(one: &Answer<'_>, other: &Answer<'_>) -> bool {
         Err(_) => (3, Duration::ZERO),
     };
     rank(one) < rank(other)
+}
+
+/// Of two refusals, the one that could be met sooner; one that names a wait rather than one that does not.
+fn soonest_of(one: AcquireError, other: AcquireError) -> AcquireError {
+    let rank = |error: &AcquireError| match error {
+        AcquireError::TimedOut { denial, .. } => denial.wait().map_or((1, Duration::ZERO), |wait| (0, wait)),
+        _ => (2, Duration::ZERO),
+    };
+    if rank(&other) < rank(&one) { other } else { one }
 }
 
 /// A number nobody can foresee, from the random keys that the standard library gives each hasher.

@@ -5,9 +5,11 @@ use std::time::Duration;
 use tollgate_core::{Costs, Denial, Limits, Ready, Span, Tick};
 use tollgate_store::{Backend, Key, Priority, QueueFull, QueueGuard, QueueKey, Reach};
 
-/// How soon one who waits looks again where others give back that cannot poke it, at first and at last. Where processes
-/// share the lines, only those cannot who died.
-const LOOK_AGAIN: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
+/// Initial and maximum polling interval of a waiter that other processes take from and give back to without notifying it.
+const POLL: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
+
+/// Polling interval where processes share the queues: only processes that died do not notify.
+const SHARED_POLL: Span = Span::from_millis(200);
 
 /// How patient somebody is.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +87,8 @@ impl<'a> Turn<'a> {
                 return Ok(true);
             }
         }
-        let guard = self.guard.get_or_insert_with(|| queues.guard(priority, self.since));
+        let guard =
+            self.guard.get_or_insert_with(|| queues.guard(self.backend.clock(), priority, self.since));
         // In this order: what happens from here on notifies, what happened before is seen.
         guard.clear_notification(waiters_max);
         Ok(!guard.may_ask(&keys, waiters_max)?)
@@ -118,7 +121,9 @@ impl<'a> Turn<'a> {
         }
         self.claim(takes, denials);
         let queues = self.backend.wait_queues();
-        let guard = self.guard.get_or_insert_with(|| queues.guard(self.patience.priority, self.since));
+        let guard = self
+            .guard
+            .get_or_insert_with(|| queues.guard(self.backend.clock(), self.patience.priority, self.since));
         let is_new = guard.enqueue(self.claims.iter().cloned(), self.patience.waiters_max)?;
         guard.retain_only(&self.claims);
         if is_new {
@@ -169,17 +174,18 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// When to ask again if nobody pokes: when it is said to pass, at the deadline, and, where others take and give back
-    /// unseen, ever more seldom in between. Not at the same instants as other processes.
+    /// When to ask again without a notification: when it is said to pass, at the deadline, and, where others take and give
+    /// back unseen, ever more seldom in between. Not at the same instants as other processes.
     fn look_again(&mut self, ready: Ready, now: Tick) -> Option<Tick> {
         let ready = match ready {
             Ready::At(tick) => Some(tick.max(now)),
             Ready::Now => Some(now),
             Ready::Unknown => None,
         };
+        let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
         let look = (self.backend.reach() != Reach::Process).then(|| {
-            let [first, last] = LOOK_AGAIN.map(Span::as_micros);
-            let first = if self.backend.wait_queues().is_shared() { last } else { first };
+            let is_shared = self.backend.wait_queues().is_shared() && is_notified;
+            let [first, last] = if is_shared { [SHARED_POLL; 2] } else { POLL }.map(Span::as_micros);
             let pause = first.saturating_mul(1 << self.looks.min(10)).min(last);
             self.looks += 1;
             now + Span::from_micros(pause - jitter(now, pause / 2))
@@ -194,7 +200,7 @@ impl<'a> Turn<'a> {
     /// Dropping it loses nothing.
     pub(crate) async fn notified(&self, due: Option<Tick>) {
         if let Some(guard) = &self.guard {
-            guard.notified(self.backend.clock(), due).await;
+            guard.notified(due).await;
         }
     }
 

@@ -14,7 +14,10 @@ enum Allowed {
 const LAYERS: [(&str, Allowed); 20] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core"])),
-    ("tollgate-file", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
+    (
+        "tollgate-file",
+        Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar", "tollgate-shm"]),
+    ),
     ("tollgate-shm", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-redis", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-redis-local", Allowed::Only(&[])),

@@ -28,8 +28,14 @@ struct Place {
 }
 
 impl<'a> QueueGuard<'a> {
-    pub(super) fn new(queues: &'a WaitQueues, local: &'a Arc<LocalQueues>, rank: Rank) -> QueueGuard<'a> {
-        QueueGuard { queues, local, waiter: Arc::new(Waiter::new(rank, local)), places: Vec::new() }
+    pub(super) fn new(
+        queues: &'a WaitQueues,
+        local: &'a Arc<LocalQueues>,
+        clock: &Clock,
+        rank: Rank,
+    ) -> QueueGuard<'a> {
+        let waiter = Arc::new(Waiter::new(rank, clock.clone(), local));
+        QueueGuard { queues, local, waiter, places: Vec::new() }
     }
 
     fn rank(&self) -> Rank {
@@ -152,8 +158,8 @@ impl<'a> QueueGuard<'a> {
     /// # Cancel safety
     ///
     /// Dropping it loses nothing: it can be waited again.
-    pub async fn notified(&self, clock: &Clock, due: Option<Tick>) {
-        self.waiter.set_alarm(clock, due);
+    pub async fn notified(&self, due: Option<Tick>) {
+        self.waiter.set_alarm(due);
         poll_fn(|context| match self.waiter.is_notified(context.waker()) {
             true => Poll::Ready(()),
             false => Poll::Pending,

@@ -32,8 +32,8 @@ struct LimitQueue {
 
 impl LimitQueue {
     /// The first waiter that reacts.
-    fn head(&self, now: Tick) -> Option<&Arc<Waiter>> {
-        self.waiters.values().find(|waiter| waiter.is_responsive(now))
+    fn head(&self) -> Option<&Arc<Waiter>> {
+        self.waiters.values().find(|waiter| waiter.is_responsive())
     }
 }
 
@@ -45,7 +45,7 @@ impl LocalQueues {
     /// The first waiter of a queue that reacts.
     pub(super) fn head(&self, key: &QueueKey) -> Option<Arc<Waiter>> {
         let queues = self.queues.lock();
-        find(&queues, key)?.head(Clock::system().now()).cloned()
+        find(&queues, key)?.head().cloned()
     }
 
     /// How many different waiters wait for a limit of a bucket.
@@ -59,6 +59,12 @@ impl LocalQueues {
                 ranks.collect::<std::collections::BTreeSet<_>>().len()
             }
         }
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        let queues = self.queues.lock();
+        let mut waiters = queues.values().flatten().flat_map(|queue| queue.waiters.values());
+        waiters.any(|waiter| waiter.overdue_at().is_some())
     }
 
     pub(super) fn has_waiter(&self, namespace: &str, bucket: &Key) -> bool {
@@ -97,7 +103,6 @@ impl LocalQueues {
 
     /// Removes a waiter from queues, and notifies those that are at the head because of it.
     pub(super) fn leave<'k>(&self, keys: impl IntoIterator<Item = &'k QueueKey>, rank: Rank) {
-        let now = Clock::system().now();
         let mut next = Vec::new();
         let mut queues = self.queues.lock();
         for key in keys {
@@ -105,10 +110,10 @@ impl LocalQueues {
             let Some(limits) = queues.get_mut(&bucket) else { continue };
             let Some(index) = limits.iter().position(|queue| queue.limit == key.limit) else { continue };
             let queue = &mut limits[index];
-            let was_head = queue.head(now).is_none_or(|head| head.rank >= rank);
+            let was_head = queue.head().is_none_or(|head| head.rank >= rank);
             queue.waiters.remove(&rank);
             if was_head {
-                next.extend(queue.head(now).cloned());
+                next.extend(queue.head().cloned());
             }
             if queue.waiters.is_empty() {
                 limits.swap_remove(index);
@@ -123,40 +128,38 @@ impl LocalQueues {
 
     /// Notifies the heads of the queues of limits that have more room.
     pub(super) fn notify(&self, freed: &Freed) {
-        let now = Clock::system().now();
         let queues = self.queues.lock();
         let Some(limits) = queues.get(&(freed.namespace.clone(), freed.bucket.clone())) else { return };
         let freed = limits.iter().filter(|queue| freed.has(&queue.limit));
-        let heads: Vec<Arc<Waiter>> = freed.filter_map(|queue| queue.head(now).cloned()).collect();
+        let heads: Vec<Arc<Waiter>> = freed.filter_map(|queue| queue.head().cloned()).collect();
         drop(queues);
         heads.iter().for_each(|waiter| waiter.notify());
     }
 
     /// Notifies the head of every queue.
     pub(super) fn notify_all(&self) {
-        let now = Clock::system().now();
         let queues = self.queues.lock();
         let heads: Vec<Arc<Waiter>> =
-            queues.values().flatten().filter_map(|queue| queue.head(now).cloned()).collect();
+            queues.values().flatten().filter_map(|queue| queue.head().cloned()).collect();
         drop(queues);
         heads.iter().for_each(|waiter| waiter.notify());
     }
 
     /// Looks at `at` for waiters that do not react, unless an alarm is set: that one rings first.
-    pub(super) fn watch(self: &Arc<Self>, at: Tick) {
+    pub(super) fn watch(self: &Arc<Self>, clock: &Clock, at: Tick) {
         if !self.is_watched.swap(true, Ordering::AcqRel) {
             let queues: Arc<dyn Alarm> = self.clone();
-            Clock::system().alarm(at, Arc::downgrade(&queues));
+            clock.alarm(at, Arc::downgrade(&queues));
         }
     }
 
     /// Finds the waiters that no longer react in front of the first that does.
-    fn find_silent(&self, now: Tick) -> Silent {
+    fn find_silent(&self) -> Silent {
         let mut found = Silent::default();
         let queues = self.queues.lock();
         for ((namespace, bucket), limits) in queues.iter() {
             for LimitQueue { limit, waiters } in limits {
-                let is_silent = |waiter: &&Arc<Waiter>| !waiter.is_responsive(now);
+                let is_silent = |waiter: &&Arc<Waiter>| !waiter.is_responsive();
                 let silent = waiters.values().take_while(is_silent).count();
                 let head = waiters.values().nth(silent);
                 found.next_look =
@@ -190,7 +193,7 @@ struct Silent {
 impl Alarm for LocalQueues {
     fn ring(self: Arc<Self>, _: Tick, clock: &Clock) {
         self.is_watched.store(false, Ordering::Release);
-        let Silent { waiters, heads, next_look } = self.find_silent(clock.now());
+        let Silent { waiters, heads, next_look } = self.find_silent();
         let shared = self.shared.get().and_then(Weak::upgrade);
         for (key, waiter) in &waiters {
             waiter.pass_over();
@@ -199,7 +202,7 @@ impl Alarm for LocalQueues {
         }
         heads.iter().for_each(|waiter| waiter.notify());
         if let Some(next_look) = next_look {
-            self.watch(next_look);
+            self.watch(clock, next_look);
         }
     }
 }

@@ -31,7 +31,7 @@ use local::LocalQueues;
 pub use shared::SharedQueues;
 
 use crate::queue::Rank;
-use crate::{Call, Key, PerProcess, Priority};
+use crate::{Call, Clock, Key, PerProcess, Priority};
 
 /// The wait queues in front of the limits of one store.
 pub struct WaitQueues {
@@ -93,6 +93,11 @@ impl WaitQueues {
     /// Returns how many callers of this process wait for a limit of a bucket.
     pub fn waiting_for(&self, namespace: &str, bucket: &Key) -> usize {
         if self.is_empty() { 0 } else { self.local().waiting_for(namespace, bucket) }
+    }
+
+    /// Returns true if a waiter of this process is expected to act: it was notified, or it is asking the store.
+    pub fn is_busy(&self) -> bool {
+        self.waiting() > 0 && self.local().is_busy()
     }
 
     /// Returns true if a caller of this process waits for a limit of a bucket.
@@ -159,14 +164,14 @@ impl WaitQueues {
         }
     }
 
-    /// Returns a place for a caller that came at `since`. It is in no queue yet.
-    pub fn guard(&self, priority: Priority, since: Tick) -> QueueGuard<'_> {
+    /// Returns a place for a caller that came at `since`. It is in no queue yet. Whether it reacts in time goes by `clock`.
+    pub fn guard(&self, clock: &Clock, priority: Priority, since: Tick) -> QueueGuard<'_> {
         let ticket = match &self.shared {
             Some(shared) => shared.next_ticket(),
             None => self.tickets.fetch_add(1, Ordering::Relaxed),
         };
         let local = self.local();
         self.shared.iter().for_each(|shared| local.share(shared));
-        QueueGuard::new(self, local, Rank::new(priority, since, ticket))
+        QueueGuard::new(self, local, clock, Rank::new(priority, since, ticket))
     }
 }

@@ -16,6 +16,7 @@ pub(super) const REACTION_MAX: Span = Span::from_millis(750);
 
 pub(super) struct Waiter {
     pub(super) rank: Rank,
+    clock: Clock,
     local: Weak<LocalQueues>,
     state: Mutex<WaiterState>,
 }
@@ -28,7 +29,7 @@ struct WaiterState {
     due: Option<Tick>,
     /// The next alarm that is set.
     armed: Option<Tick>,
-    /// Since when it is expected to act, by the clock of the system: it was notified, or it is asking the store. A
+    /// Since when it is expected to act: it was notified, or it is asking the store. A
     /// future that is not polled any more stays in that state.
     busy_since: Option<Tick>,
     /// It did not react in time. It is not in the shared queues until it does.
@@ -36,8 +37,8 @@ struct WaiterState {
 }
 
 impl Waiter {
-    pub(super) fn new(rank: Rank, local: &Arc<LocalQueues>) -> Waiter {
-        Waiter { rank, local: Arc::downgrade(local), state: Mutex::new(WaiterState::default()) }
+    pub(super) fn new(rank: Rank, clock: Clock, local: &Arc<LocalQueues>) -> Waiter {
+        Waiter { rank, clock, local: Arc::downgrade(local), state: Mutex::new(WaiterState::default()) }
     }
 
     pub(super) fn due(&self) -> Option<Tick> {
@@ -49,8 +50,8 @@ impl Waiter {
         self.state.lock().busy_since.map(|since| since + REACTION_MAX)
     }
 
-    pub(super) fn is_responsive(&self, now: Tick) -> bool {
-        self.overdue_at().is_none_or(|overdue| now < overdue)
+    pub(super) fn is_responsive(&self) -> bool {
+        self.overdue_at().is_none_or(|overdue| self.clock.now() < overdue)
     }
 
     pub(super) fn is_passed_over(&self) -> bool {
@@ -80,10 +81,10 @@ impl Waiter {
 
     /// Notes that it is expected to act from now on.
     fn expect_reaction(&self) {
-        let now = Clock::system().now();
+        let now = self.clock.now();
         self.state.lock().busy_since = Some(now);
         if let Some(local) = self.local.upgrade() {
-            local.watch(now + REACTION_MAX);
+            local.watch(&self.clock, now + REACTION_MAX);
         }
     }
 
@@ -111,14 +112,14 @@ impl Waiter {
 
     /// Sets an alarm for `due` unless one is set that rings first: alarms of a waiter that is often notified must not
     /// pile up.
-    pub(super) fn set_alarm(self: &Arc<Self>, clock: &Clock, due: Option<Tick>) {
+    pub(super) fn set_alarm(self: &Arc<Self>, due: Option<Tick>) {
         let mut state = self.state.lock();
         state.due = due;
         let Some(due) = due.filter(|due| state.armed.is_none_or(|armed| *due < armed)) else { return };
         state.armed = Some(due);
         drop(state);
         let waiter: Arc<dyn Alarm> = self.clone();
-        clock.alarm(due, Arc::downgrade(&waiter));
+        self.clock.alarm(due, Arc::downgrade(&waiter));
     }
 }
 

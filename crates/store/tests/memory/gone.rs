@@ -61,11 +61,10 @@ fn a_waiter_for_a_bucket_that_is_forgotten_asks_again() {
     let limits = limits([Limit::resource("slots", 1)]);
     let key = Key::new(&["user", "api"]);
     take(&memory, None, place(&key, &limits), &each(&limits, 1)).unwrap();
-    let mut guard = memory.wait_queues().guard(Priority::default(), START);
+    let mut guard = memory.wait_queues().guard(&hands.clock(), Priority::default(), START);
     let queue = QueueKey { namespace: "test".into(), bucket: key.clone(), limit: "slots".into() };
     guard.enqueue([queue], 10).unwrap();
-    let clock = hands.clock();
-    let mut notified = pin!(guard.notified(&clock, None));
+    let mut notified = pin!(guard.notified(None));
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
     assert!(notified.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());

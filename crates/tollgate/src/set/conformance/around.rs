@@ -7,11 +7,11 @@ use tollgate_core::{Limit, Limits, Span, demand};
 
 use super::bench_of::{Ears, START, Waiting, spend, take, wait_for};
 use super::{Bench, Open};
-use crate::{CheckError, LimitPool, LimitSet, Spread, Verdict};
+use crate::{AcquireError, CheckError, LimitPool, LimitSet, Spread, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn accounts(bench: &Bench, rpm: [u64; 3]) -> LimitPool {
+fn accounts<const N: usize>(bench: &Bench, rpm: [u64; N]) -> LimitPool {
     let account = |(index, rpm): (usize, u64)| -> LimitSet {
         let builder = bench.builder(&format!("account-{index}"), [Limit::per_minute("rpm", rpm)]);
         builder.config("account", index.to_string()).build().expect("it is valid")
@@ -41,24 +41,51 @@ pub fn a_pool_moves_on_from_a_set_that_denies_or_cools(open: Open<'_>) {
     assert_eq!(denied.expect("all of them cool").wait(), Some(5 * SECOND));
 }
 
-/// And stands in its line only.
-pub fn a_pool_waits_for_the_set_that_can_soonest(open: Open<'_>) {
+/// It waits in all of them, takes the first grant, and is in no queue afterwards.
+pub fn a_pool_waits_in_all_sets_and_takes_the_first_grant(open: Open<'_>) {
     let bench = Bench::new(open);
     for spread in [Spread::RoundRobin, Spread::Soonest] {
         let pool = accounts(&bench, [1, 3, 2]).spread(spread);
         for (set, rpm) in pool.sets().iter().zip([1_u64, 3, 2]) {
             spend(set, demand! { rpm: rpm });
         }
+        let waiting = || [0, 1, 2].map(|index| pool[index].waiting());
         // They refill every 60, 20 and 30 s.
-        let waiting = || pool.sets().iter().map(LimitSet::waiting).sum();
-        let mut first = Waiting::begin(waiting, pool.acquire(demand! { rpm: 1 }));
-        assert_eq!([0, 1, 2].map(|index| pool[index].waiting()), [0, 1, 0], "{spread:?}");
-        assert!(pool.acquire_timeout(demand! { rpm: 1 }, SECOND).wait().is_err());
+        let mut first = Waiting::begin(pool.sets(), pool.acquire(demand! { rpm: 1 }));
+        assert_eq!(waiting(), [1, 1, 1], "{spread:?}");
+        let error = pool.acquire_timeout(demand! { rpm: 1 }, SECOND).wait().expect_err("that is too soon");
+        let AcquireError::TimedOut { denial, .. } = error else { panic!("{error}") };
+        assert_eq!(
+            denial.wait(),
+            Some(40 * SECOND),
+            "the second is the soonest, and one waits there already"
+        );
         bench.advance_ms(20_000);
         assert_eq!(first.answer().expect("its turn has come").config()["account"], "1");
         drop(first);
+        assert_eq!(waiting(), [0, 0, 0]);
+        assert_eq!(count_all(&pool), 0, "the others kept nothing for it");
         bench.hands.advance(Span::from_secs(3_600));
     }
+}
+
+/// Whatever happens to the set that looked best when the wait began.
+pub fn a_pool_that_waits_is_granted_by_a_set_that_becomes_free(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let pool = accounts(&bench, [1, 1]);
+    pool.sets().iter().for_each(|set| spend(set, demand! { rpm: 1 }));
+    let mut waiting = Waiting::begin(pool.sets(), pool.acquire(demand! { rpm: 1 }));
+    pool[0].cool_down(600 * SECOND).wait().expect("a store that is there answers");
+    bench.advance_ms(60_000);
+    assert_eq!(waiting.answer().expect("its turn has come").config()["account"], "1");
+    drop(waiting);
+    assert_eq!([0, 1].map(|index| pool[index].waiting()), [0, 0]);
+}
+
+/// How many calls the pool admits now.
+fn count_all(pool: &LimitPool) -> usize {
+    let admitted = || pool.try_acquire(demand! { rpm: 1 }).wait().expect("it is valid").admitted();
+    std::iter::from_fn(admitted).count()
 }
 
 /// For callers who keep no limits.

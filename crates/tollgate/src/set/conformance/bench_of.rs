@@ -10,6 +10,7 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Denial, LimitBuilder, Span, Tick};
 use tollgate_store::{Backend, Clock, ManualClock, Memory};
 
+use crate::set::Home;
 use crate::{AcquireError, Checker, Event, Lease, LimitSet, LimitSetBuilder};
 
 /// Makes a store that tells time by the clock it is given, and that nobody else sees; `None` for sets that are in no
@@ -109,14 +110,16 @@ pub(super) fn until(done: impl Fn() -> bool) {
 pub(super) struct Waiting<'a, T>(Pin<Box<dyn Future<Output = T> + Send + 'a>>);
 
 impl<'a, T> Waiting<'a, T> {
-    /// Begins to wait for what does not pass, and polls until it stands in line: a store may take a moment to deny it.
-    pub(super) fn begin<F>(waiting: impl Fn() -> usize, future: F) -> Waiting<'a, T>
+    /// Begins to wait for what does not pass in one of `sets`, and polls until it has nothing to do but wait: a store may
+    /// take a moment to deny it.
+    pub(super) fn begin<F>(sets: &[LimitSet], future: F) -> Waiting<'a, T>
     where
         F: IntoFuture<Output = T>,
         F::IntoFuture: Send + 'a,
     {
+        let waiting = || sets.iter().map(LimitSet::waiting).sum::<usize>();
         let (before, mut this) = (waiting(), Waiting(Box::pin(future.into_future())));
-        while waiting() == before {
+        while waiting() == before || sets.iter().any(is_asking) {
             assert!(this.poll().is_pending(), "it does not fit");
             thread::yield_now();
         }
@@ -147,12 +150,20 @@ impl<'a, T> Waiting<'a, T> {
     }
 }
 
+/// Whether a waiter of a set in a store has not yet heard from the store.
+fn is_asking(set: &LimitSet) -> bool {
+    match set.home() {
+        Home::Here(_) => false,
+        Home::There(remote) => remote.backend.wait_queues().is_busy(),
+    }
+}
+
 /// Begins to wait for a demand on a set.
 pub(super) fn wait_for<'a>(
     set: &'a LimitSet,
     demand: impl AsDemand + Send + 'a,
 ) -> Waiting<'a, Result<Lease<'a>, AcquireError>> {
-    Waiting::begin(|| set.waiting(), set.acquire(demand))
+    Waiting::begin(std::slice::from_ref(set), set.acquire(demand))
 }
 
 /// What an observer heard, in order.

@@ -68,6 +68,8 @@ macro_rules! set_suite {
             who_is_in_a_hurry_goes_first
             a_wait_dropped_after_any_number_of_polls_leaves_nothing
             more_than_may_wait_are_turned_away
+            a_waiter_holds_back_no_demand_for_other_limits
+            a_waiter_that_is_not_polled_holds_nobody_back_for_long
         );
         $crate::set_suite!(@of changes, $open,
             a_cooldown_stops_everybody_to_the_microsecond
@@ -80,7 +82,8 @@ macro_rules! set_suite {
         );
         $crate::set_suite!(@of around, $open,
             a_pool_moves_on_from_a_set_that_denies_or_cools
-            a_pool_waits_for_the_set_that_can_soonest
+            a_pool_waits_in_all_sets_and_takes_the_first_grant
+            a_pool_that_waits_is_granted_by_a_set_that_becomes_free
             checks_charge_all_or_nothing_and_wait_for_the_slowest
             events_are_told_once_and_never_name_what_nobody_knows
         );

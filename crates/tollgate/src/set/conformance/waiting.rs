@@ -45,7 +45,8 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
         let AcquireError::TimedOut { denial, waited } = error else { panic!("{error}") };
         assert_eq!((denial.wait(), waited), (Some(10 * SECOND), Duration::ZERO));
     }
-    let mut just = Waiting::begin(|| set.waiting(), set.acquire(demand! { rpm: 10 }).timeout(10 * SECOND));
+    let mut just =
+        Waiting::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 10 }).timeout(10 * SECOND));
     bench.advance_ms(10_000);
     assert!(just.answer().is_ok());
 }
@@ -67,7 +68,8 @@ pub fn a_wait_for_a_resource_is_told_at_its_deadline_and_takes_nothing(open: Ope
     let bench = Bench::new(open);
     let set = bench.set([Limit::per_minute("rpm", 5), Limit::resource("slots", 1)]);
     let held = take(&set, demand! { rpm: 1 }).expect("it fits");
-    let mut waiting = Waiting::begin(|| set.waiting(), set.acquire(demand! { rpm: 1 }).timeout(3 * SECOND));
+    let mut waiting =
+        Waiting::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).timeout(3 * SECOND));
     bench.advance_ms(2_999);
     waiting.still_waits();
     bench.advance_ms(1);
@@ -99,7 +101,12 @@ pub fn nobody_overtakes_and_a_large_demand_is_not_starved(open: Open<'_>) {
     spend(&set, demand! { rps: 100 });
     let mut large = wait_for(&set, demand! { rps: 50 });
     let mut small: Vec<_> = (0..20).map(|_| wait_for(&set, demand! { rps: 1 })).collect();
-    bench.advance_ms(49_999);
+    // Half a second at a time: a waiter that is not polled for long is passed.
+    for _ in 0..99 {
+        bench.advance_ms(500);
+        large.still_waits();
+    }
+    bench.advance_ms(499);
     assert_eq!(denial(&set, demand! { rps: 1 }).limited_by(), None, "others are ahead");
     large.still_waits();
     bench.advance_ms(1);
@@ -113,8 +120,9 @@ pub fn who_is_in_a_hurry_goes_first(open: Open<'_>) {
     let bench = Bench::new(open);
     let set = bench.set([Limit::per_minute("rpm", 1)]);
     spend(&set, demand! { rpm: 1 });
-    let wait =
-        |priority| Waiting::begin(|| set.waiting(), set.acquire(demand! { rpm: 1 }).priority(priority));
+    let wait = |priority| {
+        Waiting::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).priority(priority))
+    };
     let mut batch = wait(Priority::Batch);
     let mut normal = wait(Priority::Normal);
     let mut interactive = wait(Priority::Interactive);
@@ -171,4 +179,34 @@ pub fn more_than_may_wait_are_turned_away(open: Open<'_>) {
     assert_eq!(error, AcquireError::QueueFull { waiting: 2, max: 2 });
     bench.advance_ms(60_000);
     assert!(waits[0].answer().is_ok());
+}
+
+/// A budget that is spent for the day holds back only those who want some of it.
+pub fn a_waiter_holds_back_no_demand_for_other_limits(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_day("budget", 1), Limit::per_second("rps", 1_000)]);
+    spend(&set, demand! { budget: 1 });
+    let mut waiting = wait_for(&set, demand! { budget: 1, rps: 1 });
+    for _ in 0..1_000 {
+        spend(&set, demand! { rps: 1 });
+    }
+    let denied = denial(&set, demand! { rps: 1 });
+    assert_eq!(denied.wait(), Some(Duration::from_millis(1)), "the rate denies it, and no waiter");
+    waiting.still_waits();
+    assert!(denial(&set, demand! { budget: 1 }).wait() > Some(23 * 3_600 * SECOND));
+}
+
+/// One that is polled once and then left, as in a busy `select!`, holds others back for a second.
+pub fn a_waiter_that_is_not_polled_holds_nobody_back_for_long(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::per_second("rps", 2)]);
+    spend(&set, demand! { rps: 2 });
+    let left = wait_for(&set, demand! { rps: 1 });
+    bench.advance_ms(500);
+    for _ in 0..4 {
+        bench.advance_ms(1_000);
+        spend(&set, demand! { rps: 1 });
+    }
+    drop(left);
+    assert_eq!(set.waiting(), 0);
 }

@@ -1,0 +1,26 @@
+//! The wait queues of a file, which the processes that have it open share.
+//!
+//! They are in memory that those processes map, in a file beside the store, so a waiter is woken in microseconds and a caller
+//! that does not wait pays for one load. Nothing is decided there: limits hold whatever becomes of that file. Where it
+//! cannot be made, waiters of different processes poll, and have no order among each other.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tollgate_store::WaitQueues;
+
+/// What the name of the file ends in.
+#[cfg(target_os = "linux")]
+const SUFFIX: &str = "-queue";
+
+#[cfg(target_os = "linux")]
+pub(crate) fn open(store: &Path) -> Arc<WaitQueues> {
+    let mut name = store.as_os_str().to_os_string();
+    name.push(SUFFIX);
+    tollgate_shm::wait_queues(Path::new(&name)).unwrap_or_default()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open(_: &Path) -> Arc<WaitQueues> {
+    Arc::default()
+}
