@@ -115,32 +115,39 @@ fn a_cooling_set_is_passed_over_until_its_cooldown_ends() {
 }
 
 #[test]
-fn to_acquire_waits_in_the_set_that_can_admit_soonest_whatever_the_spread() {
+fn to_acquire_waits_in_all_sets_and_takes_the_first_grant_whatever_the_spread() {
     for spread in [Spread::RoundRobin, Spread::Random, Spread::Soonest] {
         let hands = hands();
         let pool = accounts(&hands, [1, 3, 2]).spread(spread);
         while chosen(&pool).is_some() {}
+        let waiters = || [0, 1, 2].map(|index| pool[index].peek().wait().unwrap().waiting);
         let mut waiting = pool.acquire(demand! { rpm: 1 });
         assert!(poll(&mut waiting).is_pending());
-        assert_eq!(
-            [0, 1, 2].map(|index| pool[index].peek().wait().unwrap().waiting),
-            [0, 1, 0],
-            "{spread:?}"
-        );
-        // The next counts those ahead of it: 40 s here, 30 s there.
         let mut next = pool.acquire(demand! { rpm: 1 });
         assert!(poll(&mut next).is_pending());
-        assert_eq!(
-            [0, 1, 2].map(|index| pool[index].peek().wait().unwrap().waiting),
-            [0, 1, 1],
-            "{spread:?}"
-        );
+        assert_eq!(waiters(), [2, 2, 2], "{spread:?}");
         hands.set(START + Span::from_secs(20));
         assert_eq!(account_of(&answer(&mut waiting).unwrap()), 1);
+        drop(waiting);
         assert!(poll(&mut next).is_pending());
+        assert_eq!(waiters(), [1, 1, 1], "{spread:?}");
         hands.set(START + Span::from_secs(30));
         assert_eq!(account_of(&answer(&mut next).unwrap()), 2);
+        drop(next);
+        assert_eq!(waiters(), [0, 0, 0], "{spread:?}");
     }
+}
+
+#[test]
+fn a_wait_in_a_pool_is_granted_by_a_set_that_becomes_free_while_another_cools() {
+    let hands = hands();
+    let pool = accounts(&hands, [1, 1]);
+    while chosen(&pool).is_some() {}
+    let mut waiting = pool.acquire(demand! { rpm: 1 });
+    assert!(poll(&mut waiting).is_pending());
+    pool[0].cool_down(Duration::from_secs(600)).wait().unwrap();
+    hands.set(START + Span::from_secs(60));
+    assert_eq!(account_of(&answer(&mut waiting).unwrap()), 1);
 }
 
 #[test]
