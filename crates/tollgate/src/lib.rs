@@ -54,8 +54,8 @@ pub use checker::{Checker, Verdict};
 pub use error::{AcquireError, CheckError, PoolError, ReleaseError, ReplaceError, SettleError};
 pub use lease::{Config, Lease, OnDrop};
 pub use limiter::Limiter;
-pub use observe::{Event, Observer};
-pub use pool::{LimitPool, Spread};
+pub use observe::{CheckInfo, Event, Observer};
+pub use pool::{ChooseSet, LimitPool, Spread};
 pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, TryAcquire};
 
 #[cfg(feature = "calendar")]

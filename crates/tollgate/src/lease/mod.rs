@@ -230,6 +230,27 @@ impl<'a> Lease<'a> {
         costs.takes(index).then(|| costs.amount(index))
     }
 
+    /// What was [reported](Lease::report) to have been used of the limit with this name; `None` if nothing was.
+    ///
+    /// ```
+    /// use tollgate::{demand, Limit, LimitSet};
+    ///
+    /// let set = LimitSet::new([Limit::per_minute("tpm", 1_000)])?;
+    /// let mut lease = set.acquire(demand! { tpm: 400 }).wait()?;
+    /// assert_eq!((lease.reserved("tpm"), lease.reported("tpm")), (Some(400), None));
+    /// lease.report(demand! { tpm: 150 })?;
+    /// assert_eq!(lease.reported("tpm"), Some(150));
+    /// lease.release().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reported(&self, limit: &str) -> Option<u64> {
+        let index = self.names().index(limit)?;
+        let (used, noted) = self.extra.0.as_ref()?.reported.as_ref()?;
+        // A cooldown may have the place past the last bit, and is never reported.
+        let is_noted = noted.limits.checked_shr(u32::try_from(index).ok()?)? & 1 == 1;
+        is_noted.then(|| used[index])
+    }
+
     /// The same lease, free of the borrow, to be sent to another thread or task.
     pub fn into_owned(mut self) -> Lease<'static> {
         Lease {

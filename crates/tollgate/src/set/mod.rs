@@ -301,6 +301,21 @@ impl LimitSet {
         }
     }
 
+    /// The limit in force of this name; of a set in a store, as far as was heard of it here.
+    ///
+    /// ```
+    /// use tollgate::{Limit, LimitSet};
+    ///
+    /// let set = LimitSet::new([Limit::per_minute("rpm", 500).burst(50), Limit::resource("connections", 8)])?;
+    /// assert_eq!(set.limit("rpm").map(|limit| limit.capacity()), Some(50));
+    /// assert_eq!(set.limit("tpm"), None);
+    /// # Ok::<(), tollgate::LimitsError>(())
+    /// ```
+    pub fn limit(&self, name: &str) -> Option<Limit> {
+        let limits = self.limits();
+        limits.index(name).map(|index| limits[index].clone())
+    }
+
     /// Puts another limit in force in place of the one of the same name, at once, for everybody who shares the set.
     ///
     /// What was used is carried over: a lowered limit clamps, a raised one mints nothing. Waiters that now fit

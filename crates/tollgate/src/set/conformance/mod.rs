@@ -95,6 +95,8 @@ macro_rules! set_suite {
             a_pool_moves_on_from_a_set_that_denies_or_cools
             a_pool_waits_for_the_set_that_can_soonest
             checks_charge_all_or_nothing_and_wait_for_the_slowest
+            counts_of_checks_can_be_looked_at_charged_and_given_back
+            checks_are_told_with_what_they_are_about
             events_are_told_once_and_never_name_what_nobody_knows
         );
     };
