@@ -18,6 +18,9 @@ use crate::keys;
 /// How many names of removed limits a set remembers. Past that, those of the earliest version are forgotten.
 pub const REMOVED_MAX: usize = 64;
 
+/// The version of limits that are earlier than those of any record.
+pub const UNWRITTEN: u64 = 1;
+
 /// A limit set that programs share, as its record says.
 ///
 /// ```
@@ -35,7 +38,7 @@ pub const REMOVED_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedSet {
     key: ItemKey,
-    /// 0 if there is no record.
+    /// 0 if there is no record, else past [`UNWRITTEN`].
     revision: u64,
     limits: Limits,
     said: BTreeMap<String, Said>,
@@ -174,7 +177,7 @@ impl SharedSet {
     }
 
     fn later_than(self, revision: u64) -> SharedSet {
-        SharedSet { revision: revision + 1, ..self }
+        SharedSet { revision: revision.max(UNWRITTEN) + 1, ..self }
     }
 
     fn check_kind(&self, limit: &Limit) -> Result<(), LimitsError> {
@@ -224,9 +227,9 @@ mod tests {
     #[test]
     fn each_revision_has_all_names_of_the_one_before_and_nothing_new_is_no_revision() {
         let first = open(&SharedSet::new("ns", "set"), 1, &limits(&[("a", 1), ("b", 2)]));
-        assert_eq!((first.revision(), open(&first, 1, &limits(&[("b", 2)])).revision()), (1, 1));
+        assert_eq!((first.revision(), open(&first, 1, &limits(&[("b", 2)])).revision()), (2, 2));
         let second = open(&first, 1, &limits(&[("c", 3), ("b", 2)]));
-        assert_eq!(second.revision(), 2);
+        assert_eq!(second.revision(), 3);
         assert_eq!(amounts(&second), [("a".into(), 1), ("b".into(), 2), ("c".into(), 3)]);
         assert_eq!(second.in_force().len(), 4, "with its cooldown");
     }

@@ -90,7 +90,7 @@ enum Uncommon {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SetStatus {
-    /// Each limit, in the order of the set.
+    /// Each limit, in the order of the set; of one in a store, also those that only other programs name.
     pub limits: Vec<Status>,
     /// How many wait.
     pub waiting: usize,

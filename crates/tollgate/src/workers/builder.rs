@@ -89,6 +89,11 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         WorkerPoolBuilder { across_processes: true, ..self }
     }
 
+    #[cfg(feature = "processes")]
+    pub(super) fn in_threads(self) -> Self {
+        WorkerPoolBuilder { kind: Kind::Threads, ..self }
+    }
+
     /// Makes a worker for each job, with an index that counts on, and at most as many at once as the pool is to have.
     pub fn on_demand(self) -> Self {
         WorkerPoolBuilder { on_demand: true, ..self }

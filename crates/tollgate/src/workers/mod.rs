@@ -29,6 +29,8 @@ mod gather;
 mod handle;
 mod limits;
 mod pool;
+#[cfg(feature = "processes")]
+mod process;
 mod progress;
 mod retry;
 mod run;
@@ -41,6 +43,8 @@ pub use gather::Completed;
 pub use handle::{Handle, JobError};
 pub use limits::WorkerLimits;
 pub use pool::{PoolStats, Shutdown, SubmitError, WorkerPool};
+#[cfg(feature = "processes")]
+pub use process::{ProcessError, ServeError, serve};
 pub use progress::{Bar, Progress, Tally};
 pub use retry::{Backoff, Jitter, Retry};
 pub use worker::Worker;

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
+use tollgate_catalog::SharedSet;
 use tollgate_core::{Limit, LimitBuilder, LimitsError, demand};
+use tollgate_store::records::{Test, Write};
 use tollgate_store::{FaultStore, ManualClock};
 
 use super::bench_of::{START, available, count, denial, spend, take, until};
 use super::{Bench, Open};
-use crate::{AcquireError, LimitSet, ReplaceError};
+use crate::{AcquireError, LimitSet, ReplaceError, SETS_NAMESPACE};
 
 fn rps() -> LimitBuilder {
     Limit::per_second("rps", 1_000)
@@ -170,4 +172,19 @@ pub fn an_open_set_asks_the_store_once_for_an_acquire(open: Open<'_>) {
     let before = counted.calls();
     let taken = (0..10).filter(|_| take(&sets[1], demand! { rps: 1 }).is_some()).count();
     assert_eq!((taken, counted.calls() - before), (10, 10));
+}
+
+/// As after a restore from a copy that has only some of it.
+pub fn a_record_that_was_lost_is_made_from_what_the_bucket_knows(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let limited = bench.set([rps(), budget()]);
+    spend(&limited, demand! { budget: 2 });
+    let backend = bench.backend.as_ref().expect("there is a store");
+    let key = SharedSet::new(SETS_NAMESPACE, "law").key().clone();
+    backend.write(&[Write::Delete(key, vec![Test::Exists])]).wait().expect("the record is there");
+    let late = bench.set([rps(), Limit::per_day("other", 1)]);
+    spend(&late, demand! { rps: 1, other: 1 });
+    assert_eq!(count(&limited, demand! { budget: 1 }), 1);
+    assert_eq!(count(&late, demand! { other: 1 }), 0);
+    assert_eq!(names(&limited), ["budget", "other", "rps"]);
 }

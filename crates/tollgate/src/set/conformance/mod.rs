@@ -44,6 +44,7 @@ macro_rules! set_suite {
             a_later_version_removes_a_limit_that_it_says_it_removes
             two_kinds_under_one_name_are_an_error_for_the_second_opener
             an_open_set_asks_the_store_once_for_an_acquire
+            a_record_that_was_lost_is_made_from_what_the_bucket_knows
         );
     };
     (@all $open:expr) => {

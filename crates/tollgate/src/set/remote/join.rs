@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use tollgate_catalog::{CatalogError, Opening, SharedSet};
+use tollgate_catalog::{CatalogError, Opening, SharedSet, UNWRITTEN};
 use tollgate_core::{AsDemand, Costs, DemandError, Limits, LimitsError, Name};
 use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
@@ -101,11 +101,9 @@ impl Remote {
         for _ in 0..STALE_MAX {
             let there = self.read().await?;
             let mut next = there.joined(&self.opening())?;
-            let revision = next.as_ref().unwrap_or(&there).revision();
-            if let Some(refused) = refused.filter(|refused| revision <= refused.version()) {
-                // The record should be ahead of the bucket. It is not if it was lost, and then the bucket knows more.
-                let asked = self.ask(refused, &Costs::none(refused.len())).await?;
-                if asked.limits().version() > revision {
+            if let Some(doubted) = self.doubted(&there, refused) {
+                let asked = self.ask(&doubted, &Costs::none(doubted.len())).await?;
+                if asked.limits().version() > doubted.version() {
                     next = Some(next.as_ref().unwrap_or(&there).recovered(asked.limits())?);
                 }
             }
@@ -119,6 +117,15 @@ impl Remote {
             }
         }
         Err(unsettled().into())
+    }
+
+    /// Limits of a version that the bucket may be past though the record is not: the record should be ahead of the bucket,
+    /// and is not if it was lost. Then the bucket knows more.
+    fn doubted(&self, there: &SharedSet, refused: Option<&Limits>) -> Option<Limits> {
+        if there.revision() == 0 {
+            return Some(self.named.limits.clone().at_version(UNWRITTEN));
+        }
+        refused.filter(|refused| there.revision() <= refused.version()).cloned()
     }
 
     pub(super) fn hear(&self, set: SharedSet) {
