@@ -27,10 +27,11 @@ pub enum Balance {
 /// Each worker has a line of its own then. Functions from the input and the workers to a place are balancers.
 ///
 /// ```
+/// use std::convert::Infallible;
 /// use tollgate::workers::{WorkerLoad, WorkerPool};
 ///
 /// let by_key = |key: &u64, workers: &[WorkerLoad]| *key as usize % workers.len();
-/// let pool = WorkerPool::threads(2).balancer(by_key).build(|worker, _: u64| Ok::<_, String>(worker.index()))?;
+/// let pool = WorkerPool::threads(2).balancer(by_key).build(|worker, _: u64| Ok::<_, Infallible>(worker.index()))?;
 /// let done: Vec<usize> = pool.gather([4, 7, 9, 2]).wait().into_iter().collect::<Result<_, _>>()?;
 /// assert_eq!(done, [0, 1, 1, 0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -91,7 +91,7 @@ where
     ///         worker.arg("worker");
     ///         worker
     ///     })?;
-    ///     assert_eq!(pool.submit(21).wait()?.wait()?, 42);
+    ///     assert_eq!(pool.submit(21).wait()?.wait(), Ok(42));
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
