@@ -223,7 +223,7 @@ impl Cell {
         inner.side.as_ref().map(|side| side.closed_until).filter(|until| *until > now)
     }
 
-    /// Gives credit of these limits that nobody had taken, up to what is full, and looks at those who wait.
+    /// Gives credit of these limits that no caller had taken, up to what is full, and serves the waiters.
     pub fn top_up(self: &Arc<Self>, clock: &Clock, limits: &Limits, credit: &Costs) {
         let mut inner = self.lock();
         let now = clock.now();

@@ -88,3 +88,29 @@ impl Lease<'_> {
         self.set().config_value(key)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_as_it_was_given_and_nothing_else_is_taken_for_it() {
+        let tiers = BTreeMap::from([("gold".to_owned(), vec![1_u8, 2])]);
+        let builder = LimitSet::builder().config("port", "80").config("note", "a \"quoted\" word");
+        let set =
+            builder.config_value("tiers", &tiers).expect("it has a form as JSON").build().expect("valid");
+        assert_eq!(set.config_value("tiers"), Ok(Some(tiers)));
+        assert_eq!(set.config_value::<u16>("port"), Ok(Some(80)));
+        assert_eq!(set.config_value::<String>("port"), Ok(Some("80".to_owned())));
+        assert_eq!(set.config_value::<String>("note").map(|note| note.is_some()), Ok(true));
+        assert!(
+            matches!(set.config_value::<u8>("note"), Err(ConfigError::Unreadable { key, .. }) if key == "note")
+        );
+        assert_eq!(set.config_value::<u8>("none"), Ok(None));
+        let by_pairs = BTreeMap::from([((1, 2), 3)]);
+        let refused = LimitSet::builder().config_value("pairs", &by_pairs);
+        assert!(matches!(refused, Err(ConfigError::Unwritable { key, .. }) if key == "pairs"));
+    }
+}

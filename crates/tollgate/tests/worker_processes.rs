@@ -1,7 +1,7 @@
 //! Workers in processes of their own. This program is its own worker process, so it has a main of its own.
 #![allow(
     clippy::print_stdout,
-    reason = "a test runner talks to whoever started it, and one job writes where it should not"
+    reason = "a test runner reports on standard output, and one job writes where it should not"
 )]
 
 use std::panic::catch_unwind;

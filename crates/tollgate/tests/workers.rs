@@ -500,7 +500,7 @@ fn slow_first(balance: Balance) -> (WorkerPool<u64, usize, String>, mpsc::Receiv
     let pool = WorkerPool::threads(2).balance(balance).build(move |worker, number: u64| {
         if number == 0 {
             let _ = tell.send(());
-            let _ = wait.lock().expect("nobody panics").recv();
+            let _ = wait.lock().expect("no job panics").recv();
         }
         Ok(worker.index())
     });

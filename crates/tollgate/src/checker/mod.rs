@@ -119,7 +119,7 @@ impl Checker {
         Checker::at(Home::There(Arc::new(Remote::new(store, namespace))))
     }
 
-    /// The same checker, with somebody who is told what happens: what was allowed, denied and waited for, and of
+    /// The same checker, with an observer that is told what was allowed, denied and waited for, and of
     /// [which check](CheckInfo).
     ///
     /// ```
@@ -154,7 +154,7 @@ impl Checker {
         Checker { reporter: Reporter::new(Some(Arc::new(observer))), ..self }
     }
 
-    /// A checker of the same counts that says this about its checks, to whoever [observes](Checker::observer) them.
+    /// A checker of the same counts that says this about its checks, to its [observer](Checker::observer).
     #[must_use]
     pub fn metadata<K: Into<String>, V: Into<String>>(
         &self,

@@ -354,7 +354,7 @@ impl LimitSet {
         Ok(())
     }
 
-    /// Removes a limit, at once, for everybody who shares the set: it refuses nothing any more.
+    /// Removes a limit, at once, for all programs that share the set: it refuses nothing any more.
     ///
     /// In a store it does not come back with programs that name it still, unless they are of a later
     /// [version](LimitSetBuilder::version). A set in this process keeps its place, without a bound.

@@ -102,7 +102,7 @@ impl<J> Desk<J> {
             match line.jobs.pop_front() {
                 Some(job) => {
                     let entered = line.let_in(self.queue_max);
-                    // Whoever was let in may be one more than there are workers awake.
+                    // A job that was let in may be one more than there are workers awake.
                     let idle = (!line.jobs.is_empty()).then(|| line.take_idle(&self.choose_idle)).flatten();
                     (Poll::Ready(Some(job)), replaced, [entered, idle])
                 }

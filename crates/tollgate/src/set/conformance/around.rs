@@ -141,7 +141,7 @@ pub fn counts_of_checks_can_be_looked_at_charged_and_given_back(open: Open<'_>) 
         let checked = checker.check("key", "chat", &demand! { tpm: tpm, window: 10 }, &limits).wait();
         checked.expect("it is valid").is_admitted()
     };
-    assert_eq!(left(), [1_000, 100, 10], "nobody has used anything");
+    assert_eq!(left(), [1_000, 100, 10], "nothing was used yet");
     let refund = |costs| checker.refund("key", "chat", &costs, &limits).wait().expect("it is valid");
     refund(demand! { tpm: 10, window: 0 });
     assert!(check(900));
@@ -174,7 +174,7 @@ impl Observer for Log {
         let CheckInfo { entity, operation, metadata, .. } = check;
         let trace = metadata.get("trace").map_or("-", String::as_str);
         let told = format!("{entity} {operation} {trace}: {event:?}");
-        self.0.lock().expect("nobody panics while it listens").push(told);
+        self.0.lock().expect("no observer panics").push(told);
     }
 }
 
@@ -209,5 +209,5 @@ pub fn checks_are_told_with_what_they_are_about(open: Open<'_>) {
         r#"key chat t1: Waited { limit: Some("rpm"), duration: 60s }"#,
         "key chat t1: Allowed",
     ];
-    assert_eq!(*log.0.lock().expect("nobody panics while it listens"), expected);
+    assert_eq!(*log.0.lock().expect("no observer panics"), expected);
 }

@@ -119,7 +119,7 @@ pub fn a_look_shows_what_the_caller_knows_and_nothing_else(open: Open<'_>) {
     assert_eq!(set.limits().iter().map(|limit| limit.name().as_str()).collect::<Vec<_>>(), ["rpm", "slots"]);
 }
 
-/// Whoever waits for it passes, and what it held is no matter any more.
+/// A waiter passes that was short of it, and what was held of it does not matter any more.
 pub fn a_removed_limit_refuses_nothing_any_more(open: Open<'_>) {
     let bench = Bench::new(open);
     let quota = Limit::quota("spend", 1, Duration::from_secs(86_400));

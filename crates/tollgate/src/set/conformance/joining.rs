@@ -80,7 +80,7 @@ pub fn an_opener_takes_nothing_of_limits_that_it_does_not_name(open: Open<'_>) {
     assert!(matches!(error, AcquireError::Demand(_)), "{error}");
 }
 
-/// Whoever is overtaken looks again.
+/// An opener that was overtaken reads the record again.
 pub fn limits_named_by_openers_at_the_same_time_are_all_in_force(open: Open<'_>) {
     let bench = Bench::new(open);
     let start = Barrier::new(6);
