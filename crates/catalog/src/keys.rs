@@ -175,6 +175,11 @@ pub(crate) fn waiting(ns: &str, place: usize) -> ItemKey {
     ItemKey::new(waiting_partition(ns), format!("#PLACE#{place:03}"))
 }
 
+/// A limit set that programs share, by its name. Its namespace is one of buckets, which may have any name.
+pub(crate) fn shared_set(namespace: &str, name: &str) -> ItemKey {
+    ItemKey::new(format!("{namespace}/LIMIT_SETS#"), name)
+}
+
 fn system(ns: &str, sort: &str) -> ItemKey {
     ItemKey::new(system_partition(ns), sort)
 }

@@ -23,6 +23,7 @@ mod name;
 mod page;
 mod random;
 mod registry;
+mod shared_set;
 mod survey;
 mod switch;
 mod ticket;
@@ -46,6 +47,7 @@ pub use registry::{
     Finding, Inspection, Migrated, Namespace, NamespaceStatus, PurgeProgress, Purged, Registry,
     RegistryBuilder, VersionRecord,
 };
+pub use shared_set::{Opening, REMOVED_MAX, SharedSet, UNWRITTEN};
 pub use survey::Counts;
 pub use ticket::TICKET_KEPT;
 pub use tollgate_store::BucketStatus;

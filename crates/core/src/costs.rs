@@ -22,8 +22,9 @@ pub trait Takings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     amounts: Row<u64>,
-    taken: u32,
-    explicit: u32,
+    /// One bit for each place, of which there may be more than 32.
+    taken: u64,
+    explicit: u64,
 }
 
 impl Costs {
@@ -79,7 +80,7 @@ impl Costs {
     }
 
     /// One bit for each limit, by its place, that more than nothing is taken of.
-    pub fn mask(&self) -> u32 {
+    pub fn mask(&self) -> u64 {
         let amounts = self.amounts().iter().enumerate();
         amounts.filter(|(_, amount)| **amount > 0).fold(0, |mask, (index, _)| mask | 1 << index)
     }
@@ -126,7 +127,8 @@ impl Costs {
     #[inline(always)]
     pub fn few(&self) -> Option<Few> {
         let amounts = *self.amounts.inline()?.first_chunk()?;
-        (self.len() <= FEW).then_some(Few { amounts, taken: self.taken, explicit: self.explicit })
+        let (taken, explicit) = (self.taken as u32, self.explicit as u32);
+        (self.len() <= FEW).then_some(Few { amounts, taken, explicit })
     }
 
     /// The costs in few bytes, to be kept for long; `None` for more than four limits or amounts past 2^32.
@@ -141,7 +143,7 @@ impl Costs {
         for (amount, packed) in self.amounts.iter_mut().zip(packed.amounts) {
             *amount = packed.into();
         }
-        (self.taken, self.explicit) = (packed.masks >> 8 & 0xF, packed.masks & 0xF);
+        (self.taken, self.explicit) = ((packed.masks >> 8 & 0xF).into(), (packed.masks & 0xF).into());
     }
 }
 
@@ -199,7 +201,7 @@ impl Few {
         for (place, amount) in costs.amounts.iter_mut().zip(self.amounts) {
             *place = amount;
         }
-        (costs.taken, costs.explicit) = (self.taken, self.explicit);
+        (costs.taken, costs.explicit) = (self.taken.into(), self.explicit.into());
         costs
     }
 }

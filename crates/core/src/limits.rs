@@ -10,10 +10,13 @@ use crate::machine::Machine;
 use crate::name::{Tag, Word};
 use crate::plain::Rules;
 use crate::row::INLINE;
-use crate::{AsDemand, Costs, DemandError, Limit, LimitError, Name, Takings};
+use crate::{AsDemand, Costs, DemandError, Kind, Limit, LimitError, Name, Takings};
 
-/// The most limits that one set may have.
+/// The most limits that one set may have. A [cooldown](Limit::cooldown) behind them does not count.
 pub const LIMITS_MAX: usize = 32;
+
+/// The most places that a bucket may have: its limits, and a [cooldown](Limit::cooldown).
+pub const PLACES_MAX: usize = LIMITS_MAX + 1;
 
 /// Limits that are taken together: names are unique, the order is fixed. Cloning shares them.
 #[derive(Clone)]
@@ -27,9 +30,9 @@ struct Inner {
     /// The names of the first ones, packed so that looking one up is a comparison of numbers.
     tags: [Tag; INLINE],
     /// One bit for each limit that a demand takes 1 of without naming it.
-    implicit: u32,
+    implicit: u64,
     /// One bit for each limit whose refunds come out the same whenever they are made.
-    timeless: u32,
+    timeless: u64,
     resources: bool,
     remarks: bool,
     /// If all of them may be plain.
@@ -50,6 +53,11 @@ pub enum LimitsError {
     Unknown(Name),
     /// A limit to be replaced counts something else.
     OtherKind(Name),
+    /// A limit counts something else than the one of the same name that is in force: the one that was given, then the
+    /// one in force.
+    TwoKinds(Box<[Limit; 2]>),
+    /// A limit is named and removed at once.
+    NamedAndRemoved(Name),
     /// A lease would expire at once.
     LeaseTtlZero,
     /// A set in a store has no name.
@@ -75,8 +83,9 @@ impl Limits {
     }
 
     fn from_built(limits: Box<[Limit]>) -> Result<Limits, LimitsError> {
-        if limits.len() > LIMITS_MAX {
-            return Err(LimitsError::TooMany(limits.len()));
+        let given = limits.iter().filter(|limit| !limit.is_cooldown()).count();
+        if given > LIMITS_MAX {
+            return Err(LimitsError::TooMany(given));
         }
         let mut seen = BTreeMap::new();
         for limit in &limits {
@@ -257,13 +266,14 @@ impl Limits {
 
     /// The same limits with a [cooldown](Limit::cooldown) behind them.
     ///
-    /// # Errors
+    /// # Panics
     ///
-    /// [`LimitsError::TooMany`] if there is no room for it.
-    pub fn with_cooldown(&self) -> Result<Limits, LimitsError> {
+    /// Never: there is always a place for it.
+    #[must_use]
+    pub fn with_cooldown(&self) -> Limits {
         let others = self.iter().filter(|limit| !limit.is_cooldown()).cloned();
-        let limits = Limits::from_built(others.chain([Limit::cooldown()]).collect())?;
-        Ok(limits.at_version(self.version()))
+        let limits = Limits::from_built(others.chain([Limit::cooldown()]).collect());
+        limits.expect("the others are as they were").at_version(self.version())
     }
 
     /// The same limits without a [cooldown](Limit::cooldown).
@@ -356,11 +366,11 @@ fn repeated(name: Word<'_>) -> DemandError {
     DemandError::Repeated { name: name.as_str().into() }
 }
 
-fn mask_of(len: usize) -> u32 {
-    if len == LIMITS_MAX { u32::MAX } else { (1 << len) - 1 }
+fn mask_of(len: usize) -> u64 {
+    (1 << len) - 1
 }
 
-fn mask(limits: &[Limit], wanted: impl Fn(&Limit) -> bool) -> u32 {
+fn mask(limits: &[Limit], wanted: impl Fn(&Limit) -> bool) -> u64 {
     limits.iter().enumerate().filter(|(_, limit)| wanted(limit)).fold(0, |mask, (index, _)| mask | 1 << index)
 }
 
@@ -407,7 +417,20 @@ impl fmt::Display for LimitsError {
             LimitsError::OtherKind(name) => {
                 write!(f, "the limit to replace {name:?} is of another kind; make a new set for that")
             }
-            LimitsError::Unknown(name) => write!(f, "there is no limit named {name:?} to replace"),
+            LimitsError::TwoKinds(limits) => {
+                let [given, there] = &**limits;
+                let (name, kinds) = (given.name(), [given.kind(), there.kind()].map(Kind::word));
+                let [here, before] = kinds;
+                write!(
+                    f,
+                    "limit {name:?} is a {here} here ({given}), but a {before} ({there}) in the set that is "
+                )?;
+                f.write_str("open already; give one of them another name")
+            }
+            LimitsError::NamedAndRemoved(name) => {
+                write!(f, "limit {name:?} is given and removed at once; do one of the two")
+            }
+            LimitsError::Unknown(name) => write!(f, "there is no limit named {name:?} to replace or remove"),
         }
     }
 }

@@ -46,9 +46,9 @@ impl Ready {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
     /// All of them.
-    pub short: u32,
+    pub short: u64,
     /// Those that will take longest.
-    pub slowest: u32,
+    pub slowest: u64,
     /// When the slowest admit it.
     pub ready: Ready,
 }
@@ -57,7 +57,7 @@ impl FromIterator<(usize, Ready)> for Shortage {
     /// Collects places of limits that do not admit a demand, with when they will.
     fn from_iter<I: IntoIterator<Item = (usize, Ready)>>(refusing: I) -> Shortage {
         refusing.into_iter().fold(Shortage::default(), |Shortage { short, slowest, ready }, (index, at)| {
-            let (bit, later) = (1 << index, ready.later(at));
+            let (bit, later) = (1_u64 << index, ready.later(at));
             let slowest = match (later == ready, later == at) {
                 (true, true) => slowest | bit,
                 (true, false) => slowest,

@@ -150,7 +150,7 @@ fn a_set_with_a_bad_limit_says_what_the_limit_says() {
 fn replacing_a_limit_that_is_not_there_is_refused() {
     let limits = Limits::new([Limit::per_minute("x", 1)]).unwrap();
     let error = limits.replacing(Limit::per_minute("y", 1).build().unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "there is no limit named \"y\" to replace");
+    assert_eq!(error.to_string(), "there is no limit named \"y\" to replace or remove");
 }
 
 #[test]

@@ -223,6 +223,30 @@ impl Cell {
         inner.side.as_ref().map(|side| side.closed_until).filter(|until| *until > now)
     }
 
+    /// Gives credit of these limits that no caller had taken, up to what is full, and serves the waiters.
+    pub fn top_up(self: &Arc<Self>, clock: &Clock, limits: &Limits, credit: &Costs) {
+        let mut inner = self.lock();
+        let now = clock.now();
+        inner.top_up(now, limits, credit);
+        if inner.side.is_some() {
+            let after = inner.serve(now);
+            self.finish(inner, after, clock);
+        }
+    }
+
+    /// How these limits would stand if they came with a call now. Changes nothing.
+    pub fn peek_under(&self, clock: &Clock, limits: &Limits) -> Vec<Status> {
+        let inner = self.lock();
+        let now = clock.now();
+        let joined = inner.limits.merged(limits).unwrap_or_else(|_| limits.clone());
+        let mut bucket = inner.bucket.clone();
+        if inner.limits != joined {
+            bucket.adopt(&inner.limits, &joined, now);
+        }
+        let statuses = bucket.peek(&joined, now);
+        statuses.into_iter().filter(|status| limits.index(status.limit().name()).is_some()).collect()
+    }
+
     /// How many wait.
     pub fn waiting(&self) -> usize {
         self.lock().side.as_ref().map_or(0, |side| side.queue.len())

@@ -74,7 +74,7 @@ pub(crate) struct Waiter {
 /// The waiters that take from the same limits, in order.
 struct Class {
     /// The limits they take from, one bit for each by its place.
-    mask: u32,
+    mask: u64,
     waiting: BTreeMap<Rank, Waiter>,
     /// The sum of what they wait for, so that a newcomer's wait can be told without a look at each.
     total: Costs,
@@ -93,7 +93,7 @@ pub(crate) struct Queue {
     /// As many as there are combinations of limits that waiters take from.
     classes: Vec<Class>,
     /// The limits that waiters claim. Only the first of a class gets to claim any, so there are few.
-    claims: BTreeMap<Rank, u32>,
+    claims: BTreeMap<Rank, u64>,
     deadlines: BTreeSet<(Tick, Rank)>,
     fates: BTreeMap<Rank, Fate>,
     tickets: u64,
@@ -120,12 +120,12 @@ impl Queue {
     }
 
     /// Whether a waiter of a lesser rank claims one of these limits.
-    pub(crate) fn is_claimed_before(&self, rank: Rank, mask: u32) -> bool {
+    pub(crate) fn is_claimed_before(&self, rank: Rank, mask: u64) -> bool {
         self.claims.range(..rank).any(|(_, claimed)| claimed & mask != 0)
     }
 
     /// Whether a waiter claims one of these limits that a newcomer of this priority may not overtake.
-    pub(crate) fn is_ahead_of(&self, priority: Priority, now: Tick, mask: u32) -> bool {
+    pub(crate) fn is_ahead_of(&self, priority: Priority, now: Tick, mask: u64) -> bool {
         self.is_claimed_before(Rank::newcomer(priority, now), mask)
     }
 
@@ -142,7 +142,7 @@ impl Queue {
     ///
     /// Those that claim one of the limits are. So are those that take from no other: while one of them does not pass, it
     /// claims one of the limits, or is held back by a claim on one.
-    pub(crate) fn costs_ahead_of(&self, priority: Priority, now: Tick, mask: u32, limits: usize) -> Costs {
+    pub(crate) fn costs_ahead_of(&self, priority: Priority, now: Tick, mask: u64, limits: usize) -> Costs {
         let newcomer = Rank::newcomer(priority, now);
         let mut sum = Costs::none(limits);
         let takes_no_other = |class: &&Class| class.mask & !mask == 0;
@@ -160,7 +160,7 @@ impl Queue {
     }
 
     /// The costs of the first waiter that holds back one of this rank, which takes from these limits.
-    pub(crate) fn first_ahead_of(&self, rank: Rank, mask: u32) -> Option<&Costs> {
+    pub(crate) fn first_ahead_of(&self, rank: Rank, mask: u64) -> Option<&Costs> {
         let (first, _) = self.claims.range(..rank).find(|(_, claimed)| *claimed & mask != 0)?;
         self.waiter(*first).map(|waiter| &waiter.costs)
     }

@@ -28,6 +28,9 @@ pub enum AcquireError {
         /// How many may.
         max: usize,
     },
+    /// The limits of the set do not fit those of the programs that share it in its store.
+    #[error(transparent)]
+    Limits(LimitsError),
     /// The store could not answer.
     #[error(transparent)]
     Store(#[from] StoreError),

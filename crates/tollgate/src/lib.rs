@@ -34,6 +34,8 @@ mod guide;
 mod attempt;
 mod away;
 mod checker;
+#[cfg(feature = "serde")]
+mod config;
 mod error;
 mod heart;
 pub(crate) mod lease;
@@ -51,11 +53,13 @@ pub mod workers;
 
 pub use attempt::Attempt;
 pub use checker::{Checker, Verdict};
+#[cfg(feature = "serde")]
+pub use config::ConfigError;
 pub use error::{AcquireError, CheckError, PoolError, ReleaseError, ReplaceError, SettleError};
 pub use lease::{Config, Lease, OnDrop};
 pub use limiter::Limiter;
-pub use observe::{Event, Observer};
-pub use pool::{LimitPool, Spread};
+pub use observe::{CheckInfo, Event, Observer};
+pub use pool::{ChooseSet, LimitPool, Spread};
 pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, TryAcquire};
 
 #[cfg(feature = "calendar")]

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tollgate_core::Name;
 
+use crate::Config;
+
 /// Something that happened. Labels come from closed sets: names of limits, never of callers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -63,10 +65,30 @@ pub enum Event<'a> {
     },
 }
 
-/// Is told what happens to a set. Called while the caller waits, so it should be quick.
+/// Is told what happens to a set or to a checker. Called while the caller waits, so it should be quick.
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn observe(&self, event: &Event<'_>);
+
+    /// Something happened to a [check](crate::Checker). By default told as any other event.
+    ///
+    /// What a check is about is for logs and traces. As a label of a metric it would have no bound.
+    fn observe_check(&self, event: &Event<'_>, check: &CheckInfo<'_>) {
+        let _ = check;
+        self.observe(event);
+    }
+}
+
+/// What a check is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckInfo<'a> {
+    /// Who does it.
+    pub entity: &'a str,
+    /// What is done.
+    pub operation: &'a str,
+    /// What the caller [says](crate::Checker::metadata) about it.
+    pub metadata: &'a Config,
 }
 
 impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
@@ -112,6 +134,15 @@ impl Reporter {
         if self.is_watched() {
             self.report(event);
         }
+    }
+
+    #[cold]
+    pub(crate) fn report_check(&self, event: &Event<'_>, check: &CheckInfo<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.observe_check(event, check);
+        }
+        #[cfg(feature = "tracing")]
+        self.trace(event);
     }
 
     #[cold]

@@ -1,18 +1,20 @@
 //! Limit pools: several sets to spread over.
 
+use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
 use std::ops::Index;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Ready};
-use tollgate_store::Reply;
+use tollgate_store::{Reply, StoreError};
 
 use crate::set::Home;
 use crate::wanted::Wanted;
-use crate::{AcquireError, Attempt, Lease, LimitSet, PoolError};
+use crate::{AcquireError, Attempt, Lease, LimitSet, PoolError, SetStatus};
 
 type Answer<'a> = Result<Attempt<'a>, AcquireError>;
 
@@ -29,6 +31,31 @@ pub enum Spread {
     Soonest,
 }
 
+/// Chooses the set that a pool tries first by a rule of its own: the cheapest account, say, or the region nearest to the
+/// caller. Functions from the sets to a place are such rules.
+///
+/// ```
+/// use tollgate::{demand, Limit, LimitPool, LimitSet};
+///
+/// let account = |name| LimitSet::builder().limits([Limit::per_minute("rpm", 1)]).config("account", name).build();
+/// let pool = LimitPool::new([account("dear")?, account("cheap")?])?
+///     .spread_by(|sets: &[LimitSet]| sets.iter().position(|set| set.config()["account"] == "cheap").unwrap_or(0));
+/// let taken = |_| pool.try_acquire(demand! { rpm: 1 }).wait().ok()?.admitted();
+/// let accounts: Vec<String> = (0..2).filter_map(taken).map(|lease| lease.config()["account"].clone()).collect();
+/// assert_eq!(accounts, ["cheap", "dear"], "the others are tried after it");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait ChooseSet: Send + Sync {
+    /// The place of the set to try first, of which there is at least one. Places past the end count from the start again.
+    fn choose(&self, sets: &[LimitSet]) -> usize;
+}
+
+impl<F: Fn(&[LimitSet]) -> usize + Send + Sync> ChooseSet for F {
+    fn choose(&self, sets: &[LimitSet]) -> usize {
+        self(sets)
+    }
+}
+
 /// Several sets to spread over: accounts, regions, keys. The sets are shared, the pool is a worker's own.
 ///
 /// ```
@@ -43,12 +70,14 @@ pub enum Spread {
 /// assert!(!pool.try_acquire(demand! { rpm: 1 }).wait()?.is_admitted());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct LimitPool {
     sets: Vec<LimitSet>,
     /// Whether all of them are in this process, so that all of them answer at once.
     all_here: bool,
     spread: Spread,
+    /// In place of the spread.
+    choose: Option<Arc<dyn ChooseSet>>,
+    index: usize,
     next: AtomicUsize,
 }
 
@@ -64,20 +93,57 @@ impl LimitPool {
             return Err(PoolError::Empty);
         }
         let all_here = sets.iter().all(|set| matches!(set.home(), Home::Here(_)));
-        Ok(LimitPool { sets, all_here, spread: Spread::default(), next: AtomicUsize::new(0) })
+        let (spread, next) = (Spread::default(), AtomicUsize::new(0));
+        Ok(LimitPool { sets, all_here, spread, choose: None, index: 0, next })
     }
 
     /// Chooses by `spread`.
     #[must_use]
     pub fn spread(self, spread: Spread) -> LimitPool {
-        LimitPool { spread, ..self }
+        LimitPool { spread, choose: None, ..self }
+    }
+
+    /// Chooses by a rule of its own.
+    #[must_use]
+    pub fn spread_by(self, choose: impl ChooseSet + 'static) -> LimitPool {
+        LimitPool { choose: Some(Arc::new(choose)), ..self }
     }
 
     /// The pool of the worker with this index: its own choice over the same sets.
     #[must_use]
     pub fn for_worker(&self, index: usize) -> LimitPool {
-        let (sets, all_here, spread) = (self.sets.clone(), self.all_here, self.spread);
-        LimitPool { sets, all_here, spread, next: AtomicUsize::new(index) }
+        let (sets, choose, next) = (self.sets.clone(), self.choose.clone(), AtomicUsize::new(index));
+        LimitPool { sets, choose, index, next, ..*self }
+    }
+
+    /// The index of the worker that it is for; 0 if it is for none.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// How every set stands, in order: each limit, how many wait, and whether a cooldown lasts. Changes nothing.
+    ///
+    /// ```
+    /// use tollgate::{demand, Limit, LimitPool, LimitSet};
+    ///
+    /// let pool = LimitPool::new([LimitSet::new([Limit::per_minute("rpm", 5)])?, LimitSet::new([Limit::per_minute("rpm", 9)])?])?;
+    /// drop(pool.try_acquire(demand! { rpm: 1 }).wait()?);
+    /// let left: Vec<i64> = pool.peek().wait()?.iter().map(|set| set.limits[0].available()).collect();
+    /// assert_eq!(left, [4, 9]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A store could not answer.
+    pub fn peek(&self) -> Reply<'_, Result<Vec<SetStatus>, StoreError>> {
+        Reply::later(async move {
+            let mut statuses = Vec::with_capacity(self.sets.len());
+            for set in &self.sets {
+                statuses.push(set.peek().await?);
+            }
+            Ok(statuses)
+        })
     }
 
     /// How many sets there are. Never 0.
@@ -219,10 +285,11 @@ impl LimitPool {
 
     /// The sets in the order to try them. Those in stores that are said to cool come last.
     async fn order(&self, demand: &impl AsDemand) -> Vec<usize> {
-        let first = match self.spread {
-            Spread::RoundRobin => self.next.fetch_add(1, Ordering::Relaxed),
-            Spread::Random => random(),
-            Spread::Soonest => self.soonest_of(&(0..self.len()).collect::<Vec<_>>(), demand).await,
+        let first = match (&self.choose, self.spread) {
+            (Some(choose), _) => choose.choose(&self.sets),
+            (None, Spread::RoundRobin) => self.next.fetch_add(1, Ordering::Relaxed),
+            (None, Spread::Random) => random(),
+            (None, Spread::Soonest) => self.soonest_of(&(0..self.len()).collect::<Vec<_>>(), demand).await,
         };
         let mut order: Vec<usize> =
             (0..self.len()).map(|step| first.wrapping_add(step) % self.len()).collect();
@@ -247,6 +314,17 @@ impl LimitPool {
             }
         }
         best.map_or(0, |(_, index)| index)
+    }
+}
+
+impl fmt::Debug for LimitPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut pool = f.debug_struct("LimitPool");
+        pool.field("sets", &self.sets).field("index", &self.index);
+        if self.choose.is_none() {
+            pool.field("spread", &self.spread);
+        }
+        pool.finish_non_exhaustive()
     }
 }
 

@@ -138,7 +138,7 @@ impl<'a> Turn<'a> {
         let shortages =
             || takes.iter().zip(denials).map(|(takes, denial)| (takes, denial, denial.shortage()));
         let slowest = shortages().map(|(.., shortage)| shortage.ready).fold(Ready::Now, Ready::later);
-        let named = |takes: &Takes<'_>, denial: &Denial, mask: u32| -> Vec<QueueKey> {
+        let named = |takes: &Takes<'_>, denial: &Denial, mask: u64| -> Vec<QueueKey> {
             let limits = denial.limits().iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1);
             let key = |limit: &tollgate_core::Limit| QueueKey {
                 namespace: self.namespace.into(),

@@ -203,3 +203,20 @@ fn a_pool_has_its_sets_by_index_and_at_least_one() {
     assert_eq!(LimitPool::new([]).unwrap_err(), PoolError::Empty);
     assert_eq!(PoolError::Empty.to_string(), "the pool has no limit set; give it at least one");
 }
+
+#[test]
+fn a_rule_of_the_users_own_is_kept_by_the_pools_of_workers_and_the_others_are_tried_after_it() {
+    let dearest = |sets: &[LimitSet]| {
+        let capacity = |set: &LimitSet| set.limit("rpm").map_or(0, |limit| limit.capacity());
+        let places = sets.iter().enumerate();
+        places.max_by_key(|(_, set)| capacity(set)).map_or(0, |(place, _)| place)
+    };
+    let pool = accounts(&hands(), [1, 1, 2]).spread_by(dearest).for_worker(4);
+    assert_eq!((0..5).map(|_| chosen(&pool)).collect::<Vec<_>>(), [Some(2), Some(2), Some(0), Some(1), None]);
+    assert_eq!(pool.index(), 4);
+    let left: Vec<i64> = pool.peek().wait().unwrap().iter().map(|set| set.limits[0].available()).collect();
+    assert_eq!(left, [0, 0, 0]);
+    let beyond = accounts(&hands(), [9, 9, 9]).spread_by(|_: &[LimitSet]| 7);
+    assert_eq!(chosen(&beyond), Some(1), "places past the end count from the start again");
+    assert_eq!(chosen(&beyond.spread(Spread::RoundRobin)), Some(0));
+}

@@ -491,3 +491,82 @@ fn a_gathering_that_is_dropped_at_any_poll_leaves_the_workers_free() {
         });
     }
 }
+
+/// A pool of two whose job 0 runs until the sender is dropped. Answers which worker did a job.
+fn slow_first(balance: Balance) -> (WorkerPool<u64, usize, String>, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let (tell, begun) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Arc::new(Mutex::new(wait));
+    let pool = WorkerPool::threads(2).balance(balance).build(move |worker, number: u64| {
+        if number == 0 {
+            let _ = tell.send(());
+            let _ = wait.lock().expect("no job panics").recv();
+        }
+        Ok(worker.index())
+    });
+    (pool.expect("it can be built"), begun, go)
+}
+
+#[test]
+fn no_job_waits_behind_a_slow_one_while_another_worker_is_idle() {
+    for balance in [Balance::Random, Balance::LeastActive, Balance::LeastTotal] {
+        let (pool, begun, go) = slow_first(balance);
+        let slow = pool.try_submit(0).unwrap();
+        begun.recv().unwrap();
+        let quick: Vec<_> = (1..=20).map(|number| pool.try_submit(number).unwrap()).collect();
+        let other: Vec<usize> = quick.into_iter().map(|handle| handle.wait().unwrap()).collect();
+        assert!(!slow.is_finished(), "{balance:?}");
+        drop(go);
+        let first = slow.wait().unwrap();
+        assert!(other.iter().all(|worker| *worker == 1 - first), "{balance:?}");
+    }
+}
+
+#[test]
+fn in_turn_each_worker_does_the_jobs_that_are_its_own() {
+    let (pool, begun, go) = slow_first(Balance::RoundRobin);
+    let handles: Vec<_> = (0..4).map(|number| pool.try_submit(number).unwrap()).collect();
+    begun.recv().unwrap();
+    until("the other worker did its own", || handles[1].is_finished() && handles[3].is_finished());
+    assert!(!handles[2].is_finished(), "it is for the worker that is busy");
+    drop(go);
+    assert_eq!(fine(handles.into_iter().map(Handle::wait).collect()), [0, 1, 0, 1]);
+}
+
+#[test]
+fn a_worker_that_always_dies_leaves_its_jobs_to_those_it_shares_the_line_with() {
+    let deaths = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&deaths);
+    let pool = WorkerPool::threads(2).balance(Balance::LeastActive).build_with(move |worker| {
+        let dies = worker.index() == 0;
+        if dies {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        assert!(!dies, "it always dies");
+        |worker: &Worker, _: u64| Answer::Ok(worker.index())
+    });
+    let pool = pool.unwrap();
+    until("it is not replaced any more", || pool.stats().alive == 1 && deaths.load(Ordering::SeqCst) == 8);
+    assert!(fine(pool.gather(0..100).wait()).into_iter().all(|worker| worker == 1));
+    assert!(!pool.is_closed());
+}
+
+#[test]
+fn a_pool_says_how_it_stands() {
+    let (pool, begun, go) = slow_first(Balance::LeastTotal);
+    let slow = pool.try_submit(0).unwrap();
+    begun.recv().unwrap();
+    fine(pool.gather(1..5).wait());
+    until("the others are done", || pool.stats().running == 1);
+    let stats = pool.stats();
+    assert_eq!((pool.len(), pool.queue_max(), stats.alive, stats.waiting), (2, 2 * 1_024, 2, 0));
+    let mut totals: Vec<_> = stats.workers.iter().map(|worker| (worker.active, worker.total)).collect();
+    totals.sort_unstable();
+    assert_eq!(totals, [(0, 4), (1, 1)]);
+    assert_eq!((pool.limits().len(), pool.is_closed()), (1, false));
+    drop(go);
+    slow.wait().unwrap();
+    pool.shutdown(Shutdown::Drain).wait();
+    assert!(pool.is_closed());
+    assert_eq!(pool.stats().alive, 0);
+}

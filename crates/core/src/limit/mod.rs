@@ -67,6 +67,19 @@ pub enum Kind {
     Cooldown,
 }
 
+impl Kind {
+    /// What it is called.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Rate(_) => "rate",
+            Kind::Calls(_) => "limit of calls",
+            Kind::Resource => "resource",
+            Kind::Quota => "quota",
+            Kind::Cooldown => "cooldown",
+        }
+    }
+}
+
 /// How a rate is measured.
 ///
 /// Token bucket, leaky bucket and GCRA are one machine in three readings: the tokens left, the level of the

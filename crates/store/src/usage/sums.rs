@@ -1,6 +1,6 @@
 use std::ops::{Deref, DerefMut};
 
-use tollgate_core::{Costs, LIMITS_MAX, Limits, Tick, Usage};
+use tollgate_core::{Costs, Limits, PLACES_MAX, Tick, Usage};
 
 use super::HOUR;
 
@@ -62,7 +62,7 @@ impl Sums {
             hour,
             events: 0,
             limits: limits.clone(),
-            amounts: Amounts::of(&[0; LIMITS_MAX][..limits.len()]),
+            amounts: Amounts::of(&[0; PLACES_MAX][..limits.len()]),
         }
     }
 

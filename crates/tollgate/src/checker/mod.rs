@@ -1,16 +1,18 @@
 //! Checks with limits given by the call.
 
+mod count;
 mod remote;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Denial, Limits, Span};
-use tollgate_store::{Backend, Clock, Key, Memory, Priority, Reply, Request, Space, WAITERS_MAX};
+use tollgate_core::{AsDemand, Costs, Denial, Limits, Name, Span};
+use tollgate_store::{Backend, Clock, Granted, Key, Memory, Priority, Reply, Request, Space, WAITERS_MAX};
 
 use remote::Remote;
 
-use crate::{AcquireError, CheckError};
+use crate::observe::Reporter;
+use crate::{AcquireError, CheckError, CheckInfo, Config, Event, Observer};
 
 /// Checks calls against limits that come with the call, for callers who keep none. Cloning shares the counts.
 ///
@@ -32,7 +34,11 @@ use crate::{AcquireError, CheckError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Checker(Home);
+pub struct Checker {
+    home: Home,
+    reporter: Reporter,
+    metadata: Arc<Config>,
+}
 
 /// Where the counts are.
 #[derive(Clone)]
@@ -45,6 +51,13 @@ enum Home {
 struct Here {
     space: Arc<Space>,
     clock: Clock,
+}
+
+/// A wait that is over.
+struct Waited {
+    /// The limit that made it wait longest.
+    limit: Option<Name>,
+    duration: Duration,
 }
 
 /// What came of a check.
@@ -78,7 +91,11 @@ impl Checker {
     /// A checker whose counts are in a namespace of `memory`.
     pub fn in_memory(memory: &Memory, namespace: &str) -> Checker {
         use tollgate_store::Store as _;
-        Checker(Home::Here(Here { space: memory.space(namespace), clock: memory.clock().clone() }))
+        Checker::at(Home::Here(Here { space: memory.space(namespace), clock: memory.clock().clone() }))
+    }
+
+    fn at(home: Home) -> Checker {
+        Checker { home, reporter: Reporter::default(), metadata: Arc::default() }
     }
 
     /// A checker whose counts are in a namespace of a store: everybody who opens the same shares them.
@@ -99,7 +116,52 @@ impl Checker {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn in_store(store: Arc<dyn Backend>, namespace: &str) -> Checker {
-        Checker(Home::There(Arc::new(Remote::new(store, namespace))))
+        Checker::at(Home::There(Arc::new(Remote::new(store, namespace))))
+    }
+
+    /// The same checker, with an observer that is told what was allowed, denied and waited for, and of
+    /// [which check](CheckInfo).
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use tollgate::{demand, CheckInfo, Checker, Event, Limit, Limits, Observer};
+    ///
+    /// #[derive(Clone, Default)]
+    /// struct Log(Arc<Mutex<Vec<String>>>);
+    ///
+    /// impl Observer for Log {
+    ///     fn observe(&self, _: &Event<'_>) {}
+    ///
+    ///     fn observe_check(&self, event: &Event<'_>, check: &CheckInfo<'_>) {
+    ///         if let Event::Denied { limit: Some(limit) } = event {
+    ///             self.0.lock().unwrap().push(format!("{} {limit} {:?}", check.entity, check.metadata.get("trace")));
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let log = Log::default();
+    /// let checker = Checker::new().observer(log.clone());
+    /// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+    /// for trace in ["a", "b"] {
+    ///     let checker = checker.metadata([("trace", trace)]);
+    ///     checker.check("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?;
+    /// }
+    /// assert_eq!(*log.0.lock().unwrap(), [r#"my_key rpm Some("b")"#]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn observer(self, observer: impl Observer + 'static) -> Checker {
+        Checker { reporter: Reporter::new(Some(Arc::new(observer))), ..self }
+    }
+
+    /// A checker of the same counts that says this about its checks, to its [observer](Checker::observer).
+    #[must_use]
+    pub fn metadata<K: Into<String>, V: Into<String>>(
+        &self,
+        metadata: impl IntoIterator<Item = (K, V)>,
+    ) -> Checker {
+        let metadata = metadata.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        Checker { metadata: Arc::new(metadata), ..self.clone() }
     }
 
     /// Charges `costs` to what `entity` does by `operation`, or says why not.
@@ -116,12 +178,70 @@ impl Checker {
         costs: &impl AsDemand,
         limits: &Limits,
     ) -> Reply<'_, Result<Verdict, CheckError>> {
-        match &self.0 {
-            Home::Here(here) => Reply::ready(here.check(entity, operation, costs, limits)),
+        match &self.home {
+            Home::Here(here) => {
+                let verdict = here.check(entity, operation, costs, limits);
+                if self.reporter.is_watched() {
+                    self.tell_verdict(entity, operation, &verdict);
+                }
+                Reply::ready(verdict)
+            }
             Home::There(remote) => match resolve(costs, limits) {
-                Ok(costs) => remote.check(entity, operation, &costs, limits),
+                Ok(costs) => self.check_there(remote, entity, operation, &costs, limits),
                 Err(error) => Reply::ready(Err(error)),
             },
+        }
+    }
+
+    fn check_there<'a>(
+        &'a self,
+        remote: &'a Remote,
+        entity: &str,
+        operation: &str,
+        costs: &Costs,
+        limits: &Limits,
+    ) -> Reply<'a, Result<Verdict, CheckError>> {
+        let checking = remote.check(entity, operation, costs, limits);
+        if !self.reporter.is_watched() {
+            return checking;
+        }
+        let (entity, operation) = (entity.to_owned(), operation.to_owned());
+        Reply::later(async move {
+            let verdict = checking.await;
+            self.tell_verdict(&entity, &operation, &verdict);
+            verdict
+        })
+    }
+
+    #[cold]
+    fn tell_verdict(&self, entity: &str, operation: &str, verdict: &Result<Verdict, CheckError>) {
+        let about = CheckInfo { entity, operation, metadata: &self.metadata };
+        match verdict {
+            Ok(Verdict::Admitted) => self.reporter.report_check(&Event::Allowed, &about),
+            Ok(Verdict::Denied(denial)) => self.tell_denial(&about, denial),
+            Err(_) => {}
+        }
+    }
+
+    fn tell_denial(&self, about: &CheckInfo<'_>, denial: &Denial) {
+        let slowest = denial.limited_by();
+        let limit = slowest.as_ref().map(|status| status.limit().name());
+        self.reporter.report_check(&Event::Denied { limit }, about);
+    }
+
+    #[cold]
+    fn tell_waited(&self, entity: &str, operation: &str, done: &Result<Option<Waited>, CheckError>) {
+        let about = CheckInfo { entity, operation, metadata: &self.metadata };
+        match done {
+            Ok(waited) => {
+                if let Some(Waited { limit, duration }) = waited {
+                    let event = Event::Waited { limit: limit.as_ref(), duration: *duration };
+                    self.reporter.report_check(&event, &about);
+                }
+                self.reporter.report_check(&Event::Allowed, &about);
+            }
+            Err(CheckError::TimedOut { denial, .. }) => self.tell_denial(&about, denial),
+            Err(_) => {}
         }
     }
 
@@ -148,7 +268,26 @@ impl Checker {
             Err(error) => return Reply::ready(Err(error)),
         };
         let max_wait = max_wait.into();
-        let here = match &self.0 {
+        let waiting = self.waiting(entity, operation, costs, limits, max_wait);
+        let told = self.reporter.is_watched().then(|| (entity.to_owned(), operation.to_owned()));
+        Reply::later(async move {
+            let done = waiting.await;
+            if let Some((entity, operation)) = told {
+                self.tell_waited(&entity, &operation, &done);
+            }
+            done.map(drop)
+        })
+    }
+
+    fn waiting<'a>(
+        &'a self,
+        entity: &str,
+        operation: &str,
+        costs: Costs,
+        limits: &Limits,
+        max_wait: Option<Duration>,
+    ) -> Reply<'a, Result<Option<Waited>, CheckError>> {
+        let here = match &self.home {
             Home::Here(here) => here,
             Home::There(remote) => return remote.check_and_wait(entity, operation, &costs, limits, max_wait),
         };
@@ -162,8 +301,9 @@ impl Checker {
             Request { costs, term: None, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX };
         let limits = limits.clone();
         Reply::later(async move {
-            cell.acquire(&here.clock, request).under(limits).await.map_err(AcquireError::from)?;
-            Ok(())
+            let granted = cell.acquire(&here.clock, request).under(limits).await;
+            let Granted { waited, limited_by, .. } = granted.map_err(AcquireError::from)?;
+            Ok(waited.map(|duration| Waited { limit: limited_by, duration }))
         })
     }
 }
@@ -186,8 +326,13 @@ impl Here {
 }
 
 fn resolve(costs: &impl AsDemand, limits: &Limits) -> Result<Costs, CheckError> {
-    if let Some(resource) = limits.iter().find(|limit| limit.is_resource()) {
-        return Err(CheckError::Resource(resource.name().clone()));
-    }
+    no_resource(limits)?;
     Ok(limits.costs(costs)?)
+}
+
+fn no_resource(limits: &Limits) -> Result<(), CheckError> {
+    match limits.iter().find(|limit| limit.is_resource()) {
+        Some(resource) => Err(CheckError::Resource(resource.name().clone())),
+        None => Ok(()),
+    }
 }

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Span, Tick};
+use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Name, Span, Tick};
 use tollgate_store::{
     Applied, Backend, Call, Key, Op, OpId, Place, Priority, Reach, Reply, Step, StoreError, WAITERS_MAX,
 };
 
-use super::Verdict;
+use super::{Verdict, Waited};
 use crate::limiter::STORE_TIMEOUT;
 use crate::turn::{Patience, Takes, Turn, Turned};
 use crate::within::within;
@@ -19,15 +19,15 @@ use crate::{AcquireError, CheckError};
 
 /// Where the counts are.
 pub(super) struct Remote {
-    backend: Arc<dyn Backend>,
-    namespace: Box<str>,
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) namespace: Box<str>,
 }
 
 /// What is charged to the bucket of one limit.
-struct Part {
-    key: Key,
-    limits: Limits,
-    costs: Costs,
+pub(super) struct Part {
+    pub(super) key: Key,
+    pub(super) limits: Limits,
+    pub(super) costs: Costs,
 }
 
 impl Part {
@@ -54,7 +54,7 @@ impl Remote {
         let parts = parts(entity, operation, costs, limits);
         Reply::later(async move {
             Ok(match self.charge(&parts, Patience { waits: false, ..patience(None) }).await? {
-                Ok(()) => Verdict::Admitted,
+                Ok(_) => Verdict::Admitted,
                 Err((denial, _)) => Verdict::Denied(denial),
             })
         })
@@ -67,23 +67,28 @@ impl Remote {
         costs: &Costs,
         limits: &Limits,
         max_wait: Option<Duration>,
-    ) -> Reply<'_, Result<(), CheckError>> {
+    ) -> Reply<'_, Result<Option<Waited>, CheckError>> {
         let parts = parts(entity, operation, costs, limits);
         let now = self.backend.clock().now();
         let patience = patience(max_wait.map(|wait| now + Span::covering(wait)));
         Reply::later(async move {
             match self.charge(&parts, patience).await? {
-                Ok(()) => Ok(()),
+                Ok(waited) => Ok(waited),
                 Err((denial, waited)) => Err(CheckError::TimedOut { denial, waited }),
             }
         })
     }
 
     /// Charges all parts or none.
-    async fn charge(&self, parts: &[Part], patience: Patience) -> Result<Result<(), Refusal>, AcquireError> {
+    async fn charge(
+        &self,
+        parts: &[Part],
+        patience: Patience,
+    ) -> Result<Result<Option<Waited>, Refusal>, AcquireError> {
         if parts.is_empty() {
-            return Ok(Ok(()));
+            return Ok(Ok(None));
         }
+        let mut limited_by = None;
         let mut turn = Turn::new(&*self.backend, &self.namespace, patience);
         let takes: Vec<Takes<'_>> = parts.iter().map(Part::takes).collect();
         loop {
@@ -94,8 +99,14 @@ impl Remote {
                 }
             } else {
                 match self.apply(parts).await? {
-                    Applied::Done(_) => return Ok(Ok(())),
-                    Applied::Denied(denials) => (turn.denied(&takes, &denials)?, denials),
+                    Applied::Done(_) => {
+                        let waited = turn.waited().map(|duration| Waited { limit: limited_by, duration });
+                        return Ok(Ok(waited));
+                    }
+                    Applied::Denied(denials) => {
+                        limited_by = limited_by.or_else(|| slowest(&denials));
+                        (turn.denied(&takes, &denials)?, denials)
+                    }
                     other => return Err(odd(&other).into()),
                 }
             };
@@ -137,7 +148,7 @@ fn patience(deadline: Option<Tick>) -> Patience {
 }
 
 /// One for each limit that something is asked of.
-fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limits) -> Vec<Part> {
+pub(super) fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limits) -> Vec<Part> {
     let part = |(index, limit): (usize, &Limit)| {
         // The name of a limit has no `/`, so whatever stands before the last one is the operation.
         let key = Key::new(&[entity, &format!("{operation}/{}", limit.name())]);
@@ -147,6 +158,11 @@ fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limits) -> Vec<P
         Part { key, limits, costs }
     };
     limits.iter().enumerate().filter(|(index, _)| costs.takes(*index)).map(part).collect()
+}
+
+/// The limit that takes longest.
+fn slowest(denials: &[Denial]) -> Option<Name> {
+    Some(Denial::joined(denials)?.limited_by()?.limit().name().clone())
 }
 
 fn odd(answer: &Applied) -> StoreError {

@@ -9,7 +9,7 @@ use tollgate_store::{Call, Op, Reply, StoreError, Term};
 use super::report::Noted;
 use super::{Apart, Extra, Held, Lease};
 use crate::heart::Heart;
-use crate::set::{Home, Remote};
+use crate::set::{Home, InForce, Remote};
 use crate::within::within;
 use crate::{Event, LimitSet};
 
@@ -17,6 +17,8 @@ use crate::{Event, LimitSet};
 pub(crate) struct Grant {
     /// The limits that it is counted in.
     pub(super) limits: Limits,
+    /// One bit for each of them that the program does not name, and that no report is charged to.
+    pub(super) foreign: u64,
     term: Option<Term>,
     heart: Option<Arc<Heart>>,
     origin: Origin,
@@ -34,23 +36,24 @@ enum Origin {
 
 impl Grant {
     /// What was taken from the store. While the lease is open, its heart beats.
-    pub(crate) fn new(remote: &Remote, limits: Limits, term: Option<Term>) -> Grant {
+    pub(crate) fn new(remote: &Remote, in_force: InForce, term: Option<Term>) -> Grant {
+        let InForce { limits, foreign, .. } = in_force;
         let beats = |term: Term| {
             let buckets = vec![(remote.key.clone(), limits.clone())];
             Heart::start(&remote.backend, &remote.namespace, buckets, term, remote.settings.heartbeats)
         };
         let heart = term.map(beats);
-        Grant { limits, term, heart, origin: Origin::Store }
+        Grant { limits, foreign, term, heart, origin: Origin::Store }
     }
 
     /// What was taken from the memory that stands in for the store.
-    pub(crate) fn local(limits: Limits) -> Grant {
-        Grant { limits, term: None, heart: None, origin: Origin::StandIn }
+    pub(crate) fn local(InForce { limits, foreign, .. }: InForce) -> Grant {
+        Grant { limits, foreign, term: None, heart: None, origin: Origin::StandIn }
     }
 
     /// Nothing at all.
-    pub(crate) fn nothing(limits: Limits) -> Grant {
-        Grant { limits, term: None, heart: None, origin: Origin::Nowhere }
+    pub(crate) fn nothing(InForce { limits, foreign, .. }: InForce) -> Grant {
+        Grant { limits, foreign, term: None, heart: None, origin: Origin::Nowhere }
     }
 
     pub(super) fn is_degraded(&self) -> bool {
@@ -181,7 +184,8 @@ impl<'a> Lease<'a> {
 impl Farewell {
     /// Whether anything is given back, or was used beyond what was taken.
     fn says_something(&self) -> bool {
-        let holds = self.grant.limits.have_resources();
+        let mut parts = self.grant.limits.iter().zip(self.costs.amounts());
+        let holds = parts.any(|(limit, amount)| limit.is_resource() && *amount > 0);
         self.grant.origin != Origin::Nowhere && (holds || self.costs.amounts() != self.used.as_slice())
     }
 }

@@ -203,6 +203,11 @@ impl<'a> Lease<'a> {
         self.grant().map_or_else(|| self.set().names(), |grant| &grant.limits)
     }
 
+    /// One bit for each limit that it is counted in and that the program does not name.
+    fn foreign(&self) -> u64 {
+        self.grant().map_or(0, |grant| grant.foreign)
+    }
+
     /// Whether it limits less than it should, because the store of the set was away: nothing was taken, or it was taken
     /// from a bucket that only this process sees.
     pub fn is_degraded(&self) -> bool {
@@ -225,6 +230,27 @@ impl<'a> Lease<'a> {
         costs.takes(index).then(|| costs.amount(index))
     }
 
+    /// What was [reported](Lease::report) to have been used of the limit with this name; `None` if nothing was.
+    ///
+    /// ```
+    /// use tollgate::{demand, Limit, LimitSet};
+    ///
+    /// let set = LimitSet::new([Limit::per_minute("tpm", 1_000)])?;
+    /// let mut lease = set.acquire(demand! { tpm: 400 }).wait()?;
+    /// assert_eq!((lease.reserved("tpm"), lease.reported("tpm")), (Some(400), None));
+    /// lease.report(demand! { tpm: 150 })?;
+    /// assert_eq!(lease.reported("tpm"), Some(150));
+    /// lease.release().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reported(&self, limit: &str) -> Option<u64> {
+        let index = self.names().index(limit)?;
+        let (used, noted) = self.extra.0.as_ref()?.reported.as_ref()?;
+        // A cooldown may have the place past the last bit, and is never reported.
+        let is_noted = noted.limits.checked_shr(u32::try_from(index).ok()?)? & 1 == 1;
+        is_noted.then(|| used[index])
+    }
+
     /// The same lease, free of the borrow, to be sent to another thread or task.
     pub fn into_owned(mut self) -> Lease<'static> {
         Lease {
@@ -244,7 +270,7 @@ impl<'a> Lease<'a> {
     pub fn report(&mut self, usage: impl AsDemand) -> Result<(), SettleError> {
         let costs = self.costs();
         let (mut used, mut noted) = self.used_so_far(&costs);
-        let wrong = self.note(&costs, &mut used, &mut noted, &usage);
+        let wrong = self.note(self.foreign(), &costs, &mut used, &mut noted, &usage);
         self.extra().reported = Some((used, noted));
         self.ends_on_drop = true.into();
         wrong.map_or(Ok(()), |error| Err(*error))
@@ -278,7 +304,7 @@ impl<'a> Lease<'a> {
     #[inline]
     fn settle_bare(&mut self, usage: &impl AsDemand) -> Option<Box<SettleError>> {
         let (mut used, mut noted) = (self.taken.amounts(), Noted::default());
-        let wrong = self.note(&self.taken, &mut used, &mut noted, usage);
+        let wrong = self.note(0, &self.taken, &mut used, &mut noted, usage);
         if !self.end_packed(&used, noted) {
             self.end_uncommon(&used, noted);
         }
@@ -303,7 +329,8 @@ impl<'a> Lease<'a> {
     fn settle_with_extra(mut self, usage: &impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
         let costs = self.costs();
         let (mut used, mut noted) = self.used_so_far(&costs);
-        let result = self.note(&costs, &mut used, &mut noted, usage).map_or(Ok(()), |error| Err(*error));
+        let wrong = self.note(self.foreign(), &costs, &mut used, &mut noted, usage);
+        let result = wrong.map_or(Ok(()), |error| Err(*error));
         if let Some(ended) = self.end_there(&costs, &used, noted) {
             return Reply::eager(async move { result.and(ended.await.map_err(SettleError::from)) });
         }

@@ -58,10 +58,12 @@ impl Noted {
 }
 
 impl Lease<'_> {
-    /// Notes what was used of each limit. What is not valid is left as it was, and told.
+    /// Notes what was used of each limit. What is not valid is left as it was, and told. A bit in `foreign` says that the
+    /// program does not name the limit.
     #[inline(always)]
     pub(super) fn note(
         &self,
+        foreign: u64,
         costs: &impl Reserved,
         used: &mut [u64],
         noted: &mut Noted,
@@ -74,7 +76,7 @@ impl Lease<'_> {
             if amount == 0 && broken.is_some() {
                 continue;
             }
-            let index = limits.index_of(name);
+            let index = limits.index_of(name).filter(|index| foreign >> index & 1 == 0);
             let is_noted = index.is_some_and(|index| noted.note(limits, costs, used, index, amount));
             if !is_noted && wrong.is_none() {
                 wrong = self.refuse(costs, index, name.as_str(), amount);

@@ -116,15 +116,16 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         self.with(|more| more.priority = priority)
     }
 
-    /// Waits no longer than this, counted from now. If the wait cannot fit, that is told at once.
+    /// Waits no longer than this, counted from now, also if the call would not wait otherwise. If the wait cannot fit, that
+    /// is told at once.
     pub fn timeout(self, timeout: Duration) -> Acquire<'a, D> {
         let deadline = self.limiter.0.clock.now() + Span::covering(timeout);
         self.deadline(deadline)
     }
 
-    /// Waits no later than this. If the wait cannot fit, that is told at once.
+    /// Waits no later than this, also if the call would not wait otherwise. If the wait cannot fit, that is told at once.
     pub fn deadline(self, deadline: Tick) -> Acquire<'a, D> {
-        self.with(|more| more.deadline = Some(deadline))
+        self.patient().with(|more| more.deadline = Some(deadline))
     }
 
     /// Takes it for somebody who is no process: what it holds of resources is free after `ttl` unless it is settled

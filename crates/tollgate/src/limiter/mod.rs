@@ -120,7 +120,8 @@ impl Limiter {
         &self.0.catalog
     }
 
-    /// Takes the demand from the entity and, where it cascades, from its parents, all or nothing, now.
+    /// Takes the demand from the entity and, where it cascades, from its parents, all or nothing: now, or within the
+    /// [timeout](Acquire::timeout) if one is set.
     ///
     /// It is written when this answers, so that everybody sees it.
     ///
@@ -130,7 +131,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Refused`] with the status of every limit of every entity; a demand that can never fit, an unknown
+    /// [`AcquireError::Refused`] with the status of every limit of every entity, [`AcquireError::TimedOut`] if there is a
+    /// timeout; a demand that can never fit, an unknown
     /// limit, something that is disabled, no limits at all; and a store that is away, if the policy is to block.
     #[inline(always)]
     pub fn acquire<'a, D>(&'a self, entity: &'a str, resource: &'a str, demand: D) -> Acquire<'a, D>

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollgate_catalog::OnUnavailable;
-use tollgate_core::{Limit, LimitError, Limits, LimitsError, Span, Tick};
+use tollgate_core::{Limit, LimitError, Limits, LimitsError, Name, Span, Tick};
 use tollgate_store::{Backend, Cell, Clock, Key, Reach, WAITERS_MAX};
 
-use super::remote::{Settings, built_version};
+use super::remote::{Named, Settings};
 use super::{Home, LimitSet, Remote, Shared};
 use crate::limiter::{Heartbeats, LEASE_TTL, STORE_TIMEOUT};
 use crate::observe::Reporter;
@@ -45,6 +45,7 @@ pub struct LimitSetBuilder {
     namespace: String,
     name: String,
     version: u16,
+    removed: Vec<String>,
     settings: Settings,
 }
 
@@ -63,6 +64,7 @@ impl Default for LimitSetBuilder {
             namespace: SETS_NAMESPACE.into(),
             name: String::new(),
             version: 1,
+            removed: Vec::new(),
             settings: Settings {
                 timeout: STORE_TIMEOUT,
                 on_unavailable: OnUnavailable::Block,
@@ -126,12 +128,35 @@ impl LimitSetBuilder {
         LimitSetBuilder { namespace: namespace.into(), ..self }
     }
 
-    /// The version of these limits, for a set in a store: those of a later version stay in force when somebody comes with
-    /// earlier ones, who then hears of them. Of equal versions the last to call decides. Also what was
-    /// [replaced](LimitSet::replace) gives way to a later version. By default 1, and at most
-    /// [`VERSION_MAX`](LimitSetBuilder::VERSION_MAX).
+    /// The version of these limits, for a set in a store: the numbers that a later version gives a limit stay in force when
+    /// a program opens the set with earlier ones, which then hears of them. Of equal versions the last to open the set
+    /// decides. Also what was [replaced](LimitSet::replace) or [removed](LimitSet::remove) gives way to a later version. By
+    /// default 1, and at most [`VERSION_MAX`](LimitSetBuilder::VERSION_MAX).
     pub fn version(self, version: u16) -> LimitSetBuilder {
         LimitSetBuilder { version, ..self }
+    }
+
+    /// Removes a limit that an earlier [version](LimitSetBuilder::version) of a set in a store has named. It is not enough
+    /// not to name it: then it stays in force for the programs that do. A set in this process has no earlier version.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tollgate::{demand, Limit, LimitSet, Memory};
+    ///
+    /// let store = Arc::new(Memory::default());
+    /// let set = |limits: Vec<_>| LimitSet::builder().store(store.clone()).name("openai/blue").limits(limits);
+    /// let rpm = || Limit::per_minute("rpm", 100);
+    /// let old = set(vec![rpm(), Limit::per_day("budget", 1)]).build()?;
+    /// assert!(old.try_acquire(demand! { budget: 1 }).wait()?.is_admitted());
+    ///
+    /// let new = set(vec![rpm()]).version(2).without("budget").build()?;
+    /// assert!(new.try_acquire(demand! { rpm: 1 }).wait()?.is_admitted());
+    /// assert!(old.try_acquire(demand! { budget: 1 }).wait()?.is_admitted(), "there is no budget any more");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn without(mut self, limit: impl Into<String>) -> LimitSetBuilder {
+        self.removed.push(limit.into());
+        self
     }
 
     /// What to do while the store is away. By default to block: what is asked is an error then.
@@ -196,10 +221,12 @@ impl LimitSetBuilder {
     ///
     /// # Errors
     ///
-    /// A limit that is not valid, two of one name, a lease that would expire at once, or a set in a store without a name or
-    /// of a version that there is not. Nothing is asked of the store yet.
+    /// A limit that is not valid, two of one name, one that is given and removed, a lease that would expire at once, or a
+    /// set in a store without a name or of a version that there is not. Nothing is asked of the store yet: whether the
+    /// limits fit those of other programs is found out by the first use, which is refused if not.
     pub fn build(self) -> Result<LimitSet, LimitsError> {
         let limits = Limits::new(self.limits.into_iter().collect::<Result<Vec<_>, _>>()?)?;
+        let removed = removed_names(&self.removed, &limits)?;
         if self.lease_ttl == Some(Duration::ZERO) {
             return Err(LimitsError::LeaseTtlZero);
         }
@@ -217,9 +244,9 @@ impl LimitSetBuilder {
                 if !(1..=LimitSetBuilder::VERSION_MAX).contains(&self.version) {
                     return Err(LimitsError::BadVersion(self.version, LimitSetBuilder::VERSION_MAX));
                 }
-                let limits = limits.with_cooldown()?.at_version(built_version(self.version));
+                let named = Named { limits: limits.with_cooldown(), removed, version: self.version };
                 let (clock, outlives_holders) = (store.clock().clone(), store.reach() != Reach::Process);
-                let remote = Remote::new(store, &self.namespace, &self.name, limits, self.settings);
+                let remote = Remote::new(store, &self.namespace, &self.name, named, self.settings);
                 let usual = outlives_holders.then(|| Span::covering(LEASE_TTL));
                 (Home::There(Box::new(remote)), clock, lease_ttl.or(usual))
             }
@@ -239,6 +266,18 @@ impl LimitSetBuilder {
             changing: Mutex::default(),
         })))
     }
+}
+
+fn removed_names(removed: &[String], limits: &Limits) -> Result<Box<[Name]>, LimitsError> {
+    let name_of = |name: &String| {
+        // What is no name at all is refused by the limit that would have it.
+        let name = Limit::resource(name.as_str(), 1).build()?.name().clone();
+        if limits.index(&name).is_some() {
+            return Err(LimitsError::NamedAndRemoved(name));
+        }
+        Ok(name)
+    };
+    removed.iter().map(name_of).collect()
 }
 
 /// Without the values of the config, which may be secret.

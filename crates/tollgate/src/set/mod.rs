@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tollgate_core::{
-    AsDemand, Costs, DemandError, Denial, Few, Limit, LimitError, Limits, LimitsError, Packed, Ready, Span,
-    Status, Tick,
+    AsDemand, Costs, DemandError, Denial, Few, Kind, Limit, LimitError, Limits, LimitsError, Packed, Ready,
+    Span, Status, Tick, UNBOUNDED,
 };
 use tollgate_store::{Cell, Clock, Priority, Reach, Reply, StoreError, Term};
 
@@ -26,7 +26,7 @@ use crate::wanted::Wanted;
 use crate::{AcquireError, Attempt, Config, Event, Lease, OnDrop, ReplaceError};
 
 pub(crate) use home::Home;
-pub(crate) use remote::Remote;
+pub(crate) use remote::{InForce, Remote};
 
 pub use acquire::{Acquire, Acquiring};
 pub use builder::{LimitSetBuilder, SETS_NAMESPACE};
@@ -50,8 +50,11 @@ pub use try_acquire::TryAcquire;
 ///   one line for all: each process asks again when its time has come.
 /// - Resources of a holder that died are free after [`lease_ttl`](LimitSetBuilder::lease_ttl), or as soon as the store
 ///   sees that its process is gone. While it lives, a lease renews them by itself.
-/// - Limits that were given by one who opened it are in force until the next call brings others; those of a later
-///   [version](LimitSetBuilder::version) stay.
+/// - Programs that open it with other limits share them by name. A limit that one of them does not name stays in force,
+///   with its state, for those that do, and a demand takes only of limits that its own program names. Of two that give
+///   one name other numbers, the later [version](LimitSetBuilder::version) decides, and of one version the last to open
+///   the set. A limit goes only on purpose: see [`remove`](LimitSet::remove) and
+///   [`without`](LimitSetBuilder::without).
 #[derive(Clone)]
 pub struct LimitSet(Arc<Shared>);
 
@@ -87,7 +90,7 @@ enum Uncommon {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SetStatus {
-    /// Each limit, in the order of the set.
+    /// Each limit, in the order of the set; of one in a store, also those that only other programs name.
     pub limits: Vec<Status>,
     /// How many wait.
     pub waiting: usize,
@@ -258,25 +261,19 @@ impl LimitSet {
     ///
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), and [`AcquireError::Store`].
     pub fn ready(&self, demand: impl AsDemand) -> Reply<'_, Result<Ready, AcquireError>> {
-        let limits = self.counted_in();
-        let mut costs = Costs::none(limits.len());
-        let resolved = limits.resolve_into(&mut costs, &demand, |name| self.skip_unknown(name));
-        let possible = resolved.map_err(AcquireError::from);
         match &self.0.home {
-            Home::Here(cell) => Reply::ready(
-                possible
-                    .and_then(|()| check_possible(cell, &costs))
-                    .map(|()| cell.ready(&self.0.clock, &costs, Priority::default())),
-            ),
+            Home::Here(cell) => Reply::ready(self.ready_here(cell, &demand)),
             Home::There(remote) => {
-                let possible =
-                    possible.and_then(|()| limits.impossible(&costs).map_or(Ok(()), |why| Err(why.into())));
-                Reply::later(async move {
-                    possible?;
-                    Ok(remote.ready(&limits, &costs).await?)
-                })
+                let wanted = Wanted::of(&demand);
+                Reply::later(async move { remote.ready(self, &wanted).await })
             }
         }
+    }
+
+    fn ready_here(&self, cell: &Arc<Cell>, demand: &impl AsDemand) -> Result<Ready, AcquireError> {
+        let costs = self.costs_of(demand)?;
+        check_possible(cell, &costs)?;
+        Ok(cell.ready(&self.0.clock, &costs, Priority::default()))
     }
 
     /// How every limit stands, how many wait, and whether a cooldown lasts. Changes nothing. Of those who wait for a set in
@@ -295,12 +292,28 @@ impl LimitSet {
         }
     }
 
-    /// The limits in force; of a set in a store, as far as was heard of them here.
+    /// The limits in force; of a set in a store, those that all programs which opened it have named, as far as was heard
+    /// of them here.
     pub fn limits(&self) -> Limits {
         match &self.0.home {
             Home::Here(cell) => cell.limits(),
-            Home::There(remote) => remote.in_force().without_cooldown(),
+            Home::There(remote) => remote.in_force().limits.without_cooldown(),
         }
+    }
+
+    /// The limit in force of this name; of a set in a store, as far as was heard of it here.
+    ///
+    /// ```
+    /// use tollgate::{Limit, LimitSet};
+    ///
+    /// let set = LimitSet::new([Limit::per_minute("rpm", 500).burst(50), Limit::resource("connections", 8)])?;
+    /// assert_eq!(set.limit("rpm").map(|limit| limit.capacity()), Some(50));
+    /// assert_eq!(set.limit("tpm"), None);
+    /// # Ok::<(), tollgate::LimitsError>(())
+    /// ```
+    pub fn limit(&self, name: &str) -> Option<Limit> {
+        let limits = self.limits();
+        limits.index(name).map(|index| limits[index].clone())
     }
 
     /// Puts another limit in force in place of the one of the same name, at once, for everybody who shares the set.
@@ -312,7 +325,8 @@ impl LimitSet {
     ///
     /// # Cancel safety
     ///
-    /// When this returns, awaited or not, it has happened, or been sent to the store.
+    /// When this returns, awaited or not, it has happened, or been sent to the store. A set in a store that was not used
+    /// before is opened first, and that has to be awaited.
     ///
     /// # Errors
     ///
@@ -338,6 +352,48 @@ impl LimitSet {
         let limits = cell.limits().replacing(limit)?;
         cell.replace_limits(&self.0.clock, limits);
         Ok(())
+    }
+
+    /// Removes a limit, at once, for all programs that share the set: it refuses nothing any more.
+    ///
+    /// In a store it does not come back with programs that name it still, unless they are of a later
+    /// [version](LimitSetBuilder::version). A set in this process keeps its place, without a bound.
+    ///
+    /// ```
+    /// use tollgate::{demand, Limit, LimitSet};
+    ///
+    /// let set = LimitSet::new([Limit::per_minute("rpm", 100), Limit::per_day("budget", 1)])?;
+    /// assert!(set.try_acquire(demand! { rpm: 1, budget: 1 }).wait()?.is_admitted());
+    /// assert!(!set.try_acquire(demand! { rpm: 1, budget: 1 }).wait()?.is_admitted());
+    /// set.remove("budget").wait()?;
+    /// assert!(set.try_acquire(demand! { rpm: 1, budget: 1 }).wait()?.is_admitted());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`replace`](LimitSet::replace).
+    ///
+    /// # Errors
+    ///
+    /// There is no limit of that name, or the store did not answer.
+    pub fn remove(&self, limit: &str) -> Reply<'_, Result<(), ReplaceError>> {
+        match &self.0.home {
+            Home::Here(cell) => Reply::ready(self.remove_here(cell, limit).map_err(ReplaceError::from)),
+            Home::There(remote) => Reply::eager(remote.remove(limit.into())),
+        }
+    }
+
+    fn remove_here(&self, cell: &Arc<Cell>, name: &str) -> Result<(), LimitsError> {
+        // Places never change here, because leases and demands are counted in them.
+        let second = Duration::from_secs(1);
+        let unbounded = match self.0.names.index(name).map(|index| self.0.names[index].kind()) {
+            Some(Kind::Calls(_)) => Limit::calls(UNBOUNDED, second).named(name),
+            Some(Kind::Quota) => Limit::quota(name, UNBOUNDED, second),
+            Some(Kind::Rate(_)) => Limit::rate(name, UNBOUNDED, second),
+            _ => Limit::resource(name, UNBOUNDED),
+        };
+        self.replace_here(cell, unbounded.build()?)
     }
 
     /// Admits nobody for `duration`: the provider said "not now". Extends a cooldown, never shortens one. It holds for
@@ -439,14 +495,6 @@ impl LimitSet {
         &self.0.home
     }
 
-    /// The limits that demands are counted in.
-    fn counted_in(&self) -> Limits {
-        match &self.0.home {
-            Home::Here(_) => self.0.names.clone(),
-            Home::There(remote) => remote.in_force(),
-        }
-    }
-
     pub(crate) fn lease_ttl(&self) -> Option<Span> {
         self.0.lease_ttl
     }
@@ -467,6 +515,10 @@ impl LimitSet {
     /// What to do about a name that is no limit of the set: skip it with a word, unless the set is strict.
     #[cold]
     pub(crate) fn skip_unknown(&self, name: &str) -> Result<(), DemandError> {
+        // A limit of the set that was removed since is nothing to speak of.
+        if self.0.names.index(name).is_some() {
+            return Ok(());
+        }
         if self.0.strict {
             return Err(self.0.names.unknown(name));
         }

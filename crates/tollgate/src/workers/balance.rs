@@ -1,29 +1,120 @@
 //! Which worker a job is handed to.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Which worker a job is handed to.
+///
+/// Round robin gives each worker a line of its own, and a job is done by the worker whose turn it was, however long that
+/// one is busy. With the others all workers serve one line: no job waits while a worker is idle, and the policy says which
+/// of several idle ones gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Balance {
-    /// One after the other.
+    /// One after the other, whatever they have to do.
     #[default]
     RoundRobin,
-    /// Any.
+    /// Any that is idle.
     Random,
-    /// The one with the fewest jobs waiting and running; the first of several.
+    /// The first that is idle.
     LeastActive,
-    /// The one that was handed the fewest jobs so far; the first of several.
+    /// Of those that are idle, the one that was handed the fewest jobs so far.
     LeastTotal,
 }
 
+/// Hands jobs to workers by a rule of its own: by a key of the input, say, so that a worker finds what it has in its cache.
+///
+/// Each worker has a line of its own then. Functions from the input and the workers to a place are balancers.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use tollgate::workers::{WorkerLoad, WorkerPool};
+///
+/// let by_key = |key: &u64, workers: &[WorkerLoad]| *key as usize % workers.len();
+/// let pool = WorkerPool::threads(2).balancer(by_key).build(|worker, _: u64| Ok::<_, Infallible>(worker.index()))?;
+/// let done: Vec<usize> = pool.gather([4, 7, 9, 2]).wait().into_iter().collect::<Result<_, _>>()?;
+/// assert_eq!(done, [0, 1, 1, 0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Balancer<I>: Send + Sync {
+    /// The place in `workers`, of which there is at least one, of the one for this job. Places past the end count from the
+    /// start again.
+    fn choose(&self, input: &I, workers: &[WorkerLoad]) -> usize;
+}
+
+impl<I, F: Fn(&I, &[WorkerLoad]) -> usize + Send + Sync> Balancer<I> for F {
+    fn choose(&self, input: &I, workers: &[WorkerLoad]) -> usize {
+        self(input, workers)
+    }
+}
+
 /// What a worker has to do, and had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerLoad {
+    /// The number of the worker.
+    pub index: usize,
+    /// The jobs that it runs and that wait for it alone.
+    pub active: usize,
+    /// The jobs that it was handed so far.
+    pub total: usize,
+}
+
+/// How jobs are handed out: by a policy of ours, or by one that the user wrote.
+pub(super) enum Choice<I> {
+    Policy(Balance),
+    Own(Arc<dyn Balancer<I>>),
+}
+
+impl<I> Choice<I> {
+    /// Whether a job is for one worker from the start, and not for any that is idle.
+    pub(super) fn pins(&self) -> bool {
+        matches!(self, Choice::Policy(Balance::RoundRobin) | Choice::Own(_))
+    }
+
+    /// The worker for the next job, of those that are open, where jobs are for one worker from the start.
+    pub(super) fn choose(
+        &self,
+        input: &I,
+        loads: &[Load],
+        turn: &AtomicUsize,
+        is_open: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let open: Vec<usize> = (0..loads.len()).filter(|index| is_open(*index)).collect();
+        let nth = |number: usize| number.checked_rem(open.len()).map(|place| open[place]);
+        match self {
+            Choice::Own(_) if open.is_empty() => None,
+            Choice::Own(balancer) => {
+                let workers: Vec<WorkerLoad> = open.iter().map(|index| loads[*index].seen(*index)).collect();
+                nth(balancer.choose(input, &workers))
+            }
+            Choice::Policy(_) => nth(turn.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+}
+
+impl Balance {
+    /// The place of the one that gets a job, of idle workers.
+    pub(super) fn choose_idle(self, idle: &[usize], loads: &[Load]) -> usize {
+        let least = |of: &dyn Fn(usize) -> usize| {
+            let places = idle.iter().copied().enumerate();
+            places.min_by_key(|(_, worker)| of(*worker)).map_or(0, |(place, _)| place)
+        };
+        match self {
+            Balance::Random => crate::pool::random() % idle.len().max(1),
+            Balance::LeastTotal => least(&|worker| loads[worker].total.load(Ordering::Relaxed)),
+            Balance::RoundRobin | Balance::LeastActive => least(&|worker| worker),
+        }
+    }
+}
+
+/// What a worker has to do, and had, as it is counted.
 #[derive(Default)]
 pub(super) struct Load {
     /// Jobs in its line, on their way there, and running.
-    pub(super) active: AtomicUsize,
+    active: AtomicUsize,
     /// Jobs that it was handed so far.
-    pub(super) total: AtomicUsize,
+    total: AtomicUsize,
 }
 
 impl Load {
@@ -35,27 +126,10 @@ impl Load {
     pub(super) fn done(&self) {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
-}
 
-impl Balance {
-    /// The worker for the next job, of those that are open.
-    pub(super) fn choose(
-        self,
-        loads: &[Load],
-        turn: &AtomicUsize,
-        is_open: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
-        let open: Vec<usize> = (0..loads.len()).filter(|index| is_open(*index)).collect();
-        let nth = |number: usize| number.checked_rem(open.len()).map(|place| open[place]);
-        let least = |of: fn(&Load) -> &AtomicUsize| {
-            open.iter().copied().min_by_key(|index| of(&loads[*index]).load(Ordering::Relaxed))
-        };
-        match self {
-            Balance::RoundRobin => nth(turn.fetch_add(1, Ordering::Relaxed)),
-            Balance::Random => nth(crate::pool::random()),
-            Balance::LeastActive => least(|load| &load.active),
-            Balance::LeastTotal => least(|load| &load.total),
-        }
+    pub(super) fn seen(&self, index: usize) -> WorkerLoad {
+        let [active, total] = [&self.active, &self.total].map(|count| count.load(Ordering::Relaxed));
+        WorkerLoad { index, active, total }
     }
 }
 
@@ -63,9 +137,9 @@ impl Balance {
 mod tests {
     use super::*;
 
-    fn chosen(balance: Balance, loads: &[Load], times: usize, open: impl Fn(usize) -> bool) -> Vec<usize> {
+    fn chosen(choice: &Choice<u64>, loads: &[Load], times: u64, open: impl Fn(usize) -> bool) -> Vec<usize> {
         let turn = AtomicUsize::new(0);
-        let choose = |_| balance.choose(loads, &turn, &open).inspect(|index| loads[*index].add());
+        let choose = |input| choice.choose(&input, loads, &turn, &open).inspect(|index| loads[*index].add());
         (0..times).filter_map(choose).collect()
     }
 
@@ -74,18 +148,32 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_chooses_as_it_says() {
-        assert_eq!(chosen(Balance::RoundRobin, &loads(), 5, |_| true), [0, 1, 2, 0, 1]);
-        assert_eq!(chosen(Balance::RoundRobin, &loads(), 4, |index| index != 1), [0, 2, 0, 2]);
+    fn round_robin_and_balancers_of_the_user_choose_among_open_workers() {
+        let turns = Choice::Policy(Balance::RoundRobin);
+        assert_eq!(chosen(&turns, &loads(), 5, |_| true), [0, 1, 2, 0, 1]);
+        assert_eq!(chosen(&turns, &loads(), 4, |index| index != 1), [0, 2, 0, 2]);
+        assert!(chosen(&turns, &loads(), 3, |_| false).is_empty());
+        let least = |_: &u64, workers: &[WorkerLoad]| {
+            let places = workers.iter().enumerate();
+            places.min_by_key(|(_, worker)| worker.active).map_or(0, |(place, _)| place)
+        };
         let busy = loads();
         (0..5).for_each(|_| busy[0].add());
-        assert_eq!(chosen(Balance::LeastActive, &busy, 4, |_| true), [1, 2, 1, 2]);
-        (0..5).for_each(|_| busy[0].done());
-        assert_eq!(chosen(Balance::LeastActive, &busy, 1, |_| true), [0], "it has done them");
-        assert_eq!(chosen(Balance::LeastTotal, &busy, 2, |_| true), [1, 2], "but it had more so far");
-        let seen: std::collections::BTreeSet<_> =
-            chosen(Balance::Random, &loads(), 1_000, |_| true).into_iter().collect();
+        assert_eq!(chosen(&Choice::Own(Arc::new(least)), &busy, 4, |_| true), [1, 2, 1, 2]);
+        let beyond = Choice::Own(Arc::new(|input: &u64, _: &[WorkerLoad]| *input as usize + 3));
+        assert_eq!(chosen(&beyond, &loads(), 4, |_| true), [0, 1, 2, 0], "they count from the start again");
+        assert!(chosen(&beyond, &loads(), 3, |_| false).is_empty());
+    }
+
+    #[test]
+    fn of_idle_workers_each_policy_chooses_as_it_says() {
+        let loads = loads();
+        (0..5).for_each(|_| loads[0].add());
+        loads[2].add();
+        assert_eq!(Balance::LeastActive.choose_idle(&[2, 0], &loads), 1);
+        assert_eq!(Balance::LeastTotal.choose_idle(&[0, 2, 1], &loads), 2);
+        let seen: std::collections::BTreeSet<usize> =
+            (0..1_000).map(|_| Balance::Random.choose_idle(&[0, 1, 2], &loads)).collect();
         assert_eq!(seen.len(), 3);
-        assert!(chosen(Balance::Random, &loads(), 3, |_| false).is_empty());
     }
 }

@@ -1,14 +1,13 @@
 use std::future::Future;
 use std::io;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use tollgate_core::LimitsError;
 use tollgate_store::Clock;
 
-use super::balance::Balance;
+use super::balance::{Balance, Balancer, Choice};
 use super::limits::{WorkerLimits, check_shared};
-use super::pool::{Shared, WorkerPool};
+use super::pool::{Shared, Staff, WorkerPool};
 use super::retry::Retry;
 use super::run::{Doing, Trying};
 use super::spawn::Spawner;
@@ -48,12 +47,11 @@ pub enum WorkersError {
 #[must_use = "a builder does nothing until it is built"]
 pub struct WorkerPoolBuilder<I, T, E> {
     kind: Kind,
-    input: PhantomData<fn(I)>,
     count: usize,
     on_demand: bool,
     limits: WorkerLimits,
     across_processes: bool,
-    balance: Balance,
+    choice: Choice<I>,
     queue_max: usize,
     retry: Retry<T, E>,
     clock: Clock,
@@ -70,12 +68,11 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
     pub(super) fn new(kind: Kind, count: usize) -> Self {
         WorkerPoolBuilder {
             kind,
-            input: PhantomData,
             count,
             on_demand: false,
             limits: ().into(),
             across_processes: false,
-            balance: Balance::default(),
+            choice: Choice::Policy(Balance::default()),
             queue_max: QUEUE_MAX,
             retry: Retry::never(),
             clock: Clock::system(),
@@ -92,6 +89,11 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         WorkerPoolBuilder { across_processes: true, ..self }
     }
 
+    #[cfg(feature = "processes")]
+    pub(super) fn in_threads(self) -> Self {
+        WorkerPoolBuilder { kind: Kind::Threads, ..self }
+    }
+
     /// Makes a worker for each job, with an index that counts on, and at most as many at once as the pool is to have.
     pub fn on_demand(self) -> Self {
         WorkerPoolBuilder { on_demand: true, ..self }
@@ -99,11 +101,16 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
 
     /// Which worker a job is handed to. Has no meaning for workers that are made on demand.
     pub fn balance(self, balance: Balance) -> Self {
-        WorkerPoolBuilder { balance, ..self }
+        WorkerPoolBuilder { choice: Choice::Policy(balance), ..self }
     }
 
-    /// How many jobs may stand in the line of a worker, and at least 1; of workers that are made on demand, in the line of
-    /// all of them. By default [`QUEUE_MAX`].
+    /// Hands jobs to workers by a rule of its own. Has no meaning for workers that are made on demand.
+    pub fn balancer(self, balancer: impl Balancer<I> + 'static) -> Self {
+        WorkerPoolBuilder { choice: Choice::Own(Arc::new(balancer)), ..self }
+    }
+
+    /// How many jobs may stand in the line of a worker, and at least 1; where all workers share one line, so many for each of
+    /// them; of workers that are made on demand, in the line of all of them. By default [`QUEUE_MAX`].
     pub fn queue(self, queue_max: usize) -> Self {
         WorkerPoolBuilder { queue_max: queue_max.max(1), ..self }
     }
@@ -186,11 +193,9 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
                 Spawner::Tasks(here.map_err(|_| WorkersError::NoRuntime)?)
             }
         };
-        let mode = if self.on_demand { self.count } else { 0 };
-        let lines = if self.on_demand { 1 } else { self.count };
-        let shared = Arc::new(Shared::new(lines, mode, self.queue_max, Box::new(make)).with(|shared| {
+        let staff = Staff { count: self.count, on_demand: self.on_demand, choice: self.choice };
+        let shared = Arc::new(Shared::new(staff, self.queue_max, Box::new(make)).with(|shared| {
             shared.limits = Some(limits);
-            shared.balance = self.balance;
             shared.retry = self.retry;
             shared.clock = self.clock;
             shared.spawner = spawner;

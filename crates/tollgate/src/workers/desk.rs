@@ -15,12 +15,18 @@ use parking_lot::Mutex;
 pub(super) struct Desk<J> {
     line: Mutex<Line<J>>,
     queue_max: usize,
+    choose_idle: ChooseIdle,
 }
+
+/// Which of several idle workers gets the next job: from their numbers, of which there is at least one, to a place among
+/// them.
+pub(super) type ChooseIdle = Box<dyn Fn(&[usize]) -> usize + Send + Sync>;
 
 struct Line<J> {
     jobs: VecDeque<J>,
     outside: VecDeque<Arc<Spot<J>>>,
-    worker: Option<Waker>,
+    /// The workers that wait for a job, by their numbers.
+    idle: Vec<(usize, Waker)>,
     is_closed: bool,
     /// How many workers may be made for a job, where they are made on demand.
     free: usize,
@@ -45,10 +51,11 @@ pub(super) enum Offered<J> {
 pub(super) struct Turned<J>(pub(super) J);
 
 impl<J> Desk<J> {
-    /// A line of at most `queue_max`, in front of a worker, or of `free` workers that are made on demand.
-    pub(super) fn new(queue_max: usize, free: usize) -> Desk<J> {
-        let (jobs, outside) = (VecDeque::new(), VecDeque::new());
-        Desk { line: Mutex::new(Line { jobs, outside, worker: None, is_closed: false, free }), queue_max }
+    /// A line of at most `queue_max`, in front of one worker or several, or of `free` workers that are made on demand.
+    pub(super) fn new(queue_max: usize, free: usize, choose_idle: ChooseIdle) -> Desk<J> {
+        let (jobs, outside, idle) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        let line = Mutex::new(Line { jobs, outside, idle, is_closed: false, free });
+        Desk { line, queue_max, choose_idle }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -75,28 +82,38 @@ impl<J> Desk<J> {
                 return Offered::Full(job);
             }
             line.jobs.push_back(job);
-            line.worker.take()
+            line.take_idle(&self.choose_idle)
         };
         waker.into_iter().for_each(Waker::wake);
         Offered::Queued
     }
 
-    /// The next job; `None` when the line is closed and empty.
-    pub(super) async fn next(&self) -> Option<J> {
-        poll_fn(|context| self.poll_next(context)).await
+    /// The next job for a worker; `None` when the line is closed and empty.
+    pub(super) async fn next(&self, worker: usize) -> Option<J> {
+        poll_fn(|context| self.poll_next(worker, context)).await
     }
 
-    fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<J>> {
+    fn poll_next(&self, worker: usize, context: &mut Context<'_>) -> Poll<Option<J>> {
         // Dropped when the lock is free: a waker may do anything.
-        let (next, _replaced, entered) = {
+        let (next, _replaced, wakers) = {
             let mut line = self.line.lock();
+            let place = line.idle.iter().position(|(idle, _)| *idle == worker);
+            let replaced = place.map(|place| line.idle.swap_remove(place));
             match line.jobs.pop_front() {
-                Some(job) => (Poll::Ready(Some(job)), None, line.let_in(self.queue_max)),
-                None if line.is_closed => (Poll::Ready(None), None, None),
-                None => (Poll::Pending, line.worker.replace(context.waker().clone()), None),
+                Some(job) => {
+                    let entered = line.let_in(self.queue_max);
+                    // A job that was let in may be one more than there are workers awake.
+                    let idle = (!line.jobs.is_empty()).then(|| line.take_idle(&self.choose_idle)).flatten();
+                    (Poll::Ready(Some(job)), replaced, [entered, idle])
+                }
+                None if line.is_closed => (Poll::Ready(None), replaced, [None, None]),
+                None => {
+                    line.idle.push((worker, context.waker().clone()));
+                    (Poll::Pending, replaced, [None, None])
+                }
             }
         };
-        entered.into_iter().for_each(Waker::wake);
+        wakers.into_iter().flatten().for_each(Waker::wake);
         next
     }
 
@@ -114,6 +131,15 @@ impl<J> Desk<J> {
         job
     }
 
+    /// Wakes an idle worker if there is a job for it: one that was woken before has died.
+    pub(super) fn rouse(&self) {
+        let waker = {
+            let mut line = self.line.lock();
+            (!line.jobs.is_empty()).then(|| line.take_idle(&self.choose_idle)).flatten()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
     /// Lets nobody in any more. Those in the line stay.
     pub(super) fn close(&self) {
         let wakers: Vec<Waker> = {
@@ -121,7 +147,8 @@ impl<J> Desk<J> {
             line.is_closed = true;
             let outside = std::mem::take(&mut line.outside);
             let wakers = outside.iter().filter_map(|spot| spot.0.lock().1.take());
-            wakers.chain(line.worker.take()).collect()
+            let idle = std::mem::take(&mut line.idle);
+            wakers.chain(idle.into_iter().map(|(_, waker)| waker)).collect()
         };
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -142,6 +169,19 @@ impl<J> Desk<J> {
 }
 
 impl<J> Line<J> {
+    /// Whom to wake for a job, of the workers that wait for one.
+    fn take_idle(&mut self, choose: &ChooseIdle) -> Option<Waker> {
+        let place = match self.idle.len() {
+            0 => return None,
+            1 => 0,
+            idle => {
+                let numbers: Vec<usize> = self.idle.iter().map(|(worker, _)| *worker).collect();
+                choose(&numbers).min(idle - 1)
+            }
+        };
+        Some(self.idle.swap_remove(place).1)
+    }
+
     /// Takes in the job of the first outside if there is room, and answers whom to wake.
     fn let_in(&mut self, queue_max: usize) -> Option<Waker> {
         if self.jobs.len() >= queue_max {

@@ -17,8 +17,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every worker has a line of its own, bounded, first come first served. Who hands in a job while it is full waits for
-//! room, in the order of arrival. A job that panics is an error in its handle, and its worker goes on with a job made
+//! Jobs wait in lines that are bounded, first come first served: each worker has one of its own where [`Balance::RoundRobin`]
+//! or a [`Balancer`] says who does which job, and all share one otherwise, so that no job waits while a worker is idle. Who
+//! hands in a job while its line is full waits for room, in the order of arrival. A job that panics is an error in its handle, and its worker goes on with a job made
 //! anew.
 
 mod balance;
@@ -28,18 +29,22 @@ mod gather;
 mod handle;
 mod limits;
 mod pool;
+#[cfg(feature = "processes")]
+mod process;
 mod progress;
 mod retry;
 mod run;
 mod spawn;
 mod worker;
 
-pub use balance::Balance;
+pub use balance::{Balance, Balancer, WorkerLoad};
 pub use builder::{QUEUE_MAX, WORKERS_MAX, WorkerPoolBuilder, WorkersError};
 pub use gather::Completed;
 pub use handle::{Handle, JobError};
 pub use limits::WorkerLimits;
-pub use pool::{Shutdown, SubmitError, WorkerPool};
+pub use pool::{PoolStats, Shutdown, SubmitError, WorkerPool};
+#[cfg(feature = "processes")]
+pub use process::{ProcessError, ServeError, serve};
 pub use progress::{Bar, Progress, Tally};
 pub use retry::{Backoff, Jitter, Retry};
 pub use worker::Worker;

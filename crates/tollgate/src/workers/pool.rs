@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use parking_lot::Mutex;
 use tollgate_store::{Clock, Reply};
 
-use super::balance::{Balance, Load};
+use super::balance::{Balance, Choice, Load, WorkerLoad};
 use super::builder::{Kind, WorkerPoolBuilder};
 use super::desk::{Desk, Offered, Turned};
 use super::handle::{Finished, Handle, JobError, Slot};
@@ -54,13 +54,17 @@ pub enum SubmitError<I> {
 }
 
 pub(super) struct Shared<I, T, E> {
+    /// One for each worker, or one for all.
     desks: Vec<Desk<Job<I, T, E>>>,
-    loads: Vec<Load>,
+    /// One for each worker; of those made on demand, one for all.
+    loads: Arc<[Load]>,
     deaths: Vec<AtomicU32>,
+    /// How many workers died too often to be replaced.
+    lost: AtomicUsize,
     make: Box<Make<I, T, E>>,
-    is_on_demand: bool,
+    staff: Staff<I>,
+    queue_max: usize,
     pub(super) limits: Option<LimitPool>,
-    pub(super) balance: Balance,
     pub(super) retry: Retry<T, E>,
     pub(super) clock: Clock,
     pub(super) spawner: Spawner,
@@ -68,6 +72,20 @@ pub(super) struct Shared<I, T, E> {
     /// How many workers were made on demand.
     made: AtomicUsize,
     alive: Mutex<Alive<T, E>>,
+}
+
+/// The workers that a pool is to have.
+pub(super) struct Staff<I> {
+    pub(super) count: usize,
+    pub(super) on_demand: bool,
+    pub(super) choice: Choice<I>,
+}
+
+impl<I> Staff<I> {
+    /// Whether all workers serve one line, of which each takes a job when it is idle.
+    fn shares_line(&self) -> bool {
+        !self.on_demand && !self.choice.pins()
+    }
 }
 
 /// Who is there.
@@ -106,18 +124,19 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         input: I,
         told: Option<(Arc<Finished>, usize)>,
     ) -> Result<Handle<T, E>, SubmitError<I>> {
-        let Some(index) = self.0.choose() else { return Err(SubmitError::Closed(input)) };
+        let Some(index) = self.0.choose(&input) else { return Err(SubmitError::Closed(input)) };
         let slot = Slot::new(told);
-        self.0.loads[index].add();
+        let load = self.0.load_of(index);
         match self.0.desks[index].offer(Job { input, promise: Promise(Arc::clone(&slot)) }) {
-            Offered::Queued => Ok(Handle(slot)),
+            Offered::Full(job) => return Err(SubmitError::Full(job.input)),
+            Offered::Closed(job) => return Err(SubmitError::Closed(job.input)),
+            Offered::Queued => load.stays(),
             Offered::Start(job) => {
+                load.stays();
                 Shared::start_on_demand(&self.0, job);
-                Ok(Handle(slot))
             }
-            Offered::Full(job) => Err(SubmitError::Full(self.0.take_back(index, job))),
-            Offered::Closed(job) => Err(SubmitError::Closed(self.0.take_back(index, job))),
         }
+        Ok(Handle(slot))
     }
 
     /// Hands in a job, and waits for room in the line of the worker that it is for, in the order of arrival.
@@ -139,9 +158,9 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         told: Option<(Arc<Finished>, usize)>,
     ) -> Reply<'_, Result<Handle<T, E>, SubmitError<I>>> {
         Reply::later(async move {
-            let Some(index) = self.0.choose() else { return Err(SubmitError::Closed(input)) };
+            let Some(index) = self.0.choose(&input) else { return Err(SubmitError::Closed(input)) };
             let slot = Slot::new(told);
-            let load = Loaded::new(&self.0.loads[index]);
+            let load = self.0.load_of(index);
             match self.0.desks[index].enter(Job { input, promise: Promise(Arc::clone(&slot)) }).await {
                 Ok(start) => {
                     load.stays();
@@ -160,6 +179,51 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         self.0.desks.iter().map(Desk::len).sum()
     }
 
+    /// How many workers it is to have; made on demand, at most.
+    #[allow(clippy::len_without_is_empty, reason = "a pool is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.staff.count
+    }
+
+    /// How many jobs may wait in lines.
+    pub fn queue_max(&self) -> usize {
+        self.0.queue_max
+    }
+
+    /// Whether it takes no more jobs: it was shut down, or its workers died.
+    pub fn is_closed(&self) -> bool {
+        self.0.desks.iter().all(Desk::is_closed)
+    }
+
+    /// The limits that those of its workers are made from.
+    ///
+    /// # Panics
+    ///
+    /// Never: a pool that was built has limits.
+    pub fn limits(&self) -> &LimitPool {
+        self.0.limits.as_ref().expect("a pool has limits")
+    }
+
+    /// How it stands.
+    ///
+    /// ```
+    /// use tollgate::workers::WorkerPool;
+    ///
+    /// let pool = WorkerPool::threads(2).build(|_, number: u64| Ok::<_, String>(number))?;
+    /// pool.gather(0..10).wait();
+    /// let stats = pool.stats();
+    /// assert_eq!((stats.waiting, stats.workers.iter().map(|worker| worker.total).sum::<usize>()), (0, 10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stats(&self) -> PoolStats {
+        let (alive, running) = {
+            let alive = self.0.alive.lock();
+            (alive.workers, alive.running.len())
+        };
+        let workers = self.0.loads.iter().enumerate().map(|(index, load)| load.seen(index)).collect();
+        PoolStats { alive, running, waiting: self.waiting(), workers }
+    }
+
     /// Takes no more jobs, does or calls off those it has, and waits for its workers to end. May be called again, and by
     /// several; the last word on what was not done yet counts if it is to cancel.
     ///
@@ -171,6 +235,20 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         let shared = Arc::clone(&self.0);
         Reply::later(async move { shared.ended().await })
     }
+}
+
+/// How a pool of workers stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// How many workers are there.
+    pub alive: usize,
+    /// How many jobs run.
+    pub running: usize,
+    /// How many jobs wait in lines.
+    pub waiting: usize,
+    /// What each worker has to do, and had; of workers made on demand, one entry for all.
+    pub workers: Vec<WorkerLoad>,
 }
 
 /// Counts a job that is on its way to a line, and no more if it does not get there.
@@ -194,15 +272,27 @@ impl Drop for Loaded<'_> {
 }
 
 impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, T, E> {
-    pub(super) fn new(lines: usize, on_demand: usize, queue_max: usize, make: Box<Make<I, T, E>>) -> Self {
+    pub(super) fn new(staff: Staff<I>, queue_max: usize, make: Box<Make<I, T, E>>) -> Self {
+        let is_one_line = staff.on_demand || staff.shares_line();
+        let lines = if is_one_line { 1 } else { staff.count };
+        let room = if staff.shares_line() { queue_max.saturating_mul(staff.count) } else { queue_max };
+        let free = if staff.on_demand { staff.count } else { 0 };
+        let loaded = if staff.on_demand { 1 } else { staff.count };
+        let loads: Arc<[Load]> = (0..loaded).map(|_| Load::default()).collect();
+        let policy = if let Choice::Policy(policy) = staff.choice { policy } else { Balance::default() };
+        let desk = |_| {
+            let loads = Arc::clone(&loads);
+            Desk::new(room, free, Box::new(move |idle: &[usize]| policy.choose_idle(idle, &loads)))
+        };
         Shared {
-            desks: (0..lines).map(|_| Desk::new(queue_max, on_demand)).collect(),
-            loads: (0..lines).map(|_| Load::default()).collect(),
-            deaths: (0..lines).map(|_| AtomicU32::new(0)).collect(),
+            desks: (0..lines).map(desk).collect(),
+            deaths: loads.iter().map(|_| AtomicU32::new(0)).collect(),
+            loads,
+            lost: AtomicUsize::new(0),
             make,
-            is_on_demand: on_demand > 0,
+            staff,
+            queue_max: room.saturating_mul(lines),
             limits: None,
-            balance: Balance::default(),
             retry: Retry::never(),
             clock: Clock::system(),
             spawner: Spawner::Threads,
@@ -217,13 +307,30 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
         self
     }
 
-    fn choose(&self) -> Option<usize> {
-        self.balance.choose(&self.loads, &self.turn, |index| !self.desks[index].is_closed())
+    /// The line for a job, if one is open.
+    fn choose(&self, input: &I) -> Option<usize> {
+        let is_open = |line: usize| !self.desks[line].is_closed();
+        match self.staff.on_demand || self.staff.shares_line() {
+            true => is_open(0).then_some(0),
+            false => self.staff.choice.choose(input, &self.loads, &self.turn, is_open),
+        }
     }
 
-    fn take_back(&self, index: usize, job: Job<I, T, E>) -> I {
-        self.loads[index].done();
-        job.input
+    /// Counts a job for the worker of a line. Where all share it, that is counted when one takes the job.
+    fn load_of(&self, line: usize) -> Loaded<'_> {
+        if self.staff.shares_line() { Loaded(None) } else { Loaded::new(&self.loads[line]) }
+    }
+
+    /// Counts jobs of a line no more.
+    fn unload(&self, line: usize, jobs: usize) {
+        if !self.staff.shares_line() {
+            (0..jobs).for_each(|_| self.loads[line].done());
+        }
+    }
+
+    /// The line that a worker takes its jobs from.
+    fn line_of(&self, worker: usize) -> usize {
+        if self.desks.len() == 1 { 0 } else { worker }
     }
 
     fn worker(&self, index: usize) -> Worker {
@@ -233,7 +340,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
 
     /// Starts a worker that does the jobs of a line.
     pub(super) fn start_worker(this: &Arc<Self>, index: usize) -> io::Result<()> {
-        let life = Life { shared: Arc::clone(this), line: index, is_over: false };
+        let life = Life { shared: Arc::clone(this), worker: index, is_over: false };
         this.alive.lock().workers += 1;
         let shared = Arc::clone(this);
         this.spawner.spawn(
@@ -249,8 +356,8 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
     async fn serve(&self, index: usize) {
         let worker = self.worker(index);
         let mut doing = (self.make)(&worker);
-        while let Some(job) = self.desks[index].next().await {
-            if self.work(job, index, &worker, &mut doing).await == Health::Shaken {
+        while let Some(job) = self.desks[self.line_of(index)].next(index).await {
+            if self.work(job, &worker, &mut doing).await == Health::Shaken {
                 doing = (self.make)(&worker);
             }
             self.deaths[index].store(0, Ordering::Relaxed);
@@ -258,14 +365,12 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
     }
 
     /// Does one job, of which everybody knows that it runs.
-    async fn work(
-        &self,
-        job: Job<I, T, E>,
-        line: usize,
-        worker: &Worker,
-        doing: &mut Doing<I, T, E>,
-    ) -> Health {
-        let _load = Loaded(Some(&self.loads[line]));
+    async fn work(&self, job: Job<I, T, E>, worker: &Worker, doing: &mut Doing<I, T, E>) -> Health {
+        let _load = match (self.staff.on_demand, self.staff.shares_line()) {
+            (true, _) => Loaded(Some(&self.loads[0])),
+            (false, true) => Loaded::new(&self.loads[worker.index()]),
+            (false, false) => Loaded(Some(&self.loads[worker.index()])),
+        };
         let slot = Arc::clone(&job.promise.0);
         if self.begin(worker.index(), &slot) {
             slot.finish(Err(JobError::Cancelled));
@@ -285,7 +390,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
     /// Starts a worker that does one job, and hands its place on.
     fn start_on_demand(this: &Arc<Self>, job: Job<I, T, E>) {
         let index = this.made.fetch_add(1, Ordering::Relaxed);
-        let life = Life { shared: Arc::clone(this), line: 0, is_over: false };
+        let life = Life { shared: Arc::clone(this), worker: 0, is_over: false };
         this.alive.lock().workers += 1;
         let shared = Arc::clone(this);
         let spawned = this.spawner.spawn(
@@ -294,7 +399,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
                 let mut life = life;
                 let worker = shared.worker(index);
                 match caught(|| (shared.make)(&worker)) {
-                    Ok(mut doing) => drop(shared.work(job, 0, &worker, &mut doing).await),
+                    Ok(mut doing) => drop(shared.work(job, &worker, &mut doing).await),
                     Err(why) => {
                         shared.loads[0].done();
                         job.promise.0.finish(Err(JobError::Panicked(why)));
@@ -319,9 +424,9 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
             alive.running.clone()
         };
         running.iter().for_each(|(_, slot)| slot.finish(Err(JobError::Cancelled)));
-        for (desk, load) in self.desks.iter().zip(&self.loads) {
+        for (line, desk) in self.desks.iter().enumerate() {
             for job in desk.clear() {
-                load.done();
+                self.unload(line, 1);
                 job.promise.0.finish(Err(JobError::Cancelled));
             }
         }
@@ -344,37 +449,44 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
 /// The life of a worker. If it ends before its time, another takes its place.
 struct Life<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> {
     shared: Arc<Shared<I, T, E>>,
-    line: usize,
+    worker: usize,
     is_over: bool,
 }
 
 impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Life<I, T, E> {
     /// Sees to it that the line of a worker that died goes on.
     fn replace(&self) {
-        let (shared, line) = (&self.shared, self.line);
-        let deaths = shared.deaths[line].fetch_add(1, Ordering::Relaxed) + 1;
-        if deaths < DEATHS_MAX && Shared::start_worker(shared, line).is_ok() {
+        let (shared, worker) = (&self.shared, self.worker);
+        let deaths = shared.deaths[worker].fetch_add(1, Ordering::Relaxed) + 1;
+        if deaths < DEATHS_MAX && Shared::start_worker(shared, worker).is_ok() {
             return;
         }
-        shared.desks[line].close();
-        self.give_up();
+        let lost = shared.lost.fetch_add(1, Ordering::AcqRel) + 1;
+        // Of those that share a line, the others go on with its jobs.
+        if !shared.staff.shares_line() || lost == shared.staff.count {
+            shared.desks[shared.line_of(worker)].close();
+            self.give_up();
+        } else {
+            shared.desks[0].rouse();
+        }
     }
 
     /// Nobody is left to do the jobs of the line; whoever waits for them is told by their being dropped.
     fn give_up(&self) {
-        let lost = self.shared.desks[self.line].clear();
-        lost.iter().for_each(|_| self.shared.loads[self.line].done());
+        let line = self.shared.line_of(self.worker);
+        let lost = self.shared.desks[line].clear();
+        self.shared.unload(line, lost.len());
     }
 }
 
 impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Drop for Life<I, T, E> {
     fn drop(&mut self) {
         let shared = &self.shared;
-        if shared.is_on_demand {
+        if shared.staff.on_demand {
             if !self.is_over {
                 self.give_up();
             }
-            if let Some(job) = shared.desks[self.line].next_or_free() {
+            if let Some(job) = shared.desks[0].next_or_free() {
                 Shared::start_on_demand(shared, job);
             }
         } else if !self.is_over {

@@ -62,6 +62,7 @@ macro_rules! limiter_suite {
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants
             a_wait_that_cannot_fit_is_told_at_once
+            a_call_with_a_timeout_or_a_deadline_waits_whatever_it_was_made_by
             waiting_for_what_is_held_is_not_in_vain
             a_release_wakes_the_next_at_once
             who_waits_for_a_child_does_not_hold_up_the_other_children

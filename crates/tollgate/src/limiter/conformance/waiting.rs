@@ -108,6 +108,30 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
     assert_eq!(bench.limiter.waiting(), 0);
 }
 
+/// An option that is given is never left aside.
+pub fn a_call_with_a_timeout_or_a_deadline_waits_whatever_it_was_made_by(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.set(Level::System, [Limit::resource("rpm", 1)]);
+    let call = || bench.limiter.acquire("user", RESOURCE, demand! {});
+    for patient in [true, false] {
+        let held = bench.take("user", demand! {}).expect("there is room");
+        let timeout = Duration::from_secs(5);
+        let call = match patient {
+            true => call().timeout(timeout),
+            false => call().deadline(bench.hands.clock().now() + Span::from_secs(5)),
+        };
+        let mut waiting = call.into_future();
+        while bench.limiter.waiting() == 0 {
+            assert!(poll(&mut waiting).is_pending(), "it waits for what is held");
+        }
+        drop(held);
+        drop(granted(waiting));
+    }
+    let held = bench.take("user", demand! {}).expect("there is room");
+    assert!(matches!(call().wait(), Err(AcquireError::Refused(_))), "without one it does not wait");
+    drop(held);
+}
+
 /// What another holds until it expires may be given back at any time, so waiting for it is not in vain.
 pub fn waiting_for_what_is_held_is_not_in_vain(open: Open<'_>) {
     let bench = Bench::with(open, |builder| builder.lease_ttl(Duration::from_secs(60)));

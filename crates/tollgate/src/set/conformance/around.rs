@@ -1,5 +1,6 @@
 //! Pools, checks and events.
 
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -7,7 +8,9 @@ use tollgate_core::{Limit, Limits, Span, demand};
 
 use super::bench_of::{Ears, START, Waiting, spend, take, wait_for};
 use super::{Bench, Open};
-use crate::{AcquireError, CheckError, LimitPool, LimitSet, Spread, Verdict};
+use crate::{
+    AcquireError, CheckError, CheckInfo, Checker, Event, LimitPool, LimitSet, Observer, Spread, Verdict,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -146,4 +149,90 @@ pub fn events_are_told_once_and_never_name_what_nobody_knows(open: Open<'_>) {
     bench.advance_ms(6_000);
     drop(waiting.answer());
     assert_eq!(ears.take(), [r#"Waited { limit: Some("rpm"), duration: 6s }"#, "Allowed"]);
+}
+
+/// For what has happened already, and for what has not.
+pub fn counts_of_checks_can_be_looked_at_charged_and_given_back(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let checker = bench.checker();
+    let window = Limit::per_minute("window", 100).algorithm(tollgate_core::Algorithm::SlidingWindow);
+    let calls = Limit::calls(10, 60 * SECOND);
+    let limits = Limits::new([Limit::per_minute("tpm", 1_000), window, calls]).expect("valid");
+    let left = || {
+        let statuses = checker.peek("key", "chat", &limits).wait().expect("a store that is there answers");
+        statuses.iter().map(|status| status.available()).collect::<Vec<_>>()
+    };
+    let check = |tpm: u64| {
+        let checked = checker.check("key", "chat", &demand! { tpm: tpm, window: 10 }, &limits).wait();
+        checked.expect("it is valid").is_admitted()
+    };
+    assert_eq!(left(), [1_000, 100, 10], "nothing was used yet");
+    let refund = |costs| checker.refund("key", "chat", &costs, &limits).wait().expect("it is valid");
+    refund(demand! { tpm: 10, window: 0 });
+    assert!(check(900));
+    assert_eq!(left(), [100, 90, 9]);
+    let over = demand! { tpm: 5_200, window: 100 };
+    checker.charge("key", "chat", &over, &limits).wait().expect("it is not asked whether it fits");
+    assert_eq!(left(), [-5_100, -10, 9], "a call that was not made is not charged");
+    assert!(!check(0), "the window is in debt");
+    refund(demand! { tpm: 5_300, window: 50 });
+    assert_eq!(left(), [200, 40, 9]);
+    assert!(check(200) && !check(1));
+    refund(demand! { tpm: 9_000, window: 9_000 });
+    assert_eq!(left(), [1_000, 100, 8], "no more than what is full");
+    let unknown = checker.charge("key", "chat", &demand! { other: 1 }, &limits).wait();
+    assert!(matches!(unknown, Err(CheckError::Demand(_))), "{unknown:?}");
+    let resource = Limits::new([Limit::resource("slots", 1)]).expect("valid");
+    assert!(matches!(checker.peek("key", "chat", &resource).wait(), Err(CheckError::Resource(_))));
+}
+
+/// What was told of checks, in order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Observer for Log {
+    fn observe(&self, event: &Event<'_>) {
+        panic!("{event:?} is told of a check");
+    }
+
+    fn observe_check(&self, event: &Event<'_>, check: &CheckInfo<'_>) {
+        let CheckInfo { entity, operation, metadata, .. } = check;
+        let trace = metadata.get("trace").map_or("-", String::as_str);
+        let told = format!("{entity} {operation} {trace}: {event:?}");
+        self.0.lock().expect("no observer panics").push(told);
+    }
+}
+
+/// Denied, waited for, and allowed.
+pub fn checks_are_told_with_what_they_are_about(open: Open<'_>) {
+    let (bench, log) = (Bench::new(open), Log::default());
+    let checker = bench.checker().observer(log.clone());
+    let traced = checker.metadata([("trace", "t1")]);
+    let limits = Limits::new([Limit::per_minute("rpm", 1), Limit::per_minute("tpm", 60)]).expect("valid");
+    let costs = demand! { rpm: 1, tpm: 1 };
+    let check =
+        |checker: &Checker| checker.check("key", "chat", &costs, &limits).wait().expect("it is valid");
+    assert!(check(&checker).is_admitted() && !check(&traced).is_admitted(), "they share their counts");
+    let late = traced.check_and_wait("key", "chat", &costs, &limits, SECOND).wait();
+    assert!(late.is_err(), "told at once");
+    let mut waiting = Box::pin(traced.check_and_wait("key", "chat", &costs, &limits, None));
+    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending());
+    // A store may take a moment to deny it.
+    while bench.backend.as_ref().is_some_and(|backend| backend.wait_queues().is_empty()) {
+        assert!(poll().is_pending());
+        std::thread::yield_now();
+    }
+    bench.advance_ms(60_000);
+    while poll().is_pending() {
+        std::thread::yield_now();
+    }
+    let expected = [
+        "key chat -: Allowed",
+        r#"key chat t1: Denied { limit: Some("rpm") }"#,
+        r#"key chat t1: Denied { limit: Some("rpm") }"#,
+        r#"key chat t1: Waited { limit: Some("rpm"), duration: 60s }"#,
+        "key chat t1: Allowed",
+    ];
+    assert_eq!(*log.0.lock().expect("no observer panics"), expected);
 }

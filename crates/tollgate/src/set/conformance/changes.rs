@@ -118,3 +118,22 @@ pub fn a_look_shows_what_the_caller_knows_and_nothing_else(open: Open<'_>) {
     assert_eq!(denial(&set, demand! { rpm: 1 }).statuses().count(), 2);
     assert_eq!(set.limits().iter().map(|limit| limit.name().as_str()).collect::<Vec<_>>(), ["rpm", "slots"]);
 }
+
+/// A waiter passes that was short of it, and what was held of it does not matter any more.
+pub fn a_removed_limit_refuses_nothing_any_more(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let quota = Limit::quota("spend", 1, Duration::from_secs(86_400));
+    let set =
+        bench.set([Limit::per_day("rpd", 1), quota, Limit::resource("slots", 1), Limit::per_day("tpd", 9)]);
+    let held = take(&set, demand! { rpd: 1, spend: 1, tpd: 1 }).expect("it fits");
+    let mut waiting = wait_for(&set, demand! { rpd: 1, spend: 1, tpd: 1 });
+    for name in ["rpd", "spend", "slots"] {
+        waiting.still_waits();
+        set.remove(name).wait().expect("the limit is there");
+    }
+    drop(waiting.answer().expect("only tpd is left"));
+    held.settle(demand! { rpd: 5, tpd: 3 }).wait().expect("leases end as ever");
+    assert_eq!((available(&set, "tpd"), count(&set, demand! { rpd: 1, tpd: 1 })), (5, 5));
+    let unknown = set.remove("other").wait();
+    assert!(matches!(unknown, Err(ReplaceError::Limits(LimitsError::Unknown(_)))), "{unknown:?}");
+}

@@ -8,6 +8,7 @@
 pub mod around;
 mod bench_of;
 pub mod changes;
+pub mod joining;
 pub mod leases;
 pub mod numbers;
 pub mod sharing;
@@ -28,11 +29,22 @@ macro_rules! set_suite {
             who_opens_the_same_name_shares_its_counts_and_others_do_not
             a_cooldown_of_one_stops_the_others
             a_replaced_limit_reaches_the_others_with_their_next_call
-            limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_call_decides
+            limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_open_decides
             resources_of_one_who_is_silent_come_back_to_the_others_once
             while_the_store_is_away_a_set_blocks_allows_or_keeps_to_its_share
             a_store_that_comes_back_is_used_again
             checkers_of_one_namespace_share_counts_and_limits_of_other_names_keep_theirs
+        );
+        $crate::set_suite!(@of joining, |clock| Some($open(clock)),
+            a_rate_that_another_opener_does_not_name_stays_in_force
+            a_resource_that_another_opener_does_not_name_is_never_held_twice
+            an_opener_takes_nothing_of_limits_that_it_does_not_name
+            limits_named_by_openers_at_the_same_time_are_all_in_force
+            a_limit_is_removed_only_on_purpose
+            a_later_version_removes_a_limit_that_it_says_it_removes
+            two_kinds_under_one_name_are_an_error_for_the_second_opener
+            an_open_set_asks_the_store_once_for_an_acquire
+            a_record_that_was_lost_is_made_from_what_the_bucket_knows
         );
     };
     (@all $open:expr) => {
@@ -44,6 +56,7 @@ macro_rules! set_suite {
             a_clock_5_s_back_mints_nothing_and_an_hour_forward_fills_and_no_more
             where_rpm_needs_3_s_and_tpm_7_s_the_waiter_is_granted_at_7_s_with_one_event_limited_by_tpm
             of_200_tries_from_8_threads_on_100_exactly_100_are_admitted
+            a_set_has_32_limits_and_no_more
         );
         $crate::set_suite!(@of leases, $open,
             less_than_taken_is_refunded_and_more_is_debt
@@ -78,6 +91,7 @@ macro_rules! set_suite {
             lowered_limits_clamp_and_raised_ones_mint_nothing
             raised_limits_let_those_pass_who_wait
             a_limit_that_does_not_fit_is_not_replaced
+            a_removed_limit_refuses_nothing_any_more
             a_look_shows_what_the_caller_knows_and_nothing_else
         );
         $crate::set_suite!(@of around, $open,
@@ -85,6 +99,8 @@ macro_rules! set_suite {
             a_pool_waits_in_all_sets_and_takes_the_first_grant
             a_pool_that_waits_is_granted_by_a_set_that_becomes_free
             checks_charge_all_or_nothing_and_wait_for_the_slowest
+            counts_of_checks_can_be_looked_at_charged_and_given_back
+            checks_are_told_with_what_they_are_about
             events_are_told_once_and_never_name_what_nobody_knows
         );
     };

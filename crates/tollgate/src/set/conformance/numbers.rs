@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tollgate_core::{Limit, Ready, Span, demand};
+use tollgate_core::{Demand, LIMITS_MAX, Limit, LimitsError, Ready, Span, demand};
 
 use super::bench_of::{Ears, START, available, count, denial, spend, take, wait_for};
 use super::{Bench, Open};
@@ -119,4 +119,22 @@ pub fn of_200_tries_from_8_threads_on_100_exactly_100_are_admitted(open: Open<'_
         }
     });
     assert_eq!((admitted.into_inner(), available(&set, "all")), (100, 0));
+}
+
+/// Wherever it lives: what a set has beside the limits that were given does not count.
+pub fn a_set_has_32_limits_and_no_more(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let limits = |count: u64| (0..count).map(|index| Limit::per_minute(format!("limit-{index}"), index + 1));
+    let build = |count: u64| bench.builder("law", []).limits(limits(count)).build();
+    let set = build(LIMITS_MAX as u64).expect("so many may be given");
+    assert!(matches!(build(LIMITS_MAX as u64 + 1), Err(LimitsError::TooMany(33))));
+    let names: Vec<String> = (0..LIMITS_MAX).map(|index| format!("limit-{index}")).collect();
+    let all: Demand<'_> = names.iter().map(|name| (name.as_str(), 1_u64)).collect();
+    assert_eq!(count(&set, &all), 1, "the first has 1");
+    let last: Demand<'_> = names[31..].iter().map(|name| (name.as_str(), 1_u64)).collect();
+    assert_eq!(available(&set, "limit-31"), 31);
+    set.cool_down(Duration::from_secs(1)).wait().expect("a store that is there answers");
+    assert!(take(&set, &last).is_none());
+    bench.advance_ms(1_000);
+    assert_eq!(count(&set, &last), 31);
 }

@@ -74,7 +74,7 @@ pub fn a_replaced_limit_reaches_the_others_with_their_next_call(open: Open<'_>) 
 }
 
 /// As a new version of a program is rolled out, and the old one goes on for a while.
-pub fn limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_call_decides(open: Open<'_>) {
+pub fn limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_open_decides(open: Open<'_>) {
     let bench = Bench::new(open);
     let of =
         |version, amount| bench.builder("law", rpm(amount)).version(version).build().expect("it is valid");
@@ -92,7 +92,7 @@ pub fn limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_call_decides
     assert_eq!([&next, &old].map(|set| set.limits()[0].capacity()), [7, 7]);
     bench.advance_ms(60_000);
     let same = of(3, 2);
-    assert_eq!(count(&same, demand! { rpm: 1 }), 2, "the last to call decides");
+    assert_eq!(count(&same, demand! { rpm: 1 }), 2, "the last to open decides");
     let beyond = bench.builder("law", rpm(1)).version(LimitSetBuilder::VERSION_MAX + 1).build();
     assert!(matches!(beyond, Err(LimitsError::BadVersion(..))));
 }

@@ -4,8 +4,10 @@ use tollgate_core::{Costs, Denial, Limits, Ready};
 use tollgate_store::{Op, Priority, StoreError};
 
 use super::Remote;
-use crate::set::SetStatus;
+use crate::AcquireError;
+use crate::set::{LimitSet, SetStatus};
 use crate::turn::behind;
+use crate::wanted::Wanted;
 use crate::within::within;
 
 impl Remote {
@@ -22,8 +24,12 @@ impl Remote {
 
     /// How every limit stands.
     pub(in crate::set) async fn status(&self) -> Result<SetStatus, StoreError> {
-        let limits = self.in_force();
+        self.open().await?;
+        let limits = self.in_force().limits;
         let asked = self.ask(&limits, &Costs::none(limits.len())).await?;
+        if asked.limits().version() > limits.version() {
+            self.learn(Some(&limits)).await?;
+        }
         let (waiting, cooling_until) = (self.waiting(), asked.cooling_until());
         Ok(SetStatus { limits: asked.statuses().collect(), waiting, cooling_until })
     }
@@ -33,9 +39,13 @@ impl Remote {
         self.backend.wait_queues().waiting_for(&self.namespace, &self.key)
     }
 
-    /// When a newcomer's `costs` would be admitted.
-    pub(in crate::set) async fn ready(&self, limits: &Limits, costs: &Costs) -> Result<Ready, StoreError> {
-        let asked = self.ask(limits, costs).await?;
+    /// When what a newcomer wants would be admitted.
+    pub(in crate::set) async fn ready(&self, set: &LimitSet, wanted: &Wanted) -> Result<Ready, AcquireError> {
+        self.open().await?;
+        let in_force = self.in_force();
+        let costs = self.costs(&in_force, wanted, |name| set.skip_unknown(name))?;
+        in_force.limits.impossible(&costs).map_or(Ok(()), Err)?;
+        let asked = self.ask(&in_force.limits, &costs).await?;
         Ok(behind(&*self.backend, &self.namespace, &self.key, Priority::default(), asked).ready())
     }
 }

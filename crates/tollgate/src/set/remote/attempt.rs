@@ -1,9 +1,9 @@
 //! Trying, and trying again: how a demand on a set in a store becomes a lease.
 
-use tollgate_core::{Costs, Denial, Limits, Name};
+use tollgate_core::{Costs, Denial, Name};
 use tollgate_store::{Applied, Done, Op, Reach, StoreError, Term};
 
-use super::{Remote, STALE_MAX, unsettled};
+use super::{InForce, Remote, STALE_MAX, unsettled};
 use crate::lease::Grant;
 use crate::set::LimitSet;
 use crate::turn::{Patience, Takes, Turn, Turned};
@@ -24,7 +24,7 @@ struct Trial<'a, 'w> {
 
 /// What it comes to, counted in the limits in force.
 struct Priced {
-    limits: Limits,
+    in_force: InForce,
     costs: Costs,
 }
 
@@ -71,9 +71,10 @@ impl LimitSet {
 
 impl<'a> Trial<'a, '_> {
     async fn run(&mut self) -> Result<Attempt<'a>, AcquireError> {
+        self.remote.open().await?;
         let mut priced = self.price()?;
         loop {
-            if !self.remote.limits.lock().same(&priced.limits) {
+            if !self.remote.is_in_force(&priced.in_force.limits) {
                 priced = self.price()?;
             }
             let takes = takes(self.remote, &priced);
@@ -91,10 +92,10 @@ impl<'a> Trial<'a, '_> {
     }
 
     fn price(&self) -> Result<Priced, AcquireError> {
-        let limits = self.remote.in_force();
-        let costs = limits.resolve(self.wanted, |name| self.set.skip_unknown(name))?;
-        limits.impossible(&costs).map_or(Ok(()), Err)?;
-        Ok(Priced { limits, costs })
+        let in_force = self.remote.in_force();
+        let costs = self.remote.costs(&in_force, self.wanted, |name| self.set.skip_unknown(name))?;
+        in_force.limits.impossible(&costs).map_or(Ok(()), Err)?;
+        Ok(Priced { in_force, costs })
     }
 
     /// Others are ahead.
@@ -103,7 +104,7 @@ impl<'a> Trial<'a, '_> {
         let is_new = !std::mem::replace(&mut self.stood_in_line, true);
         // Who comes with a deadline is told at once if it cannot be met, also behind others.
         if matches!(turned, Turned::InVain) || is_new && matches!(turned, Turned::Wait(Some(_))) {
-            let alone = self.remote.ask(&priced.limits, &priced.costs).await?;
+            let alone = self.remote.ask(&priced.in_force.limits, &priced.costs).await?;
             // Whatever those ahead wait for, and be it that nobody knows yet.
             if self.turn.is_too_late(&alone) {
                 return Ok(Next::Refuse(Box::new(alone)));
@@ -118,7 +119,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     async fn ask_store(&mut self, priced: &Priced) -> Result<Next<'a>, AcquireError> {
-        let Priced { limits, costs } = priced;
+        let Priced { in_force: InForce { limits, .. }, costs } = priced;
         let term = self.term(priced);
         let taken = self.remote.apply(self.remote.step(limits, Op::Take { costs, term })).await?;
         match taken {
@@ -129,7 +130,7 @@ impl<'a> Trial<'a, '_> {
                 if self.stale > STALE_MAX {
                     return Err(unsettled().into());
                 }
-                self.remote.learn(limits).await?;
+                self.remote.learn(Some(limits)).await?;
                 Ok(Next::Turn(Turned::Again))
             }
             other => Err(StoreError::BadCall(format!("the store answered a take with {other:?}")).into()),
@@ -159,8 +160,9 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// For how long resources are held if nothing is heard of the holder, if any are.
-    fn term(&self, Priced { limits, costs }: &Priced) -> Option<Term> {
-        let holds = limits.iter().zip(costs.amounts()).any(|(limit, cost)| limit.is_resource() && *cost > 0);
+    fn term(&self, Priced { in_force, costs }: &Priced) -> Option<Term> {
+        let limits = in_force.limits.iter();
+        let holds = limits.zip(costs.amounts()).any(|(limit, cost)| limit.is_resource() && *cost > 0);
         let ttl = self.set.lease_ttl().filter(|_| holds)?;
         Some(Term { holder: self.remote.backend.new_holder(), ttl })
     }
@@ -172,13 +174,14 @@ impl<'a> Trial<'a, '_> {
             _ => (self.remote.clock().now(), 0),
         };
         let waited = self.turn.waited();
-        let grant = Grant::new(self.remote, priced.limits.clone(), term);
+        let grant = Grant::new(self.remote, priced.in_force.clone(), term);
         let lease = Lease::there(self.set, at, priced.costs.clone(), waited, grant);
         if let Some(duration) = waited {
             reporter.report_if_watched(&Event::Waited { limit: self.limited_by.as_ref(), duration });
         }
         reporter.report_if_watched(&Event::Allowed);
-        for (index, limit) in priced.limits.iter().enumerate() {
+        // A cooldown, which may have the place past the last bit, has nothing to remark.
+        for (index, limit) in priced.in_force.limits.iter().enumerate().filter(|(_, it)| !it.is_cooldown()) {
             if remarks >> index & 1 == 1 {
                 reporter.report(&Event::Remarked { limit: limit.name() });
             }

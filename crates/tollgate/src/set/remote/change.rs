@@ -1,51 +1,79 @@
 //! Changes to a set in a store that everybody sees who shares it.
 
-use tollgate_core::{Costs, Limit, Limits, Span, Tick, Usage};
-use tollgate_store::{Applied, Freed, Op, StoreError};
+use tollgate_catalog::SharedSet;
+use tollgate_core::{Costs, Limit, Limits, LimitsError, Span, Usage};
+use tollgate_store::records::RecordsError;
+use tollgate_store::{Applied, Call, Freed, Op, StoreError};
 
 use super::{Remote, STALE_MAX, unsettled};
 use crate::ReplaceError;
-
-/// The bits of a version that say when limits were replaced, in milliseconds since the epoch. Together with the
-/// version that they were built with a double can hold it, which is what some stores count in.
-const REPLACED_BITS: u32 = 41;
-
-/// The version of limits that were built as the set's `version`th.
-pub(in crate::set) fn built_version(version: u16) -> u64 {
-    u64::from(version) << REPLACED_BITS
-}
-
-/// The version of limits that take the place of some of `version` at `now`: later than those, and than any that others
-/// replaced them with before, but not than those of a set that is built with the next version.
-fn replacing_version(version: u64, now: Tick) -> u64 {
-    let millis = (now.as_micros() / 1_000).min((1 << REPLACED_BITS) - 1);
-    (version >> REPLACED_BITS << REPLACED_BITS | millis).max(version + 1)
-}
+use crate::within::within;
 
 impl Remote {
     /// Puts a limit in force in place of the one of the same name.
     pub(in crate::set) async fn replace(&self, limit: Limit) -> Result<(), ReplaceError> {
+        self.change(|set| set.replacing(limit.clone())).await
+    }
+
+    /// Removes the limit of a name, for all programs.
+    pub(in crate::set) async fn remove(&self, name: Box<str>) -> Result<(), ReplaceError> {
+        self.change(|set| set.removing(&name)).await
+    }
+
+    /// Changes the record of the set and puts its limits in force, both at once.
+    async fn change(
+        &self,
+        change: impl Fn(&SharedSet) -> Result<SharedSet, LimitsError>,
+    ) -> Result<(), ReplaceError> {
+        self.open().await?;
+        let mut has_looked = false;
         for _ in 0..STALE_MAX {
-            let old = self.in_force();
-            let version = replacing_version(old.version(), self.clock().now());
-            let new = old.replacing(limit.clone())?.at_version(version);
-            let costs = Costs::none(new.len());
-            // Taking nothing puts limits in force.
-            match self.apply(self.step(&new, Op::Take { costs: &costs, term: None })).await? {
-                Applied::Stale(_) => self.learn(&old).await?,
-                _ => {
-                    self.hear(&new);
-                    self.backend.wait_queues().notify(&Freed::all(&self.namespace, &self.key));
-                    return Ok(());
+            let before = self.known.lock().set.clone();
+            let after = match change(&before) {
+                Ok(after) => after,
+                // What was heard last may be out of date.
+                Err(_) if !has_looked => {
+                    self.learn(None).await?;
+                    has_looked = true;
+                    continue;
                 }
+                Err(error) => return Err(error.into()),
+            };
+            let limits = after.in_force();
+            if self.put_in_force(&limits, &before, &after).await? {
+                self.hear(after);
+                self.backend.wait_queues().notify(&Freed::all(&self.namespace, &self.key));
+                return Ok(());
             }
+            self.learn(Some(&limits)).await?;
         }
         Err(unsettled().into())
     }
 
+    /// Writes the record and takes nothing under its limits, which puts them in force. `false` if something was changed
+    /// since the record was read.
+    async fn put_in_force(
+        &self,
+        limits: &Limits,
+        before: &SharedSet,
+        after: &SharedSet,
+    ) -> Result<bool, StoreError> {
+        let costs = Costs::none(limits.len());
+        let steps = [self.step(limits, Op::Take { costs: &costs, term: None })];
+        let call = Call { id: self.call_id(), steps: &steps, metered: false };
+        let writes = [after.write_after(before)];
+        let applied = self.backend.apply_with(&call, &writes);
+        match within(self.clock(), self.settings.timeout, applied).await {
+            Ok(Applied::Stale(_)) | Err(RecordsError::Failed(_)) => Ok(false),
+            Ok(_) => Ok(true),
+            Err(RecordsError::Store(error)) => Err(error),
+            Err(other) => Err(StoreError::BadCall(other.to_string())),
+        }
+    }
+
     /// Begins a cooldown, or extends one. Answers whether that is news here.
     pub(in crate::set) async fn cool_down(&self, span: Span) -> Result<bool, StoreError> {
-        let limits = self.in_force();
+        let limits = self.in_force().limits;
         let (now, none) = (self.clock().now(), Costs::none(limits.len()));
         let charged =
             |limit: &Limit| if limit.is_cooldown() { span.as_micros().saturating_add(1) } else { 0 };
@@ -58,7 +86,7 @@ impl Remote {
 
     /// Ends a cooldown before its time.
     pub(in crate::set) async fn end_cool_down(&self) -> Result<(), StoreError> {
-        let limits = self.in_force();
+        let limits = self.in_force().limits;
         let credit = cooldown_only(&limits);
         self.apply(self.step(&limits, Op::TopUp(&credit))).await?;
         self.hear_cooling(None);
@@ -68,22 +96,4 @@ impl Remote {
 
 fn cooldown_only(limits: &Limits) -> Costs {
     Costs::none(limits.len()).of_cooldown(limits, 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_replacement_is_later_than_what_it_replaces_and_earlier_than_the_next_that_is_built() {
-        let (first, next) = (built_version(1), built_version(2));
-        let now = Tick::from_secs(1_800_000_000);
-        let one = replacing_version(first, now);
-        let two = replacing_version(one, now);
-        assert!(first < one && one < two && two < next);
-        assert!(replacing_version(first, now + Span::from_secs(1)) > two, "the later one wins");
-        assert!(replacing_version(next, now) > next);
-        assert!(built_version(crate::LimitSetBuilder::VERSION_MAX) < 1 << 53);
-        assert!(replacing_version(first, Tick::MAX) < next);
-    }
 }

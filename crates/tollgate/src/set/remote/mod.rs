@@ -3,18 +3,21 @@
 mod ask;
 mod attempt;
 mod change;
+mod join;
 mod unavailable;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-pub(super) use change::built_version;
+pub(crate) use join::InForce;
+pub(super) use join::Named;
 use parking_lot::Mutex;
 use tollgate_catalog::OnUnavailable;
-use tollgate_core::{Costs, Limits, Tick};
+use tollgate_core::{Limits, Tick};
 use tollgate_store::{Applied, Backend, Call, Clock, Key, Op, OpId, Place, Reach, Step, Store, StoreError};
 
+use self::join::Known;
 use crate::away::Away;
 use crate::limiter::Heartbeats;
 use crate::within::within;
@@ -32,8 +35,12 @@ pub(crate) struct Remote {
     pub(crate) name: Box<str>,
     pub(crate) key: Key,
     pub(crate) settings: Settings,
-    /// The limits in force, as far as heard, with a cooldown behind them.
-    limits: Mutex<Limits>,
+    /// What this program says about the set.
+    named: Named,
+    /// The limits of all programs that share it, as far as heard.
+    known: Mutex<Known>,
+    /// Whether the limits that this program names are joined to those.
+    is_open: AtomicBool,
     /// Until when a cooldown lasts, as far as heard.
     cooling: AtomicU64,
     away: Away,
@@ -53,16 +60,19 @@ impl Remote {
         backend: Arc<dyn Backend>,
         namespace: &str,
         name: &str,
-        limits: Limits,
+        named: Named,
         settings: Settings,
     ) -> Remote {
+        let known = Mutex::new(Known::unheard(namespace, name, &named));
         Remote {
             backend,
             namespace: namespace.into(),
             name: name.into(),
             key: Key::new(&[name, KIND]),
             settings,
-            limits: Mutex::new(limits),
+            named,
+            known,
+            is_open: AtomicBool::new(false),
             cooling: AtomicU64::new(0),
             away: Away::default(),
         }
@@ -70,19 +80,6 @@ impl Remote {
 
     pub(crate) fn clock(&self) -> &Clock {
         self.backend.clock()
-    }
-
-    /// The limits in force, as far as heard.
-    pub(super) fn in_force(&self) -> Limits {
-        self.limits.lock().clone()
-    }
-
-    /// Hears of limits that are in force.
-    fn hear(&self, limits: &Limits) {
-        let mut known = self.limits.lock();
-        if limits.version() >= known.version() {
-            *known = limits.clone();
-        }
     }
 
     /// Hears until when a cooldown lasts, if one does.
@@ -106,19 +103,14 @@ impl Remote {
 
     /// Applies one step to the bucket of the set.
     pub(crate) async fn apply(&self, step: Step<'_>) -> Result<Applied, StoreError> {
-        // A reply is only ever lost on the way from another host.
-        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
         let steps = [step];
-        let call = Call { id, steps: &steps, metered: false };
+        let call = Call { id: self.call_id(), steps: &steps, metered: false };
         within(self.clock(), self.settings.timeout, self.backend.apply(&call)).await
     }
 
-    /// Finds out which limits are in force, because those that were known are past.
-    async fn learn(&self, limits: &Limits) -> Result<(), StoreError> {
-        let costs = Costs::none(limits.len());
-        let denial = self.ask(limits, &costs).await?;
-        self.hear(denial.limits());
-        Ok(())
+    /// An id for a call whose reply can be lost: only ever on the way from another host.
+    fn call_id(&self) -> Option<OpId> {
+        (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()))
     }
 }
 

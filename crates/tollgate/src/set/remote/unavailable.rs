@@ -19,11 +19,11 @@ impl LimitSet {
     ) -> Result<Option<Lease<'a>>, AcquireError> {
         let lease = match remote.settings.on_unavailable {
             OnUnavailable::Allow => {
-                let limits = remote.in_force();
+                let in_force = remote.in_force();
                 // What is wrong with the demand is wrong wherever the store is.
-                limits.resolve(wanted, |name| self.skip_unknown(name))?;
-                let nothing = Costs::none(limits.len());
-                Lease::there(self, remote.clock().now(), nothing, None, Grant::nothing(limits))
+                remote.costs(&in_force, wanted, |name| self.skip_unknown(name))?;
+                let nothing = Costs::none(in_force.limits.len());
+                Lease::there(self, remote.clock().now(), nothing, None, Grant::nothing(in_force))
             }
             OnUnavailable::Local => match self.take_locally(remote, wanted)? {
                 Some(lease) => lease,
@@ -41,12 +41,14 @@ impl LimitSet {
         remote: &'a Remote,
         wanted: &Wanted,
     ) -> Result<Option<Lease<'a>>, AcquireError> {
-        let limits = remote.in_force().scaled(remote.settings.local_share);
-        let costs = limits.resolve(wanted, |name| self.skip_unknown(name))?;
-        let steps = [remote.step(&limits, Op::Take { costs: &costs, term: None })];
+        let mut in_force = remote.in_force();
+        in_force.limits = in_force.limits.scaled(remote.settings.local_share);
+        let (limits, costs) =
+            (&in_force.limits, remote.costs(&in_force, wanted, |name| self.skip_unknown(name))?);
+        let steps = [remote.step(limits, Op::Take { costs: &costs, term: None })];
         let taken = remote.store_of(true).apply(&Call { id: None, steps: &steps, metered: false }).wait();
         let Ok(Applied::Done(done)) = taken else { return Ok(None) };
         let Some(Done::Taken(taken)) = done.first() else { return Ok(None) };
-        Ok(Some(Lease::there(self, taken.at, costs.clone(), None, Grant::local(limits.clone()))))
+        Ok(Some(Lease::there(self, taken.at, costs.clone(), None, Grant::local(in_force.clone()))))
     }
 }

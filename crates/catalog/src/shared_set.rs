@@ -1,0 +1,266 @@
+//! Shared limit sets: the limits that every program which opened a set has named, joined by name.
+//!
+//! The record of a set is what makes joining safe. A bucket swaps its limits whole, so a program that brings only the
+//! limits it names would drop the others with their state. So a program writes the union of what it finds and what it
+//! names, on condition that the record is what it read, and takes under that union. Each revision of the record is the
+//! version of its limits: a bucket under a later one refuses an earlier one as stale, and the program reads again.
+
+mod record;
+
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+
+use tollgate_core::{Limit, Limits, LimitsError, Name};
+use tollgate_store::records::ItemKey;
+
+use crate::keys;
+
+/// How many names of removed limits a set remembers. Past that, those of the earliest version are forgotten.
+pub const REMOVED_MAX: usize = 64;
+
+/// The version of limits that are earlier than those of any record.
+pub const UNWRITTEN: u64 = 1;
+
+/// A limit set that programs share, as its record says.
+///
+/// ```
+/// use tollgate_catalog::{Opening, SharedSet};
+/// use tollgate_core::{Limit, Limits};
+///
+/// let one = Limits::new([Limit::per_second("rps", 10), Limit::per_day("budget", 3)])?;
+/// let other = Limits::new([Limit::per_second("rps", 10)])?;
+/// let opening = |limits| Opening { limits, removed: &[], version: 1 };
+///
+/// let set = SharedSet::new("limit-sets", "openai/blue").joined(&opening(&one))?.expect("it is new");
+/// assert_eq!(set.joined(&opening(&other))?, None, "what the other does not name stays");
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedSet {
+    key: ItemKey,
+    /// 0 if there is no record, else past [`UNWRITTEN`].
+    revision: u64,
+    limits: Limits,
+    said: BTreeMap<String, Said>,
+}
+
+/// What a program that opens a set says about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// The limits that it names.
+    pub limits: &'a Limits,
+    /// The limits of earlier versions that it removes.
+    pub removed: &'a [Name],
+    /// The version of both.
+    pub version: u16,
+}
+
+/// What was said last about the limit of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Said {
+    version: u16,
+    how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// A program named it when it opened the set.
+    Opened,
+    /// It was put in place of another.
+    Replaced,
+    /// It was removed.
+    Removed,
+}
+
+impl Said {
+    /// Whether it stays as it is when a program of this version opens the set.
+    fn holds_against(self, version: u16) -> bool {
+        self.version > version || self.version == version && self.how != How::Opened
+    }
+}
+
+impl SharedSet {
+    /// A set that no program has opened yet.
+    pub fn new(namespace: &str, name: &str) -> SharedSet {
+        SharedSet::empty(keys::shared_set(namespace, name))
+    }
+
+    fn empty(key: ItemKey) -> SharedSet {
+        let limits = Limits::new(Vec::<Limit>::new()).expect("no limits are valid limits");
+        SharedSet { key, revision: 0, limits, said: BTreeMap::new() }
+    }
+
+    /// Its key among the records.
+    pub fn key(&self) -> &ItemKey {
+        &self.key
+    }
+
+    /// How often it was changed: the version of its limits.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The limits in force, with a cooldown behind them, as of the revision.
+    pub fn in_force(&self) -> Limits {
+        self.limits.with_cooldown().at_version(self.revision)
+    }
+
+    /// The set once a program has opened it; `None` if it is that already.
+    ///
+    /// A limit that the program does not name stays. One that it names is put in force unless something later was said
+    /// about it: by a program of a later version, or since then on purpose.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::TwoKinds`] for a limit that counts something else here, [`LimitsError::TooMany`].
+    pub fn joined(&self, opening: &Opening<'_>) -> Result<Option<SharedSet>, LimitsError> {
+        let (version, mut next) = (opening.version, self.clone());
+        for limit in opening.limits.iter() {
+            self.check_kind(limit)?;
+        }
+        let is_open = |name: &Name| !self.said.get(name.as_str()).is_some_and(|it| it.holds_against(version));
+        let named = opening.limits.iter().filter(|limit| is_open(limit.name()) && !limit.is_cooldown());
+        next.put(named.cloned().collect(), Said { version, how: How::Opened })?;
+        // A version removes what earlier ones have named.
+        let earlier = |name: &&Name| self.said.get(name.as_str()).is_none_or(|it| it.version < version);
+        for name in opening.removed.iter().filter(earlier) {
+            next.take_out(name.as_str(), version);
+        }
+        let is_new = self.revision == 0 || next != *self;
+        Ok(is_new.then(|| next.later_than(self.revision)))
+    }
+
+    /// The set with another limit in place of the one of the same name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Limits::replacing`].
+    pub fn replacing(&self, limit: Limit) -> Result<SharedSet, LimitsError> {
+        // Only to see whether it may: the limit keeps its place either way.
+        self.limits.replacing(limit.clone())?;
+        let version = self.said.get(limit.name().as_str()).map_or(0, |said| said.version);
+        let mut next = self.clone();
+        next.put(vec![limit], Said { version, how: How::Replaced })?;
+        Ok(next.later_than(self.revision))
+    }
+
+    /// The set without the limit of this name. Programs of the same version that name it do not bring it back.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::Unknown`] if there is none, [`LimitsError::Limit`] for what is no name.
+    pub fn removing(&self, name: &str) -> Result<SharedSet, LimitsError> {
+        if self.limits.index(name).is_none() {
+            // What is no name at all is refused by the limit that would have it.
+            let unknown = Limit::resource(name, 1).build()?;
+            return Err(LimitsError::Unknown(unknown.name().clone()));
+        }
+        let mut next = self.clone();
+        next.take_out(name, self.said.get(name).map_or(0, |said| said.version));
+        Ok(next.later_than(self.revision))
+    }
+
+    /// The set with limits that a bucket is under though its record does not know them: the record was lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`joined`](SharedSet::joined).
+    pub fn recovered(&self, in_force: &Limits) -> Result<SharedSet, LimitsError> {
+        let mut next = self.clone();
+        for limit in in_force.iter() {
+            self.check_kind(limit)?;
+        }
+        let unknown = |limit: &&Limit| !limit.is_cooldown() && !self.said.contains_key(limit.name().as_str());
+        let found = in_force.iter().filter(unknown).cloned().collect();
+        next.put(found, Said { version: 0, how: How::Opened })?;
+        Ok(next.later_than(self.revision.max(in_force.version())))
+    }
+
+    fn later_than(self, revision: u64) -> SharedSet {
+        SharedSet { revision: revision.max(UNWRITTEN) + 1, ..self }
+    }
+
+    fn check_kind(&self, limit: &Limit) -> Result<(), LimitsError> {
+        let Some(index) = self.limits.index(limit.name()) else { return Ok(()) };
+        let there = &self.limits[index];
+        if discriminant(&there.kind()) == discriminant(&limit.kind()) {
+            return Ok(());
+        }
+        Err(LimitsError::TwoKinds(Box::new([limit.clone(), there.clone()])))
+    }
+
+    fn put(&mut self, limits: Vec<Limit>, said: Said) -> Result<(), LimitsError> {
+        self.said.extend(limits.iter().map(|limit| (limit.name().to_string(), said)));
+        self.limits = self.limits.merged(&Limits::new(limits)?)?;
+        Ok(())
+    }
+
+    fn take_out(&mut self, name: &str, version: u16) {
+        let others = self.limits.iter().filter(|limit| limit.name() != name).cloned();
+        self.limits = Limits::new(others).expect("what is left of valid limits is valid");
+        self.said.insert(name.into(), Said { version, how: How::Removed });
+        let removed = self.said.iter().filter(|(_, said)| said.how == How::Removed);
+        if removed.clone().count() > REMOVED_MAX {
+            let earliest = removed.min_by_key(|(_, said)| said.version).map(|(name, _)| name.clone());
+            self.said.retain(|name, _| earliest.as_ref() != Some(name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(named: &[(&str, u64)]) -> Limits {
+        Limits::new(named.iter().map(|(name, amount)| Limit::per_day(*name, *amount))).expect("valid")
+    }
+
+    fn open(set: &SharedSet, version: u16, limits: &Limits) -> SharedSet {
+        let joined = set.joined(&Opening { limits, removed: &[], version }).expect("one kind");
+        joined.unwrap_or_else(|| set.clone())
+    }
+
+    fn amounts(set: &SharedSet) -> Vec<(String, u64)> {
+        set.limits.iter().map(|limit| (limit.name().to_string(), limit.amount())).collect()
+    }
+
+    #[test]
+    fn each_revision_has_all_names_of_the_one_before_and_nothing_new_is_no_revision() {
+        let first = open(&SharedSet::new("ns", "set"), 1, &limits(&[("a", 1), ("b", 2)]));
+        assert_eq!((first.revision(), open(&first, 1, &limits(&[("b", 2)])).revision()), (2, 2));
+        let second = open(&first, 1, &limits(&[("c", 3), ("b", 2)]));
+        assert_eq!(second.revision(), 3);
+        assert_eq!(amounts(&second), [("a".into(), 1), ("b".into(), 2), ("c".into(), 3)]);
+        assert_eq!(second.in_force().len(), 4, "with its cooldown");
+    }
+
+    #[test]
+    fn of_one_version_the_last_to_open_decides_and_of_others_the_later_one() {
+        let first = open(&SharedSet::new("ns", "set"), 2, &limits(&[("a", 1)]));
+        assert_eq!(amounts(&open(&first, 2, &limits(&[("a", 5)])))[0].1, 5);
+        assert_eq!(amounts(&open(&first, 1, &limits(&[("a", 5)])))[0].1, 1);
+        let same = open(&first, 3, &limits(&[("a", 1)]));
+        assert_eq!(amounts(&open(&same, 2, &limits(&[("a", 5)])))[0].1, 1, "equal limits of a later version");
+        let replaced = first.replacing(limits(&[("a", 7)])[0].clone()).expect("it is there");
+        assert_eq!(amounts(&open(&replaced, 2, &limits(&[("a", 1)])))[0].1, 7);
+        assert_eq!(amounts(&open(&replaced, 3, &limits(&[("a", 1)])))[0].1, 1);
+    }
+
+    #[test]
+    fn what_a_bucket_knows_and_the_record_does_not_is_taken_over() {
+        let set = open(&SharedSet::new("ns", "set"), 1, &limits(&[("a", 1)]));
+        let bucket = limits(&[("b", 2), ("a", 9)]).with_cooldown().at_version(40);
+        let found = set.recovered(&bucket).expect("one kind");
+        assert_eq!((found.revision(), amounts(&found)), (41, vec![("a".into(), 1), ("b".into(), 2)]));
+    }
+
+    #[test]
+    fn the_names_of_removed_limits_are_bounded() {
+        let mut set = SharedSet::new("ns", "set");
+        for index in 0..100_u64 {
+            let name = format!("limit-{index}");
+            set = open(&set, 1, &limits(&[(&name, 1)])).removing(&name).expect("it is there");
+        }
+        assert_eq!((set.said.len(), set.limits.len()), (REMOVED_MAX, 0));
+    }
+}

@@ -1,0 +1,210 @@
+//! Counts of checks: looked at, charged without a check, and given back.
+
+use tollgate_core::{AsDemand, Bucket, Costs, Limits, Status, Takings as _, Tick, Usage};
+use tollgate_store::{Call, Key, Op, OpId, Place, Reach, Reply, Step, StoreError};
+
+use super::remote::{Part, Remote, parts};
+use super::{Checker, Here, Home};
+use crate::limiter::STORE_TIMEOUT;
+use crate::within::within;
+use crate::{AcquireError, CheckError};
+
+/// What is done to counts without a check.
+#[derive(Clone, Copy)]
+enum Change {
+    Charge,
+    Refund,
+}
+
+impl Checker {
+    /// How these limits stand for what `entity` does by `operation`. Changes nothing.
+    ///
+    /// ```
+    /// use tollgate::{demand, Checker, Limit, Limits};
+    ///
+    /// let checker = Checker::new();
+    /// let limits = Limits::new([Limit::per_minute("tpm", 1_000)])?;
+    /// let left = || checker.peek("my_key", "chat", &limits).wait().map(|statuses| statuses[0].available());
+    /// assert_eq!(left()?, 1_000);
+    /// checker.check("my_key", "chat", &demand! { tpm: 400 }, &limits).wait()?;
+    /// // It was more in the end, and cannot be refused any more; or less.
+    /// checker.charge("my_key", "chat", &demand! { tpm: 700 }, &limits).wait()?;
+    /// assert_eq!(left()?, -100);
+    /// checker.refund("my_key", "chat", &demand! { tpm: 300 }, &limits).wait()?;
+    /// assert_eq!(left()?, 200);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A resource among the limits, or a store that did not answer.
+    pub fn peek<'a>(
+        &'a self,
+        entity: &str,
+        operation: &str,
+        limits: &Limits,
+    ) -> Reply<'a, Result<Vec<Status>, CheckError>> {
+        if let Err(error) = super::no_resource(limits) {
+            return Reply::ready(Err(error));
+        }
+        match &self.home {
+            Home::Here(here) => Reply::ready(Ok(here.peek(entity, operation, limits))),
+            Home::There(remote) => {
+                let parts = parts(entity, operation, &all_of(limits), limits);
+                Reply::later(async move { Ok(remote.peek(&parts).await.map_err(AcquireError::from)?) })
+            }
+        }
+    }
+
+    /// Charges `costs` whether they fit or not: for what has happened already. What is beyond a limit is debt, which the
+    /// next checks wait for.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has happened, or been sent to the store.
+    ///
+    /// # Errors
+    ///
+    /// Costs without a limit, a resource among the limits, or a store that did not answer.
+    pub fn charge<'a>(
+        &'a self,
+        entity: &str,
+        operation: &str,
+        costs: &impl AsDemand,
+        limits: &Limits,
+    ) -> Reply<'a, Result<(), CheckError>> {
+        self.change(Change::Charge, entity, operation, costs, limits)
+    }
+
+    /// Gives back what a check has charged and was not used, up to what is full.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`charge`](Checker::charge).
+    ///
+    /// # Errors
+    ///
+    /// As [`charge`](Checker::charge).
+    pub fn refund<'a>(
+        &'a self,
+        entity: &str,
+        operation: &str,
+        costs: &impl AsDemand,
+        limits: &Limits,
+    ) -> Reply<'a, Result<(), CheckError>> {
+        self.change(Change::Refund, entity, operation, costs, limits)
+    }
+
+    fn change<'a>(
+        &'a self,
+        change: Change,
+        entity: &str,
+        operation: &str,
+        costs: &impl AsDemand,
+        limits: &Limits,
+    ) -> Reply<'a, Result<(), CheckError>> {
+        // More than a capacity never passes a check, but may have been used.
+        let known = |name: &str| Err(limits.unknown(name));
+        let resolved = super::no_resource(limits).and_then(|()| Ok(limits.resolve(costs, known)?));
+        let costs = match resolved {
+            Ok(costs) => named(&costs),
+            Err(error) => return Reply::ready(Err(error)),
+        };
+        match &self.home {
+            Home::Here(here) => Reply::ready(here.change(change, entity, operation, &costs, limits)),
+            Home::There(remote) => {
+                let parts = parts(entity, operation, &costs, limits);
+                Reply::eager(
+                    async move { Ok(remote.change(change, &parts).await.map_err(AcquireError::from)?) },
+                )
+            }
+        }
+    }
+}
+
+impl Here {
+    fn peek(&self, entity: &str, operation: &str, limits: &Limits) -> Vec<Status> {
+        match self.space.find(&Key::new(&[entity, operation])) {
+            Some(cell) => cell.peek_under(&self.clock, limits),
+            None => {
+                let now = self.clock.now();
+                Bucket::fresh(limits, now).peek(limits, now)
+            }
+        }
+    }
+
+    fn change(
+        &self,
+        change: Change,
+        entity: &str,
+        operation: &str,
+        costs: &Costs,
+        limits: &Limits,
+    ) -> Result<(), CheckError> {
+        let (now, parts) = (self.clock.now(), [entity, operation]);
+        let cell = match change {
+            // Held from here on, so that it is not swept out before something is charged to it.
+            Change::Charge => {
+                Some(self.space.cell(&Key::new(&parts), limits, now).map_err(AcquireError::from)?)
+            }
+            Change::Refund => self.space.find(&Key::new(&parts)),
+        };
+        let Some(cell) = cell else { return Ok(()) };
+        // Taking nothing puts the limits of the call in force; whether others wait is no matter.
+        let none = Costs::none(limits.len());
+        drop(self.space.try_take(&self.clock, &parts, limits, &none).map_err(AcquireError::from)?);
+        match change {
+            Change::Charge => cell.settle(&self.clock, limits, &charged(now, &none, costs)),
+            Change::Refund => cell.top_up(&self.clock, limits, costs),
+        }
+        Ok(())
+    }
+}
+
+impl Remote {
+    async fn peek(&self, parts: &[Part]) -> Result<Vec<Status>, StoreError> {
+        let nothing: Vec<Costs> = parts.iter().map(|part| Costs::none(part.limits.len())).collect();
+        let take = |(part, costs)| self.step(part, Op::Take { costs, term: None });
+        let steps: Vec<Step<'_>> = parts.iter().zip(&nothing).map(take).collect();
+        let asked = within(self.backend.clock(), STORE_TIMEOUT, self.backend.ask(&steps)).await?;
+        Ok(asked.iter().flat_map(|denial| denial.statuses().collect::<Vec<_>>()).collect())
+    }
+
+    async fn change(&self, change: Change, parts: &[Part]) -> Result<(), StoreError> {
+        let (now, none) = (self.backend.clock().now(), Costs::none(1));
+        let op = |part| match change {
+            Change::Charge => self.step(part, Op::Settle(charged(now, &none, &part.costs))),
+            Change::Refund => self.step(part, Op::TopUp(&part.costs)),
+        };
+        let steps: Vec<Step<'_>> = parts.iter().map(op).collect();
+        // A reply is only ever lost on the way from another host.
+        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
+        let call = Call { id, steps: &steps, metered: false };
+        within(self.backend.clock(), STORE_TIMEOUT, self.backend.apply(&call)).await.map(drop)
+    }
+
+    fn step<'s>(&'s self, part: &'s Part, op: Op<'s>) -> Step<'s> {
+        Step { place: Place { namespace: &self.namespace, key: &part.key, limits: &part.limits }, op }
+    }
+}
+
+/// Only what was named: a call that was not made is neither charged nor given back.
+fn named(costs: &Costs) -> Costs {
+    let mut named = Costs::none(costs.len());
+    for index in (0..costs.len()).filter(|index| costs.is_explicit(*index)) {
+        named.take_explicit(index, costs.amount(index));
+    }
+    named
+}
+
+/// Costs as what was used beyond nothing.
+fn charged<'u>(at: Tick, none: &'u Costs, costs: &'u Costs) -> Usage<'u> {
+    Usage { at, reserved: none, used: costs.amounts(), holder: None }
+}
+
+/// Something of every limit.
+fn all_of(limits: &Limits) -> Costs {
+    let mut costs = Costs::none(limits.len());
+    (0..limits.len()).for_each(|index| costs.take(index, 0));
+    costs
+}
