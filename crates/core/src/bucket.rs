@@ -368,6 +368,17 @@ impl Bucket {
         })
     }
 
+    /// Frees all resources, whoever holds them: for a copy of a bucket whose holders are all of another process.
+    pub fn free_resources(&mut self, limits: &Limits) {
+        if !limits.have_resources() {
+            return;
+        }
+        self.change(limits, |states| {
+            let held = limits.iter().zip(states).filter(|(limit, _)| limit.is_resource());
+            held.for_each(|(limit, state)| *state = State::fresh(limit));
+        });
+    }
+
     /// Whether it says nothing at `now` that a fresh bucket would not say, so that it may be forgotten.
     pub fn is_fresh(&self, limits: &Limits, now: Tick) -> bool {
         let is_fresh =

@@ -16,6 +16,7 @@ mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod fault;
+mod fork;
 mod inner;
 mod kept;
 mod key;
@@ -45,6 +46,7 @@ pub use cell::{Cell, Term};
 pub use chain::{CHAIN_MAX, Chain, ChainError};
 pub use clock::{Alarm, Clock, ManualClock};
 pub use fault::{Fault, FaultStore};
+pub use fork::{generation, random_id};
 pub use kept::Kept;
 pub use key::Key;
 pub use lines::SharedLines;

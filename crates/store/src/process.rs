@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::PerProcess;
+use crate::{PerProcess, generation};
 
 /// A process or a thread, as others on this host can look for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,8 +57,8 @@ impl Process {
     /// This process. One that was forked off is another.
     pub fn this() -> Process {
         static THESE: OnceLock<PerProcess<OnceLock<Process>>> = OnceLock::new();
-        let pid = std::process::id().into();
-        let this = THESE.get_or_init(|| PerProcess::new(pid)).get(pid);
+        let process = generation().into();
+        let this = THESE.get_or_init(|| PerProcess::new(process)).get(process);
         *this.get_or_init(|| Process::named().unwrap_or_else(Process::nameless))
     }
 

@@ -27,7 +27,7 @@ use tollgate_core::Tick;
 
 use crate::queue::Rank;
 use crate::sync::Mutex;
-use crate::{Alarm, Call, Clock, Key, Op, PerProcess, Priority, SharedLines, Step};
+use crate::{Alarm, Call, Clock, Key, Op, PerProcess, Priority, SharedLines, Step, generation};
 
 type Address = (Box<str>, Key);
 type Line = BTreeMap<Rank, Arc<Spot>>;
@@ -107,14 +107,14 @@ impl Default for Room {
 
 impl Room {
     fn new(shared: Option<Arc<dyn SharedLines>>) -> Room {
-        let process = shared.as_ref().map_or(0, |shared| shared.generation());
+        let process = process_of(shared.as_deref());
         Room { tickets: AtomicU64::new(0), shared, halls: PerProcess::new(process) }
     }
 
     /// The lines of this process.
     #[inline]
     fn hall(&self) -> &Hall {
-        self.halls.get(self.shared.as_ref().map_or(0, |shared| shared.generation()))
+        self.halls.get(process_of(self.shared.as_deref()))
     }
 
     /// A room whose lines several processes share.
@@ -235,6 +235,12 @@ impl Room {
         let rank = Rank::new(priority, now, number);
         Ticket { room: self, hall: self.hall(), rank, spot, stands: Vec::new() }
     }
+}
+
+/// The number of this process, by which a process that was forked off has no waiters of its parent.
+#[inline]
+fn process_of(shared: Option<&dyn SharedLines>) -> u64 {
+    shared.map_or_else(|| generation().into(), SharedLines::generation)
 }
 
 fn first_of(lines: &HashMap<Address, Line>, address: &Address) -> Option<Arc<Spot>> {

@@ -58,6 +58,19 @@ pub fn fork(work: impl FnOnce()) -> Forked {
     Forked(pid)
 }
 
+/// How long a process may take for what takes no time.
+const PATIENCE: u32 = 120;
+
+/// As [`fork`]; one that hangs is ended by the system.
+pub fn fork_and_end(work: impl FnOnce()) -> End {
+    let forked = fork(|| {
+        // SAFETY: it only starts a clock of the process.
+        unsafe { libc::alarm(PATIENCE) };
+        work();
+    });
+    forked.end()
+}
+
 impl Forked {
     pub fn pid(&self) -> i32 {
         self.0

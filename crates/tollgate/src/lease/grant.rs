@@ -7,7 +7,7 @@ use tollgate_core::{Costs, Limits, Tick, Usage};
 use tollgate_store::{Call, Op, Reply, StoreError, Term};
 
 use super::report::Noted;
-use super::{Apart, Extra, Held, Lease};
+use super::{Apart, Extra, Held, Lease, Wide};
 use crate::heart::Heart;
 use crate::set::{Home, Remote};
 use crate::within::within;
@@ -108,7 +108,8 @@ impl<'a> Lease<'a> {
         let mut extra = Extra::boxed(Some(&costs), None, waited);
         extra.grant = Some(grant);
         let taken = Default::default();
-        Lease { set: Held::Borrowed(set), at, taken, extra: Apart(Some(extra)), ends_on_drop: true.into() }
+        let ends_on_drop = Wide::of_this_process(true);
+        Lease { set: Held::Borrowed(set), at, taken, extra: Apart(Some(extra)), ends_on_drop }
     }
 
     pub(super) fn grant(&self) -> Option<&Grant> {
@@ -118,7 +119,7 @@ impl<'a> Lease<'a> {
     /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
     fn take_leave(&mut self, costs: &Costs, used: &[u64], noted: Noted) -> Option<Farewell> {
         let grant = self.extra.0.as_mut()?.grant.take()?;
-        self.ends_on_drop = false.into();
+        self.ends_on_drop.set(false);
         let (limits, reporter) = (&grant.limits, self.set().reporter());
         let is_over = costs.amounts().iter().zip(used).any(|(reserved, used)| used > reserved);
         if grant.origin != Origin::Nowhere && (is_over || noted.differs && reporter.is_watched()) {

@@ -3,9 +3,8 @@ use std::time::Duration;
 
 use tollgate_catalog::{Catalog, OnUnavailable};
 use tollgate_core::Span;
-use tollgate_store::{Reach, WAITERS_MAX};
+use tollgate_store::{PerProcess, Reach, WAITERS_MAX, generation};
 
-use super::route::Routes;
 use super::{Limiter, Settings, Shared};
 use crate::away::Away;
 use crate::observe::Reporter;
@@ -107,7 +106,7 @@ impl LimiterBuilder {
             namespace: catalog.namespace_id().into(),
             backend,
             catalog,
-            routes: Routes::new(),
+            routes: PerProcess::new(generation().into()),
             reporter: Reporter::new(observer),
             settings,
             away: Away::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
-use tollgate_store::{Applied, Done, OpId, Pin, Reply, StoreError, Term};
+use tollgate_store::{Applied, Done, OpId, Pin, Reply, StoreError, Term, generation};
 
 use super::end::Deltas;
 use super::plan::{Planned, Request};
@@ -16,7 +16,8 @@ use crate::heart::Heart;
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
 ///
 /// Dropped without a word, by an error that returns early, a panic or a cancelled task, it gives back all that was taken,
-/// and adjustments made before are not applied; [`on_drop`](super::LimiterBuilder::on_drop) can change that.
+/// and adjustments made before are not applied; [`on_drop`](super::LimiterBuilder::on_drop) can change that. It belongs to the
+/// process that took it: after a `fork` its copy in the child does nothing, however it ends there.
 ///
 /// ```
 /// use tollgate::{demand, Level, Limit, Limiter, Limits};
@@ -37,6 +38,8 @@ pub struct Lease<'a> {
     pub(super) grant: Grant,
     pub(super) extra: Option<Box<Extra>>,
     pub(super) is_open: bool,
+    /// The process that took it.
+    process: u32,
 }
 
 enum Of<'a> {
@@ -221,17 +224,24 @@ impl<'a> Lease<'a> {
     #[inline]
     pub(super) fn pinned(limiter: &'a Limiter, route: Arc<Route>, at: Tick, taken: Packed) -> Lease<'a> {
         let grant = Grant::Pinned { route, at, taken };
-        Lease { limiter: Of::Borrowed(limiter), grant, extra: None, is_open: true }
+        Lease { limiter: Of::Borrowed(limiter), grant, extra: None, is_open: true, process: generation() }
     }
 
     pub(super) fn stored(limiter: &'a Limiter, stored: Stored, waited: Option<Duration>) -> Lease<'a> {
         let extra = waited.map(|waited| Box::new(Extra { waited: Some(waited), ..Extra::default() }));
         let grant = Grant::Stored(Box::new(stored));
-        Lease { limiter: Of::Borrowed(limiter), grant, extra, is_open: true }
+        Lease { limiter: Of::Borrowed(limiter), grant, extra, is_open: true, process: generation() }
     }
 
     pub(super) fn nothing(limiter: &'a Limiter) -> Lease<'a> {
-        Lease { limiter: Of::Borrowed(limiter), grant: Grant::Nothing, extra: None, is_open: true }
+        let (limiter, grant) = (Of::Borrowed(limiter), Grant::Nothing);
+        Lease { limiter, grant, extra: None, is_open: true, process: generation() }
+    }
+
+    /// Whether this process took it. In a process that was forked off since, the lease is a copy that does nothing.
+    #[inline]
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.process == generation()
     }
 
     /// The limiter it was taken from.
@@ -255,6 +265,7 @@ impl<'a> Lease<'a> {
             grant: std::mem::replace(&mut self.grant, Grant::Nothing),
             extra: self.extra.take(),
             is_open: std::mem::take(&mut self.is_open),
+            process: self.process,
         }
     }
 
@@ -336,6 +347,10 @@ impl<'a> Lease<'a> {
         D: AsDemand + Send + Sync + 'l,
     {
         Reply::later(async move {
+            if !self.is_of_this_process() {
+                let why = "the lease belongs to the process that took it; acquire one here";
+                return Err(StoreError::BadCall(why.into()).into());
+            }
             let limiter = self.limiter().clone();
             let Some(stored) = self.as_stored().filter(|stored| !stored.is_local) else { return Ok(()) };
             let resource = stored.resources[0].clone();
@@ -368,6 +383,9 @@ impl<'a> Lease<'a> {
     ///
     /// The store could not answer.
     pub fn heartbeat(&self) -> Reply<'_, Result<bool, LeaseError>> {
+        if !self.is_of_this_process() {
+            return Reply::ready(Ok(false));
+        }
         let Grant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
         let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
         Reply::later(async move {

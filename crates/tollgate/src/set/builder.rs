@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollgate_catalog::OnUnavailable;
-use tollgate_core::{Limit, LimitError, Limits, LimitsError, Span, Tick};
-use tollgate_store::{Backend, Cell, Clock, Key, Reach, WAITERS_MAX};
+use tollgate_core::{Limit, LimitError, Limits, LimitsError, Span};
+use tollgate_store::{Backend, Clock, Reach, WAITERS_MAX};
 
 use super::remote::{Settings, built_version};
-use super::{Home, LimitSet, Remote, Shared};
+use super::{Address, LimitSet, Remote, Shared, fresh_cell};
 use crate::limiter::{Heartbeats, LEASE_TTL, STORE_TIMEOUT};
 use crate::observe::Reporter;
 use crate::{Config, Observer, OnDrop};
@@ -206,10 +206,7 @@ impl LimitSetBuilder {
         let ends_leases = limits.have_resources() || self.on_drop == OnDrop::Refund;
         let lease_ttl = self.lease_ttl.map(Span::covering);
         let (home, clock, lease_ttl) = match self.store {
-            None => {
-                let cell = Cell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO);
-                (Home::Here(cell), self.clock, lease_ttl)
-            }
+            None => (Address::here(fresh_cell(&limits)), self.clock, lease_ttl),
             Some(store) => {
                 if self.name.is_empty() {
                     return Err(LimitsError::Unnamed);
@@ -221,7 +218,7 @@ impl LimitSetBuilder {
                 let (clock, outlives_holders) = (store.clock().clone(), store.reach() != Reach::Process);
                 let remote = Remote::new(store, &self.namespace, &self.name, limits, self.settings);
                 let usual = outlives_holders.then(|| Span::covering(LEASE_TTL));
-                (Home::There(Box::new(remote)), clock, lease_ttl.or(usual))
+                (Address::There(Box::new(remote)), clock, lease_ttl.or(usual))
             }
         };
         Ok(LimitSet(Arc::new(Shared {
