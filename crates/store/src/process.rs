@@ -85,9 +85,19 @@ impl Process {
         Process { tag: (random >> 32) as u32 | 1, pid: 0, started: random as u32 }
     }
 
-    /// Whether it is there, or may be.
-    #[cfg(unix)]
+    /// Whether the process is there, or may be: as long as any of its threads is.
     pub fn is_there(self) -> bool {
+        self.is_alive(|| self.has_threads())
+    }
+
+    /// Whether the [thread](Process::this_thread) is there, or may be.
+    pub fn is_there_as_thread(self) -> bool {
+        self.is_alive(|| false)
+    }
+
+    /// Whether it is there, or may be. If the system says that it has ended, `lives_on` is asked.
+    #[cfg(unix)]
+    fn is_alive(self, lives_on: impl FnOnce() -> bool) -> bool {
         use rustix::process::{Pid, test_kill_process};
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         // Where it is none of our business, what is said about it may leave it out; this does not.
@@ -95,16 +105,23 @@ impl Process {
         if pid.is_none_or(none) {
             return pid.is_none();
         }
-        life_of(&self.pid.to_string()).is_none_or(|life| {
-            let is_dead = matches!(life.state, 'Z' | 'X');
-            life.started == self.started && !is_dead
-        })
+        life_of(&self.pid.to_string())
+            .is_none_or(|life| life.started == self.started && (!life.has_ended() || lives_on()))
     }
 
-    /// Whether it is there, or may be.
     #[cfg(not(unix))]
-    pub fn is_there(self) -> bool {
+    fn is_alive(self, _: impl FnOnce() -> bool) -> bool {
         true
+    }
+
+    /// Whether any thread of the process lives. Its own state is that of its first thread, which may have ended before others.
+    fn has_threads(self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid)) else { return false };
+        let lives = |thread: &str| {
+            let life = life_of(&format!("{}/task/{thread}", self.pid));
+            life.is_some_and(|life| !life.has_ended())
+        };
+        threads.flatten().any(|thread| thread.file_name().to_str().is_some_and(lives))
     }
 }
 
@@ -114,6 +131,12 @@ struct Life {
     state: char,
     /// In ticks since the boot.
     started: u32,
+}
+
+impl Life {
+    fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
 }
 
 fn life_of(process: &str) -> Option<Life> {
@@ -166,12 +189,12 @@ mod tests {
     #[test]
     fn a_thread_is_there_until_it_ends() {
         let this = Process::this_thread().expect("threads can be looked for");
-        assert!(this.is_there());
+        assert!(this.is_there_as_thread());
         let other = std::thread::spawn(Process::this_thread).join().expect("it does not panic");
         let other = other.expect("threads can be looked for");
         assert_ne!(other, this);
         // It is joined a moment before it is gone.
-        while other.is_there() {}
+        while other.is_there_as_thread() {}
     }
 
     #[test]

@@ -4,5 +4,7 @@
 mod support;
 
 mod leases;
+mod living;
+mod opened;
 mod sets;
 mod stores;

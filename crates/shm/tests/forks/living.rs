@@ -1,0 +1,77 @@
+//! A holder lives for as long as any thread of its process does.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tollgate::store::Backend;
+use tollgate::{Attempt, Limit, LimitSet, demand};
+
+use crate::stores;
+use crate::support::Folder;
+use crate::support::fork::{Board, End, Forked, fork, one_at_a_time};
+
+fn set_in(store: Arc<dyn Backend>) -> LimitSet {
+    let set = LimitSet::builder().limits([Limit::resource("slots", 1)]).store(store).name("shared");
+    set.build().expect("it is valid")
+}
+
+fn is_denied(set: &LimitSet) -> bool {
+    matches!(set.try_acquire(demand! {}).wait(), Ok(Attempt::Denied(_)))
+}
+
+/// Waits until the system says this of a process.
+fn wait_for_state(process: &Forked, state: &str) {
+    let stat = format!("/proc/{}/stat", process.pid());
+    let is_there = || {
+        let text = std::fs::read_to_string(&stat).expect("it was not buried");
+        text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(state))
+    };
+    while !is_there() {
+        std::thread::yield_now();
+    }
+}
+
+/// A process that holds the slot in its second thread, and whose first one ends.
+fn one_without_its_first_thread(open: impl Fn() -> Arc<dyn Backend>) -> Forked {
+    let board = Board::new(1);
+    let process = fork(|| {
+        let (set, board) = (set_in(open()), &board);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _lease = set.acquire(demand! {}).wait().expect("it is free");
+                board[0].store(1, Ordering::SeqCst);
+                loop {
+                    std::thread::park();
+                }
+            });
+            while board[0].load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            // SAFETY: it ends this thread, and nothing of it is used by the other.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
+        });
+    });
+    wait_for_state(&process, "Z");
+    process
+}
+
+fn check(open: impl Fn() -> Arc<dyn Backend>) {
+    let process = one_without_its_first_thread(&open);
+    let set = set_in(open());
+    assert!(is_denied(&set), "a thread of the process lives and holds the slot");
+    assert!(set.peek().wait().expect("it answers").limits[0].available() == 0);
+    assert_eq!(process.kill(), End::Signal(libc::SIGKILL));
+    drop(set.acquire(demand! {}).wait().expect("the holder is gone"));
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_keeps_its_slot_in_shared_memory() {
+    let (_alone, folder) = (one_at_a_time(), Folder::new());
+    check(|| Arc::new(crate::support::open(folder.path())));
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_keeps_its_slot_in_a_file() {
+    let (_alone, folder) = (one_at_a_time(), Folder::new());
+    check(|| Arc::new(stores::file(folder.path())));
+}
