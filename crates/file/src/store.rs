@@ -201,7 +201,7 @@ impl Store for FileStore {
             let mut denials = Vec::new();
             for step in call.steps() {
                 let now = view.clock.now();
-                denials.extend(kept(view, &step.place)?.ask(&step, now));
+                denials.extend(kept(view, &step.place)?.as_seen(now).ask(&step, now));
             }
             Ok(denials)
         });
@@ -213,7 +213,7 @@ impl Store for FileStore {
         let reply = self.read(move |view| {
             let now = view.clock.now();
             let place = Place { namespace: &namespace, key: &key, limits: &limits };
-            Ok(kept(view, &place)?.peek(&limits, now))
+            Ok(kept(view, &place)?.as_seen(now).peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
@@ -229,6 +229,10 @@ impl Store for FileStore {
 
     fn new_holder(&self) -> u128 {
         tollgate_store::new_holder()
+    }
+
+    fn new_living_holder(&self) -> u128 {
+        tollgate_store::new_living_holder()
     }
 }
 

@@ -237,7 +237,7 @@ impl Store for ShmStore {
             let mut denials = Vec::new();
             for step in steps {
                 let now = clock.now();
-                denials.extend(kept(tx, known, &step.place)?.ask(step, now));
+                denials.extend(kept(tx, known, &step.place)?.as_seen(now).ask(step, now));
             }
             Ok(denials)
         });
@@ -246,7 +246,10 @@ impl Store for ShmStore {
 
     fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let clock = &self.0.clock;
-        let peeked = self.work(|tx, known| Ok(kept(tx, known, place)?.peek(place.limits, clock.now())));
+        let peeked = self.work(|tx, known| {
+            let now = clock.now();
+            Ok(kept(tx, known, place)?.as_seen(now).peek(place.limits, now))
+        });
         Reply::ready(peeked.map_err(without_tests))
     }
 
@@ -266,6 +269,10 @@ impl Store for ShmStore {
 
     fn new_holder(&self) -> u128 {
         tollgate_store::new_holder()
+    }
+
+    fn new_living_holder(&self) -> u128 {
+        tollgate_store::new_living_holder()
     }
 }
 

@@ -102,6 +102,10 @@ impl<S: Store> Store for FaultStore<S> {
     fn new_holder(&self) -> u128 {
         self.inner.new_holder()
     }
+
+    fn new_living_holder(&self) -> u128 {
+        self.inner.new_living_holder()
+    }
 }
 
 impl<S: Records> Records for FaultStore<S> {

@@ -53,7 +53,7 @@ pub use lines::SharedLines;
 pub use memory::{Memory, MemoryBuilder, Space, Tally};
 pub use outcome::{outcome_bytes, outcome_from};
 pub use per_process::PerProcess;
-pub use process::{Census, Process, new_holder};
+pub use process::{Census, Process, new_holder, new_living_holder};
 pub use queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use reply::Reply;
 pub use room::{Room, RoomFull, Ticket};

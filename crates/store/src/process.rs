@@ -2,8 +2,8 @@
 //! can see that it is gone.
 //!
 //! An id is made of four numbers of 32 bits: a tag for the boot of the host and its space of process ids, the process
-//! id, the low bits of when the process started, and a counter. Only who has the same tag can look for the process, so
-//! holders of another tag are never judged.
+//! id, the low bits of when the process started, and a counter, whose highest bit says whether the holder holds on for as long
+//! as the process lives. Only who has the same tag can look for the process, so holders of another tag are never judged.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,12 +24,22 @@ pub struct Process {
     pub started: u32,
 }
 
-/// An id for a holder that says which process it is of, unlike that of any other.
+/// The bit of an id that says that the holder holds on for as long as its process lives.
+const LIVING: u128 = 1 << 31;
+
+/// An id for a holder that says which process it is of, unlike that of any other. If it is silent for too long it has
+/// expired, though its process may live.
 pub fn new_holder() -> u128 {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let Process { tag, pid, started } = Process::this();
-    let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
-    u128::from(tag) << 96 | u128::from(pid) << 64 | u128::from(started) << 32 | u128::from(counter)
+    let counter = u128::from(COUNTER.fetch_add(1, Ordering::Relaxed)) & (LIVING - 1);
+    u128::from(tag) << 96 | u128::from(pid) << 64 | u128::from(started) << 32 | counter
+}
+
+/// As [`new_holder`], for one that holds on for as long as its process lives, whatever the clocks say. Only who cannot see the
+/// process goes by the time that it was silent.
+pub fn new_living_holder() -> u128 {
+    new_holder() | LIVING
 }
 
 /// Who was found to be gone, or there. Each process is looked for once.
@@ -41,6 +51,12 @@ impl Census {
     pub fn is_gone(&mut self, holder: u128) -> bool {
         let (tag, pid, started) = ((holder >> 96) as u32, (holder >> 64) as u32, (holder >> 32) as u32);
         self.has_ended(Process { tag, pid, started })
+    }
+
+    /// Whether the process of a [living holder](new_living_holder) is seen to be there.
+    pub fn lives(&mut self, holder: u128) -> bool {
+        let is_seen = (holder >> 96) as u32 == Process::this().tag;
+        holder & LIVING != 0 && is_seen && !self.is_gone(holder)
     }
 
     /// Whether a process is gone. One that cannot be looked for is not judged.
@@ -172,6 +188,16 @@ mod tests {
         assert!(!census.is_gone(new_holder()));
         for foreign in [0, 1, u128::MAX, new_holder() ^ 1 << 96] {
             assert!(!census.is_gone(foreign));
+        }
+    }
+
+    #[test]
+    fn only_a_living_holder_of_a_process_that_is_seen_lives() {
+        let mut census = Census::default();
+        let living = new_living_holder();
+        assert!(census.lives(living) && !census.lives(new_holder()));
+        for other in [0, u128::MAX, living ^ 1 << 96] {
+            assert!(!census.lives(other));
         }
     }
 

@@ -38,6 +38,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     fn new_holder(&self) -> u128 {
         (**self).new_holder()
     }
+
+    fn new_living_holder(&self) -> u128 {
+        (**self).new_living_holder()
+    }
 }
 
 impl<R: Records + ?Sized> Records for Arc<R> {

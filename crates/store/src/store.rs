@@ -33,6 +33,12 @@ pub trait Store: Send + Sync {
 
     /// An id for somebody who holds resources, unlike that of any other.
     fn new_holder(&self) -> u128;
+
+    /// As [`new_holder`](Store::new_holder), for one that is there for as long as its process is. Stores whose processes can
+    /// see each other go by that, and not by the clock.
+    fn new_living_holder(&self) -> u128 {
+        self.new_holder()
+    }
 }
 
 /// Who sees the buckets of a store.

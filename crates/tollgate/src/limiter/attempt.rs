@@ -218,6 +218,7 @@ impl Shared {
         if let Some(ttl) = request.detached {
             return Some(detached_term(ttl));
         }
-        Some(Term { holder: self.backend.new_holder(), ttl: self.settings.lease_ttl? })
+        let (ttl, backend) = (self.settings.lease_ttl?, &*self.backend);
+        Some(Term { holder: self.settings.heartbeats.new_holder(backend), ttl })
     }
 }

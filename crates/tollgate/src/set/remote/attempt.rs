@@ -162,7 +162,8 @@ impl<'a> Trial<'a, '_> {
     fn term(&self, Priced { limits, costs }: &Priced) -> Option<Term> {
         let holds = limits.iter().zip(costs.amounts()).any(|(limit, cost)| limit.is_resource() && *cost > 0);
         let ttl = self.set.lease_ttl().filter(|_| holds)?;
-        Some(Term { holder: self.remote.backend.new_holder(), ttl })
+        let (heartbeats, backend) = (self.remote.settings.heartbeats, &*self.remote.backend);
+        Some(Term { holder: heartbeats.new_holder(backend), ttl })
     }
 
     fn admit(&self, priced: &Priced, done: Option<&Done>, term: Option<Term>) -> Lease<'a> {
