@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Room, Step, Store, StoreError,
+    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Room, Step, Store, StoreError, Told,
 };
 
 use crate::batch::View;
@@ -219,9 +219,13 @@ impl Store for FileStore {
     }
 
     fn hand_over(&self, call: &Call<'_>) {
+        self.hand_over_and_tell(call, Box::new(|_| ()));
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
         let desk = &self.0.shared.writer;
         let apply = Apply::new(OwnedCall::new(call), Vec::new());
-        let handed_over = HandedOver::new(apply, desk.now(), desk.unheard());
+        let handed_over = HandedOver::new(apply, desk.now(), desk.unheard()).telling(told);
         // Where the line is as long as it may be, it is lost; what it would have given back expires.
         let _ = desk.post(Box::new(handed_over));
         desk.ring();

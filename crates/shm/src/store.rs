@@ -10,6 +10,7 @@ use tollgate_core::{Denial, Status};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
     Applied, Call, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Room, Step, Store, StoreError,
+    Told,
 };
 
 use crate::apply;
@@ -254,6 +255,10 @@ impl Store for ShmStore {
     }
 
     fn hand_over(&self, call: &Call<'_>) {
+        self.hand_over_and_tell(call, Box::new(|_| ()));
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
         if call.check(&[]).is_err() {
             return;
         }
@@ -262,8 +267,10 @@ impl Store for ShmStore {
             self.0.late().put(OwnedCall::new(call));
             return self.make_up();
         }
-        if is_unavailable(&self.0.apply(HAND_OVER_PATIENCE, call, &[])) {
-            self.0.late().put(OwnedCall::new(call));
+        match self.0.apply(HAND_OVER_PATIENCE, call, &[]) {
+            Ok(applied) => told(&applied),
+            made if is_unavailable(&made) => self.0.late().put(OwnedCall::new(call)),
+            Err(_) => {}
         }
     }
 

@@ -9,6 +9,7 @@ use tollgate_core::{Denial, Limits, Status};
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
     Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Room, Scope, Step, Store, StoreError,
+    Told,
 };
 
 /// How a call fails.
@@ -96,6 +97,12 @@ impl<S: Store> Store for FaultStore<S> {
     fn hand_over(&self, call: &Call<'_>) {
         if self.next_fault() != Some(Fault::LoseCall) {
             self.inner.hand_over(call);
+        }
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+        if self.next_fault() != Some(Fault::LoseCall) {
+            self.inner.hand_over_and_tell(call, told);
         }
     }
 

@@ -57,4 +57,4 @@ pub use process::{Census, Process, new_holder, new_living_holder};
 pub use queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use reply::Reply;
 pub use room::{Room, RoomFull, Ticket};
-pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken};
+pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken, Told};

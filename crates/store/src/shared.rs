@@ -7,7 +7,7 @@ use tollgate_core::{Denial, Limits, Status};
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
     Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
-    StoreError,
+    StoreError, Told,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -33,6 +33,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn hand_over(&self, call: &Call<'_>) {
         (**self).hand_over(call);
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+        (**self).hand_over_and_tell(call, told);
     }
 
     fn new_holder(&self) -> u128 {

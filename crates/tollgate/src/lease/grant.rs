@@ -34,10 +34,11 @@ enum Origin {
 
 impl Grant {
     /// What was taken from the store. While the lease is open, its heart beats.
-    pub(crate) fn new(remote: &Remote, limits: Limits, term: Option<Term>) -> Grant {
+    pub(crate) fn new(set: &LimitSet, remote: &Remote, limits: Limits, term: Option<Term>) -> Grant {
         let beats = |term: Term| {
             let buckets = vec![(remote.key.clone(), limits.clone())];
-            Heart::start(&remote.backend, &remote.namespace, buckets, term, remote.settings.heartbeats)
+            let (heartbeats, reporter) = (remote.settings.heartbeats, set.reporter());
+            Heart::start(&remote.backend, &remote.namespace, buckets, term, heartbeats, reporter)
         };
         let heart = term.map(beats);
         Grant { limits, term, heart, origin: Origin::Store }
@@ -118,7 +119,9 @@ impl<'a> Lease<'a> {
 
     /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
     fn take_leave(&mut self, costs: &Costs, used: &[u64], noted: Noted) -> Option<Farewell> {
-        let grant = self.extra.0.as_mut()?.grant.take()?;
+        let mut grant = self.extra.0.as_mut()?.grant.take()?;
+        // From here on it is no loss that the store does not know the holder.
+        grant.heart = None;
         self.ends_on_drop.set(false);
         let (limits, reporter) = (&grant.limits, self.set().reporter());
         let is_over = costs.amounts().iter().zip(used).any(|(reserved, used)| used > reserved);
@@ -163,13 +166,12 @@ impl<'a> Lease<'a> {
         let (Some(heart), Home::There(remote)) = (&grant.heart, self.set().home()) else {
             return Some(Reply::ready(Ok(true)));
         };
-        Some(Reply::later(async move {
-            let is_alive = heart.beat(remote.settings.timeout).await?;
-            if !is_alive {
-                self.tell_expired();
-            }
-            Ok(is_alive)
-        }))
+        Some(Reply::later(heart.beat(remote.settings.timeout)))
+    }
+
+    /// Whether the store was heard not to know the holder any more.
+    pub(super) fn is_lost_there(&self) -> bool {
+        self.grant().and_then(|grant| grant.heart.as_ref()).is_some_and(|heart| heart.is_lost())
     }
 
     pub(super) fn tell_expired(&self) {

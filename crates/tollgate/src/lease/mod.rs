@@ -404,6 +404,14 @@ impl<'a> Lease<'a> {
         self.beat_there().unwrap_or_else(|| Reply::ready(Ok(self.renew())))
     }
 
+    /// Whether it was heard that the resources were lost: nothing was heard of the holder for too long, or they were taken from
+    /// it on purpose, and they may be another's now. Heartbeats find out, by themselves on a set in a store, and an
+    /// [observer](crate::LimitSetBuilder::observer) hears of it. What is [settled](Lease::settle) counts all the same.
+    pub fn lost(&self) -> bool {
+        let extra = self.extra.0.as_ref();
+        self.is_lost_there() || extra.is_some_and(|extra| extra.told_expired.load(Ordering::Relaxed))
+    }
+
     /// Keeps the resources for another term. If they are lost, that is told once.
     fn renew(&self) -> bool {
         let set = self.set();

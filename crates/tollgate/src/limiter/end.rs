@@ -220,6 +220,7 @@ impl Lease<'_> {
             return self.let_go();
         }
         self.is_open = false;
+        self.stop_beating();
         if self.end_here(ending) {
             return Reply::ready(Ok(()));
         }
@@ -293,6 +294,7 @@ impl Lease<'_> {
         if !self.is_of_this_process() {
             return;
         }
+        self.stop_beating();
         let ending = match self.shared().settings.on_drop {
             OnDrop::Keep => Ending::Commit,
             OnDrop::Refund => Ending::Cancel,

@@ -116,7 +116,8 @@ impl Stored {
         let heart = term.filter(|_| !is_detached).map(|term| {
             let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
             let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
-            Heart::start(&shared.backend, &shared.namespace, buckets, term, shared.settings.heartbeats)
+            let (heartbeats, reporter) = (shared.settings.heartbeats, &shared.reporter);
+            Heart::start(&shared.backend, &shared.namespace, buckets, term, heartbeats, reporter)
         });
         Stored {
             is_detached,
@@ -388,14 +389,23 @@ impl<'a> Lease<'a> {
         }
         let Grant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
         let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
-        Reply::later(async move {
-            let shared = self.shared();
-            let is_alive = heart.beat(shared.settings.timeout).await?;
-            if !is_alive {
-                shared.reporter.report(&crate::Event::ExpiredLease);
-            }
-            Ok(is_alive)
-        })
+        let beat = heart.beat(self.shared().settings.timeout);
+        Reply::later(async move { Ok(beat.await?) })
+    }
+
+    /// Whether it was heard that the resources were lost: nothing was heard of the holder for too long, or they were taken from
+    /// it on purpose, and they may be another's now. Heartbeats find out, and an
+    /// [observer](super::LimiterBuilder::observer) hears of it. What is [settled](Lease::settle) counts all the same.
+    pub fn lost(&self) -> bool {
+        let Grant::Stored(stored) = &self.grant else { return false };
+        stored.heart.as_ref().is_some_and(|heart| heart.is_lost())
+    }
+
+    /// Beats no more: from here on it is no loss that the store does not know the holder.
+    pub(super) fn stop_beating(&mut self) {
+        if let Grant::Stored(stored) = &mut self.grant {
+            stored.heart = None;
+        }
     }
 }
 

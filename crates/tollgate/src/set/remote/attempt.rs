@@ -173,7 +173,7 @@ impl<'a> Trial<'a, '_> {
             _ => (self.remote.clock().now(), 0),
         };
         let waited = self.turn.waited();
-        let grant = Grant::new(self.remote, priced.limits.clone(), term);
+        let grant = Grant::new(self.set, self.remote, priced.limits.clone(), term);
         let lease = Lease::there(self.set, at, priced.costs.clone(), waited, grant);
         if let Some(duration) = waited {
             reporter.report_if_watched(&Event::Waited { limit: self.limited_by.as_ref(), duration });
