@@ -8,3 +8,4 @@ mod living;
 mod opened;
 mod sets;
 mod stores;
+mod storm;

@@ -62,13 +62,17 @@ pub fn fork(work: impl FnOnce()) -> Forked {
 const PATIENCE: u32 = 120;
 
 /// As [`fork`]; one that hangs is ended by the system.
-pub fn fork_and_end(work: impl FnOnce()) -> End {
-    let forked = fork(|| {
+pub fn fork_for_a_while(work: impl FnOnce()) -> Forked {
+    fork(|| {
         // SAFETY: it only starts a clock of the process.
         unsafe { libc::alarm(PATIENCE) };
         work();
-    });
-    forked.end()
+    })
+}
+
+/// The end of a process that is [forked for a while](fork_for_a_while).
+pub fn fork_and_end(work: impl FnOnce()) -> End {
+    fork_for_a_while(work).end()
 }
 
 impl Forked {
