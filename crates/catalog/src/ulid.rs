@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use tollgate_core::Tick;
+use tollgate_store::{PerProcess, generation};
 
 use crate::{Result, random};
 
@@ -11,16 +12,23 @@ const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const RANDOM_BITS: u32 = 80;
 
 /// Makes ULIDs: 48 bits of milliseconds, then 80 random ones.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Ulids {
-    last: Mutex<Option<u128>>,
+    /// A process that was forked off must not go on counting where its parent does.
+    last: PerProcess<Mutex<Option<u128>>>,
+}
+
+impl Default for Ulids {
+    fn default() -> Ulids {
+        Ulids { last: PerProcess::new(generation().into()) }
+    }
 }
 
 impl Ulids {
     /// An id that sorts behind all that were made before, whatever the clock does.
     pub(crate) fn next(&self, now: Tick) -> Result<u128> {
         let millis = u128::from(now.as_micros() / 1_000) & ((1 << 48) - 1);
-        let mut last = self.last.lock();
+        let mut last = self.last.get(generation().into()).lock();
         let next = match *last {
             // In the same millisecond the next number: within 2^80 of them it does not run out.
             Some(last) if millis <= last >> RANDOM_BITS => last.wrapping_add(1),

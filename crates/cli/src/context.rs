@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use tollgate::catalog::{CatalogError, Namespace, RegistryBuilder};
-use tollgate::limiter::DEFAULT_NAMESPACE;
+use tollgate::limiter::{DEFAULT_NAMESPACE, LimiterBuilder};
 use tollgate::store::Backend;
 use tollgate::{Catalog, Limiter, Memory, Registry};
 
@@ -172,8 +172,13 @@ impl Context {
     /// A limiter on the namespace of the settings. In a dry run it takes nothing. No namespace is registered for it: one
     /// that is new has no limits to take from.
     pub(crate) fn limiter(&self) -> Result<Limiter> {
+        Ok(self.limiter_builder()?.build())
+    }
+
+    /// The limiter in the making.
+    pub(crate) fn limiter_builder(&self) -> Result<LimiterBuilder> {
         let catalog = if self.dry_run { self.rehearsed()? } else { self.catalog()? };
-        Ok(Limiter::builder(catalog).timeout(self.settings.store_timeout.value).build())
+        Ok(Limiter::builder(catalog).timeout(self.settings.store_timeout.value))
     }
 
     /// Says something on stderr that is worth knowing and no part of the answer.

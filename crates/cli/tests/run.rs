@@ -104,6 +104,16 @@ fn a_killed_one_gives_its_permit_back_at_once() {
 }
 
 #[test]
+fn one_that_has_lost_its_permit_says_so() {
+    let sandbox = sandbox_with(&["slots:1/at-once"]);
+    let ran = sandbox.shell("tollgate run me jobs -- tollgate entity reset me jobs");
+    assert_eq!(ran.exit, 0, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("what the command held was lost").count(), 1, "{}", ran.stderr);
+    let ran = sandbox.shell("tollgate run me jobs -- true");
+    assert_eq!((ran.exit, ran.stderr.as_str()), (0, ""));
+}
+
+#[test]
 fn signals_are_passed_on_and_the_permit_is_given_back() {
     let sandbox = sandbox_with(&["slots:1/at-once"]);
     for (signal, code) in [("TERM", 43), ("INT", 42), ("HUP", 41)] {

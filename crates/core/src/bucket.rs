@@ -378,6 +378,36 @@ impl Bucket {
         })
     }
 
+    /// Lets holders that have expired hold on until `until` if `lives` says so: for stores that can see that somebody is there
+    /// though nothing was heard of it, whatever the clocks say.
+    pub fn revive_holders(
+        &mut self,
+        limits: &Limits,
+        now: Tick,
+        until: Tick,
+        mut lives: impl FnMut(u128) -> bool,
+    ) {
+        let (now, States::General(states)) = (now.max(self.stamp), &mut self.states) else { return };
+        if !states.iter().any(|state| state.has_expired_holders(now)) {
+            return;
+        }
+        let until = until.max(now);
+        self.change(limits, |states| {
+            states.iter_mut().for_each(|state| state.revive_holders(now, until, &mut lives));
+        });
+    }
+
+    /// Frees all resources, whoever holds them: for a copy of a bucket whose holders are all of another process.
+    pub fn free_resources(&mut self, limits: &Limits) {
+        if !limits.have_resources() {
+            return;
+        }
+        self.change(limits, |states| {
+            let held = limits.iter().zip(states).filter(|(limit, _)| limit.is_resource());
+            held.for_each(|(limit, state)| *state = State::fresh(limit));
+        });
+    }
+
     /// Whether it says nothing at `now` that a fresh bucket would not say, so that it may be forgotten.
     pub fn is_fresh(&self, limits: &Limits, now: Tick) -> bool {
         let is_fresh =

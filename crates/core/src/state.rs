@@ -261,6 +261,16 @@ impl State {
         }
     }
 
+    pub(crate) fn has_expired_holders(&self, now: Tick) -> bool {
+        matches!(&self.0, Inner::Held(held) if held.has_expired(now))
+    }
+
+    pub(crate) fn revive_holders(&mut self, now: Tick, until: Tick, lives: impl FnMut(u128) -> bool) {
+        if let Inner::Held(held) = &mut self.0 {
+            held.revive(now, until, lives);
+        }
+    }
+
     pub(crate) fn retain_holders(&mut self, keep: impl FnMut(u128) -> bool) -> usize {
         match &mut self.0 {
             Inner::Held(held) => held.retain(keep),

@@ -1,5 +1,7 @@
 //! How a store is opened.
 
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -11,7 +13,7 @@ use aws_sdk_dynamodb::types::TableStatus;
 use aws_smithy_async::time::SharedTimeSource;
 use aws_smithy_types::retry::RetryConfig;
 use tollgate_store::ahead::Prefetch;
-use tollgate_store::workers::Workers;
+use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
 use crate::bucket::shards::SHARDS_MAX;
@@ -23,6 +25,9 @@ use crate::{OpenError, endpoint, table};
 
 /// Where a service that is no region of AWS says it is, if nobody says otherwise.
 const LOCAL_REGION: &str = "us-east-1";
+
+/// What the threads of a store are called.
+const NAME: &str = "tollgate-dynamo";
 
 /// How long a call may take unless the builder says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -155,7 +160,7 @@ impl DynamoStoreBuilder {
     ///
     /// [`OpenError`] with what is wrong and what to do. A table that is not ours is left as it is.
     pub fn build(self) -> Reply<'static, Result<DynamoStore, OpenError>> {
-        let workers = match Workers::start("tollgate-dynamo") {
+        let workers = match Workers::start(NAME) {
             Ok(workers) => workers,
             Err(error) => return Reply::ready(Err(OpenError::Host(error.to_string()))),
         };
@@ -176,19 +181,45 @@ impl DynamoStoreBuilder {
         let time = ServiceTime::new(self.clock.clone());
         let config = self.client_config().await?;
         let whereabouts = self.whereabouts(&config);
+        let service = self.service(&config, &time, workers);
+        self.prepare(&service, &whereabouts).await?;
+        let again = {
+            let (builder, config) = (self.clone(), config.clone());
+            move || builder.open_again(&config, &time)
+        };
+        let buckets = Buckets::new(self.settings).map_err(|why| OpenError::Host(why.to_string()))?;
+        Ok(DynamoStore(Reopened::new(Inner::new(service, buckets), again)))
+    }
+
+    /// What a process has that was forked off: its own connections and threads, and another name for its writes. What calls
+    /// are signed with is looked for anew, because what looked for it before may be a thread of the parent.
+    fn open_again(&self, config: &SdkConfig, time: &ServiceTime) -> Arc<Inner> {
+        let workers = Workers::start_again(NAME);
+        let (handle, time) = (workers.handle().clone(), time.of_a_fork());
+        // In a thread of its own, because the caller may be a task of another runtime.
+        let found = thread::scope(|scope| {
+            let found = scope.spawn(|| handle.block_on(self.client_config()));
+            found.join().ok().and_then(Result::ok)
+        });
+        let service = self.service(found.as_ref().unwrap_or(config), &time, workers);
+        let buckets = Buckets::new(self.settings.clone());
+        Inner::new(service, buckets.expect("there was randomness when the store was opened"))
+    }
+
+    fn service(&self, config: &SdkConfig, time: &ServiceTime, workers: Workers) -> Service {
         #[cfg(feature = "aggregate")]
         let streams = {
-            let config = aws_sdk_dynamodbstreams::config::Builder::from(&config);
+            let config = aws_sdk_dynamodbstreams::config::Builder::from(config);
             config.time_source(SharedTimeSource::new(time.clone())).build()
         };
-        let config = ClientConfig::from(&config)
+        let config = ClientConfig::from(config)
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .time_source(SharedTimeSource::new(time.clone()))
             // The SDK would correct the time that is corrected already.
             .disable_clock_skew_correction(true)
             .interceptor(time.clone());
-        let service = Service {
+        Service {
             client: aws_sdk_dynamodb::Client::from_conf(config.build()),
             #[cfg(feature = "aggregate")]
             streams,
@@ -198,10 +229,7 @@ impl DynamoStoreBuilder {
             patience: Patience { tries: self.tries },
             counts: Default::default(),
             workers,
-        };
-        self.prepare(&service, &whereabouts).await?;
-        let buckets = Buckets::new(self.settings).map_err(|why| OpenError::Host(why.to_string()))?;
-        Ok(DynamoStore(Inner::new(service, buckets)))
+        }
     }
 
     /// Sees to it that there is a table that fits.

@@ -69,6 +69,11 @@ impl ServiceTime {
         ServiceTime { local, ahead: Arc::new(Mutex::new(Ahead::ANY)), by, corrected }
     }
 
+    /// The same clock for a process that was forked off, a thread of whose parent may be about to learn the time.
+    pub(crate) fn of_a_fork(&self) -> ServiceTime {
+        ServiceTime { ahead: Arc::new(Mutex::new(Ahead::ANY)), ..self.clone() }
+    }
+
     /// The clock that shows the service's time.
     pub(crate) fn clock(&self) -> &Clock {
         &self.corrected

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use tollgate_store::workers::Reopened;
 use tollgate_store::{Applied, OwnedCall, Reply, StoreError, WaitQueues};
 
 use crate::DynamoStoreBuilder;
 use crate::bucket::Buckets;
 use crate::service::{Service, Troubles};
 
-/// Buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store.
+/// Buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store. A process that is forked off connects by
+/// itself.
 #[derive(Clone)]
-pub struct DynamoStore(pub(crate) Arc<Inner>);
+pub struct DynamoStore(pub(crate) Reopened<Arc<Inner>>);
 
 pub(crate) struct Inner {
     pub(crate) service: Arc<Service>,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tollgate_core::{Denial, Status};
 use tollgate_store::workers::ToTheEnd;
-use tollgate_store::{Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError};
+use tollgate_store::{
+    Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, Told,
+};
 
 use crate::bucket::without_tests;
 use crate::inner::DynamoStore;
@@ -58,6 +60,10 @@ impl Store for DynamoStore {
 
     fn hand_over(&self, call: &Call<'_>) {
         self.0.hand_over(OwnedCall::new(call));
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+        self.0.hand_over_and_tell(OwnedCall::new(call), told);
     }
 
     fn new_holder(&self) -> u128 {

@@ -3,7 +3,7 @@
 use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::usage::{Sums, Used};
-use tollgate_store::{Applied, Call, Census, Done, Freed, Kept, Op, Place, Step, StoreError};
+use tollgate_store::{Applied, Call, Census, Done, Freed, Op, Place, Step, StoreError};
 
 use crate::applied;
 use crate::batch::{Address, Batch};
@@ -33,7 +33,8 @@ impl Batch<'_> {
     fn apply_now(&mut self, call: &Call<'_>, writes: &[Write], now: Tick) -> Result<Applied, Stop> {
         let mut rows = Vec::with_capacity(call.steps.len());
         for (index, step) in call.steps.iter().enumerate() {
-            let row = self.row_for(step)?;
+            let mut row = self.row_for(step)?;
+            row.iter_mut().for_each(|row| row.kept.keep_living(now));
             if step.takes().is_some() && row.as_ref().is_some_and(|row| row.kept.is_past(step.place.limits)) {
                 return Ok(Applied::Stale(index));
             }
@@ -157,7 +158,5 @@ fn reap(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> bool {
     let mut census = Census::default();
     let takes = steps.iter().zip(rows).filter(|(step, _)| step.takes().is_some());
     let held = takes.filter_map(|(_, row)| row.as_mut()).map(|row| &mut row.kept);
-    held.filter(|kept| kept.limits.have_resources()).fold(false, |reaped, Kept { bucket, limits, .. }| {
-        bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0 || reaped
-    })
+    held.fold(false, |reaped, kept| kept.drop_dead(now, &mut census) || reaped)
 }

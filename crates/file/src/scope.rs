@@ -115,13 +115,9 @@ pub(crate) fn buckets(
         after = found.last().map(|(key, _)| key.clone());
         for (key, raw) in found {
             let Some((entity, resource)) = key.pair() else { continue };
-            let row = raw.decode(view.connection, view.known, None)?;
+            let kept = raw.decode(view.connection, view.known, None)?.kept.as_seen(now);
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
-            statuses.push(BucketStatus {
-                entity,
-                resource,
-                limits: row.kept.bucket.peek(&row.kept.limits, now),
-            });
+            statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
         }
         if is_last {
             break;

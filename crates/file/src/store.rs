@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, WaitQueues,
+    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, Told, WaitQueues,
 };
 
 use crate::batch::View;
@@ -202,7 +202,7 @@ impl Store for FileStore {
             let mut denials = Vec::new();
             for step in call.steps() {
                 let now = view.clock.now();
-                denials.extend(kept(view, &step.place)?.ask(&step, now));
+                denials.extend(kept(view, &step.place)?.as_seen(now).ask(&step, now));
             }
             Ok(denials)
         });
@@ -214,15 +214,19 @@ impl Store for FileStore {
         let reply = self.read(move |view| {
             let now = view.clock.now();
             let place = Place { namespace: &namespace, key: &key, limits: &limits };
-            Ok(kept(view, &place)?.peek(&limits, now))
+            Ok(kept(view, &place)?.as_seen(now).peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
     fn hand_over(&self, call: &Call<'_>) {
+        self.hand_over_and_tell(call, Box::new(|_| ()));
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
         let desk = &self.0.shared.writer;
         let apply = Apply::new(OwnedCall::new(call), Vec::new());
-        let handed_over = HandedOver::new(apply, desk.now(), desk.unheard());
+        let handed_over = HandedOver::new(apply, desk.now(), desk.unheard()).telling(told);
         // Where the line is as long as it may be, it is lost; what it would have given back expires.
         let _ = desk.post(Box::new(handed_over));
         desk.ring();
@@ -230,6 +234,10 @@ impl Store for FileStore {
 
     fn new_holder(&self) -> u128 {
         tollgate_store::new_holder()
+    }
+
+    fn new_living_holder(&self) -> u128 {
+        tollgate_store::new_living_holder()
     }
 }
 

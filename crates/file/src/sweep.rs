@@ -83,6 +83,7 @@ fn sweep_bucket(
 ) -> Result<(), Stop> {
     // What cannot be read is left alone: whoever asks for it is told.
     let Ok(mut row) = raw.decode(connection, known, None) else { return Ok(()) };
+    row.kept.keep_living(now);
     let Kept { bucket, limits, .. } = &row.kept;
     let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
     let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));

@@ -1,8 +1,12 @@
 //! The kinds of work that a file does.
 
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use parking_lot::Mutex;
 use tollgate_core::Tick;
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Applied, Key, OpId, OwnedCall, StoreError};
+use tollgate_store::{Applied, Key, OpId, OwnedCall, StoreError, Told};
 
 use crate::applied;
 use crate::batch::{Batch, View};
@@ -76,11 +80,31 @@ pub(crate) struct HandedOver {
     tries: u32,
     /// Until it has failed: who asks after that need not wait to see it.
     unheard: Option<Unheard>,
+    /// Who hears what came of it, and that.
+    told: Option<Told>,
+    applied: Option<Applied>,
 }
 
 impl HandedOver {
     pub(crate) fn new(apply: Apply, since: Tick, unheard: Unheard) -> HandedOver {
-        HandedOver { apply, since, tries: 0, unheard: Some(unheard) }
+        HandedOver { apply, since, tries: 0, unheard: Some(unheard), told: None, applied: None }
+    }
+
+    /// As it is, and `told` hears what came of it.
+    pub(crate) fn telling(self, told: Told) -> HandedOver {
+        HandedOver { told: Some(told), ..self }
+    }
+}
+
+/// Somebody who is told when the engine is free: as much may happen then as when a waker is called.
+struct Telling(Mutex<Option<(Told, Applied)>>);
+
+impl Wake for Telling {
+    fn wake(self: Arc<Self>) {
+        let telling = self.0.lock().take();
+        if let Some((told, applied)) = telling {
+            told(&applied);
+        }
     }
 }
 
@@ -98,15 +122,22 @@ impl Errand<Writer> for HandedOver {
     }
 
     fn run(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault> {
-        // Nobody is left to hear what comes of it.
-        Work::run(&mut self.apply, batch).map(drop)
+        // Nobody is left to hear of an error.
+        self.applied = Work::run(&mut self.apply, batch)?.and_then(Result::ok);
+        Ok(())
     }
 
     fn finish(mut self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut After<Writer>) {
         self.tries += 1;
         self.unheard = None;
-        if matches!(outcome, Err(StoreError::Unavailable(..))) && self.tries < TRIES_MAX {
-            after.failed.push(self);
+        match outcome {
+            Ok(()) => {
+                let telling = self.told.take().zip(self.applied.take());
+                let telling = telling.map(|telling| Arc::new(Telling(Mutex::new(Some(telling)))));
+                after.wakers.extend(telling.map(Waker::from));
+            }
+            Err(StoreError::Unavailable(..)) if self.tries < TRIES_MAX => after.failed.push(self),
+            Err(_) => {}
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_store::ahead::Prefetch;
-use tollgate_store::workers::Workers;
+use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
 use crate::apply::remembered_by;
@@ -13,6 +13,9 @@ use crate::service::{Failure, Link, Scripts, Seen, Service, Time, Watch};
 use crate::time::ServerTime;
 use crate::url::check_prefix;
 use crate::{OpenError, RedisUrl, Trouble, UrlError};
+
+/// What the threads of a store are called.
+const NAME: &str = "tollgate-redis";
 
 /// How long a call may take unless the builder or the address says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -93,7 +96,7 @@ impl RedisStoreBuilder {
     ///
     /// [`OpenError`] with what is wrong and what to do.
     pub fn build(self) -> Reply<'static, Result<RedisStore, OpenError>> {
-        let workers = match Workers::start("tollgate-redis") {
+        let workers = match Workers::start(NAME) {
             Ok(workers) => workers,
             Err(error) => return Reply::ready(Err(OpenError::Host(error.to_string()))),
         };
@@ -127,21 +130,38 @@ impl RedisStoreBuilder {
         }
         let timeout = self.timeout.or(url.timeout).unwrap_or(TIMEOUT).max(Duration::from_millis(1));
         let time = self.clock.map_or_else(ServerTime::learnt, ServerTime::Given);
-        let teller = if time.given().is_some() { Time::Given } else { Time::OfServer };
-        let service = Service {
-            layout: Layout::new(&url.prefix),
-            link: Link::new(url.clone(), roots, timeout / 2),
-            scripts: Scripts::new(teller, remembered_by(timeout).as_millis().to_string()),
-            time,
-            timeout,
-            counts: Default::default(),
-            workers,
-        };
+        let plan = Plan { url: url.clone(), roots, time, timeout };
+        let service = plan.service(workers);
         let accepts_eviction = self.accepts_eviction.unwrap_or(url.accepts_eviction);
         check_server(&service, &url, accepts_eviction).await?;
         learn_time(&service, &url).await?;
         let (percent, idle) = self.prefetch.unwrap_or((url.prefetch.unwrap_or(0), KEPT_AHEAD));
-        Ok(RedisStore(Inner::new(service, Prefetch::new(percent, idle))))
+        let again =
+            move || Inner::new(plan.service(Workers::start_again(NAME)), Prefetch::new(percent, idle));
+        Ok(RedisStore(Reopened::new(Inner::new(service, Prefetch::new(percent, idle)), again)))
+    }
+}
+
+/// All that is needed to call a server, in whatever process.
+struct Plan {
+    url: RedisUrl,
+    roots: Option<Vec<u8>>,
+    time: ServerTime,
+    timeout: Duration,
+}
+
+impl Plan {
+    fn service(&self, workers: Workers) -> Service {
+        let teller = if self.time.given().is_some() { Time::Given } else { Time::OfServer };
+        Service {
+            layout: Layout::new(&self.url.prefix),
+            link: Link::new(self.url.clone(), self.roots.clone(), self.timeout / 2),
+            scripts: Scripts::new(teller, remembered_by(self.timeout).as_millis().to_string()),
+            time: self.time.clone(),
+            timeout: self.timeout,
+            counts: Default::default(),
+            workers,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
+use tollgate_store::workers::Reopened;
 use tollgate_store::{Applied, OwnedCall, StoreError, WaitQueues};
 
 use crate::ahead::Ahead;
@@ -13,9 +14,9 @@ use crate::builder::RedisStoreBuilder;
 use crate::later::Unheard;
 use crate::service::{Service, Troubles};
 
-/// Buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store.
+/// Buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store. A process that is forked off connects by itself.
 #[derive(Clone)]
-pub struct RedisStore(pub(crate) Arc<Inner>);
+pub struct RedisStore(pub(crate) Reopened<Arc<Inner>>);
 
 pub(crate) struct Inner {
     pub(crate) service: Service,

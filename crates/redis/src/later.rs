@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tollgate_store::ahead::Counted;
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Applied, OpId, OwnedCall, StoreError};
+use tollgate_store::{Applied, OpId, OwnedCall, StoreError, Told};
 
 use crate::apply::unique_id;
 use crate::change::Changes;
@@ -93,7 +93,12 @@ impl Inner {
 
     /// As [`hand_over`](Self::hand_over), and what the steps used is counted as it is told. What is told was held ahead, so it
     /// is not served from that.
-    pub(crate) fn hand_over_told(&self, mut call: OwnedCall, told: Vec<Counted>) {
+    pub(crate) fn hand_over_told(&self, call: OwnedCall, counted: Vec<Counted>) {
+        self.hand_over_counted(call, counted, Box::new(|_| ()));
+    }
+
+    /// As [`hand_over_told`](Self::hand_over_told), and `told` hears what came of it.
+    pub(crate) fn hand_over_counted(&self, mut call: OwnedCall, counted: Vec<Counted>, told: Told) {
         // With an id, what was done is not done again with the next try.
         call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
         let Some(inner) = self.this.upgrade() else { return };
@@ -104,18 +109,19 @@ impl Inner {
         handle.spawn(async move {
             let (mut rest, watch) = (FIRST_REST, Watch::start());
             while watch.waited() < TRIED_FOR {
-                let applied = match told.is_empty() {
+                let applied = match counted.is_empty() {
                     true => inner.apply_ahead(&call, &[], REMEMBERED).await,
-                    false => inner.apply_told(&call, &[], REMEMBERED, &told).await,
+                    false => inner.apply_told(&call, &[], REMEMBERED, &counted).await,
                 };
                 let applied = applied.map_err(without_tests);
                 names.take().iter().for_each(|names| inner.unheard.remove(names));
                 match applied {
                     Err(StoreError::Unavailable(..)) => tokio::time::sleep(rest).await,
                     // What the store refuses for good cannot be helped; what was held expires.
-                    applied => {
-                        applied.iter().for_each(|applied| inner.after(&call, applied));
-                        return;
+                    Err(_) => return,
+                    Ok(applied) => {
+                        inner.after(&call, &applied);
+                        return told(&applied);
                     }
                 }
                 rest = (rest * 2).min(REST_MAX);

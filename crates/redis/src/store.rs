@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::workers::ToTheEnd;
-use tollgate_store::{Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError};
+use tollgate_store::{
+    Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, Told,
+};
 
 use crate::apply::remembered_by;
 use crate::inner::{RedisStore, without_tests};
@@ -66,6 +68,10 @@ impl Store for RedisStore {
 
     fn hand_over(&self, call: &Call<'_>) {
         self.0.hand_over(OwnedCall::new(call));
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+        self.0.hand_over_counted(OwnedCall::new(call), Vec::new(), told);
     }
 
     fn new_holder(&self) -> u128 {

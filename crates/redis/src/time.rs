@@ -10,6 +10,7 @@ use tollgate_store::Clock;
 const DRIFT_MAX: i64 = 1_000;
 
 /// Who tells the time.
+#[derive(Clone)]
 pub(crate) enum ServerTime {
     /// The server, whose time this host's clock is corrected to.
     Learnt { clock: Clock, by: Arc<AtomicI64> },

@@ -3,7 +3,7 @@
 use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::usage::{Sums, Used};
-use tollgate_store::{Applied, Call, Census, Done, Kept, Op, Place, Step, StoreError};
+use tollgate_store::{Applied, Call, Census, Done, Op, Place, Step, StoreError};
 
 use crate::error::Stop;
 use crate::key::{Key, Kind};
@@ -39,7 +39,8 @@ pub(crate) fn apply(
     let wanted = if call.metered { Wanted::BucketAndUsage } else { Wanted::Bucket };
     let mut held = Vec::with_capacity(call.steps.len());
     for (index, step) in call.steps.iter().enumerate() {
-        let bucket = hold(tx, known, step, wanted)?;
+        let mut bucket = hold(tx, known, step, wanted)?;
+        bucket.row.iter_mut().for_each(|row| row.kept.keep_living(now));
         if step.takes().is_some()
             && bucket.row.as_ref().is_some_and(|row| row.kept.is_past(step.place.limits))
         {
@@ -191,7 +192,5 @@ fn reap(steps: &[Step<'_>], held: &mut [Held], now: Tick) -> bool {
     let mut census = Census::default();
     let takes = steps.iter().zip(held).filter(|(step, _)| step.takes().is_some());
     let kept = takes.filter_map(|(_, held)| held.row.as_mut()).map(|row| &mut row.kept);
-    kept.filter(|kept| kept.limits.have_resources()).fold(false, |reaped, Kept { bucket, limits, .. }| {
-        bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0 || reaped
-    })
+    kept.fold(false, |reaped, kept| kept.drop_dead(now, &mut census) || reaped)
 }

@@ -46,7 +46,7 @@ fn this_thread(tag: u32) -> Result<u64, Stop> {
 /// Whether the thread that a lock names is there, or may be.
 fn is_there(tag: u32, name: u64) -> bool {
     let (pid, started) = ((name & THREAD) as u32, (name >> 32) as u32);
-    pid != 0 && Process { tag, pid, started }.is_there()
+    pid != 0 && Process { tag, pid, started }.is_there_as_thread()
 }
 
 /// Takes the lock, from its owner if that is gone.

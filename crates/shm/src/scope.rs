@@ -65,7 +65,7 @@ pub(crate) fn buckets(
     each(tx, scope, after.as_ref(), |key, entry| {
         // Keys that are no pair are none of these.
         if let Some((entity, resource)) = key.pair() {
-            let kept = Row::read(tx, known, entry, None, Wanted::Bucket)?.kept;
+            let kept = Row::read(tx, known, entry, None, Wanted::Bucket)?.kept.as_seen(now);
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
             statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
         }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store, StoreError,
+    Applied, Call, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store, StoreError, Told,
     WaitQueues,
 };
 
@@ -234,7 +234,7 @@ impl Store for ShmStore {
             let mut denials = Vec::new();
             for step in steps {
                 let now = clock.now();
-                denials.extend(kept(tx, known, &step.place)?.ask(step, now));
+                denials.extend(kept(tx, known, &step.place)?.as_seen(now).ask(step, now));
             }
             Ok(denials)
         });
@@ -243,11 +243,18 @@ impl Store for ShmStore {
 
     fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let clock = &self.0.clock;
-        let peeked = self.work(|tx, known| Ok(kept(tx, known, place)?.peek(place.limits, clock.now())));
+        let peeked = self.work(|tx, known| {
+            let now = clock.now();
+            Ok(kept(tx, known, place)?.as_seen(now).peek(place.limits, now))
+        });
         Reply::ready(peeked.map_err(without_tests))
     }
 
     fn hand_over(&self, call: &Call<'_>) {
+        self.hand_over_and_tell(call, Box::new(|_| ()));
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
         if call.check(&[]).is_err() {
             return;
         }
@@ -256,13 +263,19 @@ impl Store for ShmStore {
             self.0.late().put(OwnedCall::new(call));
             return self.make_up();
         }
-        if is_unavailable(&self.0.apply(HAND_OVER_PATIENCE, call, &[])) {
-            self.0.late().put(OwnedCall::new(call));
+        match self.0.apply(HAND_OVER_PATIENCE, call, &[]) {
+            Ok(applied) => told(&applied),
+            made if is_unavailable(&made) => self.0.late().put(OwnedCall::new(call)),
+            Err(_) => {}
         }
     }
 
     fn new_holder(&self) -> u128 {
         tollgate_store::new_holder()
+    }
+
+    fn new_living_holder(&self) -> u128 {
+        tollgate_store::new_living_holder()
     }
 }
 

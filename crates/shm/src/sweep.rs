@@ -35,6 +35,7 @@ pub(crate) fn sweep(tx: &mut Tx<'_>, known: &mut KnownLimits, made: usize, now: 
 fn sweep_bucket(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64, now: Tick) -> Result<(), Stop> {
     // What cannot be read is left alone: whoever asks for it is told.
     let Ok(mut row) = Row::read(tx, known, entry, None, Wanted::BucketAndUsage) else { return Ok(()) };
+    row.kept.keep_living(now);
     let (bucket, limits) = (&row.kept.bucket, &row.kept.limits);
     let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
     let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));

@@ -59,6 +59,14 @@ impl Cell {
         self.inner.lock()
     }
 
+    /// A cell like this one for a process that was forked off: with neither the waiters of the parent nor what its leases
+    /// hold. `None` if a thread of the parent was about to change it at the instant of the fork, so that nothing can be said
+    /// of it.
+    pub fn of_a_fork(&self) -> Option<Arc<Cell>> {
+        let inner = self.inner.try_lock()?.of_a_fork();
+        Some(Arc::new(Cell { key: self.key.clone(), inner: Mutex::new(inner) }))
+    }
+
     /// Lets go of the lock, and does what must be done without it.
     pub(crate) fn finish(self: &Arc<Self>, inner: MutexGuard<'_, Inner>, after: Aftermath, clock: &Clock) {
         drop(inner);

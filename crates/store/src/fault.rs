@@ -8,7 +8,7 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Scope, Step, Store, StoreError,
+    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Scope, Step, Store, StoreError, Told,
     WaitQueues,
 };
 
@@ -100,8 +100,18 @@ impl<S: Store> Store for FaultStore<S> {
         }
     }
 
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+        if self.next_fault() != Some(Fault::LoseCall) {
+            self.inner.hand_over_and_tell(call, told);
+        }
+    }
+
     fn new_holder(&self) -> u128 {
         self.inner.new_holder()
+    }
+
+    fn new_living_holder(&self) -> u128 {
+        self.inner.new_living_holder()
     }
 }
 

@@ -139,6 +139,19 @@ impl Inner {
         limits.version() != 0 && self.limits.version() > limits.version()
     }
 
+    /// The same as a process has it that was forked off: with nobody who waits, because they are threads and tasks of the
+    /// parent, and nothing that is held, because every lease is the parent's. What was used of rates and a cooldown stay.
+    pub(crate) fn of_a_fork(&self) -> Inner {
+        let mut bucket = self.bucket.clone();
+        bucket.free_resources(&self.limits);
+        let side = self.side.as_ref().filter(|side| side.gone || side.closed_until > Tick::ZERO);
+        let side = side.map(|side| {
+            let (closed_until, gone) = (side.closed_until, side.gone);
+            Box::new(Side { closed_until, gone, ..Side::default() })
+        });
+        Inner { limits: self.limits.clone(), bucket, side }
+    }
+
     /// Puts limits in force that are [not past](Inner::is_past). Whoever calls this serves.
     pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) {
         if !self.is_under(limits) {

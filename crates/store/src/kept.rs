@@ -1,8 +1,11 @@
 //! A bucket that a store keeps, and what a step does to it: for stores that work it out themselves.
 
-use tollgate_core::{Bucket, Costs, Denial, Limits, Status, Take, Tick};
+use tollgate_core::{Bucket, Costs, Denial, Limits, Span, Status, Take, Tick};
 
-use crate::{Done, Op, Step, Taken};
+use crate::{Census, Done, Op, Step, Taken};
+
+/// For how long a holder that was seen to be there is believed to be by those who cannot see it, as after a heartbeat.
+const SEEN_FOR: Span = Span::from_secs(60);
 
 /// A bucket and the limits it is under.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +60,29 @@ impl Kept {
     /// Why `costs` do not fit at `now`.
     pub fn denial(&self, now: Tick, costs: &Costs) -> Denial {
         self.bucket.denial(&self.limits, now, costs)
+    }
+
+    /// Has living holders of this host hold on, though by the clock they were silent for too long: they may be stopped, or
+    /// have another clock. Called before anything is worked out.
+    pub fn keep_living(&mut self, now: Tick) {
+        if self.limits.have_resources() {
+            let mut census = Census::default();
+            let Kept { bucket, limits, .. } = self;
+            bucket.revive_holders(limits, now, now + SEEN_FOR, |holder| census.lives(holder));
+        }
+    }
+
+    /// The bucket as it stands at `now` with those aside whose processes are gone: what a take would find.
+    pub fn as_seen(mut self, now: Tick) -> Kept {
+        self.keep_living(now);
+        self.drop_dead(now, &mut Census::default());
+        self
+    }
+
+    /// Drops what is held by processes of this host that are gone, and says whether anything was.
+    pub fn drop_dead(&mut self, now: Tick, census: &mut Census) -> bool {
+        let Kept { bucket, limits, .. } = self;
+        limits.have_resources() && bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0
     }
 
     /// How a step that takes would fare at `now`, under the limits in force if its own are past.

@@ -14,21 +14,35 @@ pub struct PerProcess<T> {
     of_a_fork: OnceLock<Box<PerProcess<T>>>,
 }
 
-impl<T: Default> PerProcess<T> {
-    /// A value for this process, whose number no process has that is forked off from it.
-    pub fn new(process: u64) -> PerProcess<T> {
-        PerProcess { process, value: T::default(), of_a_fork: OnceLock::new() }
+impl<T> PerProcess<T> {
+    /// This value for this process, whose number no process has that is forked off from it.
+    pub fn of(process: u64, value: T) -> PerProcess<T> {
+        PerProcess { process, value, of_a_fork: OnceLock::new() }
     }
 
-    /// The value of this process.
+    /// The value of this process; `fork` makes it of that of the process that it was forked off from.
     #[inline]
-    pub fn get(&self, process: u64) -> &T {
-        if self.process == process { &self.value } else { self.of_a_fork(process) }
+    pub fn get_or(&self, process: u64, fork: impl Fn(&T) -> T) -> &T {
+        if self.process == process { &self.value } else { self.of_a_fork(process, &fork) }
     }
 
     #[cold]
-    fn of_a_fork(&self, process: u64) -> &T {
-        self.of_a_fork.get_or_init(|| Box::new(PerProcess::new(process))).get(process)
+    fn of_a_fork(&self, process: u64, fork: &dyn Fn(&T) -> T) -> &T {
+        let next = self.of_a_fork.get_or_init(|| Box::new(PerProcess::of(process, fork(&self.value))));
+        next.get_or(process, fork)
+    }
+}
+
+impl<T: Default> PerProcess<T> {
+    /// A value for this process, whose number no process has that is forked off from it.
+    pub fn new(process: u64) -> PerProcess<T> {
+        PerProcess::of(process, T::default())
+    }
+
+    /// The value of this process. That of one that was forked off begins anew.
+    #[inline]
+    pub fn get(&self, process: u64) -> &T {
+        self.get_or(process, |_| T::default())
     }
 }
 
@@ -47,5 +61,12 @@ mod tests {
         *lines.get(3).lock().unwrap() += 2;
         drop(parent);
         assert_eq!([1, 2, 3].map(|process| *lines.get(process).lock().unwrap()), [7, 1, 2]);
+    }
+
+    #[test]
+    fn what_a_forked_process_has_is_made_of_what_its_parent_had() {
+        let lines = PerProcess::of(1, 10);
+        let next = |parent: &u32| parent + 1;
+        assert_eq!([1, 2, 3, 2, 1].map(|process| *lines.get_or(process, next)), [10, 11, 12, 11, 10]);
     }
 }

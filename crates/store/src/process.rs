@@ -2,8 +2,8 @@
 //! can see that it is gone.
 //!
 //! An id is made of four numbers of 32 bits: a tag for the boot of the host and its space of process ids, the process
-//! id, the low bits of when the process started, and a counter. Only who has the same tag can look for the process, so
-//! holders of another tag are never judged.
+//! id, the low bits of when the process started, and a counter, whose highest bit says whether the holder holds on for as long
+//! as the process lives. Only who has the same tag can look for the process, so holders of another tag are never judged.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::PerProcess;
+use crate::{PerProcess, generation};
 
 /// A process or a thread, as others on this host can look for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,12 +24,22 @@ pub struct Process {
     pub started: u32,
 }
 
-/// An id for a holder that says which process it is of, unlike that of any other.
+/// The bit of an id that says that the holder holds on for as long as its process lives.
+const LIVING: u128 = 1 << 31;
+
+/// An id for a holder that says which process it is of, unlike that of any other. If it is silent for too long it has
+/// expired, though its process may live.
 pub fn new_holder() -> u128 {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let Process { tag, pid, started } = Process::this();
-    let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
-    u128::from(tag) << 96 | u128::from(pid) << 64 | u128::from(started) << 32 | u128::from(counter)
+    let counter = u128::from(COUNTER.fetch_add(1, Ordering::Relaxed)) & (LIVING - 1);
+    u128::from(tag) << 96 | u128::from(pid) << 64 | u128::from(started) << 32 | counter
+}
+
+/// As [`new_holder`], for one that holds on for as long as its process lives, whatever the clocks say. Only who cannot see the
+/// process goes by the time that it was silent.
+pub fn new_living_holder() -> u128 {
+    new_holder() | LIVING
 }
 
 /// Who was found to be gone, or there. Each process is looked for once.
@@ -41,6 +51,12 @@ impl Census {
     pub fn is_gone(&mut self, holder: u128) -> bool {
         let (tag, pid, started) = ((holder >> 96) as u32, (holder >> 64) as u32, (holder >> 32) as u32);
         self.has_ended(Process { tag, pid, started })
+    }
+
+    /// Whether the process of a [living holder](new_living_holder) is seen to be there.
+    pub fn lives(&mut self, holder: u128) -> bool {
+        let is_seen = (holder >> 96) as u32 == Process::this().tag;
+        holder & LIVING != 0 && is_seen && !self.is_gone(holder)
     }
 
     /// Whether a process is gone. One that cannot be looked for is not judged.
@@ -57,8 +73,8 @@ impl Process {
     /// This process. One that was forked off is another.
     pub fn this() -> Process {
         static THESE: OnceLock<PerProcess<OnceLock<Process>>> = OnceLock::new();
-        let pid = std::process::id().into();
-        let this = THESE.get_or_init(|| PerProcess::new(pid)).get(pid);
+        let process = generation().into();
+        let this = THESE.get_or_init(|| PerProcess::new(process)).get(process);
         *this.get_or_init(|| Process::named().unwrap_or_else(Process::nameless))
     }
 
@@ -85,9 +101,19 @@ impl Process {
         Process { tag: (random >> 32) as u32 | 1, pid: 0, started: random as u32 }
     }
 
-    /// Whether it is there, or may be.
-    #[cfg(unix)]
+    /// Whether the process is there, or may be: as long as any of its threads is.
     pub fn is_there(self) -> bool {
+        self.is_alive(|| self.has_threads())
+    }
+
+    /// Whether the [thread](Process::this_thread) is there, or may be.
+    pub fn is_there_as_thread(self) -> bool {
+        self.is_alive(|| false)
+    }
+
+    /// Whether it is there, or may be. If the system says that it has ended, `lives_on` is asked.
+    #[cfg(unix)]
+    fn is_alive(self, lives_on: impl FnOnce() -> bool) -> bool {
         use rustix::process::{Pid, test_kill_process};
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         // Where it is none of our business, what is said about it may leave it out; this does not.
@@ -95,16 +121,23 @@ impl Process {
         if pid.is_none_or(none) {
             return pid.is_none();
         }
-        life_of(&self.pid.to_string()).is_none_or(|life| {
-            let is_dead = matches!(life.state, 'Z' | 'X');
-            life.started == self.started && !is_dead
-        })
+        life_of(&self.pid.to_string())
+            .is_none_or(|life| life.started == self.started && (!life.has_ended() || lives_on()))
     }
 
-    /// Whether it is there, or may be.
     #[cfg(not(unix))]
-    pub fn is_there(self) -> bool {
+    fn is_alive(self, _: impl FnOnce() -> bool) -> bool {
         true
+    }
+
+    /// Whether any thread of the process lives. Its own state is that of its first thread, which may have ended before others.
+    fn has_threads(self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid)) else { return false };
+        let lives = |thread: &str| {
+            let life = life_of(&format!("{}/task/{thread}", self.pid));
+            life.is_some_and(|life| !life.has_ended())
+        };
+        threads.flatten().any(|thread| thread.file_name().to_str().is_some_and(lives))
     }
 }
 
@@ -114,6 +147,12 @@ struct Life {
     state: char,
     /// In ticks since the boot.
     started: u32,
+}
+
+impl Life {
+    fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
 }
 
 fn life_of(process: &str) -> Option<Life> {
@@ -152,6 +191,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_a_living_holder_of_a_process_that_is_seen_lives() {
+        let mut census = Census::default();
+        let living = new_living_holder();
+        assert!(census.lives(living) && !census.lives(new_holder()));
+        for other in [0, u128::MAX, living ^ 1 << 96] {
+            assert!(!census.lives(other));
+        }
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn a_process_that_never_was_or_started_at_another_time_is_gone() {
@@ -166,12 +215,12 @@ mod tests {
     #[test]
     fn a_thread_is_there_until_it_ends() {
         let this = Process::this_thread().expect("threads can be looked for");
-        assert!(this.is_there());
+        assert!(this.is_there_as_thread());
         let other = std::thread::spawn(Process::this_thread).join().expect("it does not panic");
         let other = other.expect("threads can be looked for");
         assert_ne!(other, this);
         // It is joined a moment before it is gone.
-        while other.is_there() {}
+        while other.is_there_as_thread() {}
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tollgate_core::{Denial, Limits, Status};
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
     Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store, StoreError,
-    WaitQueues,
+    Told, WaitQueues,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -35,8 +35,16 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).hand_over(call);
     }
 
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+        (**self).hand_over_and_tell(call, told);
+    }
+
     fn new_holder(&self) -> u128 {
         (**self).new_holder()
+    }
+
+    fn new_living_holder(&self) -> u128 {
+        (**self).new_living_holder()
     }
 }
 

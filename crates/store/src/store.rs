@@ -31,9 +31,26 @@ pub trait Store: Send + Sync {
     /// Applies a call whose answer nobody waits for, such as the end of a lease that was dropped. Never blocks.
     fn hand_over(&self, call: &Call<'_>);
 
+    /// As [`hand_over`](Store::hand_over), and `told` hears what came of it once it is applied: in whatever thread, with no
+    /// lock held. It is dropped unheard if the call came to nothing, or if the store is one that stands in for another and does
+    /// not hear of it either.
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+        self.hand_over(call);
+        drop(told);
+    }
+
     /// An id for somebody who holds resources, unlike that of any other.
     fn new_holder(&self) -> u128;
+
+    /// As [`new_holder`](Store::new_holder), for one that is there for as long as its process is. Stores whose processes can
+    /// see each other go by that, and not by the clock.
+    fn new_living_holder(&self) -> u128 {
+        self.new_holder()
+    }
 }
+
+/// Hears what came of a call that was handed over.
+pub type Told = Box<dyn FnOnce(&Applied) + Send>;
 
 /// Who sees the buckets of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

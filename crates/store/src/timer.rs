@@ -4,14 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-use parking_lot::{Condvar, Mutex};
 use tollgate_core::Tick;
 
 use crate::clock::Sleeper;
-use crate::{Alarm, Clock, PerProcess};
+use crate::{Alarm, Clock, PerProcess, generation};
 
 #[derive(Default)]
 pub(crate) struct Timer {
@@ -51,7 +50,7 @@ struct Entry {
 impl Timer {
     pub(crate) fn get() -> &'static Timer {
         static TIMERS: OnceLock<PerProcess<Timer>> = OnceLock::new();
-        let process = std::process::id().into();
+        let process = generation().into();
         let timer = TIMERS.get_or_init(|| PerProcess::new(process)).get(process);
         timer.runs.get_or_init(|| {
             thread::Builder::new()
@@ -62,8 +61,12 @@ impl Timer {
         timer
     }
 
+    fn lock(&self) -> MutexGuard<'_, Alarms> {
+        self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn alarm(&self, at: Tick, alarm: Sleeper) {
-        let mut alarms = self.alarms.lock();
+        let mut alarms = self.lock();
         let is_next = alarms.heap.peek().is_none_or(|next| at < next.0.at);
         alarms.add(Entry { at, alarm });
         if is_next {
@@ -81,14 +84,15 @@ impl Timer {
 
     /// Sleeps until an alarm is due whose owner is still there.
     fn next(&self) -> (Tick, Arc<dyn Alarm>) {
-        let mut alarms = self.alarms.lock();
+        let mut alarms = self.lock();
         loop {
             let now = Clock::system().now();
             match alarms.heap.peek() {
-                None => self.earlier.wait(&mut alarms),
+                None => alarms = self.earlier.wait(alarms).unwrap_or_else(PoisonError::into_inner),
                 Some(next) if next.0.at > now => {
                     let sleep = next.0.at.since(now).to_duration();
-                    self.earlier.wait_for(&mut alarms, sleep);
+                    let woken = self.earlier.wait_timeout(alarms, sleep);
+                    alarms = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 Some(_) => {
                     let due = alarms.heap.pop().map(|next| next.0);

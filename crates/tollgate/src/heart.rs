@@ -1,22 +1,32 @@
 //! Heartbeats: while a lease is open, the store hears that its holder lives.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use tollgate_core::{Limits, Span, Tick};
-use tollgate_store::{Alarm, Applied, Backend, Call, Clock, Done, Key, Op, Place, Step, StoreError, Term};
+use tollgate_store::{
+    Alarm, Applied, Backend, Call, Clock, Done, Key, Op, Place, Step, StoreError, Term, generation,
+};
 
+use crate::Event;
 use crate::limiter::Heartbeats;
+use crate::observe::Reporter;
 use crate::within::within;
 
 /// How many beats fit into the time that a holder may be silent: two may be lost.
 const BEATS: u64 = 3;
 
-/// Beats for one lease, for as long as somebody has it.
+/// Beats for one lease, for as long as somebody has it and the store knows its holder.
 pub(crate) struct Heart {
     backend: Arc<dyn Backend>,
     namespace: Arc<str>,
     buckets: Vec<(Key, Limits)>,
     term: Term,
+    reporter: Reporter,
+    /// Whether the store was heard not to know the holder any more.
+    is_lost: AtomicBool,
+    /// The process that took the lease.
+    process: u32,
 }
 
 impl Heart {
@@ -27,9 +37,17 @@ impl Heart {
         buckets: Vec<(Key, Limits)>,
         term: Term,
         heartbeats: Heartbeats,
+        reporter: &Reporter,
     ) -> Arc<Heart> {
-        let (backend, namespace) = (Arc::clone(backend), Arc::clone(namespace));
-        let heart = Arc::new(Heart { backend, namespace, buckets, term });
+        let heart = Arc::new(Heart {
+            backend: Arc::clone(backend),
+            namespace: Arc::clone(namespace),
+            buckets,
+            term,
+            reporter: reporter.clone(),
+            is_lost: AtomicBool::new(false),
+            process: generation(),
+        });
         if heartbeats == Heartbeats::Automatic {
             heart.beat_later(heart.backend.clock().now());
         }
@@ -56,15 +74,41 @@ impl Heart {
     pub(crate) async fn beat(&self, timeout: std::time::Duration) -> Result<bool, StoreError> {
         let steps = self.steps();
         let call = Call { id: None, steps: &steps, metered: false };
-        let answer = within(self.backend.clock(), timeout, self.backend.apply(&call)).await?;
-        let Applied::Done(done) = answer else { return Ok(false) };
-        Ok(done.iter().all(|done| *done == Done::Renewed(true)))
+        Ok(self.hear(&within(self.backend.clock(), timeout, self.backend.apply(&call)).await?))
+    }
+
+    /// Whether the store was heard not to know the holder any more: what it held may be another's.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// Hears what came of a beat, and says whether the store knew the holder. That it did not is told once.
+    fn hear(&self, applied: &Applied) -> bool {
+        let is_known = match applied {
+            Applied::Done(done) => done.iter().all(|done| *done == Done::Renewed(true)),
+            _ => false,
+        };
+        if !is_known && !self.is_lost.swap(true, Ordering::AcqRel) {
+            self.reporter.report(&Event::ExpiredLease);
+        }
+        is_known
     }
 }
 
 impl Alarm for Heart {
     fn ring(self: Arc<Self>, _: Tick, clock: &Clock) {
-        self.backend.hand_over(&Call { id: None, steps: &self.steps(), metered: false });
+        if self.is_lost() || self.process != generation() {
+            return;
+        }
+        let this = Arc::downgrade(&self);
+        // A lease that has ended meanwhile has no heart any more, and is not lost.
+        let told = move |applied: &Applied| {
+            if let Some(heart) = this.upgrade() {
+                heart.hear(applied);
+            }
+        };
+        let call = Call { id: None, steps: &self.steps(), metered: false };
+        self.backend.hand_over_and_tell(&call, Box::new(told));
         self.beat_later(clock.now());
     }
 }

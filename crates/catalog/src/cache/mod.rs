@@ -9,9 +9,10 @@ mod generations;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tollgate_core::{Span, Tick};
 use tollgate_store::records::ItemKey;
+use tollgate_store::{PerProcess, generation};
 
 use crate::{OnUnavailable, StoredLimits};
 use generations::Generations;
@@ -67,7 +68,8 @@ pub(crate) struct Cache {
     ttl: Span,
     /// Another number after each own write.
     epoch: AtomicU64,
-    inner: Mutex<Inner>,
+    entries_max: usize,
+    inner: PerProcess<Mutex<Inner>>,
 }
 
 struct Inner {
@@ -83,14 +85,14 @@ impl Cache {
     /// entries it remembers nothing.
     pub(crate) fn new(ttl: Span, entries_max: usize) -> Cache {
         let ttl = if entries_max < 2 { Span::ZERO } else { ttl };
-        let inner = Inner {
-            revision: None,
-            entries: Generations::new(entries_max),
-            version: None,
-            on_unavailable: None,
-            stats: CacheStats::default(),
-        };
-        Cache { ttl, epoch: AtomicU64::new(0), inner: Mutex::new(inner) }
+        let inner = PerProcess::of(generation().into(), Inner::of(entries_max));
+        Cache { ttl, epoch: AtomicU64::new(0), entries_max, inner }
+    }
+
+    /// What is remembered in this process. One that was forked off reads anew: a thread of its parent may have it locked.
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.get_or(generation().into(), |_| Inner::of(self.entries_max)).lock()
     }
 
     /// What is read from now on is as of this moment. To be taken before the store is asked.
@@ -115,19 +117,19 @@ impl Cache {
 
     /// What is remembered of each of these records.
     pub(crate) fn look<const N: usize>(&self, moment: &Moment, keys: &[ItemKey; N]) -> [Option<Entry>; N] {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         inner.move_to(moment.revision);
         keys.each_ref().map(|key| inner.look(moment, key))
     }
 
     /// What is remembered of a record, believed or not.
     pub(crate) fn peek(&self, key: &ItemKey) -> Option<Known> {
-        self.inner.lock().entries.get(key).map(|entry| entry.known.clone())
+        self.lock().entries.get(key).map(|entry| entry.known.clone())
     }
 
     /// Remembers what was read at `moment`, unless something was written since.
     pub(crate) fn keep(&self, moment: &Moment, read: Vec<(ItemKey, Entry)>) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         let still = inner.revision == moment.revision && self.epoch.load(Ordering::Acquire) == moment.epoch;
         if still && self.is_on() {
             read.into_iter().for_each(|(key, entry)| inner.entries.insert(key, entry));
@@ -136,44 +138,54 @@ impl Cache {
 
     /// Forgets these records, because they were written.
     pub(crate) fn forget(&self, keys: &[&ItemKey]) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         keys.iter().for_each(|key| inner.entries.remove(*key));
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Forgets all records.
     pub(crate) fn clear(&self) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         inner.entries.clear();
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The last version of the namespace's config that was seen.
     pub(crate) fn version(&self) -> Option<u64> {
-        self.inner.lock().version
+        self.lock().version
     }
 
     pub(crate) fn saw_version(&self, version: u64) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         inner.version = inner.version.max(Some(version));
     }
 
     /// What the system said last about a store that does not answer.
     pub(crate) fn on_unavailable(&self) -> Option<OnUnavailable> {
-        self.inner.lock().on_unavailable
+        self.lock().on_unavailable
     }
 
     pub(crate) fn saw_on_unavailable(&self, on_unavailable: Option<OnUnavailable>) {
-        self.inner.lock().on_unavailable = on_unavailable;
+        self.lock().on_unavailable = on_unavailable;
     }
 
     pub(crate) fn stats(&self) -> CacheStats {
-        let inner = self.inner.lock();
+        let inner = self.lock();
         CacheStats { entries: inner.entries.len(), ..inner.stats }
     }
 }
 
 impl Inner {
+    fn of(entries_max: usize) -> Mutex<Inner> {
+        Mutex::new(Inner {
+            revision: None,
+            entries: Generations::new(entries_max),
+            version: None,
+            on_unavailable: None,
+            stats: CacheStats::default(),
+        })
+    }
+
     /// What was read at another revision is no longer true.
     fn move_to(&mut self, revision: Option<u64>) {
         if self.revision != revision {

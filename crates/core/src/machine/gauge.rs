@@ -64,6 +64,17 @@ impl Holders {
         before - self.holds.len()
     }
 
+    /// Whether a holder has expired and is remembered.
+    pub(crate) fn has_expired(&self, now: Tick) -> bool {
+        self.holds.values().any(|hold| hold.expires <= now)
+    }
+
+    /// Lets holders that have expired expire at `until` if `lives` says so.
+    pub(crate) fn revive(&mut self, now: Tick, until: Tick, mut lives: impl FnMut(u128) -> bool) {
+        let expired = self.holds.iter_mut().filter(|(_, hold)| hold.expires <= now);
+        expired.filter(|(id, _)| lives(**id)).for_each(|(_, hold)| hold.expires = until);
+    }
+
     pub(crate) fn hold(&mut self, holder: Option<Holder>, amount: u64) {
         match holder {
             None => self.anonymous = self.anonymous.saturating_add(amount),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tollgate_core::Span;
-use tollgate_store::{Applied, Clock, Freed, OpId, OwnedCall, StoreError};
+use tollgate_store::{Applied, Clock, Freed, OpId, OwnedCall, StoreError, Told};
 
 use super::address::Address;
 use super::draft::Metering;
@@ -23,7 +24,8 @@ const FIRST_REST: Duration = Duration::from_millis(50);
 
 /// Something that nobody waits for.
 enum Job {
-    Apply(Arc<OwnedCall>),
+    /// Who hears what came of it is told once.
+    Apply(Arc<OwnedCall>, Mutex<Option<Told>>),
     GiveBack(Address, Errand),
     /// What came of a write, also if nobody writes to the bucket any more.
     FindOut(Address, u32),
@@ -34,11 +36,16 @@ enum Job {
 
 impl Inner {
     /// Applies a call whose answer nobody waits for.
-    pub(crate) fn hand_over(&self, mut call: OwnedCall) {
+    pub(crate) fn hand_over(&self, call: OwnedCall) {
+        self.hand_over_and_tell(call, Box::new(|_| ()));
+    }
+
+    /// As [`hand_over`](Inner::hand_over), and `told` hears what came of it.
+    pub(crate) fn hand_over_and_tell(&self, mut call: OwnedCall, told: Told) {
         // With an id, what was done of it is not done again with the next try.
         call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
         let unheard = self.hear_later(&call);
-        self.in_background(Job::Apply(Arc::new(call)), unheard);
+        self.in_background(Job::Apply(Arc::new(call), Mutex::new(Some(told))), unheard);
     }
 
     /// Has whoever asks after the buckets of a call wait until it was tried.
@@ -153,9 +160,11 @@ impl Inner {
 
     async fn attempt(&self, job: &Job) -> Result<(), StoreError> {
         match job {
-            Job::Apply(call) => {
+            Job::Apply(call, told) => {
                 let applied = self.apply(Arc::clone(call), Vec::new()).await.map_err(super::without_tests)?;
                 self.after(call, &applied);
+                let told = told.lock().take();
+                told.into_iter().for_each(|told| told(&applied));
             }
             Job::GiveBack(address, errand) => {
                 self.route(address, errand.clone()).await?;

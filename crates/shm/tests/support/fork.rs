@@ -58,6 +58,23 @@ pub fn fork(work: impl FnOnce()) -> Forked {
     Forked(pid)
 }
 
+/// How long a process may take for what takes no time.
+const PATIENCE: u32 = 120;
+
+/// As [`fork`]; one that hangs is ended by the system.
+pub fn fork_for_a_while(work: impl FnOnce()) -> Forked {
+    fork(|| {
+        // SAFETY: it only starts a clock of the process.
+        unsafe { libc::alarm(PATIENCE) };
+        work();
+    })
+}
+
+/// The end of a process that is [forked for a while](fork_for_a_while).
+pub fn fork_and_end(work: impl FnOnce()) -> End {
+    fork_for_a_while(work).end()
+}
+
 impl Forked {
     pub fn pid(&self) -> i32 {
         self.0

@@ -29,7 +29,7 @@ impl Memory {
         let mut apply = || self.apply_or_leave_nothing(call, writes, &mut afters);
         let applied = match call.id {
             None => apply(),
-            Some(id) => self.recent.once(id, self.clock.now(), apply),
+            Some(id) => self.recent().once(id, self.clock.now(), apply),
         };
         // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
         self.follow_up(afters);

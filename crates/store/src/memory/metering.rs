@@ -70,7 +70,7 @@ impl Space {
 
     /// Writes down what was counted in earlier hours, and drops the tallies that nobody has.
     pub(super) fn sweep_all_tallies(&self, now: Tick) {
-        for shard in &self.tallies {
+        for shard in self.all_tallies() {
             let sweep = || {
                 let mut tallies = shard.lock();
                 let places = tallies.places();
@@ -83,7 +83,7 @@ impl Space {
 
     /// Writes down all that was counted in a scope.
     pub(super) fn write_usage(&self, scope: Scope<'_>) {
-        for shard in &self.tallies[self.shards_of(scope)] {
+        for shard in &self.all_tallies()[self.shards_of(scope)] {
             let found: Vec<_> =
                 shard.lock().iter().filter(|tally| scope.has_key(tally.key())).cloned().collect();
             found.iter().for_each(|tally| tally.flush(self));
@@ -98,6 +98,6 @@ impl Space {
     }
 
     pub(super) fn tallies(&self, hash: u64) -> &Mutex<Tallies> {
-        &self.tallies[shard_of(hash)]
+        &self.all_tallies()[shard_of(hash)]
     }
 }

@@ -20,7 +20,7 @@ use tollgate_core::{Costs, Denial, Limits, Tick};
 
 use crate::inner::Aftermath;
 use crate::sync::Mutex;
-use crate::{Cell, Clock, Key, Place, Priority, StoreError, WaitQueues};
+use crate::{Cell, Clock, Key, PerProcess, Place, Priority, StoreError, WaitQueues, generation};
 
 use recent::Recent;
 use records::RecordTable;
@@ -35,12 +35,15 @@ pub use tally::Tally;
 pub struct Memory {
     clock: Clock,
     keys_max: usize,
-    spaces: Mutex<HashMap<Box<str>, Arc<Space>>>,
-    recent: Recent,
+    /// A process that was forked off has its own. A call that its parent remembers is none of its own.
+    spaces: PerProcess<Mutex<Spaces>>,
+    recent: PerProcess<Recent>,
     records: Arc<RecordTable>,
     holders: AtomicU64,
     wait_queues: WaitQueues,
 }
+
+type Spaces = HashMap<Box<str>, Arc<Space>>;
 
 /// What is to be done for each cell once no lock is held.
 type Afters = Vec<(Arc<Cell>, Aftermath)>;
@@ -70,8 +73,8 @@ impl MemoryBuilder {
         Memory {
             clock,
             keys_max,
-            spaces: Mutex::new(HashMap::new()),
-            recent: Recent::default(),
+            spaces: PerProcess::new(generation().into()),
+            recent: PerProcess::new(generation().into()),
             records: Arc::default(),
             holders: AtomicU64::new(1),
             wait_queues: WaitQueues::default(),
@@ -91,9 +94,20 @@ impl Memory {
         MemoryBuilder { clock: Clock::system(), keys_max: Space::KEYS_MAX }
     }
 
+    /// The namespaces, as this process has them. Those of its parent are copied unless a thread had them locked.
+    fn spaces(&self) -> &Mutex<Spaces> {
+        self.spaces.get_or(generation().into(), |parent| {
+            Mutex::new(parent.try_lock().map(|spaces| spaces.clone()).unwrap_or_default())
+        })
+    }
+
+    fn recent(&self) -> &Recent {
+        self.recent.get(generation().into())
+    }
+
     /// The buckets of a namespace. Keeping it saves looking it up.
     pub fn space(&self, namespace: &str) -> Arc<Space> {
-        let mut spaces = self.spaces.lock();
+        let mut spaces = self.spaces().lock();
         if let Some(space) = spaces.get(namespace) {
             return Arc::clone(space);
         }

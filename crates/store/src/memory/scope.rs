@@ -27,19 +27,19 @@ impl Space {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         // Whoever had a shard locked before this may not have seen it, and is waited for.
-        self.shards.iter().for_each(|shard| drop(shard.lock()));
+        self.shards().iter().for_each(|shard| drop(shard.lock()));
     }
 
     /// Forgets the buckets of a scope and what was counted of them, at most [`FORGET_MAX`], and says how many.
     pub(super) fn forget(&self, scope: Scope<'_>, now: Tick, afters: &mut Afters) -> usize {
         let mut forgotten = 0;
         for index in self.shards_of(scope) {
-            let mut table = self.shards[index].lock();
+            let mut table = self.shards()[index].lock();
             let most = FORGET_MAX - forgotten;
             let cells = table.remove(most, now, |key| scope.has_key(key), |key| self.hash(key));
             self.keys.fetch_sub(cells.len(), Ordering::Relaxed);
             forgotten += cells.len();
-            let mut tallies = self.tallies[index].lock();
+            let mut tallies = self.all_tallies()[index].lock();
             for cell in &cells {
                 let key = cell.key().as_bytes();
                 tallies.remove(self.hash(key), key).iter().for_each(|tally| tally.go());
@@ -99,7 +99,7 @@ impl Space {
         most: usize,
     ) -> BTreeMap<(String, String), Arc<Cell>> {
         let mut found = BTreeMap::new();
-        for shard in &self.shards[self.shards_of(scope)] {
+        for shard in &self.shards()[self.shards_of(scope)] {
             for cell in shard.lock().iter() {
                 let Some((entity, resource)) = cell.key().pair() else { continue };
                 if !scope.has(entity, resource) || after.is_some_and(|after| [entity, resource] <= after) {

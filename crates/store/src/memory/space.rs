@@ -10,7 +10,7 @@ use super::records::RecordTable;
 use super::table::Table;
 use super::tallies::Tallies;
 use crate::sync::Mutex;
-use crate::{Cell, Key, StoreError};
+use crate::{Cell, Key, PerProcess, StoreError, generation};
 
 /// Seeded, so that nobody can choose keys that meet in one place.
 #[cfg(not(loom))]
@@ -38,9 +38,9 @@ pub struct Space {
     pub(super) keys_max: usize,
     pub(super) keys: AtomicUsize,
     hasher: Hasher,
-    pub(super) shards: Box<[Mutex<Table>]>,
+    tables: PerProcess<Box<[Mutex<Table>]>>,
     /// What is counted of metered buckets, in shards of the same keys. Whoever wants both locks the cells first.
-    pub(super) tallies: Box<[Mutex<Tallies>]>,
+    counted: PerProcess<Box<[Mutex<Tallies>]>>,
     /// Where it is written down.
     pub(super) records: Arc<RecordTable>,
     /// No cell is made any more. Set for good, and read under the lock of a shard.
@@ -57,8 +57,8 @@ impl Space {
             keys_max,
             keys: AtomicUsize::new(0),
             hasher: Hasher::default(),
-            shards: (0..SHARDS).map(|_| Mutex::new(Table::default())).collect(),
-            tallies: (0..SHARDS).map(|_| Mutex::new(Tallies::default())).collect(),
+            tables: PerProcess::of(generation().into(), no_cells()),
+            counted: PerProcess::of(generation().into(), no_tallies()),
             records,
             closed: AtomicBool::new(false),
         }
@@ -108,7 +108,7 @@ impl Space {
             let places = table.places();
             table.sweep(places, now, |key| self.hash(key))
         };
-        let swept = self.shards.iter().map(sweep).sum();
+        let swept = self.shards().iter().map(sweep).sum();
         self.keys.fetch_sub(swept, Ordering::Relaxed);
         self.sweep_all_tallies(now);
         swept
@@ -171,7 +171,8 @@ impl Space {
     /// Looks for an idle key in all shards, for a new one that is counted already.
     #[cold]
     fn make_room_elsewhere(&self, now: Tick) -> Result<(), StoreError> {
-        let swept = self.shards.iter().any(|shard| self.sweep_table(&mut shard.lock(), SWEPT_ELSEWHERE, now));
+        let swept =
+            self.shards().iter().any(|shard| self.sweep_table(&mut shard.lock(), SWEPT_ELSEWHERE, now));
         if swept || self.keys.load(Ordering::Relaxed) <= self.keys_max {
             return Ok(());
         }
@@ -193,8 +194,39 @@ impl Space {
 
     #[inline]
     pub(super) fn shard(&self, hash: u64) -> &Mutex<Table> {
-        &self.shards[shard_of(hash)]
+        &self.shards()[shard_of(hash)]
     }
+
+    /// The cells by key, as this process has them.
+    #[inline]
+    pub(super) fn shards(&self) -> &[Mutex<Table>] {
+        self.tables.get_or(generation().into(), |parent| self.of_a_fork(parent))
+    }
+
+    /// The tallies by key. A process that was forked off begins to count: what was counted before is its parent's.
+    pub(super) fn all_tallies(&self) -> &[Mutex<Tallies>] {
+        self.counted.get_or(generation().into(), |_| no_tallies())
+    }
+
+    /// What a process that was forked off has of the cells of its parent. A shard that a thread of the parent had locked at
+    /// that instant is lost: its buckets begin as fresh ones.
+    fn of_a_fork(&self, parent: &[Mutex<Table>]) -> Box<[Mutex<Table>]> {
+        let of_a_fork = |shard: &Mutex<Table>| match shard.try_lock() {
+            Some(table) => table.of_a_fork(|key| self.hash(key)),
+            None => Table::default(),
+        };
+        let tables: Vec<Table> = parent.iter().map(of_a_fork).collect();
+        self.keys.store(tables.iter().map(|table| table.iter().count()).sum(), Ordering::Relaxed);
+        tables.into_iter().map(Mutex::new).collect()
+    }
+}
+
+fn no_cells() -> Box<[Mutex<Table>]> {
+    (0..SHARDS).map(|_| Mutex::new(Table::default())).collect()
+}
+
+fn no_tallies() -> Box<[Mutex<Tallies>]> {
+    (0..SHARDS).map(|_| Mutex::new(Tallies::default())).collect()
 }
 
 /// The table takes the low bits of the hash for the place and the top seven for the tag, so the shard is chosen by

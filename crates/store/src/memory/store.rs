@@ -9,7 +9,7 @@ use super::{Afters, Memory};
 use crate::records::{Cursor, Page, RecordsError, Write};
 use crate::{
     Applied, Backend, BucketStatus, Call, Clock, Freed, Key, Pin, Place, Reach, Reply, Scope, Step, Store,
-    StoreError, WaitQueues,
+    StoreError, Told, WaitQueues,
 };
 
 impl Store for Memory {
@@ -44,6 +44,12 @@ impl Store for Memory {
     fn hand_over(&self, call: &Call<'_>) {
         // Nobody is left to hear of an error.
         drop(self.apply_once(call, &[]));
+    }
+
+    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+        if let Ok(applied) = self.apply_once(call, &[]) {
+            told(&applied);
+        }
     }
 
     fn new_holder(&self) -> u128 {

@@ -27,6 +27,16 @@ impl Table {
         self.cells.insert_unique(hash, cell, |cell| hash_of(cell.key().as_bytes()));
     }
 
+    /// The table as a process has it that was forked off, without the cells that a thread of the parent had locked at that
+    /// instant.
+    pub(crate) fn of_a_fork(&self, hash_of: impl Fn(&[u8]) -> u64) -> Table {
+        let mut table = Table { dropped_at: self.dropped_at, ..Table::default() };
+        for cell in self.cells.iter().filter_map(|cell| cell.of_a_fork()) {
+            table.insert(hash_of(cell.key().as_bytes()), cell, &hash_of);
+        }
+        table
+    }
+
     /// Drops one cell if nobody has it and it says nothing.
     pub(crate) fn drop_unused(&mut self, hash: u64, key: &[u8], now: Tick) -> bool {
         let entry = self.cells.find_entry(hash, |cell| cell.key().as_bytes() == key);

@@ -31,7 +31,7 @@ use local::LocalQueues;
 pub use shared::SharedQueues;
 
 use crate::queue::Rank;
-use crate::{Call, Clock, Key, PerProcess, Priority};
+use crate::{Call, Clock, Key, PerProcess, Priority, generation};
 
 /// The wait queues in front of the limits of one store.
 pub struct WaitQueues {
@@ -58,7 +58,7 @@ impl Default for WaitQueues {
 
 impl WaitQueues {
     fn new(shared: Option<Arc<dyn SharedQueues>>) -> WaitQueues {
-        let process = shared.as_ref().map_or(0, |shared| shared.generation());
+        let process = process_of(shared.as_deref());
         WaitQueues { tickets: AtomicU64::new(0), shared, local: PerProcess::new(process) }
     }
 
@@ -70,7 +70,7 @@ impl WaitQueues {
     /// The queues of this process.
     #[inline]
     fn local(&self) -> &Arc<LocalQueues> {
-        self.local.get(self.shared.as_ref().map_or(0, |shared| shared.generation()))
+        self.local.get(process_of(self.shared.as_deref()))
     }
 
     /// Returns true if waiters in other processes are notified as well.
@@ -174,4 +174,10 @@ impl WaitQueues {
         self.shared.iter().for_each(|shared| local.share(shared));
         QueueGuard::new(self, local, clock, Rank::new(priority, since, ticket))
     }
+}
+
+/// The number of this process. A forked child has another, and none of the waiters of its parent.
+#[inline]
+fn process_of(shared: Option<&dyn SharedQueues>) -> u64 {
+    shared.map_or_else(|| generation().into(), SharedQueues::generation)
 }

@@ -26,6 +26,11 @@ impl Workers {
         builder.build().map(|runtime| Workers(Some(runtime)))
     }
 
+    /// Starts them for a process that was forked off, which has none of the threads of its parent.
+    pub fn start_again(name: &str) -> Workers {
+        Workers::start(name).expect("a process that cannot start two threads cannot call a server")
+    }
+
     /// The runtime.
     pub fn handle(&self) -> &Handle {
         self.0.as_ref().expect("the runtime is there until it is dropped").handle()

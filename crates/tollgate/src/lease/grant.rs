@@ -7,7 +7,7 @@ use tollgate_core::{Costs, Limits, Tick, Usage};
 use tollgate_store::{Call, Op, Reply, StoreError, Term};
 
 use super::report::Noted;
-use super::{Apart, Extra, Held, Lease};
+use super::{Apart, Extra, Held, Lease, Wide};
 use crate::heart::Heart;
 use crate::set::{Home, InForce, Remote};
 use crate::within::within;
@@ -36,11 +36,12 @@ enum Origin {
 
 impl Grant {
     /// What was taken from the store. While the lease is open, its heart beats.
-    pub(crate) fn new(remote: &Remote, in_force: InForce, term: Option<Term>) -> Grant {
+    pub(crate) fn new(set: &LimitSet, remote: &Remote, in_force: InForce, term: Option<Term>) -> Grant {
         let InForce { limits, foreign, .. } = in_force;
         let beats = |term: Term| {
             let buckets = vec![(remote.key.clone(), limits.clone())];
-            Heart::start(&remote.backend, &remote.namespace, buckets, term, remote.settings.heartbeats)
+            let (heartbeats, reporter) = (remote.settings.heartbeats, set.reporter());
+            Heart::start(&remote.backend, &remote.namespace, buckets, term, heartbeats, reporter)
         };
         let heart = term.map(beats);
         Grant { limits, foreign, term, heart, origin: Origin::Store }
@@ -111,7 +112,8 @@ impl<'a> Lease<'a> {
         let mut extra = Extra::boxed(Some(&costs), None, waited);
         extra.grant = Some(grant);
         let taken = Default::default();
-        Lease { set: Held::Borrowed(set), at, taken, extra: Apart(Some(extra)), ends_on_drop: true.into() }
+        let ends_on_drop = Wide::of_this_process(true);
+        Lease { set: Held::Borrowed(set), at, taken, extra: Apart(Some(extra)), ends_on_drop }
     }
 
     pub(super) fn grant(&self) -> Option<&Grant> {
@@ -120,8 +122,10 @@ impl<'a> Lease<'a> {
 
     /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
     fn take_leave(&mut self, costs: &Costs, used: &[u64], noted: Noted) -> Option<Farewell> {
-        let grant = self.extra.0.as_mut()?.grant.take()?;
-        self.ends_on_drop = false.into();
+        let mut grant = self.extra.0.as_mut()?.grant.take()?;
+        // From here on it is no loss that the store does not know the holder.
+        grant.heart = None;
+        self.ends_on_drop.set(false);
         let (limits, reporter) = (&grant.limits, self.set().reporter());
         let is_over = costs.amounts().iter().zip(used).any(|(reserved, used)| used > reserved);
         if grant.origin != Origin::Nowhere && (is_over || noted.differs && reporter.is_watched()) {
@@ -165,13 +169,12 @@ impl<'a> Lease<'a> {
         let (Some(heart), Home::There(remote)) = (&grant.heart, self.set().home()) else {
             return Some(Reply::ready(Ok(true)));
         };
-        Some(Reply::later(async move {
-            let is_alive = heart.beat(remote.settings.timeout).await?;
-            if !is_alive {
-                self.tell_expired();
-            }
-            Ok(is_alive)
-        }))
+        Some(Reply::later(heart.beat(remote.settings.timeout)))
+    }
+
+    /// Whether the store was heard not to know the holder any more.
+    pub(super) fn is_lost_there(&self) -> bool {
+        self.grant().and_then(|grant| grant.heart.as_ref()).is_some_and(|heart| heart.is_lost())
     }
 
     pub(super) fn tell_expired(&self) {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Limits, Packed, Span, Tick, Usage};
-use tollgate_store::{Reply, StoreError};
+use tollgate_store::{Reply, StoreError, generation};
 
 pub(crate) use grant::Grant;
 use report::Noted;
@@ -33,7 +33,8 @@ pub enum OnDrop {
 
 /// What an admitted caller holds, until it settles, releases or drops it. Whatever it does, it counts once.
 ///
-/// A lease borrows its set; [`into_owned`](Lease::into_owned) makes one that can be sent anywhere.
+/// A lease borrows its set; [`into_owned`](Lease::into_owned) makes one that can be sent anywhere. It belongs to the process that
+/// took it: after a `fork` its copy in the child does nothing, however it ends there, and a heartbeat of the copy answers `false`.
 ///
 /// ```
 /// use tollgate::{demand, Limit, LimitSet};
@@ -56,7 +57,8 @@ pub struct Lease<'a> {
     ends_on_drop: Wide,
 }
 
-/// Yes or no, as wide as its place in a lease: with bytes between its fields it would be moved in many small pieces.
+/// Yes or no, and the process that took the lease. As wide as its place in a lease: with bytes between its fields it would be
+/// moved in many small pieces.
 #[derive(Clone, Copy, Default)]
 struct Wide(u32);
 
@@ -84,17 +86,26 @@ enum Held<'a> {
     Owned(LimitSet),
 }
 
-impl From<bool> for Wide {
-    #[inline(always)]
-    fn from(yes: bool) -> Wide {
-        Wide(yes.into())
-    }
-}
-
 impl Wide {
+    /// Of a lease that this process takes.
+    #[inline(always)]
+    fn of_this_process(yes: bool) -> Wide {
+        Wide(generation() << 1 | u32::from(yes))
+    }
+
     #[inline(always)]
     fn is(self) -> bool {
-        self.0 != 0
+        self.0 & 1 != 0
+    }
+
+    #[inline(always)]
+    fn set(&mut self, yes: bool) {
+        self.0 = self.0 & !1 | u32::from(yes);
+    }
+
+    #[inline(always)]
+    fn is_of_this_process(self) -> bool {
+        self.0 >> 1 == generation()
     }
 }
 
@@ -129,7 +140,7 @@ impl<'a> Lease<'a> {
     /// An ordinary one: nobody had to wait for it, and nothing of it expires.
     #[inline(always)]
     pub(crate) fn bare(set: &'a LimitSet, at: Tick, taken: Packed) -> Lease<'a> {
-        let ends_on_drop = set.ends_leases().into();
+        let ends_on_drop = Wide::of_this_process(set.ends_leases());
         Lease { set: Held::Borrowed(set), at, taken, extra: Apart(None), ends_on_drop }
     }
 
@@ -146,7 +157,7 @@ impl<'a> Lease<'a> {
         } else {
             None
         };
-        let ends_on_drop = (extra.is_some() || set.ends_leases()).into();
+        let ends_on_drop = Wide::of_this_process(extra.is_some() || set.ends_leases());
         Lease {
             set: Held::Borrowed(set),
             at,
@@ -214,6 +225,19 @@ impl<'a> Lease<'a> {
         self.grant().is_some_and(Grant::is_degraded)
     }
 
+    /// Whether this process took it. In a process that was forked off since, the lease is a copy that does nothing.
+    #[inline(always)]
+    fn is_of_this_process(&self) -> bool {
+        self.ends_on_drop.is_of_this_process()
+    }
+
+    /// Lets go of a copy in a process that was forked off, with nothing ended.
+    #[cold]
+    fn let_go<E>(mut self) -> Reply<'static, Result<(), E>> {
+        self.ends_on_drop.set(false);
+        Reply::ready(Ok(()))
+    }
+
     /// What the set says about itself: which account or region to use, say.
     pub fn config(&self) -> &Config {
         self.set().config()
@@ -272,7 +296,7 @@ impl<'a> Lease<'a> {
         let (mut used, mut noted) = self.used_so_far(&costs);
         let wrong = self.note(self.foreign(), &costs, &mut used, &mut noted, &usage);
         self.extra().reported = Some((used, noted));
-        self.ends_on_drop = true.into();
+        self.ends_on_drop.set(true);
         wrong.map_or(Ok(()), |error| Err(*error))
     }
 
@@ -289,6 +313,9 @@ impl<'a> Lease<'a> {
     /// same.
     #[inline(always)]
     pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
+        if !self.is_of_this_process() {
+            return self.let_go();
+        }
         if self.extra.0.is_some() {
             return self.settle_with_extra(&usage);
         }
@@ -345,6 +372,9 @@ impl<'a> Lease<'a> {
     /// [`ReleaseError::Unreported`] names the rates that wanted a report and got none. The lease has ended, and
     /// they stay charged as they were taken. [`ReleaseError::Store`] if the store could not write it down.
     pub fn release(mut self) -> Reply<'static, Result<(), ReleaseError>> {
+        if !self.is_of_this_process() {
+            return self.let_go();
+        }
         let costs = self.costs();
         let (used, noted) = self.used_so_far(&costs);
         let missing = self.unreported(&costs, noted);
@@ -366,6 +396,9 @@ impl<'a> Lease<'a> {
     ///
     /// The store could not write it down. The lease has ended all the same.
     pub fn cancel(mut self) -> Reply<'static, Result<(), StoreError>> {
+        if !self.is_of_this_process() {
+            return self.let_go();
+        }
         let (costs, unused, noted) = self.nothing_used();
         if let Some(ended) = self.end_there(&costs, &unused, noted) {
             return ended;
@@ -392,7 +425,18 @@ impl<'a> Lease<'a> {
     ///
     /// [`lease_ttl`]: crate::LimitSetBuilder::lease_ttl
     pub fn heartbeat(&self) -> Reply<'_, Result<bool, StoreError>> {
+        if !self.is_of_this_process() {
+            return Reply::ready(Ok(false));
+        }
         self.beat_there().unwrap_or_else(|| Reply::ready(Ok(self.renew())))
+    }
+
+    /// Whether it was heard that the resources were lost: nothing was heard of the holder for too long, or they were taken from
+    /// it on purpose, and they may be another's now. Heartbeats find out, by themselves on a set in a store, and an
+    /// [observer](crate::LimitSetBuilder::observer) hears of it. What is [settled](Lease::settle) counts all the same.
+    pub fn lost(&self) -> bool {
+        let extra = self.extra.0.as_ref();
+        self.is_lost_there() || extra.is_some_and(|extra| extra.told_expired.load(Ordering::Relaxed))
     }
 
     /// Keeps the resources for another term. If they are lost, that is told once.
@@ -422,7 +466,7 @@ impl<'a> Lease<'a> {
             && (!noted.differs && !set.names().have_resources()
                 || cell.settle_packed(set.names(), &self.taken, used));
         if ended {
-            self.ends_on_drop = false.into();
+            self.ends_on_drop.set(false);
         }
         ended
     }
@@ -430,7 +474,7 @@ impl<'a> Lease<'a> {
     #[inline]
     fn end(&mut self, costs: &Costs, used: &[u64], noted: Noted) {
         // Whatever happens next, the lease has ended: dropping it must not end it again.
-        self.ends_on_drop = false.into();
+        self.ends_on_drop.set(false);
         let set = self.set();
         let Home::Here(cell) = set.home() else { return };
         if !noted.differs && !set.names().have_resources() {
@@ -465,6 +509,9 @@ impl<'a> Lease<'a> {
     }
 
     fn end_without_a_word(&mut self) {
+        if !self.is_of_this_process() {
+            return;
+        }
         let is_kept = self.extra.0.is_none() && self.set().on_drop() == OnDrop::Keep;
         if is_kept && self.end_packed(&self.taken.amounts(), Noted::default()) {
             return;

@@ -177,7 +177,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         if self.more.is_some() || shared.reporter.is_watched() {
             return None;
         }
-        let route = shared.routes.get(self.entity, self.resource)?;
+        let route = shared.routes().get(self.entity, self.resource)?;
         if !shared.catalog.is_current(&route.chain, shared.clock.now()) || shared.is_waited_for(&route.chain)
         {
             return None;

@@ -97,7 +97,7 @@ impl<'a> Trial<'a, '_> {
         let applied = match shared.apply_takes(&plan, term).await {
             // A bucket that a route has cannot make room for another.
             Err(StoreError::NamespaceFull { .. }) if shared.backend.reach() == Reach::Process => {
-                shared.routes.clear();
+                shared.routes().clear();
                 shared.apply_takes(&plan, term).await
             }
             applied => applied,
@@ -112,7 +112,7 @@ impl<'a> Trial<'a, '_> {
                     return Err(StoreError::Unavailable(Duration::ZERO, why.into()).into());
                 }
                 let resource = self.request.demands[plan[step].resource].0;
-                shared.routes.forget(self.request.entity, resource);
+                shared.routes().forget(self.request.entity, resource);
                 shared.catalog.refresh(plan[step].entity(), resource);
                 Ok(Next::Again)
             }
@@ -171,7 +171,7 @@ impl Shared {
         let is_here = self.backend.reach() == Reach::Process;
         let unpinned = |route: &Arc<Route>| route.pins.is_none();
         if is_here
-            && self.routes.get(request.entity, resource).as_ref().is_some_and(unpinned)
+            && self.routes().get(request.entity, resource).as_ref().is_some_and(unpinned)
             && let Some(chain) = first.chain()
         {
             self.keep_route(request.entity, resource, Arc::clone(chain));
@@ -218,6 +218,7 @@ impl Shared {
         if let Some(ttl) = request.detached {
             return Some(detached_term(ttl));
         }
-        Some(Term { holder: self.backend.new_holder(), ttl: self.settings.lease_ttl? })
+        let (ttl, backend) = (self.settings.lease_ttl?, &*self.backend);
+        Some(Term { holder: self.settings.heartbeats.new_holder(backend), ttl })
     }
 }

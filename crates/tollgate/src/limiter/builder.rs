@@ -3,9 +3,8 @@ use std::time::Duration;
 
 use tollgate_catalog::{Catalog, OnUnavailable};
 use tollgate_core::Span;
-use tollgate_store::{Reach, WAITERS_MAX};
+use tollgate_store::{Backend, PerProcess, Reach, WAITERS_MAX, generation};
 
-use super::route::Routes;
 use super::{Limiter, Settings, Shared};
 use crate::away::Away;
 use crate::observe::Reporter;
@@ -20,11 +19,23 @@ pub const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Who says that the holder of a resource lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Heartbeats {
-    /// The limiter, for as long as the lease is open and the process lives.
+    /// The limiter, for as long as the lease is open and the process lives. Where processes can see each other, in a file and in
+    /// shared memory, that the process lives is enough: one that is stopped for longer than the time to live, or has another
+    /// clock, keeps what it holds.
     #[default]
     Automatic,
     /// The holder itself, by [`Lease::heartbeat`](super::Lease::heartbeat): one that hangs loses what it holds.
     Manual,
+}
+
+impl Heartbeats {
+    /// An id for a holder that is heard of in this way.
+    pub(crate) fn new_holder(self, store: &dyn Backend) -> u128 {
+        match self {
+            Heartbeats::Automatic => store.new_living_holder(),
+            Heartbeats::Manual => store.new_holder(),
+        }
+    }
 }
 
 /// Settings of a [`Limiter`].
@@ -107,7 +118,7 @@ impl LimiterBuilder {
             namespace: catalog.namespace_id().into(),
             backend,
             catalog,
-            routes: Routes::new(),
+            routes: PerProcess::new(generation().into()),
             reporter: Reporter::new(observer),
             settings,
             away: Away::default(),

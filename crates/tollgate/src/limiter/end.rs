@@ -49,6 +49,9 @@ impl Lease<'_> {
     /// [`LeaseError::Usage`] if the report is not valid: the lease ends as it was taken and adjusted before.
     #[inline]
     pub fn settle<D: AsDemand>(mut self, usage: D) -> Reply<'static, Result<(), LeaseError>> {
+        if !self.is_of_this_process() {
+            return self.let_go();
+        }
         if self.extra.is_none()
             && let Some(result) = self.settle_pinned(&usage)
         {
@@ -205,8 +208,19 @@ impl Lease<'_> {
         self.finish(Ending::Cancel)
     }
 
-    fn finish(mut self, ending: Ending) -> Reply<'static, Result<(), LeaseError>> {
+    /// Lets go of a copy in a process that was forked off, with nothing ended.
+    #[cold]
+    fn let_go(mut self) -> Reply<'static, Result<(), LeaseError>> {
         self.is_open = false;
+        Reply::ready(Ok(()))
+    }
+
+    fn finish(mut self, ending: Ending) -> Reply<'static, Result<(), LeaseError>> {
+        if !self.is_of_this_process() {
+            return self.let_go();
+        }
+        self.is_open = false;
+        self.stop_beating();
         if self.end_here(ending) {
             return Reply::ready(Ok(()));
         }
@@ -277,6 +291,10 @@ impl Lease<'_> {
     /// Ends a lease that was dropped. Never blocks: what has to be sent is handed on.
     #[cold]
     fn end_without_a_word(&mut self) {
+        if !self.is_of_this_process() {
+            return;
+        }
+        self.stop_beating();
         let ending = match self.shared().settings.on_drop {
             OnDrop::Keep => Ending::Commit,
             OnDrop::Refund => Ending::Cancel,

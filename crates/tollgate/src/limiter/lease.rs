@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
-use tollgate_store::{Applied, Done, OpId, Pin, Reply, StoreError, Term};
+use tollgate_store::{Applied, Done, OpId, Pin, Reply, StoreError, Term, generation};
 
 use super::end::Deltas;
 use super::plan::{Planned, Request};
@@ -16,7 +16,8 @@ use crate::heart::Heart;
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
 ///
 /// Dropped without a word, by an error that returns early, a panic or a cancelled task, it gives back all that was taken,
-/// and adjustments made before are not applied; [`on_drop`](super::LimiterBuilder::on_drop) can change that.
+/// and adjustments made before are not applied; [`on_drop`](super::LimiterBuilder::on_drop) can change that. It belongs to the
+/// process that took it: after a `fork` its copy in the child does nothing, however it ends there.
 ///
 /// ```
 /// use tollgate::{demand, Level, Limit, Limiter, Limits};
@@ -37,6 +38,8 @@ pub struct Lease<'a> {
     pub(super) grant: Grant,
     pub(super) extra: Option<Box<Extra>>,
     pub(super) is_open: bool,
+    /// The process that took it.
+    process: u32,
 }
 
 enum Of<'a> {
@@ -113,7 +116,8 @@ impl Stored {
         let heart = term.filter(|_| !is_detached).map(|term| {
             let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
             let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
-            Heart::start(&shared.backend, &shared.namespace, buckets, term, shared.settings.heartbeats)
+            let (heartbeats, reporter) = (shared.settings.heartbeats, &shared.reporter);
+            Heart::start(&shared.backend, &shared.namespace, buckets, term, heartbeats, reporter)
         });
         Stored {
             is_detached,
@@ -221,17 +225,24 @@ impl<'a> Lease<'a> {
     #[inline]
     pub(super) fn pinned(limiter: &'a Limiter, route: Arc<Route>, at: Tick, taken: Packed) -> Lease<'a> {
         let grant = Grant::Pinned { route, at, taken };
-        Lease { limiter: Of::Borrowed(limiter), grant, extra: None, is_open: true }
+        Lease { limiter: Of::Borrowed(limiter), grant, extra: None, is_open: true, process: generation() }
     }
 
     pub(super) fn stored(limiter: &'a Limiter, stored: Stored, waited: Option<Duration>) -> Lease<'a> {
         let extra = waited.map(|waited| Box::new(Extra { waited: Some(waited), ..Extra::default() }));
         let grant = Grant::Stored(Box::new(stored));
-        Lease { limiter: Of::Borrowed(limiter), grant, extra, is_open: true }
+        Lease { limiter: Of::Borrowed(limiter), grant, extra, is_open: true, process: generation() }
     }
 
     pub(super) fn nothing(limiter: &'a Limiter) -> Lease<'a> {
-        Lease { limiter: Of::Borrowed(limiter), grant: Grant::Nothing, extra: None, is_open: true }
+        let (limiter, grant) = (Of::Borrowed(limiter), Grant::Nothing);
+        Lease { limiter, grant, extra: None, is_open: true, process: generation() }
+    }
+
+    /// Whether this process took it. In a process that was forked off since, the lease is a copy that does nothing.
+    #[inline]
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.process == generation()
     }
 
     /// The limiter it was taken from.
@@ -255,6 +266,7 @@ impl<'a> Lease<'a> {
             grant: std::mem::replace(&mut self.grant, Grant::Nothing),
             extra: self.extra.take(),
             is_open: std::mem::take(&mut self.is_open),
+            process: self.process,
         }
     }
 
@@ -336,6 +348,10 @@ impl<'a> Lease<'a> {
         D: AsDemand + Send + Sync + 'l,
     {
         Reply::later(async move {
+            if !self.is_of_this_process() {
+                let why = "the lease belongs to the process that took it; acquire one here";
+                return Err(StoreError::BadCall(why.into()).into());
+            }
             let limiter = self.limiter().clone();
             let Some(stored) = self.as_stored().filter(|stored| !stored.is_local) else { return Ok(()) };
             let resource = stored.resources[0].clone();
@@ -368,16 +384,28 @@ impl<'a> Lease<'a> {
     ///
     /// The store could not answer.
     pub fn heartbeat(&self) -> Reply<'_, Result<bool, LeaseError>> {
+        if !self.is_of_this_process() {
+            return Reply::ready(Ok(false));
+        }
         let Grant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
         let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
-        Reply::later(async move {
-            let shared = self.shared();
-            let is_alive = heart.beat(shared.settings.timeout).await?;
-            if !is_alive {
-                shared.reporter.report(&crate::Event::ExpiredLease);
-            }
-            Ok(is_alive)
-        })
+        let beat = heart.beat(self.shared().settings.timeout);
+        Reply::later(async move { Ok(beat.await?) })
+    }
+
+    /// Whether it was heard that the resources were lost: nothing was heard of the holder for too long, or they were taken from
+    /// it on purpose, and they may be another's now. Heartbeats find out, and an
+    /// [observer](super::LimiterBuilder::observer) hears of it. What is [settled](Lease::settle) counts all the same.
+    pub fn lost(&self) -> bool {
+        let Grant::Stored(stored) = &self.grant else { return false };
+        stored.heart.as_ref().is_some_and(|heart| heart.is_lost())
+    }
+
+    /// Beats no more: from here on it is no loss that the store does not know the holder.
+    pub(super) fn stop_beating(&mut self) {
+        if let Grant::Stored(stored) = &mut self.grant {
+            stored.heart = None;
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use tollgate_catalog::{Catalog, CatalogError, Chain, OnUnavailable, Registry};
 use tollgate_core::{AsDemand, Span};
-use tollgate_store::{Backend, Clock, Memory, Reply};
+use tollgate_store::{Backend, Clock, Memory, PerProcess, Reply, generation};
 
 use crate::OnDrop;
 use crate::away::Away;
@@ -69,7 +69,8 @@ struct Shared {
     clock: Clock,
     /// The id of the namespace, which is what buckets are kept under.
     namespace: Arc<str>,
-    routes: route::Routes,
+    /// A process that was forked off finds its own: the buckets of its parent are not its own.
+    routes: PerProcess<route::Routes>,
     reporter: Reporter,
     settings: Settings,
     away: Away,
@@ -83,6 +84,13 @@ struct Settings {
     heartbeats: Heartbeats,
     on_drop: OnDrop,
     waiters_max: usize,
+}
+
+impl Shared {
+    #[inline]
+    fn routes(&self) -> &route::Routes {
+        self.routes.get(generation().into())
+    }
 }
 
 /// The namespace that is used where none is named.

@@ -155,7 +155,7 @@ impl Shared {
     pub(super) async fn route(&self, entity: &str, resource: &str) -> Result<Arc<Route>, CatalogError> {
         let is_current =
             |route: &Arc<Route>| !route.is_gone() && self.catalog.is_current(&route.chain, self.clock.now());
-        if let Some(route) = self.routes.get(entity, resource).filter(is_current) {
+        if let Some(route) = self.routes().get(entity, resource).filter(is_current) {
             return Ok(route);
         }
         let chain = within(&self.clock, self.settings.timeout, self.catalog.chain(entity, resource)).await?;
@@ -170,7 +170,7 @@ impl Shared {
         };
         let pins = chain.links.iter().map(pin).collect();
         let route = Arc::new(Route::new(entity, resource, chain, pins));
-        self.routes.keep(Arc::clone(&route));
+        self.routes().keep(Arc::clone(&route));
         route
     }
 

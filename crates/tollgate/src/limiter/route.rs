@@ -73,12 +73,14 @@ impl Route {
     }
 }
 
-impl Routes {
-    pub(crate) fn new() -> Routes {
+impl Default for Routes {
+    fn default() -> Routes {
         let shards = (0..SHARDS).map(|_| Mutex::new(HashTable::new())).collect();
         Routes { hasher: RandomState::default(), shards }
     }
+}
 
+impl Routes {
     #[inline]
     fn hash(&self, entity: &str, resource: &str) -> u64 {
         let mut hasher = self.hasher.build_hasher();

@@ -4,12 +4,11 @@
 //! was taken is written as text, which whoever has it can settle, once.
 
 use std::fmt::Write as _;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use tollgate_core::{AMOUNT_MAX, Costs, Demand, Limit, Limits, Span, Tick};
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Key, OpId, Reply, StoreError, Term};
+use tollgate_store::{Key, OpId, Reply, StoreError, Term, random_id};
 
 use super::end::Ending;
 use super::lease::{Held, Lease, Stored};
@@ -39,6 +38,9 @@ pub enum TicketError {
     /// An earlier version wrote it, and it does not say which namespace it is of.
     #[error("the ticket is of an earlier version and does not say its namespace; acquire anew")]
     TooOld,
+    /// The lease was taken by the process that this one was forked off from, and is that one's to hand on.
+    #[error("the lease belongs to the process that took it; make the ticket there, or acquire one here")]
+    OtherProcess,
     /// It is of another namespace, or of one of this name that was made anew. Nothing was changed in either.
     #[error("the ticket is of the namespace with id {id}, and this one has id {here}; redeem it there")]
     OtherNamespace {
@@ -63,11 +65,6 @@ pub(super) fn detached_term(ttl: Span) -> Term {
     Term { holder: random_id() >> 32, ttl }
 }
 
-fn random_id() -> u128 {
-    let random = || u128::from(RandomState::new().build_hasher().finish());
-    random() << 64 | random()
-}
-
 impl Lease<'_> {
     /// Ends the lease here without settling it: who has the ticket can, in any process, with
     /// [`Limiter::redeem`]. Until then it stays charged as it was taken. What was noted on it is forgotten.
@@ -79,6 +76,9 @@ impl Lease<'_> {
     ///
     /// [`TicketError`]; the lease is dropped then, as it would be without a word.
     pub fn into_ticket(mut self) -> Result<String, TicketError> {
+        if !self.is_of_this_process() {
+            return Err(TicketError::OtherProcess);
+        }
         if self.is_degraded() {
             return Err(TicketError::Degraded);
         }
@@ -106,6 +106,10 @@ impl Lease<'_> {
     ///
     /// [`LeaseError::Store`] if it could not be written down, or if it is not known who ended it.
     pub fn end_once(mut self, ending: Ending) -> Reply<'static, Result<Ended, LeaseError>> {
+        if !self.is_of_this_process() {
+            self.is_open = false;
+            return Reply::ready(Ok(Ended::Before));
+        }
         let Some(OpId(id)) = self.as_stored().and_then(|stored| stored.id) else {
             let ended = match ending {
                 Ending::Commit => self.commit(),

@@ -14,7 +14,7 @@ impl Shared {
     fn policy(&self, request: &Request<'_>) -> OnUnavailable {
         let stored = || {
             let (resource, _) = request.demands.first()?;
-            self.routes.get(request.entity, resource)?.chain.on_unavailable
+            self.routes().get(request.entity, resource)?.chain.on_unavailable
         };
         let own = self.settings.on_unavailable;
         own.or_else(stored).or_else(|| self.catalog.last_on_unavailable()).unwrap_or(OnUnavailable::Block)
@@ -56,7 +56,7 @@ impl Limiter {
         let mut plan = Vec::new();
         for (resource, (name, demand)) in request.demands.iter().enumerate() {
             let given = request.limits.filter(|_| resource == 0);
-            let route = self.0.routes.get(request.entity, name)?;
+            let route = self.0.routes().get(request.entity, name)?;
             for (link, found) in route.chain.links.iter().enumerate() {
                 let limits = given.filter(|_| link == 0).unwrap_or(&found.limits);
                 let limits = limits.scaled(self.0.settings.local_share);

@@ -3,15 +3,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tollgate_catalog::OnUnavailable;
-use tollgate_core::{Limit, LimitError, Limits, LimitsError, Name, Span, Tick};
-use tollgate_store::{Backend, Cell, Clock, Key, Reach, WAITERS_MAX};
-
 use super::remote::{Named, Settings};
-use super::{Home, LimitSet, Remote, Shared};
+use super::{Address, LimitSet, Remote, Shared, fresh_cell};
 use crate::limiter::{Heartbeats, LEASE_TTL, STORE_TIMEOUT};
 use crate::observe::Reporter;
 use crate::{Config, Observer, OnDrop};
+use tollgate_catalog::OnUnavailable;
+use tollgate_core::{Limit, LimitError, Limits, LimitsError, Name, Span};
+use tollgate_store::{Backend, Clock, Reach, WAITERS_MAX};
 
 /// The namespace of sets in a store, unless they say otherwise.
 pub const SETS_NAMESPACE: &str = "limit-sets";
@@ -233,10 +232,7 @@ impl LimitSetBuilder {
         let ends_leases = limits.have_resources() || self.on_drop == OnDrop::Refund;
         let lease_ttl = self.lease_ttl.map(Span::covering);
         let (home, clock, lease_ttl) = match self.store {
-            None => {
-                let cell = Cell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO);
-                (Home::Here(cell), self.clock, lease_ttl)
-            }
+            None => (Address::here(fresh_cell(&limits)), self.clock, lease_ttl),
             Some(store) => {
                 if self.name.is_empty() {
                     return Err(LimitsError::Unnamed);
@@ -248,7 +244,7 @@ impl LimitSetBuilder {
                 let (clock, outlives_holders) = (store.clock().clone(), store.reach() != Reach::Process);
                 let remote = Remote::new(store, &self.namespace, &self.name, named, self.settings);
                 let usual = outlives_holders.then(|| Span::covering(LEASE_TTL));
-                (Home::There(Box::new(remote)), clock, lease_ttl.or(usual))
+                (Address::There(Box::new(remote)), clock, lease_ttl.or(usual))
             }
         };
         Ok(LimitSet(Arc::new(Shared {

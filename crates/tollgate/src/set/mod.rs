@@ -18,13 +18,14 @@ use tollgate_core::{
     AsDemand, Costs, DemandError, Denial, Few, Kind, Limit, LimitError, Limits, LimitsError, Packed, Ready,
     Span, Status, Tick, UNBOUNDED,
 };
-use tollgate_store::{Cell, Clock, Priority, Reach, Reply, StoreError, Term};
+use tollgate_store::{Cell, Clock, Key, Priority, Reach, Reply, StoreError, Term};
 
 use crate::observe::Reporter;
 use crate::turn::Patience;
 use crate::wanted::Wanted;
 use crate::{AcquireError, Attempt, Config, Event, Lease, OnDrop, ReplaceError};
 
+use home::Address;
 pub(crate) use home::Home;
 pub(crate) use remote::{InForce, Remote};
 
@@ -59,7 +60,7 @@ pub use try_acquire::TryAcquire;
 pub struct LimitSet(Arc<Shared>);
 
 struct Shared {
-    home: Home,
+    home: Address,
     /// Names and places never change in this process; the numbers in force are the cell's.
     names: Limits,
     clock: Clock,
@@ -261,7 +262,7 @@ impl LimitSet {
     ///
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), and [`AcquireError::Store`].
     pub fn ready(&self, demand: impl AsDemand) -> Reply<'_, Result<Ready, AcquireError>> {
-        match &self.0.home {
+        match self.home() {
             Home::Here(cell) => Reply::ready(self.ready_here(cell, &demand)),
             Home::There(remote) => {
                 let wanted = Wanted::of(&demand);
@@ -283,7 +284,7 @@ impl LimitSet {
     ///
     /// The store could not answer. A set in this process always does.
     pub fn peek(&self) -> Reply<'_, Result<SetStatus, StoreError>> {
-        match &self.0.home {
+        match self.home() {
             Home::Here(cell) => {
                 let (limits, waiting, cooling_until) = cell.snapshot(&self.0.clock);
                 Reply::ready(Ok(SetStatus { limits, waiting, cooling_until }))
@@ -295,7 +296,7 @@ impl LimitSet {
     /// The limits in force; of a set in a store, those that all programs which opened it have named, as far as was heard
     /// of them here.
     pub fn limits(&self) -> Limits {
-        match &self.0.home {
+        match self.home() {
             Home::Here(cell) => cell.limits(),
             Home::There(remote) => remote.in_force().limits.without_cooldown(),
         }
@@ -341,7 +342,7 @@ impl LimitSet {
             Ok(limit) => limit,
             Err(error) => return Reply::ready(Err(LimitsError::from(error).into())),
         };
-        match &self.0.home {
+        match self.home() {
             Home::Here(cell) => Reply::ready(self.replace_here(cell, limit).map_err(ReplaceError::from)),
             Home::There(remote) => Reply::eager(remote.replace(limit)),
         }
@@ -378,7 +379,7 @@ impl LimitSet {
     ///
     /// There is no limit of that name, or the store did not answer.
     pub fn remove(&self, limit: &str) -> Reply<'_, Result<(), ReplaceError>> {
-        match &self.0.home {
+        match self.home() {
             Home::Here(cell) => Reply::ready(self.remove_here(cell, limit).map_err(ReplaceError::from)),
             Home::There(remote) => Reply::eager(remote.remove(limit.into())),
         }
@@ -408,7 +409,7 @@ impl LimitSet {
     /// The store could not answer.
     pub fn cool_down(&self, duration: Duration) -> Reply<'_, Result<(), StoreError>> {
         let span = Span::covering(duration);
-        match &self.0.home {
+        match self.home() {
             Home::Here(cell) => {
                 let now = self.0.clock.now();
                 let until = now + span;
@@ -438,7 +439,7 @@ impl LimitSet {
     ///
     /// The store could not answer.
     pub fn end_cool_down(&self) -> Reply<'_, Result<(), StoreError>> {
-        match &self.0.home {
+        match self.home() {
             Home::Here(cell) => {
                 cell.end_cool_down(&self.0.clock);
                 Reply::ready(Ok(()))
@@ -449,7 +450,7 @@ impl LimitSet {
 
     /// Who shares the set, if they open it: the threads and tasks of this process, or whoever reaches its store.
     pub fn reach(&self) -> Reach {
-        match &self.0.home {
+        match self.home() {
             Home::Here(_) => Reach::Process,
             Home::There(remote) => remote.reach(),
         }
@@ -457,7 +458,7 @@ impl LimitSet {
 
     /// Its name in its store; `None` for a set in this process.
     pub fn name(&self) -> Option<&str> {
-        match &self.0.home {
+        match self.home() {
             Home::Here(_) => None,
             Home::There(remote) => Some(&remote.name),
         }
@@ -465,7 +466,7 @@ impl LimitSet {
 
     /// Whether it is in a store that was heard to be cooling: one that need not be asked first.
     pub(crate) fn is_said_to_cool(&self) -> bool {
-        match &self.0.home {
+        match self.home() {
             Home::Here(_) => false,
             Home::There(remote) => remote.is_cooling(),
         }
@@ -473,7 +474,7 @@ impl LimitSet {
 
     /// How many wait, of those that this process knows of.
     pub(crate) fn waiting(&self) -> usize {
-        match &self.0.home {
+        match self.home() {
             Home::Here(cell) => cell.snapshot(&self.0.clock).1,
             Home::There(remote) => remote.waiting(),
         }
@@ -491,8 +492,8 @@ impl LimitSet {
     }
 
     #[inline(always)]
-    pub(crate) fn home(&self) -> &Home {
-        &self.0.home
+    pub(crate) fn home(&self) -> Home<'_> {
+        self.0.home.home(&self.0.names)
     }
 
     pub(crate) fn lease_ttl(&self) -> Option<Span> {
@@ -543,6 +544,11 @@ impl LimitSet {
     pub(crate) fn ends_leases(&self) -> bool {
         self.0.ends_leases
     }
+}
+
+/// A cell of a set of which nothing was used.
+fn fresh_cell(limits: &Limits) -> Arc<Cell> {
+    Cell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO)
 }
 
 /// Tells a demand that was denied for now from one that can never pass.

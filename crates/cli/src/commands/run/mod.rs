@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::Limiter;
 use tollgate::limiter::Lease;
+use tollgate::{Event, Limiter};
 
 use self::ended::Ended;
 use super::call::{Call, Called};
@@ -25,7 +25,7 @@ use crate::units::Units;
 
 /// Acquires, runs and settles.
 pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
-    let limiter = context.limiter()?;
+    let limiter = context.limiter_builder()?.observer(say_if_lost).build();
     let units = Units::of_call(limiter.catalog(), &args.entity, &args.resource)?;
     let amounts = match &args.amounts[..] {
         [] => one_of_each(&limiter, &args)?,
@@ -62,6 +62,17 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
     let answer =
         RunAnswer { called, taken, command, exit_code: ended.code(), signal: ended.signal(), refunded };
     Ok(Output::new(answer).with_exit(exit))
+}
+
+/// Says that the slots of the command may be another's, as soon as that is heard. The command goes on: only who started it
+/// knows whether it may.
+fn say_if_lost(event: &Event<'_>) {
+    if matches!(event, Event::ExpiredLease) {
+        let error = paint(style::BAD, "error:");
+        let why = "it was reset, or nothing was heard of it for too long; another may run at the same time";
+        // If nobody listens there is nobody to tell.
+        let _ = writeln!(anstream::stderr(), "{error} what the command held was lost: {why}");
+    }
 }
 
 /// One of every limit: what a command takes if nobody says otherwise.
@@ -104,6 +115,8 @@ fn watch(command: &mut Command) -> io::Result<std::process::ExitStatus> {
 /// Ends the lease, and answers whether everything was given back. If that cannot be written down it is said, but the
 /// command has run: its exit code stays ours.
 fn settle(lease: Lease<'_>, ended: &Ended, args: &RunArgs) -> bool {
+    // Should it have been lost since the last heartbeat, that is said; a store that is away cannot tell.
+    let _ = lease.heartbeat().wait();
     let refunds = !ended.was_run() || (args.refund_on_failure && !ended.is_success());
     let settled = if refunds { lease.cancel().wait() } else { lease.commit().wait() };
     if let Err(why) = settled {

@@ -42,7 +42,7 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
 }
 
 /// How many rows fit. Those who wait get a third of the screen at most, and no more than they need.
-fn wait_queues(size: Size, max: Option<usize>, waiting: usize) -> Room {
+fn room(size: Size, max: Option<usize>, waiting: usize) -> Room {
     // The headline, a gap and the headings; the same again for those who wait, and how many more there are.
     let (above, between) = (3, if waiting == 0 { 0 } else { 4 });
     let waiters = waiting.min((size.lines / 3).max(1));

@@ -151,7 +151,7 @@ impl Answer for TopAnswer {
             .wrap(7);
         self.rows.iter().for_each(|row| table.row(row.cells()));
         page.table_or_line(&table, "nobody used anything in this hour");
-        waiting_text(&self.waiting, self.wait_queues.waiters, page);
+        waiting_text(&self.waiting, self.room.waiters, page);
     }
 }
 

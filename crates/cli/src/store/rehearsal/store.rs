@@ -47,6 +47,10 @@ impl Store for Rehearsal {
     fn new_holder(&self) -> u128 {
         self.inner.new_holder()
     }
+
+    fn new_living_holder(&self) -> u128 {
+        self.inner.new_living_holder()
+    }
 }
 
 impl Backend for Rehearsal {

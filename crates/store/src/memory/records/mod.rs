@@ -9,18 +9,18 @@ use tollgate_core::Tick;
 
 use crate::records::{self, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::sync::{Mutex, MutexGuard};
-use crate::{Memory, Reply};
+use crate::{Memory, PerProcess, Reply, generation};
 
 use rows::Rows;
 
 pub(crate) struct RecordTable {
-    rows: Mutex<Rows>,
+    rows: PerProcess<Mutex<Rows>>,
     revision: AtomicU64,
 }
 
 impl Default for RecordTable {
     fn default() -> RecordTable {
-        RecordTable { rows: Mutex::new(Rows::default()), revision: AtomicU64::new(0) }
+        RecordTable { rows: PerProcess::new(generation().into()), revision: AtomicU64::new(0) }
     }
 }
 
@@ -31,15 +31,23 @@ pub(crate) struct Locked<'a> {
 }
 
 impl RecordTable {
+    /// The records, as this process has them. Those of its parent are copied; if a thread had them locked at the instant of the
+    /// fork there are none, and a limiter says that its namespace is gone.
+    fn rows(&self) -> &Mutex<Rows> {
+        self.rows.get_or(generation().into(), |parent| {
+            Mutex::new(parent.try_lock().map(|rows| rows.clone()).unwrap_or_default())
+        })
+    }
+
     pub(crate) fn lock(&self, now: Tick) -> Locked<'_> {
-        let mut rows = self.rows.lock();
+        let mut rows = self.rows().lock();
         rows.now = now;
         Locked { rows, revision: &self.revision }
     }
 
     /// Makes writes that no cache has to hear of, because they are about usage.
     pub(crate) fn write_usage(&self, writes: &[Write]) {
-        self.rows.lock().make(writes);
+        self.rows().lock().make(writes);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::records::{Cursor, Fields, Index, Item, ItemKey, Page, Query, Write};
 const EXPIRED_PER_WRITE: usize = 4;
 
 /// A record without its key, which the maps share.
+#[derive(Clone)]
 struct Row {
     fields: Fields,
     indexed: Vec<(Index, Arc<ItemKey>)>,
@@ -22,7 +23,7 @@ struct Row {
 /// A place in an index, and the record that has it.
 type Placed = (Index, Arc<ItemKey>, Arc<ItemKey>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Rows {
     rows: BTreeMap<Arc<ItemKey>, Row>,
     placed: BTreeSet<Placed>,

@@ -38,6 +38,7 @@ macro_rules! limiter_suite {
             a_denied_chain_of_1_to_8_entities_changes_nothing_at_any_level
             changed_limits_keep_the_bound_of_each_version
             an_expired_holder_gives_back_once_and_heartbeats_keep
+            who_has_lost_its_resources_learns_of_it_once
             quotas_reset_at_local_midnight_also_when_clocks_are_turned
             usage_agrees_with_a_recount_over_a_month_with_clocks_turned
             bad_input_is_refused_with_what_is_wrong_and_writes_nothing

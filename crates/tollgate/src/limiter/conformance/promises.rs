@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tollgate_catalog::{Level, PageRequest, UsageQuery};
@@ -11,6 +13,7 @@ use tollgate_store::{CHAIN_MAX, Scope};
 
 use super::bench_of::RESOURCE;
 use super::{Bench, Open};
+use crate::Event;
 use crate::limiter::{Heartbeats, Lease};
 
 /// A panic restores what was taken, also of the parents.
@@ -128,6 +131,45 @@ pub fn an_expired_holder_gives_back_once_and_heartbeats_keep(open: Open<'_>) {
     }
     drop(lease);
     assert_eq!(bench.available("user", "slots"), 1);
+}
+
+/// By its next heartbeat, whoever sends it; one that has ended has lost nothing.
+pub fn who_has_lost_its_resources_learns_of_it_once(open: Open<'_>) {
+    let told = Arc::new(AtomicUsize::new(0));
+    for heartbeats in [Heartbeats::Automatic, Heartbeats::Manual] {
+        let count = Arc::clone(&told);
+        let bench = Bench::with(open, |builder| {
+            let builder = builder.lease_ttl(Duration::from_secs(9)).heartbeats(heartbeats);
+            builder.observer(move |event: &Event<'_>| {
+                count.fetch_add(usize::from(matches!(event, Event::ExpiredLease)), Ordering::SeqCst);
+            })
+        });
+        bench.set(Level::Resource(RESOURCE), [Limit::resource("slots", 2)]);
+        let ended = bench.take("user", demand! {}).expect("there is room");
+        let lease = bench.take("user", demand! {}).expect("there is room");
+        ended.cancel().wait().expect("a store that is there answers");
+        bench.advance_ms(3_000);
+        assert!(lease.heartbeat().wait().expect("a store that is there answers") && !lease.lost());
+        bench.catalog().reset("user", RESOURCE, None).wait().expect("a store that is there answers");
+        bench.advance_ms(3_000);
+        match heartbeats {
+            Heartbeats::Automatic => until(|| lease.lost()),
+            Heartbeats::Manual => {
+                assert!(!lease.lost(), "nobody has asked");
+                assert!(!lease.heartbeat().wait().expect("a store that is there answers"));
+            }
+        }
+        assert!(lease.lost() && !lease.heartbeat().wait().expect("a store that is there answers"));
+        assert_eq!(told.swap(0, Ordering::SeqCst), 1);
+        commit(lease);
+        assert_eq!(bench.available("user", "slots"), 2);
+    }
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
 }
 
 /// A quota of a day in Berlin is full again at midnight there, on days of 24, 23 and 25 hours.

@@ -164,7 +164,8 @@ impl<'a> Trial<'a, '_> {
         let limits = in_force.limits.iter();
         let holds = limits.zip(costs.amounts()).any(|(limit, cost)| limit.is_resource() && *cost > 0);
         let ttl = self.set.lease_ttl().filter(|_| holds)?;
-        Some(Term { holder: self.remote.backend.new_holder(), ttl })
+        let (heartbeats, backend) = (self.remote.settings.heartbeats, &*self.remote.backend);
+        Some(Term { holder: heartbeats.new_holder(backend), ttl })
     }
 
     fn admit(&self, priced: &Priced, done: Option<&Done>, term: Option<Term>) -> Lease<'a> {
@@ -174,7 +175,7 @@ impl<'a> Trial<'a, '_> {
             _ => (self.remote.clock().now(), 0),
         };
         let waited = self.turn.waited();
-        let grant = Grant::new(self.remote, priced.in_force.clone(), term);
+        let grant = Grant::new(self.set, self.remote, priced.in_force.clone(), term);
         let lease = Lease::there(self.set, at, priced.costs.clone(), waited, grant);
         if let Some(duration) = waited {
             reporter.report_if_watched(&Event::Waited { limit: self.limited_by.as_ref(), duration });
@@ -191,7 +192,7 @@ impl<'a> Trial<'a, '_> {
 }
 
 fn takes<'k>(remote: &'k Remote, priced: &'k Priced) -> Takes<'k> {
-    Takes { bucket: &remote.key, limits: &priced.limits, costs: &priced.costs }
+    Takes { bucket: &remote.key, limits: &priced.in_force.limits, costs: &priced.costs }
 }
 
 impl Remote {
