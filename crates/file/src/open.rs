@@ -172,8 +172,8 @@ fn prepare(writer: &Connection, settings: &FileStoreBuilder) -> Result<(), Fault
     }
     write_ahead(writer, settings.timeout)?;
     if let Some(bytes) = settings.bytes_max {
-        let page: u64 = writer.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        let pages = i64::try_from(bytes / page.max(1)).unwrap_or(i64::MAX);
+        let page: u32 = writer.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let pages = i64::try_from(bytes / u64::from(page.max(1))).unwrap_or(i64::MAX);
         writer.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     }
     Ok(())
