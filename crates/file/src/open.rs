@@ -12,6 +12,7 @@ use tollgate_store::Clock;
 
 use crate::builder::{Durability, FileStoreBuilder};
 use crate::error::{Fault, OpenError, is_busy};
+use crate::identity::{Identity, check_mode};
 use crate::pause::pause;
 use crate::schema::{self, APPLICATION, FORMAT, Mark};
 
@@ -34,6 +35,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 /// A connection that writes and one that reads.
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
+    pub(crate) identity: Identity,
     pub(crate) writer: Connection,
     pub(crate) reader: Connection,
 }
@@ -44,6 +46,8 @@ pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Opened, OpenError> {
         .map_err(|why| OpenError::Failed(settings.path.clone(), why.to_string()))?;
     let _one_at_a_time = OPENING.lock();
     let looks = make_if_missing(&path)?;
+    check_mode(&path)?;
+    let identity = Identity::of(&path)?;
     let explain = |fault: Fault| explain(&path, settings.timeout, &fault);
     let writer = connect(&path, settings).map_err(explain)?;
     if writer.is_readonly(MAIN_DB).map_err(explain)? {
@@ -56,7 +60,11 @@ pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Opened, OpenError> {
     check(&path, schema::mark(&writer).map_err(explain)?)?;
     let reader = connect(&path, settings).map_err(explain)?;
     reader.pragma_update(None, "query_only", true).map_err(explain)?;
-    Ok(Opened { path, writer, reader })
+    // Both are connected to the same file only if nobody has replaced it meanwhile.
+    identity
+        .check()
+        .map_err(|_| OpenError::Failed(path.clone(), "it was replaced meanwhile; try again".into()))?;
+    Ok(Opened { path, identity, writer, reader })
 }
 
 /// What a file looks like without the log beside it.
@@ -104,7 +112,7 @@ fn private() -> OpenOptions {
     options
 }
 
-fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
+pub(crate) fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
     match why.kind() {
         ErrorKind::PermissionDenied => OpenError::NoPermission(path.into()),
         ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly(path.into()),

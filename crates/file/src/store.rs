@@ -107,12 +107,13 @@ impl FileStore {
     }
 
     pub(crate) fn from_settings(settings: &FileStoreBuilder) -> Result<FileStore, OpenError> {
-        let Opened { path, writer, reader } = open::open(settings)?;
+        let Opened { path, identity, writer, reader } = open::open(settings)?;
         let failed = |why: String| OpenError::Failed(path.clone(), why);
         let FileStoreBuilder { clock, timeout, .. } = settings.clone();
         let room = Arc::new(Room::default());
-        let writer = Writer::new(writer, clock.clone(), timeout).map_err(|why| failed(why.to_string()))?;
-        let reader = Reader::new(reader, clock.clone(), timeout);
+        let writer = Writer::new(writer, identity.clone(), clock.clone(), timeout)
+            .map_err(|why| failed(why.to_string()))?;
+        let reader = Reader::new(reader, identity, clock.clone(), timeout);
         let shared = Arc::new(Shared {
             path: path.clone(),
             clock,
