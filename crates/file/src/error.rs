@@ -55,6 +55,12 @@ pub enum OpenError {
     /// Others had the file locked for longer than we wait.
     #[error("{0} was locked by others for {1:?}")]
     Busy(PathBuf, Duration),
+    /// This process was forked off while a thread of its parent was using the file, or opening or closing one.
+    #[error(
+        "{0} was in use by a thread of the process that this one was forked off from, and cannot be opened here; \
+         fork while no thread uses the store, or open it in the child only"
+    )]
+    InUseByParent(PathBuf),
     /// The disk is full.
     #[error("there is no room for {0} on its disk; make room and try again")]
     NoRoom(PathBuf),
@@ -64,11 +70,20 @@ pub enum OpenError {
 }
 
 /// What those are told who have a file open that its path does not name any more.
-const MOVED: &str = "the file was deleted or replaced while this process had it open, and nothing that it takes \
+pub(crate) const MOVED: &str = "the file was deleted or replaced while this process had it open, and nothing that it takes \
                      would count for others; open it again, or put the file back";
 
 /// What ends a whole transaction, with everything that was done in it.
 pub(crate) type Fault = rusqlite::Error;
+
+/// What it is to callers that the file could not be opened again, in a process that was forked off.
+pub(crate) fn reopening(why: &OpenError) -> StoreError {
+    match why {
+        OpenError::Busy(_, waited) => StoreError::Unavailable(*waited, why.to_string()),
+        OpenError::NoRoom(_) => StoreError::Unavailable(Duration::ZERO, why.to_string()),
+        why => StoreError::Refused(why.to_string()),
+    }
+}
 
 /// What a fault is to those whose calls it ended.
 pub(crate) fn store_error(fault: &Fault, timeout: Duration) -> StoreError {

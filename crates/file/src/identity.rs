@@ -30,6 +30,11 @@ impl Identity {
         Ok(Identity { path: path.into(), number: number(&there) })
     }
 
+    /// Whether another path names the same file.
+    pub(crate) fn is_same(&self, other: &Identity) -> bool {
+        self.number == other.number
+    }
+
     /// Whether the path still names the file. A file that cannot be looked at is not judged.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         match fs::metadata(&self.path) {

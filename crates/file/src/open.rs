@@ -5,7 +5,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 use tollgate_core::Span;
 use tollgate_store::Clock;
@@ -15,6 +14,7 @@ use crate::error::{Fault, OpenError, is_busy};
 use crate::identity::{Identity, check_mode};
 use crate::pause::pause;
 use crate::schema::{self, APPLICATION, FORMAT, Mark};
+use crate::stores::Stores;
 
 /// How many statements are kept ready. There are fewer.
 const STATEMENTS: usize = 64;
@@ -28,10 +28,6 @@ const BUSY_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 /// How many files a store has open: two connections with a file, its log and its index each, and some to spare.
 const FILES: usize = 8;
 
-/// One at a time in a process. A process that closes any handle of a file loses all its locks on it, and the handle
-/// that makes a new file is none of SQLite's, which knows about this.
-static OPENING: Mutex<()> = Mutex::new(());
-
 /// A connection that writes and one that reads.
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
@@ -40,14 +36,17 @@ pub(crate) struct Opened {
     pub(crate) reader: Connection,
 }
 
-pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Opened, OpenError> {
+/// Opens a file, with nobody else opening or closing one.
+pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opened, OpenError> {
     // An absolute path is never one of the names that mean something else to SQLite.
     let path = std::path::absolute(&settings.path)
         .map_err(|why| OpenError::Failed(settings.path.clone(), why.to_string()))?;
-    let _one_at_a_time = OPENING.lock();
     let looks = make_if_missing(&path)?;
     check_mode(&path)?;
     let identity = Identity::of(&path)?;
+    if !stores.can_open(&identity) {
+        return Err(OpenError::InUseByParent(path));
+    }
     let explain = |fault: Fault| explain(&path, settings.timeout, &fault);
     let writer = connect(&path, settings).map_err(explain)?;
     if writer.is_readonly(MAIN_DB).map_err(explain)? {

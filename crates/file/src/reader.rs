@@ -44,6 +44,10 @@ impl Engine for Reader {
 
     type Tools<'a> = View<'a>;
 
+    fn into_connection(self) -> Connection {
+        self.connection
+    }
+
     fn serve(&mut self, errands: Vec<Box<dyn Errand<Reader>>>, after: &mut After<Reader>) {
         for mut errand in errands {
             if !errand.begin() {

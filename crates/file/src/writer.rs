@@ -156,6 +156,10 @@ impl Engine for Writer {
 
     type Tools<'a> = Batch<'a>;
 
+    fn into_connection(self) -> Connection {
+        self.connection
+    }
+
     fn serve(&mut self, mut errands: Vec<Box<dyn Errand<Writer>>>, after: &mut After<Writer>) {
         errands.retain_mut(|errand| errand.begin());
         if errands.is_empty() {
