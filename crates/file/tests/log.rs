@@ -4,6 +4,7 @@ mod support;
 
 use std::path::Path;
 
+use rusqlite::Connection;
 use support::Folder;
 use support::child::{self, Process};
 use tollgate_file::FileStore;
@@ -16,6 +17,9 @@ const COMMITS: usize = 1_000;
 const TEXT: usize = 45_000;
 
 const LOG_MAX: u64 = 64_000_000;
+
+/// So much of it stays there for what comes next.
+const LOG_KEPT: u64 = 16 << 20;
 
 fn log_bytes(file: &Path) -> u64 {
     let mut log = file.as_os_str().to_owned();
@@ -39,6 +43,34 @@ fn the_log_stays_short_while_three_processes_write_and_one_reads() {
     assert!(largest.iter().any(|bytes| *bytes > 1_000_000), "they write through a log: {largest:?}");
 }
 
+/// Writes a text that often, and answers how long the log was at most and is now.
+fn write(store: &FileStore, commits: usize) -> (u64, u64) {
+    let item = Item::new(ItemKey::new("tests/TEXT", format!("#{}", std::process::id())));
+    let lengths = (0..commits).map(|number| {
+        // Pages that stay as they are would not be written.
+        let text = format!("{number:09}").repeat(TEXT / 9);
+        store.write(&[Write::Put(item.clone().with("text", text), Vec::new())]).wait().unwrap();
+        log_bytes(store.path())
+    });
+    lengths.fold((0, 0), |(largest, _), now| (now.max(largest), now))
+}
+
+#[test]
+fn one_who_reads_for_long_holds_nobody_up_and_the_log_is_short_again_afterwards() {
+    let folder = Folder::new();
+    let store = FileStore::open(folder.file("x")).unwrap();
+    write(&store, 1);
+    let reader = Connection::open(folder.file("x")).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    let seen: i64 = reader.query_row("SELECT count(*) FROM record", [], |row| row.get(0)).unwrap();
+    assert_eq!(seen, 1);
+    let (largest, _) = write(&store, 500);
+    assert!(largest > LOG_KEPT, "what is read has to stay: {largest}");
+    reader.execute_batch("COMMIT").unwrap();
+    let (_, now) = write(&store, 300);
+    assert!(now <= LOG_KEPT, "{now}");
+}
+
 #[test]
 fn one_who_reads_or_writes() {
     let Some((role, file)) = child::role() else { return };
@@ -48,12 +80,5 @@ fn one_who_reads_or_writes() {
             store.query(&Query::all("tests/TEXT")).wait().unwrap();
         }
     }
-    let item = Item::new(ItemKey::new("tests/TEXT", format!("#{}", std::process::id())));
-    let largest = (0..COMMITS).map(|number| {
-        // Pages that stay as they are would not be written.
-        let text = format!("{number:09}").repeat(TEXT / 9);
-        store.write(&[Write::Put(item.clone().with("text", text), Vec::new())]).wait().unwrap();
-        log_bytes(&file)
-    });
-    child::say(&largest.max().unwrap_or(0).to_string());
+    child::say(&write(&store, COMMITS).0.to_string());
 }
