@@ -49,7 +49,8 @@ fn write(store: &FileStore, commits: usize) -> (u64, u64) {
     let lengths = (0..commits).map(|number| {
         // Pages that stay as they are would not be written.
         let text = format!("{number:09}").repeat(TEXT / 9);
-        store.write(&[Write::Put(item.clone().with("text", text), Vec::new())]).wait().unwrap();
+        let put = Write::Put(item.clone().with("text", text), Vec::new());
+        store.write(&[put]).wait().expect("it is written");
         log_bytes(store.path())
     });
     lengths.fold((0, 0), |(largest, _), now| (now.max(largest), now))
