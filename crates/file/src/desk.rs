@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
 use tollgate_store::{Clock, Freed, StoreError, WaitQueues};
 
@@ -41,6 +42,9 @@ pub(crate) trait Engine: Sized + Send + 'static {
 
     /// Serves errands and finishes each of them.
     fn serve(&mut self, errands: Vec<Box<dyn Errand<Self>>>, after: &mut After<Self>);
+
+    /// The connection that it works with, when it is done with everything else.
+    fn into_connection(self) -> Connection;
 }
 
 /// Something to be done at a desk.
@@ -93,7 +97,8 @@ impl<E> Default for After<E> {
 pub(crate) struct Desk<E: Engine> {
     line: Mutex<Line<E>>,
     bell: Condvar,
-    engine: Mutex<E>,
+    /// Until it is dismissed.
+    engine: Mutex<Option<E>>,
     unheard: Arc<AtomicUsize>,
     /// Whether many were served together the last time.
     is_crowded: AtomicBool,
@@ -113,6 +118,10 @@ struct Line<E> {
     closing: Option<u32>,
 }
 
+/// A thread that is not in this process uses the engine, for ever.
+#[derive(Debug)]
+pub(crate) struct InUse;
+
 /// Counts an errand that nobody waits for, until it is dropped.
 pub(crate) struct Unheard(Arc<AtomicUsize>);
 
@@ -129,7 +138,7 @@ impl<E: Engine> Desk<E> {
         Desk {
             line: Mutex::new(line),
             bell: Condvar::new(),
-            engine: Mutex::new(engine),
+            engine: Mutex::new(Some(engine)),
             unheard: Arc::default(),
             is_crowded: AtomicBool::new(false),
             wait_queues,
@@ -204,6 +213,27 @@ impl<E: Engine> Desk<E> {
         self.bell.notify_all();
     }
 
+    /// Whether there is somebody to serve.
+    pub(crate) fn has_engine(&self) -> bool {
+        // Who has it locked uses it.
+        self.engine.try_lock().is_none_or(|engine| engine.is_some())
+    }
+
+    /// Lets the engine go, once nobody can come any more.
+    pub(crate) fn dismiss(&self) {
+        drop(self.engine.lock().take());
+    }
+
+    /// Takes the connection of the process that this one was forked off from; nothing if it has none any more.
+    ///
+    /// # Errors
+    ///
+    /// [`InUse`] if one of its threads was using it at that moment.
+    pub(crate) fn inherit(&self) -> Result<Option<Connection>, InUse> {
+        let mut engine = self.engine.try_lock().ok_or(InUse)?;
+        Ok(engine.take().map(E::into_connection))
+    }
+
     fn wait_for_errands(&self) -> bool {
         let mut line = self.line.lock();
         loop {
@@ -228,7 +258,8 @@ impl<E: Engine> Desk<E> {
         }
     }
 
-    fn serve(&self, mut engine: MutexGuard<'_, E>) {
+    fn serve(&self, mut engine: MutexGuard<'_, Option<E>>) {
+        let Some(serving) = engine.as_mut() else { return };
         let errands: Vec<_> = {
             let mut line = self.line.lock();
             let together = line.errands.len().min(E::TOGETHER_MAX);
@@ -239,7 +270,7 @@ impl<E: Engine> Desk<E> {
         }
         self.is_crowded.store(errands.len() >= CROWD, Ordering::Relaxed);
         let mut after = After::default();
-        engine.serve(errands, &mut after);
+        serving.serve(errands, &mut after);
         // While the engine is not free, so that nobody comes between what was done and what undoes it.
         self.put_back(&mut after);
         drop(engine);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
 
@@ -23,6 +23,16 @@ pub enum OpenError {
     /// The file can be read and not be written.
     #[error("{0} is read-only; whoever takes from a store has to write to it")]
     ReadOnly(PathBuf),
+    /// Others than its owner may write to the file, or to one that belongs to it.
+    #[error(
+        "{path} has mode {mode:o}, so that others may change what it says; chmod go-w {path} if they have not"
+    )]
+    OpenToOthers {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
     /// The file is something else.
     #[error("{0} is no SQLite file; it was left as it is, name another one")]
     NotSqlite(PathBuf),
@@ -45,6 +55,12 @@ pub enum OpenError {
     /// Others had the file locked for longer than we wait.
     #[error("{0} was locked by others for {1:?}")]
     Busy(PathBuf, Duration),
+    /// This process was forked off while a thread of its parent was using the file, or opening or closing one.
+    #[error(
+        "{0} was in use by a thread of the process that this one was forked off from, and cannot be opened here; \
+         fork while no thread uses the store, or open it in the child only"
+    )]
+    InUseByParent(PathBuf),
     /// The disk is full.
     #[error("there is no room for {0} on its disk; make room and try again")]
     NoRoom(PathBuf),
@@ -53,16 +69,33 @@ pub enum OpenError {
     Failed(PathBuf, String),
 }
 
+/// What those are told who have a file open that its path does not name any more.
+pub(crate) const MOVED: &str = "the file was deleted or replaced while this process had it open, and nothing that it takes \
+                     would count for others; open it again, or put the file back";
+
 /// What ends a whole transaction, with everything that was done in it.
 pub(crate) type Fault = rusqlite::Error;
 
+/// What it is to callers that the file could not be opened again, in a process that was forked off.
+pub(crate) fn reopening(why: &OpenError) -> StoreError {
+    match why {
+        OpenError::Busy(_, waited) => StoreError::Unavailable(*waited, why.to_string()),
+        OpenError::NoRoom(_) => StoreError::Unavailable(Duration::ZERO, why.to_string()),
+        why => StoreError::Refused(why.to_string()),
+    }
+}
+
 /// What a fault is to those whose calls it ended.
 pub(crate) fn store_error(fault: &Fault, timeout: Duration) -> StoreError {
-    let unavailable = |why: &str| StoreError::Unavailable(timeout, format!("{why} ({fault})"));
+    // Nothing was waited for but a lock.
+    let unavailable = |why: &str| StoreError::Unavailable(Duration::ZERO, format!("{why} ({fault})"));
     let refused = |why: &str| StoreError::Refused(format!("{why} ({fault})"));
+    if fault.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_READONLY_DBMOVED) {
+        return StoreError::Refused(MOVED.into());
+    }
     match fault.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            unavailable("another process has the file locked")
+            StoreError::Unavailable(timeout, format!("another process has the file locked ({fault})"))
         }
         Some(ErrorCode::DiskFull) => unavailable(
             "there is no room left for the file, and this write left no trace; make room and go on",
@@ -73,7 +106,7 @@ pub(crate) fn store_error(fault: &Fault, timeout: Duration) -> StoreError {
         Some(ErrorCode::OutOfMemory | ErrorCode::FileLockingProtocolFailed) => {
             unavailable("the file could not be used just now")
         }
-        Some(ErrorCode::ReadOnly) => refused("the file is read-only, or was moved away"),
+        Some(ErrorCode::ReadOnly) => refused("the file is read-only"),
         Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
             refused("no permission to use the file")
         }

@@ -14,10 +14,14 @@ impl FileStore {
     /// What is damaged in the file, found by reading all of it; nothing if it is whole. Others can go on using it
     /// meanwhile. In a large file it takes a while.
     pub fn damages(&self) -> Vec<String> {
-        damages_of(self.path()).unwrap_or_else(|fault| vec![fault.to_string()])
+        match self.examine(damages_of) {
+            Ok(damages) => damages.unwrap_or_else(|fault| vec![fault.to_string()]),
+            Err(why) => vec![why.to_string()],
+        }
     }
 }
 
+/// What is damaged in the file, by a connection of its own.
 fn damages_of(path: &Path) -> Result<Vec<String>, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

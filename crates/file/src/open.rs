@@ -5,15 +5,16 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 use tollgate_core::Span;
 use tollgate_store::Clock;
 
 use crate::builder::{Durability, FileStoreBuilder};
 use crate::error::{Fault, OpenError, is_busy};
+use crate::identity::{Identity, check_mode};
 use crate::pause::pause;
 use crate::schema::{self, APPLICATION, FORMAT, Mark};
+use crate::stores::Stores;
 
 /// How many statements are kept ready. There are fewer.
 const STATEMENTS: usize = 64;
@@ -27,23 +28,25 @@ const BUSY_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 /// How many files a store has open: two connections with a file, its log and its index each, and some to spare.
 const FILES: usize = 8;
 
-/// One at a time in a process. A process that closes any handle of a file loses all its locks on it, and the handle
-/// that makes a new file is none of SQLite's, which knows about this.
-static OPENING: Mutex<()> = Mutex::new(());
-
 /// A connection that writes and one that reads.
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
+    pub(crate) identity: Identity,
     pub(crate) writer: Connection,
     pub(crate) reader: Connection,
 }
 
-pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Opened, OpenError> {
+/// Opens a file, with nobody else opening or closing one.
+pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opened, OpenError> {
     // An absolute path is never one of the names that mean something else to SQLite.
     let path = std::path::absolute(&settings.path)
         .map_err(|why| OpenError::Failed(settings.path.clone(), why.to_string()))?;
-    let _one_at_a_time = OPENING.lock();
     let looks = make_if_missing(&path)?;
+    check_mode(&path)?;
+    let identity = Identity::of(&path)?;
+    if !stores.can_open(&identity) {
+        return Err(OpenError::InUseByParent(path));
+    }
     let explain = |fault: Fault| explain(&path, settings.timeout, &fault);
     let writer = connect(&path, settings).map_err(explain)?;
     if writer.is_readonly(MAIN_DB).map_err(explain)? {
@@ -56,7 +59,11 @@ pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Opened, OpenError> {
     check(&path, schema::mark(&writer).map_err(explain)?)?;
     let reader = connect(&path, settings).map_err(explain)?;
     reader.pragma_update(None, "query_only", true).map_err(explain)?;
-    Ok(Opened { path, writer, reader })
+    // Both are connected to the same file only if nobody has replaced it meanwhile.
+    identity
+        .check()
+        .map_err(|_| OpenError::Failed(path.clone(), "it was replaced meanwhile; try again".into()))?;
+    Ok(Opened { path, identity, writer, reader })
 }
 
 /// What a file looks like without the log beside it.
@@ -104,7 +111,7 @@ fn private() -> OpenOptions {
     options
 }
 
-fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
+pub(crate) fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
     match why.kind() {
         ErrorKind::PermissionDenied => OpenError::NoPermission(path.into()),
         ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly(path.into()),
@@ -172,8 +179,8 @@ fn prepare(writer: &Connection, settings: &FileStoreBuilder) -> Result<(), Fault
     }
     write_ahead(writer, settings.timeout)?;
     if let Some(bytes) = settings.bytes_max {
-        let page: u64 = writer.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        let pages = i64::try_from(bytes / page.max(1)).unwrap_or(i64::MAX);
+        let page: u32 = writer.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let pages = i64::try_from(bytes / u64::from(page.max(1))).unwrap_or(i64::MAX);
         writer.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     }
     Ok(())

@@ -8,23 +8,26 @@ use tollgate_store::Clock;
 use crate::batch::View;
 use crate::desk::{After, Engine, Errand};
 use crate::error::{Fault, store_error};
+use crate::identity::Identity;
 use crate::limits::KnownLimits;
 
 /// The engine that reads.
 pub(crate) struct Reader {
     connection: Connection,
+    identity: Identity,
     clock: Clock,
     timeout: Duration,
     known: KnownLimits,
 }
 
 impl Reader {
-    pub(crate) fn new(connection: Connection, clock: Clock, timeout: Duration) -> Reader {
-        Reader { connection, clock, timeout, known: KnownLimits::default() }
+    pub(crate) fn new(connection: Connection, identity: Identity, clock: Clock, timeout: Duration) -> Reader {
+        Reader { connection, identity, clock, timeout, known: KnownLimits::default() }
     }
 
     /// Runs one errand on the file as it is at one instant.
     fn read(&mut self, errand: &mut dyn Errand<Reader>) -> Result<(), Fault> {
+        self.identity.check()?;
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
         }
@@ -40,6 +43,10 @@ impl Engine for Reader {
     const TOGETHER_MAX: usize = 100;
 
     type Tools<'a> = View<'a>;
+
+    fn into_connection(self) -> Connection {
+        self.connection
+    }
 
     fn serve(&mut self, errands: Vec<Box<dyn Errand<Reader>>>, after: &mut After<Reader>) {
         for mut errand in errands {

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::RecordsError;
@@ -13,18 +12,18 @@ use tollgate_store::{
 
 use crate::batch::View;
 use crate::builder::FileStoreBuilder;
-use crate::desk::{Desk, Engine};
 use crate::errand::{Pending, Work};
 use crate::error::{OpenError, Stop, without_tests};
-use crate::open::{self, Opened};
-use crate::queues;
-use crate::reader::Reader;
+use crate::keeper::{Handle, Shared};
 use crate::work::{Apply, HandedOver, Reading};
 use crate::writer::Writer;
 
 /// Buckets and records in a file that all processes share which open it.
 ///
 /// Cloning shares the store. When the last clone is dropped, everything that was handed over is written first.
+///
+/// After `fork` the child goes on with the store of its parent: it opens the file for itself with its first call. A process that
+/// was forked off while a thread of its parent was using the store cannot do so, and is told.
 ///
 /// # Cancel safety
 ///
@@ -52,21 +51,7 @@ use crate::writer::Writer;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct FileStore(Arc<Keeper>);
-
-/// Ends the threads with the last store.
-struct Keeper {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-pub(crate) struct Shared {
-    path: std::path::PathBuf,
-    clock: Clock,
-    wait_queues: Arc<WaitQueues>,
-    writer: Desk<Writer>,
-    reader: Desk<Reader>,
-}
+pub struct FileStore(Arc<Handle>);
 
 impl FileStore {
     /// Opens the file, or makes it if there is none.
@@ -85,7 +70,7 @@ impl FileStore {
 
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.0.shared.path
+        &self.0.settings.path
     }
 
     /// Looks at every page of the file, and says whether it is whole.
@@ -108,27 +93,17 @@ impl FileStore {
     }
 
     pub(crate) fn from_settings(settings: &FileStoreBuilder) -> Result<FileStore, OpenError> {
-        let Opened { path, writer, reader } = open::open(settings)?;
-        let failed = |why: String| OpenError::Failed(path.clone(), why);
-        let FileStoreBuilder { clock, timeout, .. } = settings.clone();
-        let wait_queues = queues::open(&path);
-        let writer = Writer::new(writer, clock.clone(), timeout).map_err(|why| failed(why.to_string()))?;
-        let reader = Reader::new(reader, clock.clone(), timeout);
-        let shared = Arc::new(Shared {
-            path: path.clone(),
-            clock,
-            writer: Desk::new(writer, Arc::clone(&wait_queues)),
-            reader: Desk::new(reader, Arc::clone(&wait_queues)),
-            wait_queues,
-        });
-        let mut keeper = Keeper { shared, threads: Vec::new() };
-        keeper.hire("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
-        keeper.hire("tollgate-read", |shared| &shared.reader).map_err(|why| failed(why.to_string()))?;
-        Ok(FileStore(Arc::new(keeper)))
+        Ok(FileStore(Arc::new(Handle::open(settings)?)))
     }
 
     pub(crate) fn wait_queues(&self) -> &WaitQueues {
-        &self.0.shared.wait_queues
+        self.0.wait_queues()
+    }
+
+    /// Reads the file by a connection that is none of the store's.
+    pub(crate) fn examine<T>(&self, look: impl FnOnce(&Path) -> T) -> Result<T, StoreError> {
+        let _examined = self.0.shared()?.examined.lock();
+        Ok(look(self.path()))
     }
 
     /// Reads with `read`: what this process has handed over before is seen.
@@ -136,16 +111,21 @@ impl FileStore {
         &'a self,
         read: impl FnMut(&mut View<'_>) -> Result<T, Stop> + Send + 'static,
     ) -> Reply<'a, Result<T, RecordsError>> {
-        let Shared { writer, reader, .. } = &*self.0.shared;
-        if writer.has_unheard() {
-            return Reply::later(Pending::new(writer, Reading(read)));
+        match self.0.shared() {
+            Err(why) => Reply::ready(Err(why.into())),
+            Ok(Shared { writer, .. }) if writer.has_unheard() => {
+                Reply::later(Pending::new(writer, Reading(read)))
+            }
+            Ok(Shared { reader, .. }) => Reply::later(Pending::new(reader, Reading(read))),
         }
-        Reply::later(Pending::new(reader, Reading(read)))
     }
 
     /// Does work that writes.
     pub(crate) fn work<W: Work<Writer>>(&self, work: W) -> Reply<'_, W::Answer> {
-        Reply::later(Pending::new(&self.0.shared.writer, work))
+        match self.0.shared() {
+            Ok(shared) => Reply::later(Pending::new(&shared.writer, work)),
+            Err(why) => Reply::ready(W::failed(why)),
+        }
     }
 }
 
@@ -155,40 +135,13 @@ impl fmt::Debug for FileStore {
     }
 }
 
-impl Keeper {
-    fn hire<E: Engine>(
-        &mut self,
-        name: &str,
-        desk: impl FnOnce(&Shared) -> &Desk<E> + Send + 'static,
-    ) -> std::io::Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let thread = thread::Builder::new().name(name.into()).spawn(move || desk(&shared).keep())?;
-        self.threads.push(thread);
-        Ok(())
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.shared.writer.close();
-        self.shared.reader.close();
-        for thread in self.threads.drain(..) {
-            // The last store may be dropped by a waker, on one of these. It ends by itself then.
-            if thread.thread().id() != thread::current().id() {
-                // A panic was reported when it happened.
-                let _ = thread.join();
-            }
-        }
-    }
-}
-
 impl Store for FileStore {
     fn reach(&self) -> Reach {
         Reach::Host
     }
 
     fn clock(&self) -> &Clock {
-        &self.0.shared.clock
+        &self.0.settings.clock
     }
 
     fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
@@ -224,7 +177,8 @@ impl Store for FileStore {
     }
 
     fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
-        let desk = &self.0.shared.writer;
+        // A file that cannot be opened in this process loses it; what it would have given back expires.
+        let Ok(Shared { writer: desk, .. }) = self.0.shared() else { return };
         let apply = Apply::new(OwnedCall::new(call), Vec::new());
         let handed_over = HandedOver::new(apply, desk.now(), desk.unheard()).telling(told);
         // Where the line is as long as it may be, it is lost; what it would have given back expires.

@@ -10,7 +10,9 @@ use tollgate_store::{Clock, Freed};
 use crate::batch::Batch;
 use crate::desk::{After, Engine, Errand};
 use crate::error::{Fault, Stop, is_busy, is_everybody_s, store_error};
+use crate::identity::Identity;
 use crate::limits::KnownLimits;
+use crate::log::Log;
 use crate::pause::pause;
 use crate::sweep::Sweep;
 
@@ -26,6 +28,8 @@ const TURN: Span = Span::from_millis(20);
 /// The engine that writes.
 pub(crate) struct Writer {
     connection: Connection,
+    identity: Identity,
+    log: Log,
     clock: Clock,
     timeout: Duration,
     known: KnownLimits,
@@ -41,15 +45,22 @@ struct Turn {
 }
 
 impl Writer {
-    pub(crate) fn new(connection: Connection, clock: Clock, timeout: Duration) -> Result<Writer, Fault> {
+    pub(crate) fn new(
+        mut connection: Connection,
+        identity: Identity,
+        clock: Clock,
+        timeout: Duration,
+    ) -> Result<Writer, Fault> {
         // It looks for itself when the file is free.
         connection.busy_timeout(Duration::ZERO)?;
+        let log = Log::of(&mut connection)?;
         let turn = Turn { clock: Clock::system(), since: Tick::ZERO, until: Tick::ZERO };
         let (known, sweep) = (KnownLimits::default(), Sweep::default());
-        Ok(Writer { connection, clock, timeout, known, sweep, turn })
+        Ok(Writer { connection, identity, log, clock, timeout, known, sweep, turn })
     }
 
-    /// Begins a transaction that writes, once no other process has one; gives up at `until`.
+    /// Begins a transaction that writes, once no other process has one; gives up at `until`, and if the file is not the
+    /// one that its path names.
     fn begin(&mut self, until: Tick) -> Result<(), Fault> {
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
@@ -63,7 +74,7 @@ impl Writer {
                     pause(wait);
                     wait = LOOK_AGAIN;
                 }
-                begun => return begun.map(drop),
+                begun => return begun.and_then(|_| self.identity.check()),
             }
         }
     }
@@ -145,6 +156,10 @@ impl Engine for Writer {
 
     type Tools<'a> = Batch<'a>;
 
+    fn into_connection(self) -> Connection {
+        self.connection
+    }
+
     fn serve(&mut self, mut errands: Vec<Box<dyn Errand<Writer>>>, after: &mut After<Writer>) {
         errands.retain_mut(|errand| errand.begin());
         if errands.is_empty() {
@@ -169,6 +184,7 @@ impl Engine for Writer {
             }
             outcome => self.finish(errands, outcome, after),
         }
+        self.log.tend(&mut self.connection);
         self.turn.end();
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use support::{Folder, Tap, child};
+use support::{Folder, Tap, child, write_own};
 use tollgate_file::{FileStore, OpenError};
 
 /// The bytes of all files of a folder.
@@ -118,7 +118,7 @@ fn a_damaged_file_is_an_error_and_never_a_panic() {
         if seed % 5 == 0 {
             bytes.truncate(from);
         }
-        fs::write(folder.file(&name), bytes).unwrap();
+        write_own(&folder.file(&name), &bytes);
         let Ok(store) = FileStore::open(folder.file(&name)) else { continue };
         for user in (0..200).step_by(20) {
             // Whatever comes of it, it is an answer.
@@ -130,7 +130,7 @@ fn a_damaged_file_is_an_error_and_never_a_panic() {
 #[test]
 fn an_empty_file_is_made_into_a_store() {
     let folder = Folder::new();
-    fs::write(folder.file("x"), b"").unwrap();
+    write_own(&folder.file("x"), b"");
     let store = FileStore::open(folder.file("x")).unwrap();
     assert!(Tap::new(&store, "user").take(1, 0));
 }
@@ -191,7 +191,7 @@ fn the_one_without_permissions() {
 #[test]
 fn a_file_that_others_have_locked_is_waited_for_and_then_given_up() {
     let folder = Folder::new();
-    fs::write(folder.file("x"), b"").unwrap();
+    write_own(&folder.file("x"), b"");
     let other = Connection::open(folder.file("x")).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let timeout = Duration::from_millis(50);

@@ -38,6 +38,10 @@ fn a_full_file_says_so_and_goes_on_when_there_is_room() {
     let (made, why) = fill(&store);
     let StoreError::Unavailable(_, text) = &why else { panic!("{why}") };
     assert!(text.contains("no room"), "{text}");
+    assert!(
+        why.to_string().starts_with("the store cannot be used just now: "),
+        "nothing was waited for: {why}"
+    );
     assert!(made > 100, "{made}");
     let tap = Tap::new(&store, "a user with a name that is long enough to fill pages 0");
     assert!(tap.take(1, 0), "a bucket that is there needs no more room");

@@ -46,6 +46,15 @@ impl<T: Default> PerProcess<T> {
     }
 }
 
+impl<T> PerProcess<T> {
+    /// The values of the processes that this one was forked off from, the eldest first. A lock in them may be locked for
+    /// ever.
+    pub fn inherited(&self, process: u64) -> impl Iterator<Item = &T> {
+        let elders = std::iter::successors(Some(self), |elder| elder.of_a_fork.get().map(Box::as_ref));
+        elders.take_while(move |elder| elder.process != process).map(|elder| &elder.value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -68,5 +77,16 @@ mod tests {
         let lines = PerProcess::of(1, 10);
         let next = |parent: &u32| parent + 1;
         assert_eq!([1, 2, 3, 2, 1].map(|process| *lines.get_or(process, next)), [10, 11, 12, 11, 10]);
+    }
+
+    #[test]
+    fn a_process_that_was_forked_off_finds_the_values_of_its_elders() {
+        let values: PerProcess<Mutex<u32>> = PerProcess::new(1);
+        for process in [1, 2, 3] {
+            *values.get(process).lock().unwrap() = u32::try_from(process).unwrap() * 10;
+        }
+        let inherited =
+            |process| -> Vec<u32> { values.inherited(process).map(|value| *value.lock().unwrap()).collect() };
+        assert_eq!([inherited(1), inherited(2), inherited(3)], [vec![], vec![10], vec![10, 20]]);
     }
 }

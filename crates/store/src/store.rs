@@ -188,7 +188,16 @@ pub enum StoreError {
     /// The call itself is wrong.
     #[error("the call is not valid: {0}")]
     BadCall(String),
-    /// The store did not answer. Whether the call was applied is not known; ask again with the same id.
-    #[error("the store did not answer within {0:?}: {1}")]
+    /// The store did not answer within the time that was waited; none if it failed at once, because it is full, say.
+    /// Whether the call was applied is not known; ask again with the same id.
+    #[error("{what}: {1}", what = unanswered(*.0))]
     Unavailable(Duration, String),
+}
+
+/// What became of a call to a store that was waited for.
+fn unanswered(waited: Duration) -> String {
+    match waited {
+        Duration::ZERO => "the store cannot be used just now".into(),
+        waited => format!("the store did not answer within {waited:?}"),
+    }
 }

@@ -40,6 +40,17 @@ impl Drop for Folder {
     }
 }
 
+/// Writes a file that nobody else may write to, whatever files are made like here.
+pub fn write_own(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).expect("it can be written");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(path, mode).expect("it is ours");
+    }
+}
+
 /// A store whose clock is turned by hand.
 pub fn open_at(path: &Path, hands: &ManualClock) -> FileStore {
     FileStore::builder(path).clock(hands.clock()).build().expect("the file can be opened")

@@ -108,11 +108,11 @@ fn a_limiter_in_memory_begins_in_a_forked_process_without_waiters_and_holders() 
     let held = acquire().wait().expect("it is free");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| acquire().timeout(Duration::from_secs(600)).wait());
-        while memory.room().waiting() == 0 {
+        while memory.wait_queues().waiting() == 0 {
             std::thread::yield_now();
         }
         let ended = fork_and_end(|| {
-            assert_eq!(memory.room().waiting(), 0);
+            assert_eq!(memory.wait_queues().waiting(), 0);
             let lease = acquire().timeout(SHORT).wait().expect("the slot is held by another process");
             let refused = acquire().timeout(SHORT).wait().expect_err("what was used stays used");
             assert!(refused.refusal().is_some(), "{refused}");

@@ -1,0 +1,163 @@
+//! What a process has of a store: the desks and the threads that keep them.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+
+use parking_lot::Mutex;
+use tollgate_store::{PerProcess, StoreError, WaitQueues};
+
+use crate::builder::FileStoreBuilder;
+use crate::desk::{Desk, Engine};
+use crate::error::{MOVED, OpenError, reopening};
+use crate::identity::Identity;
+use crate::open::{self, Opened};
+use crate::queues;
+use crate::reader::Reader;
+use crate::stores::{self, process};
+use crate::writer::Writer;
+
+/// A store as it was opened, and what each process has of it. One that was forked off opens the file for itself with its
+/// first call.
+pub(crate) struct Handle {
+    /// With the whole path: a process may go elsewhere.
+    pub(crate) settings: FileStoreBuilder,
+    identity: Identity,
+    wait_queues: Arc<WaitQueues>,
+    parts: PerProcess<Part>,
+}
+
+/// What one process has of a store.
+#[derive(Default)]
+struct Part {
+    opening: Mutex<()>,
+    keeper: OnceLock<Keeper>,
+}
+
+/// Ends the threads with the last store.
+struct Keeper {
+    process: u64,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the threads share with those who call.
+pub(crate) struct Shared {
+    pub(crate) identity: Identity,
+    pub(crate) writer: Desk<Writer>,
+    pub(crate) reader: Desk<Reader>,
+    /// Locked while the file is read by a connection that is neither's.
+    pub(crate) examined: Mutex<()>,
+}
+
+impl Handle {
+    /// Opens the file, or makes it.
+    pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Handle, OpenError> {
+        let parts: PerProcess<Part> = PerProcess::new(process());
+        let (keeper, wait_queues, path) = Keeper::open(settings, None)?;
+        let identity = keeper.shared.identity.clone();
+        parts.get(process()).keeper.get_or_init(|| keeper);
+        let settings = FileStoreBuilder { path, ..settings.clone() };
+        Ok(Handle { settings, identity, wait_queues, parts })
+    }
+
+    pub(crate) fn wait_queues(&self) -> &WaitQueues {
+        &self.wait_queues
+    }
+
+    /// The desks of this process.
+    pub(crate) fn shared(&self) -> Result<&Shared, StoreError> {
+        let part = self.parts.get(process());
+        match part.keeper.get() {
+            Some(keeper) => Ok(&keeper.shared),
+            None => self.reopen(part),
+        }
+    }
+
+    #[cold]
+    fn reopen<'a>(&self, part: &'a Part) -> Result<&'a Shared, StoreError> {
+        let _one_at_a_time = part.opening.lock();
+        if let Some(keeper) = part.keeper.get() {
+            return Ok(&keeper.shared);
+        }
+        // Opening would make a new file.
+        self.identity.check().map_err(|_| StoreError::Refused(MOVED.into()))?;
+        let opened = Keeper::open(&self.settings, Some(&self.wait_queues));
+        let (keeper, ..) = opened.map_err(|why| reopening(&why))?;
+        Ok(&part.keeper.get_or_init(|| keeper).shared)
+    }
+}
+
+impl Keeper {
+    /// Opens the file, with the wait queues that the store had before a fork, if it was open then.
+    fn open(
+        settings: &FileStoreBuilder,
+        wait_queues: Option<&Arc<WaitQueues>>,
+    ) -> Result<(Keeper, Arc<WaitQueues>, PathBuf), OpenError> {
+        let mut stores = stores::lock();
+        let Opened { path, identity, writer, reader } = open::open(settings, &stores)?;
+        let failed = |why: String| OpenError::Failed(path.clone(), why);
+        let FileStoreBuilder { clock, timeout, .. } = settings.clone();
+        let writer = Writer::new(writer, identity.clone(), clock.clone(), timeout)
+            .map_err(|why| failed(why.to_string()))?;
+        let reader = Reader::new(reader, identity.clone(), clock, timeout);
+        let wait_queues = wait_queues.cloned().unwrap_or_else(|| queues::open(&path));
+        let shared = Arc::new(Shared {
+            identity,
+            writer: Desk::new(writer, Arc::clone(&wait_queues)),
+            reader: Desk::new(reader, Arc::clone(&wait_queues)),
+            examined: Mutex::new(()),
+        });
+        stores.add(Arc::clone(&shared));
+        // Those who end lock them.
+        drop(stores);
+        let mut keeper = Keeper { process: process(), shared, threads: Vec::new() };
+        keeper.hire("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
+        keeper.hire("tollgate-read", |shared| &shared.reader).map_err(|why| failed(why.to_string()))?;
+        Ok((keeper, wait_queues, path))
+    }
+
+    fn hire<E: Engine>(
+        &mut self,
+        name: &str,
+        desk: impl FnOnce(&Shared) -> &Desk<E> + Send + 'static,
+    ) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let keep = move || {
+            let desk = desk(&shared);
+            desk.keep();
+            // Nobody comes any more.
+            let _closing = stores::lock();
+            desk.dismiss();
+        };
+        self.threads.push(thread::Builder::new().name(name.into()).spawn(keep)?);
+        Ok(())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if self.process != process() {
+            // They are threads of another process, which still uses what they share.
+            return std::mem::forget(std::mem::take(&mut self.threads));
+        }
+        self.shared.writer.close();
+        self.shared.reader.close();
+        let this = thread::current().id();
+        let (here, there): (Vec<_>, Vec<_>) = self.threads.drain(..).partition(|it| it.thread().id() == this);
+        // A panic was reported when it happened.
+        there.into_iter().for_each(|thread| drop(thread.join()));
+        // The last store may be dropped by a waker, on one of these. It ends by itself then.
+        if here.is_empty() {
+            stores::lock().close(&self.shared);
+        }
+    }
+}
+
+impl Shared {
+    /// Whether a connection to the file is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.writer.has_engine() || self.reader.has_engine()
+    }
+}

@@ -1,0 +1,161 @@
+//! The stores that this process has open, and what it does about those of a process that it was forked off from.
+//!
+//! SQLite keeps a list of the files that a process has open, with the locks that the process has on them. A process that is
+//! forked off has that list and none of the locks, because the system does not hand them on. A connection that it opened
+//! to such a file would believe to be protected: the last of the other processes to close the file would delete the log that
+//! it writes to. So before anything is opened, the connections that came with the fork are closed, which takes the
+//! file off the list. That changes nothing for the parent, as long as no transaction is open in them: no lock is the
+//! child's, and the log is left alone.
+//!
+//! A connection that a thread of the parent was using at that moment cannot be closed. Its file stays closed to the child.
+
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, MutexGuard};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, TransactionState};
+use tollgate_store::PerProcess;
+
+use crate::desk::{Desk, Engine, InUse};
+use crate::identity::Identity;
+use crate::keeper::Shared;
+
+/// The stores of this process.
+#[derive(Default)]
+pub(crate) struct Stores {
+    open: Vec<Arc<Shared>>,
+    has_inherited: bool,
+    /// Files of elders that could not be closed.
+    lost: Vec<Identity>,
+    /// An elder was opening or closing a file, and it is not known which.
+    has_lost_any: bool,
+}
+
+/// The number of this process.
+pub(crate) fn process() -> u64 {
+    std::process::id().into()
+}
+
+/// Lets this thread open and close files, one at a time in a process. A process that closes any handle of a file loses all its
+/// locks on it, and the handle that makes a new file is none of SQLite's, which knows about this.
+pub(crate) fn lock() -> MutexGuard<'static, Stores> {
+    static STORES: OnceLock<PerProcess<Mutex<Stores>>> = OnceLock::new();
+    let all = STORES.get_or_init(|| PerProcess::new(process()));
+    let mut stores = all.get(process()).lock();
+    if !stores.has_inherited {
+        stores.has_inherited = true;
+        all.inherited(process()).for_each(|elder| stores.inherit(elder));
+    }
+    stores
+}
+
+impl Stores {
+    /// A store is open from now on.
+    pub(crate) fn add(&mut self, store: Arc<Shared>) {
+        // One whose threads ended by themselves is still there.
+        self.open.retain(|store| store.is_open());
+        self.open.push(store);
+    }
+
+    /// Closes what a store still has open once its threads have ended.
+    pub(crate) fn close(&mut self, store: &Shared) {
+        store.writer.dismiss();
+        store.reader.dismiss();
+        self.open.retain(|store| store.is_open());
+    }
+
+    /// Whether a file can be opened in this process.
+    pub(crate) fn can_open(&self, file: &Identity) -> bool {
+        !self.has_lost_any && !self.lost.iter().any(|lost| lost.is_same(file))
+    }
+
+    /// Closes what an elder has open.
+    fn inherit(&mut self, elder: &Mutex<Stores>) {
+        let Some(mut elder) = elder.try_lock() else {
+            self.has_lost_any = true;
+            return;
+        };
+        self.has_lost_any |= elder.has_lost_any;
+        self.lost.append(&mut elder.lost);
+        for store in elder.open.drain(..) {
+            if close(&store).is_err() {
+                self.lost.push(store.identity.clone());
+            }
+            // Its threads are not here, and what they have is not given back.
+            std::mem::forget(store);
+        }
+    }
+}
+
+fn close(store: &Shared) -> Result<(), InUse> {
+    // One after the other: what is not in use is closed in any case.
+    let (writer, reader) = (take(&store.writer), take(&store.reader));
+    let is_read = store.examined.try_lock().is_none();
+    if is_read { Err(InUse) } else { writer.and(reader) }
+}
+
+fn take<E: Engine>(desk: &Desk<E>) -> Result<(), InUse> {
+    let Some(connection) = desk.inherit()? else { return Ok(()) };
+    if is_idle(&connection) {
+        drop(connection);
+        return Ok(());
+    }
+    std::mem::forget(connection);
+    Err(InUse)
+}
+
+/// Whether nothing but memory of this process is changed by closing it.
+fn is_idle(connection: &Connection) -> bool {
+    matches!(connection.transaction_state(None::<&str>), Ok(TransactionState::None))
+        && connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileStore;
+
+    #[test]
+    fn a_connection_that_is_in_use_is_left_alone() {
+        let folder = std::env::temp_dir().join(format!("tollgate-stores-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("x");
+        drop(FileStore::open(&path).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("BEGIN; SELECT count(*) FROM record").unwrap();
+        assert!(!is_idle(&connection), "it reads");
+        connection.execute_batch("COMMIT").unwrap();
+        assert!(is_idle(&connection));
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert!(!is_idle(&connection), "it writes");
+        drop(connection);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_store_that_a_thread_is_using_is_not_closed() {
+        let folder = std::env::temp_dir().join(format!("tollgate-stores-used-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = FileStore::open(folder.join("x")).unwrap();
+        let identity = Identity::of(store.path()).unwrap();
+        let this = lock().open.iter().find(|it| it.identity == identity).map(Arc::clone).unwrap();
+        store.examine(|_| assert!(close(&this).is_err())).unwrap();
+        assert!(close(&this).is_ok());
+        drop((this, store));
+        assert!(lock().open.iter().all(|it| it.identity != identity), "what is closed is forgotten");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_elder_whose_list_is_locked_loses_every_file() {
+        let folder = std::env::temp_dir();
+        let file = Identity::of(&folder).unwrap();
+        let (elder, mut stores) = (Mutex::new(Stores::default()), Stores::default());
+        stores.inherit(&elder);
+        assert!(stores.can_open(&file));
+        let opening = elder.lock();
+        stores.inherit(&elder);
+        drop(opening);
+        assert!(!stores.can_open(&file));
+    }
+}
