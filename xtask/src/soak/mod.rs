@@ -129,3 +129,45 @@ fn interruptions() -> Result<mpsc::Receiver<()>> {
     std::thread::spawn(move || signals.forever().try_for_each(|_| sender.send(())));
     Ok(receiver)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soak(folder: &Path, programs: &[&str], times: u64) -> Soak {
+        let binary = |program: &&str| Binary {
+            name: format!("a/{}", program.trim_start_matches("/bin/")),
+            executable: program.into(),
+            folder: std::env::temp_dir(),
+        };
+        let options = Options { times, load: 0, only: None, list: false };
+        Soak { folder: folder.into(), binaries: programs.iter().map(binary).collect(), options }
+    }
+
+    fn runs(soak: &Soak) -> u64 {
+        let hashes: Vec<u64> = soak.binaries.iter().map(|binary| binary.hash().unwrap()).collect();
+        let keys = soak.keys(&hashes);
+        State::load(&soak.state_file(), &keys).unwrap().done(&keys).0
+    }
+
+    #[test]
+    fn a_flake_fails_the_soak_and_another_soak_goes_on_where_one_stopped() {
+        let folder = std::env::temp_dir().join(format!("tollgate-soak-{}", std::process::id()));
+        let good = soak(&folder, &["/bin/true"], 2);
+        assert!(matches!(good.run().unwrap(), Outcome::Passed));
+        assert_eq!(runs(&good), 2);
+        // Nothing is left of the first, and the second is run twice.
+        let both = soak(&folder, &["/bin/true", "/bin/false"], 2);
+        assert!(matches!(both.run().unwrap(), Outcome::Failed));
+        assert_eq!(runs(&both), 4);
+        let logs = [1, 2].map(|round| both.log_of(&both.binaries[1], round));
+        assert!(logs.iter().all(|log| log.exists()));
+        // That it failed before is not forgotten.
+        assert!(matches!(both.run().unwrap(), Outcome::Failed));
+        assert_eq!(runs(&both), 4);
+        let more = soak(&folder, &["/bin/true"], 3);
+        assert!(matches!(more.run().unwrap(), Outcome::Passed));
+        assert_eq!(runs(&more), 3);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
