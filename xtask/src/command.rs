@@ -1,7 +1,7 @@
 //! Running cargo, and saying which command failed.
 
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -42,6 +42,17 @@ impl Cargo {
             self.command(root).output().with_context(|| format!("could not start `{}`", self.line()))?;
         if !output.status.success() {
             bail!("`{}` failed: {}", self.line(), String::from_utf8_lossy(&output.stderr).trim());
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no UTF-8", self.line()))
+    }
+
+    /// As [`output`](Cargo::output), with what it tells on standard error shown as it comes.
+    pub(crate) fn answer(&self, root: &Path) -> Result<String> {
+        let mut command = self.command(root);
+        let output = command.stderr(Stdio::inherit()).output();
+        let output = output.with_context(|| format!("could not start `{}`", self.line()))?;
+        if !output.status.success() {
+            bail!("`{}` failed ({})", self.line(), output.status);
         }
         String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no UTF-8", self.line()))
     }

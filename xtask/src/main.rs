@@ -1,4 +1,4 @@
-//! Automation in Rust: `cargo xtask test`, `cargo xtask bench`, `cargo xtask tidy`.
+//! Automation in Rust: `cargo xtask test`, `cargo xtask soak`, `cargo xtask bench`, `cargo xtask tidy`.
 #![allow(clippy::print_stdout, reason = "the commands talk to a person at a terminal")]
 
 mod bench;
@@ -10,6 +10,8 @@ mod metadata;
 mod python;
 mod repo;
 mod servers;
+#[cfg(unix)]
+mod soak;
 mod stopwatch;
 mod test;
 mod tidy;
@@ -27,6 +29,12 @@ Commands:
   test   Run everything that must pass: tidy, tests, the emulator, examples, loom, docs
            --only STEP   run one step
            --list        name the steps and stop
+  soak   Run the tests that start processes, threads or servers again and again on busy cores
+           --times N        how often each test binary is run, 20 if not said
+           --load N         how many busy processes load the cores meanwhile, 8 if not said
+           --only PATTERN   only binaries whose name contains it, such as tollgate-cli/
+           --list           name the binaries and stop
+         goes on where it stopped if it is interrupted; target/soak has the logs of failures
   bench  Run the benchmarks against the peers, in release mode
            arguments go to tollgate-bench: --only PREFIX, --json FILE, --quick, --check
   lambda Build the aggregator for AWS Lambda, and zip it
@@ -38,6 +46,7 @@ Commands:
 Examples:
   cargo xtask test                              everything, as CI does
   cargo xtask test --only loom                  one step
+  cargo xtask soak --times 5 --only tollgate-shm/    look for flakes of one crate
   cargo xtask bench --quick --only core/        a first look at the hot paths
   cargo xtask bench --json target/bench.json    all rows, for a script
   cargo xtask tidy                              a second or two, before each commit
@@ -55,6 +64,10 @@ enum Outcome {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    #[cfg(unix)]
+    if arguments == [soak::BUSY_COMMAND] {
+        return soak::keep_busy();
+    }
     match run(&arguments) {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::from(1),
@@ -79,14 +92,16 @@ fn run(arguments: &[String]) -> Result<Outcome> {
         "help" | "--help" | "-h" => print!("{HELP}"),
         // The benchmarks have a help page of their own.
         "bench" => return bench::run(rest),
-        "test" | "tidy" | "lambda" | "servers" if wants_help => print!("{HELP}"),
+        "test" | "soak" | "tidy" | "lambda" | "servers" if wants_help => print!("{HELP}"),
         "test" => return test::run(rest),
+        #[cfg(unix)]
+        "soak" => return soak::run(rest),
         "lambda" => return lambda::run(rest),
         "servers" => return servers::run(rest),
         "tidy" => return tidy::run(rest),
         other => {
             return Ok(Outcome::Misused(format!(
-                "no command {other:?}; there are test, bench, lambda, servers, tidy and help"
+                "no command {other:?}; there are test, soak, bench, lambda, servers, tidy and help"
             )));
         }
     }

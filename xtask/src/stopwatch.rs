@@ -1,7 +1,7 @@
 //! How long a step took.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Started when made; prints as the time since.
 pub(crate) struct Stopwatch(Instant);
@@ -14,10 +14,20 @@ impl Stopwatch {
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
+
+    /// The time since.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    /// The same in whole milliseconds.
+    pub(crate) fn millis(&self) -> u64 {
+        u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 impl fmt::Display for Stopwatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} s", self.0.elapsed().as_secs_f64())
+        write!(f, "{:.1} s", self.elapsed().as_secs_f64())
     }
 }

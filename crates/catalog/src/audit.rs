@@ -45,6 +45,8 @@ pub enum Action {
     Reset,
     /// A bucket was given credit.
     ToppedUp,
+    /// The secret that tokens are sealed with was replaced.
+    SecretRotated,
     /// Something that only another version knows.
     Other(String),
 }
@@ -183,7 +185,7 @@ fn event_of(item: Item) -> AuditEvent {
 }
 
 impl Action {
-    const NAMES: [(Action, &'static str); 11] = [
+    const NAMES: [(Action, &'static str); 12] = [
         (Action::EntityCreated, "entity_created"),
         (Action::EntityDeleted, "entity_deleted"),
         (Action::LimitsSet, "limits_set"),
@@ -195,6 +197,7 @@ impl Action {
         (Action::Enabled, "enabled"),
         (Action::Reset, "reset"),
         (Action::ToppedUp, "topped_up"),
+        (Action::SecretRotated, "secret_rotated"),
     ];
 
     /// The name it has in records.

@@ -8,6 +8,7 @@ use tollgate_store::Backend;
 use tollgate_store::records::{GETS_MAX, Index, Item, ItemKey, Page, Query};
 
 use crate::cache::{Cache, CacheStats};
+use crate::token;
 use crate::transaction::Transaction;
 use crate::ulid::Ulids;
 use crate::{CatalogError, Namespace, Result, keys, name};
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) cache: Cache,
     pub(crate) ulids: Arc<Ulids>,
     pub(crate) audit_retention: Option<Span>,
+    pub(crate) secrets: token::Known,
 }
 
 impl Catalog {

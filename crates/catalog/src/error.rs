@@ -157,8 +157,26 @@ pub enum CatalogError {
         /// The version of this program.
         this: String,
     },
+    /// The text is no token.
+    #[error("this is no token: {0}")]
+    NotAToken(&'static str),
+    /// No valid secret of the namespace has sealed the token.
+    #[error(
+        "namespace {0:?} has not sealed this token: it was changed, is of another namespace or store, or is older than the last two secrets"
+    )]
+    TokenRefused(String),
+    /// The namespace has no secret to seal tokens with, and the store does not let this principal make one.
+    #[error(
+        "namespace {namespace:?} has no secret to seal tokens with, and none can be made here ({why}); run `tollgate upgrade` once with permission to write every record"
+    )]
+    NoSecret {
+        /// The namespace.
+        namespace: String,
+        /// What the store says.
+        why: String,
+    },
     /// The system has no random bytes to give.
-    #[error("the system gives no random bytes for an id: {0}")]
+    #[error("the system gives no random bytes: {0}")]
     NoRandomness(String),
     /// The store could not answer.
     #[error(transparent)]

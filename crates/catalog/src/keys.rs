@@ -3,7 +3,7 @@
 //! `{ns}` is the id of a namespace; the namespace `_` has the registry. `#` occurs in no name, and `/` in no id of a
 //! namespace, so that parts can be told apart.
 
-use tollgate_store::records::ItemKey;
+use tollgate_store::records::{ItemKey, SECRET_PARTITION};
 
 /// Where the registry of namespaces and the version of the records are.
 pub(crate) const REGISTRY: &str = "_/SYSTEM#";
@@ -160,9 +160,15 @@ pub(crate) fn done(ns: &str, key: &str) -> ItemKey {
     system(ns, &format!("#DONE#{key}"))
 }
 
-/// There once a ticket was settled by somebody who wanted to know.
+/// There once a ticket was settled.
 pub(crate) fn ticket(ns: &str, id: &str) -> ItemKey {
     system(ns, &format!("#TICKET#{id}"))
+}
+
+/// The secrets that tokens of the namespace are sealed with. The partition holds nothing else, so that a policy can name
+/// it; what is in it is shown by no `Debug` ([`ItemKey::is_secret`]).
+pub(crate) fn secret(ns: &str) -> ItemKey {
+    ItemKey::new(format!("{ns}/{SECRET_PARTITION}"), "#TOKENS")
 }
 
 /// The partition of those who wait.

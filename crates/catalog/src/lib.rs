@@ -8,6 +8,7 @@
 //! a lock, and none is lost: whoever is overtaken looks again.
 
 mod audit;
+mod base64url;
 mod bucket;
 mod cache;
 mod capacity;
@@ -27,6 +28,7 @@ mod shared_set;
 mod survey;
 mod switch;
 mod ticket;
+mod token;
 mod transaction;
 mod ulid;
 mod usage;
@@ -50,6 +52,7 @@ pub use registry::{
 pub use shared_set::{Opening, REMOVED_MAX, SharedSet, UNWRITTEN};
 pub use survey::Counts;
 pub use ticket::TICKET_KEPT;
+pub use token::TOKEN_BYTES_MAX;
 pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;

@@ -1,8 +1,6 @@
 //! Random bytes, and the ids that are made of them.
 
-use crate::{CatalogError, Result};
-
-const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+use crate::{CatalogError, Result, base64url};
 
 /// So many random bytes.
 pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
@@ -15,30 +13,16 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
 /// for an option.
 pub(crate) fn namespace_id() -> Result<String> {
     loop {
-        let id = url_safe(bytes()?);
+        let id = base64url::encode(&bytes::<8>()?);
         if !id.starts_with('-') {
             return Ok(id);
         }
     }
 }
 
-/// Base64 with the alphabet that is safe in URLs, without padding.
-fn url_safe(bytes: [u8; 8]) -> String {
-    // Six bits a character, from the top; the last one has four bits and two zeros.
-    let bits = u128::from(u64::from_be_bytes(bytes)) << 2;
-    (0..11).rev().map(|place| char::from(URL_SAFE[(bits >> (6 * place) & 63) as usize])).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_are_base64() {
-        assert_eq!(url_safe([0; 8]), "AAAAAAAAAAA");
-        assert_eq!(url_safe([255; 8]), "__________8");
-        assert_eq!(url_safe(*b"tollgate"), "dG9sbGdhdGU");
-    }
 
     #[test]
     fn no_id_looks_like_an_option_and_none_comes_twice() {

@@ -179,7 +179,7 @@ impl Catalog {
 
     /// Makes one write if the namespace is there. Unlike a change it wakes nobody who waits: they need not look again
     /// because others wait as well.
-    async fn write_unheard(&self, write: Write) -> Result<Commit> {
+    pub(crate) async fn write_unheard(&self, write: Write) -> Result<Commit> {
         let mut tx = self.transaction();
         tx.push(write);
         let written = self.backend().write(tx.writes()).await;

@@ -101,12 +101,9 @@ impl Context {
         self.registry_on(if self.dry_run { self.rehearsal()? } else { self.store_to_change()? })
     }
 
-    /// The namespace of the store that has this id, deleted or not.
-    pub(crate) fn namespace_with(&self, id: &str) -> Result<Option<Namespace>> {
-        let registry = self.registry_on(self.store()?)?;
-        let mut namespaces = registry.list().wait()?;
-        namespaces.extend(registry.orphans().wait()?);
-        Ok(namespaces.into_iter().find(|namespace| namespace.id == id))
+    /// The namespace of the store that gave out a ticket, deleted or not.
+    pub(crate) fn namespace_of(&self, ticket: &str) -> Result<Option<Namespace>> {
+        Ok(self.registry_on(self.store()?)?.namespace_of_token(ticket.trim()).wait()?)
     }
 
     /// The namespace of the settings, to read from it. The default one need not be registered: then it is empty.

@@ -129,6 +129,7 @@ fn of_catalog(error: &CatalogError) -> Option<Exit> {
         | CatalogError::Credit(_)
         | CatalogError::CreditOfResource(_) => Some(Exit::USAGE),
         CatalogError::Store(error) => of_store(error),
+        CatalogError::NoSecret { .. } => Some(Exit::UNAVAILABLE),
         _ => None,
     }
 }
@@ -143,9 +144,11 @@ fn of_lease(error: &LeaseError) -> Option<Exit> {
 
 fn of_ticket(error: &TicketError) -> Option<Exit> {
     match error {
-        TicketError::NotOne(..) | TicketError::TooOld | TicketError::OtherNamespace { .. } => {
-            Some(Exit::USAGE)
-        }
+        TicketError::NotOne(..)
+        | TicketError::TooOld
+        | TicketError::NotGenuine(_)
+        | TicketError::Expired(_) => Some(Exit::USAGE),
+        TicketError::Catalog(error) => of_catalog(error),
         TicketError::Degraded => Some(Exit::UNAVAILABLE),
         _ => None,
     }

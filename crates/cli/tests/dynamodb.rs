@@ -17,7 +17,7 @@ macro_rules! sessions {
 }
 
 // Those that look at the file itself have no meaning here.
-sessions![audit, calls, entities, limits, limits_file, namespaces, run];
+sessions![audit, calls, entities, limits, limits_file, namespaces, run, tickets];
 
 #[test]
 fn a_table_that_is_not_there_is_not_made_and_the_way_to_make_it_is_told() {

@@ -18,7 +18,7 @@ macro_rules! sessions {
 }
 
 // Those that look at the file itself have no meaning here.
-sessions![audit, calls, entities, limits, limits_file, namespaces, run];
+sessions![audit, calls, entities, limits, limits_file, namespaces, run, tickets];
 
 /// No output may have this in it.
 const CANARY: &str = "hunter2-canary";

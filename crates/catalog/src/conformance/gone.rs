@@ -30,6 +30,7 @@ fn changes(fixture: &Fixture) -> Vec<(&'static str, Result<()>)> {
         ("disable resource", done(catalog.disable_resource("gpt-4").wait())),
         ("enable resource", done(catalog.enable_resource("off").wait())),
         ("reset", done(catalog.reset("a", "gpt-4", Some("k")).wait())),
+        ("rotate", catalog.rotate_secret().wait().map(drop)),
         ("top up", done(catalog.top_up("a", "gpt-4", &demand! { rpm: 1 }, None).wait())),
     ]
 }

@@ -34,6 +34,7 @@ mod spy;
 mod survey;
 mod threads;
 mod together;
+mod tokens;
 mod usage;
 mod versions;
 mod waiting;
@@ -55,7 +56,7 @@ macro_rules! promises {
 }
 use promises;
 
-const ALL: [&[Promise]; 21] = [
+const ALL: [&[Promise]; 22] = [
     audit::PROMISES,
     bad_input::PROMISES,
     buckets::PROMISES,
@@ -74,6 +75,7 @@ const ALL: [&[Promise]; 21] = [
     survey::PROMISES,
     threads::PROMISES,
     together::PROMISES,
+    tokens::PROMISES,
     usage::PROMISES,
     versions::PROMISES,
     waiting::PROMISES,

@@ -31,6 +31,7 @@ pub(super) struct Spy {
     lags: AtomicBool,
     is_stale: AtomicBool,
     loses_answers: AtomicBool,
+    refuses_writes: AtomicBool,
 }
 
 impl Spy {
@@ -47,6 +48,7 @@ impl Spy {
             lags: AtomicBool::new(false),
             is_stale: AtomicBool::new(false),
             loses_answers: AtomicBool::new(false),
+            refuses_writes: AtomicBool::new(false),
         }
     }
 
@@ -72,6 +74,16 @@ impl Spy {
     /// Lets so many more writes succeed, and no more.
     pub(super) fn fail_after(&self, writes: i64) {
         self.writes_left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Refuses every write, as to a principal that may only read.
+    pub(super) fn refuse_writes(&self) {
+        self.refuses_writes.store(true, Ordering::SeqCst);
+    }
+
+    /// Refuses no write any more.
+    pub(super) fn permit_writes(&self) {
+        self.refuses_writes.store(false, Ordering::SeqCst);
     }
 
     /// Lets all writes succeed again.
@@ -112,6 +124,9 @@ impl Spy {
     fn writing(&self) -> Result<&Arc<dyn Backend>, StoreError> {
         let intrusion = self.before_write.lock().take();
         intrusion.into_iter().for_each(|intrude| intrude());
+        if self.refuses_writes.load(Ordering::SeqCst) {
+            return Err(StoreError::Refused("not permitted".into()));
+        }
         let take = |left: i64| {
             if left > 0 {
                 Some(left - 1)

@@ -10,6 +10,7 @@ mod migrate;
 mod namespace;
 mod purge;
 mod register;
+mod secrets;
 mod version;
 
 use std::fmt;
@@ -76,11 +77,13 @@ impl Registry {
         Registry(Arc::new(Inner { backend, settings, ulids, version_checked }))
     }
 
-    /// Opens a namespace that is registered.
+    /// Opens a namespace that is registered. One that has no secret to seal tokens with, because an earlier version
+    /// registered it, gets one if the store lets this principal write it.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, but that a store nobody used before gets its version.
+    /// Nothing is changed, but that a store nobody used before gets its version, and a namespace without a secret may get
+    /// one.
     ///
     /// # Errors
     ///
@@ -88,10 +91,10 @@ impl Registry {
     /// the store's.
     pub fn open<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Catalog>> {
         Reply::later(async move {
-            let namespace = self.get(name).await?;
-            namespace
-                .map(|namespace| self.catalog(namespace))
-                .ok_or_else(|| CatalogError::NamespaceNotFound(name.into()))
+            match self.get(name).await? {
+                Some(namespace) => Ok(self.opened(namespace).await),
+                None => Err(CatalogError::NamespaceNotFound(name.into())),
+            }
         })
     }
 
@@ -105,7 +108,13 @@ impl Registry {
     ///
     /// A name that is not valid, records of another version, or the store's.
     pub fn open_or_register<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Catalog>> {
-        Reply::later(async move { Ok(self.catalog(self.register(name).await?)) })
+        Reply::later(async move { Ok(self.opened(self.register(name).await?).await) })
+    }
+
+    async fn opened(&self, namespace: Namespace) -> Catalog {
+        let catalog = self.catalog(namespace);
+        catalog.prepare_secrets().await;
+        catalog
     }
 
     fn catalog(&self, namespace: Namespace) -> Catalog {
@@ -116,6 +125,7 @@ impl Registry {
             cache: Cache::new(*cache_ttl, *cache_max),
             ulids: Arc::clone(&self.0.ulids),
             audit_retention: *audit_retention,
+            secrets: Default::default(),
         };
         Catalog::new(shared, Arc::clone(principal))
     }

@@ -4,6 +4,7 @@ use tollgate_store::Reply;
 use tollgate_store::records::{Query, RecordsError, Test, Write};
 
 use super::{Namespace, NamespaceStatus, Registry};
+use crate::token::Secrets;
 use crate::transaction::ATTEMPTS_MAX;
 use crate::{CatalogError, Result, keys, name, random};
 
@@ -177,8 +178,13 @@ impl Registry {
                 created_at: self.now_text(),
                 deleted_at: None,
             };
-            let writes = [keys::namespace_by_name(name), keys::namespace_by_id(&namespace.id)]
-                .map(|key| Write::Put(namespace.item(key), vec![Test::Absent]));
+            let secret = keys::secret(&namespace.id);
+            let writes = [
+                namespace.item(keys::namespace_by_name(name)),
+                namespace.item(keys::namespace_by_id(&namespace.id)),
+                Secrets::first()?.item(secret, namespace.created_at.clone()),
+            ]
+            .map(|item| Write::Put(item, vec![Test::Absent]));
             if self.write(&writes).await?.is_ok() {
                 return Ok(namespace);
             }

@@ -14,7 +14,9 @@ use crate::duration_text;
     tollgate settle \"$ticket\" tpm=700
 
 The ticket on stdout is what was taken. It is charged until it is settled; of
-concurrency it is free again after --ttl. The exit code is 3 if a limit refuses.")]
+concurrency it is free again after --ttl. It is sealed, so that one that was
+changed is refused, and expires after a day, or after --ttl if that is longer.
+The exit code is 3 if a limit refuses.")]
 pub(crate) struct AcquireArgs {
     /// Who wants how much of what.
     #[command(flatten)]

@@ -24,6 +24,7 @@ mod resource;
 mod shell;
 mod store;
 mod system;
+mod token;
 mod usage;
 
 // The second half: commands that take from buckets. Each has a file here and one in `commands`.
@@ -72,6 +73,7 @@ pub(crate) use settle::SettleArgs;
 pub(crate) use shell::{CompletionsArgs, ConfigCommand, ManArgs};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use system::{SystemCommand, SystemSetArgs};
+pub(crate) use token::TokenCommand;
 pub(crate) use top::TopArgs;
 pub(crate) use usage::{UsageCommand, UsageListArgs, UsagePlotArgs, UsageSelection};
 
@@ -149,6 +151,9 @@ pub(crate) enum Command {
     /// What was used, by hour, day and month
     #[command(subcommand)]
     Usage(UsageCommand),
+    /// The secret that tickets are sealed with
+    #[command(subcommand)]
+    Token(TokenCommand),
 
     /// Take from the limits of an entity
     Acquire(AcquireArgs),

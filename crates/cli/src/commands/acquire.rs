@@ -45,7 +45,7 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
     if lease.is_degraded() {
         return Err(without_the_store());
     }
-    let ticket = lease.into_ticket()?;
+    let ticket = lease.into_ticket().wait()?;
     let give_back = give_back(&limiter, &ticket);
     let ticket = (!context.dry_run).then_some(ticket);
     let also = also.into_iter().map(|(resource, amounts)| (resource, asked(amounts))).collect();
@@ -65,7 +65,7 @@ fn without_the_store() -> anyhow::Error {
 fn give_back(limiter: &Limiter, ticket: &str) -> impl FnOnce(anyhow::Error) -> anyhow::Error + use<> {
     let (limiter, ticket) = (limiter.clone(), ticket.to_owned());
     move |why| {
-        let cancelled = limiter.redeem(&ticket).map_err(anyhow::Error::from);
+        let cancelled = limiter.redeem(&ticket).wait().map_err(anyhow::Error::from);
         let cancelled = cancelled.and_then(|lease| Ok(lease.cancel().wait()?));
         match cancelled {
             // As text: that nobody reads our output is no success here.

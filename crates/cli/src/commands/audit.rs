@@ -105,6 +105,7 @@ impl EventView {
             "name_set" => format!("renamed {about}"),
             "disabled" | "enabled" | "reset" => format!("{} {about}", self.action),
             "topped_up" => format!("topped up {about}"),
+            "secret_rotated" => "rotated the secret that seals tickets".into(),
             other => format!("{} {about}", other.replace('_', " ")),
         };
         match self.details() {

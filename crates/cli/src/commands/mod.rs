@@ -29,6 +29,7 @@ mod simulate;
 mod store;
 mod switch;
 mod system;
+mod token;
 mod top;
 mod usage;
 mod waiting;
@@ -48,6 +49,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::System(command) => system::run(context, command),
         Command::Audit(command) => audit::run(context, command),
         Command::Usage(command) => usage::run(context, command),
+        Command::Token(command) => token::run(context, command),
         Command::Acquire(args) => acquire::run(context, args),
         Command::Settle(args) => settle::run(context, args),
         Command::Peek(args) => peek::run(context, args),

@@ -6,7 +6,7 @@ use tollgate::catalog::{Namespace, PurgeProgress};
 
 use crate::args::NamespaceCommand;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Progress, grouped};
+use crate::output::{Answer, Cell, Output, Page, Progress, counted, grouped};
 use crate::views::{CountsView, NamespaceView, deed, namespace_table};
 
 /// Does what a command about namespaces says.
@@ -192,11 +192,13 @@ impl Answer for ChangeAnswer {
 
 impl Answer for PurgeAnswer {
     fn text(&self, page: &mut Page) {
-        let (buckets, records) = (grouped(self.buckets), grouped(self.records));
+        let count = |number: u64, one: &str, many: &str| {
+            counted(usize::try_from(number).unwrap_or(usize::MAX), one, many)
+        };
+        let buckets = count(self.buckets, "bucket", "buckets");
+        let records = count(self.records, "record", "records");
         let NamespaceView { name, id, .. } = &self.namespace;
         let deed = deed(self.dry_run, "purged", "purge");
-        page.line(format_args!(
-            "{deed} namespace {name}, with id {id}: {buckets} buckets and {records} records"
-        ));
+        page.line(format_args!("{deed} namespace {name}, with id {id}: {buckets} and {records}"));
     }
 }

@@ -20,15 +20,15 @@ use crate::views::deed;
 pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
     let SettleArgs { ticket, amounts, commit: _, cancel } = args;
     let limiter = context.limiter()?;
-    let mut lease = limiter.redeem(&ticket).map_err(|why| at_home(context, why))?;
+    let mut lease = limiter.redeem(&ticket).wait().map_err(|why| at_home(context, &ticket, why))?;
     let exact = counted(&limiter, &lease, &amounts);
     let reported = exact.and_then(|(exact, units)| {
         lease.report(demand_text::demand(&exact))?;
         Ok((exact, units))
     });
     let ended = if reported.is_err() || context.dry_run {
-        // Let go of it without a word to the store: dropped, it would be given back.
-        lease.into_ticket()?;
+        // Dropped, the lease of a ticket stays as it is.
+        drop(lease);
         Ended::Now
     } else {
         lease.end_once(if cancel { Ending::Cancel } else { Ending::Commit }).wait()?
@@ -57,17 +57,15 @@ fn counted(limiter: &Limiter, lease: &Lease<'_>, amounts: &[Amount]) -> Result<(
 }
 
 /// The error with the name of the namespace that the ticket is of, if it is in this store.
-fn at_home(context: &Context, why: TicketError) -> anyhow::Error {
-    let TicketError::OtherNamespace { id, .. } = &why else { return why.into() };
-    let here = &context.settings.namespace.value;
-    let said = match context.namespace_with(id) {
+fn at_home(context: &Context, ticket: &str, why: TicketError) -> anyhow::Error {
+    let TicketError::NotGenuine(here) = &why else { return why.into() };
+    let said = match context.namespace_of(ticket) {
         Ok(Some(Namespace { name, status: NamespaceStatus::Active, .. })) => {
             format!("the ticket is of namespace {name}, not of {here}; settle it with -N {name}")
         }
         Ok(Some(Namespace { name, .. })) => format!("the ticket is of namespace {name}, which was deleted"),
-        _ => format!(
-            "the ticket is of the namespace with id {id}, which is not in this store; name the --store it is from"
-        ),
+        // Nothing that it says can be believed, and a principal may have no permission to look elsewhere.
+        Ok(None) | Err(_) => return why.into(),
     };
     Usage(format!("{said}; nothing was changed")).into()
 }

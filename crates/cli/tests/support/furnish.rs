@@ -58,10 +58,12 @@ pub fn damage(path: &Path) {
 /// Makes the records look as if an earlier version had written them.
 pub fn age(path: &Path) {
     let store = FileStore::open(path).expect("the file can be opened");
-    drop(open(store.clone()));
+    let namespace = open(store.clone()).catalog().namespace_id().to_owned();
     let version = Change::Set("schema_version".into(), Value::Text("0.9.0".into()));
     let write = Write::Change(ItemKey::new("_/SYSTEM#", "#VERSION"), vec![version], Vec::new());
-    store.write(&[write]).wait().expect("written");
+    // Then there were no secrets.
+    let secret = Write::Delete(ItemKey::new(format!("{namespace}/SECRET"), "#TOKENS"), Vec::new());
+    store.write(&[write, secret]).wait().expect("written");
 }
 
 fn limited(store: FileStore) -> Limiter {

@@ -1,9 +1,13 @@
 use std::collections::BTreeMap;
+use std::fmt;
 
 use tollgate_core::Tick;
 
 /// The fields of a record, by name.
 pub type Fields = BTreeMap<String, Value>;
+
+/// What stands behind the `/` of a partition whose records are secret.
+pub const SECRET_PARTITION: &str = "SECRET";
 
 /// The key of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,8 +18,8 @@ pub struct ItemKey {
     pub sort: String,
 }
 
-/// A record.
-#[derive(Clone, Debug, PartialEq)]
+/// A record. `Debug` shows no fields of one whose key [is secret](ItemKey::is_secret).
+#[derive(Clone, PartialEq)]
 pub struct Item {
     /// Its key.
     pub key: ItemKey,
@@ -67,6 +71,23 @@ impl ItemKey {
     /// The namespace: what stands before the first `/` of the partition.
     pub fn namespace(&self) -> &str {
         self.partition.split('/').next().unwrap_or_default()
+    }
+
+    /// Whether what the record says may be shown to nobody: its partition is `{namespace}/SECRET`.
+    pub fn is_secret(&self) -> bool {
+        self.partition.split_once('/').is_some_and(|(_, rest)| rest == SECRET_PARTITION)
+    }
+}
+
+impl fmt::Debug for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Item { key, fields, indexed, expires } = self;
+        let mut shown = f.debug_struct("Item");
+        shown.field("key", key);
+        if key.is_secret() {
+            return shown.finish_non_exhaustive();
+        }
+        shown.field("fields", fields).field("indexed", indexed).field("expires", expires).finish()
     }
 }
 
@@ -151,5 +172,20 @@ impl From<Fields> for Value {
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Value {
         value.map_or(Value::Null, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_what_a_record_says_unless_it_is_secret() {
+        let shown = |partition: &str| {
+            format!("{:?}", Item::new(ItemKey::new(partition, "#A")).with("current", "hidden"))
+        };
+        assert!(!shown("ns/SECRET").contains("hidden") && shown("ns/SECRET").contains("ns/SECRET"));
+        assert!(shown("ns/SECRETS").contains("hidden"));
+        assert!(shown("SECRET").contains("hidden"));
     }
 }

@@ -14,7 +14,7 @@ use crate::{Reply, StoreError};
 
 pub use check::{check_keys, check_writes};
 pub use cursor::Cursor;
-pub use item::{Fields, Index, Item, ItemKey, Value};
+pub use item::{Fields, Index, Item, ItemKey, SECRET_PARTITION, Value};
 #[cfg(feature = "text")]
 pub use text::{index_number, item_from, item_text};
 pub use write::{Change, Test, Write};

@@ -2,9 +2,10 @@
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Call, Freed, Op, OpId, Pin, Place, Reach, Reply, Step, StoreError};
+use tollgate_store::{Call, Freed, Op, OpId, Pin, Place, Reply, Step, StoreError};
 
 use super::lease::{Grant, Held, Lease, Stored};
+use super::ticket::Ticket;
 use super::{LeaseError, Shared};
 use crate::within::within;
 use crate::{Event, OnDrop};
@@ -224,10 +225,8 @@ impl Lease<'_> {
         if self.end_here(ending) {
             return Reply::ready(Ok(()));
         }
-        // A store that many processes share cannot remember all calls of all of them, so a ticket that may be redeemed in
-        // any of them ends with a record.
-        let is_fleet = self.shared().backend.reach() == Reach::Fleet;
-        if is_fleet && self.as_stored().is_some_and(|stored| stored.id.is_some()) {
+        // No store remembers calls for as long as a ticket can be redeemed, so a ticket ends with a record.
+        if self.as_stored().is_some_and(|stored| stored.ticket.is_some()) {
             let ended = self.end_once(ending);
             return Reply::eager(async move { ended.await.map(drop) });
         }
@@ -261,7 +260,7 @@ impl Lease<'_> {
             if !writes.is_empty() {
                 let applied = shared.backend.apply_with(&call, &writes);
                 within(&shared.clock, shared.settings.timeout, applied).await?;
-            } else if !steps.is_empty() || stored.id.is_some() {
+            } else if !steps.is_empty() || stored.ticket.is_some() {
                 let store = shared.store_of(stored.is_local);
                 within(&shared.clock, shared.settings.timeout, store.apply(&call)).await?;
             }
@@ -338,7 +337,7 @@ impl Drop for Lease<'_> {
 impl Stored {
     /// The id of the call that ends a group.
     fn id_of(&self, group: usize) -> Option<OpId> {
-        self.id.map(|OpId(id)| OpId(id.wrapping_add(group as u128)))
+        self.ticket.map(|Ticket { id: OpId(id), .. }| OpId(id.wrapping_add(group as u128)))
     }
 
     fn note<'n>(

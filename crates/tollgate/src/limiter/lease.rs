@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
-use tollgate_store::{Applied, Done, OpId, Pin, Reply, StoreError, Term, generation};
+use tollgate_store::{Applied, Done, Pin, Reply, StoreError, Term, generation};
 
 use super::end::Deltas;
 use super::plan::{Planned, Request};
 use super::route::Route;
+use super::ticket::Ticket;
 use super::{AcquireError, LeaseError, Limiter, Shared};
 use crate::heart::Heart;
 
@@ -77,8 +78,8 @@ pub(super) struct Stored {
     pub(super) is_local: bool,
     /// Whether it may outlive this process.
     pub(super) is_detached: bool,
-    /// With an id, it ends once, however many try.
-    pub(super) id: Option<OpId>,
+    /// The ticket that it was redeemed from.
+    pub(super) ticket: Option<Ticket>,
 }
 
 /// What was taken from one bucket.
@@ -121,7 +122,7 @@ impl Stored {
         });
         Stored {
             is_detached,
-            id: None,
+            ticket: None,
             groups: vec![held],
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
@@ -142,7 +143,7 @@ impl Stored {
         };
         Stored {
             is_detached: false,
-            id: None,
+            ticket: None,
             groups: vec![costs.into_iter().zip(at).enumerate().map(held).collect()],
             resources: vec![route.resource().into()],
             entity: route.entity().into(),
@@ -159,7 +160,7 @@ impl Stored {
         let held = plan.into_iter().zip(at).map(|(planned, at)| Held { planned, at, pin: None }).collect();
         Stored {
             is_detached: false,
-            id: None,
+            ticket: None,
             groups: vec![held],
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
@@ -170,13 +171,12 @@ impl Stored {
         }
     }
 
-    /// What a ticket says was taken. With the id, ending it counts once.
+    /// What a ticket says was taken.
     pub(super) fn redeemed(
         groups: Vec<Vec<Held>>,
         resources: Vec<Box<str>>,
         entity: Box<str>,
         term: Option<Term>,
-        id: OpId,
     ) -> Stored {
         let (heart, remarks) = (None, Vec::new());
         Stored {
@@ -188,7 +188,7 @@ impl Stored {
             remarks,
             is_local: false,
             is_detached: true,
-            id: Some(id),
+            ticket: None,
         }
     }
 
@@ -257,6 +257,11 @@ impl<'a> Lease<'a> {
     #[inline]
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.limiter().0
+    }
+
+    /// Lets go of what is held: dropping the lease gives nothing back.
+    pub(super) fn close(&mut self) {
+        self.is_open = false;
     }
 
     /// The same lease, free of the borrow, to be sent to another thread or task.

@@ -17,6 +17,7 @@ mod plan;
 mod route;
 mod standing;
 mod ticket;
+mod ticket_text;
 mod unavailable;
 
 use std::fmt;

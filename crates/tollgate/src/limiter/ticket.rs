@@ -1,29 +1,26 @@
 //! Tickets: leases that outlive the process that took them.
 //!
 //! A shell that acquires, works and settles is three processes; so is a client of a server, from the server's side. What
-//! was taken is written as text, which whoever has it can settle, once.
+//! was taken is written as text, which any process that has it can settle, once. The namespace seals the text
+//! ([`Catalog::seal`](tollgate_catalog::Catalog::seal)), so that a ticket that was changed on its way is refused.
 
-use std::fmt::Write as _;
-use std::time::Duration;
 
-use tollgate_core::{AMOUNT_MAX, Costs, Demand, Limit, Limits, Span, Tick};
+use tollgate_catalog::{CatalogError, TICKET_KEPT};
+use tollgate_core::{Span, Tick};
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Key, OpId, Reply, StoreError, Term, random_id};
+use tollgate_store::{OpId, Reply, StoreError, Term, random_id};
 
 use super::end::Ending;
-use super::lease::{Held, Lease, Stored};
-use super::plan::Planned;
+use super::lease::Lease;
+use super::ticket_text::parse;
 use super::{LeaseError, Limiter};
 use crate::within::within;
 
-/// What a ticket of this form begins with.
-const FORM: &str = "tg2";
+/// What tickets of earlier forms begin with, which were not sealed.
+const UNSEALED_FORMS: [&str; 2] = ["tg1+", "tg2+"];
 
-/// What one begins with that does not say which namespace it is of, so that nobody can tell whether it is of this one.
-const FORM_WITHOUT_NAMESPACE: &str = "tg1";
-
-/// Why a lease cannot become a ticket, or a text is none.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a lease cannot become a ticket, or a ticket no lease.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
     /// What it holds would be taken from it as soon as its process is gone.
@@ -33,22 +30,41 @@ pub enum TicketError {
     #[error("the lease is degraded, so there is nothing to hand on")]
     Degraded,
     /// The text is no ticket.
-    #[error("{0:?} is no ticket: {1}; copy what acquire gave you, such as tg2+...")]
-    NotOne(String, &'static str),
-    /// An earlier version wrote it, and it does not say which namespace it is of.
-    #[error("the ticket is of an earlier version and does not say its namespace; acquire anew")]
+    #[error("this is no ticket: {0}; copy all of what acquire gave you")]
+    NotOne(&'static str),
+    /// An earlier version wrote it, and did not seal it.
+    #[error("the ticket is of an earlier version, which did not seal them; acquire anew")]
     TooOld,
     /// The lease was taken by the process that this one was forked off from, and is that one's to hand on.
     #[error("the lease belongs to the process that took it; make the ticket there, or acquire one here")]
     OtherProcess,
-    /// It is of another namespace, or of one of this name that was made anew. Nothing was changed in either.
-    #[error("the ticket is of the namespace with id {id}, and this one has id {here}; redeem it there")]
-    OtherNamespace {
-        /// The id of the namespace that the ticket is of.
-        id: String,
-        /// The id of the namespace that it was brought to.
-        here: String,
-    },
+    /// No valid secret of the namespace sealed it. Nothing was changed.
+    #[error(
+        "namespace {0:?} did not give out this ticket: it was changed, is of another namespace or store, or is older than the last two secrets; nothing was changed"
+    )]
+    NotGenuine(String),
+    /// Its time is over: what it holds of resources is free, and what it took of rates stays charged.
+    #[error("the ticket expired at {0}; what it took stays charged, and nothing was changed")]
+    Expired(String),
+    /// The secret that seals tickets cannot be had.
+    #[error(transparent)]
+    Catalog(CatalogError),
+}
+
+impl From<CatalogError> for TicketError {
+    fn from(error: CatalogError) -> TicketError {
+        match error {
+            CatalogError::NotAToken(why) => TicketError::NotOne(why),
+            CatalogError::TokenRefused(namespace) => TicketError::NotGenuine(namespace),
+            other => TicketError::Catalog(other),
+        }
+    }
+}
+
+impl From<StoreError> for TicketError {
+    fn from(error: StoreError) -> TicketError {
+        TicketError::Catalog(error.into())
+    }
 }
 
 /// Whether whoever ended a ticket was the first.
@@ -60,43 +76,69 @@ pub enum Ended {
     Before,
 }
 
+/// What a ticket has beside what was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    /// With it, the ticket ends once, however many try.
+    pub(super) id: OpId,
+    /// From when on it is refused.
+    pub(super) expires: Tick,
+}
+
+impl Ticket {
+    fn new(now: Tick, ttl: Option<Span>) -> Ticket {
+        let life = ttl.map_or(TICKET_KEPT, |ttl| ttl.max(TICKET_KEPT));
+        Ticket { id: OpId(random_id()), expires: now + life }
+    }
+}
+
 /// A holder that is no process, so that nobody can see it gone; it loses what it holds when its time is over.
 pub(super) fn detached_term(ttl: Span) -> Term {
     Term { holder: random_id() >> 32, ttl }
 }
 
-impl Lease<'_> {
-    /// Ends the lease here without settling it: who has the ticket can, in any process, with
-    /// [`Limiter::redeem`]. Until then it stays charged as it was taken. What was noted on it is forgotten.
+impl<'a> Lease<'a> {
+    /// Ends the lease here without settling it: a process that has the ticket can, with [`Limiter::redeem`]. Until then it
+    /// stays charged as it was taken. What was noted on it is forgotten.
     ///
     /// A lease that holds resources must have been acquired [`detached`](super::Acquire::detached), with the time after
-    /// which they are free if nobody settles it.
+    /// which they are free if nobody settles it. The ticket can be redeemed for that time, or for
+    /// [`TICKET_KEPT`] if that is longer. The ticket of a lease that was redeemed is that ticket
+    /// again, and ends with it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it answers, the lease is dropped, as it would be without a word.
     ///
     /// # Errors
     ///
     /// [`TicketError`]; the lease is dropped then, as it would be without a word.
-    pub fn into_ticket(mut self) -> Result<String, TicketError> {
-        if !self.is_of_this_process() {
-            return Err(TicketError::OtherProcess);
-        }
-        if self.is_degraded() {
-            return Err(TicketError::Degraded);
-        }
-        let Some(stored) = self.as_stored() else { return Err(TicketError::Degraded) };
-        let holds = stored.groups.iter().flatten().any(|held| held.planned.holds_resources());
-        if holds && !stored.is_detached {
-            return Err(TicketError::Held);
-        }
-        let text = stored.to_text();
-        self.is_open = false;
-        Ok(format!("{FORM}+{}+{text}", self.shared().namespace))
+    pub fn into_ticket(self) -> Reply<'a, Result<String, TicketError>> {
+        let mut lease = self;
+        Reply::later(async move {
+            if !lease.is_of_this_process() {
+                return Err(TicketError::OtherProcess);
+            }
+            let shared = lease.shared().clone();
+            if lease.is_degraded() {
+                return Err(TicketError::Degraded);
+            }
+            let Some(stored) = lease.as_stored() else { return Err(TicketError::Degraded) };
+            let holds = stored.groups.iter().flatten().any(|held| held.planned.holds_resources());
+            if holds && !stored.is_detached {
+                return Err(TicketError::Held);
+            }
+            let ttl = stored.term.map(|term| term.ttl);
+            let ticket = stored.ticket.unwrap_or_else(|| Ticket::new(shared.clock.now(), ttl));
+            let text = stored.to_text(&ticket);
+            let sealed = within(&shared.clock, shared.settings.timeout, shared.catalog.seal(&text)).await?;
+            lease.close();
+            Ok(sealed)
+        })
     }
-}
 
-impl Lease<'_> {
-    /// Ends the lease of a ticket, and tells whether somebody did before. To know that, a record is kept for
-    /// [`TICKET_KEPT`](tollgate_catalog::TICKET_KEPT); who does not want to know has [`commit`](Lease::commit) and
-    /// [`cancel`](Lease::cancel), which leave none. A lease that is of no ticket is always ended now.
+    /// Ends the lease of a ticket, and tells whether it was ended before. To know that, a record is kept until the ticket
+    /// has expired and for [`TICKET_KEPT`] more. A lease that is of no ticket is always ended now.
     ///
     /// # Cancel safety
     ///
@@ -110,146 +152,74 @@ impl Lease<'_> {
             self.is_open = false;
             return Reply::ready(Ok(Ended::Before));
         }
-        let Some(OpId(id)) = self.as_stored().and_then(|stored| stored.id) else {
+        let Some(ticket) = self.as_stored().and_then(|stored| stored.ticket) else {
             let ended = match ending {
                 Ending::Commit => self.commit(),
                 Ending::Cancel => self.cancel(),
             };
             return Reply::later(async move { ended.await.map(|()| Ended::Now) });
         };
-        self.is_open = false;
-        let mut lease = self.into_owned();
-        Reply::eager(async move {
-            let shared = lease.shared().clone();
-            let by = format!("{:x}", random_id());
-            let writes = shared.catalog.ticket_writes(id, &by);
-            let record = writes.last().map(|write| write.key().clone());
-            match lease.send_end(ending, |_| writes).await {
-                Ok(()) => {}
-                Err(RecordsError::Store(error)) => return Err(error.into()),
-                Err(RecordsError::Failed(0)) => {
-                    return Err(StoreError::NamespaceGone(shared.namespace.to_string()).into());
-                }
-                Err(_) => return Ok(Ended::Before),
+        self.close();
+        let lease = self.into_owned();
+        Reply::eager(async move { lease.end_ticket(ticket, ending).await })
+    }
+
+    async fn end_ticket(mut self, ticket: Ticket, ending: Ending) -> Result<Ended, LeaseError> {
+        let shared = self.shared().clone();
+        let by = format!("{:x}", random_id());
+        let Ticket { id: OpId(id), expires } = ticket;
+        let writes = shared.catalog.ticket_writes(id, expires, &by);
+        let record = writes.last().map(|write| write.key().clone());
+        match self.send_end(ending, |_| writes).await {
+            Ok(()) => {}
+            Err(RecordsError::Store(error)) => return Err(error.into()),
+            Err(RecordsError::Failed(0)) => {
+                return Err(StoreError::NamespaceGone(shared.namespace.to_string()).into());
             }
-            // The store answers a call that it remembers as it did at first; so the record tells who made it.
-            let found = shared.backend.get_many(record.as_slice());
-            let found =
-                within(&shared.clock, shared.settings.timeout, found).await.map_err(|error| match error {
-                    RecordsError::Store(error) => error,
-                    other => StoreError::BadCall(other.to_string()),
-                })?;
-            let is_ours = found.into_iter().flatten().any(|item| item.text("by") == Some(by.as_str()));
-            Ok(if is_ours { Ended::Now } else { Ended::Before })
-        })
+            Err(_) => return Ok(Ended::Before),
+        }
+        // The store answers a call that it remembers as it did at first; so the record tells who made it.
+        let found = shared.backend.get_many(record.as_slice());
+        let found =
+            within(&shared.clock, shared.settings.timeout, found).await.map_err(|error| match error {
+                RecordsError::Store(error) => error,
+                other => StoreError::BadCall(other.to_string()),
+            })?;
+        let is_ours = found.into_iter().flatten().any(|item| item.text("by") == Some(by.as_str()));
+        Ok(if is_ours { Ended::Now } else { Ended::Before })
     }
 }
 
 impl Limiter {
-    /// The lease of a ticket, to be settled, committed or cancelled here. It counts once: whoever redeems a ticket again
-    /// changes nothing, for as long as the store remembers.
+    /// The lease of a ticket, to be settled, committed or cancelled here. It counts once: a ticket that is redeemed and
+    /// ended again changes nothing. A lease that is dropped without being ended changes nothing either, and the ticket can
+    /// be redeemed again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
     ///
     /// # Errors
     ///
-    /// [`TicketError::NotOne`], [`TicketError::TooOld`], or [`TicketError::OtherNamespace`] for one that is of another
-    /// namespace than this limiter.
-    pub fn redeem(&self, ticket: &str) -> Result<Lease<'_>, TicketError> {
-        let sections: Vec<&str> = ticket.trim().split('+').collect();
-        let not_one = |why| TicketError::NotOne(ticket.into(), why);
-        let (namespace, sections) = match &sections[..] {
-            [FORM, namespace, sections @ ..] if !namespace.is_empty() => (*namespace, sections),
-            [FORM, ..] => return Err(not_one("it was cut off")),
-            [FORM_WITHOUT_NAMESPACE, _, ..] => return Err(TicketError::TooOld),
-            _ => return Err(not_one("it does not begin with tg2")),
-        };
-        let stored = parse(sections).map_err(not_one)?;
-        if *namespace != *self.0.namespace {
-            let (id, here) = (namespace.into(), self.0.namespace.to_string());
-            return Err(TicketError::OtherNamespace { id, here });
-        }
-        Ok(Lease::stored(self, stored, None))
-    }
-}
-
-impl Stored {
-    /// What stands behind `tg2+NAMESPACE+`: `ID+HOLDER+ENTITY+RESOURCE,RESOURCE+PART+PART`, where a part is
-    /// `ENTITY,RESOURCE,AT,rpm=1,slots:1`: names and numbers only, with nothing that a shell would make something of.
-    fn to_text(&self) -> String {
-        let id = random_id();
-        let holder = self.term.map_or("-".into(), |term| format!("{:x}", term.holder));
-        let mut text = format!("{id:x}+{holder}+{}+{}", self.entity, self.resources.join(","));
-        for Held { planned, at, .. } in self.groups.iter().flatten() {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "+{},{},{}", planned.entity(), planned.resource, at.as_micros());
-            for (limit, amount) in
-                planned.limits().iter().zip(planned.costs.amounts()).filter(|(_, it)| **it > 0)
-            {
-                let sign = if limit.is_resource() { ':' } else { '=' };
-                let _ = write!(text, ",{}{sign}{amount}", limit.name());
+    /// [`TicketError`]: the text is no ticket, it was changed or is of another namespace, it has expired, or the secret of
+    /// the namespace cannot be read. Nothing was changed.
+    pub fn redeem<'a>(&'a self, ticket: &'a str) -> Reply<'a, Result<Lease<'a>, TicketError>> {
+        Reply::later(async move {
+            let ticket = ticket.trim();
+            if UNSEALED_FORMS.iter().any(|form| ticket.starts_with(form)) {
+                return Err(TicketError::TooOld);
             }
-        }
-        text
+            let unsealed = self.0.catalog.unseal(ticket);
+            let text = within(&self.0.clock, self.0.settings.timeout, unsealed).await?;
+            let (mut stored, ticket) = parse(&text).map_err(TicketError::NotOne)?;
+            if ticket.expires <= self.0.clock.now() {
+                return Err(TicketError::Expired(tollgate_store::usage::iso(ticket.expires)));
+            }
+            stored.ticket = Some(ticket);
+            let mut lease = Lease::stored(self, stored, None);
+            // The ticket is still out there: only an ending that is said may end it.
+            lease.close();
+            Ok(lease)
+        })
     }
-}
-
-fn parse(sections: &[&str]) -> Result<Stored, &'static str> {
-    let mut sections = sections.iter().copied();
-    let mut section = || sections.next().filter(|it| !it.is_empty()).ok_or("it was cut off");
-    let id = u128::from_str_radix(section()?, 16).map_err(|_| "its id is no number")?;
-    let term = match section()? {
-        "-" => None,
-        holder => {
-            let holder = u128::from_str_radix(holder, 16).map_err(|_| "its holder is no number")?;
-            Some(Term { holder, ttl: Span::covering(Duration::from_micros(1)) })
-        }
-    };
-    let (entity, resources) = (section()?.into(), section()?);
-    let resources: Vec<Box<str>> = resources.split(',').map(Into::into).collect();
-    let mut parts: Vec<Held> = Vec::new();
-    for text in sections {
-        parts.push(parse_part(text, &resources)?);
-    }
-    if parts.is_empty() {
-        return Err("it was cut off");
-    }
-    // Several takes from one bucket are settled one after the other.
-    let mut groups: Vec<Vec<Held>> = Vec::new();
-    for part in parts {
-        let has_bucket =
-            |group: &&mut Vec<Held>| !group.iter().any(|held| held.planned.key() == part.planned.key());
-        match groups.iter_mut().find(has_bucket) {
-            Some(group) => group.push(part),
-            None => groups.push(vec![part]),
-        }
-    }
-    Ok(Stored::redeemed(groups, resources, entity, term, OpId(id)))
-}
-
-fn parse_part(text: &str, resources: &[Box<str>]) -> Result<Held, &'static str> {
-    let mut fields = text.split(',');
-    let mut field = || fields.next().filter(|it| !it.is_empty()).ok_or("a part of it was cut off");
-    let entity = field()?;
-    let resource: usize = field()?.parse().map_err(|_| "a part names no resource")?;
-    let name = resources.get(resource).ok_or("a part names a resource that is not there")?;
-    let at = Tick::from_micros(field()?.parse().map_err(|_| "a part has no time")?);
-    let taken = fields.map(parse_amount).collect::<Result<Vec<_>, _>>()?;
-    let limits = Limits::new(taken.iter().map(|(limit, _)| limit.clone()))
-        .map_err(|_| "a part names a limit twice")?;
-    let demand: Demand<'_> = taken.iter().map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
-    let costs = if taken.is_empty() { Ok(Costs::none(0)) } else { limits.costs(&demand) };
-    let costs = costs.map_err(|_| "an amount is not valid")?;
-    let key = Key::new(&[entity, name]);
-    Ok(Held::redeemed(Planned::redeemed(entity, key, resource, limits, costs), at))
-}
-
-/// A limit of which only the name counts, and whether it is given back: what is settled is moved to the limits in force
-/// by that.
-fn parse_amount(text: &str) -> Result<(Limit, u64), &'static str> {
-    const WHY: &str = "an amount is no number";
-    let (limit, amount) = match (text.split_once('='), text.split_once(':')) {
-        (Some((name, amount)), _) => (Limit::per_second(name, AMOUNT_MAX), amount),
-        (None, Some((name, amount))) => (Limit::resource(name, AMOUNT_MAX), amount),
-        (None, None) => return Err(WHY),
-    };
-    Ok((limit.build().map_err(|_| "a limit has no valid name")?, amount.parse().map_err(|_| WHY)?))
 }

@@ -10,9 +10,8 @@ use tollgate_store::{Backend, Fault, FaultStore, ManualClock};
 
 use super::bench_of::{RESOURCE, START, built, limiter_on};
 use super::{Bench, Open};
-use crate::Limiter;
 use crate::OnDrop;
-use crate::limiter::{AcquireError, Ended, Ending, TicketError};
+use crate::limiter::AcquireError;
 
 /// One call, two resources: both or none.
 pub fn several_resources_are_taken_all_or_nothing(open: Open<'_>) {
@@ -240,104 +239,4 @@ pub fn dropped_leases_can_be_kept(open: Open<'_>) {
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);
     drop(bench.take("user", demand! { tpm: 10 }));
     assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (90, 1));
-}
-
-/// A lease can be handed on as text, and counts once.
-pub fn a_ticket_is_settled_once_by_whoever_has_it(open: Open<'_>) {
-    let bench = Bench::new(open);
-    bench.create("parent", None);
-    bench.create("user", Some("parent"));
-    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
-    let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 40 }).detached(Duration::from_secs(10));
-    let ticket = call.wait().expect("there is room").into_ticket().expect("it was detached");
-    let left = |entity| (bench.available(entity, "tpm"), bench.available(entity, "slots"));
-    assert_eq!((left("user"), left("parent")), ((60, 1), (60, 1)));
-    let another = limiter_on(&bench.backend, |builder| builder);
-    for _ in 0..3 {
-        let lease = another.redeem(&ticket).expect("it is a ticket");
-        lease.settle(demand! { tpm: 70 }).wait().expect("a store that is there answers");
-        assert_eq!((left("user"), left("parent")), ((30, 2), (30, 2)));
-    }
-    // What was used as it was taken needs no settlement, but has ended.
-    let call = bench.limiter.acquire("parent", "other", demand! { tpm: 10, slots: 0 });
-    let ticket = call.wait().expect("there is room").into_ticket().expect("it holds nothing");
-    for used in [10, 0, 90] {
-        let lease = another.redeem(&ticket).expect("it is a ticket");
-        lease.settle(demand! { tpm: used }).wait().expect("a store that is there answers");
-        let standing = bench.limiter.available("parent", "other").wait().expect("the store is there");
-        assert_eq!(standing.available("tpm"), Some(90), "{used}");
-    }
-    // Nobody came back for this one.
-    let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 10 }).detached(Duration::from_secs(10));
-    drop(call.wait().expect("there is room").into_ticket().expect("it was detached"));
-    assert_eq!(left("user"), (20, 1));
-    bench.advance_ms(10_000);
-    assert_eq!(left("user"), (20, 2));
-    for broken in [
-        "",
-        "tg1",
-        "tg2",
-        "tg2+",
-        "tg2++1",
-        "tg3+1",
-        &ticket[..ticket.len() / 2],
-        "tg2+ns+1+-+user+gpt-4+user,9,1,tpm=1",
-        "tg2+ns+x+-+a+b+c",
-    ] {
-        let refused = another.redeem(broken).expect_err("it is no ticket");
-        assert!(matches!(refused, TicketError::NotOne(..)), "{broken:?}: {refused}");
-    }
-    let old = another.redeem("tg1+1+-+user+gpt-4+user,0,1,tpm=1").expect_err("it says no namespace");
-    assert_eq!(old, TicketError::TooOld);
-}
-
-/// A ticket is worth something in its own namespace, and elsewhere it is told where that is.
-pub fn a_ticket_is_refused_in_another_namespace(open: Open<'_>) {
-    let bench = Bench::new(open);
-    bench.set(Level::System, [Limit::per_hour("tpm", 100)]);
-    let lease = bench.take("user", demand! { tpm: 40 }).expect("there is room");
-    assert_eq!(lease.called(), Some(("user", RESOURCE)));
-    let ticket = lease.into_ticket().expect("it holds nothing");
-    let other = Limiter::open(Arc::clone(&bench.backend), "other").wait().expect("the store is there");
-    let limits = built([Limit::per_hour("tpm", 100)]);
-    other.catalog().set_limits(Level::System, &limits).wait().expect("the limits can be stored");
-    let (id, here) = (bench.catalog().namespace_id().to_owned(), other.catalog().namespace_id().to_owned());
-    let refused = other.redeem(&ticket).expect_err("it is of another namespace");
-    assert_eq!(refused, TicketError::OtherNamespace { id, here });
-    let lease = bench.limiter.redeem(&ticket).expect("it is of this one");
-    lease.settle(demand! { tpm: 70 }).wait().expect("a store that is there answers");
-    assert_eq!(bench.available("user", "tpm"), 30);
-    let left = other.available("user", RESOURCE).wait().expect("the store is there");
-    assert_eq!(left.available("tpm"), Some(100));
-}
-
-/// Whoever ends a ticket can be told whether somebody did before.
-pub fn who_ends_a_ticket_again_is_told(open: Open<'_>) {
-    let bench = Bench::new(open);
-    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
-    let ticket = |amount: u64| {
-        let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: amount });
-        let call = call.detached(Duration::from_secs(10));
-        call.wait().expect("there is room").into_ticket().expect("it was detached")
-    };
-    let end = |ticket: &str, ending: Ending| {
-        let lease = bench.limiter.redeem(ticket).expect("it is a ticket");
-        lease.end_once(ending).wait().expect("a store that is there answers")
-    };
-    for (first, left) in [(Ending::Cancel, 100), (Ending::Commit, 90)] {
-        let ticket = ticket(10);
-        assert_eq!(end(&ticket, first), Ended::Now);
-        for again in [Ending::Commit, Ending::Cancel] {
-            assert_eq!(end(&ticket, again), Ended::Before);
-            assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (left, 2));
-        }
-    }
-    // Also if whoever was first did not want to know.
-    let ticket = ticket(10);
-    bench.limiter.redeem(&ticket).expect("it is a ticket").commit().wait().expect("the store is there");
-    assert_eq!(end(&ticket, Ending::Cancel), Ended::Before);
-    assert_eq!(bench.available("user", "tpm"), 80);
-    let lease = bench.take("user", demand! { tpm: 10 }).expect("there is room");
-    assert_eq!(lease.end_once(Ending::Cancel).wait(), Ok(Ended::Now));
-    assert_eq!(bench.available("user", "tpm"), 80);
 }

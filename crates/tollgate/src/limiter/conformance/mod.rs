@@ -8,6 +8,7 @@ mod bench_of;
 pub mod features;
 pub mod numbers;
 pub mod promises;
+pub mod tickets;
 pub mod waiting;
 
 pub use bench_of::{Bench, Open};
@@ -56,9 +57,16 @@ macro_rules! limiter_suite {
             while_the_store_is_away_local_keeps_to_a_share_of_the_limit
             a_store_that_comes_back_is_used_again
             dropped_leases_can_be_kept
+        );
+        $crate::limiter_suite!(@of tickets, $open,
             a_ticket_is_settled_once_by_whoever_has_it
             a_ticket_is_refused_in_another_namespace
             who_ends_a_ticket_again_is_told
+            a_ticket_changed_in_any_byte_is_refused_and_changes_nothing
+            what_a_ticket_took_nothing_of_can_be_settled
+            a_ticket_outlives_one_rotation_and_not_two
+            a_ticket_expires_and_counts_once_until_then
+            a_redeemed_lease_that_is_dropped_changes_nothing
         );
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants

@@ -1,0 +1,240 @@
+//! Tokens: what a namespace has sealed comes back as it was given out, or not at all.
+
+use tollgate_store::records::{Item, Value, Write};
+
+use super::fixture::{Fixture, Suite};
+use crate::{Action, CatalogError, PageRequest, Subject, base64url, keys};
+
+super::promises![
+    every_namespace_has_a_secret_of_its_own_from_the_start,
+    a_token_brings_back_what_was_sealed,
+    a_token_changed_in_any_byte_is_refused,
+    a_token_of_another_namespace_is_refused,
+    a_token_outlives_one_rotation_and_not_two,
+    a_rotation_leaves_an_event_that_tells_no_secret,
+    of_two_rotations_at_once_one_is_made,
+    a_token_of_a_process_that_has_rotated_is_known_at_once,
+    a_namespace_without_a_secret_gets_one_when_it_is_opened,
+    a_namespace_without_a_secret_gets_one_by_an_upgrade,
+    a_principal_that_may_not_make_a_secret_is_told_the_remedy,
+    a_secret_is_read_once_for_many_tokens,
+    a_purge_removes_the_secret,
+    no_secret_is_shown,
+];
+
+fn secret_item(fixture: &Fixture, ns: &str) -> Item {
+    fixture.item(keys::secret(ns)).unwrap_or_else(|| panic!("{ns} has no secret"))
+}
+
+fn remove_secret(fixture: &Fixture) {
+    let delete = Write::Delete(keys::secret(fixture.catalog.namespace_id()), Vec::new());
+    fixture.spy.inner().write(&[delete]).wait().unwrap();
+}
+
+fn seal(fixture: &Fixture, payload: &str) -> String {
+    fixture.catalog.seal(payload).wait().unwrap()
+}
+
+fn unseal(fixture: &Fixture, token: &str) -> crate::Result<String> {
+    fixture.catalog.unseal(token).wait()
+}
+
+fn every_namespace_has_a_secret_of_its_own_from_the_start(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let other = fixture.registry.register("other").wait().unwrap();
+    let [one, two] = [fixture.catalog.namespace_id(), &other.id].map(|ns| secret_item(&fixture, ns));
+    assert_eq!(one.key.partition, format!("{}/SECRET", fixture.catalog.namespace_id()));
+    assert_eq!((one.int("version"), &one.fields["previous"]), (Some(1), &Value::Null));
+    assert_eq!(base64url::decode(one.text("current").unwrap()).unwrap().len(), 32);
+    assert_ne!(one.text("current"), two.text("current"));
+    // Opening it again changes nothing.
+    fixture.registry.open_or_register("other").wait().unwrap();
+    fixture.registry.open("other").wait().unwrap();
+    assert_eq!(secret_item(&fixture, &other.id), two);
+}
+
+fn a_token_brings_back_what_was_sealed(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    for payload in ["", "a", "user-1,gpt-4", "ünï.côde\n+", &"long ".repeat(1_000)] {
+        let token = seal(&fixture, payload);
+        assert!(token.starts_with("tgl1.") && token.matches('.').count() == 2, "{token}");
+        assert!(token.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it)), "{token}");
+        assert_eq!(unseal(&fixture, &token).as_deref(), Ok(payload));
+        assert_eq!(unseal(&fixture.another(), &token).as_deref(), Ok(payload));
+    }
+    let long = fixture.catalog.seal(&"x".repeat(crate::TOKEN_BYTES_MAX)).wait();
+    assert!(matches!(long, Err(CatalogError::Invalid { .. })));
+}
+
+fn a_token_changed_in_any_byte_is_refused(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let token = seal(&fixture, "user-1,tpm=10");
+    let refused = |changed: &str| match unseal(&fixture, changed) {
+        Err(CatalogError::NotAToken(_) | CatalogError::TokenRefused(_)) => {}
+        other => panic!("{changed} is answered {other:?}"),
+    };
+    for place in 0..token.len() {
+        let (before, after) = (&token[..place], &token[place + 1..]);
+        refused(&format!("{before}{after}"));
+        refused(before);
+        for other in "A.z0_-B9 =\n\u{e9}".chars().filter(|other| !token[place..].starts_with(*other)) {
+            refused(&format!("{before}{other}{after}"));
+            refused(&format!("{before}{other}{}", &token[place..]));
+        }
+        // The neighbour in the alphabet differs in one bit, which the last character of a text may not use.
+        let neighbour = char::from(token.as_bytes()[place] ^ 1);
+        refused(&format!("{before}{neighbour}{after}"));
+    }
+    assert!(unseal(&fixture, &token).is_ok());
+}
+
+fn a_token_of_another_namespace_is_refused(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let other = fixture.registry.open_or_register("other").wait().unwrap();
+    let token = other.seal("x").wait().unwrap();
+    assert_eq!(unseal(&fixture, &token), Err(CatalogError::TokenRefused("default".into())));
+    let found = fixture.registry.namespace_of_token(&token).wait().unwrap();
+    assert_eq!(found.map(|it| it.name).as_deref(), Some("other"));
+    let elsewhere = suite.fixture();
+    assert_eq!(unseal(&elsewhere, &token), Err(CatalogError::TokenRefused("default".into())));
+    assert_eq!(elsewhere.registry.namespace_of_token(&token).wait(), Ok(None));
+    // A secret that was copied from one namespace to another opens nothing there.
+    let copied = Item {
+        key: keys::secret(fixture.catalog.namespace_id()),
+        ..secret_item(&fixture, other.namespace_id())
+    };
+    fixture.spy.inner().write(&[Write::Put(copied, Vec::new())]).wait().unwrap();
+    fixture.catalog.invalidate();
+    assert_eq!(unseal(&fixture, &token), Err(CatalogError::TokenRefused("default".into())));
+}
+
+fn a_token_outlives_one_rotation_and_not_two(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let tokens: Vec<String> = (0..4)
+        .map(|version| {
+            let token = seal(&fixture, &version.to_string());
+            assert_eq!(fixture.catalog.rotate_secret().wait(), Ok(version + 2));
+            token
+        })
+        .collect();
+    // What was sealed before the last rotation is valid, in this process and in others.
+    for place in [fixture.another(), fixture] {
+        let valid: Vec<bool> = tokens.iter().map(|token| unseal(&place, token).is_ok()).collect();
+        assert_eq!(valid, [false, false, false, true]);
+    }
+}
+
+fn a_rotation_leaves_an_event_that_tells_no_secret(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.catalog.rotate_secret().wait().unwrap();
+    let events = fixture.catalog.audit(Subject::System, PageRequest::default()).wait().unwrap().items;
+    assert_eq!(events.iter().map(|it| it.action.clone()).collect::<Vec<_>>(), [Action::SecretRotated]);
+    assert_eq!(events[0].action.name(), "secret_rotated");
+    assert_eq!(events[0].details, [("version".to_owned(), 2.into())].into());
+}
+
+fn of_two_rotations_at_once_one_is_made(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let token = seal(&fixture, "x");
+    let faster = fixture.catalog.clone();
+    fixture.spy.before_write(move || assert_eq!(faster.rotate_secret().wait(), Ok(2)));
+    let error = fixture.catalog.rotate_secret().wait().unwrap_err();
+    assert!(matches!(error, CatalogError::Contended(_)), "{error}");
+    assert_eq!(secret_item(&fixture, fixture.catalog.namespace_id()).int("version"), Some(2));
+    assert!(unseal(&fixture, &token).is_ok());
+}
+
+fn a_token_of_a_process_that_has_rotated_is_known_at_once(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    let other = fixture.another();
+    assert!(unseal(&fixture, &seal(&other, "x")).is_ok());
+    other.catalog.rotate_secret().wait().unwrap();
+    assert_eq!(unseal(&fixture, &seal(&other, "new")).as_deref(), Ok("new"));
+}
+
+fn a_namespace_without_a_secret_gets_one_when_it_is_opened(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let ns = fixture.catalog.namespace_id();
+    let old = seal(&fixture, "x");
+    remove_secret(&fixture);
+    fixture.registry.open("default").wait().unwrap();
+    let made = secret_item(&fixture, ns);
+    assert_eq!(made.int("version"), Some(1));
+    let another = fixture.another();
+    assert_eq!(unseal(&another, &old), Err(CatalogError::TokenRefused("default".into())));
+    assert!(unseal(&another, &seal(&another, "x")).is_ok());
+    // So does one that was open when it lost it, once it has to read it again.
+    remove_secret(&fixture);
+    fixture.catalog.invalidate();
+    assert!(unseal(&fixture, &seal(&fixture, "x")).is_ok());
+    assert_ne!(secret_item(&fixture, ns), made);
+}
+
+fn a_namespace_without_a_secret_gets_one_by_an_upgrade(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    fixture.registry.register_all(&["a", "b"]).wait().unwrap();
+    assert_eq!(fixture.registry.make_secrets().wait(), Ok(0));
+    remove_secret(&fixture);
+    assert_eq!(fixture.registry.make_secrets().wait(), Ok(1));
+    secret_item(&fixture, fixture.catalog.namespace_id());
+    assert_eq!(fixture.registry.make_secrets().wait(), Ok(0));
+}
+
+fn a_principal_that_may_not_make_a_secret_is_told_the_remedy(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    remove_secret(&fixture);
+    fixture.spy.refuse_writes();
+    // It can be opened all the same: there is more to a namespace than tokens.
+    let reader = fixture.another();
+    let error = reader.catalog.seal("x").wait().unwrap_err();
+    assert!(matches!(error, CatalogError::NoSecret { .. }), "{error}");
+    assert!(error.to_string().contains("tollgate upgrade"), "{error}");
+    assert_eq!(reader.catalog.unseal("tgl1.eA.AAAAAAAAAAAAAAAAAAAAAA").wait(), Err(error));
+    assert_eq!(fixture.item(keys::secret(fixture.catalog.namespace_id())), None);
+    // A reader that has a secret to read needs no permission to write.
+    fixture.spy.permit_writes();
+    fixture.registry.make_secrets().wait().unwrap();
+    fixture.spy.refuse_writes();
+    assert!(unseal(&reader, &seal(&reader, "x")).is_ok());
+}
+
+fn a_secret_is_read_once_for_many_tokens(suite: &Suite<'_>) {
+    let fixture = suite.fixture_without_revision();
+    seal(&fixture, "first");
+    fixture.spy.calls();
+    for payload in ["a", "b", "c"] {
+        assert!(unseal(&fixture, &seal(&fixture, payload)).is_ok());
+    }
+    assert_eq!(fixture.spy.calls(), 0);
+    fixture.advance(60);
+    seal(&fixture, "later");
+    assert_eq!(fixture.spy.calls(), 1);
+}
+
+fn a_purge_removes_the_secret(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let ns = fixture.catalog.namespace_id();
+    fixture.registry.delete("default").wait().unwrap();
+    secret_item(&fixture, ns);
+    fixture.registry.purge(ns, |_| ()).wait().unwrap();
+    assert_eq!(fixture.item(keys::secret(ns)), None);
+    fixture.catalog.invalidate();
+    assert!(fixture.catalog.seal("x").wait().is_err());
+    assert_eq!(fixture.item(keys::secret(ns)), None);
+}
+
+fn no_secret_is_shown(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    seal(&fixture, "x");
+    fixture.catalog.rotate_secret().wait().unwrap();
+    let item = secret_item(&fixture, fixture.catalog.namespace_id());
+    let put = Write::Put(item.clone(), Vec::new());
+    let inspection = fixture.registry.inspect().wait().unwrap();
+    let shown = format!("{:?} {:?} {item:?} {put:?} {inspection:?}", fixture.catalog, fixture.registry);
+    for field in ["current", "previous"] {
+        assert!(!shown.contains(item.text(field).unwrap()), "{field}");
+    }
+    let events = fixture.catalog.audit_of_all(PageRequest::default()).wait().unwrap().items;
+    let told = format!("{events:?}");
+    assert!(!told.contains(item.text("current").unwrap()) && !told.contains(item.text("previous").unwrap()));
+}

@@ -1,0 +1,169 @@
+//! Tokens: texts that a namespace has sealed, so that what comes back from outside is what was given out.
+//!
+//! A token is `tgl1.PAYLOAD.SEAL`, where the seal is the first half of an HMAC-SHA256 of all that stands before it. The
+//! secret is a record of the namespace, in a partition of its own, so that every process that may read it can verify what
+//! another has sealed, and nobody else can seal. It is read when the first token is sealed or verified, and believed for
+//! as long as other records are.
+
+mod seal;
+mod secret;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tollgate_store::records::{Fields, Test, Write};
+use tollgate_store::{Reply, StoreError};
+
+use crate::audit::{Action, Subject};
+use crate::cache::Moment;
+use crate::transaction::Commit;
+use crate::{Catalog, CatalogError, Result, keys};
+
+pub use seal::TOKEN_BYTES_MAX;
+pub(crate) use secret::Secrets;
+
+use seal::Sealed;
+
+/// The secrets as they were last read.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<Option<(Moment, Arc<Secrets>)>>);
+
+impl Catalog {
+    /// Seals a text: the token that is answered can be [unsealed](Catalog::unseal) by every process that may read the
+    /// secret of the namespace, and made by no other. What it says is not hidden.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed, but that a namespace without a secret may get one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoSecret`](CatalogError::NoSecret), [`Invalid`](CatalogError::Invalid) for a token longer than
+    /// [`TOKEN_BYTES_MAX`], a namespace that is gone, or the store's.
+    pub fn seal<'a>(&'a self, payload: &'a str) -> Reply<'a, Result<String>> {
+        Reply::later(async move {
+            let secrets = match self.known_secrets() {
+                Some(known) => known,
+                None => self.read_or_make_secrets().await?,
+            };
+            let token = seal::seal(self.namespace_id(), &secrets, payload);
+            if token.len() > TOKEN_BYTES_MAX {
+                let (value, valid) = (token.len().to_string(), format!("at most {TOKEN_BYTES_MAX}"));
+                return Err(CatalogError::Invalid { what: "the length of a token", value, valid });
+            }
+            Ok(token)
+        })
+    }
+
+    /// The text that was sealed. The seal is verified before anything of the text is looked at.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed, but that a namespace without a secret may get one.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAToken`](CatalogError::NotAToken), [`TokenRefused`](CatalogError::TokenRefused),
+    /// [`NoSecret`](CatalogError::NoSecret), a namespace that is gone, or the store's.
+    pub fn unseal<'a>(&'a self, token: &'a str) -> Reply<'a, Result<String>> {
+        Reply::later(async move {
+            let sealed = Sealed::parse(token).map_err(CatalogError::NotAToken)?;
+            let is_ours = |secrets: Arc<Secrets>| sealed.is_of(self.namespace_id(), &secrets);
+            // Another process may have rotated the secret since it was read here.
+            if !self.known_secrets().is_some_and(is_ours) && !is_ours(self.read_or_make_secrets().await?) {
+                return Err(CatalogError::TokenRefused(self.namespace_name().into()));
+            }
+            sealed.payload().map_err(CatalogError::NotAToken)
+        })
+    }
+
+    /// Makes a new secret, and answers its version. Tokens that were sealed with the one before stay valid until the
+    /// next rotation; those that are older are refused from now on.
+    ///
+    /// Processes that have read the secret before go on sealing with it until they read it again, which takes them no
+    /// longer than the [time that records are believed](crate::RegistryBuilder::cache_ttl). Rotate twice within that time
+    /// only to refuse what they seal.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancelled before it is done, all of it is applied or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Contended`](CatalogError::Contended) if another process rotated it at the same time: then it was rotated once.
+    /// A namespace that is gone, or the store's.
+    pub fn rotate_secret(&self) -> Reply<'_, Result<u64>> {
+        Reply::later(async move {
+            let key = keys::secret(self.namespace_id());
+            let before = self.get(key.clone()).await?.as_ref().map(Secrets::of).transpose()?;
+            let (after, was) = match before {
+                None => (Secrets::first()?, Test::Absent),
+                Some(before) => (before.rotated()?, Test::Is("version".into(), before.version.into())),
+            };
+            let mut tx = self.transaction();
+            tx.push(Write::Put(after.item(key, tollgate_store::usage::iso(self.now())), vec![was]));
+            let details = Fields::from([("version".to_owned(), after.version.into())]);
+            tx.audit(Subject::System, Action::SecretRotated, None, details)?;
+            tx.commit()
+                .await?
+                .expect_done(&format_args!("the secret of namespace {}", self.namespace_name()))?;
+            Ok(u64::try_from(after.version).unwrap_or(0))
+        })
+    }
+
+    /// Sees to it that there is a secret, if that is possible. Most who open a namespace seal nothing, so a principal
+    /// that may neither read nor make one is told when it needs it.
+    pub(crate) async fn prepare_secrets(&self) {
+        drop(self.read_or_make_secrets().await);
+    }
+
+    /// Makes the secret of a namespace that has none, and says whether it did.
+    pub(crate) async fn make_missing_secrets(&self) -> Result<bool> {
+        if self.read_secrets().await?.is_some() {
+            return Ok(false);
+        }
+        self.make_secrets().await.map(|_| true)
+    }
+
+    /// What was read before, if it is still believed.
+    fn known_secrets(&self) -> Option<Arc<Secrets>> {
+        let (moment, secrets) = self.shared().secrets.0.lock().clone()?;
+        let (revision, cache) = (self.backend().revision(), &self.shared().cache);
+        cache.holds(&moment, moment.expires, revision, self.now()).then_some(secrets)
+    }
+
+    async fn read_or_make_secrets(&self) -> Result<Arc<Secrets>> {
+        match self.read_secrets().await? {
+            Some(secrets) => Ok(secrets),
+            None => self.make_secrets().await,
+        }
+    }
+
+    async fn read_secrets(&self) -> Result<Option<Arc<Secrets>>> {
+        let moment = self.shared().cache.moment(self.backend().revision(), self.now());
+        let Some(item) = self.get(keys::secret(self.namespace_id())).await? else { return Ok(None) };
+        let secrets = Arc::new(Secrets::of(&item)?);
+        *self.shared().secrets.0.lock() = Some((moment, Arc::clone(&secrets)));
+        Ok(Some(secrets))
+    }
+
+    async fn make_secrets(&self) -> Result<Arc<Secrets>> {
+        let first = Secrets::first()?;
+        let item = first.item(keys::secret(self.namespace_id()), tollgate_store::usage::iso(self.now()));
+        match self.write_unheard(Write::Put(item, vec![Test::Absent])).await {
+            // Read it again in either case: what is there is what holds, whoever made it.
+            Ok(Commit::Done | Commit::Failed(_)) => self.read_secrets().await?.ok_or_else(|| {
+                CatalogError::Contended(format!("the secret of namespace {}", self.namespace_name()))
+            }),
+            Err(CatalogError::Store(StoreError::Refused(why))) => {
+                Err(CatalogError::NoSecret { namespace: self.namespace_name().into(), why })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a token is one that these secrets of a namespace have sealed.
+pub(crate) fn is_sealed_by(token: &str, namespace: &str, secrets: &Secrets) -> bool {
+    Sealed::parse(token).is_ok_and(|sealed| sealed.is_of(namespace, secrets))
+}

@@ -1,0 +1,40 @@
+//! The secret that tickets are sealed with.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::args::TokenCommand;
+use crate::context::Context;
+use crate::output::{Answer, Output, Page};
+use crate::views::deed;
+
+/// Does what a command about tokens says.
+pub(super) fn run(context: &Context, command: TokenCommand) -> Result<Output> {
+    match command {
+        TokenCommand::RotateSecret => rotate_secret(context),
+    }
+}
+
+fn rotate_secret(context: &Context) -> Result<Output> {
+    // A namespace that is not there has no tickets: its name may be a slip.
+    context.catalog()?;
+    let version = context.change(|catalog| Ok(catalog.rotate_secret().wait()?))?;
+    let namespace = context.settings.namespace.value.clone();
+    Ok(Output::new(RotateAnswer { dry_run: context.dry_run, namespace, version }))
+}
+
+#[derive(Serialize)]
+struct RotateAnswer {
+    dry_run: bool,
+    namespace: String,
+    version: u64,
+}
+
+impl Answer for RotateAnswer {
+    fn text(&self, page: &mut Page) {
+        let RotateAnswer { dry_run, namespace, version } = self;
+        let deed = deed(*dry_run, "rotated", "rotate");
+        page.line(format_args!("{deed} the secret of namespace {namespace}, to version {version}"));
+        page.remark("tickets that were sealed with the one before are valid until the next rotation, older ones are not");
+    }
+}

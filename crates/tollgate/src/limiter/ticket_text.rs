@@ -1,0 +1,132 @@
+//! The text of a ticket below its seal.
+//!
+//! `ID+EXPIRES+HOLDER+ENTITY+RESOURCE,RESOURCE+PART+PART`, where a part is `ENTITY,RESOURCE,AT,rpm=1,tpm=0,slots:1`:
+//! what was taken from one bucket, of each of its limits. Those of which nothing was taken are named as well, because more
+//! of them may be settled. Names have neither of the signs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use tollgate_core::{AMOUNT_MAX, Costs, Demand, Limit, Limits, Span, Tick};
+use tollgate_store::{Key, OpId, Term};
+
+use super::lease::{Held, Stored};
+use super::plan::Planned;
+use super::ticket::Ticket;
+
+impl Stored {
+    /// What the lease holds, as text.
+    pub(super) fn to_text(&self, ticket: &Ticket) -> String {
+        let Ticket { id: OpId(id), expires } = ticket;
+        let holder = self.term.map_or("-".into(), |term| format!("{:x}", term.holder));
+        let (expires, resources) = (expires.as_micros(), self.resources.join(","));
+        let mut text = format!("{id:x}+{expires}+{holder}+{}+{resources}", self.entity);
+        for Held { planned, at, .. } in self.groups.iter().flatten() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "+{},{},{}", planned.entity(), planned.resource, at.as_micros());
+            let limits = planned.limits().iter().zip(planned.costs.amounts());
+            // A cooldown is no limit that anything is settled of.
+            for (limit, amount) in limits.filter(|(limit, _)| !limit.is_cooldown()) {
+                let sign = if limit.is_resource() { ':' } else { '=' };
+                let _ = write!(text, ",{}{sign}{amount}", limit.name());
+            }
+        }
+        text
+    }
+}
+
+/// What a text says that a lease holds; otherwise what is wrong with it.
+pub(super) fn parse(text: &str) -> Result<(Stored, Ticket), &'static str> {
+    let mut sections = text.split('+');
+    let mut section = || sections.next().filter(|it| !it.is_empty()).ok_or("it was cut off");
+    let id = u128::from_str_radix(section()?, 16).map_err(|_| "its id is no number")?;
+    let expires = section()?.parse().map_err(|_| "its expiry is no number")?;
+    let ticket = Ticket { id: OpId(id), expires: Tick::from_micros(expires) };
+    let term = match section()? {
+        "-" => None,
+        holder => {
+            let holder = u128::from_str_radix(holder, 16).map_err(|_| "its holder is no number")?;
+            Some(Term { holder, ttl: Span::covering(Duration::from_micros(1)) })
+        }
+    };
+    let (entity, resources) = (section()?.into(), section()?);
+    let resources: Vec<Box<str>> = resources.split(',').map(Into::into).collect();
+    let parts = sections.map(|text| parse_part(text, &resources)).collect::<Result<Vec<Held>, _>>()?;
+    if parts.is_empty() {
+        return Err("it was cut off");
+    }
+    Ok((Stored::redeemed(grouped(parts), resources, entity, term), ticket))
+}
+
+/// Several takes from one bucket are settled one after the other.
+fn grouped(parts: Vec<Held>) -> Vec<Vec<Held>> {
+    let mut groups: Vec<Vec<Held>> = Vec::new();
+    for part in parts {
+        let has_place =
+            |group: &&mut Vec<Held>| !group.iter().any(|held| held.planned.key() == part.planned.key());
+        match groups.iter_mut().find(has_place) {
+            Some(group) => group.push(part),
+            None => groups.push(vec![part]),
+        }
+    }
+    groups
+}
+
+fn parse_part(text: &str, resources: &[Box<str>]) -> Result<Held, &'static str> {
+    let mut fields = text.split(',');
+    let mut field = || fields.next().filter(|it| !it.is_empty()).ok_or("a part of it was cut off");
+    let entity = field()?;
+    let resource: usize = field()?.parse().map_err(|_| "a part names no resource")?;
+    let name = resources.get(resource).ok_or("a part names a resource that is not there")?;
+    let at = Tick::from_micros(field()?.parse().map_err(|_| "a part has no time")?);
+    let taken = fields.map(parse_amount).collect::<Result<Vec<_>, _>>()?;
+    let limits = Limits::new(taken.iter().map(|(limit, _)| limit.clone()))
+        .map_err(|_| "a part names a limit twice")?;
+    let demand: Demand<'_> = taken.iter().map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
+    let costs = if taken.is_empty() { Ok(Costs::none(0)) } else { limits.costs(&demand) };
+    let costs = costs.map_err(|_| "an amount is not valid")?;
+    let key = Key::new(&[entity, name]);
+    Ok(Held::redeemed(Planned::redeemed(entity, key, resource, limits, costs), at))
+}
+
+/// A limit of which only the name counts, and whether it is given back: what is settled is moved to the limits in force
+/// by that.
+fn parse_amount(text: &str) -> Result<(Limit, u64), &'static str> {
+    const WHY: &str = "an amount is no number";
+    let (limit, amount) = match (text.split_once('='), text.split_once(':')) {
+        (Some((name, amount)), _) => (Limit::per_second(name, AMOUNT_MAX), amount),
+        (None, Some((name, amount))) => (Limit::resource(name, AMOUNT_MAX), amount),
+        (None, None) => return Err(WHY),
+    };
+    Ok((limit.build().map_err(|_| "a limit has no valid name")?, amount.parse().map_err(|_| WHY)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_cut_off_anywhere_is_refused_or_has_fewer_parts() {
+        let whole = "1f+99+ab+user+gpt-4,embed+user,0,7,rpm=1,tpm=0,slots:1+user,1,7,rpm=2";
+        let (stored, ticket) = parse(whole).map_err(str::to_owned).unwrap();
+        assert_eq!(ticket, Ticket { id: OpId(0x1f), expires: Tick::from_micros(99) });
+        assert_eq!(stored.to_text(&ticket), whole);
+        for bad in [
+            "",
+            "1f",
+            "1f+99+ab+user+gpt-4",
+            "1f+99+ab+user+gpt-4+",
+            "x+99+-+a+b+a,0,1,c=1",
+            "1+x+-+a+b+a,0,1,c=1",
+            "1+1+x+a+b+a,0,1,c=1",
+            "1+1+-+a+b+a,1,1,c=1",
+            "1+1+-+a+b+a,0,x,c=1",
+            "1+1+-+a+b+a,0,1,c=x",
+            "1+1+-+a+b+a,0,1,c",
+            "1+1+-+a+b+a,0,1,c=1,c=2",
+            "1+1+-+a+b+a,0,1,=1",
+        ] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

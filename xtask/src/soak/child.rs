@@ -1,0 +1,130 @@
+//! One run of a test binary.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::binaries::Binary;
+use crate::stopwatch::Stopwatch;
+
+/// How long a run may take. On an idle core none takes more than minutes, so one that takes longer hangs.
+const RUN_MAX: Duration = Duration::from_secs(3_600);
+
+/// How often it is looked whether a run has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How a run ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Passed,
+    /// And why.
+    Failed(String),
+    /// It was ended because this process is to end.
+    Interrupted,
+}
+
+/// Runs a binary as cargo would, and keeps what it wrote in `log` unless it passes.
+pub(super) fn run(binary: &Binary, log: &Path, interruptions: &Receiver<()>) -> Result<Ended> {
+    let child =
+        start(binary, log).with_context(|| format!("cannot start {}", binary.executable.display()))?;
+    let ended = wait(child, RUN_MAX, interruptions)?;
+    if !matches!(ended, Ended::Failed(_)) {
+        fs::remove_file(log).with_context(|| format!("cannot remove {}", log.display()))?;
+    }
+    Ok(ended)
+}
+
+fn start(binary: &Binary, log: &Path) -> Result<Child> {
+    let log = File::create(log)?;
+    let mut command = Command::new(&binary.executable);
+    command.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    // A group of its own, so that what it has started can be ended with it.
+    Ok(command.process_group(0).spawn()?)
+}
+
+fn wait(mut child: Child, limit: Duration, interruptions: &Receiver<()>) -> Result<Ended> {
+    let clock = Stopwatch::start();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(if status.success() { Ended::Passed } else { Ended::Failed(status.to_string()) });
+        }
+        match interruptions.recv_timeout(LOOK_EVERY) {
+            Ok(()) => {
+                end(&mut child)?;
+                return Ok(Ended::Interrupted);
+            }
+            Err(RecvTimeoutError::Timeout) if clock.elapsed() < limit => {}
+            Err(_) => {
+                end(&mut child)?;
+                return Ok(Ended::Failed(format!("it did not end within {limit:?}")));
+            }
+        }
+    }
+}
+
+/// Ends a run and all that it has started.
+fn end(child: &mut Child) -> Result<()> {
+    let group = format!("-{}", child.id());
+    let status = Command::new("kill").args(["-KILL", "--", &group]).status();
+    if !status.context("cannot start kill")?.success() {
+        // It has ended in between, or there is no group.
+        let _ = child.kill();
+    }
+    child.wait().map(drop).context("cannot wait for a run that was ended")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn folder() -> PathBuf {
+        std::env::temp_dir()
+    }
+
+    fn log(name: &str) -> PathBuf {
+        folder().join(format!("tollgate-soak-{}-{name}.log", std::process::id()))
+    }
+
+    fn binary(executable: &str) -> Binary {
+        Binary { name: "a/b".to_owned(), executable: executable.into(), folder: folder() }
+    }
+
+    fn shell(line: &str) -> Child {
+        Command::new("/bin/sh").args(["-c", line]).process_group(0).spawn().unwrap()
+    }
+
+    #[test]
+    fn the_log_of_a_failure_is_kept_and_that_of_a_success_is_not() {
+        let (_sender, receiver) = mpsc::channel();
+        assert_eq!(run(&binary("/bin/true"), &log("true"), &receiver).unwrap(), Ended::Passed);
+        assert!(!log("true").exists());
+        let failed = run(&binary("/bin/false"), &log("false"), &receiver).unwrap();
+        assert!(matches!(failed, Ended::Failed(_)) && log("false").exists());
+        fs::remove_file(log("false")).unwrap();
+        assert!(run(&binary("/no/such/program"), &log("none"), &receiver).is_err());
+        fs::remove_file(log("none")).unwrap();
+    }
+
+    #[test]
+    fn a_run_that_hangs_is_ended_and_has_failed() {
+        let (_sender, receiver) = mpsc::channel();
+        let ended = wait(shell("sleep 1000 & wait"), Duration::ZERO, &receiver).unwrap();
+        assert!(matches!(ended, Ended::Failed(why) if why.contains("did not end")));
+    }
+
+    #[test]
+    fn an_interruption_ends_the_run() {
+        let (sender, receiver) = mpsc::channel();
+        sender.send(()).unwrap();
+        assert_eq!(wait(shell("exec sleep 1000"), RUN_MAX, &receiver).unwrap(), Ended::Interrupted);
+    }
+}

@@ -1,0 +1,84 @@
+//! What is said on the command line.
+
+/// How often each binary is run, unless `--times` says otherwise.
+const TIMES: u64 = 20;
+
+/// How many busy processes load the cores, unless `--load` says otherwise.
+const LOAD: usize = 8;
+
+/// More than this many busy processes make nothing busier.
+const LOAD_MAX: usize = 1_000;
+
+/// What to run, how often and beside what.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Options {
+    pub(super) times: u64,
+    pub(super) load: usize,
+    /// Part of the name of the binaries to run.
+    pub(super) only: Option<String>,
+    pub(super) list: bool,
+}
+
+impl Options {
+    /// What the arguments say; otherwise what is wrong with them.
+    pub(super) fn parse(arguments: &[String]) -> Result<Options, String> {
+        let mut options = Options { times: TIMES, load: LOAD, only: None, list: false };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+            match word.as_str() {
+                "--list" => options.list = true,
+                "--only" => options.only = Some(value()?.clone()),
+                "--times" => options.times = number(word, value()?)?,
+                "--load" => options.load = number(word, value()?)?,
+                other => {
+                    return Err(format!(
+                        "soak does not understand `{other}`; it takes --times N, --load N, --only PATTERN and --list"
+                    ));
+                }
+            }
+        }
+        match options {
+            Options { times: 0, .. } => Err("--times wants at least 1".to_owned()),
+            Options { load, .. } if load > LOAD_MAX => Err(format!("--load wants at most {LOAD_MAX}")),
+            options => Ok(options),
+        }
+    }
+}
+
+fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{option} wants a number, and {text:?} is none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        let words: Vec<String> = line.split_whitespace().map(String::from).collect();
+        Options::parse(&words)
+    }
+
+    #[test]
+    fn every_option_is_heard_and_has_a_default() {
+        assert_eq!(parse(""), Ok(Options { times: 20, load: 8, only: None, list: false }));
+        let only = Some("cli/".to_owned());
+        let expected = Options { times: 3, load: 0, only, list: true };
+        assert_eq!(parse("--list --times 3 --only cli/ --load 0"), Ok(expected));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        for (line, said) in [
+            ("--times", "wants a value"),
+            ("--times many", "\"many\" is none"),
+            ("--times 0", "at least 1"),
+            ("--load -1", "\"-1\" is none"),
+            ("--load 100000", "at most 1000"),
+            ("now", "`now`"),
+        ] {
+            let why = parse(line).unwrap_err();
+            assert!(why.contains(said), "{line}: {why}");
+        }
+    }
+}
