@@ -10,6 +10,7 @@ use serde::Serialize;
 use tollgate::catalog::CatalogError;
 
 use crate::args::Cli;
+use crate::asking::Cancelled;
 use crate::commands;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -49,7 +50,7 @@ fn show(answer: &clap::Error, exit: Exit, format: Format) -> io::Result<()> {
     }
     let message = answer.render().ansi().to_string();
     write!(anstream::stderr(), "{}", told(&redacted(&message), &Terminal::of_process()))?;
-    tell_programs(&said_by_clap(answer), exit, format);
+    tell_programs(&said_by_clap(answer), exit.kind(), exit, format);
     Ok(())
 }
 
@@ -85,10 +86,13 @@ fn exit_of(result: Result<Exit>, format: Format) -> Exit {
     let exit = Exit::of(&error);
     if exit != Exit::OK {
         let message = format!("{error:#}{}", hint(&error));
-        let shown = format!("{} {}", paint(style::BAD, "error:"), redacted(&message));
+        // A question that was answered with no is no error.
+        let mark = if error.is::<Cancelled>() { String::new() } else { paint(style::BAD, "error:") + " " };
+        let shown = format!("{mark}{}", redacted(&message));
         // If nobody listens there is nobody to tell.
         let _ = writeln!(anstream::stderr(), "{}", told(&shown, &Terminal::of_process()));
-        tell_programs(&message, exit, format);
+        let kind = if error.is::<Cancelled>() { "cancelled" } else { exit.kind() };
+        tell_programs(&message, kind, exit, format);
     }
     exit
 }
@@ -107,9 +111,9 @@ struct ErrorView<'a> {
 }
 
 /// Tells programs on stdout what went wrong, if they want JSON. They get one object, whatever happens.
-fn tell_programs(message: &str, exit: Exit, format: Format) {
+fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format) {
     if format == Format::Json {
-        let error = ErrorView { kind: exit.kind(), message: &redacted(message), exit: exit.0 };
+        let error = ErrorView { kind, message: &redacted(message), exit: exit.0 };
         let answer = serde_json::to_string_pretty(&ErrorAnswer { error }).unwrap_or_default();
         // If nobody listens there is nobody to tell.
         let _ = writeln!(io::stdout(), "{answer}");

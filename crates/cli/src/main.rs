@@ -5,6 +5,7 @@
 
 mod app;
 mod args;
+mod asking;
 mod commands;
 mod context;
 mod demand_text;

@@ -74,6 +74,11 @@ fn top() {
 }
 
 #[test]
+fn sets() {
+    session::replay_after("sets", |sandbox| furnish::used_sets(&sandbox.join("limits.db")));
+}
+
+#[test]
 fn every_session_is_replayed() {
     let folder = session::folder();
     let this = include_str!("sessions.rs");

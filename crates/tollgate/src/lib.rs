@@ -56,7 +56,9 @@ pub use lease::{Config, Lease, OnDrop};
 pub use limiter::Limiter;
 pub use observe::{Event, Observer};
 pub use pool::{LimitPool, Spread};
-pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, TryAcquire};
+pub use set::{
+    Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, StoredSet, StoredSets, TryAcquire,
+};
 
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;

@@ -8,6 +8,8 @@ use crate::{DEFAULT_RESOURCE, Level, NewEntity, PageRequest, UsageQuery, Window}
 super::promises![
     created_entities_are_listed_page_by_page,
     what_is_in_a_namespace_is_counted,
+    what_is_stored_of_one_entity_is_counted,
+    a_deleted_namespace_can_be_counted,
     all_limits_of_an_entity_are_found,
     what_is_disabled_is_known,
     events_of_everything_come_in_the_order_of_time,
@@ -60,6 +62,27 @@ fn what_is_in_a_namespace_is_counted(suite: &Suite<'_>) {
     assert_eq!((counts.audit_events, counts.usage_records), (11, 6));
     let empty = fixture.registry.open_or_register("other").wait().unwrap();
     assert_eq!(empty.counts().wait().unwrap(), crate::Counts::default());
+}
+
+fn what_is_stored_of_one_entity_is_counted(suite: &Suite<'_>) {
+    let fixture = furnished(suite);
+    let catalog = &fixture.catalog;
+    // Its name starts as that of another does.
+    catalog.set_limits(Level::Entity("aa"), &rpm(30)).wait().unwrap();
+    catalog.usage(UsageQuery::of_everybody(Window::Hour)).wait().unwrap();
+    let of_a = catalog.counts_of_entity("a").wait().unwrap();
+    assert_eq!((of_a.entities, of_a.entity_limits, of_a.usage_records, of_a.buckets), (1, 2, 3, 1));
+    let implicit = catalog.counts_of_entity("never-created").wait().unwrap();
+    assert_eq!((implicit.entities, implicit.disabled), (0, 1));
+    assert_eq!(catalog.counts_of_entity("unknown").wait().unwrap(), crate::Counts::default());
+}
+
+fn a_deleted_namespace_can_be_counted(suite: &Suite<'_>) {
+    let fixture = furnished(suite);
+    let before = fixture.catalog.counts().wait().unwrap();
+    let deleted = fixture.registry.delete(fixture.catalog.namespace_name()).wait().unwrap();
+    assert_eq!(fixture.registry.counts(&deleted.id).wait().unwrap(), before);
+    assert!(fixture.registry.counts("none-such").wait().is_err());
 }
 
 fn all_limits_of_an_entity_are_found(suite: &Suite<'_>) {

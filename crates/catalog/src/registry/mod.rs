@@ -22,7 +22,7 @@ use tollgate_store::{Backend, Reply};
 use crate::cache::Cache;
 use crate::catalog::Shared;
 use crate::ulid::Ulids;
-use crate::{Catalog, CatalogError, Result};
+use crate::{Catalog, CatalogError, Counts, Result};
 
 use builder::Settings;
 
@@ -106,6 +106,20 @@ impl Registry {
     /// A name that is not valid, records of another version, or the store's.
     pub fn open_or_register<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Catalog>> {
         Reply::later(async move { Ok(self.catalog(self.register(name).await?)) })
+    }
+
+    /// How much is stored of a namespace, be it in use or deleted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), an id that is not valid, records of another version, or the
+    /// store's.
+    pub fn counts<'a>(&'a self, id: &'a str) -> Reply<'a, Result<Counts>> {
+        Reply::later(async move { self.catalog(self.by_id(id).await?).counts().await })
     }
 
     fn catalog(&self, namespace: Namespace) -> Catalog {

@@ -33,6 +33,7 @@ mod explain;
 mod limits;
 mod peek;
 mod run;
+mod set;
 mod settle;
 mod simulate;
 mod top;
@@ -68,6 +69,7 @@ pub(crate) use patience::PatienceArgs;
 pub(crate) use peek::PeekArgs;
 pub(crate) use resource::ResourceCommand;
 pub(crate) use run::RunArgs;
+pub(crate) use set::{SetArgs, SetCommand, SetPlaceArgs};
 pub(crate) use settle::SettleArgs;
 pub(crate) use shell::{CompletionsArgs, ConfigCommand, ManArgs};
 pub(crate) use simulate::SimulateArgs;
@@ -163,6 +165,9 @@ pub(crate) enum Command {
     /// Keep limits in a file: plan, apply, diff, export
     #[command(subcommand)]
     Limits(LimitsCommand),
+    /// Look after the limit sets that programs keep in the store
+    #[command(subcommand)]
+    Set(SetCommand),
     /// Run a command when the limits allow it
     Run(RunArgs),
     /// Watch the busiest entities

@@ -47,11 +47,7 @@ fn none() -> Limits {
 
 fn set_with(context: &Context, level: &OwnedLevel, store: impl Fn(&Catalog) -> Result<()>) -> Result<Output> {
     let (before, stored) = context.change(|catalog| {
-        let before = match catalog.limits(level.level()).wait() {
-            // Whoever sets limits anew may do so because those that are there cannot be read.
-            Err(CatalogError::BadRecord { .. }) => None,
-            before => before?,
-        };
+        let before = before(catalog, level)?.flatten();
         store(catalog)?;
         Ok((before, catalog.limits(level.level()).wait()?))
     })?;
@@ -63,9 +59,18 @@ fn set_with(context: &Context, level: &OwnedLevel, store: impl Fn(&Catalog) -> R
         level: level.view(),
         limits: limit_views(limits.iter()),
         on_unavailable: on_unavailable.map(OnUnavailable::name),
-        before: before.map(|stored| limit_views(stored.limits.iter())),
+        before,
         name: level.name(),
     }))
+}
+
+/// The limits that are stored on a level, if any are; `None` if they cannot be read, which may be why they are to be
+/// replaced or deleted.
+fn before(catalog: &Catalog, level: &OwnedLevel) -> Result<Option<Option<Vec<LimitView>>>> {
+    match catalog.limits(level.level()).wait() {
+        Err(CatalogError::BadRecord { .. }) => Ok(None),
+        stored => Ok(Some(stored?.map(|stored| limit_views(stored.limits.iter())))),
+    }
 }
 
 /// Shows the limits of a level.
@@ -82,8 +87,16 @@ pub(super) fn get(context: &Context, level: &OwnedLevel) -> Result<Output> {
 
 /// Deletes the limits of a level.
 pub(super) fn delete(context: &Context, level: &OwnedLevel) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let before = before(&catalog, level)?;
+    if before.as_ref().is_none_or(Option::is_some) {
+        let texts = before.iter().flatten().map(|limits| format!(": {}", limit_texts(limits)));
+        let contents = texts.collect();
+        context.confirm_deletion(format_args!("the limits for {}", level.name()), || Ok(contents))?;
+    }
     let deleted = context.change(|catalog| Ok(catalog.delete_limits(level.level()).wait()?))?;
     Ok(Output::new(DeleteAnswer {
+        before: before.flatten(),
         dry_run: context.dry_run,
         namespace: context.settings.namespace.value.clone(),
         level: level.view(),
@@ -123,6 +136,7 @@ struct DeleteAnswer {
     #[serde(flatten)]
     level: LevelView,
     deleted: bool,
+    before: Option<Vec<LimitView>>,
     #[serde(skip)]
     name: String,
 }
@@ -152,7 +166,8 @@ impl Answer for DeleteAnswer {
     fn text(&self, page: &mut Page) {
         if self.deleted {
             let deed = deed(self.dry_run, "deleted", "delete");
-            page.line(format_args!("{deed} the limits for {}", self.name));
+            let before = self.before.as_ref().map(|limits| format!(": {}", limit_texts(limits)));
+            page.line(format_args!("{deed} the limits for {}{}", self.name, before.unwrap_or_default()));
         } else {
             page.line(format_args!("no limits were stored for {}", self.name));
         }

@@ -54,7 +54,12 @@ fn show(context: &Context, name: &str) -> Result<Output> {
 }
 
 fn delete(context: &Context, name: &str) -> Result<Output> {
-    let namespace = context.registry_if_there()?.delete(name).wait()?;
+    let registry = context.registry_if_there()?;
+    if let Some(there) = registry.get(name).wait()? {
+        let contents = || Ok(CountsView::from(registry.counts(&there.id).wait()?).as_contents());
+        context.confirm_deletion(format_args!("namespace {name}"), contents)?;
+    }
+    let namespace = registry.delete(name).wait()?;
     if !context.dry_run {
         let how = format!("to take it into use again: tollgate namespace recover {}", namespace.id);
         context.note_afterwards(how);
@@ -77,7 +82,8 @@ fn purge(context: &Context, id: &str) -> Result<Output> {
     let orphan = orphans.iter().find(|it| it.id == id).with_context(|| {
         format!("no deleted namespace has the id {id:?}; `tollgate namespace orphans` lists those there are")
     })?;
-    context.confirm(format_args!("remove everything of namespace {:?} ({id}), for good", orphan.name))?;
+    let contents = || Ok(CountsView::from(registry.counts(id).wait()?).as_contents() + ", for good");
+    context.confirm_deletion(format_args!("namespace {} ({id})", orphan.name), contents)?;
     let mut progress = Progress::new(&context.terminal);
     let told = |done: PurgeProgress| {
         let (buckets, records) = (grouped(done.buckets), grouped(done.records));

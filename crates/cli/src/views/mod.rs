@@ -9,6 +9,7 @@ mod moment;
 mod namespace;
 mod refusal;
 mod standing;
+mod status;
 
 pub(crate) use counts::CountsView;
 pub(crate) use deed::deed;
@@ -18,4 +19,5 @@ pub(crate) use limit::{LimitView, limit_cells, limit_table, limit_texts, limit_v
 pub(crate) use moment::Moment;
 pub(crate) use namespace::{NamespaceView, namespace_table};
 pub(crate) use refusal::RefusalView;
+pub(crate) use status::StatusView;
 pub(crate) use standing::{StandView, StandingView, standing_views};

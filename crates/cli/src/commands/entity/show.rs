@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::catalog::{BucketStatus, CatalogError, DEFAULT_RESOURCE};
-use tollgate::{Status, Tick};
+use tollgate::Tick;
 
 use crate::context::Context;
-use crate::limit_text;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
-use crate::views::{EntityView, LimitView, Moment, limit_cells, limit_views, remark_table};
+use crate::views::{EntityView, LimitView, StatusView, limit_cells, limit_views, remark_table};
 
 /// Shows an entity. One that was never created is shown if anything is known of it.
 pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
@@ -50,50 +49,10 @@ struct BucketView {
     limits: Vec<StatusView>,
 }
 
-#[derive(Serialize)]
-struct StatusView {
-    name: String,
-    /// `null` if it is unbounded.
-    available: Option<i64>,
-    capacity: Option<u64>,
-    /// `null` if that depends on others giving back.
-    full_in_us: Option<u64>,
-    #[serde(skip)]
-    text: [String; 3],
-}
-
 impl BucketView {
     fn of(bucket: &BucketStatus, now: Tick) -> BucketView {
         let limits = bucket.limits.iter().map(|status| StatusView::of(status, now)).collect();
         BucketView { resource: bucket.resource.clone(), limits }
-    }
-}
-
-impl StatusView {
-    fn of(status: &Status, now: Tick) -> StatusView {
-        let limit = status.limit();
-        let bounded = !limit.is_unbounded();
-        let full = Moment::of(limit, status.full(), now);
-        let shown = |amount: i64| {
-            let sign = if amount < 0 { "-" } else { "" };
-            format!("{sign}{}", limit_text::shown(limit, amount.unsigned_abs()))
-        };
-        let text = [
-            if bounded { shown(status.available()) } else { "unbounded".into() },
-            if bounded { limit_text::shown(limit, limit.capacity()) } else { String::new() },
-            match full {
-                Moment::Now => "full".into(),
-                Moment::In(_) => format!("full {}", full.text()),
-                Moment::GivenBack(_) | Moment::Never => full.text(),
-            },
-        ];
-        StatusView {
-            name: limit.name().to_string(),
-            available: bounded.then(|| status.available()),
-            capacity: bounded.then(|| limit.capacity()),
-            full_in_us: full.known_us(),
-            text,
-        }
     }
 }
 
@@ -145,11 +104,9 @@ impl ShowAnswer {
         let mut table = Table::new(["RESOURCE", "LIMIT", "AVAILABLE", "OF", ""]).right(2).right(3);
         for BucketView { resource, limits } in &self.buckets {
             let mut first = Some(Cell::from(resource));
-            for StatusView { name, available, text: [left, capacity, full], .. } in limits {
-                let is_out = available.is_some_and(|left| left <= 0);
-                let left = if is_out { Cell::styled(left, style::BAD) } else { left.into() };
-                let first = first.take().unwrap_or_else(|| "".into());
-                table.row([first, Cell::name(name), left, capacity.into(), Cell::from(full)]);
+            for status in limits {
+                let [name, left, capacity, full] = status.cells();
+                table.row([first.take().unwrap_or_else(|| "".into()), name, left, capacity, full]);
             }
         }
         table

@@ -27,11 +27,7 @@ pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
     }
     if !rehearsed.is_empty() {
         context.show(&plan)?;
-        let (changes, transactions) = (plan.changes_text(), plan.transactions_text());
-        context.confirm(format_args!(
-            "apply this to namespace {}: {changes}, in {transactions}",
-            plan.namespace()
-        ))?;
+        context.confirm(format_args!("apply this to namespace {}", plan.namespace()))?;
     }
     let done = context.change_as_rehearsed(|catalog| {
         let plan = Plan::new(catalog, file, &wanted)?;

@@ -71,7 +71,7 @@ pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut Page) 
         return;
     }
     page.gap();
-    let mut table = Table::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]).right(2).wrap(4);
+    let mut table = Table::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]).right(2).wrap(4).shorten(0).shorten(1);
     waiting.iter().take(max).for_each(|waiter| table.row(waiter.cells()));
     page.table(&table);
     if waiting.len() > max {
