@@ -12,7 +12,7 @@ use tollgate::store::Backend;
 use tollgate::{Catalog, Limiter, Memory, Registry};
 
 use crate::args::GlobalArgs;
-use crate::output::{Answer, Format, Page, Terminal, told};
+use crate::output::{Answer, Format, Page, Progress, Terminal, told};
 use crate::settings::{Setting, Settings, Source};
 use crate::store::{Rehearsal, can_be_there, is_there, not_there, open_store};
 
@@ -187,6 +187,12 @@ impl Context {
             // If nobody listens there is nobody to tell.
             let _ = writeln!(anstream::stderr(), "{}", told(&note.to_string(), &self.terminal));
         }
+    }
+
+    /// A line on stderr that says how far something has come, where that is wanted.
+    pub(crate) fn progress(&self) -> Progress {
+        let is_watched = self.terminal.is_watched && !self.quiet;
+        Progress::new(&Terminal { is_watched, ..self.terminal })
     }
 
     /// Says something on stderr as soon as the answer is written.

@@ -17,6 +17,7 @@ mod limits_file;
 mod mock_text;
 mod names;
 mod output;
+mod reading;
 mod rewrite;
 mod settings;
 mod store;

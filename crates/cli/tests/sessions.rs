@@ -23,6 +23,7 @@ sessions![
     configuration,
     demo,
     entities,
+    explained,
     limits,
     limits_file,
     money,

@@ -172,6 +172,11 @@ pub enum StoreError {
     #[error("the call is not valid: {0}")]
     BadCall(String),
     /// The store did not answer. Whether the call was applied is not known; ask again with the same id.
-    #[error("the store did not answer within {0:?}: {1}")]
+    #[error("the store did not answer{waited}: {1}", waited = within(.0))]
     Unavailable(Duration, String),
+}
+
+/// How long was waited, if it was: a disk that is full answers at once.
+fn within(waited: &Duration) -> String {
+    if waited.is_zero() { String::new() } else { format!(" within {waited:?}") }
 }

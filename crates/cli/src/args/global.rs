@@ -30,7 +30,7 @@ pub(crate) struct GlobalArgs {
     #[arg(short, long, global = true)]
     pub(crate) yes: bool,
 
-    /// Say nothing on stderr but errors
+    /// Say nothing but errors and what was asked for
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 

@@ -142,6 +142,10 @@ struct DeleteAnswer {
 }
 
 impl Answer for SetAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         page.line(format_args!("{} limits for {}", deed(self.dry_run, "stored", "store"), self.name));
         page.gap();
@@ -163,6 +167,10 @@ impl Answer for GetAnswer {
 }
 
 impl Answer for DeleteAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         if self.deleted {
             let deed = deed(self.dry_run, "deleted", "delete");

@@ -6,7 +6,7 @@ use tollgate::catalog::{Namespace, PurgeProgress};
 
 use crate::args::NamespaceCommand;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Progress, grouped};
+use crate::output::{Answer, Cell, Output, Page, grouped};
 use crate::views::{CountsView, NamespaceView, deed, namespace_table};
 
 /// Does what a command about namespaces says.
@@ -84,7 +84,7 @@ fn purge(context: &Context, id: &str) -> Result<Output> {
     })?;
     let contents = || Ok(CountsView::from(registry.counts(id).wait()?).as_contents() + ", for good");
     context.confirm_deletion(format_args!("namespace {} ({id})", orphan.name), contents)?;
-    let mut progress = Progress::new(&context.terminal);
+    let mut progress = context.progress();
     let told = |done: PurgeProgress| {
         let (buckets, records) = (grouped(done.buckets), grouped(done.records));
         progress.show(format_args!("purging: {buckets} buckets and {records} records are gone"));
@@ -150,6 +150,10 @@ struct PurgeAnswer {
 }
 
 impl Answer for RegisterAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         for Registered { new, namespace: NamespaceView { name, id, .. } } in &self.namespaces {
             match (new, self.dry_run) {
@@ -186,6 +190,10 @@ impl Answer for ShowAnswer {
 }
 
 impl Answer for ChangeAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let NamespaceView { name, id, .. } = &self.namespace;
         let deed = match self.change {
@@ -197,6 +205,10 @@ impl Answer for ChangeAnswer {
 }
 
 impl Answer for PurgeAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let (buckets, records) = (grouped(self.buckets), grouped(self.records));
         let NamespaceView { name, id, .. } = &self.namespace;

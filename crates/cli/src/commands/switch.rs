@@ -62,6 +62,10 @@ struct TurnAnswer {
 }
 
 impl Answer for TurnAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let what = match (&self.entity, &self.resource) {
             (Some(entity), _) => format!("entity {entity}"),

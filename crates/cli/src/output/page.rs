@@ -1,7 +1,7 @@
 use std::fmt::{Display, Write};
 
 use super::style::{self, paint};
-use super::{Cell, Table};
+use super::{Cell, Table, harmless_page};
 
 /// What people read: lines, fields and tables of a given width.
 pub(crate) struct Page {
@@ -71,6 +71,6 @@ impl Page {
 
     /// The whole page, and what is to be said beside it.
     pub(crate) fn finish(self) -> (String, Option<String>) {
-        (self.text, self.remark)
+        (harmless_page(&self.text), self.remark)
     }
 }

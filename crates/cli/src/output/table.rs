@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 
+use super::harmless;
 use super::style::{self, paint};
 
 /// What stands between two columns.
@@ -199,24 +200,6 @@ impl Table {
         }
         text.push('\n');
     }
-}
-
-/// The text without what would do something to a terminal. Names and metadata can be whatever somebody chose.
-fn harmless(text: &str) -> String {
-    let mut harmless = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            c if c.is_control() => harmless.extend(c.escape_debug()),
-            c if turns(c) => harmless.extend(c.escape_unicode()),
-            c => harmless.push(c),
-        }
-    }
-    harmless
-}
-
-/// Whether a letter makes others run the other way, so that a name could look like another one.
-fn turns(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The text in lines of at most `width`, broken at blanks where there are any.

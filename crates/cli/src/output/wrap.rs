@@ -1,8 +1,10 @@
-use super::Terminal;
+use super::{Terminal, harmless_page};
 
-/// A message as it is shown on stderr: on a terminal, in lines that are broken between words.
+/// A message as it is shown on stderr, with our colours and nothing else that does something: on a terminal, in lines that
+/// are broken between words.
 pub(crate) fn told(message: &str, terminal: &Terminal) -> String {
-    if terminal.is_watched { wrapped(message, terminal.width) } else { message.into() }
+    let message = harmless_page(message);
+    if terminal.is_watched { wrapped(&message, terminal.width) } else { message }
 }
 
 /// The text in lines of at most `width` columns where that can be: no word is cut. Colours take no room.

@@ -96,6 +96,10 @@ impl Contents {
 }
 
 impl Answer for CreateAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let parent = match self.entity.parent_text() {
             parent if parent.is_empty() => parent,
@@ -107,6 +111,10 @@ impl Answer for CreateAnswer {
 }
 
 impl Answer for DeleteAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let deed = deed(self.dry_run, "deleted", "delete");
         page.line(format_args!("{deed} entity {}{}", self.entity, self.contents.text()));

@@ -10,7 +10,7 @@ use super::plan::{EntityStep, LevelStep, Plan};
 use super::view::{ApplyAnswer, PlanAnswer};
 use crate::context::Context;
 use crate::limits_file::{self, Config};
-use crate::output::{Output, Progress, grouped};
+use crate::output::{Output, grouped};
 use crate::views::OwnedLevel;
 
 /// Applies a file, after a look at all of it and a question.
@@ -36,7 +36,7 @@ pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
             let changed = CatalogError::SetChanged(plan.set.clone());
             return Err(anyhow::Error::from(changed).context("nothing was changed: plan and apply again"));
         }
-        let mut progress = Progress::new(&context.terminal);
+        let mut progress = context.progress();
         let mut so_far = Made::default();
         let carried_out = carry_out(catalog, &plan, |made| {
             so_far = made;

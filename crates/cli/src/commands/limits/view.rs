@@ -182,6 +182,10 @@ impl Answer for PlanAnswer {
 }
 
 impl Answer for ApplyAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let plan = &self.plan;
         if plan.is_empty() {

@@ -111,6 +111,10 @@ struct ReplaceAnswer {
 }
 
 impl Answer for CoolDownAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let deed = deed(self.dry_run, "cooled down", "cool down");
         let lasts = duration_text::roughly(Duration::from_micros(self.resumes_in_us));
@@ -119,6 +123,10 @@ impl Answer for CoolDownAnswer {
 }
 
 impl Answer for ResumeAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         if self.changed {
             page.line(format_args!("{} set {}", deed(self.dry_run, "resumed", "resume"), self.set));
@@ -129,6 +137,10 @@ impl Answer for ResumeAnswer {
 }
 
 impl Answer for ReplaceAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         page.line(format_args!("{} limits of set {}", deed(self.dry_run, "replaced", "replace"), self.set));
         page.gap();

@@ -9,6 +9,7 @@ use tollgate::catalog::Waiter;
 use tollgate::store::usage::iso;
 
 use crate::duration_text;
+use crate::views::micros;
 use crate::output::{Cell, Page, Table, counted, grouped, style};
 
 /// From this on a wait wants a look.
@@ -22,6 +23,8 @@ pub(super) struct WaiterView {
     demand: BTreeMap<String, u64>,
     also: BTreeMap<String, BTreeMap<String, u64>>,
     since: String,
+    waited_us: u64,
+    /// The same in whole milliseconds.
     waited_ms: u64,
     pid: u32,
     host: String,
@@ -36,7 +39,8 @@ impl WaiterView {
             demand: waiter.demand.clone(),
             also: waiter.also.clone(),
             since: iso(waiter.since),
-            waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            waited_us: micros(waited),
+            waited_ms: micros(waited) / 1_000,
             pid: waiter.pid,
             host: waiter.host.clone(),
         }
@@ -57,7 +61,7 @@ impl WaiterView {
     }
 
     fn cells(&self) -> [Cell; 5] {
-        let waited = Duration::from_millis(self.waited_ms);
+        let waited = Duration::from_micros(self.waited_us);
         let shown = duration_text::roughly(waited);
         let waited = if waited >= LONG { Cell::styled(shown, style::WARN) } else { shown.into() };
         let process = format!("{}@{}", self.pid, self.host);
