@@ -227,6 +227,8 @@ impl Context {
     }
 
     fn builder(&self, store: Arc<dyn Backend>) -> RegistryBuilder {
-        Registry::builder(store).principal(self.settings.principal.value.clone())
+        let Settings { principal, audit_retention, cache_ttl, .. } = &self.settings;
+        let builder = Registry::builder(store).principal(principal.value.clone());
+        builder.audit_retention(audit_retention.value.0).cache_ttl(cache_ttl.value)
     }
 }

@@ -22,6 +22,11 @@ pub(crate) fn namespace_id(text: &str) -> Result<String, String> {
     checked(Named::NamespaceId, text, "b3JwaGFuLTE")
 }
 
+/// A limit.
+pub(crate) fn limit(text: &str) -> Result<String, String> {
+    checked(Named::Limit, text, "tpm")
+}
+
 /// Who makes changes.
 pub(crate) fn principal(text: &str) -> Result<String, String> {
     checked(Named::Principal, text, "alice@example.com")

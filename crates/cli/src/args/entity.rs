@@ -89,7 +89,7 @@ pub(crate) struct EntityCreateArgs {
     #[arg(value_name = "ENTITY", value_parser = names::entity)]
     pub(crate) entity: String,
     /// What people call it
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "display-name", value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Its parent, which must exist
     #[arg(long, value_name = "ENTITY", value_parser = names::entity)]

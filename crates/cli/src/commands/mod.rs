@@ -7,6 +7,7 @@ mod audit;
 #[cfg(feature = "batch")]
 pub(crate) mod batch;
 mod call;
+mod capacity;
 mod config;
 mod demo;
 mod entity;

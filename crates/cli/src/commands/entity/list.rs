@@ -64,7 +64,13 @@ pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
         None => {
             let mut known = entities(&catalog, &ids)?;
             if next.is_none() {
-                known.extend(never_created(&catalog, usize::from(args.page.max) - known.len())?);
+                let room = usize::from(args.page.max) - known.len();
+                let mut implicit = never_created(&catalog, room + 1)?;
+                if implicit.len() > room {
+                    implicit.truncate(room);
+                    context.note_afterwards("more have limits and were never created; a larger --max shows them");
+                }
+                known.extend(implicit);
             }
             known.into_iter().map(|entity| Listed { entity, limits: None }).collect()
         }
