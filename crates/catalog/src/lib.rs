@@ -47,6 +47,7 @@ pub use registry::{
     RegistryBuilder, VersionRecord,
 };
 pub use survey::Counts;
+pub use switch::Access;
 pub use ticket::TICKET_KEPT;
 pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};

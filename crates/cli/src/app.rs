@@ -127,7 +127,8 @@ struct ErrorView<'a> {
 fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format) {
     if format == Format::Json {
         let error = ErrorView { kind, message: &redacted(message), exit: exit.0 };
-        let answer = serde_json::to_string_pretty(&ErrorAnswer { error }).map(harmless_json).unwrap_or_default();
+        let answer =
+            serde_json::to_string_pretty(&ErrorAnswer { error }).map(harmless_json).unwrap_or_default();
         // If nobody listens there is nobody to tell.
         let _ = writeln!(io::stdout(), "{answer}");
     }

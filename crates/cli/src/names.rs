@@ -57,7 +57,8 @@ pub(crate) fn set_namespace(text: &str) -> Result<String, String> {
 
 fn set_text(text: &str, example: &str) -> Result<String, String> {
     let is_valid = (1..=SET_NAME_MAX).contains(&text.chars().count()) && !text.contains(char::is_control);
-    let valid = format!("1 to {SET_NAME_MAX} characters, none of them a control character, such as {example}");
+    let valid =
+        format!("1 to {SET_NAME_MAX} characters, none of them a control character, such as {example}");
     if is_valid { Ok(text.into()) } else { Err(format!("valid is {valid}")) }
 }
 

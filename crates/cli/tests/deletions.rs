@@ -38,7 +38,9 @@ const DELETIONS: [Deletion; 6] = [
     Deletion {
         command: "tollgate namespace delete",
         words: "namespace delete default",
-        asks: &["delete namespace default with 1 entity, 4 levels of limits, 1 bucket and 5 audit events? [y/N]"],
+        asks: &[
+            "delete namespace default with 1 entity, 4 levels of limits, 1 bucket and 5 audit events? [y/N]",
+        ],
     },
     Deletion {
         command: "tollgate namespace purge",
@@ -150,8 +152,8 @@ fn on_a_terminal_it_says_what_goes_and_heeds_the_answer() {
 fn what_is_not_there_is_not_asked_about() {
     let sandbox = furnished();
     for (line, exit) in [
-        ("tollgate entity delete nobody", 1),
-        ("tollgate entity delete-limits nobody", 0),
+        ("tollgate entity delete unknown", 1),
+        ("tollgate entity delete-limits unknown", 0),
         ("tollgate resource delete-defaults gpt-3", 0),
         ("tollgate namespace delete none-such", 1),
         ("tollgate namespace purge none-such", 1),

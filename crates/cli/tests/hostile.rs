@@ -100,7 +100,8 @@ fn hostile_server() -> String {
 fn texts_of_a_server_do_nothing_to_a_terminal() {
     let sandbox = Sandbox::new();
     let store = format!("redis://{}", hostile_server());
-    for words in [&["status"][..], &["status", "--json"], &["entity", "list"], &["entity", "list", "--json"]] {
+    for words in [&["status"][..], &["status", "--json"], &["entity", "list"], &["entity", "list", "--json"]]
+    {
         let mut all = vec!["--store", &store, "--store-timeout", "2s"];
         all.extend(words);
         let ran = sandbox.tollgate(&all);
@@ -111,7 +112,8 @@ fn texts_of_a_server_do_nothing_to_a_terminal() {
 }
 
 fn mode(path: &Path) -> u32 {
-    std::fs::metadata(path).unwrap_or_else(|why| panic!("{}: {why}", path.display())).permissions().mode() & 0o777
+    std::fs::metadata(path).unwrap_or_else(|why| panic!("{}: {why}", path.display())).permissions().mode()
+        & 0o777
 }
 
 #[test]
@@ -128,8 +130,10 @@ fn tables_are_for_who_made_them() {
 fn results_are_for_who_asked() {
     let sandbox = Sandbox::new();
     let provider = support::provider::Provider::up(&[]);
-    let request = r#"{"custom_id": "a", "body": {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}}"#;
-    std::fs::write(sandbox.path().join("in.jsonl"), format!("{request}\nnonsense\n")).expect("it can be written");
+    let request =
+        r#"{"custom_id": "a", "body": {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}}"#;
+    std::fs::write(sandbox.path().join("in.jsonl"), format!("{request}\nnonsense\n"))
+        .expect("it can be written");
     let url = format!("http://{}/v1", provider.address);
     let ran = sandbox.shell(&format!("umask 022; tollgate batch run in.jsonl -o out.jsonl --base-url {url}"));
     for name in ["out.jsonl", "out.jsonl.errors.jsonl"] {

@@ -71,10 +71,10 @@ fn check_finds_what_cannot_be_read_on_the_server() {
 #[test]
 fn a_port_where_no_server_listens_is_reported_before_the_time_is_up() {
     let store = format!("redis://127.0.0.1:{}", tollgate_redis_local::free_port());
-    let begun = std::time::Instant::now();
-    let output = tollgate(&store, &["status", "--store-timeout", "1h"]);
+    // Were it tried for as long as it may take, the test would not end.
+    let output = tollgate(&store, &["status", "--store-timeout", "1d"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
-    assert!(begun.elapsed() < std::time::Duration::from_secs(600), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("refused"), "{output:?}");
 }
 
 #[test]

@@ -43,7 +43,11 @@ fn garbage_in_the_place_of_a_bucket_is_found_and_refused() {
         }
         let mut damages = store.damages().wait().expect("the server answers");
         damages.sort();
-        let starts = ["bucket [\"ns\", \"empty\", \"gpt\"]: ", "bucket [\"ns\", \"garbage\"", "bucket [\"ns\", \"hash\""];
+        let starts = [
+            "bucket [\"ns\", \"empty\", \"gpt\"]: ",
+            "bucket [\"ns\", \"garbage\"",
+            "bucket [\"ns\", \"hash\"",
+        ];
         assert_eq!(damages.len(), 4, "{damages:?}");
         for (damage, start) in damages.iter().zip(starts) {
             assert!(damage.starts_with(start), "{damage}");

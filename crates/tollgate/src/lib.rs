@@ -57,7 +57,8 @@ pub use limiter::Limiter;
 pub use observe::{Event, Observer};
 pub use pool::{LimitPool, Spread};
 pub use set::{
-    Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, StoredSet, StoredSets, TryAcquire,
+    Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, StoredSet, StoredSets,
+    TryAcquire,
 };
 
 #[cfg(feature = "calendar")]

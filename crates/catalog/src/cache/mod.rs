@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tollgate_core::{Span, Tick};
 use tollgate_store::records::ItemKey;
 
+use crate::switch::Switches;
 use crate::{OnUnavailable, StoredLimits};
 use generations::Generations;
 
@@ -25,8 +26,8 @@ pub(crate) enum Known {
     Entity { parent: Option<String>, cascades: bool },
     /// Stored limits.
     Config(Arc<StoredLimits>),
-    /// Something is switched off.
-    Off,
+    /// What is switched off, and what is not.
+    Switches(Arc<Switches>),
 }
 
 /// A record as it was read.

@@ -160,10 +160,9 @@ pub(super) fn one_of_each(limiter: &Limiter, entity: &str, resource: &str) -> Re
 /// An error in the words of the command line, where those of the library are about Rust.
 pub(super) fn told(error: AcquireError, units: &Units) -> anyhow::Error {
     match &error {
-        AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => Usage(
-            format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1"),
-        )
-        .into(),
+        AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => {
+            Usage(format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1")).into()
+        }
         AcquireError::Demand {
             entity,
             resource,

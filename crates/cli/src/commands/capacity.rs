@@ -77,10 +77,16 @@ impl Answer for CapacityAnswer {
         }
         if table.is_empty() {
             let (resource, limit) = (&self.resource, &self.limit);
-            return page.remark(format_args!("no bucket of resource {resource} with a limit {limit} is in use"));
+            return page
+                .remark(format_args!("no bucket of resource {resource} with a limit {limit} is in use"));
         }
         let (capacity, used) = (self.shown(self.capacity), self.shown(self.used));
-        table.row([Cell::styled("all", style::HEADING), self.left(self.available), capacity.into(), used.into()]);
+        table.row([
+            Cell::styled("all", style::HEADING),
+            self.left(self.available),
+            capacity.into(),
+            used.into(),
+        ]);
         page.table(&table);
     }
 }

@@ -12,13 +12,13 @@ use tollgate::{Limit, Limits, Ready};
 use super::call::{one_of_each, told};
 use crate::args::{CallArgs, ExplainArgs};
 use crate::context::Context;
+use crate::demand_text::{self, Amount};
+use crate::duration_text;
 use crate::exit::{Exit, Usage};
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Cell, Output, Page, Table, grouped};
 use crate::units::Units;
 use crate::views::{RefusalView, StandView, StandingView};
-use crate::demand_text::{self, Amount};
-use crate::duration_text;
 
 /// Shows what would come of a call, and takes nothing.
 pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {

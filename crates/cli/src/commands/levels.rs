@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::catalog::CatalogError;
+use tollgate::catalog::{CatalogError, StoredLimits};
 use tollgate::{Catalog, Limits, OnUnavailable};
 
 use crate::args::LimitArgs;
@@ -17,7 +17,7 @@ pub(super) fn set(context: &Context, level: OwnedLevel, args: &LimitArgs) -> Res
         return Err(Usage("no limit is given; give at least one, such as -l rpm:1000".into()).into());
     }
     let limits = args.limits()?;
-    let store = |catalog: &Catalog| Ok(catalog.set_limits(level.level(), &limits).wait()?);
+    let store = |catalog: &Catalog| Ok(catalog.ensure_limits(level.level(), &limits).wait()?);
     set_with(context, &level, store)
 }
 
@@ -32,11 +32,19 @@ pub(super) fn set_system(
     let level = OwnedLevel::system();
     let store = |catalog: &Catalog| {
         // Without any limits given, those that are stored stay.
-        let limits = match &given {
-            Some(limits) => limits.clone(),
-            None => catalog.limits(level.level()).wait()?.map_or_else(none, |stored| stored.limits),
+        let there = catalog.limits(level.level()).wait();
+        let limits = match (&given, &there) {
+            (Some(limits), _) => limits.clone(),
+            (None, Ok(there)) => there.as_ref().map_or_else(none, |stored| stored.limits.clone()),
+            (None, Err(why)) => return Err(why.clone().into()),
         };
-        Ok(catalog.set_system_limits(&limits, Some(policy)).wait()?)
+        let is_there = |stored: StoredLimits| stored.has(&limits) && stored.on_unavailable == Some(policy);
+        let is_there = there.ok().flatten().is_some_and(is_there);
+        if is_there {
+            return Ok(false);
+        }
+        catalog.set_system_limits(&limits, Some(policy)).wait()?;
+        Ok(true)
     };
     set_with(context, &level, store)
 }
@@ -45,11 +53,16 @@ fn none() -> Limits {
     Limits::new(Vec::<tollgate::Limit>::new()).expect("no limits are a set of limits")
 }
 
-fn set_with(context: &Context, level: &OwnedLevel, store: impl Fn(&Catalog) -> Result<()>) -> Result<Output> {
-    let (before, stored) = context.change(|catalog| {
+/// Stores limits by a function that says whether that changed anything.
+fn set_with(
+    context: &Context,
+    level: &OwnedLevel,
+    store: impl Fn(&Catalog) -> Result<bool>,
+) -> Result<Output> {
+    let (before, changed, stored) = context.change(|catalog| {
         let before = before(catalog, level)?.flatten();
-        store(catalog)?;
-        Ok((before, catalog.limits(level.level()).wait()?))
+        let changed = store(catalog)?;
+        Ok((before, changed, catalog.limits(level.level()).wait()?))
     })?;
     let (limits, on_unavailable) =
         stored.map_or_else(|| (none(), None), |stored| (stored.limits, stored.on_unavailable));
@@ -60,6 +73,7 @@ fn set_with(context: &Context, level: &OwnedLevel, store: impl Fn(&Catalog) -> R
         limits: limit_views(limits.iter()),
         on_unavailable: on_unavailable.map(OnUnavailable::name),
         before,
+        changed,
         name: level.name(),
     }))
 }
@@ -114,6 +128,7 @@ struct SetAnswer {
     limits: Vec<LimitView>,
     on_unavailable: Option<&'static str>,
     before: Option<Vec<LimitView>>,
+    changed: bool,
     #[serde(skip)]
     name: String,
 }
@@ -147,6 +162,11 @@ impl Answer for SetAnswer {
     }
 
     fn text(&self, page: &mut Page) {
+        if !self.changed {
+            page.line(format_args!("the limits for {} were stored already", self.name));
+            page.gap();
+            return limits_text(page, &self.limits, self.on_unavailable);
+        }
         page.line(format_args!("{} limits for {}", deed(self.dry_run, "stored", "store"), self.name));
         page.gap();
         limits_text(page, &self.limits, self.on_unavailable);

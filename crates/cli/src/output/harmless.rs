@@ -1,6 +1,6 @@
 //! Text of others, without what would do something to a terminal.
 //!
-//! Names, metadata, error texts of servers and words of the command line can be whatever somebody chose. What people read
+//! Names, metadata, error texts of servers and words of the command line can be any text. What people read
 //! goes through [`harmless`] or, with our own colours in it, through [`harmless_page`]; what programs read, through
 //! [`harmless_json`].
 
@@ -67,7 +67,8 @@ fn style_len(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\u{1b}[") else { return 0 };
     let Some((numbers, _)) = rest.split_once('m') else { return 0 };
     // Everything off, bold, faint, underlined, and letters in one of six colours. None of them hides anything.
-    let is_ours = |number: &str| matches!(number, "" | "0" | "1" | "2" | "4" | "31" | "32" | "33" | "34" | "35" | "36");
+    let is_ours =
+        |number: &str| matches!(number, "" | "0" | "1" | "2" | "4" | "31" | "32" | "33" | "34" | "35" | "36");
     if numbers.split(';').all(is_ours) { "\u{1b}[".len() + numbers.len() + 1 } else { 0 }
 }
 

@@ -18,7 +18,7 @@ use std::io::Write;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-pub(crate) use chart::Chart;
+pub(crate) use chart::{Chart, line_of};
 pub(crate) use harmless::{does_something, harmless, harmless_json, harmless_lines, harmless_page};
 pub(crate) use number::{counted, grouped};
 pub(crate) use page::Page;

@@ -151,11 +151,7 @@ impl Settings {
                 duration_text::print(self.store_timeout.value),
                 &self.store_timeout.source,
             ),
-            (
-                &keys::AUDIT_RETENTION,
-                self.audit_retention.value.to_string(),
-                &self.audit_retention.source,
-            ),
+            (&keys::AUDIT_RETENTION, self.audit_retention.value.to_string(), &self.audit_retention.source),
             (&keys::CACHE_TTL, duration_text::print(self.cache_ttl.value), &self.cache_ttl.source),
         ])
     }

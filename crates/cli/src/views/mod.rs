@@ -19,5 +19,5 @@ pub(crate) use limit::{LimitView, limit_cells, limit_table, limit_texts, limit_v
 pub(crate) use moment::{Moment, micros};
 pub(crate) use namespace::{NamespaceView, namespace_table};
 pub(crate) use refusal::RefusalView;
-pub(crate) use status::StatusView;
 pub(crate) use standing::{StandView, StandingView, standing_views};
+pub(crate) use status::StatusView;

@@ -154,15 +154,16 @@ impl KeyAt {
             (Some(variable), None) => {
                 let missing = || match may_be_key(variable) {
                     true => SettingsError(NOT_A_VARIABLE.into()),
-                    false => {
-                        SettingsError(format!("the variable {variable}, which should have the key, is not set"))
-                    }
+                    false => SettingsError(format!(
+                        "the variable {variable}, which should have the key, is not set"
+                    )),
                 };
                 (environment(variable).ok_or_else(missing)?, variable.clone())
             }
             (None, Some(file)) => {
                 let name = file.file_name().unwrap_or_default().to_string_lossy();
-                let place = if may_be_key(&name) { "the key file".into() } else { file.display().to_string() };
+                let place =
+                    if may_be_key(&name) { "the key file".into() } else { file.display().to_string() };
                 let read = read_regular(file, KEY_FILE_MAX);
                 let wrong = |why| SettingsError(format!("the key in {place} cannot be read: {why}"));
                 (read.map_err(wrong)?, place)

@@ -191,7 +191,7 @@ impl BadLines {
     }
 }
 
-/// Makes a file that others cannot read: what was to be sent is nobody else's business.
+/// Makes a file that others cannot read: what was to be sent is for the owner only.
 fn made_for_us(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     #[cfg(unix)]

@@ -45,7 +45,8 @@ pub(super) fn without_values(text: &str, why: &toml::de::Error) -> String {
 /// The message without the texts of the file that are values.
 fn scrubbed(message: &str, text: &str) -> String {
     let values = text.lines().filter_map(|line| Some(line.split_once('=')?.1));
-    let mut words: Vec<&str> = values.flat_map(|value| value.split(['"', '\'', '[', ']', ','])).map(str::trim).collect();
+    let mut words: Vec<&str> =
+        values.flat_map(|value| value.split(['"', '\'', '[', ']', ','])).map(str::trim).collect();
     words.retain(|word| !word.is_empty());
     // The longest first, or a part of one would be left.
     words.sort_by_key(|word| std::cmp::Reverse(word.len()));

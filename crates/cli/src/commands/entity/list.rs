@@ -68,7 +68,9 @@ pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
                 let mut implicit = never_created(&catalog, room + 1)?;
                 if implicit.len() > room {
                     implicit.truncate(room);
-                    context.note_afterwards("more have limits and were never created; a larger --max shows them");
+                    context.note_afterwards(
+                        "more have limits and were never created; a larger --max shows them",
+                    );
                 }
                 known.extend(implicit);
             }

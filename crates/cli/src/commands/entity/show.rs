@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::catalog::{BucketStatus, CatalogError, DEFAULT_RESOURCE};
 use tollgate::Tick;
+use tollgate::catalog::{Access, BucketStatus, CatalogError, DEFAULT_RESOURCE};
 
 use crate::context::Context;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
@@ -16,9 +16,10 @@ pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
     let catalog = context.catalog()?;
     let entity = catalog.entity(id).wait()?;
     let disabled = catalog.is_entity_disabled(id).wait()?;
+    let access = catalog.accesses(id).wait()?;
     let limits = catalog.limits_of_entity(id).wait()?;
     let buckets = catalog.buckets(id).wait()?;
-    if entity.is_none() && !disabled && limits.is_empty() && buckets.is_empty() {
+    if entity.is_none() && !disabled && access.is_empty() && limits.is_empty() && buckets.is_empty() {
         return Err(CatalogError::EntityNotFound(id.into()).into());
     }
     let now = catalog.backend().clock().now();
@@ -28,9 +29,17 @@ pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
         namespace: context.settings.namespace.value.clone(),
         entity: entity.map_or_else(|| EntityView::never_created(id), EntityView::from),
         disabled,
+        access: access.into_iter().map(|(resource, access)| (resource, access_name(access))).collect(),
         limits,
         buckets: buckets.iter().map(|bucket| BucketView::of(bucket, now)).collect(),
     }))
+}
+
+fn access_name(access: Access) -> &'static str {
+    match access {
+        Access::Off => "off",
+        Access::On => "on",
+    }
 }
 
 #[derive(Serialize)]
@@ -39,6 +48,8 @@ struct ShowAnswer {
     #[serde(flatten)]
     entity: EntityView,
     disabled: bool,
+    /// What was said of single resources.
+    access: BTreeMap<String, &'static str>,
     limits: BTreeMap<String, Vec<LimitView>>,
     buckets: Vec<BucketView>,
 }
@@ -77,6 +88,15 @@ impl Answer for ShowAnswer {
             page.heading("Metadata");
             let mut table = Table::bare().wrap(1);
             metadata.iter().for_each(|(key, value)| table.row([Cell::from(key), value.into()]));
+            page.table(&table);
+        }
+        if !self.access.is_empty() {
+            page.heading("Single resources");
+            let mut table = Table::new(["RESOURCE", "SWITCHED"]);
+            for (resource, access) in &self.access {
+                let style = if *access == "off" { style::BAD } else { style::GOOD };
+                table.row([Cell::from(resource), Cell::styled(access, style)]);
+            }
             page.table(&table);
         }
         page.heading("Limits of its own");

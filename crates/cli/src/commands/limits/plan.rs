@@ -63,7 +63,9 @@ impl Plan {
         let mut plan = Plan {
             set: wanted.set.clone(),
             revision: mine.map_or(0, ManagedSet::revision),
-            unchanged: entities_wanted(wanted).filter(|id| entities.iter().all(|step| step.id != **id)).count(),
+            unchanged: entities_wanted(wanted)
+                .filter(|id| entities.iter().all(|step| step.id != **id))
+                .count(),
             entities,
             levels: Vec::new(),
             adopted: Vec::new(),
@@ -138,7 +140,7 @@ fn check_owners(file: &Path, wanted: &LimitsFile, sets: &[ManagedSet]) -> Result
     Ok(())
 }
 
-/// The entities that a file names as somebody's parent.
+/// The entities that a file names as parents.
 fn parents(wanted: &LimitsFile) -> BTreeSet<&str> {
     wanted.entities.values().filter_map(|part| part.parent.as_deref()).collect()
 }
@@ -146,7 +148,8 @@ fn parents(wanted: &LimitsFile) -> BTreeSet<&str> {
 /// The entities that a file creates if they are not there. Those that it only has limits for are not among them.
 fn entities_wanted(wanted: &LimitsFile) -> impl Iterator<Item = &String> {
     let parents = parents(wanted);
-    let is_wanted = move |(id, part): &(&String, &EntityPart)| !part.is_empty() || parents.contains(id.as_str());
+    let is_wanted =
+        move |(id, part): &(&String, &EntityPart)| !part.is_empty() || parents.contains(id.as_str());
     wanted.entities.iter().filter(is_wanted).map(|(id, _)| id)
 }
 

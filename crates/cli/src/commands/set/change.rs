@@ -15,7 +15,11 @@ use crate::output::{Answer, Output, Page};
 use crate::views::{LimitView, deed, limit_table, limit_texts, limit_views};
 
 /// Begins a cooldown, or extends one.
-pub(super) fn cool_down(context: &Context, SetArgs { name, place }: SetArgs, time: Duration) -> Result<Output> {
+pub(super) fn cool_down(
+    context: &Context,
+    SetArgs { name, place }: SetArgs,
+    time: Duration,
+) -> Result<Output> {
     let store = context.backend_to_change()?;
     let sets = sets(context, store.clone(), &place);
     let before = sets.get(&name).wait()?;
@@ -51,16 +55,15 @@ pub(super) fn resume(context: &Context, SetArgs { name, place }: SetArgs) -> Res
     if changed {
         sets.open_idle(&name).map_err(|why| Usage(why.to_string()))?.end_cool_down().wait()?;
     }
-    Ok(Output::new(ResumeAnswer {
-        dry_run: context.dry_run,
-        namespace: place.namespace,
-        set: name,
-        changed,
-    }))
+    Ok(Output::new(ResumeAnswer { dry_run: context.dry_run, namespace: place.namespace, set: name, changed }))
 }
 
 /// Puts limits in place of those of the same names.
-pub(super) fn replace(context: &Context, SetArgs { name, place }: SetArgs, args: &LimitArgs) -> Result<Output> {
+pub(super) fn replace(
+    context: &Context,
+    SetArgs { name, place }: SetArgs,
+    args: &LimitArgs,
+) -> Result<Output> {
     if args.is_empty() {
         return Err(Usage("no limit is given; give at least one, such as -l rpm:250".into()).into());
     }

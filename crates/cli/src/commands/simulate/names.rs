@@ -93,6 +93,8 @@ impl LimitNames {
 
     /// The same with their names.
     pub(super) fn named<'a>(&'a self, amounts: &'a [(u32, u64)]) -> impl Iterator<Item = (&'a str, u64)> {
-        amounts.iter().filter_map(|(number, amount)| Some((self.names.get(*number as usize)?.as_str(), *amount)))
+        amounts
+            .iter()
+            .filter_map(|(number, amount)| Some((self.names.get(*number as usize)?.as_str(), *amount)))
     }
 }

@@ -9,8 +9,8 @@ use tollgate::catalog::Waiter;
 use tollgate::store::usage::iso;
 
 use crate::duration_text;
-use crate::views::micros;
 use crate::output::{Cell, Page, Table, counted, grouped, style};
+use crate::views::micros;
 
 /// From this on a wait wants a look.
 const LONG: Duration = Duration::from_secs(60);
@@ -75,7 +75,8 @@ pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut Page) 
         return;
     }
     page.gap();
-    let mut table = Table::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]).right(2).wrap(4).shorten(0).shorten(1);
+    let mut table =
+        Table::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]).right(2).wrap(4).shorten(0).shorten(1);
     waiting.iter().take(max).for_each(|waiter| table.row(waiter.cells()));
     page.table(&table);
     if waiting.len() > max {
