@@ -75,8 +75,12 @@ impl Answer for ExplainAnswer {
         if self.passes {
             page.line(paint(style::GOOD, "it would pass now"));
         } else {
-            page.line(format_args!("{} {}", paint(style::BAD, "it would be refused:"), self.refusal.reason));
-            page.line(format_args!("it would pass {}", self.when()));
+            page.sentence(format_args!(
+                "{} {}",
+                paint(style::BAD, "it would be refused:"),
+                self.refusal.reason
+            ));
+            page.sentence(format_args!("it would pass {}", self.when()));
         }
         let resources: BTreeSet<&str> = self.refusal.buckets.iter().map(|it| it.resource.as_str()).collect();
         for bucket in self.refusal.buckets.chunk_by(|one, two| one.resource == two.resource) {

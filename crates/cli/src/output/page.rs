@@ -1,6 +1,7 @@
 use std::fmt::{Display, Write};
 
 use super::style::{self, paint};
+use super::wrap::wrapped;
 use super::{Cell, Table, harmless_page};
 
 /// What people read: lines, fields and tables of a given width.
@@ -25,6 +26,11 @@ impl Page {
     pub(crate) fn line(&mut self, line: impl Display) {
         // A string takes whatever is written to it.
         let _ = writeln!(self.text, "{line}");
+    }
+
+    /// Adds a sentence, in as many lines as it needs.
+    pub(crate) fn sentence(&mut self, sentence: impl Display) {
+        self.line(wrapped(&sentence.to_string(), self.width));
     }
 
     /// Adds an empty line, unless the page is empty.

@@ -8,7 +8,7 @@ pub(crate) fn told(message: &str, terminal: &Terminal) -> String {
 }
 
 /// The text in lines of at most `width` columns where that can be: no word is cut. Colours take no room.
-fn wrapped(text: &str, width: usize) -> String {
+pub(super) fn wrapped(text: &str, width: usize) -> String {
     let mut wrapped = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let mut column = 0;
