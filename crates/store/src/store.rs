@@ -180,3 +180,16 @@ pub enum StoreError {
 fn within(waited: &Duration) -> String {
     if waited.is_zero() { String::new() } else { format!(" within {waited:?}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_was_waited_is_said_only_if_it_was() {
+        let full = StoreError::Unavailable(Duration::ZERO, "the disk is full".into());
+        assert_eq!(full.to_string(), "the store did not answer: the disk is full");
+        let locked = StoreError::Unavailable(Duration::from_secs(5), "locked".into());
+        assert_eq!(locked.to_string(), "the store did not answer within 5s: locked");
+    }
+}

@@ -96,8 +96,8 @@ impl Output {
 
     /// The same, with no answer if that only says that what was asked for is done and people want to hear of errors only.
     pub(crate) fn quietly(self, format: Format) -> Output {
-        let is_said = |answer: &Box<dyn Told>| format == Format::Json || !answer.is_echo();
-        Output { answer: self.answer.filter(is_said), ..self }
+        let answer = self.answer.filter(|answer| format == Format::Json || !answer.is_echo());
+        Output { answer, ..self }
     }
 
     /// Writes the answer to stdout, and answers what is to be said beside it.
