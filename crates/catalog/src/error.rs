@@ -191,6 +191,8 @@ pub enum Switchable {
     Entity(String),
     /// A resource.
     Resource(String),
+    /// A resource for an entity.
+    EntityResource(String, String),
 }
 
 impl CatalogError {
@@ -228,6 +230,7 @@ impl fmt::Display for Switchable {
         match self {
             Switchable::Entity(id) => write!(f, "entity {id:?}"),
             Switchable::Resource(name) => write!(f, "resource {name:?}"),
+            Switchable::EntityResource(id, name) => write!(f, "resource {name:?} for entity {id:?}"),
         }
     }
 }

@@ -43,6 +43,8 @@ pub enum Named {
     Key,
     /// A managed set of limits.
     ManagedSet,
+    /// A limit.
+    Limit,
 }
 
 /// What a name of one kind looks like.
@@ -148,6 +150,7 @@ impl Named {
             Named::Principal => &PRINCIPAL,
             Named::Key => &IDEMPOTENCY_KEY,
             Named::ManagedSet => &MANAGED_SET,
+            Named::Limit => &LIMIT,
         };
         rule.check(name)
     }

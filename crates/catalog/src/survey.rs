@@ -6,7 +6,7 @@
 use tollgate_store::records::{Index, ItemKey, Page, Query};
 use tollgate_store::{Reply, Scope};
 
-use crate::{Catalog, PageRequest, Result, keys};
+use crate::{Catalog, PageRequest, Result, keys, name};
 
 /// How many pages of keys are looked through for one page of entities. With too few found by then the page is short.
 const SCANS_MAX: usize = 100;
@@ -112,6 +112,25 @@ impl Catalog {
                     None => return Ok(counts),
                 }
             }
+        })
+    }
+
+    /// How much is stored of one entity, which need not have been created.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, or the store's.
+    pub fn counts_of_entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<Counts>> {
+        Reply::later(async move {
+            name::ENTITY.check(id)?;
+            let mut counts = Counts::default();
+            self.keys_of(id, "").await?.iter().for_each(|key| counts.add(key));
+            counts.buckets = self.all_buckets(Scope::Entity(id)).await?.len() as u64;
+            Ok(counts)
         })
     }
 

@@ -10,11 +10,12 @@ use serde::Serialize;
 use tollgate::catalog::CatalogError;
 
 use crate::args::Cli;
+use crate::asking::Cancelled;
 use crate::commands;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
-use crate::output::{Format, Terminal, told};
+use crate::output::{Format, Terminal, harmless, harmless_json, harmless_lines, told};
 use crate::settings::{Color, Environment, Settings, redacted};
 
 /// Does what the command line says.
@@ -23,14 +24,24 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     // Help and errors about the command line have colours before the settings are known.
     color_of(&words).unwrap_or_default().apply();
     let format = format_of(&words);
-    let parsed = Cli::command().try_get_matches_from(words).and_then(|it| Cli::from_arg_matches(&it));
-    match parsed {
+    match parsed(&words) {
         Ok(cli) => exit_of(obey(cli), format),
         Err(answer) => {
+            // What is wrong is said with the words that were given, so these must do nothing to a terminal.
+            let answer = parsed(&shown_words(&words)).err().unwrap_or(answer);
             let exit = Exit(u8::try_from(answer.exit_code()).unwrap_or(Exit::USAGE.0));
             exit_of(show(&answer, exit, format).map(|()| exit).map_err(Into::into), format)
         }
     }
+}
+
+fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::command().try_get_matches_from(words).and_then(|it| Cli::from_arg_matches(&it))
+}
+
+/// The words as they can be shown.
+fn shown_words(words: &[OsString]) -> Vec<OsString> {
+    words.iter().map(|word| harmless(&word.to_string_lossy()).into()).collect()
 }
 
 /// `tollgate help run` is `tollgate run --help`.
@@ -49,7 +60,7 @@ fn show(answer: &clap::Error, exit: Exit, format: Format) -> io::Result<()> {
     }
     let message = answer.render().ansi().to_string();
     write!(anstream::stderr(), "{}", told(&redacted(&message), &Terminal::of_process()))?;
-    tell_programs(&said_by_clap(answer), exit, format);
+    tell_programs(&said_by_clap(answer), exit.kind(), exit, format);
     Ok(())
 }
 
@@ -70,6 +81,9 @@ fn obey(cli: Cli) -> Result<Exit> {
     settings.color.value.apply();
     let context = Context::new(settings, Terminal::of_process(), &cli.global);
     let mut output = commands::run(&context, cli.command)?;
+    if cli.global.quiet {
+        output = output.quietly(context.format);
+    }
     if let Some(remark) = output.write(&context.terminal, context.format)? {
         context.note(remark);
     }
@@ -85,10 +99,13 @@ fn exit_of(result: Result<Exit>, format: Format) -> Exit {
     let exit = Exit::of(&error);
     if exit != Exit::OK {
         let message = format!("{error:#}{}", hint(&error));
-        let shown = format!("{} {}", paint(style::BAD, "error:"), redacted(&message));
+        // A question that was answered with no is no error.
+        let mark = if error.is::<Cancelled>() { String::new() } else { paint(style::BAD, "error:") + " " };
+        let shown = format!("{mark}{}", harmless_lines(&redacted(&message)));
         // If nobody listens there is nobody to tell.
         let _ = writeln!(anstream::stderr(), "{}", told(&shown, &Terminal::of_process()));
-        tell_programs(&message, exit, format);
+        let kind = if error.is::<Cancelled>() { "cancelled" } else { exit.kind() };
+        tell_programs(&message, kind, exit, format);
     }
     exit
 }
@@ -107,10 +124,11 @@ struct ErrorView<'a> {
 }
 
 /// Tells programs on stdout what went wrong, if they want JSON. They get one object, whatever happens.
-fn tell_programs(message: &str, exit: Exit, format: Format) {
+fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format) {
     if format == Format::Json {
-        let error = ErrorView { kind: exit.kind(), message: &redacted(message), exit: exit.0 };
-        let answer = serde_json::to_string_pretty(&ErrorAnswer { error }).unwrap_or_default();
+        let error = ErrorView { kind, message: &redacted(message), exit: exit.0 };
+        let answer =
+            serde_json::to_string_pretty(&ErrorAnswer { error }).map(harmless_json).unwrap_or_default();
         // If nobody listens there is nobody to tell.
         let _ = writeln!(io::stdout(), "{answer}");
     }

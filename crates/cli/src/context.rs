@@ -2,18 +2,17 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
-use std::io::{self, BufRead, Write};
+use std::io::Write;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use tollgate::catalog::{CatalogError, Namespace, RegistryBuilder};
 use tollgate::limiter::{DEFAULT_NAMESPACE, LimiterBuilder};
 use tollgate::store::Backend;
 use tollgate::{Catalog, Limiter, Memory, Registry};
 
 use crate::args::GlobalArgs;
-use crate::exit::Usage;
-use crate::output::{Answer, Format, Page, Terminal, told};
+use crate::output::{Answer, Format, Page, Progress, Terminal, told};
 use crate::settings::{Setting, Settings, Source};
 use crate::store::{Rehearsal, can_be_there, is_there, not_there, open_store};
 
@@ -27,7 +26,8 @@ pub(crate) struct Context {
     pub(crate) format: Format,
     /// Whether changes are only rehearsed.
     pub(crate) dry_run: bool,
-    yes: bool,
+    /// Whether nothing is to be asked.
+    pub(crate) yes: bool,
     quiet: bool,
     afterwards: RefCell<Vec<String>>,
     store: OnceCell<Arc<dyn Backend>>,
@@ -64,7 +64,7 @@ impl Context {
     }
 
     /// The store to read from. That the one nobody named is not there is no news; another one may be a slip.
-    fn store_to_read(&self) -> Result<Arc<dyn Backend>> {
+    pub(crate) fn store_to_read(&self) -> Result<Arc<dyn Backend>> {
         let (store, is_new) = (self.store()?, self.store.get().is_none());
         let Setting { value, source } = self.settings.store()?;
         if is_new && *source != Source::Default {
@@ -80,6 +80,11 @@ impl Context {
         }
         let store = open_store(&self.settings)?;
         Ok(Arc::clone(self.store.get_or_init(|| store)))
+    }
+
+    /// The store, to change something in it that is no record of a namespace; in a dry run, a rehearsal on it.
+    pub(crate) fn backend_to_change(&self) -> Result<Arc<dyn Backend>> {
+        if self.dry_run { self.rehearsal() } else { self.store_to_change() }
     }
 
     /// Fails if there is no such store: for whoever wants to know about the store itself.
@@ -186,6 +191,12 @@ impl Context {
         }
     }
 
+    /// A line on stderr that says how far something has come, where that is wanted.
+    pub(crate) fn progress(&self) -> Progress {
+        let is_watched = self.terminal.is_watched && !self.quiet;
+        Progress::new(&Terminal { is_watched, ..self.terminal })
+    }
+
     /// Says something on stderr as soon as the answer is written.
     pub(crate) fn note_afterwards(&self, note: impl Display) {
         self.afterwards.borrow_mut().push(note.to_string());
@@ -203,27 +214,6 @@ impl Context {
         self.afterwards.take().into_iter().for_each(|note| self.note(note));
     }
 
-    /// Asks before something that cannot be undone, such as to `remove everything of it, for good`.
-    ///
-    /// # Errors
-    ///
-    /// If the answer is no; [`Usage`] if nobody can be asked and `--yes` was not given.
-    pub(crate) fn confirm(&self, to_do: impl Display) -> Result<()> {
-        if self.yes || self.dry_run {
-            return Ok(());
-        }
-        if !self.terminal.can_ask {
-            return Err(Usage(format!("to {to_do}, say --yes: nobody can be asked here")).into());
-        }
-        write!(anstream::stderr(), "{to_do}? [y/N] ")?;
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).context("the answer cannot be read")?;
-        match answer.trim() {
-            "y" | "Y" | "yes" => Ok(()),
-            _ => bail!("nothing was done"),
-        }
-    }
-
     fn rehearsal(&self) -> Result<Arc<dyn Backend>> {
         let store = self.store()?;
         Ok(Arc::clone(self.rehearsal.get_or_init(|| Arc::new(Rehearsal::on(store)))))
@@ -239,6 +229,8 @@ impl Context {
     }
 
     fn builder(&self, store: Arc<dyn Backend>) -> RegistryBuilder {
-        Registry::builder(store).principal(self.settings.principal.value.clone())
+        let Settings { principal, audit_retention, cache_ttl, .. } = &self.settings;
+        let builder = Registry::builder(store).principal(principal.value.clone());
+        builder.audit_retention(audit_retention.value.0).cache_ttl(cache_ttl.value)
     }
 }

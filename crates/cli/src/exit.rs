@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use tollgate::ReplaceError;
 use tollgate::catalog::CatalogError;
 use tollgate::limiter::{AcquireError, LeaseError, TicketError};
 use tollgate::store::StoreError;
@@ -105,6 +106,9 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if let Some(error) = cause.downcast_ref::<TicketError>() {
         return of_ticket(error);
+    }
+    if let Some(ReplaceError::Store(error)) = cause.downcast_ref::<ReplaceError>() {
+        return of_store(error);
     }
     cause.downcast_ref::<StoreError>().and_then(of_store)
 }

@@ -5,6 +5,7 @@
 
 mod app;
 mod args;
+mod asking;
 mod commands;
 mod context;
 mod demand_text;
@@ -16,6 +17,7 @@ mod limits_file;
 mod mock_text;
 mod names;
 mod output;
+mod reading;
 mod rewrite;
 mod settings;
 mod store;

@@ -22,6 +22,11 @@ pub(crate) fn namespace_id(text: &str) -> Result<String, String> {
     checked(Named::NamespaceId, text, "b3JwaGFuLTE")
 }
 
+/// A limit.
+pub(crate) fn limit(text: &str) -> Result<String, String> {
+    checked(Named::Limit, text, "tpm")
+}
+
 /// Who makes changes.
 pub(crate) fn principal(text: &str) -> Result<String, String> {
     checked(Named::Principal, text, "alice@example.com")
@@ -35,6 +40,26 @@ pub(crate) fn key(text: &str) -> Result<String, String> {
 /// A managed set of limits.
 pub(crate) fn managed_set(text: &str) -> Result<String, String> {
     checked(Named::ManagedSet, text, "prod")
+}
+
+/// How many characters the name of a limit set may have, and that of its namespace.
+const SET_NAME_MAX: usize = 256;
+
+/// A limit set: whatever a program called it.
+pub(crate) fn limit_set(text: &str) -> Result<String, String> {
+    set_text(text, "openai/blue")
+}
+
+/// The namespace of limit sets: whatever a program called it.
+pub(crate) fn set_namespace(text: &str) -> Result<String, String> {
+    set_text(text, tollgate::SETS_NAMESPACE)
+}
+
+fn set_text(text: &str, example: &str) -> Result<String, String> {
+    let is_valid = (1..=SET_NAME_MAX).contains(&text.chars().count()) && !text.contains(char::is_control);
+    let valid =
+        format!("1 to {SET_NAME_MAX} characters, none of them a control character, such as {example}");
+    if is_valid { Ok(text.into()) } else { Err(format!("valid is {valid}")) }
 }
 
 fn checked(kind: Named, text: &str, example: &str) -> Result<String, String> {

@@ -56,6 +56,28 @@ fn commands_on_redis_share_what_they_know() {
 }
 
 #[test]
+fn check_finds_what_cannot_be_read_on_the_server() {
+    let server = Server::start(Kind::Redis);
+    assert_eq!(tollgate(&server.url(), &["system", "set-defaults", "-l", "rpm:2"]).status.code(), Some(0));
+    assert_eq!(tollgate(&server.url(), &["acquire", "me", "gpt", "rpm=1"]).status.code(), Some(0));
+    assert_eq!(tollgate(&server.url(), &["check"]).status.code(), Some(0));
+    server.say(&["SET", "{tollgate}b:\u{2}ns\u{2}me\u{3}gpt", ""]);
+    let checked = tollgate(&server.url(), &["check"]);
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    assert!(said.contains("1 problem") && said.contains("the server"), "{said}");
+}
+
+#[test]
+fn a_port_where_no_server_listens_is_reported_before_the_time_is_up() {
+    let store = format!("redis://127.0.0.1:{}", tollgate_redis_local::free_port());
+    // Were it tried for as long as it may take, the test would not end.
+    let output = tollgate(&store, &["status", "--store-timeout", "1d"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("refused"), "{output:?}");
+}
+
+#[test]
 fn a_wrong_password_is_told_without_telling_it() {
     let server = Server::with(Kind::Redis, &["--save", "", "--requirepass", "right"]);
     let output = tollgate(&format!("redis://:{CANARY}@127.0.0.1:{}", server.port()), &["status"]);

@@ -77,6 +77,7 @@ fn commands_write_what_the_page_says() {
     let sandbox = Sandbox::new();
     support::furnish::used_for_half_a_year(&sandbox.path().join("limits.db"));
     support::furnish::used_now(&sandbox.path().join("limits.db"));
+    support::furnish::used_sets(&sandbox.path().join("limits.db"));
     let call = r#"{"time": 1794744000, "entity": "e", "resource": "r", "demand": {"rpm": 1}}"#;
     let log = format!("{call}\n{call}\nwhat?\n{}\n", call.replace("\"e\"", "\"#\""));
     std::fs::write(sandbox.path().join("calls.jsonl"), log).expect("a log can be written");

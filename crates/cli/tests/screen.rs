@@ -19,6 +19,10 @@ const COLUMNS: u16 = 80;
 fn shown(words: &[&str]) -> String {
     let sandbox = Sandbox::new();
     furnish::used_now(&sandbox.path().join("limits.db"));
+    shown_in(&sandbox, words)
+}
+
+fn shown_in(sandbox: &Sandbox, words: &[&str]) -> String {
     let mut terminal = Terminal::new(COLUMNS, 24);
     let mut command = sandbox.command("sh");
     let script = "\"$@\"; echo end-of-output";
@@ -60,5 +64,27 @@ fn everything_fits_and_can_be_read() {
             line.trim_end().chars().count()
         });
         assert!(widest.max().unwrap_or(0) <= COLUMNS.into(), "{command:?}:\n{text}");
+    }
+}
+
+#[test]
+fn long_names_leave_room_for_what_stands_behind_them() {
+    let sandbox = Sandbox::new();
+    furnish::used_now(&sandbox.path().join("limits.db"));
+    let (entity, resource) =
+        ("customer-0123456789-project-blue-key-0042", "gpt-4-turbo-2026-11-15-preview-europe-1");
+    let taken = sandbox.tollgate(&["acquire", entity, resource, "rpm=1", "tpm=900000", "slots=1"]);
+    assert_eq!(taken.exit, 0, "{taken:?}");
+    for words in [&["top", "--once"][..], &["explain", entity, resource, "rpm=1", "tpm=1200000", "slots=4"]] {
+        let text = anstream::adapter::strip_str(&shown_in(&sandbox, words)).to_string();
+        let widest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
+        let table: Vec<&str> = text.lines().skip_while(|line| !line.contains("ENTITY")).collect();
+        assert!(!table.is_empty(), "{text}");
+        assert!(widest <= COLUMNS.into(), "{text}");
+        assert!(table[1..].iter().any(|line| line.contains("cust") && line.contains('…')), "{text}");
+    }
+    let top = anstream::adapter::strip_str(&shown_in(&sandbox, &["top", "--once"])).to_string();
+    for heading in ["LEFT", "USED", "HELD", "slots 1/4"] {
+        assert!(top.contains(heading), "{heading}: {top}");
     }
 }

@@ -23,6 +23,7 @@ sessions![
     configuration,
     demo,
     entities,
+    explained,
     limits,
     limits_file,
     money,
@@ -71,6 +72,11 @@ fn the_pages_of_the_guide_are_true() {
 #[test]
 fn top() {
     session::replay_after("top", |sandbox| furnish::used_now(&sandbox.join("limits.db")));
+}
+
+#[test]
+fn sets() {
+    session::replay_after("sets", |sandbox| furnish::used_sets(&sandbox.join("limits.db")));
 }
 
 #[test]

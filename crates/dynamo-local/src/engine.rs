@@ -67,6 +67,7 @@ impl Engine {
         let Some(text) = path.as_ref().to_str() else {
             return Err(EngineError::File(shown, "its name is no text".into()));
         };
+        make_for_us(path.as_ref()).map_err(|error| EngineError::File(shown.clone(), error.to_string()))?;
         let database = Database::new(text).map_err(|error| EngineError::File(shown, error.to_string()))?;
         Ok(Engine::of(database, TimeSource::system()))
     }
@@ -143,6 +144,17 @@ fn asking_for_units(body: &[u8]) -> Option<Vec<u8>> {
     let fields =
         body.strip_prefix(b"{").filter(|fields| !fields.starts_with(b"}") && !asks_for_units(body))?;
     Some([b"{\"ReturnConsumedCapacity\":\"INDEXES\",", fields].concat())
+}
+
+/// Makes a file that others cannot read, unless there is one. SQLite gives its journals the same mode.
+fn make_for_us(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.write(true).create_new(true).open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ pub struct RedisStoreBuilder {
     prefix: Option<String>,
     accepts_eviction: Option<bool>,
     prefetch: Option<(u8, Duration)>,
+    connect_within: Option<Duration>,
 }
 
 impl RedisStoreBuilder {
@@ -47,6 +48,7 @@ impl RedisStoreBuilder {
             prefix: None,
             accepts_eviction: None,
             prefetch: None,
+            connect_within: None,
         }
     }
 
@@ -83,6 +85,14 @@ impl RedisStoreBuilder {
     /// calls whose buckets have meters only. What the address says (`prefetch=`, kept for a second), or off.
     pub fn prefetch(mut self, percent: u8, idle: Duration) -> RedisStoreBuilder {
         self.prefetch = Some((percent, idle));
+        self
+    }
+
+    /// How long opening goes on trying while no host accepts a connection: a refusal is an answer, and a command should report
+    /// it at once. The timeout unless it says otherwise, so that a service may be started before its server. At least two tries are
+    /// made.
+    pub fn connect_within(mut self, patience: Duration) -> RedisStoreBuilder {
+        self.connect_within = Some(patience);
         self
     }
 
@@ -133,6 +143,7 @@ impl RedisStoreBuilder {
         let plan = Plan { url: url.clone(), roots, time, timeout };
         let service = plan.service(workers);
         let accepts_eviction = self.accepts_eviction.unwrap_or(url.accepts_eviction);
+        connect(&service, &url, self.connect_within.unwrap_or(timeout)).await?;
         check_server(&service, &url, accepts_eviction).await?;
         learn_time(&service, &url).await?;
         let (percent, idle) = self.prefetch.unwrap_or((url.prefetch.unwrap_or(0), KEPT_AHEAD));
@@ -163,6 +174,23 @@ impl Plan {
             workers,
         }
     }
+}
+
+/// Makes the connection, for as long as hosts that refuse it may take. Whatever else goes wrong is left to the first call.
+async fn connect(service: &Service, url: &RedisUrl, patience: Duration) -> Result<(), OpenError> {
+    const TRIES_MIN: u32 = 2;
+    let watch = Watch::start();
+    for tried in 1.. {
+        let connected = tokio::time::timeout(service.timeout / 2, service.link.connected()).await;
+        let Ok(Err(trouble @ Trouble::NoConnection(..))) = connected else { break };
+        let pause = service.pause_of(tried).min(patience / TRIES_MIN);
+        if tried >= TRIES_MIN && watch.waited() + pause >= patience {
+            return Err(open_error(url, Failure { trouble, waited: watch.waited() }));
+        }
+        service.counts.met(&trouble);
+        tokio::time::sleep(pause).await;
+    }
+    Ok(())
 }
 
 async fn check_server(service: &Service, url: &RedisUrl, accepts_eviction: bool) -> Result<(), OpenError> {

@@ -29,6 +29,11 @@ impl Layout {
         key
     }
 
+    /// What the keys of the buckets of all namespaces start with.
+    pub(crate) fn all_keys_of_buckets(&self) -> Vec<u8> {
+        self.key("b:", &[])
+    }
+
     /// What the keys of the buckets of a namespace start with; the key of the bucket follows.
     pub(crate) fn buckets(&self, namespace: &str) -> Vec<u8> {
         self.key("b:", &[Key::new(&[namespace]).as_bytes()])

@@ -8,6 +8,7 @@ mod change;
 mod draft;
 mod error;
 mod inner;
+mod integrity;
 mod later;
 mod layout;
 mod numbers;

@@ -42,6 +42,20 @@ fn a_server_that_evicts_is_refused_unless_that_is_accepted() {
 }
 
 #[test]
+fn a_host_that_refuses_is_reported_at_once_to_who_is_in_a_hurry() {
+    let url = format!("redis://127.0.0.1:{}", free_port());
+    let timeout = Duration::from_secs(600);
+    let builder = RedisStore::builder(&url).timeout(timeout).connect_within(Duration::from_millis(500));
+    let error = builder.build().wait().expect_err("no server listens");
+    let OpenError::Unavailable { waited, trouble: Trouble::NoConnection(..), .. } = &error else {
+        panic!("{error}");
+    };
+    // Long before the timeout, on however busy a machine.
+    assert!(*waited < timeout / 4, "{error}");
+    assert!(error.to_string().contains("refused"), "{error}");
+}
+
+#[test]
 fn a_wrong_password_is_refused_and_never_told() {
     for kind in Kind::ALL {
         let server = Server::with(kind, &["--save", "", "--requirepass", "right"]);

@@ -60,7 +60,10 @@ pub use lease::{Config, Lease, OnDrop};
 pub use limiter::Limiter;
 pub use observe::{CheckInfo, Event, Observer};
 pub use pool::{ChooseSet, LimitPool, Spread};
-pub use set::{Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, TryAcquire};
+pub use set::{
+    Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, StoredSet, StoredSets,
+    TryAcquire,
+};
 
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;

@@ -62,8 +62,11 @@ impl Journal {
         let path = path.as_ref();
         let io = |cause| JournalError::Io { path: path.into(), cause };
         let made = !path.exists();
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        let mut options = OpenOptions::new();
+        // What was asked and answered is not for others.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
         if !file.metadata().map_err(io)?.is_file() {
             return Err(io(std::io::Error::other("it is no regular file")));
         }

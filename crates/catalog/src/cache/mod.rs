@@ -14,6 +14,7 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::records::ItemKey;
 use tollgate_store::{PerProcess, generation};
 
+use crate::switch::Switches;
 use crate::{OnUnavailable, StoredLimits};
 use generations::Generations;
 
@@ -26,8 +27,8 @@ pub(crate) enum Known {
     Entity { parent: Option<String>, cascades: bool },
     /// Stored limits.
     Config(Arc<StoredLimits>),
-    /// Something is switched off.
-    Off,
+    /// What is switched off, and what is not.
+    Switches(Arc<Switches>),
 }
 
 /// A record as it was read.

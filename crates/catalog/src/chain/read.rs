@@ -10,6 +10,7 @@ use tollgate_store::records::{Item, ItemKey};
 
 use crate::cache::{Entry, Known, Moment};
 use crate::limits::read_config;
+use crate::switch::Switches;
 use crate::{Catalog, DEFAULT_RESOURCE, Result, Source, keys};
 
 /// How often the records are read when the config keeps changing. After that they are of several versions, of which the
@@ -116,7 +117,7 @@ fn known(item: &Item, version: u64) -> Result<Known> {
         return Ok(Known::Entity { parent, cascades });
     }
     if keys::is_switch(&item.key) {
-        return Ok(Known::Off);
+        return Ok(Known::Switches(Arc::new(Switches::of(item))));
     }
     let mut stored = read_config(item)?;
     stored.limits = stored.limits.at_version(version);

@@ -7,6 +7,7 @@ use super::read::{Facts, SOURCES};
 use super::{Chain, Link};
 use crate::cache::{Entry, Known, Moment};
 use crate::error::Switchable;
+use crate::switch::Access;
 use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
 
 /// How often the way up is walked if there is something wrong with it.
@@ -37,7 +38,7 @@ impl Catalog {
     async fn try_walk_up(&self, entity: &str, resource: &str, mut given: Option<&Limits>) -> Result<Chain> {
         let moment = self.moment();
         let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
-        let mut next = Some(entity.to_owned());
+        let (mut next, mut is_exempt) = (Some(entity.to_owned()), None);
         while let Some(entity) = next {
             if let Some(last) = links.last()
                 && links.iter().any(|link| link.entity == entity)
@@ -48,7 +49,9 @@ impl Catalog {
                 return Err(CatalogError::ChainTooLong(links.swap_remove(0).entity));
             }
             let facts = self.facts(&moment, &entity, resource).await?;
-            facts.refuse_disabled(&entity, resource)?;
+            // The entity that calls may be an exception; those it cascades to are only charged.
+            let is_exempt = *is_exempt.get_or_insert_with(|| facts.access(resource) == Some(Access::On));
+            facts.refuse_disabled(&entity, resource, is_exempt)?;
             expires = expires.min(facts.expires());
             on_unavailable = facts.on_unavailable();
             next = facts.cascades_to();
@@ -79,12 +82,25 @@ impl Facts {
         self.entries().map(|entry| entry.expires).min().unwrap_or(Tick::ZERO)
     }
 
-    fn refuse_disabled(&self, entity: &str, resource: &str) -> Result<()> {
-        let is_off = |entry: &Entry| matches!(entry.known, Known::Off);
-        let what = match (is_off(&self.entity_switch), is_off(&self.resource_switch)) {
-            (true, _) => Switchable::Entity(entity.into()),
-            (false, true) => Switchable::Resource(resource.into()),
-            (false, false) => return Ok(()),
+    /// What is said of the entity and the resource.
+    fn access(&self, resource: &str) -> Option<Access> {
+        match &self.entity_switch.known {
+            Known::Switches(switches) => switches.access(resource),
+            _ => None,
+        }
+    }
+
+    /// Refuses what is switched off; that the resource is does not matter to an entity that is exempt.
+    fn refuse_disabled(&self, entity: &str, resource: &str, is_exempt: bool) -> Result<()> {
+        let is_off = |entry: &Entry| matches!(&entry.known, Known::Switches(it) if it.is_off);
+        let what = if is_off(&self.entity_switch) {
+            Switchable::Entity(entity.into())
+        } else if self.access(resource) == Some(Access::Off) {
+            Switchable::EntityResource(entity.into(), resource.into())
+        } else if is_off(&self.resource_switch) && !is_exempt {
+            Switchable::Resource(resource.into())
+        } else {
+            return Ok(());
         };
         Err(CatalogError::Disabled { what })
     }

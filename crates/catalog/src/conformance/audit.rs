@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::demand;
+use tollgate_core::{Limit, Limits, demand};
 use tollgate_store::records::Value;
 
 use super::fixture::{Suite, rpm};
@@ -11,6 +11,7 @@ use crate::{Action, AuditEvent, Catalog, Level, NewEntity, OnUnavailable, PageRe
 super::promises![
     every_change_leaves_one_event,
     what_changes_nothing_leaves_no_event,
+    limits_that_are_stored_already_are_no_change,
     events_name_whoever_made_the_change,
     events_come_page_by_page_in_either_order,
     events_are_kept_for_as_long_as_was_said,
@@ -22,6 +23,23 @@ fn events(catalog: &Catalog, subject: Subject<'_>) -> Vec<AuditEvent> {
 
 fn actions(catalog: &Catalog, subject: Subject<'_>) -> Vec<Action> {
     events(catalog, subject).into_iter().map(|event| event.action).collect()
+}
+
+fn limits_that_are_stored_already_are_no_change(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    let limits = |tpm| Limits::new([Limit::per_minute("tpm", tpm), Limit::per_minute("rpm", 5)]).unwrap();
+    for level in
+        [Level::System, Level::Resource("gpt-4"), Level::Entity("e"), Level::EntityResource("e", "r")]
+    {
+        let ensured = |tpm| catalog.ensure_limits(level, &limits(tpm)).wait().unwrap();
+        assert_eq!([7, 7, 8, 8, 7].map(ensured), [true, false, true, false, true]);
+        assert_eq!(catalog.limits(level).wait().unwrap().unwrap().limits.len(), 2);
+        let none = Limits::new([0; 0].map(|_: u8| Limit::per_minute("rpm", 1))).unwrap();
+        assert!(catalog.ensure_limits(level, &none).wait().is_err(), "none are no limits");
+    }
+    assert_eq!(actions(catalog, Subject::System), [Action::LimitsSet, Action::LimitsSet, Action::LimitsSet]);
+    assert_eq!(actions(catalog, Subject::Entity("e")).len(), 6);
 }
 
 fn every_change_leaves_one_event(suite: &Suite<'_>) {

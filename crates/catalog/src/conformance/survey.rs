@@ -3,13 +3,16 @@
 use tollgate_core::demand;
 
 use super::fixture::{Fixture, START, Suite, rpm};
-use crate::{DEFAULT_RESOURCE, Level, NewEntity, PageRequest, UsageQuery, Window};
+use crate::{Access, DEFAULT_RESOURCE, Level, NewEntity, PageRequest, UsageQuery, Window};
 
 super::promises![
     created_entities_are_listed_page_by_page,
     what_is_in_a_namespace_is_counted,
+    what_is_stored_of_one_entity_is_counted,
+    a_deleted_namespace_can_be_counted,
     all_limits_of_an_entity_are_found,
     what_is_disabled_is_known,
+    an_entity_may_be_kept_from_one_resource_or_exempt_from_its_switch,
     events_of_everything_come_in_the_order_of_time,
     usage_of_everybody_is_that_of_each,
 ];
@@ -62,6 +65,27 @@ fn what_is_in_a_namespace_is_counted(suite: &Suite<'_>) {
     assert_eq!(empty.counts().wait().unwrap(), crate::Counts::default());
 }
 
+fn what_is_stored_of_one_entity_is_counted(suite: &Suite<'_>) {
+    let fixture = furnished(suite);
+    let catalog = &fixture.catalog;
+    // Its name starts as that of another does.
+    catalog.set_limits(Level::Entity("aa"), &rpm(30)).wait().unwrap();
+    catalog.usage(UsageQuery::of_everybody(Window::Hour)).wait().unwrap();
+    let of_a = catalog.counts_of_entity("a").wait().unwrap();
+    assert_eq!((of_a.entities, of_a.entity_limits, of_a.usage_records, of_a.buckets), (1, 2, 3, 1));
+    let implicit = catalog.counts_of_entity("never-created").wait().unwrap();
+    assert_eq!((implicit.entities, implicit.disabled), (0, 1));
+    assert_eq!(catalog.counts_of_entity("unknown").wait().unwrap(), crate::Counts::default());
+}
+
+fn a_deleted_namespace_can_be_counted(suite: &Suite<'_>) {
+    let fixture = furnished(suite);
+    let before = fixture.catalog.counts().wait().unwrap();
+    let deleted = fixture.registry.delete(fixture.catalog.namespace_name()).wait().unwrap();
+    assert_eq!(fixture.registry.counts(&deleted.id).wait().unwrap(), before);
+    assert!(fixture.registry.counts("none-such").wait().is_err());
+}
+
 fn all_limits_of_an_entity_are_found(suite: &Suite<'_>) {
     let fixture = furnished(suite);
     let all = fixture.catalog.limits_of_entity("a").wait().unwrap();
@@ -69,6 +93,45 @@ fn all_limits_of_an_entity_are_found(suite: &Suite<'_>) {
         all.iter().map(|(resource, stored)| (resource.as_str(), stored.limits[0].amount())).collect();
     assert_eq!(told, [(DEFAULT_RESOURCE, 30), ("gpt-4", 40)]);
     assert!(fixture.catalog.limits_of_entity("b").wait().unwrap().is_empty());
+}
+
+fn an_entity_may_be_kept_from_one_resource_or_exempt_from_its_switch(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    catalog.create_entity(NewEntity::new("org")).wait().unwrap();
+    catalog.create_entity(NewEntity::new("key").parent("org").cascades(true)).wait().unwrap();
+    let passes = |entity, resource| match catalog.chain(entity, resource).wait() {
+        Ok(_) => true,
+        Err(crate::CatalogError::Disabled { .. }) => false,
+        Err(other) => panic!("{other}"),
+    };
+    let set = |entity, resource, access| catalog.set_access(entity, resource, access).wait().unwrap();
+    // One resource of one entity, and of those that cascade to it.
+    assert!(set("org", "gpt-4", Some(Access::Off)) && !set("org", "gpt-4", Some(Access::Off)));
+    assert_eq!(
+        [passes("org", "gpt-4"), passes("key", "gpt-4"), passes("org", "gpt-3")],
+        [false, false, true]
+    );
+    assert!(passes("other", "gpt-4") && !catalog.is_entity_disabled("org").wait().unwrap());
+    assert!(set("org", "gpt-4", None) && passes("key", "gpt-4"));
+    // An exception from a resource that is disabled, for the entity that calls.
+    catalog.disable_resource("gpt-4").wait().unwrap();
+    assert!(!passes("key", "gpt-4") && set("key", "gpt-4", Some(Access::On)));
+    assert_eq!(
+        [passes("key", "gpt-4"), passes("org", "gpt-4"), passes("other", "gpt-4")],
+        [true, false, false]
+    );
+    assert_eq!(catalog.access("key", "gpt-4").wait().unwrap(), Some(Access::On));
+    // An entity that is disabled itself has no exceptions, and keeps them for later.
+    assert!(catalog.disable_entity("key").wait().unwrap() && !passes("key", "gpt-4"));
+    assert!(set("key", "gpt-3", Some(Access::Off)) && catalog.is_entity_disabled("key").wait().unwrap());
+    assert!(catalog.enable_entity("key").wait().unwrap() && !catalog.enable_entity("key").wait().unwrap());
+    assert_eq!([passes("key", "gpt-4"), passes("key", "gpt-3")], [true, false]);
+    let said = catalog.accesses("key").wait().unwrap().into_iter().collect::<Vec<_>>();
+    assert_eq!(said, [("gpt-3".into(), Access::Off), ("gpt-4".into(), Access::On)]);
+    assert!(set("key", "gpt-4", None) && set("key", "gpt-3", None) && !passes("key", "gpt-4"));
+    assert_eq!(catalog.counts_of_entity("key").wait().unwrap().disabled, 0, "nothing is left of it");
 }
 
 fn what_is_disabled_is_known(suite: &Suite<'_>) {

@@ -138,7 +138,8 @@ impl Catalog {
         Ok(())
     }
 
-    async fn keys_of(&self, id: &str, prefix: &str) -> Result<Vec<ItemKey>> {
+    /// The keys of the records of an entity whose sort keys start with `prefix`.
+    pub(crate) async fn keys_of(&self, id: &str, prefix: &str) -> Result<Vec<ItemKey>> {
         let mut query = Query::prefix(keys::entity_partition(self.namespace_id(), id), prefix);
         let mut keys = Vec::new();
         loop {

@@ -41,6 +41,30 @@ impl Catalog {
         })
     }
 
+    /// Stores the limits of a level unless they are there already, and says whether they were not: for programs that say at
+    /// each start what is to hold, and should leave an audit event only if that is news.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`set_limits`](Catalog::set_limits).
+    ///
+    /// # Errors
+    ///
+    /// As [`set_limits`](Catalog::set_limits).
+    pub fn ensure_limits<'a>(&'a self, level: Level<'a>, limits: &'a Limits) -> Reply<'a, Result<bool>> {
+        Reply::later(async move {
+            let there = match self.limits(level).await {
+                // What cannot be read is replaced.
+                Err(CatalogError::BadRecord { .. }) => None,
+                there => there?,
+            };
+            if !limits.is_empty() && there.is_some_and(|stored| stored.has(limits)) {
+                return Ok(false);
+            }
+            self.set_limits(level, limits).await.map(|()| true)
+        })
+    }
+
     /// Stores the limits of the system, and what to do when the store does not answer. That may be said without any
     /// limits; `None` says nothing, and takes back what was said before.
     ///

@@ -169,6 +169,11 @@ impl fmt::Display for Level<'_> {
 }
 
 impl StoredLimits {
+    /// Whether it has these limits and no others, in whatever order.
+    pub fn has(&self, limits: &Limits) -> bool {
+        self.limits.len() == limits.len() && limits.iter().all(|limit| self.limits.contains(limit))
+    }
+
     /// Whether there are limits: a level that has none says nothing about who is admitted.
     pub(crate) fn have_limits(&self) -> bool {
         !self.limits.is_empty()

@@ -23,7 +23,7 @@ use tollgate_store::{Backend, Reply};
 use crate::cache::Cache;
 use crate::catalog::Shared;
 use crate::ulid::Ulids;
-use crate::{Catalog, CatalogError, Result};
+use crate::{Catalog, CatalogError, Counts, Result};
 
 use builder::Settings;
 
@@ -115,6 +115,20 @@ impl Registry {
         let catalog = self.catalog(namespace);
         catalog.prepare_secrets().await;
         catalog
+    }
+
+    /// How much is stored of a namespace, be it in use or deleted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), an id that is not valid, records of another version, or the
+    /// store's.
+    pub fn counts<'a>(&'a self, id: &'a str) -> Reply<'a, Result<Counts>> {
+        Reply::later(async move { self.catalog(self.by_id(id).await?).counts().await })
     }
 
     fn catalog(&self, namespace: Namespace) -> Catalog {

@@ -61,18 +61,32 @@ pub(crate) enum EntityCommand {
     #[command(after_help = "Example:\n  tollgate entity list-resources")]
     ListResources,
     /// Refuse every call of an entity, and of those that cascade to it
-    #[command(after_help = "Example:\n  tollgate entity disable key-1")]
+    #[command(after_help = "Examples:
+  tollgate entity disable key-1
+  tollgate entity disable key-1 --resource gpt-4")]
     Disable {
         /// The entity
         #[arg(value_name = "ENTITY", value_parser = names::entity)]
         entity: String,
+        /// Only calls to this resource
+        #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
+        resource: Option<String>,
     },
     /// Admit the calls of an entity again
-    #[command(after_help = "Example:\n  tollgate entity enable key-1")]
+    #[command(after_help = "Examples:
+  tollgate entity enable key-1
+  tollgate entity enable key-1 --resource gpt-4
+  tollgate entity enable key-1 --resource gpt-4 --inherit")]
     Enable {
         /// The entity
         #[arg(value_name = "ENTITY", value_parser = names::entity)]
         entity: String,
+        /// Calls to this resource, though the resource itself is disabled
+        #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
+        resource: Option<String>,
+        /// Take back what was said of the entity and the resource, so that the resource's own switch holds
+        #[arg(long, requires = "resource")]
+        inherit: bool,
     },
     /// Make a bucket of an entity as if nothing had been used
     #[command(after_help = "Example:\n  tollgate entity reset key-1 gpt-4 --key ticket-812")]
@@ -89,7 +103,7 @@ pub(crate) struct EntityCreateArgs {
     #[arg(value_name = "ENTITY", value_parser = names::entity)]
     pub(crate) entity: String,
     /// What people call it
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "display-name", value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Its parent, which must exist
     #[arg(long, value_name = "ENTITY", value_parser = names::entity)]

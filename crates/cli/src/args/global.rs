@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::settings::{Color, StoreUrl};
+use crate::settings::{Color, Retention, StoreUrl};
 use crate::{duration_text, names};
 
 /// What every command understands.
@@ -30,7 +30,7 @@ pub(crate) struct GlobalArgs {
     #[arg(short, long, global = true)]
     pub(crate) yes: bool,
 
-    /// Say nothing on stderr but errors
+    /// Say nothing but errors and what was asked for
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
@@ -52,6 +52,14 @@ pub(crate) struct GlobalArgs {
     /// How long the store may take to answer [default: 5s]
     #[arg(long, global = true, value_name = "TIME", value_parser = duration_text::parse, hide_short_help = true)]
     pub(crate) store_timeout: Option<Duration>,
+
+    /// How long audit events of changes are kept, or forever [default: 90d]
+    #[arg(long, global = true, value_name = "TIME", value_parser = Retention::parse, hide_short_help = true)]
+    pub(crate) audit_retention: Option<Retention>,
+
+    /// How long limits that were read are believed where nothing tells of changes [default: 60s]
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration_text::parse, hide_short_help = true)]
+    pub(crate) cache_ttl: Option<Duration>,
 
     /// The config file [default: tollgate/config.toml in the folder for settings]
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]

@@ -34,6 +34,7 @@ mod explain;
 mod limits;
 mod peek;
 mod run;
+mod set;
 mod settle;
 mod simulate;
 mod top;
@@ -69,6 +70,7 @@ pub(crate) use patience::PatienceArgs;
 pub(crate) use peek::PeekArgs;
 pub(crate) use resource::ResourceCommand;
 pub(crate) use run::RunArgs;
+pub(crate) use set::{SetArgs, SetCommand, SetPlaceArgs};
 pub(crate) use settle::SettleArgs;
 pub(crate) use shell::{CompletionsArgs, ConfigCommand, ManArgs};
 pub(crate) use simulate::SimulateArgs;
@@ -125,10 +127,10 @@ Exit codes:
 
 Settings:
   A flag wins over the environment (TOLLGATE_STORE, TOLLGATE_NAMESPACE,
-  TOLLGATE_PRINCIPAL, TOLLGATE_COLOR, TOLLGATE_STORE_TIMEOUT), that over the
-  config file (--config, TOLLGATE_CONFIG, or tollgate/config.toml in
-  $XDG_CONFIG_HOME), that over the default. `tollgate config show --sources`
-  tells which.";
+  TOLLGATE_PRINCIPAL, TOLLGATE_COLOR, TOLLGATE_STORE_TIMEOUT,
+  TOLLGATE_AUDIT_RETENTION, TOLLGATE_CACHE_TTL), that over the config file
+  (--config, TOLLGATE_CONFIG, or tollgate/config.toml in $XDG_CONFIG_HOME), that
+  over the default. `tollgate config show --sources` tells which.";
 
 /// What can be done.
 #[derive(Debug, Subcommand)]
@@ -168,6 +170,9 @@ pub(crate) enum Command {
     /// Keep limits in a file: plan, apply, diff, export
     #[command(subcommand)]
     Limits(LimitsCommand),
+    /// Look after the limit sets that programs keep in the store
+    #[command(subcommand)]
+    Set(SetCommand),
     /// Run a command when the limits allow it
     Run(RunArgs),
     /// Watch the busiest entities

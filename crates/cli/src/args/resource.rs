@@ -30,6 +30,16 @@ pub(crate) enum ResourceCommand {
         #[arg(value_name = "RESOURCE", value_parser = names::resource)]
         resource: String,
     },
+    /// Show how much of a limit all entities that use a resource have together, and how much is left
+    #[command(after_help = "Example:\n  tollgate resource capacity gpt-4 tpm")]
+    Capacity {
+        /// The resource
+        #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+        resource: String,
+        /// The limit
+        #[arg(value_name = "LIMIT", value_parser = names::limit)]
+        limit: String,
+    },
     /// List the resources that have limits
     #[command(after_help = "Example:\n  tollgate resource list")]
     List,

@@ -33,14 +33,14 @@ pub(crate) struct UsageSelection {
     /// Only what was used of this resource
     #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
     pub(crate) resource: Option<String>,
-    /// How long a window is: hour, day or month (UTC)
+    /// How long a window is: hour, day or month (UTC); hourly, daily and monthly are the same
     #[arg(short, long, value_name = "WINDOW", default_value = "hour", value_parser = window)]
     pub(crate) window: Window,
     /// Only windows that begin at this time or later: 2026-11-15, 2026-11-15T14:00:00Z, or 24h for a day ago
-    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    #[arg(long, visible_alias = "start", value_name = "TIME", value_parser = Time::parse)]
     pub(crate) from: Option<Time>,
     /// Only windows that begin before this time
-    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    #[arg(long, visible_alias = "end", value_name = "TIME", value_parser = Time::parse)]
     pub(crate) until: Option<Time>,
 }
 
@@ -70,8 +70,12 @@ pub(crate) struct UsagePlotArgs {
 pub(crate) const WINDOWS: [(&str, Window); 3] =
     [("hour", Window::Hour), ("day", Window::Day), ("month", Window::Month)];
 
+/// Other words for them.
+const WINDOWS_TOO: [(&str, Window); 3] =
+    [("hourly", Window::Hour), ("daily", Window::Day), ("monthly", Window::Month)];
+
 fn window(text: &str) -> Result<Window, String> {
-    let known = WINDOWS.iter().find(|(word, _)| *word == text);
+    let known = WINDOWS.iter().chain(&WINDOWS_TOO).find(|(word, _)| *word == text);
     known.map(|(_, window)| *window).ok_or_else(|| "valid are hour, day and month".into())
 }
 

@@ -11,11 +11,11 @@ use tollgate::{DemandError, Limiter};
 use super::waiting::VisibleWait;
 use crate::args::PatienceArgs;
 use crate::context::Context;
-use crate::demand_text::{self, Exact};
+use crate::demand_text::{self, Amount, Exact, Written};
 use crate::exit::{Exit, Refused, Usage};
-use crate::output::{Answer, Format, Output, Page, Progress};
+use crate::output::{Answer, Format, Output, Page};
 use crate::units::Units;
-use crate::views::RefusalView;
+use crate::views::{RefusalView, micros};
 
 /// A call that is about to be made.
 pub(super) struct Call<'a> {
@@ -38,6 +38,8 @@ pub(super) struct Called {
     pub(super) entity: String,
     pub(super) resource: String,
     admitted: bool,
+    pub(super) waited_us: u64,
+    /// The same in whole milliseconds.
     pub(super) waited_ms: u64,
 }
 
@@ -90,7 +92,7 @@ impl Call<'_> {
         limiter: &'l Limiter,
     ) -> std::result::Result<Lease<'l>, AcquireError> {
         let demand = demand_text::demand(self.amounts);
-        let mut progress = Progress::new(&context.terminal);
+        let mut progress = context.progress();
         let waits = self.patience.waits() && !context.dry_run;
         let mut acquire = match waits {
             true => {
@@ -125,7 +127,8 @@ impl Call<'_> {
             entity: self.entity.into(),
             resource: self.resource.into(),
             admitted,
-            waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            waited_us: micros(waited),
+            waited_ms: micros(waited) / 1_000,
         }
     }
 
@@ -142,13 +145,24 @@ impl Call<'_> {
     }
 }
 
+/// One of every limit: what a call takes if nothing is said.
+///
+/// # Errors
+///
+/// As the catalog.
+pub(super) fn one_of_each(limiter: &Limiter, entity: &str, resource: &str) -> Result<Vec<Amount>> {
+    let chain = limiter.catalog().chain(entity, resource).wait()?;
+    let limits = chain.links.first().map(|link| link.limits.clone());
+    let amount = |name: &str| Amount { limit: name.into(), amount: Written::one() };
+    Ok(limits.iter().flat_map(|limits| limits.iter()).map(|limit| amount(limit.name().as_str())).collect())
+}
+
 /// An error in the words of the command line, where those of the library are about Rust.
 pub(super) fn told(error: AcquireError, units: &Units) -> anyhow::Error {
     match &error {
-        AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => Usage(
-            format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1; nothing was taken"),
-        )
-        .into(),
+        AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => {
+            Usage(format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1")).into()
+        }
         AcquireError::Demand {
             entity,
             resource,

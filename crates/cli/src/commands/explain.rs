@@ -9,23 +9,30 @@ use tollgate::limiter::Standing;
 use tollgate::store::usage::iso;
 use tollgate::{Limit, Limits, Ready};
 
-use super::call::told;
+use super::call::{one_of_each, told};
 use crate::args::{CallArgs, ExplainArgs};
 use crate::context::Context;
+use crate::demand_text::{self, Amount};
+use crate::duration_text;
 use crate::exit::{Exit, Usage};
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Cell, Output, Page, Table};
+use crate::output::{Answer, Cell, Output, Page, Table, grouped};
 use crate::units::Units;
 use crate::views::{RefusalView, StandView, StandingView};
-use crate::{demand_text, duration_text};
 
 /// Shows what would come of a call, and takes nothing.
 pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let CallArgs { entity, resource, amounts } = args.call;
     let limiter = context.limiter()?;
     let units = Units::of_call(limiter.catalog(), &entity, &resource)?;
-    let mut asked = vec![(resource.clone(), units.exact(&amounts)?)];
+    // As a command that is run: one of every limit if nothing is said.
+    let wanted = |resource: &str, amounts: Vec<Amount>| match amounts.is_empty() {
+        true => one_of_each(&limiter, &entity, resource),
+        false => Ok(amounts),
+    };
+    let mut asked = vec![(resource.clone(), units.exact(&wanted(&resource, amounts)?)?)];
     for (resource, amounts) in args.also.resources().map_err(Usage)? {
+        let amounts = wanted(&resource, amounts)?;
         let amounts = Units::of_call(limiter.catalog(), &entity, &resource)?.exact(&amounts)?;
         asked.push((resource, amounts));
     }
@@ -40,7 +47,7 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
         resource,
         passes: standing.passes(),
         passes_at: match standing.ready() {
-            Ready::At(tick) if refusal.retry_after_ms.is_some() => Some(iso(tick)),
+            Ready::At(tick) if refusal.retry_after_us.is_some() => Some(iso(tick)),
             _ => None,
         },
         held_ahead: held_ahead(limiter.catalog(), &standing),
@@ -68,8 +75,12 @@ impl Answer for ExplainAnswer {
         if self.passes {
             page.line(paint(style::GOOD, "it would pass now"));
         } else {
-            page.line(format_args!("{} {}", paint(style::BAD, "it would be refused:"), self.refusal.reason));
-            page.line(format_args!("it would pass {}", self.when()));
+            page.sentence(format_args!(
+                "{} {}",
+                paint(style::BAD, "it would be refused:"),
+                self.refusal.reason
+            ));
+            page.sentence(format_args!("it would pass {}", self.when()));
         }
         let resources: BTreeSet<&str> = self.refusal.buckets.iter().map(|it| it.resource.as_str()).collect();
         for bucket in self.refusal.buckets.chunk_by(|one, two| one.resource == two.resource) {
@@ -81,7 +92,7 @@ impl Answer for ExplainAnswer {
         }
         if let Some(held_ahead) = &self.held_ahead {
             let amounts: Vec<String> =
-                held_ahead.iter().map(|(limit, most)| format!("{limit} {most}")).collect();
+                held_ahead.iter().map(|(limit, most)| format!("{limit} {}", grouped(most))).collect();
             page.gap();
             page.line(format_args!("each process may hold ahead of a bucket: {}", amounts.join(", ")));
         }
@@ -99,9 +110,9 @@ fn held_ahead(catalog: &Catalog, standing: &Standing) -> Option<BTreeMap<String,
 
 impl ExplainAnswer {
     fn when(&self) -> String {
-        match (self.refusal.retry_after_ms, &self.passes_at) {
+        match (self.refusal.retry_after_us, &self.passes_at) {
             (Some(wait), Some(at)) => {
-                let wait = duration_text::roughly(std::time::Duration::from_millis(wait));
+                let wait = duration_text::roughly(std::time::Duration::from_micros(wait));
                 format!("in {wait}, at {at}, if nobody else calls")
             }
             _ => self.refusal.unknown_text(),
@@ -112,7 +123,7 @@ impl ExplainAnswer {
 /// Every limit of every bucket.
 fn table_of(buckets: &[StandingView]) -> Table {
     let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
-    let mut table = Table::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0);
+    let mut table = Table::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0).shorten(1);
     for StandingView { entity, limits, level, .. } in buckets {
         let mut first = Some((Cell::name(entity), Cell::from(level)));
         for limit in limits {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::catalog::CatalogError;
+use tollgate::catalog::{CatalogError, StoredLimits};
 use tollgate::{Catalog, Limits, OnUnavailable};
 
 use crate::args::LimitArgs;
@@ -17,7 +17,7 @@ pub(super) fn set(context: &Context, level: OwnedLevel, args: &LimitArgs) -> Res
         return Err(Usage("no limit is given; give at least one, such as -l rpm:1000".into()).into());
     }
     let limits = args.limits()?;
-    let store = |catalog: &Catalog| Ok(catalog.set_limits(level.level(), &limits).wait()?);
+    let store = |catalog: &Catalog| Ok(catalog.ensure_limits(level.level(), &limits).wait()?);
     set_with(context, &level, store)
 }
 
@@ -32,11 +32,19 @@ pub(super) fn set_system(
     let level = OwnedLevel::system();
     let store = |catalog: &Catalog| {
         // Without any limits given, those that are stored stay.
-        let limits = match &given {
-            Some(limits) => limits.clone(),
-            None => catalog.limits(level.level()).wait()?.map_or_else(none, |stored| stored.limits),
+        let there = catalog.limits(level.level()).wait();
+        let limits = match (&given, &there) {
+            (Some(limits), _) => limits.clone(),
+            (None, Ok(there)) => there.as_ref().map_or_else(none, |stored| stored.limits.clone()),
+            (None, Err(why)) => return Err(why.clone().into()),
         };
-        Ok(catalog.set_system_limits(&limits, Some(policy)).wait()?)
+        let is_there = |stored: StoredLimits| stored.has(&limits) && stored.on_unavailable == Some(policy);
+        let is_there = there.ok().flatten().is_some_and(is_there);
+        if is_there {
+            return Ok(false);
+        }
+        catalog.set_system_limits(&limits, Some(policy)).wait()?;
+        Ok(true)
     };
     set_with(context, &level, store)
 }
@@ -45,15 +53,16 @@ fn none() -> Limits {
     Limits::new(Vec::<tollgate::Limit>::new()).expect("no limits are a set of limits")
 }
 
-fn set_with(context: &Context, level: &OwnedLevel, store: impl Fn(&Catalog) -> Result<()>) -> Result<Output> {
-    let (before, stored) = context.change(|catalog| {
-        let before = match catalog.limits(level.level()).wait() {
-            // Whoever sets limits anew may do so because those that are there cannot be read.
-            Err(CatalogError::BadRecord { .. }) => None,
-            before => before?,
-        };
-        store(catalog)?;
-        Ok((before, catalog.limits(level.level()).wait()?))
+/// Stores limits by a function that says whether that changed anything.
+fn set_with(
+    context: &Context,
+    level: &OwnedLevel,
+    store: impl Fn(&Catalog) -> Result<bool>,
+) -> Result<Output> {
+    let (before, changed, stored) = context.change(|catalog| {
+        let before = before(catalog, level)?.flatten();
+        let changed = store(catalog)?;
+        Ok((before, changed, catalog.limits(level.level()).wait()?))
     })?;
     let (limits, on_unavailable) =
         stored.map_or_else(|| (none(), None), |stored| (stored.limits, stored.on_unavailable));
@@ -63,9 +72,19 @@ fn set_with(context: &Context, level: &OwnedLevel, store: impl Fn(&Catalog) -> R
         level: level.view(),
         limits: limit_views(limits.iter()),
         on_unavailable: on_unavailable.map(OnUnavailable::name),
-        before: before.map(|stored| limit_views(stored.limits.iter())),
+        before,
+        changed,
         name: level.name(),
     }))
+}
+
+/// The limits that are stored on a level, if any are; `None` if they cannot be read, which may be why they are to be
+/// replaced or deleted.
+fn before(catalog: &Catalog, level: &OwnedLevel) -> Result<Option<Option<Vec<LimitView>>>> {
+    match catalog.limits(level.level()).wait() {
+        Err(CatalogError::BadRecord { .. }) => Ok(None),
+        stored => Ok(Some(stored?.map(|stored| limit_views(stored.limits.iter())))),
+    }
 }
 
 /// Shows the limits of a level.
@@ -82,8 +101,16 @@ pub(super) fn get(context: &Context, level: &OwnedLevel) -> Result<Output> {
 
 /// Deletes the limits of a level.
 pub(super) fn delete(context: &Context, level: &OwnedLevel) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let before = before(&catalog, level)?;
+    if before.as_ref().is_none_or(Option::is_some) {
+        let texts = before.iter().flatten().map(|limits| format!(": {}", limit_texts(limits)));
+        let contents = texts.collect();
+        context.confirm_deletion(format_args!("the limits for {}", level.name()), || Ok(contents))?;
+    }
     let deleted = context.change(|catalog| Ok(catalog.delete_limits(level.level()).wait()?))?;
     Ok(Output::new(DeleteAnswer {
+        before: before.flatten(),
         dry_run: context.dry_run,
         namespace: context.settings.namespace.value.clone(),
         level: level.view(),
@@ -101,6 +128,7 @@ struct SetAnswer {
     limits: Vec<LimitView>,
     on_unavailable: Option<&'static str>,
     before: Option<Vec<LimitView>>,
+    changed: bool,
     #[serde(skip)]
     name: String,
 }
@@ -123,12 +151,22 @@ struct DeleteAnswer {
     #[serde(flatten)]
     level: LevelView,
     deleted: bool,
+    before: Option<Vec<LimitView>>,
     #[serde(skip)]
     name: String,
 }
 
 impl Answer for SetAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
+        if !self.changed {
+            page.line(format_args!("the limits for {} were stored already", self.name));
+            page.gap();
+            return limits_text(page, &self.limits, self.on_unavailable);
+        }
         page.line(format_args!("{} limits for {}", deed(self.dry_run, "stored", "store"), self.name));
         page.gap();
         limits_text(page, &self.limits, self.on_unavailable);
@@ -149,10 +187,15 @@ impl Answer for GetAnswer {
 }
 
 impl Answer for DeleteAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         if self.deleted {
             let deed = deed(self.dry_run, "deleted", "delete");
-            page.line(format_args!("{deed} the limits for {}", self.name));
+            let before = self.before.as_ref().map(|limits| format!(": {}", limit_texts(limits)));
+            page.line(format_args!("{deed} the limits for {}{}", self.name, before.unwrap_or_default()));
         } else {
             page.line(format_args!("no limits were stored for {}", self.name));
         }

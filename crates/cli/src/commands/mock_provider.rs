@@ -91,7 +91,11 @@ impl Answer for UpAnswer {
     fn text(&self, page: &mut Page) {
         page.fields([("url", Cell::from(&self.url)), ("style", Cell::name(self.style))]);
         page.gap();
-        page.line(format_args!("curl {}/v1/chat/completions -d '{{\"messages\":[]}}'", self.url));
+        let (path, body) = match self.style {
+            "anthropic" => ("/v1/messages", r#"{"model":"m","max_tokens":16,"messages":[]}"#),
+            _ => ("/v1/chat/completions", r#"{"messages":[]}"#),
+        };
+        page.line(format_args!("curl {}{path} -d '{body}'", self.url));
         page.line(format_args!("curl {}/stats", self.url));
         page.remark("Ctrl-C ends it");
     }

@@ -7,6 +7,7 @@ mod audit;
 #[cfg(feature = "batch")]
 pub(crate) mod batch;
 mod call;
+mod capacity;
 mod config;
 mod demo;
 mod entity;
@@ -23,6 +24,7 @@ mod resource;
 mod run;
 #[cfg(any(feature = "batch", feature = "local", feature = "mock-provider"))]
 mod server_ending;
+mod set;
 mod settle;
 mod shell;
 mod simulate;
@@ -56,6 +58,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Explain(args) => explain::run(context, args),
         Command::Simulate(args) => simulate::run(context, args),
         Command::Limits(command) => limits::run(context, command),
+        Command::Set(command) => set::run(context, command),
         Command::Run(args) => run::run(context, args),
         Command::Top(args) => {
             // What stands in for a store that is not there would never show the one that is made later.

@@ -6,7 +6,7 @@ use tollgate::catalog::{Namespace, PurgeProgress};
 
 use crate::args::NamespaceCommand;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Progress, counted, grouped};
+use crate::output::{Answer, Cell, Output, Page, counted, grouped};
 use crate::views::{CountsView, NamespaceView, deed, namespace_table};
 
 /// Does what a command about namespaces says.
@@ -54,7 +54,12 @@ fn show(context: &Context, name: &str) -> Result<Output> {
 }
 
 fn delete(context: &Context, name: &str) -> Result<Output> {
-    let namespace = context.registry_if_there()?.delete(name).wait()?;
+    let registry = context.registry_if_there()?;
+    if let Some(there) = registry.get(name).wait()? {
+        let contents = || Ok(CountsView::from(registry.counts(&there.id).wait()?).as_contents());
+        context.confirm_deletion(format_args!("namespace {name}"), contents)?;
+    }
+    let namespace = registry.delete(name).wait()?;
     if !context.dry_run {
         let how = format!("to take it into use again: tollgate namespace recover {}", namespace.id);
         context.note_afterwards(how);
@@ -77,8 +82,9 @@ fn purge(context: &Context, id: &str) -> Result<Output> {
     let orphan = orphans.iter().find(|it| it.id == id).with_context(|| {
         format!("no deleted namespace has the id {id:?}; `tollgate namespace orphans` lists those there are")
     })?;
-    context.confirm(format_args!("remove everything of namespace {:?} ({id}), for good", orphan.name))?;
-    let mut progress = Progress::new(&context.terminal);
+    let contents = || Ok(CountsView::from(registry.counts(id).wait()?).as_contents() + ", for good");
+    context.confirm_deletion(format_args!("namespace {} ({id})", orphan.name), contents)?;
+    let mut progress = context.progress();
     let told = |done: PurgeProgress| {
         let (buckets, records) = (grouped(done.buckets), grouped(done.records));
         progress.show(format_args!("purging: {buckets} buckets and {records} records are gone"));
@@ -144,6 +150,10 @@ struct PurgeAnswer {
 }
 
 impl Answer for RegisterAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         for Registered { new, namespace: NamespaceView { name, id, .. } } in &self.namespaces {
             match (new, self.dry_run) {
@@ -180,6 +190,10 @@ impl Answer for ShowAnswer {
 }
 
 impl Answer for ChangeAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let NamespaceView { name, id, .. } = &self.namespace;
         let deed = match self.change {
@@ -191,6 +205,10 @@ impl Answer for ChangeAnswer {
 }
 
 impl Answer for PurgeAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let count = |number: u64, one: &str, many: &str| {
             counted(usize::try_from(number).unwrap_or(usize::MAX), one, many)

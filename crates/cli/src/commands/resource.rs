@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tollgate::Level;
 
-use super::{levels, switch};
+use super::{capacity, levels, switch};
 use crate::args::ResourceCommand;
 use crate::context::Context;
 use crate::output::{Answer, Cell, Output, Page, style};
@@ -22,6 +22,7 @@ pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output>
         ResourceCommand::DeleteDefaults { resource } => {
             levels::delete(context, &OwnedLevel::resource(resource))
         }
+        ResourceCommand::Capacity { resource, limit } => capacity::capacity(context, resource, limit),
         ResourceCommand::List => list(context),
         ResourceCommand::Disable { resource } => {
             switch::turn(context, switch::Switch::Resource(resource), switch::Turn::Off)

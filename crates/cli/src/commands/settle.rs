@@ -84,6 +84,10 @@ struct SettleAnswer {
 }
 
 impl Answer for SettleAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         match self.ending {
             _ if self.settled_before => page.line("was settled before; nothing changed"),

@@ -1,7 +1,8 @@
-//! Switches: entities and resources that nobody may use for now.
+//! Switches: entities and resources that may not be used for now, and exceptions.
 
 use anyhow::Result;
 use serde::Serialize;
+use tollgate::catalog::Access;
 
 use crate::context::Context;
 use crate::output::{Answer, Output, Page};
@@ -13,6 +14,8 @@ pub(super) enum Switch {
     Entity(String),
     /// A resource.
     Resource(String),
+    /// A resource for an entity, and what is to be said of that.
+    Access(String, String, Option<Access>),
 }
 
 /// Which way.
@@ -32,12 +35,14 @@ pub(super) fn turn(context: &Context, switch: Switch, turn: Turn) -> Result<Outp
             (Switch::Entity(id), Turn::On) => catalog.enable_entity(id),
             (Switch::Resource(name), Turn::Off) => catalog.disable_resource(name),
             (Switch::Resource(name), Turn::On) => catalog.enable_resource(name),
+            (Switch::Access(id, resource, access), _) => catalog.set_access(id, resource, *access),
         }
         .wait()?)
     })?;
-    let (entity, resource) = match switch {
-        Switch::Entity(id) => (Some(id), None),
-        Switch::Resource(name) => (None, Some(name)),
+    let (entity, resource, inherited) = match switch {
+        Switch::Entity(id) => (Some(id), None, false),
+        Switch::Resource(name) => (None, Some(name), false),
+        Switch::Access(id, name, access) => (Some(id), Some(name), access.is_none()),
     };
     Ok(Output::new(TurnAnswer {
         dry_run: context.dry_run,
@@ -46,6 +51,7 @@ pub(super) fn turn(context: &Context, switch: Switch, turn: Turn) -> Result<Outp
         resource,
         disabled: turn == Turn::Off,
         changed,
+        inherited,
     }))
 }
 
@@ -59,14 +65,29 @@ struct TurnAnswer {
     resource: Option<String>,
     disabled: bool,
     changed: bool,
+    /// Whether what was said of an entity and a resource was taken back.
+    #[serde(skip)]
+    inherited: bool,
 }
 
 impl Answer for TurnAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let what = match (&self.entity, &self.resource) {
-            (Some(entity), _) => format!("entity {entity}"),
+            (Some(entity), Some(resource)) => format!("entity {entity} for resource {resource}"),
+            (Some(entity), None) => format!("entity {entity}"),
             (None, resource) => format!("resource {}", resource.as_deref().unwrap_or_default()),
         };
+        if self.inherited {
+            let deed = deed(self.dry_run, "took back", "take back");
+            return match self.changed {
+                true => page.line(format_args!("{deed} what was said of {what}")),
+                false => page.line(format_args!("nothing was said of {what}")),
+            };
+        }
         let (done, to_do) = if self.disabled { ("disabled", "disable") } else { ("enabled", "enable") };
         if self.changed {
             page.line(format_args!("{} {what}", deed(self.dry_run, done, to_do)));

@@ -9,8 +9,12 @@ use super::error::Place;
 use super::{Config, DEFAULT_SET, EntityPart, LimitsFile, LimitsFileError};
 use crate::limit_text;
 use crate::names;
+use crate::reading::read_text;
 use crate::settings::suggest::nearest;
 use crate::views::OwnedLevel;
+
+/// How long a file may be: room for a million limits.
+const BYTES_MAX: u64 = 64 << 20;
 
 type Result<T> = std::result::Result<T, LimitsFileError>;
 
@@ -21,7 +25,7 @@ type Result<T> = std::result::Result<T, LimitsFileError>;
 /// What is wrong with it, and where.
 pub(crate) fn read(file: &Path) -> Result<LimitsFile> {
     let unreadable = |why| LimitsFileError::of_file(file, format_args!("cannot be read: {why}"));
-    parse(file, &std::fs::read_to_string(file).map_err(unreadable)?)
+    parse(file, &read_text(file, BYTES_MAX).map_err(unreadable)?)
 }
 
 /// What the text of a file says.

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use toml::Value;
-
 use super::{Config, EntityPart, LimitsFile};
 use crate::limit_text;
+use crate::output::does_something;
 use crate::views::OwnedLevel;
 
 /// The text of a file that says this.
@@ -65,6 +64,34 @@ fn list(config: &Config) -> String {
     }
 }
 
+/// A string of TOML in which nothing does something to a terminal.
 fn quoted(text: &str) -> String {
-    Value::String(text.into()).to_string()
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if does_something(c) => {
+                // A string takes whatever is written to it.
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_is_read_as_it_was_and_does_nothing_to_a_terminal() {
+        for text in ["", "Acme \"Ltd\" \\ Co", "a\u{9b}b\u{202e}c\u{1b}[2Jd\ne\t'f'\u{7f}", "日本語"] {
+            let written = quoted(text);
+            assert!(!written.contains(does_something), "{written:?}");
+            let read: toml::Table = format!("it = {written}").parse().unwrap();
+            assert_eq!(read["it"].as_str(), Some(text));
+        }
+    }
 }

@@ -14,6 +14,18 @@ const SLOT_MAX: usize = 6;
 /// Eighths of a line, from nothing to all of it.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// Values as one line of at most so many columns, in eighths of its height; those that do not fit are added up. Something is
+/// never drawn as nothing.
+pub(crate) fn line_of(values: &[i64], columns: usize) -> String {
+    let merged = values.len().div_ceil(columns.max(1)).max(1);
+    let whole = |value: &i64| u64::try_from(*value).unwrap_or(0);
+    let sums = values.chunks(merged).map(|values| values.iter().map(whole).fold(0, u64::saturating_add));
+    let sums: Vec<u64> = sums.collect();
+    let top = u128::from(sums.iter().copied().max().unwrap_or(0).max(1));
+    let eighth = |sum: u64| usize::try_from((u128::from(sum) * 8).div_ceil(top)).unwrap_or(8);
+    sums.into_iter().map(|sum| if sum == 0 { '·' } else { EIGHTHS[eighth(sum).min(8)] }).collect()
+}
+
 /// Values to be drawn, and what stands under each.
 pub(crate) struct Chart<'a> {
     /// The values. Those below zero are drawn as nothing.
@@ -164,6 +176,14 @@ mod tests {
         let mut page = Page::new(width);
         Chart { values, labels: &labels, unit: "hour", counted_in: None }.render(&mut page);
         anstream::adapter::strip_str(&page.finish().0).to_string()
+    }
+
+    #[test]
+    fn a_line_has_a_column_for_each_value_or_for_several() {
+        assert_eq!(line_of(&[0, 1, 4, 8, -3], 10), "·▁▄█·");
+        assert_eq!(line_of(&[1, 1, 4, 4], 2), "▂█");
+        assert_eq!(line_of(&[], 2), "");
+        assert_eq!(line_of(&[i64::MAX, i64::MAX, 1], 2), "█▁");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! be seen; what is rendered here always has them, and they are stripped on the way out.
 
 mod chart;
+mod harmless;
 mod number;
 mod page;
 mod progress;
@@ -17,7 +18,8 @@ use std::io::Write;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-pub(crate) use chart::Chart;
+pub(crate) use chart::{Chart, line_of};
+pub(crate) use harmless::{does_something, harmless, harmless_json, harmless_lines, harmless_page};
 pub(crate) use number::{counted, grouped};
 pub(crate) use page::Page;
 pub(crate) use progress::Progress;
@@ -31,6 +33,11 @@ use crate::exit::Exit;
 pub(crate) trait Answer: Serialize {
     /// The same for people.
     fn text(&self, page: &mut Page);
+
+    /// Whether it only says that what was asked for is done: with `--quiet` people are not told that.
+    fn is_echo(&self) -> bool {
+        false
+    }
 }
 
 /// An answer that was given, and the exit code that goes with it.
@@ -48,11 +55,16 @@ type Undo = Box<dyn FnOnce(anyhow::Error) -> anyhow::Error>;
 trait Told {
     fn json(&self) -> serde_json::Result<String>;
     fn text(&self, page: &mut Page);
+    fn is_echo(&self) -> bool;
 }
 
 impl<A: Answer> Told for A {
+    fn is_echo(&self) -> bool {
+        Answer::is_echo(self)
+    }
+
     fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self)
+        serde_json::to_string_pretty(self).map(harmless_json)
     }
 
     fn text(&self, page: &mut Page) {
@@ -80,6 +92,12 @@ impl Output {
     /// The same answer, and what is to be done if it cannot be written: for one that is of no use to anybody then.
     pub(crate) fn or_undo(self, undo: impl FnOnce(anyhow::Error) -> anyhow::Error + 'static) -> Output {
         Output { undo: Some(Box::new(undo)), ..self }
+    }
+
+    /// The same, with no answer if that only says that what was asked for is done and people want to hear of errors only.
+    pub(crate) fn quietly(self, format: Format) -> Output {
+        let answer = self.answer.filter(|answer| format == Format::Json || !answer.is_echo());
+        Output { answer, ..self }
     }
 
     /// Writes the answer to stdout, and answers what is to be said beside it.

@@ -18,7 +18,8 @@ pub(crate) fn grouped(number: impl Display) -> String {
 }
 
 /// The number with the word for what is counted: `1 level`, `1,000 levels`.
-pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+pub(crate) fn counted(number: impl TryInto<u64>, one: &str, many: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 

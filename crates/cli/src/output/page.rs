@@ -1,7 +1,8 @@
 use std::fmt::{Display, Write};
 
 use super::style::{self, paint};
-use super::{Cell, Table};
+use super::wrap::wrapped;
+use super::{Cell, Table, harmless_page};
 
 /// What people read: lines, fields and tables of a given width.
 pub(crate) struct Page {
@@ -25,6 +26,11 @@ impl Page {
     pub(crate) fn line(&mut self, line: impl Display) {
         // A string takes whatever is written to it.
         let _ = writeln!(self.text, "{line}");
+    }
+
+    /// Adds a sentence, in as many lines as it needs.
+    pub(crate) fn sentence(&mut self, sentence: impl Display) {
+        self.line(wrapped(&sentence.to_string(), self.width));
     }
 
     /// Adds an empty line, unless the page is empty.
@@ -71,6 +77,6 @@ impl Page {
 
     /// The whole page, and what is to be said beside it.
     pub(crate) fn finish(self) -> (String, Option<String>) {
-        (self.text, self.remark)
+        (harmless_page(&self.text), self.remark)
     }
 }

@@ -1,7 +1,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use super::Terminal;
+use super::{Terminal, harmless};
 
 /// How far something long has come: one line on stderr that is written over, if it is a terminal.
 pub(crate) struct Progress {
@@ -20,7 +20,7 @@ impl Progress {
         if self.is_watched {
             self.is_begun = true;
             // Nobody is helped by an error about a line that is gone in a moment.
-            let _ = write!(io::stderr(), "\r\u{1b}[2K{line}");
+            let _ = write!(io::stderr(), "\r\u{1b}[2K{}", harmless(&line.to_string()));
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Tables that fit: names are never cut, and whatever else is long goes on in the next line.
+//! Tables that fit: names are never cut, but where a table says so, and whatever else is long goes on in the next line.
 
 use anstyle::Style;
 
+use super::harmless;
 use super::style::{self, paint};
 
 /// What stands between two columns.
@@ -9,6 +10,9 @@ const GAP: usize = 2;
 
 /// A column of text is not made narrower than this.
 const WRAPPED_MIN: usize = 12;
+
+/// A column of names is not made narrower than this.
+const SHORTENED_MIN: usize = 8;
 
 /// A text and how it looks.
 #[derive(Clone, Debug)]
@@ -24,6 +28,7 @@ pub(crate) struct Table {
     right: Vec<usize>,
     hidden: Vec<usize>,
     wrapped: Option<usize>,
+    shortened: Vec<usize>,
 }
 
 impl Cell {
@@ -57,6 +62,7 @@ impl Table {
             right: Vec::new(),
             hidden: Vec::new(),
             wrapped: None,
+            shortened: Vec::new(),
         }
     }
 
@@ -83,6 +89,13 @@ impl Table {
     #[must_use]
     pub(crate) fn wrap(self, column: usize) -> Table {
         Table { wrapped: Some(column), ..self }
+    }
+
+    /// Leaves out the middle of long texts of a column if there is no room: for a screen that cuts lines off.
+    #[must_use]
+    pub(crate) fn shorten(mut self, column: usize) -> Table {
+        self.shortened.push(column);
+        self
     }
 
     /// Adds a row.
@@ -118,11 +131,21 @@ impl Table {
         let full = |column: usize| heading(column).max(widest(column).unwrap_or(0));
         let mut widths: Vec<Option<usize>> =
             (0..columns).map(|column| (!is_hidden(column)).then(|| full(column))).collect();
-        let shown = widths.iter().flatten().count();
-        let whole = widths.iter().flatten().sum::<usize>() + GAP * shown.saturating_sub(1);
+        let too_much = |widths: &[Option<usize>]| {
+            let gaps = GAP * widths.iter().flatten().count().saturating_sub(1);
+            (widths.iter().flatten().sum::<usize>() + gaps).saturating_sub(width)
+        };
+        let over = too_much(&widths);
         if let Some(Some(wrapped)) = self.wrapped.and_then(|column| widths.get_mut(column)) {
-            let too_much = whole.saturating_sub(width);
-            *wrapped = wrapped.saturating_sub(too_much).max(WRAPPED_MIN.min(*wrapped));
+            *wrapped = wrapped.saturating_sub(over).max(WRAPPED_MIN.min(*wrapped));
+        }
+        // The widest is shortened first, so that two names of one table keep as much as there is room for.
+        for _ in 0..too_much(&widths) {
+            let widest = self.shortened.iter().filter_map(|column| Some((widths[*column]?, *column))).max();
+            match widest {
+                Some((wide, column)) if wide > SHORTENED_MIN => widths[column] = Some(wide - 1),
+                _ => break,
+            }
         }
         widths
     }
@@ -144,12 +167,25 @@ impl Table {
         lines
     }
 
+    /// The cell without the middle of its text, if that is to be left out.
+    fn fitted(&self, column: usize, cell: &Cell, width: usize) -> Cell {
+        if !self.shortened.contains(&column) || cell.width() <= width {
+            return cell.clone();
+        }
+        let kept = width.saturating_sub(1);
+        let (start, end) = (kept.div_ceil(2), kept / 2);
+        let text: Vec<char> = cell.text.chars().collect();
+        let shortened = text[..start].iter().chain(['…'].iter()).chain(&text[text.len() - end..]);
+        Cell { text: shortened.collect(), style: cell.style }
+    }
+
     fn render_line(&self, text: &mut String, cells: &[Cell], widths: &[Option<usize>]) {
         let mut blanks = 0;
         let shown = cells.iter().zip(widths).enumerate();
         for (column, cell, width) in
             shown.filter_map(|(column, (cell, width))| Some((column, cell, (*width)?)))
         {
+            let cell = &self.fitted(column, cell, width);
             let pad = width.saturating_sub(cell.width());
             let (before, after) = if self.right.contains(&column) { (pad, 0) } else { (0, pad) };
             if !cell.text.is_empty() {
@@ -164,24 +200,6 @@ impl Table {
         }
         text.push('\n');
     }
-}
-
-/// The text without what would do something to a terminal. Names and metadata can be whatever somebody chose.
-fn harmless(text: &str) -> String {
-    let mut harmless = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            c if c.is_control() => harmless.extend(c.escape_debug()),
-            c if turns(c) => harmless.extend(c.escape_unicode()),
-            c => harmless.push(c),
-        }
-    }
-    harmless
-}
-
-/// Whether a letter makes others run the other way, so that a name could look like another one.
-fn turns(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The text in lines of at most `width`, broken at blanks where there are any.
@@ -226,6 +244,14 @@ mod tests {
         let mut table = Table::new(["A", "B", "C"]).hide_empty(1).hide_empty(2);
         table.row(["1".into(), "".into(), "3".into()]);
         assert_eq!(rendered(&table, 80), "A  C\n1  3\n");
+    }
+
+    #[test]
+    fn long_names_lose_their_middle_and_what_stands_behind_them_stays() {
+        let mut table = Table::new(["ENTITY", "RESOURCE", "LEFT"]).shorten(0).shorten(1);
+        table.row(["customer-0123456789-project-blue".into(), "gpt-4".into(), "17".into()]);
+        let (above, row) = ("ENTITY          RESOURCE  LEFT", "custome…t-blue  gpt-4     17");
+        assert_eq!(rendered(&table, 30), format!("{above}\n{row}\n"));
     }
 
     #[test]

@@ -1,12 +1,14 @@
-use super::Terminal;
+use super::{Terminal, harmless_page};
 
-/// A message as it is shown on stderr: on a terminal, in lines that are broken between words.
+/// A message as it is shown on stderr, with our colours and nothing else that does something: on a terminal, in lines that
+/// are broken between words.
 pub(crate) fn told(message: &str, terminal: &Terminal) -> String {
-    if terminal.is_watched { wrapped(message, terminal.width) } else { message.into() }
+    let message = harmless_page(message);
+    if terminal.is_watched { wrapped(&message, terminal.width) } else { message }
 }
 
 /// The text in lines of at most `width` columns where that can be: no word is cut. Colours take no room.
-fn wrapped(text: &str, width: usize) -> String {
+pub(super) fn wrapped(text: &str, width: usize) -> String {
     let mut wrapped = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let mut column = 0;

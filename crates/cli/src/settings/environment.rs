@@ -5,6 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{SettingsError, redacted};
+use crate::reading::read_text;
+
+/// How long a config file may be.
+const FILE_MAX: u64 = 1 << 20;
 
 /// The variables of the environment, and a way to read files.
 pub(crate) struct Environment<'a> {
@@ -24,7 +28,7 @@ impl<'a> Environment<'a> {
 
     /// The one that this process has.
     pub(crate) fn of_process() -> Environment<'static> {
-        let this = Environment::new(&|name| std::env::var_os(name), &|path| std::fs::read_to_string(path));
+        let this = Environment::new(&|name| std::env::var_os(name), &|path| read_text(path, FILE_MAX));
         this.with_user(user_number())
     }
 

@@ -35,5 +35,18 @@ pub(crate) const COLOR: Key =
 pub(crate) const STORE_TIMEOUT: Key =
     Key { name: "store_timeout", flag: "--store-timeout", variable: "TOLLGATE_STORE_TIMEOUT", example: "5s" };
 
+/// How long the audit events of changes are kept.
+pub(crate) const AUDIT_RETENTION: Key = Key {
+    name: "audit_retention",
+    flag: "--audit-retention",
+    variable: "TOLLGATE_AUDIT_RETENTION",
+    example: "90d",
+};
+
+/// How long limits and entities that were read are believed.
+pub(crate) const CACHE_TTL: Key =
+    Key { name: "cache_ttl", flag: "--cache-ttl", variable: "TOLLGATE_CACHE_TTL", example: "60s" };
+
 /// All of them, in the order in which they are shown.
-pub(crate) const KEYS: [&Key; 5] = [&STORE, &NAMESPACE, &PRINCIPAL, &COLOR, &STORE_TIMEOUT];
+pub(crate) const KEYS: [&Key; 7] =
+    [&STORE, &NAMESPACE, &PRINCIPAL, &COLOR, &STORE_TIMEOUT, &AUDIT_RETENTION, &CACHE_TTL];

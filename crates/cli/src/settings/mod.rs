@@ -10,6 +10,7 @@ mod file;
 mod keys;
 mod redact;
 mod redis_url;
+mod retention;
 mod store_url;
 pub(crate) mod suggest;
 
@@ -24,6 +25,7 @@ pub(crate) use error::SettingsError;
 pub(crate) use keys::{KEYS, Key};
 pub(crate) use redact::redacted;
 pub(crate) use redis_url::RedisUrl;
+pub(crate) use retention::Retention;
 pub(crate) use store_url::StoreUrl;
 
 use crate::args::GlobalArgs;
@@ -32,6 +34,12 @@ use file::File;
 
 /// How long the store may take to answer, unless it is said otherwise.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long audit events are kept, unless it is said otherwise.
+const AUDIT_RETENTION: Retention = Retention(Some(Duration::from_secs(90 * 86_400)));
+
+/// How long what was read is believed, unless it is said otherwise.
+const CACHE_TTL: Duration = Duration::from_secs(60);
 
 /// What it took ahead would be lost when it ends.
 const TAKES_ONCE: &str = "prefetch is for programs that take often, and a command takes once: leave it out";
@@ -49,6 +57,10 @@ pub(crate) struct Settings {
     pub(crate) color: Setting<Color>,
     /// How long the store may take to answer.
     pub(crate) store_timeout: Setting<Duration>,
+    /// How long the audit events of changes are kept.
+    pub(crate) audit_retention: Setting<Retention>,
+    /// How long limits and entities that were read are believed.
+    pub(crate) cache_ttl: Setting<Duration>,
     /// The config file, and whether there is one.
     pub(crate) config: Option<(PathBuf, bool)>,
 }
@@ -100,6 +112,14 @@ impl Settings {
                 duration_text::parse,
                 || Ok(STORE_TIMEOUT),
             )?,
+            audit_retention: choose.value(
+                &keys::AUDIT_RETENTION,
+                flags.audit_retention,
+                Retention::parse,
+                || Ok(AUDIT_RETENTION),
+            )?,
+            cache_ttl: choose
+                .value(&keys::CACHE_TTL, flags.cache_ttl, duration_text::parse, || Ok(CACHE_TTL))?,
             config: file.path.clone().map(|path| (path, file.is_there)),
         })
     }
@@ -119,7 +139,7 @@ impl Settings {
     /// # Errors
     ///
     /// As [`store`](Settings::store).
-    pub(crate) fn rows(&self) -> Result<[(&'static Key, String, &Source); 5], SettingsError> {
+    pub(crate) fn rows(&self) -> Result<[(&'static Key, String, &Source); 7], SettingsError> {
         let store = self.store()?;
         Ok([
             (&keys::STORE, redacted(&store.value.to_string()).into_owned(), &store.source),
@@ -131,6 +151,8 @@ impl Settings {
                 duration_text::print(self.store_timeout.value),
                 &self.store_timeout.source,
             ),
+            (&keys::AUDIT_RETENTION, self.audit_retention.value.to_string(), &self.audit_retention.source),
+            (&keys::CACHE_TTL, duration_text::print(self.cache_ttl.value), &self.cache_ttl.source),
         ])
     }
 }

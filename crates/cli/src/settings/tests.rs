@@ -58,7 +58,12 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
     let why = resolve(GlobalArgs::default(), &[HOME], Some("namspace = \"x\"\n")).unwrap_err().to_string();
     assert!(why.contains("\"namspace\" is no setting; did you mean \"namespace\"?"), "{why}");
     let why = resolve(GlobalArgs::default(), &[HOME], Some("zzz = 1\n")).unwrap_err().to_string();
-    assert!(why.contains("there are store, namespace, principal, color and store_timeout"), "{why}");
+    assert!(
+        why.contains(
+            "there are store, namespace, principal, color, store_timeout, audit_retention and cache_ttl"
+        ),
+        "{why}"
+    );
 }
 
 #[test]

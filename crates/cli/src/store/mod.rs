@@ -128,6 +128,7 @@ pub(crate) fn damages(settings: &Settings) -> Result<Vec<Damage>> {
         StoreUrl::Dynamodb(url) => {
             ("the table", dynamodb::damages(url, settings).map_err(|why| failed(&why))?)
         }
+        StoreUrl::Redis(url) => ("the server", redis::damages(url, settings).map_err(|why| failed(&why))?),
         _ => return Ok(Vec::new()),
     };
     Ok(problems.into_iter().map(|problem| Damage { part, problem }).collect())

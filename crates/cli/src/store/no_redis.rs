@@ -10,3 +10,8 @@ use crate::settings::{RedisUrl, Settings};
 pub(super) fn open(_: &RedisUrl, _: &Settings) -> Result<Arc<dyn Backend>, String> {
     Err("this program was built without Redis; build it with the feature `redis`".into())
 }
+
+/// There is nothing to look at.
+pub(super) fn damages(_: &RedisUrl, _: &Settings) -> Result<Vec<String>, String> {
+    Err("this program was built without Redis; build it with the feature `redis`".into())
+}

@@ -1,6 +1,7 @@
 use serde::Serialize;
 use tollgate::catalog::Counts;
 
+use crate::asking::with_contents;
 use crate::output::{Cell, Page, grouped};
 
 /// How much there is in a namespace.
@@ -35,6 +36,18 @@ impl CountsView {
     /// How many levels have limits.
     pub(crate) fn limits(&self) -> u64 {
         self.entity_limits + self.resource_limits + self.system_limits
+    }
+
+    /// What goes if all of it is deleted: ` with 3 entities and 2 buckets`.
+    pub(crate) fn as_contents(&self) -> String {
+        with_contents(&[
+            (self.entities, "entity", "entities"),
+            (self.limits(), "level of limits", "levels of limits"),
+            (self.disabled, "switch", "switches"),
+            (self.buckets, "bucket", "buckets"),
+            (self.usage_records, "usage record", "usage records"),
+            (self.audit_events, "audit event", "audit events"),
+        ])
     }
 
     /// The same for people.

@@ -9,13 +9,15 @@ mod moment;
 mod namespace;
 mod refusal;
 mod standing;
+mod status;
 
 pub(crate) use counts::CountsView;
 pub(crate) use deed::deed;
 pub(crate) use entity::{EntityView, entity_table};
 pub(crate) use level::{LevelView, OwnedLevel};
 pub(crate) use limit::{LimitView, limit_cells, limit_table, limit_texts, limit_views, remark_table};
-pub(crate) use moment::Moment;
+pub(crate) use moment::{Moment, micros};
 pub(crate) use namespace::{NamespaceView, namespace_table};
 pub(crate) use refusal::RefusalView;
 pub(crate) use standing::{StandView, StandingView, standing_views};
+pub(crate) use status::StatusView;

@@ -38,6 +38,15 @@ impl Moment {
         }
     }
 
+    /// For people, where there is little room: `≤ 9m 53s` for what others lose by then.
+    pub(crate) fn short(self) -> String {
+        match self {
+            Moment::GivenBack(None) => "given back".into(),
+            Moment::GivenBack(Some(wait)) => format!("≤ {}", duration_text::roughly(wait)),
+            other => other.text(),
+        }
+    }
+
     /// For people.
     pub(crate) fn text(self) -> String {
         match self {
@@ -52,7 +61,8 @@ impl Moment {
     }
 }
 
-fn micros(wait: Duration) -> u64 {
+/// Microseconds, for programs.
+pub(crate) fn micros(wait: Duration) -> u64 {
     u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)
 }
 

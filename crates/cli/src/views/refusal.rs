@@ -5,16 +5,21 @@ use tollgate::Ready;
 use tollgate::limiter::{AcquireError, Standing};
 
 use super::Moment;
+use super::moment::micros;
 use super::standing::{StandingView, millis_up, standing_views};
-use crate::duration_text;
+use crate::{duration_text, limit_text};
 
 /// Why a call was refused, or would be.
 #[derive(Serialize)]
 pub(crate) struct RefusalView {
     /// `null` if that depends on others giving back, or if it is never.
-    pub(crate) retry_after_ms: Option<u64>,
+    pub(crate) retry_after_us: Option<u64>,
+    /// The same in milliseconds, rounded up.
+    retry_after_ms: Option<u64>,
     /// If it depends on others giving back: when they lose what they hold, if they do not renew it.
-    pub(crate) at_the_latest_ms: Option<u64>,
+    at_the_latest_us: Option<u64>,
+    /// The same in milliseconds, rounded up.
+    at_the_latest_ms: Option<u64>,
     /// `null` if no limit refuses, but others wait ahead.
     pub(crate) limited_by: Option<LimitedBy>,
     /// Each bucket.
@@ -25,6 +30,9 @@ pub(crate) struct RefusalView {
     /// When it would pass.
     #[serde(skip)]
     moment: Moment,
+    /// If that depends on others giving back: how long it takes all the same, because of limits that only time helps.
+    #[serde(skip)]
+    earliest: Option<Duration>,
 }
 
 /// The limit that takes longest.
@@ -49,7 +57,7 @@ impl RefusalView {
     pub(crate) fn retry_text(&self) -> String {
         match self.moment {
             Moment::Now | Moment::In(_) => {
-                let wait = Duration::from_millis(self.retry_after_ms.unwrap_or(0));
+                let wait = Duration::from_micros(self.retry_after_us.unwrap_or(0));
                 format!("retry in {}", duration_text::roughly(wait))
             }
             Moment::GivenBack(_) | Moment::Never => format!("retry {}", self.unknown_text()),
@@ -58,14 +66,18 @@ impl RefusalView {
 
     /// When it would pass if that cannot be known, for people.
     pub(crate) fn unknown_text(&self) -> String {
-        match self.moment {
-            Moment::GivenBack(Some(wait)) => {
+        match (self.moment, self.earliest) {
+            (Moment::GivenBack(_), Some(earliest)) => {
+                let earliest = duration_text::roughly(earliest);
+                format!("in {earliest} at the earliest, if others have given enough back by then")
+            }
+            (Moment::GivenBack(Some(wait)), None) => {
                 format!(
                     "as soon as others give enough back, at the latest in {}",
                     duration_text::roughly(wait)
                 )
             }
-            Moment::Never => "after a top-up or a reset: the debt would not be paid for ages".into(),
+            (Moment::Never, _) => "after a top-up or a reset: the debt would not be paid for ages".into(),
             _ => "as soon as others give enough back".into(),
         }
     }
@@ -78,13 +90,18 @@ impl RefusalView {
             limit: status.limit().name().to_string(),
         });
         let moment = moment(standing);
+        let retry_after = standing.retry_after().filter(|_| moment.known_us().is_some());
+        let at_the_latest = match moment {
+            Moment::GivenBack(wait) => wait,
+            _ => None,
+        };
         RefusalView {
-            retry_after_ms: standing.retry_after().filter(|_| moment.known_us().is_some()).map(millis_up),
-            at_the_latest_ms: match moment {
-                Moment::GivenBack(wait) => wait.map(millis_up),
-                _ => None,
-            },
+            retry_after_us: retry_after.map(micros),
+            retry_after_ms: retry_after.map(millis_up),
+            at_the_latest_us: at_the_latest.map(micros),
+            at_the_latest_ms: at_the_latest.map(millis_up),
             moment,
+            earliest: earliest(standing),
             limited_by,
             buckets: standing_views(standing),
             reason: reason(standing),
@@ -105,8 +122,21 @@ fn moment(standing: &Standing) -> Moment {
     }
 }
 
-/// Which limit refuses, without when it would not.
+/// How long a call takes at least, whatever others give back; `None` if time alone refuses nothing.
+fn earliest(standing: &Standing) -> Option<Duration> {
+    let now = standing.parts.first()?.denial.now();
+    let earliest = standing.parts.iter().map(|part| part.denial.earliest()).fold(Ready::Now, Ready::later);
+    if earliest == Ready::Now { None } else { earliest.wait(now) }
+}
+
+/// Which limit refuses, with numbers as people write them.
 fn reason(standing: &Standing) -> String {
-    let said = standing.to_string();
-    said.split("; retry").next().unwrap_or(&said).into()
+    let Some((part, status)) = standing.limited_by() else { return standing.to_string() };
+    let shown = |amount: u64| limit_text::shown(status.limit(), amount);
+    let (name, asked) = (status.limit().name(), shown(status.requested()));
+    let why = match u64::try_from(status.available()) {
+        Ok(left) => format!("{name} has {} of the {asked} asked", shown(left)),
+        Err(_) => format!("{name} is {} in debt, {asked} asked", shown(status.available().unsigned_abs())),
+    };
+    format!("{} on {}: {why}", part.entity, part.resource)
 }

@@ -91,7 +91,7 @@ impl StandView {
                 false => "unbounded".into(),
             },
             capacity: if bounded { shown(limit.capacity()) } else { String::new() },
-            ready: ready.text(),
+            ready: ready.short(),
             full: full.text(),
         };
         StandView {

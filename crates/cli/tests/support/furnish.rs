@@ -4,8 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollgate::catalog::{UsageQuery, Window};
+use tollgate::store::Backend;
 use tollgate::store::records::{Change, ItemKey, Records, Value, Write};
-use tollgate::{Level, Limit, Limiter, Limits, ManualClock, NewEntity, Span, Tick, demand};
+use tollgate::{
+    Level, Limit, LimitSet, Limiter, Limits, ManualClock, NewEntity, SETS_NAMESPACE, Span, Tick, demand,
+};
 use tollgate_file::FileStore;
 
 /// 2026-01-15T12:00:00Z.
@@ -64,6 +67,22 @@ pub fn age(path: &Path) {
     // Then there were no secrets.
     let secret = Write::Delete(ItemKey::new(format!("{namespace}/SECRET"), "#TOKENS"), Vec::new());
     store.write(&[write, secret]).wait().expect("written");
+}
+
+/// Uses three limit sets, one of which is in another namespace than the usual one.
+pub fn used_sets(path: &Path) {
+    let store: Arc<dyn Backend> = Arc::new(FileStore::open(path).expect("the file can be opened"));
+    for (name, namespace, used) in [
+        ("openai/blue", SETS_NAMESPACE, 200),
+        ("openai/green", SETS_NAMESPACE, 900),
+        ("red", "accounts", 200),
+    ] {
+        let limits = [Limit::per_day("rpm", 1_000), Limit::resource("connections", 8)];
+        let set = LimitSet::builder().limits(limits).store(Arc::clone(&store)).namespace(namespace);
+        let set = set.name(name).build().expect("it is valid");
+        let lease = set.try_acquire(demand! { rpm: used }).wait().expect("the store answers").admitted();
+        lease.expect("it fits").settle(demand! { rpm: used }).wait().expect("the store answers");
+    }
 }
 
 fn limited(store: FileStore) -> Limiter {

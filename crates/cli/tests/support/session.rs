@@ -67,7 +67,7 @@ pub fn replay_after(name: &str, prepare: impl FnOnce(&Path)) {
 }
 
 /// Replays the session in a page: whatever stands in blocks of `console`, with the files of blocks whose first line is
-/// `# NAME.toml`. Times and ids are as somebody saw them.
+/// `# NAME.toml`. Times, ids and the home folder are examples.
 pub fn replay_page(path: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     let page = read(&path);
@@ -75,6 +75,10 @@ pub fn replay_page(path: &str) {
     let session: String = page.split("```").skip(1).step_by(2).filter_map(typed).collect();
     // The page is about a store that nobody named.
     let session = replaced(&session, TIME, is_time).replace("$ tollgate", "$ unset TOLLGATE_STORE; tollgate");
+    let session = session.replace("/srv/alice", "/sandbox");
+    let mut ids = Vec::new();
+    learn_ids(&session, &mut ids);
+    let session = without_ids(&session, &ids);
     let (_, differences) = run(&session, |_| {});
     assert!(differences.is_empty(), "{}:\n{}", path.display(), differences.join("\n"));
 }

@@ -6,6 +6,7 @@
 --
 -- KEYS: where what comes of the call is remembered, then the bucket of each step.
 -- ARGV: the time or '' for the server's, how long the call is remembered, then the numbers and the limits of each step.
+-- A value that is there and empty is answered as '?', which is no value of ours: '' is for what is not there.
 
 local BOUND, HOUR, SLACK, AHEAD = 2251799813685248, 3600000000, 600000000, 3600000000
 local un, pk, sub, floor = struct.unpack, struct.pack, string.sub, math.floor
@@ -379,6 +380,6 @@ if was then
 end
 local seen = { now }
 for i = 1, steps do
-  seen[i + 1] = values[i] or ''
+  seen[i + 1] = values[i] == '' and '?' or values[i] or ''
 end
 return seen

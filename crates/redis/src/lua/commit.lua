@@ -4,6 +4,7 @@
 -- of a slot one by one, and must refuse the whole if one of them is elsewhere.
 -- ARGV: the time or '' for the server's, how long the call is remembered, what comes of it, how many keys were seen, their
 -- values, then commands, each behind the number of its words.
+-- A value that is there and empty is answered as '?', which is no value of ours: '' is for what is not there.
 
 local was = redis.call('GET', KEYS[1])
 if was then
@@ -11,7 +12,8 @@ if was then
 end
 local count, seen, same = ARGV[4] + 0, {}, true
 for i = 2, count + 1 do
-  seen[i] = redis.call('GET', KEYS[i]) or ''
+  local value = redis.call('GET', KEYS[i])
+  seen[i] = value == '' and '?' or value or ''
   same = same and seen[i] == ARGV[i + 3]
 end
 if not same then

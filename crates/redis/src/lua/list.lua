@@ -3,6 +3,7 @@
 -- KEYS: the set.
 -- ARGV: the time or '' for the server's, from, to, how many, 1 if the last come first, what the key of a value starts with,
 -- then what the key ends with: 'all' of a member, or what is 'behind' its first '\0\0'.
+-- A value that is there and empty is answered as '?', which is no value of ours: '' is for what is not there.
 
 local now = ARGV[1]
 if now == '' then
@@ -24,6 +25,7 @@ for i, member in ipairs(members) do
     key = string.sub(member, (string.find(member, '\0\0', 1, true) or -1) + 2)
   end
   answer[2 * i] = member
-  answer[2 * i + 1] = redis.call('GET', ARGV[6] .. key) or ''
+  local value = redis.call('GET', ARGV[6] .. key)
+  answer[2 * i + 1] = value == '' and '?' or value or ''
 end
 return answer

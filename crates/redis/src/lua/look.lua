@@ -2,6 +2,7 @@
 --
 -- KEYS: where what comes of the call is remembered, then whatever is looked at.
 -- ARGV: the time or '' for the server's.
+-- A value that is there and empty is answered as '?', which is no value of ours: '' is for what is not there.
 
 local was = redis.call('GET', KEYS[1])
 if was then
@@ -16,6 +17,7 @@ else
 end
 local seen = { now }
 for i = 2, #KEYS do
-  seen[i] = redis.call('GET', KEYS[i]) or ''
+  local value = redis.call('GET', KEYS[i])
+  seen[i] = value == '' and '?' or value or ''
 end
 return seen

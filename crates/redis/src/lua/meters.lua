@@ -8,6 +8,7 @@
 -- ARGV: for each step the head that the bucket must have, and numbers: when the hour of the head begins (-1 if it has none), and
 -- for each limit what a tick adds, what is full, what is taken in credit and what is taken in tokens.
 -- Then, if `$now` asks for it, the time.
+-- A value that is there and empty is answered as '?', which is no value of ours: '' is for what is not there.
 
 local BOUND, HOUR, SLACK, AHEAD = 2251799813685248, 3600000000, 600000000, 3600000000
 local un, pk, sub, call, keys, args = struct.unpack, struct.pack, string.sub, redis.call, KEYS, ARGV
@@ -78,6 +79,7 @@ if was then
 end
 local seen = { now }
 for i = 2, #keys do
-  seen[i] = call('GET', keys[i]) or ''
+  local value = call('GET', keys[i])
+  seen[i] = value == '' and '?' or value or ''
 end
 return seen

@@ -36,8 +36,9 @@ pub(crate) struct Link {
     turn: AtomicUsize,
 }
 
+/// A connection, and which one it is.
 #[derive(Clone)]
-struct Connected {
+pub(crate) struct Connected {
     number: usize,
     connection: MultiplexedConnection,
 }
@@ -105,7 +106,8 @@ impl Link {
         }
     }
 
-    async fn connected(&self) -> Result<Connected, Trouble> {
+    /// The connection, which is made if there is none.
+    pub(crate) async fn connected(&self) -> Result<Connected, Trouble> {
         if let Some(connected) = self.current.lock().clone() {
             return Ok(connected);
         }

@@ -142,10 +142,15 @@ impl Service {
         Err(trouble)
     }
 
+    /// How long the pause behind this round is; longer with each, and never the same for all.
+    pub(crate) fn pause_of(&self, round: u32) -> Duration {
+        let most = FIRST_PAUSE.saturating_mul(1 << round.min(12)).min(LONGEST_PAUSE);
+        if round == 0 { Duration::ZERO } else { most.mul_f64(fraction()) }
+    }
+
     /// Waits for a moment after a try that failed like this, or says that it is enough.
     pub(crate) async fn pause(&self, watch: Watch, round: u32, trouble: Trouble) -> Result<(), Failure> {
-        let most = FIRST_PAUSE.saturating_mul(1 << round.min(12)).min(LONGEST_PAUSE);
-        let pause = if round == 0 { Duration::ZERO } else { most.mul_f64(fraction()) };
+        let pause = self.pause_of(round);
         let left = self.timeout.saturating_sub(watch.waited());
         if !trouble.is_passing() || pause >= left {
             return Err(Failure { trouble, waited: watch.waited() });

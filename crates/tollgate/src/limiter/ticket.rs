@@ -4,7 +4,6 @@
 //! was taken is written as text, which any process that has it can settle, once. The namespace seals the text
 //! ([`Catalog::seal`](tollgate_catalog::Catalog::seal)), so that a ticket that was changed on its way is refused.
 
-
 use tollgate_catalog::{CatalogError, TICKET_KEPT};
 use tollgate_core::{Span, Tick};
 use tollgate_store::records::RecordsError;

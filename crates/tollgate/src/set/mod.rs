@@ -6,6 +6,7 @@ mod builder;
 pub mod conformance;
 mod home;
 mod remote;
+mod stored;
 mod try_acquire;
 
 use std::fmt;
@@ -31,6 +32,7 @@ pub(crate) use remote::{InForce, Remote};
 
 pub use acquire::{Acquire, Acquiring};
 pub use builder::{LimitSetBuilder, SETS_NAMESPACE};
+pub use stored::{StoredSet, StoredSets};
 pub use try_acquire::TryAcquire;
 
 /// Several limits that are taken together or not at all. Cloning shares the set.

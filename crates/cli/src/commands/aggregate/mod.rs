@@ -47,7 +47,7 @@ pub(super) fn run(context: &Context, args: AggregateArgs) -> Result<Output> {
         is_once: args.once,
         ending: Ending::listen()?,
         done: BatchOutcome::default(),
-        progress: Progress::new(&context.terminal),
+        progress: context.progress(),
     };
     shift.work()?;
     let exit = if shift.done.failed.is_empty() { Exit::OK } else { Exit::FAILURE };

@@ -1,20 +1,27 @@
 //! Accounts: where requests go, with which key, and what each of them allows.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use serde::Deserialize;
 use tollgate::Limit;
 
 use super::price::{PriceText, Prices};
+use super::secret::{Secret, may_be_key, without_values};
 use crate::limit_text;
+use crate::reading::{read_regular, read_text};
 use crate::settings::SettingsError;
 
 /// How many accounts there may be.
 const ACCOUNTS_MAX: usize = 100;
+
+/// How long a file of accounts may be.
+const FILE_MAX: u64 = 1 << 20;
+
+/// How long a file with a key may be.
+const KEY_FILE_MAX: u64 = 64 << 10;
 
 /// Which form an endpoint speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
@@ -41,22 +48,9 @@ pub(crate) struct Account {
     pub(crate) limits: Vec<Limit>,
 }
 
-/// Something that is never shown.
-#[derive(Clone)]
-pub(crate) struct Secret(String);
-
-impl Secret {
-    /// For the one place that sends it.
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+/// What is said of a name that may be the key itself, which is not to be shown.
+const NOT_A_VARIABLE: &str = "the variable that should have the key is not set, and its name is not shown, because it may be \
+                              a key; key_env is the name of a variable, such as OPENAI_API_KEY";
 
 /// Where a key is.
 #[derive(Clone, Debug, Default)]
@@ -104,8 +98,8 @@ impl Accounts {
     /// [`SettingsError`] with the file and what is wrong in it.
     pub(crate) fn read(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Accounts> {
         let wrong = |why: String| SettingsError(format!("file {}: {why}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|why| wrong(format!("it cannot be read: {why}")))?;
-        let file: File = toml::from_str(&text).map_err(|why| wrong(why.to_string().trim_end().to_owned()))?;
+        let text = read_text(path, FILE_MAX).map_err(|why| wrong(format!("it cannot be read: {why}")))?;
+        let file: File = toml::from_str(&text).map_err(|why| wrong(without_values(&text, &why)))?;
         if file.account.is_empty() {
             return Err(wrong("it has no [[account]]".into()).into());
         }
@@ -158,16 +152,21 @@ impl KeyAt {
             }
             (None, None) => return Ok(None),
             (Some(variable), None) => {
-                let missing = || {
-                    SettingsError(format!("the variable {variable}, which should have the key, is not set"))
+                let missing = || match may_be_key(variable) {
+                    true => SettingsError(NOT_A_VARIABLE.into()),
+                    false => SettingsError(format!(
+                        "the variable {variable}, which should have the key, is not set"
+                    )),
                 };
                 (environment(variable).ok_or_else(missing)?, variable.clone())
             }
             (None, Some(file)) => {
-                let read = std::fs::read_to_string(file);
-                let read = read
-                    .with_context(|| SettingsError(format!("the key in {} cannot be read", file.display())));
-                (read?, file.display().to_string())
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                let place =
+                    if may_be_key(&name) { "the key file".into() } else { file.display().to_string() };
+                let read = read_regular(file, KEY_FILE_MAX);
+                let wrong = |why| SettingsError(format!("the key in {place} cannot be read: {why}"));
+                (read.map_err(wrong)?, place)
             }
         };
         let key = key.trim();
@@ -175,7 +174,7 @@ impl KeyAt {
             let why = "must be one word of printable ASCII";
             return Err(SettingsError(format!("the key in {place} {why}")).into());
         }
-        Ok(Some(Secret(key.into())))
+        Ok(Some(Secret::new(key)))
     }
 }
 
@@ -257,12 +256,35 @@ mod tests {
             (one("key_env = \"NONE\""), "NONE"),
             (one("key_env = \"KEY\"\nkey_file = \"k\""), "one is enough"),
             (one("key_file = \"not-there\""), "not-there"),
+            (one("key_file = \"/dev/zero\""), "not a regular file"),
             (one("limits = [\"rpm\"]"), "rpm"),
             (one(&one("")), "two accounts are called \"a\""),
             (one("[price.m]\ninput = \"x\"\noutput = \"1\""), "price of m: input"),
         ] {
             let why = read(&text).unwrap_err();
             assert!(why.contains(what), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_place_is_in_no_message() {
+        let one = |rest: &str| format!("[[account]]\nname = \"a\"\nbase_url = \"https://x.example\"\n{rest}");
+        let keys = ["sk-canary", "sk-proj-canary_0123456789", "canary0123456789abcdef0123456789"];
+        for key in keys {
+            for (text, what) in [
+                (one(&format!("key = \"{key}\"")), "unknown field `key`"),
+                (one(&format!("api_key = '{key}'")), "unknown field `api_key`"),
+                (one(&format!("key = {key}")), "line 4"),
+                (one(&format!("key_env = \"{key}\"")), "name of a variable"),
+                (one(&format!("key_file = \"{key}\"")), "the key file"),
+                (one(&format!("api = \"{key}\"")), "unknown variant"),
+                (one(&format!("limits = \"{key}\"")), "invalid type"),
+                (one(&format!("key_env = [\"{key}\"]")), "invalid type"),
+            ] {
+                let why = read(&text).unwrap_err();
+                assert!(!why.contains("canary"), "{text}: {why}");
+                assert!(why.contains(what), "{text}: {why}");
+            }
         }
     }
 

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use tollgate_batch::Event;
 use tollgate_provider::Class;
 
+use crate::output::harmless_json;
+
 /// Writes an event to stdout. Whoever reads slowly slows the batch down, and loses nothing.
 pub(crate) fn write(event: &Event<'_>) {
     if let Some(value) = line(event) {
         // Whoever closed the pipe wants no more of it; the results are in their file.
-        let _ = writeln!(io::stdout().lock(), "{value}");
+        let _ = writeln!(io::stdout().lock(), "{}", harmless_json(value.to_string()));
     }
 }
 

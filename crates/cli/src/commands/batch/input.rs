@@ -183,12 +183,20 @@ impl BadLines {
     fn write(&self, state: &mut State, bad: &BadLine<'_>) -> io::Result<()> {
         let file = match &mut state.file {
             Some(file) => file,
-            empty => empty.insert(File::create(&self.path)?),
+            empty => empty.insert(made_for_us(&self.path)?),
         };
         let mut line = serde_json::to_vec(bad)?;
         line.push(b'\n');
         file.write_all(&line)
     }
+}
+
+/// Makes a file that others cannot read: what was to be sent is for the owner only.
+fn made_for_us(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create(true).truncate(true).open(path)
 }
 
 /// How many lines a file has, to tell how far a batch has come; `None` where nobody can know.

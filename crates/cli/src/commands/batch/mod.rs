@@ -10,6 +10,7 @@ mod price;
 mod reasons;
 mod request;
 mod run;
+mod secret;
 mod view;
 mod watch;
 

@@ -58,7 +58,7 @@ pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
     }
     let seconds = watched?;
     screen.end()?;
-    Ok(Output::new(Summary::of(&fleet, &limiter, seconds, seed)?))
+    Ok(Output::new(Summary::of(&fleet, &limiter, (seconds, args.seconds), seed)?))
 }
 
 /// Watches until the time is over or somebody has seen enough, and answers how long that was.

@@ -23,6 +23,9 @@ const NEXT: [(&str, &str); 4] = [
 pub(super) struct Summary {
     seconds: u64,
     seed: u64,
+    /// How long it was to last, if that was said.
+    #[serde(skip)]
+    asked: Option<u16>,
     #[serde(flatten)]
     total: Count,
     entities: Vec<Used>,
@@ -41,7 +44,12 @@ struct Used {
 
 impl Summary {
     /// Asks the store what was used, and the workers what they met with.
-    pub(super) fn of(fleet: &Fleet, limiter: &Limiter, seconds: u64, seed: u64) -> Result<Summary> {
+    pub(super) fn of(
+        fleet: &Fleet,
+        limiter: &Limiter,
+        (seconds, asked): (u64, Option<u16>),
+        seed: u64,
+    ) -> Result<Summary> {
         let mut entities = Vec::new();
         for project in fleet.projects {
             let keys = || fleet.keys.iter().filter(|key| key.project == project);
@@ -52,7 +60,7 @@ impl Summary {
             }
         }
         let total = fleet.keys.iter().map(|key| key.tally.count()).sum();
-        Ok(Summary { seconds, seed, total, entities })
+        Ok(Summary { seconds, seed, asked, total, entities })
     }
 }
 
@@ -91,7 +99,8 @@ impl Answer for Summary {
         NEXT.iter().for_each(|(line, why)| next.row([format!("  {line}").into(), Cell::from(why)]));
         page.table(&next);
         page.gap();
-        page.line(format!("the same calls again: tollgate demo --seed {}", self.seed));
+        let seconds = self.asked.map(|seconds| format!(" --seconds {seconds}")).unwrap_or_default();
+        page.line(format!("the same calls again: tollgate demo --seed {}{seconds}", self.seed));
     }
 }
 

@@ -66,6 +66,10 @@ struct BucketAnswer {
 }
 
 impl Answer for BucketAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let BucketAnswer { entity, resource, key, amounts, .. } = self;
         if !self.done {

@@ -3,8 +3,10 @@
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::NewEntity;
+use tollgate::catalog::Counts;
 
 use crate::args::EntityCreateArgs;
+use crate::asking::with_contents;
 use crate::context::Context;
 use crate::output::{Answer, Output, Page};
 use crate::views::{EntityView, deed};
@@ -32,12 +34,20 @@ pub(super) fn create(context: &Context, args: EntityCreateArgs) -> Result<Output
 
 /// Deletes an entity.
 pub(super) fn delete(context: &Context, entity: String) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let contents = Contents::of(catalog.counts_of_entity(&entity).wait()?);
+    let has_children = catalog.entity(&entity).wait()?.is_some_and(|it| it.children > 0);
+    // What cannot be deleted is refused without a question.
+    if contents.is_there && !has_children {
+        context.confirm_deletion(format_args!("entity {entity}"), || Ok(contents.text()))?;
+    }
     context.change(|catalog| Ok(catalog.delete_entity(&entity).wait()?))?;
     Ok(Output::new(DeleteAnswer {
         dry_run: context.dry_run,
         namespace: context.settings.namespace.value.clone(),
         entity,
         deleted: true,
+        contents,
     }))
 }
 
@@ -54,9 +64,42 @@ struct DeleteAnswer {
     namespace: String,
     entity: String,
     deleted: bool,
+    #[serde(flatten)]
+    contents: Contents,
+}
+
+/// What goes with an entity.
+#[derive(Serialize)]
+struct Contents {
+    /// Levels that have limits.
+    limits: u64,
+    buckets: u64,
+    usage_records: u64,
+    #[serde(skip)]
+    is_there: bool,
+}
+
+impl Contents {
+    fn of(counts: Counts) -> Contents {
+        let Counts { entity_limits: limits, buckets, usage_records, entities, disabled, .. } = counts;
+        let is_there = [entities, disabled, limits, buckets, usage_records].iter().any(|count| *count > 0);
+        Contents { limits, buckets, usage_records, is_there }
+    }
+
+    fn text(&self) -> String {
+        with_contents(&[
+            (self.limits, "level of limits", "levels of limits"),
+            (self.buckets, "bucket", "buckets"),
+            (self.usage_records, "usage record", "usage records"),
+        ])
+    }
 }
 
 impl Answer for CreateAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let parent = match self.entity.parent_text() {
             parent if parent.is_empty() => parent,
@@ -68,8 +111,12 @@ impl Answer for CreateAnswer {
 }
 
 impl Answer for DeleteAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let deed = deed(self.dry_run, "deleted", "delete");
-        page.line(format_args!("{deed} entity {}, with its limits, buckets and usage", self.entity));
+        page.line(format_args!("{deed} entity {}{}", self.entity, self.contents.text()));
     }
 }

@@ -36,6 +36,10 @@ struct MoveAnswer {
 }
 
 impl Answer for MoveAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let id = &self.entity.id;
         let place = match self.entity.parent_text() {

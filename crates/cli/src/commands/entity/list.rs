@@ -1,5 +1,7 @@
 //! Lists of entities.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::catalog::{CatalogError, Cursor, DEFAULT_RESOURCE, Page as CatalogPage, PageRequest};
@@ -9,6 +11,9 @@ use crate::args::{EntityListArgs, PageArgs};
 use crate::context::Context;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped};
 use crate::views::{EntityView, LimitView, entity_table, limit_texts, limit_views};
+
+/// How many entities with limits are looked at to find those that were never created.
+const IDS_SEEN_MAX: usize = 10_000;
 
 /// Lists the children of an entity.
 pub(super) fn children(context: &Context, entity: String, page: &PageArgs) -> Result<Output> {
@@ -20,6 +25,33 @@ pub(super) fn children(context: &Context, entity: String, page: &PageArgs) -> Re
     Ok(Output::new(ChildrenAnswer { namespace, parent: entity, entities, next }))
 }
 
+/// Entities that were never created and have limits of their own, in the order of their ids: at most so many. They come
+/// behind those that were created, on the last page.
+fn never_created(catalog: &Catalog, most: usize) -> Result<Vec<EntityView>> {
+    let mut ids = BTreeSet::new();
+    for resource in catalog.resources_with_entity_limits().wait()?.into_keys() {
+        let mut page = PageRequest::default();
+        loop {
+            let found = catalog.entities_with_limits(&resource, page.clone()).wait()?;
+            ids.extend(found.items);
+            match found.next {
+                Some(next) if ids.len() < IDS_SEEN_MAX => page = page.after(next),
+                _ => break,
+            }
+        }
+    }
+    let mut entities = Vec::new();
+    for id in ids {
+        if entities.len() == most {
+            break;
+        }
+        if catalog.entity(&id).wait()?.is_none() {
+            entities.push(EntityView::never_created(&id));
+        }
+    }
+    Ok(entities)
+}
+
 /// Lists entities: those that were created, or those that have limits of their own.
 pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
     let catalog = context.catalog()?;
@@ -29,7 +61,21 @@ pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
         Some(resource) => catalog.entities_with_limits(resource, page).wait(),
     })?;
     let entities = match &resource {
-        None => entities(&catalog, &ids)?.into_iter().map(|entity| Listed { entity, limits: None }).collect(),
+        None => {
+            let mut known = entities(&catalog, &ids)?;
+            if next.is_none() {
+                let room = usize::from(args.page.max) - known.len();
+                let mut implicit = never_created(&catalog, room + 1)?;
+                if implicit.len() > room {
+                    implicit.truncate(room);
+                    context.note_afterwards(
+                        "more have limits and were never created; a larger --max shows them",
+                    );
+                }
+                known.extend(implicit);
+            }
+            known.into_iter().map(|entity| Listed { entity, limits: None }).collect()
+        }
         Some(resource) => ids.iter().map(|id| limited(&catalog, id, resource)).collect::<Result<_>>()?,
     };
     context.note_next(&next);
@@ -130,7 +176,7 @@ impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
         let Some(resource) = &self.resource else {
             let table = entity_table(self.entities.iter().map(|listed| &listed.entity));
-            return page.table_or(&table, "no entity was created");
+            return page.table_or(&table, "no entities");
         };
         let mut table = Table::new(["ENTITY", "LIMITS"]).wrap(1);
         for Listed { entity, limits } in &self.entities {

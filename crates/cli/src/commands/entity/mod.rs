@@ -7,6 +7,7 @@ mod list;
 mod show;
 
 use anyhow::Result;
+use tollgate::catalog::Access;
 
 use super::{levels, switch};
 use crate::args::{EntityCommand, EntityLimitsArgs, EntitySetLimitsArgs};
@@ -29,11 +30,20 @@ pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
         EntityCommand::DeleteLimits(args) => levels::delete(context, &level(args)),
         EntityCommand::List(args) => list::list(context, &args),
         EntityCommand::ListResources => list::resources(context),
-        EntityCommand::Disable { entity } => {
-            switch::turn(context, switch::Switch::Entity(entity), switch::Turn::Off)
+        EntityCommand::Disable { entity, resource } => {
+            let switch = match resource {
+                Some(resource) => switch::Switch::Access(entity, resource, Some(Access::Off)),
+                None => switch::Switch::Entity(entity),
+            };
+            switch::turn(context, switch, switch::Turn::Off)
         }
-        EntityCommand::Enable { entity } => {
-            switch::turn(context, switch::Switch::Entity(entity), switch::Turn::On)
+        EntityCommand::Enable { entity, resource, inherit } => {
+            let access = (!inherit).then_some(Access::On);
+            let switch = match resource {
+                Some(resource) => switch::Switch::Access(entity, resource, access),
+                None => switch::Switch::Entity(entity),
+            };
+            switch::turn(context, switch, switch::Turn::On)
         }
         EntityCommand::Reset(args) => bucket::reset(context, args),
         EntityCommand::TopUp(args) => bucket::top_up(context, args),

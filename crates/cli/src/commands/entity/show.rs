@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::catalog::{BucketStatus, CatalogError, DEFAULT_RESOURCE};
-use tollgate::{Status, Tick};
+use tollgate::Tick;
+use tollgate::catalog::{Access, BucketStatus, CatalogError, DEFAULT_RESOURCE};
 
 use crate::context::Context;
-use crate::limit_text;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
-use crate::views::{EntityView, LimitView, Moment, limit_cells, limit_views, remark_table};
+use crate::views::{EntityView, LimitView, StatusView, limit_cells, limit_views, remark_table};
 
 /// Shows an entity. One that was never created is shown if anything is known of it.
 pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
     let catalog = context.catalog()?;
     let entity = catalog.entity(id).wait()?;
     let disabled = catalog.is_entity_disabled(id).wait()?;
+    let access = catalog.accesses(id).wait()?;
     let limits = catalog.limits_of_entity(id).wait()?;
     let buckets = catalog.buckets(id).wait()?;
-    if entity.is_none() && !disabled && limits.is_empty() && buckets.is_empty() {
+    if entity.is_none() && !disabled && access.is_empty() && limits.is_empty() && buckets.is_empty() {
         return Err(CatalogError::EntityNotFound(id.into()).into());
     }
     let now = catalog.backend().clock().now();
@@ -29,9 +29,17 @@ pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
         namespace: context.settings.namespace.value.clone(),
         entity: entity.map_or_else(|| EntityView::never_created(id), EntityView::from),
         disabled,
+        access: access.into_iter().map(|(resource, access)| (resource, access_name(access))).collect(),
         limits,
         buckets: buckets.iter().map(|bucket| BucketView::of(bucket, now)).collect(),
     }))
+}
+
+fn access_name(access: Access) -> &'static str {
+    match access {
+        Access::Off => "off",
+        Access::On => "on",
+    }
 }
 
 #[derive(Serialize)]
@@ -40,6 +48,8 @@ struct ShowAnswer {
     #[serde(flatten)]
     entity: EntityView,
     disabled: bool,
+    /// What was said of single resources.
+    access: BTreeMap<String, &'static str>,
     limits: BTreeMap<String, Vec<LimitView>>,
     buckets: Vec<BucketView>,
 }
@@ -50,50 +60,10 @@ struct BucketView {
     limits: Vec<StatusView>,
 }
 
-#[derive(Serialize)]
-struct StatusView {
-    name: String,
-    /// `null` if it is unbounded.
-    available: Option<i64>,
-    capacity: Option<u64>,
-    /// `null` if that depends on others giving back.
-    full_in_us: Option<u64>,
-    #[serde(skip)]
-    text: [String; 3],
-}
-
 impl BucketView {
     fn of(bucket: &BucketStatus, now: Tick) -> BucketView {
         let limits = bucket.limits.iter().map(|status| StatusView::of(status, now)).collect();
         BucketView { resource: bucket.resource.clone(), limits }
-    }
-}
-
-impl StatusView {
-    fn of(status: &Status, now: Tick) -> StatusView {
-        let limit = status.limit();
-        let bounded = !limit.is_unbounded();
-        let full = Moment::of(limit, status.full(), now);
-        let shown = |amount: i64| {
-            let sign = if amount < 0 { "-" } else { "" };
-            format!("{sign}{}", limit_text::shown(limit, amount.unsigned_abs()))
-        };
-        let text = [
-            if bounded { shown(status.available()) } else { "unbounded".into() },
-            if bounded { limit_text::shown(limit, limit.capacity()) } else { String::new() },
-            match full {
-                Moment::Now => "full".into(),
-                Moment::In(_) => format!("full {}", full.text()),
-                Moment::GivenBack(_) | Moment::Never => full.text(),
-            },
-        ];
-        StatusView {
-            name: limit.name().to_string(),
-            available: bounded.then(|| status.available()),
-            capacity: bounded.then(|| limit.capacity()),
-            full_in_us: full.known_us(),
-            text,
-        }
     }
 }
 
@@ -118,6 +88,15 @@ impl Answer for ShowAnswer {
             page.heading("Metadata");
             let mut table = Table::bare().wrap(1);
             metadata.iter().for_each(|(key, value)| table.row([Cell::from(key), value.into()]));
+            page.table(&table);
+        }
+        if !self.access.is_empty() {
+            page.heading("Single resources");
+            let mut table = Table::new(["RESOURCE", "SWITCHED"]);
+            for (resource, access) in &self.access {
+                let style = if *access == "off" { style::BAD } else { style::GOOD };
+                table.row([Cell::from(resource), Cell::styled(access, style)]);
+            }
             page.table(&table);
         }
         page.heading("Limits of its own");
@@ -145,11 +124,9 @@ impl ShowAnswer {
         let mut table = Table::new(["RESOURCE", "LIMIT", "AVAILABLE", "OF", ""]).right(2).right(3);
         for BucketView { resource, limits } in &self.buckets {
             let mut first = Some(Cell::from(resource));
-            for StatusView { name, available, text: [left, capacity, full], .. } in limits {
-                let is_out = available.is_some_and(|left| left <= 0);
-                let left = if is_out { Cell::styled(left, style::BAD) } else { left.into() };
-                let first = first.take().unwrap_or_else(|| "".into());
-                table.row([first, Cell::name(name), left, capacity.into(), Cell::from(full)]);
+            for status in limits {
+                let [name, left, capacity, full] = status.cells();
+                table.row([first.take().unwrap_or_else(|| "".into()), name, left, capacity, full]);
             }
         }
         table

@@ -10,7 +10,7 @@ use super::plan::{EntityStep, LevelStep, Plan};
 use super::view::{ApplyAnswer, PlanAnswer};
 use crate::context::Context;
 use crate::limits_file::{self, Config};
-use crate::output::{Output, Progress, grouped};
+use crate::output::{Output, grouped};
 use crate::views::OwnedLevel;
 
 /// Applies a file, after a look at all of it and a question.
@@ -27,11 +27,7 @@ pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
     }
     if !rehearsed.is_empty() {
         context.show(&plan)?;
-        let (changes, transactions) = (plan.changes_text(), plan.transactions_text());
-        context.confirm(format_args!(
-            "apply this to namespace {}: {changes}, in {transactions}",
-            plan.namespace()
-        ))?;
+        context.confirm(format_args!("apply this to namespace {}", plan.namespace()))?;
     }
     let done = context.change_as_rehearsed(|catalog| {
         let plan = Plan::new(catalog, file, &wanted)?;
@@ -40,7 +36,7 @@ pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
             let changed = CatalogError::SetChanged(plan.set.clone());
             return Err(anyhow::Error::from(changed).context("nothing was changed: plan and apply again"));
         }
-        let mut progress = Progress::new(&context.terminal);
+        let mut progress = context.progress();
         let mut so_far = Made::default();
         let carried_out = carry_out(catalog, &plan, |made| {
             so_far = made;

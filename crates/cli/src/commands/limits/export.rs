@@ -69,6 +69,10 @@ struct ExportAnswer {
 }
 
 impl Answer for ExportAnswer {
+    fn is_echo(&self) -> bool {
+        self.file.is_some() && !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let levels = counted(self.levels, "level", "levels");
         let entities = counted(self.entities, "entity", "entities");

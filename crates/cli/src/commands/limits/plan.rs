@@ -23,7 +23,7 @@ pub(in crate::commands) struct Plan {
     pub(super) levels: Vec<LevelStep>,
     /// Levels that are as the file says, and become managed.
     pub(super) adopted: Vec<OwnedLevel>,
-    /// How many levels are as the file says.
+    /// How many levels and entities are as the file says.
     pub(super) unchanged: usize,
     /// Levels with limits that are in neither file nor set.
     pub(super) unmanaged: Vec<OwnedLevel>,
@@ -59,13 +59,16 @@ impl Plan {
         let is_mine = |level: &OwnedLevel| mine.is_some_and(|set| set.manages(level.level()));
         let managed = mine.into_iter().flat_map(ManagedSet::levels).map(OwnedLevel::of);
         let of_interest: BTreeSet<OwnedLevel> = wanted.levels.keys().cloned().chain(managed).collect();
+        let entities = entity_steps(catalog, file, wanted)?;
         let mut plan = Plan {
             set: wanted.set.clone(),
             revision: mine.map_or(0, ManagedSet::revision),
-            entities: entity_steps(catalog, file, wanted)?,
+            unchanged: entities_wanted(wanted)
+                .filter(|id| entities.iter().all(|step| step.id != **id))
+                .count(),
+            entities,
             levels: Vec::new(),
             adopted: Vec::new(),
-            unchanged: 0,
             unmanaged: Vec::new(),
         };
         let unmanaged = stored_levels(catalog)?.into_iter().filter(|level| !of_interest.contains(level));
@@ -137,9 +140,21 @@ fn check_owners(file: &Path, wanted: &LimitsFile, sets: &[ManagedSet]) -> Result
     Ok(())
 }
 
+/// The entities that a file names as parents.
+fn parents(wanted: &LimitsFile) -> BTreeSet<&str> {
+    wanted.entities.values().filter_map(|part| part.parent.as_deref()).collect()
+}
+
+/// The entities that a file creates if they are not there. Those that it only has limits for are not among them.
+fn entities_wanted(wanted: &LimitsFile) -> impl Iterator<Item = &String> {
+    let parents = parents(wanted);
+    let is_wanted =
+        move |(id, part): &(&String, &EntityPart)| !part.is_empty() || parents.contains(id.as_str());
+    wanted.entities.iter().filter(is_wanted).map(|(id, _)| id)
+}
+
 fn entity_steps(catalog: &Catalog, file: &Path, wanted: &LimitsFile) -> Result<Vec<EntityStep>> {
-    let parents: BTreeSet<&str> =
-        wanted.entities.values().filter_map(|part| part.parent.as_deref()).collect();
+    let parents = parents(wanted);
     let mut steps = BTreeMap::new();
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for (id, part) in &wanted.entities {

@@ -109,12 +109,12 @@ impl PlanAnswer {
     }
 
     /// How much changes: `1 to add, 2 to change, 3 to delete`.
-    pub(super) fn changes_text(&self) -> String {
+    fn changes_text(&self) -> String {
         self.counted("to add", "to change", "to delete")
     }
 
     /// `1 transaction`, `3 transactions`.
-    pub(super) fn transactions_text(&self) -> String {
+    fn transactions_text(&self) -> String {
         counted(self.transactions, "transaction", "transactions")
     }
 
@@ -136,7 +136,8 @@ impl PlanAnswer {
                 (Action::Change, false) => " (set by hand so far)",
                 _ => "",
             };
-            page.line(format_args!("{} {}{remark}", step.action.mark(), paint(style::NAME, &step.name)));
+            let name = paint(style::NAME, &step.name);
+            page.line(format_args!("{} limits of {name}{remark}", step.action.mark()));
             for (action, line) in &step.lines {
                 page.line(format_args!("    {} {line}", action.mark()));
             }
@@ -181,6 +182,10 @@ impl Answer for PlanAnswer {
 }
 
 impl Answer for ApplyAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
     fn text(&self, page: &mut Page) {
         let plan = &self.plan;
         if plan.is_empty() {

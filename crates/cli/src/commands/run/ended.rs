@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitStatus;
 
+use crate::output::harmless;
 use crate::output::style::{self, paint};
 
 /// There is such a command, but it cannot be run.
@@ -84,7 +85,8 @@ impl Ended {
                 _ => format!("{why}; everything was given back"),
             };
             // If nobody listens there is nobody to tell.
-            let _ = writeln!(anstream::stderr(), "{} {program}: {why}", paint(style::BAD, "error:"));
+            let said = harmless(&format!("{program}: {why}"));
+            let _ = writeln!(anstream::stderr(), "{} {said}", paint(style::BAD, "error:"));
         }
     }
 }

@@ -10,17 +10,16 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Result;
 use serde::Serialize;
+use tollgate::Event;
 use tollgate::limiter::Lease;
-use tollgate::{Event, Limiter};
 
 use self::ended::Ended;
-use super::call::{Call, Called};
+use super::call::{Call, Called, one_of_each};
 use crate::args::RunArgs;
 use crate::context::Context;
-use crate::demand_text::{Amount, Written};
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Format, Output, Page};
+use crate::output::{Answer, Format, Output, Page, harmless};
 use crate::units::Units;
 
 /// Acquires, runs and settles.
@@ -28,7 +27,7 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
     let limiter = context.limiter_builder()?.observer(say_if_lost).build();
     let units = Units::of_call(limiter.catalog(), &args.entity, &args.resource)?;
     let amounts = match &args.amounts[..] {
-        [] => one_of_each(&limiter, &args)?,
+        [] => one_of_each(&limiter, &args.entity, &args.resource)?,
         given => given.to_vec(),
     };
     let amounts = units.exact(&amounts)?;
@@ -75,14 +74,6 @@ fn say_if_lost(event: &Event<'_>) {
     }
 }
 
-/// One of every limit: what a command takes if nobody says otherwise.
-fn one_of_each(limiter: &Limiter, args: &RunArgs) -> Result<Vec<Amount>> {
-    let chain = limiter.catalog().chain(&args.entity, &args.resource).wait()?;
-    let limits = chain.links.first().map(|link| link.limits.clone());
-    let amount = |name: &str| Amount { limit: name.into(), amount: Written::one() };
-    Ok(limits.iter().flat_map(|limits| limits.iter()).map(|limit| amount(limit.name().as_str())).collect())
-}
-
 /// Runs the command to its end. Meanwhile the limiter keeps what it holds.
 fn obey(context: &Context, args: &RunArgs) -> Ended {
     let Some((program, rest)) = args.command.split_first() else { return Ended::NotRun };
@@ -122,6 +113,7 @@ fn settle(lease: Lease<'_>, ended: &Ended, args: &RunArgs) -> bool {
     if let Err(why) = settled {
         // If nobody listens there is nobody to tell.
         let error = paint(style::BAD, "error:");
+        let why = harmless(&why.to_string());
         let _ = writeln!(anstream::stderr(), "{error} the end of the command cannot be written down: {why}");
         return false;
     }

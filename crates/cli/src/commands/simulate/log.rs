@@ -318,7 +318,7 @@ mod tests {
     fn amounts_are_counted_in_the_units_of_their_limits() {
         let limit = |text| crate::limit_text::parse(text).unwrap();
         let limits = [limit("sp:5,unit=USD:6"), limit("rpm:5")];
-        let names = LimitNames::new(limits.iter()).unwrap();
+        let names = LimitNames::new([tollgate::Limits::new(limits).unwrap()].iter()).unwrap();
         let counted = |amount: &str| {
             let call = format!(r#"{{"time": 1, "entity": "e", "resource": "r", "demand": {{{amount}}}}}"#);
             let mut call: LoggedCall<'_> = serde_json::from_str(&call).map_err(|why| why.to_string())?;

@@ -23,7 +23,7 @@ use crate::args::SimulateArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::limits_file::{self, Config, LimitsFile};
-use crate::output::{Output, Progress, grouped};
+use crate::output::{Output, grouped};
 use crate::views::OwnedLevel;
 use log::{LoggedCall, each_line};
 use names::LimitNames;
@@ -46,12 +46,14 @@ pub(super) fn run(context: &Context, args: SimulateArgs) -> Result<Output> {
         true => Patience::Waits(args.timeout.map(Span::covering)),
         false => Patience::None,
     };
-    let limits = wanted.levels.values().flat_map(|config| config.limits.iter());
-    let limits = LimitNames::new(limits)?;
+    let limits = LimitNames::new(wanted.levels.values().map(|config| &config.limits))?;
     let mut replay = Replay::new(limiter, hands, limits, patience, Tally::new(args.max));
     let malformed = read(context, &args.log, &mut replay)?;
     let replayed = replay.finish();
-    let exit = if replayed.tally.all.calls == 0 && malformed > 0 { Exit::FAILURE } else { Exit::OK };
+    let all = &replayed.tally.all;
+    // Nothing was found out if no line could be decided.
+    let is_failed = all.failed == all.calls && all.calls + malformed > 0;
+    let exit = if is_failed { Exit::FAILURE } else { Exit::OK };
     Ok(Output::new(SimulateAnswer::new(&args, source, malformed, &replayed)).with_exit(exit))
 }
 
@@ -88,7 +90,7 @@ fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
             Box::new(BufReader::with_capacity(1 << 18, file))
         }
     };
-    let mut progress = Progress::new(&context.terminal);
+    let mut progress = context.progress();
     let mut malformed = 0;
     each_line(log, |number, line| {
         let call = match line {

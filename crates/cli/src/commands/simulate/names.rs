@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use tollgate::{Limit, Unit};
+use tollgate::{Limits, Unit};
 
 use super::log::Amounts;
 use crate::exit::Usage;
@@ -19,7 +19,12 @@ pub(super) struct Names {
 }
 
 /// The limits there are, with their units. Few enough to look at them all.
-pub(super) struct LimitNames(Vec<String>, Units);
+pub(super) struct LimitNames {
+    names: Vec<String>,
+    units: Units,
+    /// Whether every level that has limits has all of them.
+    are_everywhere: bool,
+}
 
 /// Amounts by the numbers of limits.
 pub(super) type Numbered = Vec<(u32, u64)>;
@@ -50,34 +55,46 @@ impl Names {
 }
 
 impl LimitNames {
-    /// The names of these, each of them once.
+    /// The names of the limits of these levels, each of them once.
     ///
     /// # Errors
     ///
     /// [`Usage`] if one name has several units: what a log says of it could be either.
-    pub(super) fn new<'a>(limits: impl Iterator<Item = &'a Limit> + Clone) -> Result<LimitNames, Usage> {
+    pub(super) fn new<'a>(levels: impl Iterator<Item = &'a Limits> + Clone) -> Result<LimitNames, Usage> {
+        let limits = levels.clone().flat_map(|limits| limits.iter());
         let units = Units::agreed(limits.clone(), "these limits")?;
         let mut names: Vec<String> = limits.map(|limit| limit.name().to_string()).collect();
         names.sort();
         names.dedup();
-        Ok(LimitNames(names, units))
+        let are_everywhere = levels.clone().all(|limits| limits.is_empty() || limits.len() == names.len());
+        Ok(LimitNames { names, units, are_everywhere })
+    }
+
+    /// Whether every level that has limits has all of them.
+    pub(super) fn are_everywhere(&self) -> bool {
+        self.are_everywhere
+    }
+
+    /// The number of a limit.
+    pub(super) fn number(&self, limit: &str) -> Option<u32> {
+        self.names.iter().position(|name| name == limit).and_then(|number| u32::try_from(number).ok())
     }
 
     /// The unit of a limit, if it has one; `None` if there is no such limit.
     pub(super) fn unit(&self, limit: &str) -> Option<Option<&Unit>> {
-        self.0.iter().any(|name| name == limit).then(|| self.1.unit(limit))
+        self.number(limit).map(|_| self.units.unit(limit))
     }
 
     /// The amounts of limits that are there. Others are left out.
     pub(super) fn numbered(&self, Amounts(amounts): &Amounts<'_>) -> Numbered {
-        let number = |name: &str| self.0.iter().position(|known| known == name);
-        let known =
-            amounts.iter().filter_map(|(name, amount)| Some((number(name)? as u32, amount.counted())));
+        let known = amounts.iter().filter_map(|(name, amount)| Some((self.number(name)?, amount.counted())));
         known.collect()
     }
 
     /// The same with their names.
     pub(super) fn named<'a>(&'a self, amounts: &'a [(u32, u64)]) -> impl Iterator<Item = (&'a str, u64)> {
-        amounts.iter().filter_map(|(number, amount)| Some((self.0.get(*number as usize)?.as_str(), *amount)))
+        amounts
+            .iter()
+            .filter_map(|(number, amount)| Some((self.names.get(*number as usize)?.as_str(), *amount)))
     }
 }

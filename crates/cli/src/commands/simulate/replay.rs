@@ -1,9 +1,11 @@
 //! Calls made again, on a clock that stands where each of them was made.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::hash_map::Entry;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use tollgate::catalog::CatalogError;
 use tollgate::limiter::{AcquireError, Attempt, Lease, Standing};
 use tollgate::{Demand, DemandError, Limiter, ManualClock, Span, Tick};
@@ -40,6 +42,8 @@ pub(super) struct Replay {
     limiter: Limiter,
     hands: ManualClock,
     limits: Arc<LimitNames>,
+    /// The limits of each entity for each resource, where not all have the same; `None` if there are none.
+    own: HashMap<(u32, u32), Option<Vec<u32>>, RandomState>,
     entities: Names,
     resources: Names,
     patience: Patience,
@@ -78,6 +82,7 @@ impl Replay {
             limiter,
             hands,
             limits: Arc::new(limits),
+            own: HashMap::default(),
             entities: Names::default(),
             resources: Names::default(),
             patience,
@@ -109,19 +114,41 @@ impl Replay {
         }
     }
 
+    /// The amounts without those of limits that the entity does not have for the resource.
+    fn of_own(&mut self, (entity, resource): (u32, u32), mut amounts: Numbered) -> Numbered {
+        if self.limits.are_everywhere() {
+            return amounts;
+        }
+        let own = match self.own.entry((entity, resource)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => {
+                let names = (self.entities.name(entity), self.resources.name(resource));
+                vacant.insert(own_limits(&self.limiter, &self.limits, names))
+            }
+        };
+        if let Some(own) = own {
+            amounts.retain(|(limit, _)| own.contains(limit));
+        }
+        amounts
+    }
+
     /// A call as it is made. One that comes before its time is made now.
     fn call(&mut self, line: u64, logged: &LoggedCall<'_>) -> Call {
         let (Time(at), now) = (logged.time, self.hands.now());
         self.tally.out_of_order += u64::from(at < now);
         // What is too long is as long as can be.
         let micros = (logged.duration_ms.map_or(0.0, |Millis(millis)| millis) * 1e3).round() as u64;
+        let entity = self.entities.number(&logged.entity.0);
+        let resource = self.resources.number(&logged.resource.0);
+        let demand = self.of_own((entity, resource), self.limits.numbered(&logged.demand));
+        let used = logged.used.as_ref().map(|used| self.limits.numbered(used));
         Call {
             line,
             at: at.max(now),
-            entity: self.entities.number(&logged.entity.0),
-            resource: self.resources.number(&logged.resource.0),
-            demand: self.limits.numbered(&logged.demand),
-            used: logged.used.as_ref().map(|used| self.limits.numbered(used)),
+            entity,
+            resource,
+            demand,
+            used: used.map(|used| self.of_own((entity, resource), used)),
             lasts: Span::from_micros(micros),
         }
     }
@@ -225,6 +252,13 @@ impl Replay {
         let end = self.hands.now() + call.lasts;
         self.open.push(Reverse(Open { end, number: self.count, lease, used: call.used }));
     }
+}
+
+/// The numbers of the limits that an entity has for a resource; `None` if that cannot be known, which the call will tell.
+fn own_limits(limiter: &Limiter, limits: &LimitNames, (entity, resource): (&str, &str)) -> Option<Vec<u32>> {
+    let chain = limiter.catalog().chain(entity, resource).wait().ok()?;
+    let own = chain.links.first()?.limits.iter();
+    Some(own.filter_map(|limit| limits.number(limit.name().as_str())).collect())
 }
 
 fn refused(standing: &Standing) -> Outcome {

@@ -27,7 +27,7 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
     loop {
         let look = Look::at(catalog)?;
         let size = screen.size();
-        let room = room(size, args.max, look.waiters.len());
+        let room = room(size, args.max, look.waiters.len(), look.sets.len());
         let answer = TopAnswer::new(context, &look, last.as_ref(), room);
         let mut page = Page::new(size.columns);
         answer.text(&mut page);
@@ -41,13 +41,17 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
     }
 }
 
-/// How many rows fit. Those who wait get a third of the screen at most, and no more than they need.
-fn room(size: Size, max: Option<usize>, waiting: usize) -> Room {
-    // The headline, a gap and the headings; the same again for those who wait, and how many more there are.
-    let (above, between) = (3, if waiting == 0 { 0 } else { 4 });
-    let waiters = waiting.min((size.lines / 3).max(1));
-    let rows = size.lines.saturating_sub(above + between + waiters).max(1);
-    Room { rows: rows.min(max.unwrap_or(usize::MAX)), waiters: waiters.min(max.unwrap_or(usize::MAX)) }
+/// How many rows fit. Those who wait and the limit sets get a third of the screen each at most, and no more than they need.
+fn room(size: Size, max: Option<usize>, waiting: usize, sets: usize) -> Room {
+    // A gap, the headings, and how many more there are.
+    const AROUND: usize = 3;
+    let most = (size.lines / 3).max(1);
+    let (waiters, sets) = (waiting.min(most), sets.min(most));
+    let taken = |rows: usize| if rows == 0 { 0 } else { rows + AROUND };
+    // The headline, a gap and the headings.
+    let rows = size.lines.saturating_sub(3 + taken(waiters) + taken(sets)).max(1);
+    let [rows, waiters, sets] = [rows, waiters, sets].map(|it| it.min(max.unwrap_or(usize::MAX)));
+    Room { rows, waiters, sets }
 }
 
 #[cfg(test)]
@@ -55,12 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_tables_fit_the_screen() {
+    fn all_tables_fit_the_screen() {
         let size = Size { columns: 80, lines: 24 };
-        assert_eq!(room(size, None, 0), Room { rows: 21, waiters: 0 });
-        assert_eq!(room(size, None, 2), Room { rows: 15, waiters: 2 });
-        assert_eq!(room(size, None, 100), Room { rows: 9, waiters: 8 });
-        assert_eq!(room(size, Some(3), 100), Room { rows: 3, waiters: 3 });
-        assert_eq!(room(Size { columns: 80, lines: 2 }, None, 100), Room { rows: 1, waiters: 1 });
+        assert_eq!(room(size, None, 0, 0), Room { rows: 21, waiters: 0, sets: 0 });
+        assert_eq!(room(size, None, 2, 0), Room { rows: 16, waiters: 2, sets: 0 });
+        assert_eq!(room(size, None, 100, 0), Room { rows: 10, waiters: 8, sets: 0 });
+        assert_eq!(room(size, None, 2, 3), Room { rows: 10, waiters: 2, sets: 3 });
+        assert_eq!(room(size, Some(3), 100, 5), Room { rows: 2, waiters: 3, sets: 3 });
+        assert_eq!(room(Size { columns: 80, lines: 2 }, None, 100, 0), Room { rows: 1, waiters: 1, sets: 0 });
     }
 }

@@ -1,11 +1,14 @@
 //! How a namespace stands at one instant.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::Result;
 use tollgate::catalog::{BucketStatus, PageRequest, UsageQuery, Waiter, Window};
 use tollgate::store::Scope;
-use tollgate::{Catalog, Status, Tick};
+use tollgate::{Catalog, Status, StoredSet, StoredSets, Tick};
+
+use crate::commands::set::all_sets;
 
 /// How many buckets are asked for at once.
 const BUCKETS_PAGE: usize = 1_000;
@@ -24,6 +27,8 @@ pub(super) struct Look {
     pub(super) rows: BTreeMap<(String, String), Row>,
     /// Who waits longest comes first.
     pub(super) waiters: Vec<Waiter>,
+    /// The limit sets in use, whatever the namespace.
+    pub(super) sets: Vec<StoredSet>,
 }
 
 /// An entity and a resource.
@@ -43,7 +48,8 @@ impl Look {
         let at = catalog.backend().clock().now();
         let hour = Tick::from_micros(at.as_micros() / HOUR * HOUR);
         let waiters = catalog.waiters().wait()?;
-        let mut look = Look { at, hour, rows: BTreeMap::new(), waiters };
+        let sets = all_sets(&StoredSets::new(Arc::clone(catalog.backend())))?;
+        let mut look = Look { at, hour, rows: BTreeMap::new(), waiters, sets };
         look.add_buckets(catalog)?;
         look.add_usage(catalog)?;
         look.rows.retain(|_, row| !row.is_idle());
@@ -90,9 +96,7 @@ impl Row {
 
     /// The limit of which the smallest share is left, and how much of it is in use, from 0 to 1.
     pub(super) fn tightest(&self) -> Option<(&Status, f64)> {
-        let bounded = self.limits.iter().filter(|status| !status.limit().is_unbounded());
-        let shares = bounded.map(|status| (status, share_used(status)));
-        shares.max_by(|(_, one), (_, two)| one.total_cmp(two))
+        tightest(&self.limits)
     }
 
     /// What is held of resources, by limit: how many of how many.
@@ -108,7 +112,32 @@ impl Row {
     }
 }
 
+/// The limit of which the smallest share is left, and how much of it is in use, from 0 to 1.
+pub(super) fn tightest(limits: &[Status]) -> Option<(&Status, f64)> {
+    let bounded = limits.iter().filter(|status| !status.limit().is_unbounded());
+    let shares = bounded.map(|status| (status, share_used(status)));
+    shares.max_by(|(_, one), (_, two)| one.total_cmp(two))
+}
+
+/// The share that is in use. What is used is subtracted as a whole number, so that a fifth is 0.2 and not a hair less.
 fn share_used(status: &Status) -> f64 {
-    let capacity = status.limit().capacity().max(1) as f64;
-    (1.0 - status.available() as f64 / capacity).clamp(0.0, 1.0)
+    let capacity = status.limit().capacity().max(1);
+    let used = i128::from(capacity) - i128::from(status.available());
+    (used as f64 / capacity as f64).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_the_number_that_people_would_write() {
+        for (used, share) in [(0, "0.0"), (1, "0.1"), (2, "0.2"), (3, "0.3"), (7, "0.7"), (10, "1.0")] {
+            let limit = tollgate::Limit::per_minute("rpm", 10);
+            let set = tollgate::LimitSet::new([limit]).unwrap();
+            drop(set.try_acquire(tollgate::demand! { rpm: used }).wait().unwrap());
+            let status = set.peek().wait().unwrap().limits.remove(0);
+            assert_eq!(serde_json::to_string(&share_used(&status)).unwrap(), share);
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod live;
 mod look;
 #[cfg(unix)]
 mod screen;
+mod sets;
 mod view;
 mod waiting;
 
@@ -33,7 +34,7 @@ pub(super) fn run(context: &Context, args: TopArgs) -> Result<Output> {
 
 fn look_once(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
     let max = args.max.unwrap_or(ROWS);
-    let room = Room { rows: max, waiters: max };
+    let room = Room { rows: max, waiters: max, sets: max };
     Ok(Output::new(TopAnswer::new(context, &Look::at(catalog)?, None, room)))
 }
 

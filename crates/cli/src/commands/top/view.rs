@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tollgate::Status;
 use tollgate::store::usage::iso;
 
 use super::look::{Look, Row};
+use super::sets::{SetView, sets_text};
 use super::waiting::{WaiterView, waiting_text};
 use crate::context::Context;
 use crate::limit_text;
@@ -26,6 +28,7 @@ pub(super) struct TopAnswer {
     in_use: usize,
     rows: Vec<RowView>,
     waiting: Vec<WaiterView>,
+    sets: Vec<SetView>,
     #[serde(skip)]
     room: Room,
 }
@@ -37,6 +40,8 @@ pub(super) struct Room {
     pub(super) rows: usize,
     /// Of those who wait.
     pub(super) waiters: usize,
+    /// Of limit sets.
+    pub(super) sets: usize,
 }
 
 #[derive(Serialize)]
@@ -52,8 +57,9 @@ struct RowView {
     held_text: String,
 }
 
+/// The limit of which the smallest share is left.
 #[derive(Serialize)]
-struct TightestView {
+pub(super) struct TightestView {
     limit: String,
     available: i64,
     capacity: u64,
@@ -83,6 +89,7 @@ impl TopAnswer {
             in_use: look.rows.len(),
             rows: rows.into_iter().map(|(key, row, change)| RowView::of(key, row, change)).collect(),
             waiting: look.waiters.iter().map(|waiter| WaiterView::of(waiter, look.at)).collect(),
+            sets: look.sets.iter().map(|set| SetView::of(set, look.at)).collect(),
             room,
         }
     }
@@ -90,18 +97,7 @@ impl TopAnswer {
 
 impl RowView {
     fn of((entity, resource): &(String, String), row: &Row, calls_change: Option<u64>) -> RowView {
-        let tightest = row.tightest().map(|(status, share_used)| {
-            let (limit, available) = (status.limit(), status.available());
-            let sign = if available < 0 { "-" } else { "" };
-            let shown = |amount: u64| grouped(limit_text::amount(limit, amount));
-            TightestView {
-                limit: limit.name().to_string(),
-                available,
-                capacity: limit.capacity(),
-                share_used,
-                left: format!("{sign}{} of {}", shown(available.unsigned_abs()), shown(limit.capacity())),
-            }
-        });
+        let tightest = row.tightest().map(|(status, share)| TightestView::of(status, share));
         let held_text: Vec<String> =
             row.held().map(|(name, held, capacity)| format!("{name} {held}/{capacity}")).collect();
         RowView {
@@ -119,20 +115,36 @@ impl RowView {
     fn cells(&self) -> [Cell; 8] {
         let change = self.calls_change.filter(|change| *change > 0);
         let change = change.map(|change| format!("+{}", grouped(change))).unwrap_or_default();
-        let (limit, left, bar) = match &self.tightest {
-            None => (Cell::from(""), Cell::from("all"), Cell::from("")),
-            Some(it) => {
-                let style = match it.share_used {
-                    share if share >= 1.0 => style::BAD,
-                    share if share >= NEARLY => style::WARN,
-                    _ => style::GOOD,
-                };
-                (it.limit.clone().into(), it.left.clone().into(), Cell::styled(bar(it.share_used), style))
-            }
-        };
+        let [limit, left, bar] = TightestView::cells(self.tightest.as_ref());
         let (entity, resource) = (Cell::name(&self.entity), Cell::from(&self.resource));
         let held = Cell::from(&self.held_text);
         [entity, resource, grouped(self.calls).into(), change.into(), limit, left, bar, held]
+    }
+}
+
+impl TightestView {
+    pub(super) fn of(status: &Status, share_used: f64) -> TightestView {
+        let (limit, available) = (status.limit(), status.available());
+        let sign = if available < 0 { "-" } else { "" };
+        let shown = |amount: u64| grouped(limit_text::amount(limit, amount));
+        TightestView {
+            limit: limit.name().to_string(),
+            available,
+            capacity: limit.capacity(),
+            share_used,
+            left: format!("{sign}{} of {}", shown(available.unsigned_abs()), shown(limit.capacity())),
+        }
+    }
+
+    /// The limit, what is left of it, and a bar; everything is left where no limit is bounded.
+    pub(super) fn cells(tightest: Option<&TightestView>) -> [Cell; 3] {
+        let Some(it) = tightest else { return [Cell::from(""), "all".into(), "".into()] };
+        let style = match it.share_used {
+            share if share >= 1.0 => style::BAD,
+            share if share >= NEARLY => style::WARN,
+            _ => style::GOOD,
+        };
+        [Cell::from(&it.limit), (&it.left).into(), Cell::styled(bar(it.share_used), style)]
     }
 }
 
@@ -148,10 +160,13 @@ impl Answer for TopAnswer {
             .right(5)
             .hide_empty(3)
             .hide_empty(7)
-            .wrap(7);
+            .wrap(7)
+            .shorten(0)
+            .shorten(1);
         self.rows.iter().for_each(|row| table.row(row.cells()));
-        page.table_or_line(&table, "nobody used anything in this hour");
+        page.table_or_line(&table, "no calls in this hour");
         waiting_text(&self.waiting, self.room.waiters, page);
+        sets_text(&self.sets, self.room.sets, page);
     }
 }
 

@@ -10,6 +10,7 @@ use tollgate::store::usage::iso;
 
 use crate::duration_text;
 use crate::output::{Cell, Page, Table, counted, grouped, style};
+use crate::views::micros;
 
 /// From this on a wait wants a look.
 const LONG: Duration = Duration::from_secs(60);
@@ -22,6 +23,8 @@ pub(super) struct WaiterView {
     demand: BTreeMap<String, u64>,
     also: BTreeMap<String, BTreeMap<String, u64>>,
     since: String,
+    waited_us: u64,
+    /// The same in whole milliseconds.
     waited_ms: u64,
     pid: u32,
     host: String,
@@ -36,7 +39,8 @@ impl WaiterView {
             demand: waiter.demand.clone(),
             also: waiter.also.clone(),
             since: iso(waiter.since),
-            waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            waited_us: micros(waited),
+            waited_ms: micros(waited) / 1_000,
             pid: waiter.pid,
             host: waiter.host.clone(),
         }
@@ -57,7 +61,7 @@ impl WaiterView {
     }
 
     fn cells(&self) -> [Cell; 5] {
-        let waited = Duration::from_millis(self.waited_ms);
+        let waited = Duration::from_micros(self.waited_us);
         let shown = duration_text::roughly(waited);
         let waited = if waited >= LONG { Cell::styled(shown, style::WARN) } else { shown.into() };
         let process = format!("{}@{}", self.pid, self.host);
@@ -71,7 +75,8 @@ pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut Page) 
         return;
     }
     page.gap();
-    let mut table = Table::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]).right(2).wrap(4);
+    let mut table =
+        Table::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]).right(2).wrap(4).shorten(0).shorten(1);
     waiting.iter().take(max).for_each(|waiter| table.row(waiter.cells()));
     page.table(&table);
     if waiting.len() > max {

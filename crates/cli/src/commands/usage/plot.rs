@@ -12,9 +12,15 @@ use super::series::{Series, default_from};
 use crate::args::UsagePlotArgs;
 use crate::context::Context;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Chart, Output, Page, grouped};
+use crate::output::{Answer, Cell, Chart, Output, Page, Table, grouped, line_of};
 use crate::time_text::window_start;
 use crate::units::Units;
+
+/// How many windows are drawn at least.
+const WINDOWS_MIN: usize = 6;
+
+/// The columns that stand beside a line: the limit, the most and all of it.
+const LINE_ASIDE: usize = 44;
 
 /// Draws usage.
 pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
@@ -42,6 +48,7 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
         times: series.starts,
         kind: selection.window,
         units,
+        is_from_given: selection.from.is_some(),
     }))
 }
 
@@ -75,6 +82,9 @@ struct PlotAnswer {
     kind: Window,
     #[serde(skip)]
     units: Units,
+    /// Whether it was said from when.
+    #[serde(skip)]
+    is_from_given: bool,
 }
 
 impl Answer for PlotAnswer {
@@ -82,17 +92,12 @@ impl Answer for PlotAnswer {
         if self.used.is_empty() {
             return page.remark(format_args!("{} used nothing in that time", self.name));
         }
-        let labels: Vec<String> = self.times.iter().map(|at| label(self.kind, *at)).collect();
-        for (limit, values) in &self.used {
-            let total: i64 = values.iter().fold(0, |sum, value| sum.saturating_add(*value));
-            let about = format!("used by {}, {} in all", self.name, self.units.show(limit, total));
-            page.gap();
-            page.line(format_args!("{} {about}", paint(style::HEADING, limit)));
-            page.gap();
-            let counted_in = self.units.unit(limit);
-            Chart { values, labels: &labels, unit: self.window, counted_in }.render(page);
+        let (times, used) = self.since_first_use();
+        match used.iter().next() {
+            Some((limit, values)) if used.len() == 1 => self.chart(page, limit, values, times),
+            _ => self.lines(page, &used, times.len()),
         }
-        if let (Some(first), Some(last)) = (self.times.first(), self.times.last()) {
+        if let (Some(first), Some(last)) = (times.first(), times.last()) {
             page.gap();
             let range = format!(
                 "by {}, from {} to {} UTC",
@@ -110,6 +115,51 @@ impl Answer for PlotAnswer {
             }
         }
     }
+}
+
+impl PlotAnswer {
+    /// The windows since something was used, and how much of each limit in each; all of them if it was said from when.
+    fn since_first_use(&self) -> (&[Tick], BTreeMap<&str, &[i64]>) {
+        let unused = |values: &Vec<i64>| values.iter().take_while(|value| **value == 0).count();
+        let first = self.used.values().map(unused).min().filter(|_| !self.is_from_given).unwrap_or(0);
+        // One bar alone says nothing of when.
+        let first = first.min(self.times.len().saturating_sub(WINDOWS_MIN));
+        let used = self.used.iter().map(|(limit, values)| (limit.as_str(), &values[first..]));
+        (&self.times[first..], used.collect())
+    }
+
+    fn chart(&self, page: &mut Page, limit: &str, values: &[i64], times: &[Tick]) {
+        let labels: Vec<String> = times.iter().map(|at| label(self.kind, *at)).collect();
+        let about = format!("used by {}, {} in all", self.name, self.units.show(limit, sum(values)));
+        page.line(format_args!("{} {about}", paint(style::HEADING, limit)));
+        page.gap();
+        let counted_in = self.units.unit(limit);
+        Chart { values, labels: &labels, unit: self.window, counted_in }.render(page);
+    }
+
+    /// A line for each limit: a chart of each would not fit a screen.
+    fn lines(&self, page: &mut Page, used: &BTreeMap<&str, &[i64]>, windows: usize) {
+        page.line(format_args!("used by {}; --limit NAME draws one limit larger", self.name));
+        page.gap();
+        let heading = format!("EACH {}", self.window.to_uppercase());
+        let mut table = Table::new(["LIMIT", &heading, "MOST", "IN ALL"]).right(2).right(3);
+        let room = page.width().saturating_sub(LINE_ASIDE).max(1);
+        for (limit, values) in used {
+            let most = values.iter().copied().max().unwrap_or(0);
+            let line = Cell::styled(line_of(values, room), style::NAME);
+            let [most, all] = [most, sum(values)].map(|amount| Cell::from(self.units.show(limit, amount)));
+            table.row([Cell::name(limit), line, most, all]);
+        }
+        page.table(&table);
+        let merged = windows.div_ceil(room);
+        if merged > 1 {
+            page.line(format_args!("each column is {merged} {}s", self.window));
+        }
+    }
+}
+
+fn sum(values: &[i64]) -> i64 {
+    values.iter().fold(0, |sum, value| sum.saturating_add(*value))
 }
 
 /// What stands under a bar: an hour, a day or a month.

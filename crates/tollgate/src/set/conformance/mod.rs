@@ -33,6 +33,8 @@ macro_rules! set_suite {
             resources_of_one_who_is_silent_come_back_to_the_others_once
             while_the_store_is_away_a_set_blocks_allows_or_keeps_to_its_share
             a_store_that_comes_back_is_used_again
+            sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits
+            a_cooldown_can_wait_for_a_set_that_is_not_in_use
             checkers_of_one_namespace_share_counts_and_limits_of_other_names_keep_theirs
         );
         $crate::set_suite!(@of joining, |clock| Some($open(clock)),

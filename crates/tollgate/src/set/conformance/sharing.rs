@@ -11,7 +11,7 @@ use tollgate_store::{Backend, Fault, FaultStore, ManualClock, StoreError};
 use super::bench_of::{START, available, count, denial, spend, take, until};
 use super::{Bench, Open};
 use crate::limiter::Heartbeats;
-use crate::{AcquireError, Checker, LimitSet, LimitSetBuilder};
+use crate::{AcquireError, Checker, LimitSet, LimitSetBuilder, StoredSets};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -52,6 +52,63 @@ pub fn a_cooldown_of_one_stops_the_others(open: Open<'_>) {
     one.cool_down(10 * SECOND).wait().expect("a store that is there answers");
     other.end_cool_down().wait().expect("a store that is there answers");
     assert!(take(&one, demand! { rpm: 1 }).is_some());
+}
+
+fn sets_of(bench: &Bench) -> StoredSets {
+    let backend = bench.backend.as_ref().expect("there is a store");
+    StoredSets::new(Arc::clone(backend)).timeout(Duration::from_secs(10 * 365 * 86_400))
+}
+
+/// An operator sees what there is, cools it down, resumes it and replaces a limit.
+pub fn sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let sets = sets_of(&bench);
+    let names = || {
+        let page = sets.list(None, 100).wait().expect("a store that is there answers");
+        page.items.into_iter().map(|set| set.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(), Vec::<String>::new());
+    assert!(sets.open("openai/blue").wait().expect("a store that is there answers").is_none());
+    let blue = bench.builder("openai/blue", rpm(100)).version(3).build().expect("it is valid");
+    let green = bench.builder("openai/green", rpm(10)).build().expect("it is valid");
+    let other = bench.builder("other", rpm(10)).namespace("others").build().expect("it is valid");
+    for set in [&blue, &green, &other] {
+        spend(set, demand! { rpm: 4 });
+    }
+    assert_eq!(names(), ["openai/blue", "openai/green"]);
+    let first = sets.list(None, 1).wait().expect("a store that is there answers");
+    assert_eq!((first.items.len(), first.next.is_some()), (1, true));
+    let seen = sets.get("openai/blue").wait().expect("a store that is there answers").expect("it is in use");
+    let stands = seen.limits.iter().map(|it| (it.limit().name().as_str(), it.available()));
+    assert_eq!((stands.collect::<Vec<_>>(), seen.cooling_until), (vec![("rpm", 96)], None));
+
+    let opened = sets.open("openai/blue").wait().expect("a store that is there answers");
+    let opened = opened.expect("it is in use");
+    opened.cool_down(10 * SECOND).wait().expect("a store that is there answers");
+    assert!(take(&blue, demand! { rpm: 1 }).is_none());
+    let cooling = sets.get("openai/blue").wait().expect("a store that is there answers").expect("in use");
+    assert_eq!(cooling.cooling_until, Some(START + Span::from_secs(10)));
+    opened.end_cool_down().wait().expect("a store that is there answers");
+    assert_eq!(available(&blue, "rpm"), 96, "limits of a later version stayed");
+    opened.replace(Limit::per_minute("rpm", 50)).wait().expect("it counts the same");
+    assert_eq!(available(&blue, "rpm"), 50);
+}
+
+/// The provider suspends an account before anybody has used it.
+pub fn a_cooldown_can_wait_for_a_set_that_is_not_in_use(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let sets = sets_of(&bench);
+    let idle = sets.open_idle("openai/blue").expect("it has a name");
+    idle.cool_down(10 * SECOND).wait().expect("a store that is there answers");
+    let listed = sets.list(None, 100).wait().expect("a store that is there answers").items;
+    assert_eq!((listed.len(), listed[0].limits.len()), (1, 0));
+    let blue = bench.builder("openai/blue", rpm(100)).build().expect("it is valid");
+    assert_eq!(denial(&blue, demand! { rpm: 1 }).wait(), Some(10 * SECOND));
+    bench.advance_ms(10_000);
+    spend(&blue, demand! { rpm: 1 });
+    let seen = sets.get("openai/blue").wait().expect("a store that is there answers").expect("it is in use");
+    assert_eq!((seen.limits.len(), seen.cooling_until), (1, None));
+    assert!(matches!(sets.open_idle(""), Err(LimitsError::Unnamed)));
 }
 
 /// Whoever has not heard of it does not undo it.

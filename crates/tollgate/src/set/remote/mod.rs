@@ -23,7 +23,7 @@ use crate::limiter::Heartbeats;
 use crate::within::within;
 
 /// The second part of the key of every set, behind its name.
-const KIND: &str = "limit-set";
+pub(super) const KIND: &str = "limit-set";
 
 /// How often limits are looked up anew because others have changed them meanwhile.
 const STALE_MAX: usize = 16;

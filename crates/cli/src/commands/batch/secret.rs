@@ -1,0 +1,58 @@
+//! Keys, which are never shown, and texts that may have one in them.
+
+use std::fmt;
+
+/// Something that is never shown.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(super) fn new(key: &str) -> Secret {
+        Secret(key.into())
+    }
+
+    /// For the one place that sends it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Whether a text that should be the name of something may be a key, and is better not shown.
+pub(super) fn may_be_key(name: &str) -> bool {
+    // Long words of letters and digits are keys more often than names; names of variables are in capitals.
+    const LONG: usize = 16;
+    let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    let has = |is: fn(char) -> bool| name.contains(is);
+    let is_mixed = has(|c| c.is_ascii_lowercase()) && has(|c| c.is_ascii_digit());
+    name.starts_with("sk-") || is_word && is_mixed && name.len() >= LONG
+}
+
+/// What is wrong with a file that may have a key where none belongs: where, and which field, but no value and no line of it.
+pub(super) fn without_values(text: &str, why: &toml::de::Error) -> String {
+    let span = why.span().unwrap_or_default();
+    let before = text.get(..span.start).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {}", scrubbed(why.message(), text))
+}
+
+/// The message without the texts of the file that are values.
+fn scrubbed(message: &str, text: &str) -> String {
+    let values = text.lines().filter_map(|line| Some(line.split_once('=')?.1));
+    let mut words: Vec<&str> =
+        values.flat_map(|value| value.split(['"', '\'', '[', ']', ','])).map(str::trim).collect();
+    words.retain(|word| !word.is_empty());
+    // The longest first, or a part of one would be left.
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    words.dedup();
+    words.iter().fold(message.trim_end().to_owned(), |message, word| {
+        let quoted = [format!("\"{word}\""), format!("`{word}`")];
+        quoted.iter().fold(message, |message, quoted| message.replace(quoted, "(not shown)"))
+    })
+}

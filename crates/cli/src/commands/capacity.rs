@@ -1,0 +1,92 @@
+//! How a limit of a resource stands for all entities together.
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::catalog::EntityCapacity;
+
+use crate::context::Context;
+use crate::output::{Answer, Cell, Output, Page, Table, style};
+use crate::units::Units;
+
+/// Adds up how a limit stands for every entity that has used a resource.
+pub(super) fn capacity(context: &Context, resource: String, limit: String) -> Result<Output> {
+    let catalog = context.catalog()?;
+    let whole = catalog.capacity(&resource, &limit).wait()?;
+    let used_by = whole.entities.iter().map(|it| (it.entity.as_str(), resource.as_str()));
+    let units = Units::of_used(&catalog, used_by);
+    Ok(Output::new(CapacityAnswer {
+        namespace: context.settings.namespace.value.clone(),
+        resource,
+        limit,
+        capacity: whole.total_capacity,
+        available: whole.total_available,
+        used: whole.total_used,
+        entities: whole.entities.into_iter().map(EntityView::from).collect(),
+        units,
+    }))
+}
+
+#[derive(Serialize)]
+struct CapacityAnswer {
+    namespace: String,
+    resource: String,
+    limit: String,
+    capacity: u64,
+    available: i64,
+    used: u64,
+    entities: Vec<EntityView>,
+    #[serde(skip)]
+    units: Units,
+}
+
+#[derive(Serialize)]
+struct EntityView {
+    entity: String,
+    /// `null` if it is unbounded.
+    capacity: Option<u64>,
+    available: i64,
+    used: u64,
+}
+
+impl From<EntityCapacity> for EntityView {
+    fn from(it: EntityCapacity) -> EntityView {
+        EntityView { entity: it.entity, capacity: it.capacity, available: it.available, used: it.used }
+    }
+}
+
+impl CapacityAnswer {
+    fn shown(&self, amount: u64) -> String {
+        self.units.show(&self.limit, i64::try_from(amount).unwrap_or(i64::MAX))
+    }
+
+    fn left(&self, available: i64) -> Cell {
+        let left = self.units.show(&self.limit, available);
+        if available <= 0 { Cell::styled(left, style::BAD) } else { left.into() }
+    }
+}
+
+impl Answer for CapacityAnswer {
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::new(["ENTITY", "AVAILABLE", "OF", "USED"]).right(1).right(2).right(3);
+        for EntityView { entity, capacity, available, used } in &self.entities {
+            let (left, capacity) = match capacity {
+                Some(capacity) => (self.left(*available), self.shown(*capacity)),
+                None => ("unbounded".into(), String::new()),
+            };
+            table.row([Cell::name(entity), left, capacity.into(), self.shown(*used).into()]);
+        }
+        if table.is_empty() {
+            let (resource, limit) = (&self.resource, &self.limit);
+            return page
+                .remark(format_args!("no bucket of resource {resource} with a limit {limit} is in use"));
+        }
+        let (capacity, used) = (self.shown(self.capacity), self.shown(self.used));
+        table.row([
+            Cell::styled("all", style::HEADING),
+            self.left(self.available),
+            capacity.into(),
+            used.into(),
+        ]);
+        page.table(&table);
+    }
+}

@@ -1,0 +1,154 @@
+//! Changes to limit sets, which every process that shares them hears of.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::look::cooling;
+use super::{not_in_use, sets};
+use crate::args::{LimitArgs, SetArgs};
+use crate::context::Context;
+use crate::duration_text;
+use crate::exit::Usage;
+use crate::output::{Answer, Output, Page};
+use crate::views::{LimitView, deed, limit_table, limit_texts, limit_views};
+
+/// Begins a cooldown, or extends one.
+pub(super) fn cool_down(
+    context: &Context,
+    SetArgs { name, place }: SetArgs,
+    time: Duration,
+) -> Result<Output> {
+    let store = context.backend_to_change()?;
+    let sets = sets(context, store.clone(), &place);
+    let before = sets.get(&name).wait()?;
+    if before.is_none() {
+        context.note_afterwards(format_args!(
+            "set {name} is not in use; the cooldown holds for the first process that opens it"
+        ));
+    }
+    // The limits are not needed, and a set that is not in use has none.
+    sets.open_idle(&name).map_err(|why| Usage(why.to_string()))?.cool_down(time).wait()?;
+    let now = store.clock().now();
+    // A cooldown that lasts longer stays, and in a dry run nothing has changed.
+    let lasted = before.as_ref().and_then(|set| cooling(set, now)).unwrap_or_default();
+    let lasts = match context.dry_run {
+        true => time.max(lasted),
+        false => sets.get(&name).wait()?.and_then(|set| cooling(&set, now)).unwrap_or_default(),
+    };
+    Ok(Output::new(CoolDownAnswer {
+        dry_run: context.dry_run,
+        namespace: place.namespace,
+        set: name,
+        in_use: before.is_some(),
+        resumes_in_us: u64::try_from(lasts.as_micros()).unwrap_or(u64::MAX),
+    }))
+}
+
+/// Ends a cooldown.
+pub(super) fn resume(context: &Context, SetArgs { name, place }: SetArgs) -> Result<Output> {
+    let store = context.backend_to_change()?;
+    let sets = sets(context, store.clone(), &place);
+    let before = sets.get(&name).wait()?.ok_or_else(|| not_in_use(&name, &place))?;
+    let changed = cooling(&before, store.clock().now()).is_some();
+    if changed {
+        sets.open_idle(&name).map_err(|why| Usage(why.to_string()))?.end_cool_down().wait()?;
+    }
+    Ok(Output::new(ResumeAnswer { dry_run: context.dry_run, namespace: place.namespace, set: name, changed }))
+}
+
+/// Puts limits in place of those of the same names.
+pub(super) fn replace(
+    context: &Context,
+    SetArgs { name, place }: SetArgs,
+    args: &LimitArgs,
+) -> Result<Output> {
+    if args.is_empty() {
+        return Err(Usage("no limit is given; give at least one, such as -l rpm:250".into()).into());
+    }
+    let sets = sets(context, context.backend_to_change()?, &place);
+    let set = sets.open(&name).wait()?.ok_or_else(|| not_in_use(&name, &place))?;
+    let before = set.limits();
+    // All of them fit, or none is replaced.
+    let mut after = before.clone();
+    for limit in args.limits()?.iter() {
+        after = after.replacing(limit.clone()).map_err(|why| Usage(why.to_string()))?;
+    }
+    for limit in args.limits()?.iter() {
+        set.replace(limit.clone()).wait()?;
+    }
+    Ok(Output::new(ReplaceAnswer {
+        dry_run: context.dry_run,
+        namespace: place.namespace,
+        set: name,
+        limits: limit_views(after.iter()),
+        before: limit_views(before.iter()),
+    }))
+}
+
+#[derive(Serialize)]
+struct CoolDownAnswer {
+    dry_run: bool,
+    namespace: String,
+    set: String,
+    in_use: bool,
+    resumes_in_us: u64,
+}
+
+#[derive(Serialize)]
+struct ResumeAnswer {
+    dry_run: bool,
+    namespace: String,
+    set: String,
+    changed: bool,
+}
+
+#[derive(Serialize)]
+struct ReplaceAnswer {
+    dry_run: bool,
+    namespace: String,
+    set: String,
+    limits: Vec<LimitView>,
+    before: Vec<LimitView>,
+}
+
+impl Answer for CoolDownAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
+    fn text(&self, page: &mut Page) {
+        let deed = deed(self.dry_run, "cooled down", "cool down");
+        let lasts = duration_text::roughly(Duration::from_micros(self.resumes_in_us));
+        page.line(format_args!("{deed} set {}: no calls for {lasts}", self.set));
+    }
+}
+
+impl Answer for ResumeAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
+    fn text(&self, page: &mut Page) {
+        if self.changed {
+            page.line(format_args!("{} set {}", deed(self.dry_run, "resumed", "resume"), self.set));
+        } else {
+            page.line(format_args!("set {} was not cooling down", self.set));
+        }
+    }
+}
+
+impl Answer for ReplaceAnswer {
+    fn is_echo(&self) -> bool {
+        !self.dry_run
+    }
+
+    fn text(&self, page: &mut Page) {
+        page.line(format_args!("{} limits of set {}", deed(self.dry_run, "replaced", "replace"), self.set));
+        page.gap();
+        page.table(&limit_table(&self.limits));
+        page.gap();
+        page.line(format_args!("before: {}", limit_texts(&self.before)));
+    }
+}

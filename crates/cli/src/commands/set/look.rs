@@ -1,0 +1,138 @@
+//! What there is of limit sets, and how they stand.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+use tollgate::{StoredSet, StoredSets, Tick};
+
+use super::{not_in_use, sets};
+use crate::args::{SetArgs, SetPlaceArgs};
+use crate::context::Context;
+use crate::duration_text;
+use crate::output::{Answer, Cell, Output, Page, Table, style};
+use crate::views::{LimitView, StatusView, limit_table, limit_views};
+
+/// How many sets are asked for at once.
+const PAGE: usize = 1_000;
+
+/// How many sets are looked at. More say nothing to people.
+const SETS_MAX: usize = 10_000;
+
+/// A limit set as it stands.
+#[derive(Serialize)]
+struct StoredView {
+    name: String,
+    /// How long the cooldown lasts; `null` if none does.
+    resumes_in_us: Option<u64>,
+    limits: Vec<LimitView>,
+    status: Vec<StatusView>,
+}
+
+/// All sets in use, by name.
+pub(in crate::commands) fn all_sets(sets: &StoredSets) -> Result<Vec<StoredSet>> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = sets.list(after, PAGE).wait()?;
+        found.extend(page.items);
+        after = page.next.filter(|_| found.len() < SETS_MAX);
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// Lists the sets of a namespace.
+pub(super) fn list(context: &Context, place: SetPlaceArgs) -> Result<Output> {
+    let store = context.store_to_read()?;
+    let found = all_sets(&sets(context, store.clone(), &place))?;
+    let now = store.clock().now();
+    let sets = found.iter().map(|set| StoredView::of(set, now)).collect();
+    Ok(Output::new(ListAnswer { namespace: place.namespace, sets }))
+}
+
+/// Shows one set.
+pub(super) fn show(context: &Context, SetArgs { name, place }: SetArgs) -> Result<Output> {
+    let store = context.store_to_read()?;
+    let set = sets(context, store.clone(), &place).get(&name).wait()?;
+    let set = set.ok_or_else(|| not_in_use(&name, &place))?;
+    let set = StoredView::of(&set, store.clock().now());
+    Ok(Output::new(ShowAnswer { namespace: place.namespace, set }))
+}
+
+impl StoredView {
+    fn of(set: &StoredSet, now: Tick) -> StoredView {
+        StoredView {
+            name: set.name.clone(),
+            resumes_in_us: cooling_us(set, now),
+            limits: limit_views(set.limits.iter().map(|status| status.limit())),
+            status: set.limits.iter().map(|status| StatusView::of(status, now)).collect(),
+        }
+    }
+}
+
+/// How long the cooldown of a set lasts from now on, if one does.
+pub(super) fn cooling(set: &StoredSet, now: Tick) -> Option<Duration> {
+    set.cooling_until.map(|until| until.since(now).to_duration()).filter(|left| !left.is_zero())
+}
+
+/// The same in microseconds.
+pub(in crate::commands) fn cooling_us(set: &StoredSet, now: Tick) -> Option<u64> {
+    cooling(set, now).map(|left| u64::try_from(left.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// Whether a set admits calls, for people.
+pub(in crate::commands) fn state(resumes_in_us: Option<u64>) -> Cell {
+    match resumes_in_us.map(Duration::from_micros) {
+        None => Cell::styled("ready", style::GOOD),
+        Some(left) => Cell::styled(format!("cooling down, {}", duration_text::roughly(left)), style::WARN),
+    }
+}
+
+#[derive(Serialize)]
+struct ListAnswer {
+    namespace: String,
+    sets: Vec<StoredView>,
+}
+
+#[derive(Serialize)]
+struct ShowAnswer {
+    namespace: String,
+    set: StoredView,
+}
+
+impl Answer for ListAnswer {
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::new(["SET", "STATE", "LIMIT", "AVAILABLE", "OF", ""]).right(3).right(4);
+        for set in &self.sets {
+            let mut first = Some((Cell::name(&set.name), state(set.resumes_in_us)));
+            if set.status.is_empty() {
+                let (name, state) = first.take().unwrap_or_else(|| ("".into(), "".into()));
+                table.row([name, state, Cell::from("none known"), "".into(), "".into(), "".into()]);
+            }
+            for status in &set.status {
+                let (name, state) = first.take().unwrap_or_else(|| ("".into(), "".into()));
+                let [limit, left, capacity, full] = status.cells();
+                table.row([name, state, limit, left, capacity, full]);
+            }
+        }
+        page.table_or(&table, format_args!("no limit set is in use in {:?}", self.namespace));
+    }
+}
+
+impl Answer for ShowAnswer {
+    fn text(&self, page: &mut Page) {
+        let set = &self.set;
+        page.fields([
+            ("set", Cell::name(&set.name)),
+            ("namespace", (&self.namespace).into()),
+            ("state", state(set.resumes_in_us)),
+        ]);
+        page.heading("Limits in force");
+        page.table_or_line(&limit_table(&set.limits), "none known");
+        page.heading("How they stand");
+        let mut table = Table::new(["LIMIT", "AVAILABLE", "OF", ""]).right(1).right(2);
+        set.status.iter().for_each(|status| table.row(status.cells()));
+        page.table_or_line(&table, "nothing is known");
+    }
+}

@@ -1,0 +1,45 @@
+//! Limit sets, for people and programs.
+
+use serde::Serialize;
+use tollgate::{StoredSet, Tick};
+
+use super::look;
+use super::view::TightestView;
+use crate::commands::set::{cooling_us, state};
+use crate::output::{Cell, Page, Table, counted};
+
+/// A limit set that is in use.
+#[derive(Serialize)]
+pub(super) struct SetView {
+    name: String,
+    /// How long its cooldown lasts; `null` if none does.
+    resumes_in_us: Option<u64>,
+    tightest: Option<TightestView>,
+}
+
+impl SetView {
+    pub(super) fn of(set: &StoredSet, now: Tick) -> SetView {
+        SetView {
+            name: set.name.clone(),
+            resumes_in_us: cooling_us(set, now),
+            tightest: look::tightest(&set.limits).map(|(status, share)| TightestView::of(status, share)),
+        }
+    }
+}
+
+/// Adds the sets to a page, if there are any.
+pub(super) fn sets_text(sets: &[SetView], max: usize, page: &mut Page) {
+    if sets.is_empty() {
+        return;
+    }
+    page.gap();
+    let mut table = Table::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(0);
+    for set in sets.iter().take(max) {
+        let [limit, left, bar] = TightestView::cells(set.tightest.as_ref());
+        table.row([Cell::name(&set.name), state(set.resumes_in_us), limit, left, bar]);
+    }
+    page.table(&table);
+    if sets.len() > max {
+        page.line(format_args!("and {} more", counted(sets.len() - max, "set", "sets")));
+    }
+}

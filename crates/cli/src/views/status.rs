@@ -1,0 +1,56 @@
+use serde::Serialize;
+use tollgate::{Status, Tick};
+
+use super::Moment;
+use crate::limit_text;
+use crate::output::{Cell, style};
+
+/// How a limit of a bucket stands.
+#[derive(Serialize)]
+pub(crate) struct StatusView {
+    name: String,
+    /// `null` if it is unbounded.
+    available: Option<i64>,
+    capacity: Option<u64>,
+    /// `null` if that depends on others giving back.
+    full_in_us: Option<u64>,
+    #[serde(skip)]
+    text: [String; 3],
+}
+
+impl StatusView {
+    /// How it stands at `now`.
+    pub(crate) fn of(status: &Status, now: Tick) -> StatusView {
+        let limit = status.limit();
+        let bounded = !limit.is_unbounded();
+        let full = Moment::of(limit, status.full(), now);
+        let shown = |amount: i64| {
+            let sign = if amount < 0 { "-" } else { "" };
+            format!("{sign}{}", limit_text::shown(limit, amount.unsigned_abs()))
+        };
+        let text = [
+            if bounded { shown(status.available()) } else { "unbounded".into() },
+            if bounded { limit_text::shown(limit, limit.capacity()) } else { String::new() },
+            match full {
+                Moment::Now => "full".into(),
+                Moment::In(_) => format!("full {}", full.text()),
+                Moment::GivenBack(_) | Moment::Never => full.text(),
+            },
+        ];
+        StatusView {
+            name: limit.name().to_string(),
+            available: bounded.then(|| status.available()),
+            capacity: bounded.then(|| limit.capacity()),
+            full_in_us: full.known_us(),
+            text,
+        }
+    }
+
+    /// A row for people: the limit, what is left of how much, and when it is full.
+    pub(crate) fn cells(&self) -> [Cell; 4] {
+        let [left, capacity, full] = &self.text;
+        let is_out = self.available.is_some_and(|left| left <= 0);
+        let left = if is_out { Cell::styled(left, style::BAD) } else { left.into() };
+        [Cell::name(&self.name), left, capacity.into(), full.into()]
+    }
+}
