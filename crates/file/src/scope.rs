@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, FORGET_MAX, Key, Scope};
+use tollgate_store::{BucketStatus, Census, FORGET_MAX, Key, Scope, forgotten_write};
 
 use crate::batch::{Batch, View};
 use crate::error::{Fault, Stop};
@@ -29,6 +29,15 @@ impl OwnedScope {
             Scope::Resource(resource) => OwnedScope::Resource(resource.into()),
             Scope::Bucket(entity, resource) => OwnedScope::Bucket(entity.into(), resource.into()),
             Scope::All => OwnedScope::All,
+        }
+    }
+
+    fn as_scope(&self) -> Scope<'_> {
+        match self {
+            OwnedScope::Entity(entity) => Scope::Entity(entity),
+            OwnedScope::Resource(resource) => Scope::Resource(resource),
+            OwnedScope::Bucket(entity, resource) => Scope::Bucket(entity, resource),
+            OwnedScope::All => Scope::All,
         }
     }
 
@@ -107,7 +116,7 @@ pub(crate) fn buckets(
 ) -> Result<Page<BucketStatus>, Stop> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
     let (now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
-    let (mut statuses, mut after) = (Vec::new(), after);
+    let (mut statuses, mut after, mut census) = (Vec::new(), after, Census::default());
     // Keys that are no pair are none of these, however many there are of them.
     while statuses.len() <= limit {
         let found = list(view.connection, namespace, scope, Which::All, after.as_ref(), limit + 1)?;
@@ -115,13 +124,10 @@ pub(crate) fn buckets(
         after = found.last().map(|(key, _)| key.clone());
         for (key, raw) in found {
             let Some((entity, resource)) = key.pair() else { continue };
-            let row = raw.decode(view.connection, view.known, None)?;
+            let mut kept = raw.decode(view.connection, view.known, None)?.kept;
+            kept.reap(&mut census, now);
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
-            statuses.push(BucketStatus {
-                entity,
-                resource,
-                limits: row.kept.bucket.peek(&row.kept.limits, now),
-            });
+            statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
         }
         if is_last {
             break;
@@ -133,6 +139,11 @@ pub(crate) fn buckets(
 /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says how many.
 pub(crate) fn forget(batch: &mut Batch<'_>, namespace: &str, scope: &OwnedScope) -> Result<usize, Stop> {
     let view = batch.view()?;
+    let now = view.clock.now();
+    // In a closed namespace nothing is settled anyway, and a purge leaves no record.
+    if !rows::is_closed(view.connection, namespace)? {
+        records::make(view.connection, &[forgotten_write(namespace, scope.as_scope(), now)], now)?;
+    }
     let found = list(view.connection, namespace, scope, Which::All, None, FORGET_MAX)?;
     for (key, _) in &found {
         rows::delete(view.connection, namespace, key)?;

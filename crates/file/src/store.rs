@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use tollgate_core::{Denial, Status};
+use tollgate_core::{Denial, Status, Tick};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Room, Step, Store, StoreError,
+    Applied, Call, Census, Clock, Kept, OwnedCall, Place, Reach, Reply, Room, Step, Store, StoreError,
 };
 
 use crate::batch::View;
@@ -201,7 +201,7 @@ impl Store for FileStore {
             let mut denials = Vec::new();
             for step in call.steps() {
                 let now = view.clock.now();
-                denials.extend(kept(view, &step.place)?.ask(&step, now));
+                denials.extend(kept(view, &step.place, now)?.ask(&step, now));
             }
             Ok(denials)
         });
@@ -213,7 +213,7 @@ impl Store for FileStore {
         let reply = self.read(move |view| {
             let now = view.clock.now();
             let place = Place { namespace: &namespace, key: &key, limits: &limits };
-            Ok(kept(view, &place)?.peek(&limits, now))
+            Ok(kept(view, &place, now)?.peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
@@ -232,6 +232,10 @@ impl Store for FileStore {
     }
 }
 
-fn kept(view: &mut View<'_>, place: &Place<'_>) -> Result<Kept, Stop> {
-    Ok(view.row(place)?.map_or_else(|| Kept::fresh(place.limits), |row| row.kept.clone()))
+/// The bucket at a place, without the holders that a take would find to be gone.
+fn kept(view: &mut View<'_>, place: &Place<'_>, now: Tick) -> Result<Kept, Stop> {
+    let Some(row) = view.row(place)? else { return Ok(Kept::fresh(place.limits)) };
+    let mut kept = row.kept;
+    kept.reap(&mut Census::default(), now);
+    Ok(kept)
 }

@@ -22,6 +22,11 @@ const NEW_MAX: usize = 50;
 /// is changed.
 const IDLE_FOR: Span = Span::from_secs(86_400);
 
+/// Whether a bucket that something was taken from at `taken` may have been dropped since because it was idle.
+pub(crate) fn may_have_dropped(taken: Tick, now: Tick) -> bool {
+    now.since(taken) > IDLE_FOR
+}
+
 /// Where the sweep goes on, and how much it has to do.
 #[derive(Default)]
 pub(crate) struct Sweep {

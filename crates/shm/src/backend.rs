@@ -65,7 +65,8 @@ impl Backend for ShmStore {
     }
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
-        let forgotten = self.work(|tx, known| scope::forget(tx, known, (namespace, scope)));
+        let now = self.clock().now();
+        let forgotten = self.work(|tx, known| scope::forget(tx, known, (namespace, scope), now));
         // Whoever waits for a bucket that is gone has to find that out.
         forgotten.iter().flatten().for_each(|key| self.room().poke(namespace, key));
         Reply::ready(forgotten.map(|keys| keys.len()).map_err(without_tests))

@@ -2,8 +2,9 @@
 
 use tollgate_core::Tick;
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, FORGET_MAX, Key as BucketKey, Scope};
+use tollgate_store::{BucketStatus, Census, FORGET_MAX, Key as BucketKey, Scope, forgotten_write};
 
+use crate::apply;
 use crate::error::Stop;
 use crate::key::{Key, Kind, Parts};
 use crate::limits::KnownLimits;
@@ -61,11 +62,12 @@ pub(crate) fn buckets(
     now: Tick,
 ) -> Result<Page<BucketStatus>, Stop> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| BucketKey::new(&parts));
-    let (limit, mut statuses) = (limit.clamp(1, PAGE_MAX), Vec::new());
+    let (limit, mut statuses, mut census) = (limit.clamp(1, PAGE_MAX), Vec::new(), Census::default());
     each(tx, scope, after.as_ref(), |key, entry| {
         // Keys that are no pair are none of these.
         if let Some((entity, resource)) = key.pair() {
-            let kept = Row::read(tx, known, entry, None, Wanted::Bucket)?.kept;
+            let mut kept = Row::read(tx, known, entry, None, Wanted::Bucket)?.kept;
+            kept.reap(&mut census, now);
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
             statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
         }
@@ -78,10 +80,15 @@ pub(crate) fn buckets(
 pub(crate) fn forget(
     tx: &mut Tx<'_>,
     known: &mut KnownLimits,
-    scope: (&str, Scope<'_>),
+    (namespace, scope): (&str, Scope<'_>),
+    now: Tick,
 ) -> Result<Vec<BucketKey>, Stop> {
+    // In a closed namespace nothing is settled anyway, and a purge leaves no record.
+    if !apply::is_closed(tx, namespace)? {
+        tx.write_records(&[forgotten_write(namespace, scope, now)], now)?;
+    }
     let mut found = Vec::new();
-    each(tx, scope, None, |key, entry| {
+    each(tx, (namespace, scope), None, |key, entry| {
         found.push((key, entry));
         Ok(found.len() < FORGET_MAX)
     })?;

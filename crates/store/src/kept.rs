@@ -2,7 +2,7 @@
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Status, Take, Tick};
 
-use crate::{Done, Op, Step, Taken};
+use crate::{Census, Done, Op, Step, Taken};
 
 /// A bucket and the limits it is under.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,13 @@ impl Kept {
         self.bucket.denial(&self.limits, now, costs)
     }
 
+    /// Drops what is held by processes of this host that are gone, and says whether anything was. What takes and what
+    /// only asks both judge holders by this, so that they answer alike.
+    pub fn reap(&mut self, census: &mut Census, now: Tick) -> bool {
+        let Kept { limits, bucket, .. } = self;
+        limits.have_resources() && bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0
+    }
+
     /// How a step that takes would fare at `now`, under the limits in force if its own are past.
     pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
         let (costs, limits) = (step.takes()?, step.place.limits);
@@ -95,9 +102,14 @@ impl Step<'_> {
 
     /// Whether it makes a bucket where there is none. Only what charges does: a refund or a renewal creates nothing.
     pub fn creates(&self) -> bool {
+        !matches!(self.op, Op::SettleIfThere(_)) && self.charges()
+    }
+
+    /// Whether it makes a bucket where there is none, provided that none was forgotten there.
+    pub fn charges(&self) -> bool {
         match &self.op {
             Op::Take { .. } => true,
-            Op::Settle(usage) => usage.is_over(),
+            Op::Settle(usage) | Op::SettleIfThere(usage) => usage.is_over(),
             _ => false,
         }
     }

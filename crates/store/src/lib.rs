@@ -16,6 +16,7 @@ mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod fault;
+mod forgotten;
 mod inner;
 mod kept;
 mod key;
@@ -45,6 +46,7 @@ pub use cell::{Cell, Term};
 pub use chain::{CHAIN_MAX, Chain, ChainError};
 pub use clock::{Alarm, Clock, ManualClock};
 pub use fault::{Fault, FaultStore};
+pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
 pub use kept::Kept;
 pub use key::Key;
 pub use lines::SharedLines;

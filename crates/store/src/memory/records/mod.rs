@@ -44,6 +44,11 @@ impl RecordTable {
 }
 
 impl Locked<'_> {
+    /// The record at a key, if it is there and has not expired.
+    pub(crate) fn get(&self, key: &ItemKey) -> Option<Item> {
+        self.rows.get(key)
+    }
+
     /// The error of the first write whose test fails.
     pub(crate) fn test(&self, writes: &[Write]) -> Result<(), RecordsError> {
         self.rows.failing(writes).map_or(Ok(()), |index| Err(RecordsError::Failed(index)))
