@@ -1,13 +1,14 @@
 //! Many buckets of a namespace at once.
 
 use rusqlite::Connection;
-use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, Census, FORGET_MAX, Key, Scope, forgotten_write};
+use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
+use tollgate_store::usage::bucket_of_usage;
+use tollgate_store::{Activity, BucketStatus, Census, FORGET_MAX, Key, Scope, forgotten_write};
 
 use crate::batch::{Batch, View};
 use crate::error::{Fault, Stop};
 use crate::records::{self, page};
-use crate::rows::{self, RawRow};
+use crate::rows::{self, RawRow, Row};
 use crate::select::Select;
 
 /// How many buckets have their usage written in one transaction.
@@ -134,6 +135,47 @@ pub(crate) fn buckets(
         }
     }
     Ok(page(statuses, limit, |status| Cursor::of(&[&status.entity, &status.resource])))
+}
+
+/// How many buckets are read at once.
+const LOOKED_AT_ONCE: usize = 2_000;
+
+/// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that was
+/// looked at if there may be more.
+pub(crate) fn activity(
+    view: &mut View<'_>,
+    namespace: &str,
+    scope: &OwnedScope,
+    after: Option<&Key>,
+) -> Result<(Vec<Activity>, Option<Key>), Stop> {
+    let (now, mut census, mut activities) = (view.clock.now(), Census::default(), Vec::new());
+    let found = list(view.connection, namespace, scope, Which::All, after, LOOKED_AT_ONCE)?;
+    let last = found.last().map(|(key, _)| key.clone()).filter(|_| found.len() == LOOKED_AT_ONCE);
+    for (key, raw) in found {
+        let Some((entity, resource)) = key.pair() else { continue };
+        let Row { mut kept, usage } = raw.decode(view.connection, view.known, None)?;
+        kept.reap(&mut census, now);
+        activities.push(Activity {
+            entity: entity.into(),
+            resource: resource.into(),
+            unwritten: usage.map(|sums| (sums.starts(), sums.events().into())),
+            in_use: Activity::in_use(&kept.bucket.peek(&kept.limits, now)),
+        });
+    }
+    Ok((activities, last))
+}
+
+/// The record of usage at a key with what its bucket has counted since.
+pub(crate) fn usage_at(view: &mut View<'_>, key: &ItemKey) -> Result<Option<Item>, Stop> {
+    let there = records::get(view.connection, key, view.clock.now())?;
+    let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
+    let Some(raw) = rows::get(view.connection, namespace, &Key::new(&[entity, resource]))? else {
+        return Ok(there);
+    };
+    match raw.decode(view.connection, view.known, None)?.usage {
+        Some(sums) => Ok(sums.added_to(key, there)),
+        None => Ok(there),
+    }
 }
 
 /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says how many.

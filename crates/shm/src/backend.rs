@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
-use tollgate_store::{Applied, Backend, BucketStatus, Call, Reply, Room, Scope, Store, StoreError};
+use tollgate_store::{
+    Activity, Applied, Backend, BucketStatus, Call, Key, Reply, Room, Scope, Store, StoreError,
+};
 
 use crate::apply;
 use crate::error::without_tests;
@@ -74,6 +76,33 @@ impl Backend for ShmStore {
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         Reply::ready(self.work(|tx, _| apply::close(tx, namespace)).map_err(without_tests))
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        let page = || -> Result<_, StoreError> {
+            let after = after.as_ref().map(Key::of_cursor).transpose()?;
+            let found = self.work(|tx, known| {
+                scope::activity(tx, known, (namespace, scope), after.as_ref(), self.clock().now())
+            });
+            let (items, last) = found.map_err(without_tests)?;
+            Ok(Some(Page { items, next: last.map(|key| key.cursor()) }))
+        };
+        Reply::ready(page())
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        if let Err(why) = check_keys(keys) {
+            return Reply::ready(Err(why.into()));
+        }
+        Reply::ready(self.work(|tx, known| {
+            let now = self.clock().now();
+            keys.iter().map(|key| scope::usage_at(tx, known, key, now)).collect()
+        }))
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -1,8 +1,9 @@
 //! Many buckets of a namespace at once.
 
 use tollgate_core::Tick;
-use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, Census, FORGET_MAX, Key as BucketKey, Scope, forgotten_write};
+use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
+use tollgate_store::usage::bucket_of_usage;
+use tollgate_store::{Activity, BucketStatus, Census, FORGET_MAX, Key as BucketKey, Scope, forgotten_write};
 
 use crate::apply;
 use crate::error::Stop;
@@ -74,6 +75,54 @@ pub(crate) fn buckets(
         Ok(statuses.len() <= limit)
     })?;
     Ok(page(statuses, limit, |status| Cursor::of(&[&status.entity, &status.resource])))
+}
+
+/// How many buckets are looked at under one hold of the lock: few enough that no call waits for long.
+const LOOKED_AT_ONCE: usize = 500;
+
+/// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that was
+/// looked at if there may be more.
+pub(crate) fn activity(
+    tx: &Tx<'_>,
+    known: &mut KnownLimits,
+    scope: (&str, Scope<'_>),
+    after: Option<&BucketKey>,
+    now: Tick,
+) -> Result<(Vec<Activity>, Option<BucketKey>), Stop> {
+    let (mut seen, mut found, mut last, mut census) = (0, Vec::new(), None, Census::default());
+    each(tx, scope, after, |key, entry| {
+        seen += 1;
+        if let Some((entity, resource)) = key.pair() {
+            let Row { mut kept, usage } = Row::read(tx, known, entry, None, Wanted::BucketAndUsage)?;
+            kept.reap(&mut census, now);
+            found.push(Activity {
+                entity: entity.into(),
+                resource: resource.into(),
+                unwritten: usage.map(|sums| (sums.starts(), sums.events().into())),
+                in_use: Activity::in_use(&kept.bucket.peek(&kept.limits, now)),
+            });
+        }
+        last = Some(key);
+        Ok(seen < LOOKED_AT_ONCE)
+    })?;
+    Ok((found, last.filter(|_| seen >= LOOKED_AT_ONCE)))
+}
+
+/// The record of usage at a key with what its bucket has counted since.
+pub(crate) fn usage_at(
+    tx: &Tx<'_>,
+    known: &mut KnownLimits,
+    key: &ItemKey,
+    now: Tick,
+) -> Result<Option<Item>, Stop> {
+    let there = tx.record(key, now)?;
+    let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
+    let bucket = row::bucket_key(namespace, &BucketKey::new(&[entity, resource]));
+    let Some(entry) = tx.find_entry(&bucket, tx.hash_of(&bucket))? else { return Ok(there) };
+    match Row::read(tx, known, entry, None, Wanted::BucketAndUsage)?.usage {
+        Some(sums) => Ok(sums.added_to(key, there)),
+        None => Ok(there),
+    }
 }
 
 /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says which.

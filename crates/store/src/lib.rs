@@ -5,6 +5,7 @@
 //! one implements, and the conformance suite (feature `conformance`) proves a store equal to the core.
 
 mod acquire;
+mod activity;
 #[cfg(feature = "workers")]
 pub mod ahead;
 mod backend;
@@ -39,6 +40,7 @@ pub mod usage;
 pub mod workers;
 
 pub use acquire::{Acquire, Granted, Request, WaitError};
+pub use activity::Activity;
 pub use backend::{Backend, BucketStatus, FORGET_MAX, Pin, Scope};
 pub use block_on::may_block;
 pub use call::OwnedCall;

@@ -12,7 +12,7 @@ use tollgate_store::usage::{Window, limit_of_field};
 
 use crate::{PageRequest, keys};
 
-pub use summary::{LimitUsage, UsageSummary};
+pub use summary::{LimitUsage, UsageSummary, WindowUsage};
 
 /// Whose usage, of which windows.
 ///

@@ -45,42 +45,51 @@ impl LimitUsage {
     }
 }
 
-/// The sums of one window, over entities and resources.
-#[derive(Default)]
-struct Sums {
-    events: u64,
-    amounts: BTreeMap<String, i64>,
+/// What was used in one window, over entities and resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WindowUsage {
+    /// How many calls were admitted.
+    pub events: u64,
+    /// How much was used of each limit.
+    pub amounts: BTreeMap<String, i64>,
 }
 
 impl Catalog {
-    /// What was used in all windows of a query together, brought up to date first. The page of the query is ignored.
+    /// What was used in all windows of a query together, as of now. The page of the query is ignored.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, usage may have been brought up to date.
+    /// Nothing is changed, except that a store across a network may have brought its records up to date.
     ///
     /// # Errors
     ///
     /// A name that is not valid, or the store's.
     pub fn usage_summary(&self, query: UsageQuery) -> Reply<'_, Result<UsageSummary>> {
+        Reply::later(async move { Ok(UsageSummary::of(&self.usage_by_window(query).await?)) })
+    }
+
+    /// What was used in each window of a query, by its beginning, as of now. The page of the query is ignored.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed, except that a store across a network may have brought its records up to date.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, or the store's.
+    pub fn usage_by_window(&self, query: UsageQuery) -> Reply<'_, Result<BTreeMap<Tick, WindowUsage>>> {
         Reply::later(async move {
             query.check()?;
-            self.backend().write_usage(self.namespace_id(), query.scope()).await?;
-            let mut windows: BTreeMap<Tick, Sums> = BTreeMap::new();
-            let mut page = PageRequest::default();
-            loop {
-                let rows = self.read_usage(&query, page.clone()).await?;
-                rows.items.into_iter().for_each(|row| windows.entry(row.start).or_default().add(row));
-                match rows.next {
-                    Some(next) => page = page.after(next),
-                    None => return Ok(UsageSummary::of(&windows)),
-                }
-            }
+            let query = query.page(PageRequest::default());
+            let mut windows: BTreeMap<Tick, WindowUsage> = BTreeMap::new();
+            self.each_usage(&query, |row| windows.entry(row.start).or_default().add(row)).await?;
+            Ok(windows)
         })
     }
 }
 
-impl Sums {
+impl WindowUsage {
     fn add(&mut self, row: UsageRow) {
         self.events = self.events.saturating_add(row.events);
         for (limit, amount) in row.amounts {
@@ -91,7 +100,7 @@ impl Sums {
 }
 
 impl UsageSummary {
-    fn of(windows: &BTreeMap<Tick, Sums>) -> UsageSummary {
+    fn of(windows: &BTreeMap<Tick, WindowUsage>) -> UsageSummary {
         let mut summary = UsageSummary {
             windows: windows.len() as u64,
             first: windows.keys().next().copied(),

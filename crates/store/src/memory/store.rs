@@ -6,10 +6,10 @@ use tollgate_core::{Bucket, Denial, Status, Tick};
 
 use super::ask::under;
 use super::{Afters, Memory};
-use crate::records::{Cursor, Page, RecordsError, Write};
+use crate::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Key, Pin, Place, Reach, Reply, Room, Scope, Step, Store,
-    StoreError,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Key, Pin, Place, Reach, Reply, Room, Scope, Step,
+    Store, StoreError,
 };
 
 impl Store for Memory {
@@ -87,6 +87,19 @@ impl Backend for Memory {
 
     fn room(&self) -> &Room {
         &self.room
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        Reply::ready(self.space(namespace).activity(&self.clock, scope, after.as_ref()).map(Some))
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        Reply::ready(check_keys(keys).map_err(RecordsError::from).map(|()| self.usage_records(keys)))
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

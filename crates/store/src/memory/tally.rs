@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollgate_core::{Costs, Limits, Tick, Usage};
 
 use super::Space;
+use crate::records::{Item, ItemKey};
 use crate::sync::Mutex;
 use crate::usage::Sums;
 use crate::{Key, Pin};
@@ -42,8 +43,8 @@ impl Tally {
     #[cold]
     fn turn(&self, sums: &mut Sums, space: &Space, limits: &Limits, at: Tick) {
         if !sums.adopt(limits, at) {
-            space.write_sums(&self.key, sums);
-            *sums = Sums::new(limits, at);
+            let before = sums.turned(limits, at);
+            space.write_sums(&self.key, &before);
         }
     }
 
@@ -63,6 +64,23 @@ impl Tally {
             space.write_sums(&self.key, sums);
             sums.clear();
         }
+    }
+
+    /// A record of usage of the bucket with what was counted added, as of one instant.
+    pub(super) fn added_to(&self, key: &ItemKey, read: impl FnOnce() -> Option<Item>) -> Option<Item> {
+        // Still locked while the record is read: what is counted goes from here to there under this lock.
+        let sums = self.sums.lock();
+        let there = read();
+        match &*sums {
+            Some(sums) => sums.added_to(key, there),
+            None => there,
+        }
+    }
+
+    /// The hour that was counted and how many takes there were, if there is anything to write down.
+    pub(super) fn unwritten(&self) -> Option<(Tick, u64)> {
+        let sums = self.sums.lock();
+        sums.as_ref().filter(|sums| !sums.is_empty()).map(|sums| (sums.starts(), sums.events().into()))
     }
 
     /// Forgets what was counted and whatever is yet to be.

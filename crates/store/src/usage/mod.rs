@@ -4,14 +4,15 @@
 //! settled: each event once, at its own time. Resources are not used up, so they are not counted. Hours, days and
 //! months are those of UTC.
 //!
-//! A store keeps the sums of the hour beside the bucket, and writes them down when the hour is over or somebody asks.
+//! A store keeps the sums of the hour beside the bucket and writes them down when the hour is over: with the next event of the
+//! bucket, or when the store sweeps it. Until then what asks for usage adds them to the records in memory.
 
 mod record;
 mod sums;
 mod used;
 mod window;
 
-pub use record::{USAGE_KEPT, limit_of_field, usage_key, used_field};
+pub use record::{USAGE_KEPT, bucket_of_usage, limit_of_field, usage_key, used_field};
 pub use sums::Sums;
 pub use used::Used;
 pub use window::{Window, iso};

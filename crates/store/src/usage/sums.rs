@@ -77,6 +77,11 @@ impl Sums {
         self.hour
     }
 
+    /// When the hour began.
+    pub fn starts(&self) -> Tick {
+        Tick::from_micros(u64::from(self.hour) * HOUR)
+    }
+
     /// How many takes there were.
     pub fn events(&self) -> u32 {
         self.events
@@ -111,6 +116,17 @@ impl Sums {
             self.limits = limits.clone();
         }
         fits
+    }
+
+    /// Goes on under limits that it cannot [adopt](Sums::adopt), or in another hour, and answers what has to be written
+    /// down of before. Within the hour the number of takes goes along, so that it stays that of the whole hour.
+    #[must_use]
+    pub fn turned(&mut self, limits: &Limits, at: Tick) -> Sums {
+        let mut before = std::mem::replace(self, Sums::new(limits, at));
+        if before.is_open(at) {
+            std::mem::swap(&mut self.events, &mut before.events);
+        }
+        before
     }
 
     /// Whether there is room for another event, at `at`.

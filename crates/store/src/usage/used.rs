@@ -23,8 +23,7 @@ impl Used<'_> {
     pub fn count(&self, usage: &mut Option<Sums>, place: &Place<'_>, at: Tick, writes: &mut Vec<Write>) {
         let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at));
         if !sums.covers(place.limits, at) && !sums.adopt(place.limits, at) {
-            writes.extend(sums.writes_at(place));
-            *sums = Sums::new(place.limits, at);
+            writes.extend(sums.turned(place.limits, at).writes_at(place));
         }
         self.add(sums);
     }

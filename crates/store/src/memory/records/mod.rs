@@ -9,7 +9,8 @@ use tollgate_core::Tick;
 
 use crate::records::{self, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::sync::{Mutex, MutexGuard};
-use crate::{Memory, Reply};
+use crate::usage::bucket_of_usage;
+use crate::{Key, Memory, Reply};
 
 use rows::Rows;
 
@@ -69,6 +70,21 @@ impl Memory {
         records.test(writes)?;
         records.make(writes);
         Ok(())
+    }
+
+    /// The records of usage at these keys, each with what its tally has counted.
+    pub(super) fn usage_records(&self, keys: &[ItemKey]) -> Vec<Option<Item>> {
+        let read = |key: &ItemKey| self.records.lock(self.clock.now()).get(key);
+        let record = |key: &ItemKey| {
+            let tally = bucket_of_usage(key).and_then(|(namespace, entity, resource)| {
+                self.space(namespace).find_tally(&Key::new(&[entity, resource]))
+            });
+            match tally {
+                Some(tally) => tally.added_to(key, || read(key)),
+                None => read(key),
+            }
+        };
+        keys.iter().map(record).collect()
     }
 
     fn get_records(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
