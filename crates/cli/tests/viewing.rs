@@ -68,3 +68,28 @@ fn no_view_changes_a_byte_of_shared_memory() {
     std::fs::remove_file(path).expect("it can be removed");
     drop(limiter);
 }
+
+#[test]
+fn a_call_that_is_charged_to_three_entities_is_one_call_in_every_sum() {
+    let sandbox = Sandbox::new();
+    for line in [
+        "tollgate system set-defaults -l spend:1000/day",
+        "tollgate entity create org",
+        "tollgate entity create team --parent org --cascade",
+        "tollgate entity create key --parent team --cascade",
+        "tollgate acquire key gpt-4 spend=10",
+    ] {
+        let ran = sandbox.shell(line);
+        assert_eq!(ran.exit, 0, "{line}: {}", ran.stderr);
+    }
+    let shown = |line: &str| sandbox.shell(line).stdout;
+    for whose in ["", " -r gpt-4", " -e key", " -e team", " -e org"] {
+        let summary = shown(&format!("tollgate usage summary{whose} --json"));
+        assert!(summary.contains("\"calls\": 1") && summary.contains("\"total\": 10"), "{whose}: {summary}");
+    }
+    let plot = shown("tollgate usage plot -r gpt-4");
+    assert!(plot.contains("10 ") && plot.contains("in all") && !plot.contains("30"), "{plot}");
+    let list = shown("tollgate usage list");
+    let of_children = list.lines().filter(|line| line.contains("1 call, spend")).count();
+    assert_eq!(of_children, 2, "the team and the organisation: {list}");
+}

@@ -144,7 +144,7 @@ impl Batch<'_> {
                 Some(row) => used.count(&mut row.usage, &step.place, at, writes),
                 // It is gone because it was full, but what was counted of it has to be corrected.
                 None if self.outlives_bucket(step, now)? && !rows::is_closed(self.connection, namespace)? => {
-                    let mut sums = Some(Sums::new(limits, at));
+                    let mut sums = Some(Sums::new(limits, at, used.caller()));
                     used.count(&mut sums, &step.place, at, writes);
                     writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place)));
                 }

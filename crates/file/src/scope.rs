@@ -181,14 +181,14 @@ pub(crate) fn usage_at(view: &mut View<'_>, key: &ItemKey) -> Result<Option<Item
 /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says how many.
 pub(crate) fn forget(batch: &mut Batch<'_>, namespace: &str, scope: &OwnedScope) -> Result<usize, Stop> {
     let view = batch.view()?;
-    let now = view.clock.now();
-    // In a closed namespace nothing is settled anyway, and a purge leaves no record.
-    if !rows::is_closed(view.connection, namespace)? {
-        records::make(view.connection, &[forgotten_write(namespace, scope.as_scope(), now)], now)?;
-    }
     let found = list(view.connection, namespace, scope, Which::All, None, FORGET_MAX)?;
     for (key, _) in &found {
         rows::delete(view.connection, namespace, key)?;
+    }
+    // After what makes room for it. In a closed namespace nothing is settled anyway, and a purge leaves no record.
+    if !rows::is_closed(view.connection, namespace)? {
+        let now = view.clock.now();
+        records::make(view.connection, &[forgotten_write(namespace, scope.as_scope(), now)], now)?;
     }
     let forgotten = found.len();
     // Whoever waits for a bucket that is gone has to find that out.

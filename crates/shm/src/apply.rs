@@ -185,7 +185,7 @@ fn meter(
             Some(row) => used.count(&mut row.usage, &step.place, at, writes),
             // It is gone because it was full, but what was counted of it has to be corrected.
             None if outlives_bucket(tx, step, now)? && !is_closed(tx, namespace)? => {
-                let mut sums = Some(Sums::new(limits, at));
+                let mut sums = Some(Sums::new(limits, at, used.caller()));
                 used.count(&mut sums, &step.place, at, writes);
                 writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place)));
             }

@@ -67,8 +67,17 @@ impl Backend for ShmStore {
     }
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
-        let now = self.clock().now();
-        let forgotten = self.work(|tx, known| scope::forget(tx, known, (namespace, scope), now));
+        let (whose, now) = ((namespace, scope), self.clock().now());
+        let both = self.work(|tx, known| {
+            scope::mark_forgotten(tx, whose, now)?;
+            scope::forget(tx, known, whose)
+        });
+        // Where there is no room for the mark, what is forgotten makes some. A store that is full even so does without it.
+        let forgotten = both.or_else(|_| {
+            let forgotten = self.work(|tx, known| scope::forget(tx, known, whose));
+            drop(self.work(|tx, _| scope::mark_forgotten(tx, whose, now)));
+            forgotten
+        });
         // Whoever waits for a bucket that is gone has to find that out.
         forgotten.iter().flatten().for_each(|key| self.room().poke(namespace, key));
         Reply::ready(forgotten.map(|keys| keys.len()).map_err(without_tests))

@@ -130,12 +130,7 @@ pub(crate) fn forget(
     tx: &mut Tx<'_>,
     known: &mut KnownLimits,
     (namespace, scope): (&str, Scope<'_>),
-    now: Tick,
 ) -> Result<Vec<BucketKey>, Stop> {
-    // In a closed namespace nothing is settled anyway, and a purge leaves no record.
-    if !apply::is_closed(tx, namespace)? {
-        tx.write_records(&[forgotten_write(namespace, scope, now)], now)?;
-    }
     let mut found = Vec::new();
     each(tx, (namespace, scope), None, |key, entry| {
         found.push((key, entry));
@@ -145,6 +140,19 @@ pub(crate) fn forget(
         row::remove(tx, known, *entry)?;
     }
     Ok(found.into_iter().map(|(key, _)| key).collect())
+}
+
+/// Marks the buckets of a scope as forgotten.
+pub(crate) fn mark_forgotten(
+    tx: &mut Tx<'_>,
+    (namespace, scope): (&str, Scope<'_>),
+    now: Tick,
+) -> Result<(), Stop> {
+    // In a closed namespace nothing is settled anyway, and a purge leaves no record.
+    if apply::is_closed(tx, namespace)? {
+        return Ok(());
+    }
+    tx.write_records(&[forgotten_write(namespace, scope, now)], now)
 }
 
 /// Writes the usage of some buckets of a scope behind a key; answers the last that was looked at if there may be more.

@@ -56,7 +56,8 @@ pub struct WindowUsage {
 }
 
 impl Catalog {
-    /// What was used in all windows of a query together, as of now. The page of the query is ignored.
+    /// What was used in all windows of a query together, as of now. The page of the query is ignored. A sum over entities
+    /// counts a call once, with the entity that made it; that of one entity has the calls of its children in it.
     ///
     /// # Cancel safety
     ///
@@ -69,7 +70,8 @@ impl Catalog {
         Reply::later(async move { Ok(UsageSummary::of(&self.usage_by_window(query).await?)) })
     }
 
-    /// What was used in each window of a query, by its beginning, as of now. The page of the query is ignored.
+    /// What was used in each window of a query, by its beginning, as of now. The page of the query is ignored. A sum over
+    /// entities counts a call once, with the entity that made it; that of one entity has the calls of its children in it.
     ///
     /// # Cancel safety
     ///
@@ -83,9 +85,32 @@ impl Catalog {
             query.check()?;
             let query = query.page(PageRequest::default());
             let mut windows: BTreeMap<Tick, WindowUsage> = BTreeMap::new();
-            self.each_usage(&query, |row| windows.entry(row.start).or_default().add(row)).await?;
+            let is_over_entities = query.is_over_entities();
+            let add = |row: UsageRow| {
+                let row = if is_over_entities { row.without_children() } else { row };
+                if row.events > 0 || !row.amounts.is_empty() {
+                    windows.entry(row.start).or_default().add(row);
+                }
+            };
+            self.each_usage(&query, add).await?;
             Ok(windows)
         })
+    }
+}
+
+impl UsageRow {
+    /// What the entity used by calls of its own.
+    fn without_children(mut self) -> UsageRow {
+        self.events = self.events.saturating_sub(self.child_events);
+        for (limit, of_children) in &self.child_amounts {
+            let own = self.amounts.get(limit).map(|amount| amount.saturating_sub(*of_children));
+            match own {
+                // A limit that was used by children only is counted with them.
+                Some(0) | None => drop(self.amounts.remove(limit)),
+                Some(own) => drop(self.amounts.insert(limit.clone(), own)),
+            }
+        }
+        self
     }
 }
 

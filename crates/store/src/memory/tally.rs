@@ -7,7 +7,7 @@ use tollgate_core::{Costs, Limits, Tick, Usage};
 use super::Space;
 use crate::records::{Item, ItemKey};
 use crate::sync::Mutex;
-use crate::usage::Sums;
+use crate::usage::{Caller, Sums};
 use crate::{Key, Pin};
 
 /// What was used of one bucket in the current hour, and is not yet in the records.
@@ -21,7 +21,7 @@ pub struct Tally {
 
 impl Tally {
     pub(super) fn new(key: Key, limits: &Limits, at: Tick) -> Arc<Tally> {
-        Arc::new(Tally { key, sums: Mutex::new(Some(Sums::new(limits, at))) })
+        Arc::new(Tally { key, sums: Mutex::new(Some(Sums::new(limits, at, Caller::Own))) })
     }
 
     pub(super) fn key(&self) -> &Key {
@@ -29,33 +29,33 @@ impl Tally {
     }
 
     #[inline]
-    fn count(&self, space: &Space, at: Tick, limits: &Limits, add: impl FnOnce(&mut Sums)) {
+    fn count(&self, space: &Space, at: Tick, limits: &Limits, caller: Caller, add: impl FnOnce(&mut Sums)) {
         let mut sums = self.sums.lock();
         let Some(sums) = &mut *sums else { return };
-        if !sums.covers(limits, at) {
-            self.turn(sums, space, limits, at);
+        if !sums.covers(limits, at, caller) {
+            self.turn(sums, space, limits, at, caller);
         }
         add(sums);
     }
 
-    /// Makes the sums those of another hour or of other limits. What they were goes to the records before the lock is
+    /// Makes the sums those of another hour, of other limits or of other callers. What they were goes to the records before the lock is
     /// free: whoever asks for usage finds it here or there.
     #[cold]
-    fn turn(&self, sums: &mut Sums, space: &Space, limits: &Limits, at: Tick) {
-        if !sums.adopt(limits, at) {
-            let before = sums.turned(limits, at);
+    fn turn(&self, sums: &mut Sums, space: &Space, limits: &Limits, at: Tick, caller: Caller) {
+        if !sums.adopt(limits, at, caller) {
+            let before = sums.turned(limits, at, caller);
             space.write_sums(&self.key, &before);
         }
     }
 
     #[inline]
     pub(super) fn count_take(&self, space: &Space, at: Tick, limits: &Limits, costs: &Costs) {
-        self.count(space, at, limits, |sums| sums.add_take(costs));
+        self.count(space, at, limits, Caller::of(costs), |sums| sums.add_take(costs));
     }
 
     #[inline]
     pub(super) fn count_settlement(&self, space: &Space, now: Tick, limits: &Limits, usage: &Usage<'_>) {
-        self.count(space, now, limits, |sums| sums.add_settlement(usage));
+        self.count(space, now, limits, Caller::of(usage.reserved), |sums| sums.add_settlement(usage));
     }
 
     /// Writes down what was counted.

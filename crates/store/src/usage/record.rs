@@ -1,6 +1,6 @@
 use tollgate_core::Span;
 
-use super::{Sums, Window, iso};
+use super::{Caller, Sums, Window, iso};
 use crate::records::{Change, Index, Item, ItemKey, Value, Write};
 
 /// How long a record of usage is kept after its window has begun.
@@ -43,7 +43,15 @@ impl Sums {
             Change::Expire(Some(start + kept)),
         ];
         let counted = self.limits().iter().zip(self.amounts()).filter(|(limit, _)| !limit.is_resource());
-        changes.extend(counted.map(|(limit, sum)| Change::Add(used_field(limit.name()), *sum)));
+        for (limit, sum) in counted {
+            changes.push(Change::Add(used_field(limit.name()), *sum));
+            if self.caller() == Caller::Child {
+                changes.push(Change::Add(child_field(limit.name()), *sum));
+            }
+        }
+        if self.caller() == Caller::Child {
+            changes.push(Change::Add(CHILD_EVENTS.into(), self.events().into()));
+        }
         Write::Change(usage_key(namespace, entity, resource, window, &iso), changes, Vec::new())
     }
 }
@@ -60,9 +68,29 @@ pub fn used_field(limit: &str) -> String {
     if FIELDS.contains(&limit) || limit.starts_with("u_") { format!("u_{limit}") } else { limit.into() }
 }
 
+/// What the names of fields start with that say how much of another field is of children. No limit is named like that.
+const CHILD: char = '#';
+
+/// The field that says how many calls were made by children.
+const CHILD_EVENTS: &str = "#total_events";
+
+/// The name of the field that says how much of a limit was used by children.
+pub fn child_field(limit: &str) -> String {
+    format!("{CHILD}{}", used_field(limit))
+}
+
+/// The limit whose usage by children a field says, if it says one.
+pub fn limit_of_child_field(field: &str) -> Option<&str> {
+    field.strip_prefix(CHILD).and_then(limit_of_field)
+}
+
 /// The limit whose usage a field says, if it says one.
 pub fn limit_of_field(field: &str) -> Option<&str> {
-    if FIELDS.contains(&field) { None } else { Some(field.strip_prefix("u_").unwrap_or(field)) }
+    if FIELDS.contains(&field) || field.starts_with(CHILD) {
+        None
+    } else {
+        Some(field.strip_prefix("u_").unwrap_or(field))
+    }
 }
 
 /// The key of a record of usage.
@@ -104,7 +132,7 @@ mod tests {
     #[test]
     fn sums_are_added_to_the_records_of_their_windows_only() {
         let limits = Limits::new([Limit::per_minute("tpm", 100)]).unwrap();
-        let mut sums = Sums::new(&limits, Tick::from_secs(1_772_323_200));
+        let mut sums = Sums::new(&limits, Tick::from_secs(1_772_323_200), Caller::Own);
         sums.add_take(&limits.costs(&tollgate_core::demand! { tpm: 7 }).unwrap());
         let writes = sums.writes("app", "user#1", "gpt-4");
         for write in &writes {
@@ -119,7 +147,9 @@ mod tests {
     fn every_limit_has_a_field_of_its_own() {
         for limit in ["tpm", "window", "u_window", "u_", "ttl", "u_u_x"] {
             assert_eq!(limit_of_field(&used_field(limit)), Some(limit));
+            assert_eq!(limit_of_child_field(&child_field(limit)), Some(limit));
+            assert_eq!((limit_of_field(&child_field(limit)), limit_of_child_field(limit)), (None, None));
         }
-        assert_eq!(limit_of_field("window"), None);
+        assert_eq!((limit_of_field("window"), limit_of_child_field(CHILD_EVENTS)), (None, None));
     }
 }

@@ -199,11 +199,11 @@ fn parse(sections: &[&str]) -> Result<Stored, &'static str> {
             Some(Term { holder, ttl: Span::covering(Duration::from_micros(1)) })
         }
     };
-    let (entity, resources) = (section()?.into(), section()?);
+    let (entity, resources) = (section()?, section()?);
     let resources: Vec<Box<str>> = resources.split(',').map(Into::into).collect();
     let mut parts: Vec<Held> = Vec::new();
     for text in sections {
-        parts.push(parse_part(text, &resources)?);
+        parts.push(parse_part(text, entity, &resources)?);
     }
     if parts.is_empty() {
         return Err("it was cut off");
@@ -218,10 +218,10 @@ fn parse(sections: &[&str]) -> Result<Stored, &'static str> {
             None => groups.push(vec![part]),
         }
     }
-    Ok(Stored::redeemed(groups, resources, entity, term, OpId(id)))
+    Ok(Stored::redeemed(groups, resources, entity.into(), term, OpId(id)))
 }
 
-fn parse_part(text: &str, resources: &[Box<str>]) -> Result<Held, &'static str> {
+fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<Held, &'static str> {
     let mut fields = text.split(',');
     let mut field = || fields.next().filter(|it| !it.is_empty()).ok_or("a part of it was cut off");
     let entity = field()?;
@@ -234,6 +234,8 @@ fn parse_part(text: &str, resources: &[Box<str>]) -> Result<Held, &'static str> 
     let demand: Demand<'_> = taken.iter().map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
     let costs = if taken.is_empty() { Ok(Costs::none(0)) } else { limits.costs(&demand) };
     let costs = costs.map_err(|_| "an amount is not valid")?;
+    // What is of another entity than the one that called was charged to it as a parent.
+    let costs = if entity == caller { costs } else { costs.of_child() };
     let key = Key::new(&[entity, name]);
     Ok(Held::redeemed(Planned::redeemed(entity, key, resource, limits, costs), at))
 }

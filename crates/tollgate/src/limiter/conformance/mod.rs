@@ -8,6 +8,7 @@ mod bench_of;
 pub mod features;
 pub mod numbers;
 pub mod promises;
+pub mod usage;
 pub mod waiting;
 
 pub use bench_of::{Bench, Open};
@@ -58,6 +59,10 @@ macro_rules! limiter_suite {
             a_ticket_is_settled_once_by_whoever_has_it
             a_ticket_is_refused_in_another_namespace
             who_ends_a_ticket_again_is_told
+        );
+        $crate::limiter_suite!(@of usage, $open,
+            a_sum_over_entities_counts_a_call_once
+            a_ticket_is_counted_once_in_a_sum_over_entities
         );
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants
