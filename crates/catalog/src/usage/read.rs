@@ -16,7 +16,7 @@ const SCANS_MAX: usize = 100;
 
 impl Catalog {
     /// What was used, as of now. By entity the rows are in the order of resource and time, by resource in that of time and
-    /// entity, of everybody in that of entity, resource and time. A page may have fewer rows than asked for even if more
+    /// entity, of all entities in that of entity, resource and time. A page may have fewer rows than asked for even if more
     /// follow.
     ///
     /// # Cancel safety

@@ -52,10 +52,14 @@ impl Counters {
 
     /// Begins to count the hour of `at` for such callers, and puts aside what was counted before.
     pub(crate) fn open(&mut self, limits: &Limits, at: Tick, caller: Caller) {
-        let hour = Some(marked_hour(at, caller));
-        if self.hour != hour {
+        self.open_hour(limits, marked_hour(at, caller));
+    }
+
+    /// The same for an hour with its mark.
+    pub(crate) fn open_hour(&mut self, limits: &Limits, hour: u32) {
+        if self.hour != Some(hour) {
             self.put_aside(limits);
-            self.hour = hour;
+            self.hour = Some(hour);
         }
     }
 

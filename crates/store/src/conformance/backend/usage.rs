@@ -228,7 +228,7 @@ fn the_turn_of_the_hour_is_written_bucket_by_bucket<B: Backend>(open: &impl Fn(C
     desk.take(Whose("usage", "user-7", "api"), 1);
     assert!(records(&desk) - before <= 3, "one call writes the hour of its own bucket");
     let before = records(&desk);
-    desk.take(Whose("usage", "somebody new", "api"), 1);
+    desk.take(Whose("usage", "newcomer", "api"), 1);
     assert!(records(&desk) - before <= 50, "a new bucket sweeps a few");
     assert_eq!(desk.used(Whose("usage", "user-7", "api"), Window::Day, START), Some((2, 2)));
 }
