@@ -180,5 +180,6 @@ fn reap(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> bool {
     let mut census = Census::default();
     let takes = steps.iter().zip(rows).filter(|(step, _)| step.takes().is_some());
     let held = takes.filter_map(|(_, row)| row.as_mut()).map(|row| &mut row.kept);
-    held.fold(false, |reaped, kept| kept.reap(&mut census, now) || reaped)
+    // All of them: one that is reaped must not leave the others as they are.
+    held.map(|kept| kept.reap(&mut census, now)).filter(|reaped| *reaped).count() > 0
 }

@@ -216,5 +216,6 @@ fn reap(steps: &[Step<'_>], held: &mut [Held], now: Tick) -> bool {
     let mut census = Census::default();
     let takes = steps.iter().zip(held).filter(|(step, _)| step.takes().is_some());
     let kept = takes.filter_map(|(_, held)| held.row.as_mut()).map(|row| &mut row.kept);
-    kept.fold(false, |reaped, kept| kept.reap(&mut census, now) || reaped)
+    // All of them: one that is reaped must not leave the others as they are.
+    kept.map(|kept| kept.reap(&mut census, now)).filter(|reaped| *reaped).count() > 0
 }

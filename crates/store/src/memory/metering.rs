@@ -20,6 +20,9 @@ const SWEPT_PER_INSERT: usize = 2;
 /// How many are looked at once there are more tallies than the namespace may have keys.
 const SWEPT_WHEN_FULL: usize = 16;
 
+/// The cell and the tally of a key, as far as they are there.
+type Counted = (Option<Arc<Cell>>, Option<Arc<Tally>>);
+
 impl Space {
     /// The tally of a cell, made if there is none; `None` if the bucket was forgotten.
     pub(super) fn tally(&self, cell: &Cell, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
@@ -108,14 +111,14 @@ impl Space {
                 number.ok_or_else(|| StoreError::BadCall("the cursor is none of this list's".into()))?
             }
         };
-        let mut found: HashMap<Key, (Option<Arc<Cell>>, Option<Arc<Tally>>)> = HashMap::new();
+        let mut found: HashMap<Key, Counted> = HashMap::new();
         for cell in self.shards[shard].lock().iter().filter(|cell| scope.has_key(cell.key())) {
             found.entry(cell.key().clone()).or_default().0 = Some(Arc::clone(cell));
         }
         for tally in self.tallies[shard].lock().iter().filter(|tally| scope.has_key(tally.key())) {
             found.entry(tally.key().clone()).or_default().1 = Some(Arc::clone(tally));
         }
-        let activity = |(key, (cell, tally)): (Key, (Option<Arc<Cell>>, Option<Arc<Tally>>))| {
+        let activity = |(key, (cell, tally)): (Key, Counted)| {
             let (entity, resource) = key.pair()?;
             Some(Activity {
                 entity: entity.into(),
