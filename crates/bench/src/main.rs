@@ -33,6 +33,7 @@ mod slow_down;
 mod solo;
 mod table;
 mod tables;
+mod viewing;
 mod wake;
 
 use std::process::ExitCode;

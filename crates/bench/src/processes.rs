@@ -44,7 +44,7 @@ impl Shared {
         Ok(Shared(ShmStore::open(&format!("bench-{what}-{}", std::process::id()))?))
     }
 
-    fn name(&self) -> Result<&str> {
+    pub(crate) fn name(&self) -> Result<&str> {
         let name = self.0.path().file_name().and_then(|name| name.to_str()).context("it has a name")?;
         name.splitn(3, '-').nth(2).context("its name is behind that of its user")
     }

@@ -57,5 +57,5 @@ pub use token::TOKEN_BYTES_MAX;
 pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;
-pub use usage::{LimitUsage, UsageQuery, UsageRow, UsageSummary};
+pub use usage::{LimitUsage, UsageQuery, UsageRow, UsageSummary, WindowUsage};
 pub use waiting::{SeenWaiter, WAITER_SEEN_FOR, WAITERS_SEEN_MAX, Waiter};

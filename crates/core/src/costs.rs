@@ -25,13 +25,14 @@ pub struct Costs {
     /// One bit for each place, of which there may be more than 32.
     taken: u64,
     explicit: u64,
+    is_of_child: bool,
 }
 
 impl Costs {
     /// Takes nothing of `limits` limits.
     #[inline(always)]
     pub fn none(limits: usize) -> Costs {
-        Costs { amounts: Row::new(limits), taken: 0, explicit: 0 }
+        Costs { amounts: Row::new(limits), taken: 0, explicit: 0, is_of_child: false }
     }
 
     /// The same costs with so much of the [cooldown](crate::Limit::cooldown) of `limits`, which no demand can name; as
@@ -42,6 +43,19 @@ impl Costs {
             self.take(index, amount);
         }
         self
+    }
+
+    /// The same costs for a call that another bucket further down is charged for: usage counts it as made by a child.
+    #[must_use]
+    pub fn of_child(mut self) -> Costs {
+        self.is_of_child = true;
+        self
+    }
+
+    /// Whether a child made the call, so that another bucket is charged for it as well.
+    #[inline]
+    pub fn is_of_child(&self) -> bool {
+        self.is_of_child
     }
 
     /// How many limits it is for.
@@ -110,7 +124,7 @@ impl Costs {
     /// become a resource or ceased to be one, because only a resource is given back.
     #[must_use]
     pub fn moved(&self, from: &Limits, to: &Limits) -> Costs {
-        let mut moved = Costs::none(to.len());
+        let mut moved = Costs { is_of_child: self.is_of_child, ..Costs::none(to.len()) };
         for (index, limit) in from.iter().enumerate().filter(|(index, _)| self.takes(*index)) {
             let place =
                 to.index(limit.name()).filter(|place| to[*place].is_resource() == limit.is_resource());

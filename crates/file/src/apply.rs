@@ -3,13 +3,16 @@
 use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::usage::{Sums, Used};
-use tollgate_store::{Applied, Call, Census, Done, Freed, Op, Place, Step, StoreError};
+use tollgate_store::{
+    Applied, Call, Census, Done, Freed, Op, Place, Step, StoreError, forgotten_keys, is_forgotten,
+};
 
 use crate::applied;
 use crate::batch::{Address, Batch};
 use crate::error::Stop;
 use crate::records;
 use crate::rows::{self, Row};
+use crate::sweep;
 
 /// What came of a call, and whether it was applied now or before.
 pub(crate) struct Outcome {
@@ -31,10 +34,10 @@ impl Batch<'_> {
     }
 
     fn apply_now(&mut self, call: &Call<'_>, writes: &[Write], now: Tick) -> Result<Applied, Stop> {
-        let mut rows = Vec::with_capacity(call.steps.len());
+        let (mut rows, mut census) = (Vec::with_capacity(call.steps.len()), Census::default());
         for (index, step) in call.steps.iter().enumerate() {
-            let mut row = self.row_for(step)?;
-            row.iter_mut().for_each(|row| row.kept.keep_living(now));
+            let mut row = self.row_for(step, now)?;
+            row.iter_mut().for_each(|row| row.kept.keep_living(now, &mut census));
             if step.takes().is_some() && row.as_ref().is_some_and(|row| row.kept.is_past(step.place.limits)) {
                 return Ok(Applied::Stale(index));
             }
@@ -88,18 +91,38 @@ impl Batch<'_> {
         }
     }
 
-    /// The bucket of a step, or a fresh one for what [creates](Step::creates) one.
-    fn row_for(&mut self, step: &Step<'_>) -> Result<Option<Row>, Stop> {
+    /// The bucket of a step, or a fresh one for what charges one that is not there.
+    fn row_for(&mut self, step: &Step<'_>, now: Tick) -> Result<Option<Row>, Stop> {
         if let Some(row) = self.row(&step.place)? {
             return Ok(Some(row.clone()));
         }
-        if !step.creates() {
+        if !step.charges() || step.takes().is_none() && !self.outlives_bucket(step, now)? {
             return Ok(None);
         }
         if rows::is_closed(self.connection, step.place.namespace)? {
             return Err(StoreError::NamespaceGone(step.place.namespace.into()).into());
         }
         Ok(Some(Row::fresh(step.place.limits)))
+    }
+
+    /// Whether a settlement counts though its bucket is not there: that was dropped because it was idle, not forgotten.
+    fn outlives_bucket(&self, step: &Step<'_>, now: Tick) -> Result<bool, Stop> {
+        let Place { namespace, key, .. } = step.place;
+        match (&step.op, key.pair()) {
+            (Op::Settle(_), _) => Ok(true),
+            (Op::SettleIfThere(usage), Some((entity, resource)))
+                if sweep::may_have_dropped(usage.at, now) =>
+            {
+                for key in forgotten_keys(namespace, entity, resource) {
+                    let mark = records::get(self.connection, &key, now)?;
+                    if mark.is_some_and(|mark| is_forgotten(&mark, usage.at)) {
+                        return Ok(false);
+                    }
+                }
+                Ok(!rows::is_closed(self.connection, namespace)?)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Counts what the steps used. What is of another hour, or of a bucket that is gone, goes to `writes`.
@@ -121,8 +144,8 @@ impl Batch<'_> {
             match row {
                 Some(row) => used.count(&mut row.usage, &step.place, at, writes),
                 // It is gone because it was full, but what was counted of it has to be corrected.
-                None if matches!(step.op, Op::Settle(_)) && !rows::is_closed(self.connection, namespace)? => {
-                    let mut sums = Some(Sums::new(limits, at));
+                None if self.outlives_bucket(step, now)? && !rows::is_closed(self.connection, namespace)? => {
+                    let mut sums = Some(Sums::new(limits, at, used.caller()));
                     used.count(&mut sums, &step.place, at, writes);
                     writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place)));
                 }

@@ -3,7 +3,9 @@
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
-use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Scope, StoreError, WaitQueues};
+use tollgate_store::{
+    Activity, Applied, Backend, BucketStatus, Call, Key, OwnedCall, Reply, Scope, StoreError, WaitQueues,
+};
 
 use crate::batch::Batch;
 use crate::error::without_tests;
@@ -73,6 +75,32 @@ impl Backend for FileStore {
         let reply =
             self.work(Writing(move |batch: &mut Batch<'_>| Ok(rows::close(batch.connection, &namespace)?)));
         Reply::later(async move { reply.await.map_err(without_tests) })
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        let after = match after.as_ref().map(Key::of_cursor).transpose() {
+            Ok(after) => after,
+            Err(why) => return Reply::ready(Err(why)),
+        };
+        let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
+        let reply = self.read(move |view| scope::activity(view, &namespace, &scope, after.as_ref()));
+        Reply::later(async move {
+            let (items, last) = reply.await.map_err(without_tests)?;
+            Ok(Some(Page { items, next: last.map(|key| key.cursor()) }))
+        })
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        if let Err(why) = check_keys(keys) {
+            return Reply::ready(Err(why.into()));
+        }
+        let keys = keys.to_vec();
+        self.read(move |view| keys.iter().map(|key| scope::usage_at(view, key)).collect())
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

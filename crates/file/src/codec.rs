@@ -36,11 +36,12 @@ pub(crate) fn usage_from(limits: Limits, bytes: &[u8]) -> Option<Sums> {
 mod tests {
     use super::*;
     use tollgate_core::{Limit, demand};
+    use tollgate_store::usage::Caller;
 
     #[test]
     fn usage_is_read_as_it_was_written() {
         let limits = Limits::new([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 100)]).unwrap();
-        let mut sums = Sums::new(&limits, Tick::from_secs(1_800_000_000));
+        let mut sums = Sums::new(&limits, Tick::from_secs(1_800_000_000), Caller::Child);
         sums.add_take(&limits.costs(&demand! { rpm: 1, tpm: 70 }).unwrap());
         let bytes = usage_bytes(-7, &sums);
         assert_eq!(usage_limits(&bytes), Some(-7));

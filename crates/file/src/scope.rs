@@ -1,13 +1,14 @@
 //! Many buckets of a namespace at once.
 
 use rusqlite::Connection;
-use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Key, Scope};
+use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
+use tollgate_store::usage::bucket_of_usage;
+use tollgate_store::{Activity, BucketStatus, Census, FORGET_MAX, Freed, Key, Scope, forgotten_write};
 
 use crate::batch::{Batch, View};
 use crate::error::{Fault, Stop};
 use crate::records::{self, page};
-use crate::rows::{self, RawRow};
+use crate::rows::{self, RawRow, Row};
 use crate::select::Select;
 
 /// How many buckets have their usage written in one transaction.
@@ -29,6 +30,15 @@ impl OwnedScope {
             Scope::Resource(resource) => OwnedScope::Resource(resource.into()),
             Scope::Bucket(entity, resource) => OwnedScope::Bucket(entity.into(), resource.into()),
             Scope::All => OwnedScope::All,
+        }
+    }
+
+    fn as_scope(&self) -> Scope<'_> {
+        match self {
+            OwnedScope::Entity(entity) => Scope::Entity(entity),
+            OwnedScope::Resource(resource) => Scope::Resource(resource),
+            OwnedScope::Bucket(entity, resource) => Scope::Bucket(entity, resource),
+            OwnedScope::All => Scope::All,
         }
     }
 
@@ -107,7 +117,7 @@ pub(crate) fn buckets(
 ) -> Result<Page<BucketStatus>, Stop> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
     let (now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
-    let (mut statuses, mut after) = (Vec::new(), after);
+    let (mut statuses, mut after, mut census) = (Vec::new(), after, Census::default());
     // Keys that are no pair are none of these, however many there are of them.
     while statuses.len() <= limit {
         let found = list(view.connection, namespace, scope, Which::All, after.as_ref(), limit + 1)?;
@@ -115,7 +125,7 @@ pub(crate) fn buckets(
         after = found.last().map(|(key, _)| key.clone());
         for (key, raw) in found {
             let Some((entity, resource)) = key.pair() else { continue };
-            let kept = raw.decode(view.connection, view.known, None)?.kept.as_seen(now);
+            let kept = raw.decode(view.connection, view.known, None)?.kept.as_seen(now, &mut census);
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
             statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
         }
@@ -126,12 +136,58 @@ pub(crate) fn buckets(
     Ok(page(statuses, limit, |status| Cursor::of(&[&status.entity, &status.resource])))
 }
 
+/// How many buckets are read at once.
+const LOOKED_AT_ONCE: usize = 2_000;
+
+/// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that was
+/// looked at if there may be more.
+pub(crate) fn activity(
+    view: &mut View<'_>,
+    namespace: &str,
+    scope: &OwnedScope,
+    after: Option<&Key>,
+) -> Result<(Vec<Activity>, Option<Key>), Stop> {
+    let (now, mut census, mut activities) = (view.clock.now(), Census::default(), Vec::new());
+    let found = list(view.connection, namespace, scope, Which::All, after, LOOKED_AT_ONCE)?;
+    let last = found.last().map(|(key, _)| key.clone()).filter(|_| found.len() == LOOKED_AT_ONCE);
+    for (key, raw) in found {
+        let Some((entity, resource)) = key.pair() else { continue };
+        let Row { kept, usage } = raw.decode(view.connection, view.known, None)?;
+        let kept = kept.as_seen(now, &mut census);
+        activities.push(Activity {
+            entity: entity.into(),
+            resource: resource.into(),
+            unwritten: usage.map(|sums| (sums.starts(), sums.events().into())),
+            in_use: Activity::in_use(&kept.bucket.peek(&kept.limits, now)),
+        });
+    }
+    Ok((activities, last))
+}
+
+/// The record of usage at a key with what its bucket has counted since.
+pub(crate) fn usage_at(view: &mut View<'_>, key: &ItemKey) -> Result<Option<Item>, Stop> {
+    let there = records::get(view.connection, key, view.clock.now())?;
+    let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
+    let Some(raw) = rows::get(view.connection, namespace, &Key::new(&[entity, resource]))? else {
+        return Ok(there);
+    };
+    match raw.decode(view.connection, view.known, None)?.usage {
+        Some(sums) => Ok(sums.added_to(key, there)),
+        None => Ok(there),
+    }
+}
+
 /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says how many.
 pub(crate) fn forget(batch: &mut Batch<'_>, namespace: &str, scope: &OwnedScope) -> Result<usize, Stop> {
     let view = batch.view()?;
     let found = list(view.connection, namespace, scope, Which::All, None, FORGET_MAX)?;
     for (key, _) in &found {
         rows::delete(view.connection, namespace, key)?;
+    }
+    // After what makes room for it. In a closed namespace nothing is settled anyway, and a purge leaves no record.
+    if !rows::is_closed(view.connection, namespace)? {
+        let now = view.clock.now();
+        records::make(view.connection, &[forgotten_write(namespace, scope.as_scope(), now)], now)?;
     }
     let forgotten = found.len();
     // Whoever waits for a bucket that is gone has to find that out.

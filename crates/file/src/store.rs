@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use tollgate_core::{Denial, Status};
+use tollgate_core::{Denial, Status, Tick};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, Told, WaitQueues,
+    Applied, Call, Census, Clock, Kept, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, Told,
+    WaitQueues,
 };
 
 use crate::batch::View;
@@ -155,7 +156,7 @@ impl Store for FileStore {
             let mut denials = Vec::new();
             for step in call.steps() {
                 let now = view.clock.now();
-                denials.extend(kept(view, &step.place)?.as_seen(now).ask(&step, now));
+                denials.extend(kept(view, &step.place, now)?.ask(&step, now));
             }
             Ok(denials)
         });
@@ -167,7 +168,7 @@ impl Store for FileStore {
         let reply = self.read(move |view| {
             let now = view.clock.now();
             let place = Place { namespace: &namespace, key: &key, limits: &limits };
-            Ok(kept(view, &place)?.as_seen(now).peek(&limits, now))
+            Ok(kept(view, &place, now)?.peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
@@ -195,6 +196,8 @@ impl Store for FileStore {
     }
 }
 
-fn kept(view: &mut View<'_>, place: &Place<'_>) -> Result<Kept, Stop> {
-    Ok(view.row(place)?.map_or_else(|| Kept::fresh(place.limits), |row| row.kept.clone()))
+/// The bucket at a place, without the holders that a take would find to be gone.
+fn kept(view: &mut View<'_>, place: &Place<'_>, now: Tick) -> Result<Kept, Stop> {
+    let Some(row) = view.row(place)? else { return Ok(Kept::fresh(place.limits)) };
+    Ok(row.kept.as_seen(now, &mut Census::default()))
 }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Kept, Key};
+use tollgate_store::{Census, Kept, Key};
 
 use crate::applied;
 use crate::error::{Fault, Stop};
@@ -21,6 +21,11 @@ const NEW_MAX: usize = 50;
 /// How long a bucket lies idle before it is forgotten. Long, because a row that is made anew costs more than one that
 /// is changed.
 const IDLE_FOR: Span = Span::from_secs(86_400);
+
+/// Whether a bucket that something was taken from at `taken` may have been dropped since because it was idle.
+pub(crate) fn may_have_dropped(taken: Tick, now: Tick) -> bool {
+    now.since(taken) > IDLE_FOR
+}
 
 /// Where the sweep goes on, and how much it has to do.
 #[derive(Default)]
@@ -83,7 +88,7 @@ fn sweep_bucket(
 ) -> Result<(), Stop> {
     // What cannot be read is left alone: whoever asks for it is told.
     let Ok(mut row) = raw.decode(connection, known, None) else { return Ok(()) };
-    row.kept.keep_living(now);
+    row.kept.keep_living(now, &mut Census::default());
     let Kept { bucket, limits, .. } = &row.kept;
     let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
     let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));

@@ -224,13 +224,13 @@ impl<'a> Draft<'a> {
                 (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
                 _ => continue,
             };
-            let used = self.told.get(index).map_or(used, |it| Used::Told(it.events, &it.amounts));
+            let used = self.told.get(index).map_or(used, |it| Used::Told(it.caller, it.events, &it.amounts));
             let place = &step.place;
             match slot {
                 Some(slot) => slot.over.extend(count(&used, &mut slot.row, place, at)),
                 // It is gone because it was full, but what was counted of it has to be corrected.
                 None if matches!(step.op, Op::Settle(_)) && !self.is_closed(place.namespace) => {
-                    let mut sums = Sums::new(place.limits, at);
+                    let mut sums = Sums::new(place.limits, at, used.caller());
                     used.add(&mut sums);
                     self.write(&sums.writes_at(place))?;
                 }
@@ -293,7 +293,8 @@ fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick) {
     let Slot { row, over, .. } = slot;
     row.kept.put_in_force(step.place.limits, now);
     let limits = &row.kept.limits;
-    if let Some(sums) = row.usage.take_if(|sums| sums.limits() != limits && !sums.adopt(limits, now)) {
+    let is_other = |sums: &mut Sums| sums.limits() != limits && !sums.adopt(limits, now, sums.caller());
+    if let Some(sums) = row.usage.take_if(is_other) {
         over.extend(sums.writes_at(&step.place));
     }
 }
@@ -303,7 +304,7 @@ fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick) {
 fn count(used: &Used<'_>, row: &mut Row, place: &Place<'_>, at: Tick) -> Vec<Write> {
     let in_force = &row.kept.limits;
     if in_force != place.limits && !in_force.has_places_of(place.limits) {
-        let mut sums = Sums::new(place.limits, at);
+        let mut sums = Sums::new(place.limits, at, used.caller());
         used.add(&mut sums);
         return sums.writes_at(place);
     }

@@ -2,6 +2,7 @@
 
 use tollgate_core::{Limit, MachineView, Span, Tick};
 use tollgate_store::ahead::Counted;
+use tollgate_store::usage::{Caller, marked_hour};
 use tollgate_store::{Op, Step};
 
 use crate::value::{NARROW_MAX, head_of, text_of};
@@ -17,6 +18,9 @@ const SESSION: f64 = 4.0;
 const CALENDAR: f64 = 5.0;
 const SLIDING: f64 = 6.0;
 const COOLDOWN: f64 = 7.0;
+
+/// Added to how a step is metered if a child made the call.
+const OF_CHILD: f64 = 2.0;
 
 const SHADOW: f64 = 1.0;
 const RESOURCE: f64 = 2.0;
@@ -62,9 +66,9 @@ pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec
     if limits.len() > METERS_MAX || limits.have_remarks() {
         return None;
     }
-    let hour = metered.then_some((now.as_micros() / HOUR) as u32);
+    let hour = metered.then(|| marked_hour(now, Caller::of(costs)));
     let mut out = head_of(&text_of(limits), small(limits.version())?, hour);
-    let from = hour.map_or(-1.0, |hour| (u64::from(hour) * HOUR) as f64);
+    let from = if metered { (now.as_micros() / HOUR * HOUR) as f64 } else { -1.0 };
     out.extend(from.to_le_bytes());
     for (limit, cost) in limits.iter().zip(costs.amounts()) {
         let rate = limit.meter()?;
@@ -91,11 +95,18 @@ pub(crate) fn of_step(step: &Step<'_>, metering: Metering<'_>, now: Tick) -> Opt
     };
     let mut out = Vec::with_capacity(64 + 64 * limits.len());
     let held = if holder.is_some() { 1.0 } else { 0.0 };
+    let caller = match (&step.op, metering) {
+        (_, Metering::Told(counted)) => counted.caller,
+        (Op::Take { costs, .. }, _) => Caller::of(costs),
+        (Op::Settle(usage) | Op::SettleIfThere(usage), _) => Caller::of(usage.reserved),
+        _ => Caller::Own,
+    };
     let metered = match metering {
         Metering::Off => 0.0,
         Metering::On => 1.0,
         Metering::Told(_) => 2.0,
     };
+    let metered = if caller == Caller::Child && metered > 0.0 { metered + OF_CHILD } else { metered };
     let head = [op, metered, small(limits.version())?, small(given)?, limits.len() as f64, held];
     head.iter().for_each(|number| out.extend(number.to_le_bytes()));
     out.extend(holder.unwrap_or(0).to_be_bytes());

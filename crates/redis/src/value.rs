@@ -318,7 +318,7 @@ mod tests {
         let costs = costs.expect("it can be asked for");
         let mut row = Row::fresh(&limits);
         row.kept.bucket.commit(&limits, now, &Take { costs: &costs, holder });
-        let mut sums = Sums::new(&limits, now);
+        let mut sums = Sums::new(&limits, now, tollgate_store::usage::Caller::Child);
         sums.add_take(&costs);
         row.usage = Some(sums);
         row

@@ -3,7 +3,9 @@
 use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::usage::{Sums, Used};
-use tollgate_store::{Applied, Call, Census, Done, Op, Place, Step, StoreError};
+use tollgate_store::{
+    Applied, Call, Census, Done, Op, Place, Step, StoreError, forgotten_keys, is_forgotten,
+};
 
 use crate::error::Stop;
 use crate::key::{Key, Kind};
@@ -37,10 +39,10 @@ pub(crate) fn apply(
         return Ok(Applied::Done(done));
     }
     let wanted = if call.metered { Wanted::BucketAndUsage } else { Wanted::Bucket };
-    let mut held = Vec::with_capacity(call.steps.len());
+    let (mut held, mut census) = (Vec::with_capacity(call.steps.len()), Census::default());
     for (index, step) in call.steps.iter().enumerate() {
-        let mut bucket = hold(tx, known, step, wanted)?;
-        bucket.row.iter_mut().for_each(|row| row.kept.keep_living(now));
+        let mut bucket = hold(tx, known, step, wanted, now)?;
+        bucket.row.iter_mut().for_each(|row| row.kept.keep_living(now, &mut census));
         if step.takes().is_some()
             && bucket.row.as_ref().is_some_and(|row| row.kept.is_past(step.place.limits))
         {
@@ -105,16 +107,39 @@ fn closed_key(namespace: &str) -> Key {
     Key::new(Kind::Closed).raw(namespace.as_bytes())
 }
 
-/// The bucket of a step, or a fresh one for what [creates](Step::creates) one.
+/// Whether a settlement counts though its bucket is not there: that was dropped because it was idle, not forgotten.
+fn outlives_bucket(tx: &Tx<'_>, step: &Step<'_>, now: Tick) -> Result<bool, Stop> {
+    let Place { namespace, key, .. } = step.place;
+    match (&step.op, key.pair()) {
+        (Op::Settle(_), _) => Ok(true),
+        (Op::SettleIfThere(usage), Some((entity, resource))) if sweep::may_have_dropped(usage.at, now) => {
+            for key in forgotten_keys(namespace, entity, resource) {
+                if tx.record(&key, now)?.is_some_and(|mark| is_forgotten(&mark, usage.at)) {
+                    return Ok(false);
+                }
+            }
+            Ok(!is_closed(tx, namespace)?)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// The bucket of a step, or a fresh one for what charges one that is not there.
 #[inline]
-fn hold(tx: &Tx<'_>, known: &mut KnownLimits, step: &Step<'_>, wanted: Wanted) -> Result<Held, Stop> {
+fn hold(
+    tx: &Tx<'_>,
+    known: &mut KnownLimits,
+    step: &Step<'_>,
+    wanted: Wanted,
+    now: Tick,
+) -> Result<Held, Stop> {
     let Place { namespace, key, limits } = step.place;
     let key = bucket_key(namespace, key);
     if let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? {
         let row = Row::read(tx, known, entry, Some(limits), wanted)?;
         return Ok(Held { entry: Some(entry), row: Some(row), is_heeded: false });
     }
-    if !step.creates() {
+    if !step.charges() || step.takes().is_none() && !outlives_bucket(tx, step, now)? {
         return Ok(Held { entry: None, row: None, is_heeded: false });
     }
     if is_closed(tx, namespace)? {
@@ -160,8 +185,8 @@ fn meter(
         match &mut held.row {
             Some(row) => used.count(&mut row.usage, &step.place, at, writes),
             // It is gone because it was full, but what was counted of it has to be corrected.
-            None if matches!(step.op, Op::Settle(_)) && !is_closed(tx, namespace)? => {
-                let mut sums = Some(Sums::new(limits, at));
+            None if outlives_bucket(tx, step, now)? && !is_closed(tx, namespace)? => {
+                let mut sums = Some(Sums::new(limits, at, used.caller()));
                 used.count(&mut sums, &step.place, at, writes);
                 writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place)));
             }

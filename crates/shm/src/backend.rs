@@ -6,7 +6,7 @@ use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
 use tollgate_store::{
-    Applied, Backend, BucketStatus, Call, Freed, Reply, Scope, Store, StoreError, WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Freed, Key, Reply, Scope, Store, StoreError, WaitQueues,
 };
 
 use crate::apply;
@@ -67,7 +67,17 @@ impl Backend for ShmStore {
     }
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
-        let forgotten = self.work(|tx, known| scope::forget(tx, known, (namespace, scope)));
+        let (whose, now) = ((namespace, scope), self.clock().now());
+        let both = self.work(|tx, known| {
+            scope::mark_forgotten(tx, whose, now)?;
+            scope::forget(tx, known, whose)
+        });
+        // Where there is no room for the mark, what is forgotten makes some. A store that is full even so does without it.
+        let forgotten = both.or_else(|_| {
+            let forgotten = self.work(|tx, known| scope::forget(tx, known, whose));
+            drop(self.work(|tx, _| scope::mark_forgotten(tx, whose, now)));
+            forgotten
+        });
         // Whoever waits for a bucket that is gone has to find that out.
         forgotten.iter().flatten().for_each(|key| self.wait_queues().notify(&Freed::all(namespace, key)));
         Reply::ready(forgotten.map(|keys| keys.len()).map_err(without_tests))
@@ -75,6 +85,33 @@ impl Backend for ShmStore {
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         Reply::ready(self.work(|tx, _| apply::close(tx, namespace)).map_err(without_tests))
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        let page = || -> Result<_, StoreError> {
+            let after = after.as_ref().map(Key::of_cursor).transpose()?;
+            let found = self.work(|tx, known| {
+                scope::activity(tx, known, (namespace, scope), after.as_ref(), self.clock().now())
+            });
+            let (items, last) = found.map_err(without_tests)?;
+            Ok(Some(Page { items, next: last.map(|key| key.cursor()) }))
+        };
+        Reply::ready(page())
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        if let Err(why) = check_keys(keys) {
+            return Reply::ready(Err(why.into()));
+        }
+        Reply::ready(self.work(|tx, known| {
+            let now = self.clock().now();
+            keys.iter().map(|key| scope::usage_at(tx, known, key, now)).collect()
+        }))
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -1,9 +1,11 @@
 //! Many buckets of a namespace at once.
 
 use tollgate_core::Tick;
-use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, FORGET_MAX, Key as BucketKey, Scope};
+use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
+use tollgate_store::usage::bucket_of_usage;
+use tollgate_store::{Activity, BucketStatus, Census, FORGET_MAX, Key as BucketKey, Scope, forgotten_write};
 
+use crate::apply;
 use crate::error::Stop;
 use crate::key::{Key, Kind, Parts};
 use crate::limits::KnownLimits;
@@ -61,11 +63,11 @@ pub(crate) fn buckets(
     now: Tick,
 ) -> Result<Page<BucketStatus>, Stop> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| BucketKey::new(&parts));
-    let (limit, mut statuses) = (limit.clamp(1, PAGE_MAX), Vec::new());
+    let (limit, mut statuses, mut census) = (limit.clamp(1, PAGE_MAX), Vec::new(), Census::default());
     each(tx, scope, after.as_ref(), |key, entry| {
         // Keys that are no pair are none of these.
         if let Some((entity, resource)) = key.pair() {
-            let kept = Row::read(tx, known, entry, None, Wanted::Bucket)?.kept.as_seen(now);
+            let kept = Row::read(tx, known, entry, None, Wanted::Bucket)?.kept.as_seen(now, &mut census);
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
             statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
         }
@@ -74,14 +76,62 @@ pub(crate) fn buckets(
     Ok(page(statuses, limit, |status| Cursor::of(&[&status.entity, &status.resource])))
 }
 
+/// How many buckets are looked at under one hold of the lock: few enough that no call waits for long.
+const LOOKED_AT_ONCE: usize = 500;
+
+/// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that was
+/// looked at if there may be more.
+pub(crate) fn activity(
+    tx: &Tx<'_>,
+    known: &mut KnownLimits,
+    scope: (&str, Scope<'_>),
+    after: Option<&BucketKey>,
+    now: Tick,
+) -> Result<(Vec<Activity>, Option<BucketKey>), Stop> {
+    let (mut seen, mut found, mut last, mut census) = (0, Vec::new(), None, Census::default());
+    each(tx, scope, after, |key, entry| {
+        seen += 1;
+        if let Some((entity, resource)) = key.pair() {
+            let Row { kept, usage } = Row::read(tx, known, entry, None, Wanted::BucketAndUsage)?;
+            let kept = kept.as_seen(now, &mut census);
+            found.push(Activity {
+                entity: entity.into(),
+                resource: resource.into(),
+                unwritten: usage.map(|sums| (sums.starts(), sums.events().into())),
+                in_use: Activity::in_use(&kept.bucket.peek(&kept.limits, now)),
+            });
+        }
+        last = Some(key);
+        Ok(seen < LOOKED_AT_ONCE)
+    })?;
+    Ok((found, last.filter(|_| seen >= LOOKED_AT_ONCE)))
+}
+
+/// The record of usage at a key with what its bucket has counted since.
+pub(crate) fn usage_at(
+    tx: &Tx<'_>,
+    known: &mut KnownLimits,
+    key: &ItemKey,
+    now: Tick,
+) -> Result<Option<Item>, Stop> {
+    let there = tx.record(key, now)?;
+    let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
+    let bucket = row::bucket_key(namespace, &BucketKey::new(&[entity, resource]));
+    let Some(entry) = tx.find_entry(&bucket, tx.hash_of(&bucket))? else { return Ok(there) };
+    match Row::read(tx, known, entry, None, Wanted::BucketAndUsage)?.usage {
+        Some(sums) => Ok(sums.added_to(key, there)),
+        None => Ok(there),
+    }
+}
+
 /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says which.
 pub(crate) fn forget(
     tx: &mut Tx<'_>,
     known: &mut KnownLimits,
-    scope: (&str, Scope<'_>),
+    (namespace, scope): (&str, Scope<'_>),
 ) -> Result<Vec<BucketKey>, Stop> {
     let mut found = Vec::new();
-    each(tx, scope, None, |key, entry| {
+    each(tx, (namespace, scope), None, |key, entry| {
         found.push((key, entry));
         Ok(found.len() < FORGET_MAX)
     })?;
@@ -89,6 +139,19 @@ pub(crate) fn forget(
         row::remove(tx, known, *entry)?;
     }
     Ok(found.into_iter().map(|(key, _)| key).collect())
+}
+
+/// Marks the buckets of a scope as forgotten.
+pub(crate) fn mark_forgotten(
+    tx: &mut Tx<'_>,
+    (namespace, scope): (&str, Scope<'_>),
+    now: Tick,
+) -> Result<(), Stop> {
+    // In a closed namespace nothing is settled anyway, and a purge leaves no record.
+    if apply::is_closed(tx, namespace)? {
+        return Ok(());
+    }
+    tx.write_records(&[forgotten_write(namespace, scope, now)], now)
 }
 
 /// Writes the usage of some buckets of a scope behind a key; answers the last that was looked at if there may be more.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tollgate_core::{Denial, Status};
+use tollgate_core::{Denial, Status, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
-    Applied, Call, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store, StoreError, Told,
-    WaitQueues,
+    Applied, Call, Census, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store, StoreError,
+    Told, WaitQueues,
 };
 
 use crate::apply;
@@ -234,7 +234,7 @@ impl Store for ShmStore {
             let mut denials = Vec::new();
             for step in steps {
                 let now = clock.now();
-                denials.extend(kept(tx, known, &step.place)?.as_seen(now).ask(step, now));
+                denials.extend(kept(tx, known, &step.place, now)?.ask(step, now));
             }
             Ok(denials)
         });
@@ -245,7 +245,7 @@ impl Store for ShmStore {
         let clock = &self.0.clock;
         let peeked = self.work(|tx, known| {
             let now = clock.now();
-            Ok(kept(tx, known, place)?.as_seen(now).peek(place.limits, now))
+            Ok(kept(tx, known, place, now)?.peek(place.limits, now))
         });
         Reply::ready(peeked.map_err(without_tests))
     }
@@ -279,10 +279,11 @@ impl Store for ShmStore {
     }
 }
 
-fn kept(tx: &Tx<'_>, known: &mut KnownLimits, place: &Place<'_>) -> Result<Kept, Stop> {
+/// The bucket at a place, without the holders that a take would find to be gone.
+fn kept(tx: &Tx<'_>, known: &mut KnownLimits, place: &Place<'_>, now: Tick) -> Result<Kept, Stop> {
     let key = bucket_key(place.namespace, place.key);
-    match tx.find_entry(&key, tx.hash_of(&key))? {
-        Some(entry) => Ok(Row::read(tx, known, entry, Some(place.limits), Wanted::Bucket)?.kept),
-        None => Ok(Kept::fresh(place.limits)),
-    }
+    let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? else { return Ok(Kept::fresh(place.limits)) };
+    Ok(Row::read(tx, known, entry, Some(place.limits), Wanted::Bucket)?
+        .kept
+        .as_seen(now, &mut Census::default()))
 }

@@ -18,6 +18,11 @@ const NEW_MAX: usize = 16;
 /// How long a bucket lies idle before it is forgotten.
 const IDLE_FOR: Span = Span::from_secs(3_600);
 
+/// Whether a bucket that something was taken from at `taken` may have been dropped since because it was idle.
+pub(crate) fn may_have_dropped(taken: Tick, now: Tick) -> bool {
+    now.since(taken) > IDLE_FOR
+}
+
 /// Looks at the next chains: forgets buckets that are as good as new and were not used for long, and writes down what was
 /// used in an hour that is over.
 pub(crate) fn sweep(tx: &mut Tx<'_>, known: &mut KnownLimits, made: usize, now: Tick) -> Result<(), Stop> {
@@ -35,7 +40,7 @@ pub(crate) fn sweep(tx: &mut Tx<'_>, known: &mut KnownLimits, made: usize, now: 
 fn sweep_bucket(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64, now: Tick) -> Result<(), Stop> {
     // What cannot be read is left alone: whoever asks for it is told.
     let Ok(mut row) = Row::read(tx, known, entry, None, Wanted::BucketAndUsage) else { return Ok(()) };
-    row.kept.keep_living(now);
+    row.kept.keep_living(now, &mut tollgate_store::Census::default());
     let (bucket, limits) = (&row.kept.bucket, &row.kept.limits);
     let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
     let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));

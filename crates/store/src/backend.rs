@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tollgate_core::{Limits, Status};
 
-use crate::records::{Cursor, Page, Records, RecordsError, Write};
-use crate::{Applied, Call, Cell, Key, Place, Reply, Space, Store, StoreError, Tally, WaitQueues};
+use crate::records::{Cursor, Item, ItemKey, Page, Records, RecordsError, Write};
+use crate::{Activity, Applied, Call, Cell, Key, Place, Reply, Space, Store, StoreError, Tally, WaitQueues};
 
 /// How many buckets [`Backend::forget`] forgets at once.
 pub const FORGET_MAX: usize = 1_000;
@@ -47,6 +47,30 @@ pub trait Backend: Store + Records {
 
     /// Where those wait in this process who were denied. The store tells it of every bucket that it gives back to.
     fn wait_queues(&self) -> &WaitQueues;
+
+    /// What is in use of the buckets of a scope, and what was used of them that is in no record yet: some buckets at a
+    /// time, in no order, those that are idle as well. Changes nothing.
+    ///
+    /// A store that would have to ask for each bucket brings the records of usage up to date instead, and answers `None`.
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        Reply::later(async move {
+            if after.is_none() {
+                self.write_usage(namespace, scope).await?;
+            }
+            Ok(None)
+        })
+    }
+
+    /// The records of usage at these keys with what is not written yet added, each as of one instant. At most
+    /// [`GETS_MAX`](crate::records::GETS_MAX). Changes nothing.
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        self.get_many(keys)
+    }
 
     /// Brings the records of usage up to date.
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;

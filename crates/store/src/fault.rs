@@ -8,8 +8,8 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Scope, Step, Store, StoreError, Told,
-    WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Scope, Step, Store,
+    StoreError, Told, WaitQueues,
 };
 
 /// How a call fails.
@@ -163,6 +163,19 @@ impl<S: Backend> Backend for FaultStore<S> {
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         self.call(|inner| inner.close(namespace))
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        self.call(|inner| inner.activity(namespace, scope, after))
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        self.call(|inner| inner.usage_at(keys))
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

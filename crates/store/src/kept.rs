@@ -64,18 +64,18 @@ impl Kept {
 
     /// Has living holders of this host hold on, though by the clock they were silent for too long: they may be stopped, or
     /// have another clock. Called before anything is worked out.
-    pub fn keep_living(&mut self, now: Tick) {
+    pub fn keep_living(&mut self, now: Tick, census: &mut Census) {
         if self.limits.have_resources() {
-            let mut census = Census::default();
             let Kept { bucket, limits, .. } = self;
             bucket.revive_holders(limits, now, now + SEEN_FOR, |holder| census.lives(holder));
         }
     }
 
-    /// The bucket as it stands at `now` with those aside whose processes are gone: what a take would find.
-    pub fn as_seen(mut self, now: Tick) -> Kept {
-        self.keep_living(now);
-        self.drop_dead(now, &mut Census::default());
+    /// The bucket as it stands at `now` without the holders whose processes are gone. What takes and what only asks judge
+    /// holders alike, so that they answer alike.
+    pub fn as_seen(mut self, now: Tick, census: &mut Census) -> Kept {
+        self.keep_living(now, census);
+        self.drop_dead(now, census);
         self
     }
 
@@ -121,9 +121,14 @@ impl Step<'_> {
 
     /// Whether it makes a bucket where there is none. Only what charges does: a refund or a renewal creates nothing.
     pub fn creates(&self) -> bool {
+        !matches!(self.op, Op::SettleIfThere(_)) && self.charges()
+    }
+
+    /// Whether it makes a bucket where there is none, provided that none was forgotten there.
+    pub fn charges(&self) -> bool {
         match &self.op {
             Op::Take { .. } => true,
-            Op::Settle(usage) => usage.is_over(),
+            Op::Settle(usage) | Op::SettleIfThere(usage) => usage.is_over(),
             _ => false,
         }
     }

@@ -5,6 +5,7 @@
 //! one implements, and the conformance suite (feature `conformance`) proves a store equal to the core.
 
 mod acquire;
+mod activity;
 #[cfg(feature = "workers")]
 pub mod ahead;
 mod backend;
@@ -16,6 +17,7 @@ mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod fault;
+mod forgotten;
 mod fork;
 mod inner;
 mod kept;
@@ -38,6 +40,7 @@ mod wait_queue;
 pub mod workers;
 
 pub use acquire::{Acquire, Granted, Request, WaitError};
+pub use activity::Activity;
 pub use backend::{Backend, BucketStatus, FORGET_MAX, Pin, Scope};
 pub use block_on::may_block;
 pub use call::OwnedCall;
@@ -45,6 +48,7 @@ pub use cell::{Cell, Term};
 pub use chain::{CHAIN_MAX, Chain, ChainError};
 pub use clock::{Alarm, Clock, ManualClock};
 pub use fault::{Fault, FaultStore};
+pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
 pub use fork::{generation, random_id};
 pub use kept::Kept;
 pub use key::Key;

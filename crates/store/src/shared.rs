@@ -6,8 +6,8 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store, StoreError,
-    Told, WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store,
+    StoreError, Told, WaitQueues,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -103,6 +103,19 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn wait_queues(&self) -> &WaitQueues {
         (**self).wait_queues()
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        (**self).activity(namespace, scope, after)
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        (**self).usage_at(keys)
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

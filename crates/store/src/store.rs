@@ -115,8 +115,8 @@ pub enum Op<'a> {
     /// Settle what was taken with what was used. A bucket that is gone is full, so there is nothing to give
     /// back; but what was used beyond is charged to it all the same.
     Settle(Usage<'a>),
-    /// As [`Op::Settle`], but a bucket that is gone stays gone: for buckets that are only gone if somebody deleted
-    /// them.
+    /// As [`Op::Settle`], but a bucket that was [forgotten](crate::Backend::forget) since stays gone, and nothing is
+    /// counted of it.
     SettleIfThere(Usage<'a>),
     /// Give credit that nobody had taken, up to what is full.
     TopUp(&'a Costs),

@@ -5,6 +5,7 @@ use crate::command;
 use crate::finding::Bar;
 use crate::refused_calls;
 use crate::solo::Solo;
+use crate::viewing;
 
 pub(crate) fn rows() -> Vec<Row> {
     vec![
@@ -13,6 +14,18 @@ pub(crate) fn rows() -> Vec<Row> {
             unit: "ms",
             read: command::entity_show,
             bar: Some(Bar::ValueAtMost(50.0)),
+        }),
+        Row::Solo(Solo {
+            name: "cli/top-1M-file",
+            unit: "s",
+            read: viewing::top_of_file,
+            bar: Some(Bar::ValueAtMost(2.0)),
+        }),
+        Row::Solo(Solo {
+            name: "cli/top-1M-shm",
+            unit: "s",
+            read: viewing::top_of_shm,
+            bar: Some(Bar::ValueAtMost(2.0)),
         }),
         Row::Solo(Solo {
             name: "cli/simulate-1M",

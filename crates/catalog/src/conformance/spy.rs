@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use tollgate_store::{
-    Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store, StoreError,
-    WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store,
+    StoreError, WaitQueues,
 };
 
 /// Something to be done once, between what somebody reads and what they write.
@@ -254,6 +254,19 @@ impl Backend for Spy {
 
     fn wait_queues(&self) -> &WaitQueues {
         self.inner.wait_queues()
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        self.called().activity(namespace, scope, after)
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        self.called().usage_at(keys)
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

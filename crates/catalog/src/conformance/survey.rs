@@ -1,6 +1,7 @@
 //! A namespace as a whole: what is in it is found and counted.
 
 use tollgate_core::demand;
+use tollgate_store::Scope;
 
 use super::fixture::{Fixture, START, Suite, rpm};
 use crate::{Access, DEFAULT_RESOURCE, Level, NewEntity, PageRequest, UsageQuery, Window};
@@ -35,10 +36,16 @@ fn furnished(suite: &Suite<'_>) -> Fixture {
     fixture
 }
 
+/// Brings the records of usage up to date, as the turn of the hour does.
+fn written_down(fixture: &Fixture) {
+    let catalog = &fixture.catalog;
+    catalog.backend().write_usage(catalog.namespace_id(), Scope::All).wait().unwrap();
+}
+
 fn created_entities_are_listed_page_by_page(suite: &Suite<'_>) {
     let fixture = furnished(suite);
     // Usage stands between the records of entities, and is none.
-    fixture.catalog.usage(UsageQuery::of_everybody(Window::Hour)).wait().unwrap();
+    written_down(&fixture);
     for limit in [1, 2, 100] {
         let (mut page, mut seen) = (PageRequest::of(limit), Vec::new());
         loop {
@@ -56,7 +63,7 @@ fn created_entities_are_listed_page_by_page(suite: &Suite<'_>) {
 
 fn what_is_in_a_namespace_is_counted(suite: &Suite<'_>) {
     let fixture = furnished(suite);
-    fixture.catalog.usage(UsageQuery::of_everybody(Window::Hour)).wait().unwrap();
+    written_down(&fixture);
     let counts = fixture.catalog.counts().wait().unwrap();
     assert_eq!((counts.entities, counts.entity_limits, counts.resource_limits), (5, 2, 1));
     assert_eq!((counts.system_limits, counts.disabled, counts.buckets), (1, 2, 2));

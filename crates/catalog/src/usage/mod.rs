@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use tollgate_core::Tick;
 use tollgate_store::records::Item;
-use tollgate_store::usage::{Window, limit_of_field};
+use tollgate_store::usage::{Window, limit_of_child_field, limit_of_field};
 
 use crate::{PageRequest, keys};
 
-pub use summary::{LimitUsage, UsageSummary};
+pub use summary::{LimitUsage, UsageSummary, WindowUsage};
 
 /// Whose usage, of which windows.
 ///
@@ -58,6 +58,10 @@ pub struct UsageRow {
     pub amounts: BTreeMap<String, i64>,
     /// How many calls were admitted.
     pub events: u64,
+    /// How much of that was used by calls of children, and theirs, which are counted there as well.
+    pub child_amounts: BTreeMap<String, i64>,
+    /// How many of the calls children made, and theirs.
+    pub child_events: u64,
 }
 
 impl UsageQuery {
@@ -105,6 +109,11 @@ impl UsageQuery {
         UsageQuery { page, ..self }
     }
 
+    /// Whether its sums are over entities, so that calls which were charged to several of them must count once.
+    fn is_over_entities(&self) -> bool {
+        !matches!(self.whose, Whose::Entity { .. })
+    }
+
     fn wants(&self, start: Tick) -> bool {
         self.from <= start && start < self.until
     }
@@ -115,17 +124,20 @@ impl UsageRow {
     fn of(item: &Item) -> Option<UsageRow> {
         let windows = [Window::Hour, Window::Day, Window::Month];
         let name = item.text("window")?;
-        let amounts = item.fields.keys().filter_map(|field| {
-            let limit = limit_of_field(field)?;
-            Some((limit.to_owned(), item.int(field)?))
-        });
+        let amounts = |limit_of: fn(&str) -> Option<&str>| {
+            let fields = item.fields.keys().filter_map(|field| Some((limit_of(field)?, item.int(field)?)));
+            fields.map(|(limit, amount)| (limit.to_owned(), amount)).collect()
+        };
+        let events = |field: &str| item.int(field).and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
         Some(UsageRow {
             entity: keys::entity_of(&item.key)?.to_owned(),
             resource: item.text("resource")?.to_owned(),
             window: windows.into_iter().find(|window| window.name() == name)?,
             start: time::parse(item.text("window_start")?)?,
-            amounts: amounts.collect(),
-            events: item.int("total_events").and_then(|events| u64::try_from(events).ok()).unwrap_or(0),
+            amounts: amounts(limit_of_field),
+            events: events("total_events"),
+            child_amounts: amounts(limit_of_child_field),
+            child_events: events("#total_events"),
         })
     }
 }

@@ -1,8 +1,11 @@
-//! Reading usage, page by page.
+//! Reading usage, page by page: the records, and what is in none yet.
 
-use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page};
-use tollgate_store::usage::iso;
-use tollgate_store::{Reply, Scope};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use tollgate_store::records::{Cursor, GETS_MAX, Index, ItemKey, PAGE_MAX, Page};
+use tollgate_store::usage::{iso, usage_key};
+use tollgate_store::{Activity, Reply, Scope};
 
 use super::{UsageQuery, UsageRow, Whose, time};
 use crate::{Catalog, PageRequest, Result, keys, name};
@@ -12,12 +15,13 @@ use tollgate_core::Tick;
 const SCANS_MAX: usize = 100;
 
 impl Catalog {
-    /// What was used, brought up to date first. By entity the rows are in the order of resource and time, by resource in
-    /// that of time and entity, of everybody in that of entity, resource and time. A page may have fewer rows than asked for even if more follow.
+    /// What was used, as of now. By entity the rows are in the order of resource and time, by resource in that of time and
+    /// entity, of all entities in that of entity, resource and time. A page may have fewer rows than asked for even if more
+    /// follow.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, usage may have been brought up to date.
+    /// Nothing is changed, except that a store across a network may have brought its records up to date.
     ///
     /// # Errors
     ///
@@ -25,37 +29,91 @@ impl Catalog {
     pub fn usage(&self, query: UsageQuery) -> Reply<'_, Result<Page<UsageRow>>> {
         Reply::later(async move {
             query.check()?;
-            if query.page.after.is_none() {
-                self.backend().write_usage(self.namespace_id(), query.scope()).await?;
-            }
-            self.read_usage(&query, query.page.clone()).await
+            let mut walk = Walk::from_cursor(query.page.after.as_ref())?;
+            let unwritten = self.unwritten(&query, &mut walk, query.page.limit.max(1)).await?;
+            let items = self.walk(&query, &mut walk, &unwritten, query.page.limit).await?;
+            Ok(Page { items, next: walk.cursor() })
         })
     }
 
-    /// Looks through records until there are as many rows as asked for.
-    pub(super) async fn read_usage(
-        &self,
-        query: &UsageQuery,
-        mut page: PageRequest,
-    ) -> Result<Page<UsageRow>> {
-        let wanted = page.limit.max(1);
-        let mut rows = Vec::new();
-        for _ in 0..SCANS_MAX {
-            page.limit = wanted - rows.len();
-            let (items, next) = self.scan(query, page.clone()).await?;
-            let found = items.iter().filter_map(UsageRow::of);
-            rows.extend(found.filter(|row| row.window == query.window && query.wants(row.start)));
-            page.after = next;
-            if page.after.is_none() || rows.len() >= wanted {
+    /// Shows every row of a query, whatever its page.
+    pub(super) async fn each_usage(&self, query: &UsageQuery, mut seen: impl FnMut(UsageRow)) -> Result<()> {
+        let mut walk = Walk::default();
+        let unwritten = self.unwritten(query, &mut walk, usize::MAX).await?;
+        while !walk.is_over {
+            self.walk(query, &mut walk, &unwritten, PAGE_MAX).await?.into_iter().for_each(&mut seen);
+        }
+        Ok(())
+    }
+
+    /// The records that would be made or added to if all usage were written down: the first `most` that were not passed.
+    async fn unwritten(&self, query: &UsageQuery, walk: &mut Walk, most: usize) -> Result<Keys> {
+        let (mut keys, mut after) = (Keys::new(), None);
+        while !walk.is_written {
+            let asked = self.backend().activity(self.namespace_id(), query.scope(), after);
+            let Some(page) = asked.await? else {
+                walk.is_written = true;
+                break;
+            };
+            for Activity { entity, resource, unwritten, .. } in page.items {
+                let Some(start) = unwritten.map(|(hour, _)| query.window.start(hour)) else { continue };
+                let key = usage_key(self.namespace_id(), &entity, &resource, query.window, &iso(start));
+                let place = query.place(&key);
+                if query.wants(start) && walk.is_ahead(query, &place) {
+                    keys.insert(place, key);
+                }
+                if keys.len() > most {
+                    if query.page.newest_first {
+                        keys.pop_first()
+                    } else {
+                        keys.pop_last()
+                    };
+                }
+            }
+            after = page.next;
+            if after.is_none() {
                 break;
             }
         }
-        Ok(Page { items: rows, next: page.after })
+        Ok(keys)
     }
 
-    async fn scan(&self, query: &UsageQuery, page: PageRequest) -> Result<(Vec<Item>, Option<Cursor>)> {
+    /// Walks on through the keys of records and those that are unwritten, in one order, until there are as many rows as
+    /// wanted.
+    async fn walk(
+        &self,
+        query: &UsageQuery,
+        walk: &mut Walk,
+        unwritten: &Keys,
+        wanted: usize,
+    ) -> Result<Vec<UsageRow>> {
+        let (mut room, mut rows) = (wanted.max(1), Vec::new());
+        for _ in 0..SCANS_MAX {
+            let (found, next) = self.scan(query, walk.after.clone(), room).await?;
+            let keys = walk.advance(query, found, next, unwritten, room);
+            room -= keys.len();
+            for keys in keys.chunks(GETS_MAX) {
+                let items = self.backend().usage_at(keys).await?;
+                let found = items.iter().flatten().filter_map(UsageRow::of);
+                rows.extend(found.filter(|row| row.window == query.window && query.wants(row.start)));
+            }
+            if walk.is_over || room == 0 {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Some keys of records behind a cursor, among which are all of usage that are wanted.
+    async fn scan(
+        &self,
+        query: &UsageQuery,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<(Vec<ItemKey>, Option<Cursor>)> {
         let ns = self.namespace_id();
-        match &query.whose {
+        let page = PageRequest { after, limit, ..query.page.clone() };
+        let Page { items, next } = match &query.whose {
             Whose::Entity { entity, resource } => {
                 let prefix = match resource {
                     Some(resource) => format!("{}{resource}#{}", keys::USAGE_PREFIX, query.prefix()),
@@ -63,27 +121,99 @@ impl Catalog {
                 };
                 let query = page.query(keys::entity_partition(ns, entity), prefix);
                 let Page { items, next } = self.backend().query(&query).await?;
-                Ok((items, next))
+                Page { items: items.into_iter().map(|item| item.key).collect(), next }
             }
             Whose::Resource(resource) => {
                 let prefix = format!("USAGE#{}", query.prefix());
                 let records = page.query(keys::resource_partition(ns, resource), prefix);
-                let Page { items, next } = self.backend().find(Index::Resource, &records).await?;
-                let wanted: Vec<ItemKey> = items.into_iter().filter(|key| query.wants_key(key)).collect();
-                Ok((self.get_all(&wanted).await?, next))
+                self.backend().find(Index::Resource, &records).await?
             }
             Whose::Everybody => {
                 let entities = page.query(ns.into(), keys::entity_partition(ns, ""));
-                let Page { items, next } = self.backend().find(Index::Namespace, &entities).await?;
-                let of_window = format!("#{}#", query.window.name());
-                let is_wanted = |key: &ItemKey| {
-                    let usage = key.sort.strip_prefix(keys::USAGE_PREFIX);
-                    usage.is_some_and(|rest| rest.contains(&of_window)) && query.wants_key(key)
-                };
-                let wanted: Vec<ItemKey> = items.into_iter().filter(is_wanted).collect();
-                Ok((self.get_all(&wanted).await?, next))
+                self.backend().find(Index::Namespace, &entities).await?
             }
+        };
+        Ok((items, next))
+    }
+}
+
+/// Where a record stands in the order of a query.
+type Place = (String, String);
+
+/// Keys of records by their places.
+type Keys = BTreeMap<Place, ItemKey>;
+
+/// How far a query has been walked through.
+#[derive(Default)]
+struct Walk {
+    /// Where the records go on.
+    after: Option<Cursor>,
+    /// The last place that was shown, or passed over.
+    behind: Option<Place>,
+    /// Whether the records were brought up to date when the walk began, so that nothing has to be added to them.
+    is_written: bool,
+    is_over: bool,
+}
+
+impl Walk {
+    fn from_cursor(cursor: Option<&Cursor>) -> Result<Walk> {
+        let Some(cursor) = cursor else { return Ok(Walk::default()) };
+        let [has_after, after, has_behind, one, two] = cursor.parts::<5>()?;
+        Ok(Walk {
+            after: (has_after == "+").then(|| Cursor(after.into())),
+            behind: (has_behind == "+").then(|| (one.into(), two.into())),
+            is_written: has_behind == "=",
+            is_over: false,
+        })
+    }
+
+    fn cursor(&self) -> Option<Cursor> {
+        let sign = |is_there: bool| if is_there { "+" } else { "-" };
+        let after = self.after.as_ref().map_or("", |Cursor(after)| after);
+        // Where the records are all there is, they know how far the walk has come.
+        let behind = self.behind.as_ref().filter(|_| !self.is_written);
+        let (one, two) = behind.map_or(("", ""), |(one, two)| (one, two));
+        let has_behind = if self.is_written { "=" } else { sign(behind.is_some()) };
+        let parts = [sign(self.after.is_some()), after, has_behind, one, two];
+        (!self.is_over).then(|| Cursor::of(&parts))
+    }
+
+    /// Goes on by what was found of the records, and answers the keys that are wanted of it and of those that are
+    /// unwritten up to there: no more than `room`.
+    fn advance(
+        &mut self,
+        query: &UsageQuery,
+        found: Vec<ItemKey>,
+        next: Option<Cursor>,
+        unwritten: &Keys,
+        room: usize,
+    ) -> Vec<ItemKey> {
+        let last = found.last().map(|key| query.place(key));
+        // Records of which not all were shown are read again, so the last may be one that was passed already.
+        let end = last.filter(|last| self.is_ahead(query, last)).or_else(|| self.behind.clone());
+        let found = found.into_iter().filter(|key| query.wants_key(key)).map(|key| (query.place(&key), key));
+        let mut here: Keys = found.filter(|(place, _)| self.is_ahead(query, place)).collect();
+        let end_of_range = next.is_some().then_some(end.as_ref());
+        let between = query.between(unwritten, self.behind.as_ref(), end_of_range);
+        here.extend(between.take(room + 1).map(|(place, key)| (place.clone(), key.clone())));
+        let is_cut = here.len() > room;
+        debug_assert!(!(is_cut && self.is_written), "no more records are found than there is room for");
+        let here: Vec<(Place, ItemKey)> = match query.page.newest_first {
+            true => here.into_iter().rev().take(room).collect(),
+            false => here.into_iter().take(room).collect(),
+        };
+        if is_cut {
+            self.behind = here.last().map(|(place, _)| place.clone());
+        } else {
+            self.is_over = next.is_none();
+            (self.after, self.behind) = (next, end);
         }
+        here.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// Whether a place was not passed yet.
+    fn is_ahead(&self, query: &UsageQuery, place: &Place) -> bool {
+        self.behind.as_ref().is_none_or(|behind| query.is_further(place, behind))
     }
 }
 
@@ -120,9 +250,52 @@ impl UsageQuery {
         format!("{}#{}", self.window.name(), &first[..shared])
     }
 
-    /// Whether the window that the key of a record names is wanted, as far as it can be told.
+    /// Whether a key is one of a record of usage that is wanted.
     fn wants_key(&self, key: &ItemKey) -> bool {
-        let start = key.sort.rsplit_once('#').and_then(|(_, start)| time::parse(start));
-        start.is_none_or(|start| self.wants(start))
+        let named = key.sort.strip_prefix(keys::USAGE_PREFIX).and_then(|rest| rest.rsplit_once('#'));
+        let Some((rest, start)) = named else { return false };
+        let is_of_window = rest.rsplit_once('#').is_some_and(|(_, window)| window == self.window.name());
+        is_of_window && time::parse(start).is_none_or(|start| self.wants(start))
+    }
+
+    /// Where a record stands in the order of the answer, which is that in which the store finds it.
+    fn place(&self, key: &ItemKey) -> Place {
+        match &self.whose {
+            Whose::Entity { .. } => (String::new(), key.sort.clone()),
+            Whose::Resource(_) => {
+                let start = key.sort.rsplit_once('#').map_or("", |(_, start)| start);
+                (format!("{start}#{}", keys::entity_of(key).unwrap_or_default()), String::new())
+            }
+            Whose::Everybody => (key.partition.clone(), key.sort.clone()),
+        }
+    }
+
+    /// The keys behind a place up to another, in the order of the answer: to the end of all if `end` is none, and nothing if
+    /// there is no place to go up to.
+    fn between<'k>(
+        &self,
+        keys: &'k Keys,
+        behind: Option<&Place>,
+        end: Option<Option<&Place>>,
+    ) -> Box<dyn Iterator<Item = (&'k Place, &'k ItemKey)> + Send + 'k> {
+        let is_empty = match (end, behind) {
+            (Some(None), _) => true,
+            (Some(Some(end)), Some(behind)) => !self.is_further(end, behind),
+            _ => false,
+        };
+        if is_empty {
+            return Box::new(std::iter::empty());
+        }
+        let behind = behind.map_or(Bound::Unbounded, Bound::Excluded);
+        let end = end.flatten().map_or(Bound::Unbounded, Bound::Included);
+        match self.page.newest_first {
+            true => Box::new(keys.range::<Place, _>((end, behind)).rev()),
+            false => Box::new(keys.range::<Place, _>((behind, end))),
+        }
+    }
+
+    /// Whether a place comes after another one.
+    fn is_further(&self, place: &Place, than: &Place) -> bool {
+        if self.page.newest_first { place < than } else { place > than }
     }
 }

@@ -45,42 +45,76 @@ impl LimitUsage {
     }
 }
 
-/// The sums of one window, over entities and resources.
-#[derive(Default)]
-struct Sums {
-    events: u64,
-    amounts: BTreeMap<String, i64>,
+/// What was used in one window, over entities and resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WindowUsage {
+    /// How many calls were admitted.
+    pub events: u64,
+    /// How much was used of each limit.
+    pub amounts: BTreeMap<String, i64>,
 }
 
 impl Catalog {
-    /// What was used in all windows of a query together, brought up to date first. The page of the query is ignored.
+    /// What was used in all windows of a query together, as of now. The page of the query is ignored. A sum over entities
+    /// counts a call once, with the entity that made it; that of one entity has the calls of its children in it.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, usage may have been brought up to date.
+    /// Nothing is changed, except that a store across a network may have brought its records up to date.
     ///
     /// # Errors
     ///
     /// A name that is not valid, or the store's.
     pub fn usage_summary(&self, query: UsageQuery) -> Reply<'_, Result<UsageSummary>> {
+        Reply::later(async move { Ok(UsageSummary::of(&self.usage_by_window(query).await?)) })
+    }
+
+    /// What was used in each window of a query, by its beginning, as of now. The page of the query is ignored. A sum over
+    /// entities counts a call once, with the entity that made it; that of one entity has the calls of its children in it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed, except that a store across a network may have brought its records up to date.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not valid, or the store's.
+    pub fn usage_by_window(&self, query: UsageQuery) -> Reply<'_, Result<BTreeMap<Tick, WindowUsage>>> {
         Reply::later(async move {
             query.check()?;
-            self.backend().write_usage(self.namespace_id(), query.scope()).await?;
-            let mut windows: BTreeMap<Tick, Sums> = BTreeMap::new();
-            let mut page = PageRequest::default();
-            loop {
-                let rows = self.read_usage(&query, page.clone()).await?;
-                rows.items.into_iter().for_each(|row| windows.entry(row.start).or_default().add(row));
-                match rows.next {
-                    Some(next) => page = page.after(next),
-                    None => return Ok(UsageSummary::of(&windows)),
+            let query = query.page(PageRequest::default());
+            let mut windows: BTreeMap<Tick, WindowUsage> = BTreeMap::new();
+            let is_over_entities = query.is_over_entities();
+            let add = |row: UsageRow| {
+                let row = if is_over_entities { row.without_children() } else { row };
+                if row.events > 0 || !row.amounts.is_empty() {
+                    windows.entry(row.start).or_default().add(row);
                 }
-            }
+            };
+            self.each_usage(&query, add).await?;
+            Ok(windows)
         })
     }
 }
 
-impl Sums {
+impl UsageRow {
+    /// What the entity used by calls of its own.
+    fn without_children(mut self) -> UsageRow {
+        self.events = self.events.saturating_sub(self.child_events);
+        for (limit, of_children) in &self.child_amounts {
+            let own = self.amounts.get(limit).map(|amount| amount.saturating_sub(*of_children));
+            match own {
+                // A limit that was used by children only is counted with them.
+                Some(0) | None => drop(self.amounts.remove(limit)),
+                Some(own) => drop(self.amounts.insert(limit.clone(), own)),
+            }
+        }
+        self
+    }
+}
+
+impl WindowUsage {
     fn add(&mut self, row: UsageRow) {
         self.events = self.events.saturating_add(row.events);
         for (limit, amount) in row.amounts {
@@ -91,7 +125,7 @@ impl Sums {
 }
 
 impl UsageSummary {
-    fn of(windows: &BTreeMap<Tick, Sums>) -> UsageSummary {
+    fn of(windows: &BTreeMap<Tick, WindowUsage>) -> UsageSummary {
         let mut summary = UsageSummary {
             windows: windows.len() as u64,
             first: windows.keys().next().copied(),

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollgate::catalog::{UsageQuery, Window};
-use tollgate::store::Backend;
 use tollgate::store::records::{Change, ItemKey, Records, Value, Write};
+use tollgate::store::{Applied, Backend, Call, Key, Op, Place, Step, Store};
 use tollgate::{
     Level, Limit, LimitSet, Limiter, Limits, ManualClock, NewEntity, SETS_NAMESPACE, Span, Tick, demand,
 };
@@ -30,8 +30,26 @@ pub fn used_for_half_a_year(path: &Path) {
         }
         hands.advance(Span::from_secs(30 * 86_400));
     }
-    // Usage is written down when somebody asks, and the clock goes on from another year then.
-    limiter.catalog().usage(UsageQuery::of_everybody(Window::Month)).wait().expect("it is counted");
+}
+
+/// Lets so many entities take once in this hour, the last of them twice, as one namespace of a store. Answers the limiter.
+pub fn used_by_many(store: Arc<dyn Backend>, entities: usize) -> Limiter {
+    let limiter = limited_on(Arc::clone(&store));
+    let limits = limits();
+    let namespace = limiter.catalog().namespace_id();
+    let costs = limits.costs(&demand! { rpm: 1, tpm: 10 }).expect("it fits");
+    let take = |keys: &[Key]| {
+        let place = |key| Place { namespace, key, limits: &limits };
+        let step = |key| Step { place: place(key), op: Op::Take { costs: &costs, term: None } };
+        let steps: Vec<Step<'_>> = keys.iter().map(step).collect();
+        let taken = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();
+        assert!(matches!(taken, Ok(Applied::Done(_))), "{taken:?}");
+    };
+    let keys: Vec<Key> =
+        (0..entities).map(|number| Key::new(&[&format!("user-{number}"), "gpt-4"])).collect();
+    keys.chunks(100).for_each(&take);
+    take(&keys[entities - 1..]);
+    limiter
 }
 
 /// Takes 1,500,000 tokens of `user-1`, now.
@@ -85,14 +103,19 @@ pub fn used_sets(path: &Path) {
     }
 }
 
+fn limits() -> Limits {
+    let limits =
+        [Limit::per_day("rpm", 1_000), Limit::per_day("tpm", 2_000_000), Limit::resource("slots", 4)];
+    Limits::new(limits).expect("they are valid")
+}
+
 fn limited(store: FileStore) -> Limiter {
-    let limiter = open(store);
-    let limits = Limits::new([
-        Limit::per_day("rpm", 1_000),
-        Limit::per_day("tpm", 2_000_000),
-        Limit::resource("slots", 4),
-    ]);
-    limiter.catalog().set_limits(Level::System, &limits.expect("they are valid")).wait().expect("stored");
+    limited_on(Arc::new(store))
+}
+
+fn limited_on(store: Arc<dyn Backend>) -> Limiter {
+    let limiter = Limiter::open(store, "default").wait().expect("the namespace can be opened");
+    limiter.catalog().set_limits(Level::System, &limits()).wait().expect("stored");
     limiter
 }
 

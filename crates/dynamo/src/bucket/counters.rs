@@ -8,18 +8,15 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tollgate_core::{Limits, MILLIS, Tick};
-use tollgate_store::usage::Sums;
+use tollgate_store::usage::{Caller, Sums, marked_hour};
 
 use super::values::{number, read_number};
 use crate::service::Attributes;
 
-/// In microseconds.
-const HOUR: u64 = 3_600_000_000;
-
 /// What is counted of one bucket, or of one part of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
-    /// The hour that is being counted; `None` if the item was never counted by us.
+    /// The hour that is being counted, with a mark if it is for calls of children; `None` if the item was never counted by us.
     pub(crate) hour: Option<u32>,
     pub(crate) events: Count,
     /// One for each limit, in thousandths.
@@ -48,27 +45,22 @@ pub(crate) struct Aside {
     pub(crate) amounts: BTreeMap<String, i64>,
 }
 
-pub(crate) fn hour_of(at: Tick) -> u32 {
-    (at.as_micros() / HOUR) as u32
-}
-
 impl Counters {
     pub(crate) fn of(limits: &Limits) -> Counters {
         Counters { used: vec![Count::default(); limits.len()], ..Counters::default() }
     }
 
-    /// Whether the hour of `at` is being counted.
-    pub(crate) fn is_open(&self, at: Tick) -> bool {
-        self.hour == Some(hour_of(at))
+    /// Begins to count the hour of `at` for such callers, and puts aside what was counted before.
+    pub(crate) fn open(&mut self, limits: &Limits, at: Tick, caller: Caller) {
+        self.open_hour(limits, marked_hour(at, caller));
     }
 
-    /// Begins to count the hour of `at`, and puts aside what was counted before.
-    pub(crate) fn open(&mut self, limits: &Limits, at: Tick) {
-        if self.is_open(at) {
-            return;
+    /// The same for an hour with its mark.
+    pub(crate) fn open_hour(&mut self, limits: &Limits, hour: u32) {
+        if self.hour != Some(hour) {
+            self.put_aside(limits);
+            self.hour = Some(hour);
         }
-        self.put_aside(limits);
-        self.hour = Some(hour_of(at));
     }
 
     /// Puts aside what was counted. What was counted before we came is for those who came before to write down.
@@ -203,7 +195,7 @@ mod tests {
     }
 
     fn at(hour: u64) -> Tick {
-        Tick::from_micros(hour * HOUR + 5)
+        Tick::from_micros(hour * 3_600_000_000 + 5)
     }
 
     #[test]
@@ -211,7 +203,7 @@ mod tests {
         let limits = limits(&["rpm", "tpm"]);
         let mut counters = Counters::of(&limits);
         for hour in [7, 7, 9] {
-            counters.open(&limits, at(hour));
+            counters.open(&limits, at(hour), Caller::Own);
             counters.events.total += 1;
             counters.add(&limits, "tpm", 50);
         }
@@ -223,10 +215,28 @@ mod tests {
     }
 
     #[test]
+    fn what_children_used_is_put_aside_under_a_mark_of_its_own() {
+        let limits = limits(&["tpm"]);
+        let mut counters = Counters::of(&limits);
+        for (caller, amount) in [(Caller::Own, 5), (Caller::Child, 70), (Caller::Own, 1), (Caller::Child, 2)]
+        {
+            counters.open(&limits, at(7), caller);
+            counters.events.total += 1;
+            counters.add(&limits, "tpm", amount);
+        }
+        let sums: Vec<Sums> =
+            counters.unwritten(&limits).iter().filter_map(|(hour, aside)| aside.sums(*hour)).collect();
+        let said: Vec<_> =
+            sums.iter().map(|sums| (sums.caller(), sums.events(), sums.amounts()[0])).collect();
+        assert_eq!(said, [(Caller::Own, 2, 6), (Caller::Child, 2, 72)]);
+        assert!(sums.iter().all(|sums| sums.is_of_hour(at(7))));
+    }
+
+    #[test]
     fn limits_that_go_leave_what_was_used_of_them() {
         let (old, new) = (limits(&["rpm", "tpm"]), limits(&["tpm"]));
         let mut counters = Counters::of(&old);
-        counters.open(&old, at(3));
+        counters.open(&old, at(3), Caller::Own);
         counters.add(&old, "rpm", 1);
         counters.add(&old, "tpm", 20);
         counters.adopt(&old, &new);
@@ -240,9 +250,9 @@ mod tests {
     fn counters_are_read_as_they_were_written() {
         let limits = limits(&["rpm", "tpm"]);
         let mut counters = Counters::of(&limits);
-        counters.open(&limits, at(3));
+        counters.open(&limits, at(3), Caller::Own);
         counters.add(&limits, "rpm", 1);
-        counters.open(&limits, at(4));
+        counters.open(&limits, at(4), Caller::Own);
         counters.events.total = 3;
         let mut attributes = Attributes::new();
         counters.write(&limits, &mut attributes);
@@ -255,7 +265,7 @@ mod tests {
         let attributes = Attributes::from([("b_rpm_tc".to_owned(), number(5_000))]);
         let mut counters = Counters::read(&limits, &attributes);
         assert!(counters.unwritten(&limits).is_empty());
-        counters.open(&limits, at(1));
+        counters.open(&limits, at(1), Caller::Own);
         counters.add(&limits, "rpm", 2);
         assert_eq!(counters.unwritten(&limits)[&1].amounts["rpm"], 2);
     }

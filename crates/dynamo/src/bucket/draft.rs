@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Costs, Denial, Limits, Tick, Usage};
 use tollgate_store::ahead::Counted;
+use tollgate_store::usage::Caller;
 use tollgate_store::{Done, Op, Step};
 
 use super::image::Image;
@@ -19,6 +20,8 @@ pub(crate) struct Draft {
     pub(crate) is_changed: bool,
     /// Corrections of usage of a bucket that is not there: by the name of the limit.
     pub(crate) loose: Vec<(String, i64)>,
+    /// Whose calls are corrected.
+    pub(crate) loose_of: Caller,
     /// What the clock says.
     pub(crate) now: Tick,
     /// When it is done: a clock that steps back is not followed.
@@ -75,7 +78,16 @@ impl Draft {
             after.as_ref().zip(seen).is_some_and(|(after, seen)| after.generation == seen.generation);
         let moves =
             after.as_ref().filter(|_| is_live).map(|image| vec![Move::default(); image.kept.limits.len()]);
-        Draft { before: seen.cloned(), after, moves, is_changed: false, loose: Vec::new(), now, time }
+        Draft {
+            before: seen.cloned(),
+            after,
+            moves,
+            is_changed: false,
+            loose: Vec::new(),
+            loose_of: Caller::Own,
+            now,
+            time,
+        }
     }
 
     /// Whether the bucket was used under limits of a later version than those of the step.
@@ -180,6 +192,7 @@ impl Draft {
     fn correct(&mut self, step: &Step<'_>, metering: &Metering) {
         let Op::Settle(usage) = &step.op else { return };
         if *metering == Metering::On {
+            self.loose_of = Caller::of(usage.reserved);
             let counted = step.place.limits.iter().zip(differences(usage));
             let counted = counted.filter(|(limit, amount)| !limit.is_resource() && *amount != 0);
             self.loose.extend(counted.map(|(limit, amount)| (limit.name().to_string(), amount)));
@@ -199,6 +212,12 @@ impl Draft {
             Op::Settle(usage) | Op::SettleIfThere(usage) => differences(usage),
             _ => return,
         };
+        let caller = match (&step.op, metering) {
+            (_, Metering::Counted(counted)) => counted.caller,
+            (Op::Take { costs, .. }, _) => Caller::of(costs),
+            (Op::Settle(usage) | Op::SettleIfThere(usage), _) => Caller::of(usage.reserved),
+            _ => Caller::Own,
+        };
         let events = match (&step.op, metering) {
             (_, Metering::Counted(counted)) => i128::from(counted.events),
             (Op::Take { .. }, _) => 1,
@@ -210,7 +229,7 @@ impl Draft {
         }
         let limits = image.kept.limits.clone();
         let at = if step.takes().is_some() { self.time } else { self.now };
-        image.counters.open(&limits, at);
+        image.counters.open(&limits, at, caller);
         image.counters.events.total += events;
         let counted = step.place.limits.iter().zip(amounts).filter(|(limit, _)| !limit.is_resource());
         for (limit, amount) in counted.filter(|(_, amount)| *amount != 0) {

@@ -41,7 +41,7 @@ impl Inner {
                 if stash.take(&limits, &costs, now) {
                     return Ok(Some(taken(stash.filled())));
                 }
-                if stash.limits().is_some() && !stash.is_of(&limits) {
+                if stash.limits().is_some() && !stash.is_of(&limits, &costs) {
                     let held = stash.empty();
                     self.give_back_ahead(address, held).await?;
                 }
@@ -52,7 +52,7 @@ impl Inner {
                 let portion = self.portion(errand, &more, counted.clone());
                 match self.routed(address, portion).await {
                     Ok(verdict @ Verdict::Done(Done::Taken(Taken { at, .. }))) => {
-                        stash.fill(&limits, &ahead, at, now);
+                        stash.fill(&limits, &costs, &ahead, at, now);
                         drop(stash);
                         self.return_when_idle(address, prefetch.idle);
                         Ok(Some(verdict))

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tollgate_store::StoreError;
 use tollgate_store::records::Write;
+use tollgate_store::usage::marked_hour;
 
 use super::address::Address;
-use super::counters::{Aside, hour_of};
+use super::counters::Aside;
 use super::draft::Draft;
 use super::expression::Expression;
 use super::image::Image;
@@ -99,7 +100,7 @@ impl Inner {
             .loose
             .iter()
             .for_each(|(name, amount)| *aside.amounts.entry(name.clone()).or_default() += amount);
-        let sums = aside.sums(hour_of(draft.now));
+        let sums = aside.sums(marked_hour(draft.now, draft.loose_of));
         let writes = sums.map(|sums| sums.writes(&address.space(), entity, resource)).unwrap_or_default();
         let mut items = vec![self.open_check(&address.namespace)];
         items.extend(records::transact_items(&self.service, &writes, draft.now)?);

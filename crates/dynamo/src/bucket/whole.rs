@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::{Delete, ReturnValuesOnConditionCheckFailure, Trans
 use tokio::sync::MutexGuard;
 use tollgate_core::{Limits, Tick};
 use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::usage::Caller;
 use tollgate_store::{Done, StoreError};
 
 use super::address::Address;
@@ -223,7 +224,7 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
         if shard == 0 {
             image.ttl = if shards == 1 { after.ttl } else { None };
             if before.is_some() {
-                count(&mut image, after, draft.time);
+                count(&mut image, after);
                 absorb(&mut image, images.get(shards as usize..).unwrap_or_default());
             }
         } else if before.is_none() {
@@ -237,6 +238,7 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
             moves: None,
             is_changed: true,
             loose: Vec::new(),
+            loose_of: Caller::Own,
             now,
             time,
         });
@@ -250,6 +252,7 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
             moves: None,
             is_changed: true,
             loose: Vec::new(),
+            loose_of: Caller::Own,
             now,
             time,
         });
@@ -258,18 +261,12 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
 }
 
 /// Adds what was counted of the whole.
-fn count(image: &mut Image, whole: &Image, at: Tick) {
+fn count(image: &mut Image, whole: &Image) {
     let limits = image.kept.limits.clone();
-    if whole.counters.hour.is_none() {
-        return;
-    }
-    image.counters.open(&limits, at);
-    image.counters.events.total += whole.counters.events.total;
-    for (limit, counted) in whole.kept.limits.iter().zip(&whole.counters.used) {
-        let amount = i64::try_from(counted.total / tollgate_core::MILLIS).unwrap_or(i64::MAX);
-        if amount != 0 {
-            image.counters.add(&limits, limit.name(), amount);
-        }
+    for (hour, aside) in whole.counters.unwritten(&whole.kept.limits) {
+        image.counters.open_hour(&limits, hour);
+        image.counters.events.total += i128::from(aside.events);
+        aside.amounts.iter().for_each(|(name, amount)| image.counters.add(&limits, name, *amount));
     }
 }
 

@@ -171,7 +171,7 @@ impl Inner {
         }
         let mut wanted = Vec::with_capacity(parts.len());
         for ((part, stash), holding) in parts.iter().zip(&mut stashes).zip(&holdings) {
-            if stash.limits().is_some() && !stash.is_of(&part.limits) {
+            if stash.limits().is_some() && !stash.is_of(&part.limits, &part.costs) {
                 let held = stash.empty();
                 self.give_back(holding, held).await;
             }
@@ -196,7 +196,7 @@ impl Inner {
                 let rows = parts.iter().zip(&mut stashes).zip(wanted.iter().zip(&done));
                 for ((part, stash), ((_, ahead), done)) in rows {
                     let at = if let Done::Taken(taken) = done { taken.at } else { stash.filled() };
-                    stash.fill(&part.limits, ahead, at, now);
+                    stash.fill(&part.limits, &part.costs, ahead, at, now);
                 }
                 Ok(Some(done))
             }

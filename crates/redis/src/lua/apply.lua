@@ -46,6 +46,10 @@ local function work()
     end
     if metered > 0 then
       local this = floor((op == 1 and t or now) / HOUR)
+      if metered > 2 then
+        -- A child made the call: its usage is kept apart by a mark on the hour.
+        metered, this = metered - 2, this + 2147483648
+      end
       if hour == -1 then
         hour = this
       elseif hour ~= this or events >= 4294967295 then

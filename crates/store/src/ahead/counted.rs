@@ -1,5 +1,7 @@
 use tollgate_core::Costs;
 
+use crate::usage::Caller;
+
 /// Takes and what they used of each limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
@@ -7,6 +9,8 @@ pub struct Counted {
     pub events: i64,
     /// What was used, for each limit; nothing of those that are not there.
     pub amounts: Vec<i64>,
+    /// Whose takes these are.
+    pub caller: Caller,
 }
 
 impl Counted {
@@ -17,11 +21,13 @@ impl Counted {
 
     /// Counts a take.
     pub fn add_take(&mut self, costs: &Costs) {
+        self.caller = Caller::of(costs);
         self.add(1, costs.amounts().iter().map(|cost| signed(*cost)));
     }
 
     /// Counts a take no more.
     pub fn remove_take(&mut self, costs: &Costs) {
+        self.caller = Caller::of(costs);
         self.add(-1, costs.amounts().iter().map(|cost| -signed(*cost)));
     }
 

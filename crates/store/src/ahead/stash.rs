@@ -3,6 +3,7 @@
 use tollgate_core::{Costs, Limits, Span, Tick};
 
 use super::{Counted, signed};
+use crate::usage::Caller;
 
 /// How long a portion should last.
 const LASTS: [Span; 2] = [Span::from_millis(100), Span::from_millis(400)];
@@ -14,6 +15,8 @@ const PORTION_MAX: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Stash {
     limits: Option<Limits>,
+    /// Whose takes are served from it: what was used of it is counted as that of one kind of callers.
+    caller: Caller,
     held: Vec<u64>,
     /// What was used of it and is not yet counted.
     pub uncounted: Counted,
@@ -25,11 +28,11 @@ pub struct Stash {
 }
 
 impl Stash {
-    /// Whether what is held is of these limits.
-    pub fn is_of(&self, limits: &Limits) -> bool {
+    /// Whether what is held is of these limits, and for whom these costs are.
+    pub fn is_of(&self, limits: &Limits, costs: &Costs) -> bool {
         let is_equal =
             |held: &Limits| held.same(limits) || held == limits && held.version() == limits.version();
-        self.limits.as_ref().is_some_and(is_equal)
+        self.caller == Caller::of(costs) && self.limits.as_ref().is_some_and(is_equal)
     }
 
     /// The limits that what is held is of, if anything is.
@@ -49,7 +52,7 @@ impl Stash {
 
     /// Whether what is asked for is there.
     pub fn has(&self, limits: &Limits, costs: &Costs) -> bool {
-        self.is_of(limits) && self.held.iter().zip(costs.amounts()).all(|(held, cost)| held >= cost)
+        self.is_of(limits, costs) && self.held.iter().zip(costs.amounts()).all(|(held, cost)| held >= cost)
     }
 
     /// Takes what is asked for, if it is there.
@@ -70,7 +73,7 @@ impl Stash {
         (reserved, used): (&Costs, &[u64]),
         bounds: &[u64],
     ) -> Option<Vec<u64>> {
-        if !self.is_of(limits) || bounds.len() != self.held.len() || used.len() != self.held.len() {
+        if !self.is_of(limits, reserved) || bounds.len() != self.held.len() || used.len() != self.held.len() {
             return None;
         }
         let rows = self.held.iter().zip(reserved.amounts().iter().zip(used)).zip(bounds);
@@ -113,11 +116,11 @@ impl Stash {
         costs.amounts().iter().zip(bounds).enumerate().map(ahead).collect()
     }
 
-    /// A portion was taken ahead, and what was uncounted was counted with it.
-    pub fn fill(&mut self, limits: &Limits, ahead: &[u64], at: Tick, now: Tick) {
-        if !self.is_of(limits) {
+    /// A portion was taken ahead with `costs`, and what was uncounted was counted with it.
+    pub fn fill(&mut self, limits: &Limits, costs: &Costs, ahead: &[u64], at: Tick, now: Tick) {
+        if !self.is_of(limits, costs) {
             self.held = vec![0; limits.len()];
-            self.limits = Some(limits.clone());
+            (self.limits, self.caller) = (Some(limits.clone()), Caller::of(costs));
         }
         self.held.iter_mut().zip(ahead).for_each(|(held, more)| *held = held.saturating_add(*more));
         self.uncounted = Counted::default();
@@ -162,7 +165,7 @@ mod tests {
             now = now + Span::from_millis(1);
             if !stash.take(&limits, &costs, now) {
                 let ahead = stash.ahead(&costs, &bounds, now);
-                stash.fill(&limits, &ahead, now, now);
+                stash.fill(&limits, &costs, &ahead, now, now);
                 calls += 1;
             }
             assert!(stash.held.iter().zip(&bounds).all(|(held, bound)| held <= bound), "{stash:?}");
@@ -175,7 +178,7 @@ mod tests {
         let (limits, now) = (limits(), Tick::from_secs(1));
         let costs = limits.costs(&demand! { rpm: 1, tpm: 100 }).expect("it fits");
         let mut stash = Stash::default();
-        stash.fill(&limits, &[10, 150], now, now);
+        stash.fill(&limits, &costs, &[10, 150], now, now);
         let bounds = [50, 180];
         assert!(stash.settle(&limits, (&costs, &[1, 80]), &bounds, 0), "20 come back");
         assert!(!stash.settle(&limits, (&costs, &[1, 80]), &bounds, 0), "20 more would be too many");
@@ -192,8 +195,12 @@ mod tests {
         let (limits, now) = (limits(), Tick::from_secs(1));
         let costs = limits.costs(&demand! { rpm: 1, tpm: 1 }).expect("it fits");
         let mut stash = Stash::default();
-        stash.fill(&limits, &[10, 10], now, now);
+        stash.fill(&limits, &costs, &[10, 10], now, now);
         assert!(!stash.take(&limits.clone().at_version(2), &costs, now));
+        assert!(
+            !stash.take(&limits, &costs.clone().of_child(), now),
+            "it would be counted as the entity's own"
+        );
         assert!(stash.take(&limits, &costs, now));
         assert!(bounds(&Limits::new([Limit::resource("slots", 3)]).expect("it is valid"), 5).is_none());
     }

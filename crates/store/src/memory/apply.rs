@@ -11,7 +11,7 @@ use super::{Afters, Memory};
 use crate::inner::Inner;
 use crate::records::{self, RecordsError, Write};
 use crate::sync::MutexGuard;
-use crate::{Applied, Call, Cell, Done, Op, Place, Step, StoreError, Taken};
+use crate::{Applied, Call, Cell, Done, Op, Place, Step, StoreError, Taken, forgotten_keys, is_forgotten};
 
 /// How often a call looks for its cells. It does so again only if one was forgotten between being found and being
 /// locked.
@@ -95,15 +95,30 @@ impl Memory {
 
     /// The cell of a step. Only what charges makes one: a refund or a renewal must create nothing.
     fn cell_for(&self, step: &Step<'_>) -> Result<Option<Arc<Cell>>, StoreError> {
-        let charges = match &step.op {
-            Op::Take { .. } => true,
-            Op::Settle(usage) => usage.is_over(),
-            Op::SettleIfThere(_) | Op::TopUp(_) | Op::Reset | Op::Renew(_) => false,
-        };
-        if charges {
+        if step.creates() {
             return self.cell(&step.place).map(Some);
         }
-        Ok(self.space(step.place.namespace).find(step.place.key))
+        match self.space(step.place.namespace).find(step.place.key) {
+            None if step.charges() && self.outlives_cell(step) => self.cell(&step.place).map(Some),
+            found => Ok(found),
+        }
+    }
+
+    /// Whether a settlement counts though its cell is not there: that was dropped because it was idle, not forgotten.
+    fn outlives_cell(&self, step: &Step<'_>) -> bool {
+        let Place { namespace, key, .. } = step.place;
+        match (&step.op, key.pair()) {
+            (Op::Settle(_), _) => true,
+            (Op::SettleIfThere(usage), Some((entity, resource)))
+                if self.space(namespace).may_have_dropped(key, usage.at) =>
+            {
+                let records = self.records.lock(self.clock.now());
+                let marks = forgotten_keys(namespace, entity, resource);
+                let mut marks = marks.iter().filter_map(|key| records.get(key));
+                !marks.any(|mark| is_forgotten(&mark, usage.at)) && !self.space(namespace).is_closed()
+            }
+            _ => false,
+        }
     }
 
     /// Counts what the steps used. No lock is held: what is counted may have to be written down first.
@@ -113,7 +128,7 @@ impl Memory {
             let space = self.space(namespace);
             let tally = || match (cell, &step.op) {
                 (Some(cell), _) => space.tally(cell, limits, now),
-                (None, Op::Settle(_)) => space.tally_without_cell(key, limits, now),
+                (None, _) if self.outlives_cell(step) => space.tally_without_cell(key, limits, now),
                 (None, _) => space.find_tally(key),
             };
             match (&step.op, done) {

@@ -1,5 +1,6 @@
 //! Usage in a namespace: which tally counts for a bucket, and how it gets into the records.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,15 +9,19 @@ use tollgate_core::{Limits, Tick};
 use super::space::{SHARDS, Space, shard_of};
 use super::tallies::{Sweep, Tallies};
 use super::tally::Tally;
+use crate::records::{Cursor, Page};
 use crate::sync::{Mutex, MutexGuard};
 use crate::usage::Sums;
-use crate::{Cell, Key, Scope};
+use crate::{Activity, Cell, Clock, Key, Scope, StoreError};
 
 /// How many places are looked at for each new tally. Two keep pace with any growth.
 const SWEPT_PER_INSERT: usize = 2;
 
 /// How many are looked at once there are more tallies than the namespace may have keys.
 const SWEPT_WHEN_FULL: usize = 16;
+
+/// The cell and the tally of a key, as far as they are there.
+type Counted = (Option<Arc<Cell>>, Option<Arc<Tally>>);
 
 impl Space {
     /// The tally of a cell, made if there is none; `None` if the bucket was forgotten.
@@ -88,6 +93,43 @@ impl Space {
                 shard.lock().iter().filter(|tally| scope.has_key(tally.key())).cloned().collect();
             found.iter().for_each(|tally| tally.flush(self));
         }
+    }
+
+    /// What is in use in one shard of cells and tallies, and what is counted there that is not written down.
+    pub(super) fn activity(
+        &self,
+        clock: &Clock,
+        scope: Scope<'_>,
+        after: Option<&Cursor>,
+    ) -> Result<Page<Activity>, StoreError> {
+        let shards = self.shards_of(scope);
+        let shard = match after {
+            None => shards.start,
+            Some(after) => {
+                let [number] = after.parts()?;
+                let number: Option<usize> = number.parse().ok().filter(|number| shards.contains(number));
+                number.ok_or_else(|| StoreError::BadCall("the cursor is none of this list's".into()))?
+            }
+        };
+        let mut found: HashMap<Key, Counted> = HashMap::new();
+        for cell in self.shards()[shard].lock().iter().filter(|cell| scope.has_key(cell.key())) {
+            found.entry(cell.key().clone()).or_default().0 = Some(Arc::clone(cell));
+        }
+        for tally in self.all_tallies()[shard].lock().iter().filter(|tally| scope.has_key(tally.key())) {
+            found.entry(tally.key().clone()).or_default().1 = Some(Arc::clone(tally));
+        }
+        let activity = |(key, (cell, tally)): (Key, Counted)| {
+            let (entity, resource) = key.pair()?;
+            Some(Activity {
+                entity: entity.into(),
+                resource: resource.into(),
+                unwritten: tally.and_then(|tally| tally.unwritten()),
+                in_use: cell.map_or(0, |cell| Activity::in_use(&cell.peek(clock))),
+            })
+        };
+        let next = Some(shard + 1).filter(|next| shards.contains(next));
+        let next = next.map(|next| Cursor::of(&[&next.to_string()]));
+        Ok(Page { items: found.into_iter().filter_map(activity).collect(), next })
     }
 
     /// Adds sums to the records of usage.

@@ -10,7 +10,7 @@ use tollgate_core::Tick;
 use super::Afters;
 use super::space::{SHARDS, Space, shard_of};
 use crate::records::{Cursor, PAGE_MAX, Page};
-use crate::{BucketStatus, Cell, Clock, FORGET_MAX, Key, Scope, StoreError};
+use crate::{BucketStatus, Cell, Clock, FORGET_MAX, Key, Scope, StoreError, forgotten_write};
 
 impl Scope<'_> {
     /// Whether the bucket of a key is one of them. A key that is no pair is of no entity and of no resource.
@@ -30,8 +30,17 @@ impl Space {
         self.shards().iter().for_each(|shard| drop(shard.lock()));
     }
 
+    /// Whether no cell is made any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
     /// Forgets the buckets of a scope and what was counted of them, at most [`FORGET_MAX`], and says how many.
     pub(super) fn forget(&self, scope: Scope<'_>, now: Tick, afters: &mut Afters) -> usize {
+        // First, so that who finds no cell finds the mark. In a closed namespace nothing is settled anyway.
+        if !self.is_closed() {
+            self.records.write_usage(&[forgotten_write(&self.namespace, scope, now)]);
+        }
         let mut forgotten = 0;
         for index in self.shards_of(scope) {
             let mut table = self.shards()[index].lock();

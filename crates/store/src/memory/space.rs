@@ -90,6 +90,11 @@ impl Space {
         self.shard(hash).lock().find(hash, key.as_bytes()).cloned()
     }
 
+    /// Whether a cell that something was taken from at `taken` may have been dropped since.
+    pub(super) fn may_have_dropped(&self, key: &Key, taken: Tick) -> bool {
+        self.shard(self.hash(key.as_bytes())).lock().fresh_as_of() >= taken
+    }
+
     /// Drops a cell that was made for a call that came to nothing, if nobody else has found it since.
     pub(crate) fn drop_unused(&self, key: &Key, now: Tick) {
         let hash = self.hash(key.as_bytes());

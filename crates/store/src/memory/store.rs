@@ -6,10 +6,10 @@ use tollgate_core::{Bucket, Denial, Status, Tick};
 
 use super::ask::under;
 use super::{Afters, Memory};
-use crate::records::{Cursor, Page, RecordsError, Write};
+use crate::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use crate::{
-    Applied, Backend, BucketStatus, Call, Clock, Freed, Key, Pin, Place, Reach, Reply, Scope, Step, Store,
-    StoreError, Told, WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Freed, Key, Pin, Place, Reach, Reply, Scope, Step,
+    Store, StoreError, Told, WaitQueues,
 };
 
 impl Store for Memory {
@@ -93,6 +93,19 @@ impl Backend for Memory {
 
     fn wait_queues(&self) -> &WaitQueues {
         &self.wait_queues
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        Reply::ready(self.space(namespace).activity(&self.clock, scope, after.as_ref()).map(Some))
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        Reply::ready(check_keys(keys).map_err(RecordsError::from).map(|()| self.usage_records(keys)))
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

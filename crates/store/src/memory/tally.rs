@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tollgate_core::{Costs, Limits, Tick, Usage};
 
 use super::Space;
+use crate::records::{Item, ItemKey};
 use crate::sync::Mutex;
-use crate::usage::Sums;
+use crate::usage::{Caller, Sums};
 use crate::{Key, Pin};
 
 /// What was used of one bucket in the current hour, and is not yet in the records.
@@ -20,7 +21,7 @@ pub struct Tally {
 
 impl Tally {
     pub(super) fn new(key: Key, limits: &Limits, at: Tick) -> Arc<Tally> {
-        Arc::new(Tally { key, sums: Mutex::new(Some(Sums::new(limits, at))) })
+        Arc::new(Tally { key, sums: Mutex::new(Some(Sums::new(limits, at, Caller::Own))) })
     }
 
     pub(super) fn key(&self) -> &Key {
@@ -28,33 +29,33 @@ impl Tally {
     }
 
     #[inline]
-    fn count(&self, space: &Space, at: Tick, limits: &Limits, add: impl FnOnce(&mut Sums)) {
+    fn count(&self, space: &Space, at: Tick, limits: &Limits, caller: Caller, add: impl FnOnce(&mut Sums)) {
         let mut sums = self.sums.lock();
         let Some(sums) = &mut *sums else { return };
-        if !sums.covers(limits, at) {
-            self.turn(sums, space, limits, at);
+        if !sums.covers(limits, at, caller) {
+            self.turn(sums, space, limits, at, caller);
         }
         add(sums);
     }
 
-    /// Makes the sums those of another hour or of other limits. What they were goes to the records before the lock is
+    /// Makes the sums those of another hour, of other limits or of other callers. What they were goes to the records before the lock is
     /// free: whoever asks for usage finds it here or there.
     #[cold]
-    fn turn(&self, sums: &mut Sums, space: &Space, limits: &Limits, at: Tick) {
-        if !sums.adopt(limits, at) {
-            space.write_sums(&self.key, sums);
-            *sums = Sums::new(limits, at);
+    fn turn(&self, sums: &mut Sums, space: &Space, limits: &Limits, at: Tick, caller: Caller) {
+        if !sums.adopt(limits, at, caller) {
+            let before = sums.turned(limits, at, caller);
+            space.write_sums(&self.key, &before);
         }
     }
 
     #[inline]
     pub(super) fn count_take(&self, space: &Space, at: Tick, limits: &Limits, costs: &Costs) {
-        self.count(space, at, limits, |sums| sums.add_take(costs));
+        self.count(space, at, limits, Caller::of(costs), |sums| sums.add_take(costs));
     }
 
     #[inline]
     pub(super) fn count_settlement(&self, space: &Space, now: Tick, limits: &Limits, usage: &Usage<'_>) {
-        self.count(space, now, limits, |sums| sums.add_settlement(usage));
+        self.count(space, now, limits, Caller::of(usage.reserved), |sums| sums.add_settlement(usage));
     }
 
     /// Writes down what was counted.
@@ -63,6 +64,23 @@ impl Tally {
             space.write_sums(&self.key, sums);
             sums.clear();
         }
+    }
+
+    /// A record of usage of the bucket with what was counted added, as of one instant.
+    pub(super) fn added_to(&self, key: &ItemKey, read: impl FnOnce() -> Option<Item>) -> Option<Item> {
+        // Still locked while the record is read: what is counted goes from here to there under this lock.
+        let sums = self.sums.lock();
+        let there = read();
+        match &*sums {
+            Some(sums) => sums.added_to(key, there),
+            None => there,
+        }
+    }
+
+    /// The hour that was counted and how many takes there were, if there is anything to write down.
+    pub(super) fn unwritten(&self) -> Option<(Tick, u64)> {
+        let sums = self.sums.lock();
+        sums.as_ref().filter(|sums| !sums.is_empty()).map(|sums| (sums.starts(), sums.events().into()))
     }
 
     /// Forgets what was counted and whatever is yet to be.

@@ -4,15 +4,21 @@
 //! settled: each event once, at its own time. Resources are not used up, so they are not counted. Hours, days and
 //! months are those of UTC.
 //!
-//! A store keeps the sums of the hour beside the bucket, and writes them down when the hour is over or somebody asks.
+//! Usage that an entity is charged with because a child made the call is part of its usage, and counted by itself as well, so
+//! that a sum over entities can count each call once.
+//!
+//! A store keeps the sums of the hour beside the bucket and writes them down when the hour is over: with the next event of the
+//! bucket, or when the store sweeps it. Until then what asks for usage adds them to the records in memory.
 
 mod record;
 mod sums;
 mod used;
 mod window;
 
-pub use record::{USAGE_KEPT, limit_of_field, usage_key, used_field};
-pub use sums::Sums;
+pub use record::{
+    USAGE_KEPT, bucket_of_usage, child_field, limit_of_child_field, limit_of_field, usage_key, used_field,
+};
+pub use sums::{Caller, Sums, marked_hour};
 pub use used::Used;
 pub use window::{Window, iso};
 

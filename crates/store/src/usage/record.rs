@@ -1,7 +1,7 @@
-use tollgate_core::{Span, Tick};
+use tollgate_core::Span;
 
-use super::{HOUR, Sums, Window, iso};
-use crate::records::{Change, Index, ItemKey, Value, Write};
+use super::{Caller, Sums, Window, iso};
+use crate::records::{Change, Index, Item, ItemKey, Value, Write};
 
 /// How long a record of usage is kept after its window has begun.
 pub const USAGE_KEPT: [(Window, Span); 3] = [
@@ -13,33 +13,51 @@ pub const USAGE_KEPT: [(Window, Span); 3] = [
 impl Sums {
     /// The writes that add these to the records of the hour, the day and the month.
     pub fn writes(&self, namespace: &str, entity: &str, resource: &str) -> Vec<Write> {
-        let at = Tick::from_micros(u64::from(self.hour()) * HOUR);
-        let write = |(window, kept): (Window, Span)| {
-            let start = window.start(at);
-            let iso = iso(start);
-            let text = |name: &str, text: &str| Change::Set(name.into(), Value::Text(text.into()));
-            let mut changes = vec![
-                text("entity_id", entity),
-                text("resource", resource),
-                text("window", window.name()),
-                text("window_start", &iso),
-                Change::Add("total_events".into(), self.events().into()),
-                Change::Place(
-                    Index::Resource,
-                    ItemKey::new(
-                        format!("{namespace}/RESOURCE#{resource}"),
-                        usage_sort(window, &iso, entity),
-                    ),
-                ),
-                Change::Expire(Some(start + kept)),
-            ];
-            let counted = self.limits().iter().zip(self.amounts()).filter(|(limit, _)| !limit.is_resource());
-            changes.extend(counted.map(|(limit, sum)| Change::Add(used_field(limit.name()), *sum)));
-            Write::Change(usage_key(namespace, entity, resource, window, &iso), changes, Vec::new())
-        };
-        USAGE_KEPT.map(write).into()
+        USAGE_KEPT.map(|kept| self.write(kept, (namespace, entity, resource))).into()
+    }
+
+    /// The record of usage at a key as it would be with these added. As it is if they belong to another.
+    pub fn added_to(&self, key: &ItemKey, there: Option<Item>) -> Option<Item> {
+        let (Some(bucket), Some(kept)) = (bucket_of_usage(key), window_of_usage(key)) else { return there };
+        let write = (!self.is_empty()).then(|| self.write(kept, bucket));
+        match write.filter(|write| write.key() == key) {
+            Some(write) => write.applied(there),
+            None => there,
+        }
+    }
+
+    fn write(&self, (window, kept): (Window, Span), bucket: (&str, &str, &str)) -> Write {
+        let (namespace, entity, resource) = bucket;
+        let start = window.start(self.starts());
+        let iso = iso(start);
+        let text = |name: &str, text: &str| Change::Set(name.into(), Value::Text(text.into()));
+        let place =
+            ItemKey::new(format!("{namespace}/RESOURCE#{resource}"), usage_sort(window, &iso, entity));
+        let mut changes = vec![
+            text("entity_id", entity),
+            text("resource", resource),
+            text("window", window.name()),
+            text("window_start", &iso),
+            Change::Add("total_events".into(), self.events().into()),
+            Change::Place(Index::Resource, place),
+            Change::Expire(Some(start + kept)),
+        ];
+        let counted = self.limits().iter().zip(self.amounts()).filter(|(limit, _)| !limit.is_resource());
+        for (limit, sum) in counted {
+            changes.push(Change::Add(used_field(limit.name()), *sum));
+            if self.caller() == Caller::Child {
+                changes.push(Change::Add(child_field(limit.name()), *sum));
+            }
+        }
+        if self.caller() == Caller::Child {
+            changes.push(Change::Add(CHILD_EVENTS.into(), self.events().into()));
+        }
+        Write::Change(usage_key(namespace, entity, resource, window, &iso), changes, Vec::new())
     }
 }
+
+/// What the sort keys of records of usage start with.
+const PREFIX: &str = "#USAGE#";
 
 /// Fields of a record of usage that are no limits.
 const FIELDS: [&str; 6] = ["entity_id", "resource", "window", "window_start", "total_events", "ttl"];
@@ -50,15 +68,55 @@ pub fn used_field(limit: &str) -> String {
     if FIELDS.contains(&limit) || limit.starts_with("u_") { format!("u_{limit}") } else { limit.into() }
 }
 
+/// What the names of fields start with that say how much of another field is of children. No limit is named like that.
+const CHILD: char = '#';
+
+/// The field that says how many calls were made by children.
+const CHILD_EVENTS: &str = "#total_events";
+
+/// The name of the field that says how much of a limit was used by children.
+pub fn child_field(limit: &str) -> String {
+    format!("{CHILD}{}", used_field(limit))
+}
+
+/// The limit whose usage by children a field says, if it says one.
+pub fn limit_of_child_field(field: &str) -> Option<&str> {
+    field.strip_prefix(CHILD).and_then(limit_of_field)
+}
+
 /// The limit whose usage a field says, if it says one.
 pub fn limit_of_field(field: &str) -> Option<&str> {
-    if FIELDS.contains(&field) { None } else { Some(field.strip_prefix("u_").unwrap_or(field)) }
+    if FIELDS.contains(&field) || field.starts_with(CHILD) {
+        None
+    } else {
+        Some(field.strip_prefix("u_").unwrap_or(field))
+    }
 }
 
 /// The key of a record of usage.
 pub fn usage_key(namespace: &str, entity: &str, resource: &str, window: Window, iso: &str) -> ItemKey {
-    let sort = format!("#USAGE#{resource}#{}#{iso}", window.name());
+    let sort = format!("{PREFIX}{resource}#{}#{iso}", window.name());
     ItemKey::new(format!("{namespace}/ENTITY#{entity}"), sort)
+}
+
+/// The namespace, the entity and the resource that a record of usage is about, by its key.
+pub fn bucket_of_usage(key: &ItemKey) -> Option<(&str, &str, &str)> {
+    let (namespace, entity) = key.partition.split_once("/ENTITY#")?;
+    let (resource, ..) = parts_of_usage(key)?;
+    Some((namespace, entity, resource))
+}
+
+/// How long the window of a record of usage is, by its key.
+fn window_of_usage(key: &ItemKey) -> Option<(Window, Span)> {
+    let (_, name, _) = parts_of_usage(key)?;
+    USAGE_KEPT.into_iter().find(|(window, _)| window.name() == name)
+}
+
+/// The resource, the window and its start.
+fn parts_of_usage(key: &ItemKey) -> Option<(&str, &str, &str)> {
+    let (rest, start) = key.sort.strip_prefix(PREFIX)?.rsplit_once('#')?;
+    let (resource, window) = rest.rsplit_once('#')?;
+    Some((resource, window, start))
 }
 
 /// Where a record of usage stands in the index of its resource.
@@ -69,12 +127,29 @@ fn usage_sort(window: Window, iso: &str, entity: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tollgate_core::{Limit, Limits, Tick};
+
+    #[test]
+    fn sums_are_added_to_the_records_of_their_windows_only() {
+        let limits = Limits::new([Limit::per_minute("tpm", 100)]).unwrap();
+        let mut sums = Sums::new(&limits, Tick::from_secs(1_772_323_200), Caller::Own);
+        sums.add_take(&limits.costs(&tollgate_core::demand! { tpm: 7 }).unwrap());
+        let writes = sums.writes("app", "user#1", "gpt-4");
+        for write in &writes {
+            assert_eq!(bucket_of_usage(write.key()), Some(("app", "user#1", "gpt-4")));
+            assert_eq!(sums.added_to(write.key(), None), write.applied(None));
+        }
+        let other = usage_key("app", "user#1", "gpt-4", Window::Hour, "2026-03-01T01:00:00Z");
+        assert_eq!(sums.added_to(&other, None), None);
+    }
 
     #[test]
     fn every_limit_has_a_field_of_its_own() {
         for limit in ["tpm", "window", "u_window", "u_", "ttl", "u_u_x"] {
             assert_eq!(limit_of_field(&used_field(limit)), Some(limit));
+            assert_eq!(limit_of_child_field(&child_field(limit)), Some(limit));
+            assert_eq!((limit_of_field(&child_field(limit)), limit_of_child_field(limit)), (None, None));
         }
-        assert_eq!(limit_of_field("window"), None);
+        assert_eq!((limit_of_field("window"), limit_of_child_field(CHILD_EVENTS)), (None, None));
     }
 }

@@ -4,9 +4,38 @@ use tollgate_core::{Costs, Limits, PLACES_MAX, Tick, Usage};
 
 use super::HOUR;
 
-/// What was used of each limit in one hour.
+/// Whose calls used something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Caller {
+    /// Those of the entity itself.
+    #[default]
+    Own,
+    /// Those of its children, and theirs: each of them is counted there as well.
+    Child,
+}
+
+impl Caller {
+    /// Whose call it was that was charged with these.
+    #[inline]
+    pub fn of(costs: &Costs) -> Caller {
+        if costs.is_of_child() { Caller::Child } else { Caller::Own }
+    }
+}
+
+/// That what was used in an hour was used by children.
+const OF_CHILDREN: u32 = 1 << 31;
+
+/// The hour of `at` as sums know it: counted since the epoch, with a mark for what children used.
+#[inline]
+pub fn marked_hour(at: Tick, caller: Caller) -> u32 {
+    let hour = (at.as_micros() / HOUR) as u32 & !OF_CHILDREN;
+    if caller == Caller::Child { hour | OF_CHILDREN } else { hour }
+}
+
+/// What was used of each limit in one hour, by the entity itself or by its children.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sums {
+    /// As [`marked_hour`] says it.
     hour: u32,
     events: u32,
     limits: Limits,
@@ -56,10 +85,9 @@ impl DerefMut for Amounts {
 
 impl Sums {
     /// Nothing used of `limits` yet, in the hour of `at`.
-    pub fn new(limits: &Limits, at: Tick) -> Sums {
-        let hour = (at.as_micros() / HOUR) as u32;
+    pub fn new(limits: &Limits, at: Tick, caller: Caller) -> Sums {
         Sums {
-            hour,
+            hour: marked_hour(at, caller),
             events: 0,
             limits: limits.clone(),
             amounts: Amounts::of(&[0; PLACES_MAX][..limits.len()]),
@@ -72,9 +100,19 @@ impl Sums {
         fits.then(|| Sums { hour, events, limits, amounts: Amounts::of(amounts) })
     }
 
-    /// The hour, counted since the epoch.
+    /// The hour as a [marked](marked_hour) number, to be [restored](Sums::restored) from.
     pub fn hour(&self) -> u32 {
         self.hour
+    }
+
+    /// When the hour began.
+    pub fn starts(&self) -> Tick {
+        Tick::from_micros(u64::from(self.hour & !OF_CHILDREN) * HOUR)
+    }
+
+    /// Whose calls these are.
+    pub fn caller(&self) -> Caller {
+        if self.hour & OF_CHILDREN == 0 { Caller::Own } else { Caller::Child }
     }
 
     /// How many takes there were.
@@ -99,30 +137,41 @@ impl Sums {
 
     /// Whether what happens at `at` under `limits` can be added to these as they are.
     #[inline]
-    pub fn covers(&self, limits: &Limits, at: Tick) -> bool {
-        self.limits.same(limits) && self.is_open(at)
+    pub fn covers(&self, limits: &Limits, at: Tick, caller: Caller) -> bool {
+        self.limits.same(limits) && self.is_open(at, caller)
     }
 
     /// Goes on under other limits, if they are of the same names in the same places and it is the same hour: what is
     /// counted is known by name. `false`, with nothing changed, if not.
-    pub fn adopt(&mut self, limits: &Limits, at: Tick) -> bool {
-        let fits = self.is_open(at) && limits.has_places_of(&self.limits);
+    pub fn adopt(&mut self, limits: &Limits, at: Tick, caller: Caller) -> bool {
+        let fits = self.is_open(at, caller) && limits.has_places_of(&self.limits);
         if fits {
             self.limits = limits.clone();
         }
         fits
     }
 
+    /// Goes on under limits that it cannot [adopt](Sums::adopt), in another hour or for other callers, and answers what has
+    /// to be written down of before. Within the hour the number of takes goes along, so that it stays that of the whole hour.
+    #[must_use]
+    pub fn turned(&mut self, limits: &Limits, at: Tick, caller: Caller) -> Sums {
+        let mut before = std::mem::replace(self, Sums::new(limits, at, caller));
+        if before.is_open(at, caller) {
+            std::mem::swap(&mut self.events, &mut before.events);
+        }
+        before
+    }
+
     /// Whether there is room for another event, at `at`.
     #[inline]
-    fn is_open(&self, at: Tick) -> bool {
-        self.is_of_hour(at) && self.events < u32::MAX
+    fn is_open(&self, at: Tick, caller: Caller) -> bool {
+        self.hour == marked_hour(at, caller) && self.events < u32::MAX
     }
 
     /// Whether `at` is in their hour.
     #[inline]
     pub fn is_of_hour(&self, at: Tick) -> bool {
-        at.as_micros() / HOUR == u64::from(self.hour)
+        at.as_micros() / HOUR == u64::from(self.hour & !OF_CHILDREN)
     }
 
     /// Makes them nothing, in the same hour of the same limits.

@@ -2,7 +2,7 @@
 
 use tollgate_core::{Costs, Tick, Usage};
 
-use super::Sums;
+use super::{Caller, Sums};
 use crate::Place;
 use crate::records::Write;
 
@@ -13,20 +13,29 @@ pub enum Used<'a> {
     Taken(&'a Costs),
     /// It was settled.
     Settled(&'a Usage<'a>),
-    /// It is as somebody says who kept count: so many takes, and what was used of each limit.
-    Told(i64, &'a [i64]),
+    /// It is as a process says that kept count: whose calls, so many takes, and what was used of each limit.
+    Told(Caller, i64, &'a [i64]),
 }
 
 impl Used<'_> {
     /// Counts it at a place, in the sums that are kept beside its bucket. What these have of another hour, or of other
     /// limits, goes to `writes`.
     pub fn count(&self, usage: &mut Option<Sums>, place: &Place<'_>, at: Tick, writes: &mut Vec<Write>) {
-        let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at));
-        if !sums.covers(place.limits, at) && !sums.adopt(place.limits, at) {
-            writes.extend(sums.writes_at(place));
-            *sums = Sums::new(place.limits, at);
+        let caller = self.caller();
+        let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at, caller));
+        if !sums.covers(place.limits, at, caller) && !sums.adopt(place.limits, at, caller) {
+            writes.extend(sums.turned(place.limits, at, caller).writes_at(place));
         }
         self.add(sums);
+    }
+
+    /// Whose calls used it.
+    pub fn caller(&self) -> Caller {
+        match self {
+            Used::Taken(costs) => Caller::of(costs),
+            Used::Settled(usage) => Caller::of(usage.reserved),
+            Used::Told(caller, ..) => *caller,
+        }
     }
 
     /// Adds it to sums that are counted in its limits.
@@ -34,7 +43,7 @@ impl Used<'_> {
         match self {
             Used::Taken(costs) => sums.add_take(costs),
             Used::Settled(usage) => sums.add_settlement(usage),
-            Used::Told(events, amounts) => sums.add_told(*events, amounts),
+            Used::Told(_, events, amounts) => sums.add_told(*events, amounts),
         }
     }
 }

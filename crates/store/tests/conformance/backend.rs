@@ -1,7 +1,7 @@
 //! Faults of a store that has buckets and records together.
 
 use tollgate_store::records::{Cursor, Page, Records, RecordsError, Write};
-use tollgate_store::usage::Sums;
+use tollgate_store::usage::{Caller, Sums};
 use tollgate_store::{Applied, Backend, BucketStatus, Call, Op, Reply, Scope, Store, StoreError, WaitQueues};
 
 use crate::faulty::{Fault, Faulty};
@@ -23,7 +23,7 @@ impl Faulty {
             let (Op::Take { costs, .. }, Some((entity, resource))) = (&step.op, step.place.key.pair()) else {
                 continue;
             };
-            let mut sums = Sums::new(step.place.limits, self.clock().now());
+            let mut sums = Sums::new(step.place.limits, self.clock().now(), Caller::of(costs));
             sums.add_take(costs);
             let writes = sums.writes(step.place.namespace, entity, resource);
             self.memory.write(&writes).wait().map_err(|error| StoreError::BadCall(error.to_string()))?;

@@ -206,6 +206,7 @@ impl Shared {
 pub(super) fn costs_of(limits: &Limits, link: usize, demand: &impl AsDemand) -> Result<Costs, DemandError> {
     let unknown = |name: &str| if link == 0 { Err(limits.unknown(name)) } else { Ok(()) };
     let costs = limits.resolve(demand, unknown)?;
+    let costs = if link == 0 { costs } else { costs.of_child() };
     limits.impossible(&costs).map_or(Ok(costs), Err)
 }
 

@@ -49,13 +49,14 @@ pub(super) fn parse(text: &str) -> Result<(Stored, Ticket), &'static str> {
             Some(Term { holder, ttl: Span::covering(Duration::from_micros(1)) })
         }
     };
-    let (entity, resources) = (section()?.into(), section()?);
+    let (entity, resources) = (section()?, section()?);
     let resources: Vec<Box<str>> = resources.split(',').map(Into::into).collect();
-    let parts = sections.map(|text| parse_part(text, &resources)).collect::<Result<Vec<Held>, _>>()?;
+    let parts =
+        sections.map(|text| parse_part(text, entity, &resources)).collect::<Result<Vec<Held>, _>>()?;
     if parts.is_empty() {
         return Err("it was cut off");
     }
-    Ok((Stored::redeemed(grouped(parts), resources, entity, term), ticket))
+    Ok((Stored::redeemed(grouped(parts), resources, entity.into(), term), ticket))
 }
 
 /// Several takes from one bucket are settled one after the other.
@@ -72,7 +73,7 @@ fn grouped(parts: Vec<Held>) -> Vec<Vec<Held>> {
     groups
 }
 
-fn parse_part(text: &str, resources: &[Box<str>]) -> Result<Held, &'static str> {
+fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<Held, &'static str> {
     let mut fields = text.split(',');
     let mut field = || fields.next().filter(|it| !it.is_empty()).ok_or("a part of it was cut off");
     let entity = field()?;
@@ -85,6 +86,8 @@ fn parse_part(text: &str, resources: &[Box<str>]) -> Result<Held, &'static str> 
     let demand: Demand<'_> = taken.iter().map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
     let costs = if taken.is_empty() { Ok(Costs::none(0)) } else { limits.costs(&demand) };
     let costs = costs.map_err(|_| "an amount is not valid")?;
+    // What is of another entity than the one that called was charged to it as a parent.
+    let costs = if entity == caller { costs } else { costs.of_child() };
     let key = Key::new(&[entity, name]);
     Ok(Held::redeemed(Planned::redeemed(entity, key, resource, limits, costs), at))
 }

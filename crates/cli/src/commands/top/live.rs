@@ -25,10 +25,10 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
     let mut screen = Screen::open()?;
     let mut last: Option<Look> = None;
     loop {
-        let look = Look::at(catalog)?;
         let size = screen.size();
+        let look = Look::at(catalog, last.as_ref(), size.lines.min(args.max.unwrap_or(usize::MAX)))?;
         let room = room(size, args.max, look.waiters.len(), look.sets.len());
-        let answer = TopAnswer::new(context, &look, last.as_ref(), room);
+        let answer = TopAnswer::new(context, &look, room);
         let mut page = Page::new(size.columns);
         answer.text(&mut page);
         screen.show(&style::seen(&page.finish().0))?;

@@ -1,19 +1,19 @@
 //! How a namespace stands at one instant.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use anyhow::Result;
-use tollgate::catalog::{BucketStatus, PageRequest, UsageQuery, Waiter, Window};
-use tollgate::store::Scope;
-use tollgate::{Catalog, Status, StoredSet, StoredSets, Tick};
-
 use crate::commands::set::all_sets;
+use anyhow::Result;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use tollgate::catalog::{BucketStatus, PageRequest, UsageQuery, Waiter, Window};
+use tollgate::store::{Activity, Scope};
+use tollgate::{Catalog, Status, StoredSet, StoredSets, Tick};
 
 /// How many buckets are asked for at once.
 const BUCKETS_PAGE: usize = 1_000;
 
-/// How many buckets are looked at. More say nothing to people, and take too long.
+/// How many buckets are looked at in a store that lists them one by one. More say nothing to people, and take too long.
 const BUCKETS_MAX: usize = 100_000;
 
 /// Microseconds of an hour.
@@ -23,72 +23,160 @@ const HOUR: u64 = 3_600_000_000;
 pub(super) struct Look {
     pub(super) at: Tick,
     pub(super) hour: Tick,
-    /// By entity and resource.
-    pub(super) rows: BTreeMap<(String, String), Row>,
+    /// How many used something in this hour, or have not everything left.
+    pub(super) in_use: usize,
+    /// The busiest of them: by calls since the last look, then in this hour, then by how little is left.
+    pub(super) rows: Vec<Row>,
     /// Who waits longest comes first.
     pub(super) waiters: Vec<Waiter>,
     /// The limit sets in use, whatever the namespace.
     pub(super) sets: Vec<StoredSet>,
+    /// How often each was admitted in this hour, by a hash of its names: all that the next look wants to know of it.
+    calls: HashMap<u64, u64>,
 }
 
 /// An entity and a resource.
 #[derive(Default)]
 pub(super) struct Row {
+    pub(super) entity: String,
+    pub(super) resource: String,
     /// Calls that were admitted in this hour.
     pub(super) calls: u64,
+    /// How many more these are than at the last look.
+    pub(super) calls_change: Option<u64>,
     /// What was used in this hour.
     pub(super) used: BTreeMap<String, i64>,
     /// How each limit stands; nothing if the bucket is full and forgotten.
     pub(super) limits: Vec<Status>,
 }
 
+/// How busy an entity and a resource are. The greatest comes first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Busy {
+    change: Option<u64>,
+    calls: u64,
+    /// In millionths.
+    in_use: u32,
+    names: Reverse<(String, String)>,
+}
+
 impl Look {
-    /// Looks now.
-    pub(super) fn at(catalog: &Catalog) -> Result<Look> {
+    /// Looks now, for so many of the busiest.
+    pub(super) fn at(catalog: &Catalog, last: Option<&Look>, most: usize) -> Result<Look> {
         let at = catalog.backend().clock().now();
         let hour = Tick::from_micros(at.as_micros() / HOUR * HOUR);
         let waiters = catalog.waiters().wait()?;
         let sets = all_sets(&StoredSets::new(Arc::clone(catalog.backend())))?;
-        let mut look = Look { at, hour, rows: BTreeMap::new(), waiters, sets };
-        look.add_buckets(catalog)?;
-        look.add_usage(catalog)?;
-        look.rows.retain(|_, row| !row.is_idle());
+        let mut look = Look { at, hour, in_use: 0, rows: Vec::new(), waiters, sets, calls: HashMap::new() };
+        let last = last.filter(|last| last.hour == hour);
+        if !look.add_active(catalog, last, most)? {
+            look.add_listed(catalog, last, most)?;
+        }
         Ok(look)
     }
 
-    fn add_buckets(&mut self, catalog: &Catalog) -> Result<()> {
-        let mut after = None;
+    /// Passes all buckets once and keeps the busiest. `false` if the store does not tell of its buckets like that.
+    fn add_active(&mut self, catalog: &Catalog, last: Option<&Look>, most: usize) -> Result<bool> {
+        let (mut busiest, mut after) = (BinaryHeap::new(), None);
         loop {
-            let page =
-                catalog.backend().buckets(catalog.namespace_id(), Scope::All, after, BUCKETS_PAGE).wait()?;
-            for BucketStatus { entity, resource, limits } in page.items {
-                self.rows.entry((entity, resource)).or_default().limits = limits;
+            let page = catalog.backend().activity(catalog.namespace_id(), Scope::All, after).wait()?;
+            let Some(page) = page else { return Ok(false) };
+            for Activity { entity, resource, unwritten, in_use } in page.items {
+                let calls = unwritten.filter(|(hour, _)| *hour == self.hour).map_or(0, |(_, calls)| calls);
+                if calls == 0 && in_use == 0 {
+                    continue;
+                }
+                self.in_use += 1;
+                let change = self.note(last, (&entity, &resource), calls);
+                busiest.push(Reverse(Busy { change, calls, in_use, names: Reverse((entity, resource)) }));
+                if busiest.len() > most {
+                    busiest.pop();
+                }
             }
-            after = page.next.filter(|_| self.rows.len() < BUCKETS_MAX);
+            after = page.next;
             if after.is_none() {
-                return Ok(());
+                break;
             }
         }
+        for Reverse(busy) in busiest.into_sorted_vec() {
+            self.rows.push(Row::read(catalog, self.hour, busy)?);
+        }
+        Ok(true)
     }
 
-    fn add_usage(&mut self, catalog: &Catalog) -> Result<()> {
-        let mut page = PageRequest::default();
-        loop {
-            let query = UsageQuery::of_everybody(Window::Hour).from(self.hour).page(page.clone());
-            let found = catalog.usage(query).wait()?;
-            for usage in found.items {
-                let row = self.rows.entry((usage.entity, usage.resource)).or_default();
-                (row.calls, row.used) = (usage.events, usage.amounts);
-            }
-            match found.next {
-                Some(next) => page = page.after(next),
-                None => return Ok(()),
-            }
+    /// Notes how many calls there were in this hour, and answers how many more these are than at the last look.
+    fn note(&mut self, last: Option<&Look>, names: (&str, &str), calls: u64) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        names.hash(&mut hasher);
+        let place = hasher.finish();
+        self.calls.insert(place, calls);
+        last.map(|last| calls.saturating_sub(last.calls.get(&place).copied().unwrap_or(0)))
+    }
+
+    /// Lists buckets and usage, and keeps the busiest.
+    fn add_listed(&mut self, catalog: &Catalog, last: Option<&Look>, most: usize) -> Result<()> {
+        let mut rows = BTreeMap::new();
+        add_buckets(&mut rows, catalog)?;
+        add_usage(&mut rows, catalog, self.hour)?;
+        rows.retain(|_, row: &mut Row| !row.is_idle());
+        self.in_use = rows.len();
+        let mut busy = Vec::new();
+        for ((entity, resource), row) in rows {
+            let change = self.note(last, (&entity, &resource), row.calls);
+            let row = Row { entity: entity.clone(), resource: resource.clone(), calls_change: change, ..row };
+            let (calls, in_use) = (row.calls, Activity::in_use(&row.limits));
+            busy.push((Busy { change, calls, in_use, names: Reverse((entity, resource)) }, row));
+        }
+        busy.sort_by(|(one, _), (two, _)| two.cmp(one));
+        self.rows = busy.into_iter().take(most).map(|(_, row)| row).collect();
+        Ok(())
+    }
+}
+
+fn add_buckets(rows: &mut BTreeMap<(String, String), Row>, catalog: &Catalog) -> Result<()> {
+    let mut after = None;
+    loop {
+        let page =
+            catalog.backend().buckets(catalog.namespace_id(), Scope::All, after, BUCKETS_PAGE).wait()?;
+        for BucketStatus { entity, resource, limits } in page.items {
+            rows.entry((entity, resource)).or_default().limits = limits;
+        }
+        after = page.next.filter(|_| rows.len() < BUCKETS_MAX);
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+fn add_usage(rows: &mut BTreeMap<(String, String), Row>, catalog: &Catalog, hour: Tick) -> Result<()> {
+    let mut page = PageRequest::default();
+    loop {
+        let query = UsageQuery::of_everybody(Window::Hour).from(hour).page(page.clone());
+        let found = catalog.usage(query).wait()?;
+        for usage in found.items {
+            let row = rows.entry((usage.entity, usage.resource)).or_default();
+            (row.calls, row.used) = (usage.events, usage.amounts);
+        }
+        match found.next {
+            Some(next) => page = page.after(next),
+            None => return Ok(()),
         }
     }
 }
 
 impl Row {
+    /// Reads all there is to know of one that is shown.
+    fn read(catalog: &Catalog, hour: Tick, busy: Busy) -> Result<Row> {
+        let Busy { change, calls, names: Reverse((entity, resource)), .. } = busy;
+        let scope = Scope::Bucket(&entity, &resource);
+        let bucket = catalog.backend().buckets(catalog.namespace_id(), scope, None, 1).wait()?;
+        let limits = bucket.items.into_iter().next().map_or(Vec::new(), |bucket| bucket.limits);
+        let query = UsageQuery::of_entity(&entity, Window::Hour).resource(&resource).from(hour);
+        let used = catalog.usage(query).wait()?.items.into_iter().next();
+        let used = used.map_or_else(BTreeMap::new, |usage| usage.amounts);
+        Ok(Row { calls, calls_change: change, used, limits, entity, resource })
+    }
+
     /// Whether nothing was used in this hour, and everything is left.
     fn is_idle(&self) -> bool {
         self.calls == 0 && self.limits.iter().all(|status| share_used(status) == 0.0)

@@ -69,25 +69,14 @@ pub(super) struct TightestView {
 }
 
 impl TopAnswer {
-    /// The busiest rows: by calls since the last look, then in this hour, then by how little is left.
-    pub(super) fn new(context: &Context, look: &Look, last: Option<&Look>, room: Room) -> TopAnswer {
-        let change = |key: &(String, String), row: &Row| {
-            let before = last.filter(|last| last.hour == look.hour)?.rows.get(key).map_or(0, |row| row.calls);
-            Some(row.calls.saturating_sub(before))
-        };
-        let mut rows: Vec<_> = look.rows.iter().map(|(key, row)| (key, row, change(key, row))).collect();
-        let used = |row: &Row| row.tightest().map_or(0.0, |(_, share)| share);
-        rows.sort_by(|(one_key, one, one_change), (two_key, two, two_change)| {
-            let by_calls = (two_change, two.calls).cmp(&(one_change, one.calls));
-            by_calls.then_with(|| used(two).total_cmp(&used(one))).then_with(|| one_key.cmp(two_key))
-        });
-        rows.truncate(room.rows);
+    /// As many of the busiest as there is room for.
+    pub(super) fn new(context: &Context, look: &Look, room: Room) -> TopAnswer {
         TopAnswer {
             namespace: context.settings.namespace.value.clone(),
             at: iso(look.at),
             hour: iso(look.hour),
-            in_use: look.rows.len(),
-            rows: rows.into_iter().map(|(key, row, change)| RowView::of(key, row, change)).collect(),
+            in_use: look.in_use,
+            rows: look.rows.iter().take(room.rows).map(RowView::of).collect(),
             waiting: look.waiters.iter().map(|waiter| WaiterView::of(waiter, look.at)).collect(),
             sets: look.sets.iter().map(|set| SetView::of(set, look.at)).collect(),
             room,
@@ -96,15 +85,15 @@ impl TopAnswer {
 }
 
 impl RowView {
-    fn of((entity, resource): &(String, String), row: &Row, calls_change: Option<u64>) -> RowView {
+    fn of(row: &Row) -> RowView {
         let tightest = row.tightest().map(|(status, share)| TightestView::of(status, share));
         let held_text: Vec<String> =
             row.held().map(|(name, held, capacity)| format!("{name} {held}/{capacity}")).collect();
         RowView {
-            entity: entity.clone(),
-            resource: resource.clone(),
+            entity: row.entity.clone(),
+            resource: row.resource.clone(),
             calls: row.calls,
-            calls_change,
+            calls_change: row.calls_change,
             used: row.used.clone(),
             tightest,
             held: row.held().map(|(name, held, _)| (name.to_owned(), held)).collect(),

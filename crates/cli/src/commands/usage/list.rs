@@ -59,27 +59,46 @@ struct RowView {
     resource: String,
     calls: u64,
     used: BTreeMap<String, i64>,
+    /// How much of that is of calls that children made.
+    of_children: ChildrenView,
     #[serde(skip)]
     shown: String,
 }
 
+#[derive(Serialize)]
+struct ChildrenView {
+    calls: u64,
+    used: BTreeMap<String, i64>,
+}
+
 impl From<UsageRow> for RowView {
     fn from(row: UsageRow) -> RowView {
-        let UsageRow { entity, resource, window, start, amounts, events, .. } = row;
+        let UsageRow {
+            entity, resource, window, start, amounts, events, child_amounts, child_events, ..
+        } = row;
         let shown = time_text::window_start(window, start);
-        RowView { start: iso(start), entity, resource, calls: events, used: amounts, shown }
+        let of_children = ChildrenView { calls: child_events, used: child_amounts };
+        RowView { start: iso(start), entity, resource, calls: events, used: amounts, of_children, shown }
     }
 }
 
 impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["FROM", "ENTITY", "RESOURCE", "CALLS", "USED"]).right(3).wrap(4);
-        for RowView { entity, resource, calls, used, shown, .. } in &self.rows {
-            let used =
-                used.iter().map(|(limit, amount)| format!("{limit} {}", self.units.show(limit, *amount)));
-            let used = used.collect::<Vec<_>>().join(", ");
+        let mut table = Table::new(["FROM", "ENTITY", "RESOURCE", "CALLS", "USED", "OF CHILDREN"]);
+        table = table.right(3).wrap(4).hide_empty(5);
+        for RowView { entity, resource, calls, used, of_children, shown, .. } in &self.rows {
+            let text = |used: &BTreeMap<String, i64>| {
+                let used = used.iter().map(|(limit, it)| format!("{limit} {}", self.units.show(limit, *it)));
+                used.collect::<Vec<_>>().join(", ")
+            };
+            let of_children = match of_children {
+                ChildrenView { calls: 0, used } if used.is_empty() => String::new(),
+                ChildrenView { calls: 1, used } => format!("1 call, {}", text(used)),
+                ChildrenView { calls, used } => format!("{} calls, {}", grouped(calls), text(used)),
+            };
             let (entity, resource) = (Cell::name(entity), Cell::from(resource));
-            table.row([Cell::from(shown), entity, resource, grouped(calls).into(), used.into()]);
+            let calls = grouped(calls).into();
+            table.row([Cell::from(shown), entity, resource, calls, text(used).into(), of_children.into()]);
         }
         page.table_or(&table, "nothing was used");
     }

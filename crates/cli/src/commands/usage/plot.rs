@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::catalog::{PageRequest, UsageRow, Window};
+use tollgate::Tick;
+use tollgate::catalog::Window;
 use tollgate::store::usage::iso;
-use tollgate::{Catalog, Tick};
 
 use super::series::{Series, default_from};
 use crate::args::UsagePlotArgs;
@@ -30,8 +30,11 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
     let until = selection.until.map_or(now, |until| until.seen_from(now));
     let from =
         selection.from.map_or_else(|| default_from(selection.window, until), |from| from.seen_from(now));
-    let rows = all_rows(&catalog, selection.query(now).from(selection.window.start(from)))?;
-    let mut series = Series::of(&rows, selection.window, from, until);
+    let query = selection.query(now).from(selection.window.start(from));
+    let windows = catalog.usage_by_window(query.clone()).wait()?;
+    let mut series = Series::of(&windows, selection.window, from, until);
+    // The first of them know the units of all.
+    let rows = catalog.usage(query).wait()?.items;
     let units = Units::of_used(&catalog, rows.iter().map(|row| (row.entity.as_str(), row.resource.as_str())));
     if let Some(limit) = &args.limit {
         series.limits.retain(|name, _| name == limit);
@@ -50,18 +53,6 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
         units,
         is_from_given: selection.from.is_some(),
     }))
-}
-
-fn all_rows(catalog: &Catalog, query: tollgate::catalog::UsageQuery) -> Result<Vec<UsageRow>> {
-    let (mut page, mut rows) = (PageRequest::default(), Vec::new());
-    loop {
-        let found = catalog.usage(query.clone().page(page.clone())).wait()?;
-        rows.extend(found.items);
-        match found.next {
-            Some(next) => page = page.after(next),
-            None => return Ok(rows),
-        }
-    }
 }
 
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollgate::catalog::{UsageRow, Window};
+use tollgate::catalog::{Window, WindowUsage};
 use tollgate::{Span, Tick};
 
 /// How many windows are drawn if nobody says from when.
@@ -20,13 +20,18 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// Adds rows up by window. `from` and `until` are times in the first window and after the last.
-    pub(super) fn of(rows: &[UsageRow], window: Window, from: Tick, until: Tick) -> Series {
+    /// Puts usage in its place. `from` and `until` are times in the first window and after the last.
+    pub(super) fn of(
+        windows: &BTreeMap<Tick, WindowUsage>,
+        window: Window,
+        from: Tick,
+        until: Tick,
+    ) -> Series {
         let starts = starts(window, from, until);
         let mut limits: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for row in rows {
-            let Ok(place) = starts.binary_search(&row.start) else { continue };
-            for (limit, amount) in &row.amounts {
+        for (start, usage) in windows {
+            let Ok(place) = starts.binary_search(start) else { continue };
+            for (limit, amount) in &usage.amounts {
                 let sums = limits.entry(limit.clone()).or_insert_with(|| vec![0; starts.len()]);
                 sums[place] = sums[place].saturating_add(*amount);
             }
@@ -99,8 +104,8 @@ mod tests {
 
     #[test]
     fn the_series_has_a_bound_and_says_so() {
-        assert!(Series::of(&[], Window::Hour, Tick::ZERO, NOW).is_cut);
-        assert!(!Series::of(&[], Window::Month, Tick::ZERO, NOW).is_cut);
+        assert!(Series::of(&BTreeMap::new(), Window::Hour, Tick::ZERO, NOW).is_cut);
+        assert!(!Series::of(&BTreeMap::new(), Window::Month, Tick::ZERO, NOW).is_cut);
         assert_eq!(starts(Window::Hour, Tick::ZERO, NOW).len(), WINDOWS_MAX);
         assert_eq!(starts(Window::Hour, NOW, NOW).len(), 1);
     }

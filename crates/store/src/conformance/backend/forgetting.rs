@@ -1,17 +1,18 @@
 //! What was forgotten is gone, and a namespace that was closed stays empty.
 
-use tollgate_core::{Span, Usage};
+use tollgate_core::{Limit, Limits, Span, Usage};
 
 use super::{Desk, START, Whose, get, is_done, is_gone};
 use crate::records::{Item, ItemKey, Write};
 use crate::usage::Window;
-use crate::{Applied, Backend, Clock, Done, FORGET_MAX, Op, Scope, Term};
+use crate::{Applied, Backend, Clock, Done, FORGET_MAX, Key, Op, Place, Scope, Term};
 
 pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
     what_is_forgotten_is_full_and_the_others_are_as_they_were(open);
     as_many_are_forgotten_at_once_as_is_said(open);
     a_forgotten_bucket_has_no_version(open);
     a_lease_that_is_settled_after_its_bucket_was_forgotten_makes_nothing(open);
+    a_lease_that_outlives_its_idle_bucket_is_charged_and_counted(open);
     a_holder_of_a_forgotten_bucket_holds_nothing(open);
     a_closed_namespace_makes_no_bucket(open);
     a_closed_namespace_keeps_what_it_has_until_that_is_forgotten(open);
@@ -88,6 +89,31 @@ fn a_lease_that_is_settled_after_its_bucket_was_forgotten_makes_nothing<B: Backe
     // A new bucket is nobody's but its own: the old lease counts in it once, as it would have in the old one.
     desk.take(who, 100);
     assert_eq!(desk.left(who), [900, 3]);
+}
+
+/// A store may drop a bucket that is full and idle. What a lease on it settles counts all the same, in full.
+fn a_lease_that_outlives_its_idle_bucket_is_charged_and_counted<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let mut desk = Desk::open(open);
+    desk.limits = Limits::new([Limit::per_day("tpm", 1_000)]).expect("these limits are valid");
+    let (over, under) = (Whose(NS, "over", "api"), Whose(NS, "under", "api"));
+    let taken = [over, under].map(|who| desk.take(who, 100));
+    desk.hands.advance(Span::from_secs(3 * 86_400));
+    // Each new bucket lets the store look at some of the others.
+    for number in 0..200 {
+        desk.take(Whose(NS, &format!("other-{number}"), "api"), 1);
+    }
+    let (costs, now) = (desk.costs(100), desk.hands.now());
+    for ((who, at), used) in [over, under].into_iter().zip(taken).zip([700, 30]) {
+        let usage = Usage { at, reserved: &costs, used: &[used], holder: None };
+        assert_eq!(desk.apply(who, Op::SettleIfThere(usage)), Applied::Done(vec![Done::Settled]));
+    }
+    for (who, left, counted) in [(over, 400, 600), (under, 1_000, -70)] {
+        let key = Key::new(&[who.1, who.2]);
+        let place = Place { namespace: NS, key: &key, limits: &desk.limits };
+        let statuses = desk.store.peek(&place).wait().expect("a store that is there answers");
+        assert_eq!(statuses[0].available(), left, "{who:?}");
+        assert_eq!(desk.used(who, Window::Hour, now), Some((counted, 0)), "{who:?}");
+    }
 }
 
 fn a_holder_of_a_forgotten_bucket_holds_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {

@@ -4,9 +4,9 @@ use tollgate_core::{Limit, Limits, Span, Tick, Usage, demand};
 
 use super::{Desk, START, Whose, get};
 use crate::conformance::records::find_all;
-use crate::records::{Index, Query};
+use crate::records::{Index, Item, Query};
 use crate::usage::{USAGE_KEPT, Window, iso, usage_key};
-use crate::{Applied, Backend, Call, Clock, Key, Op, OpId, Place, Scope, Step};
+use crate::{Activity, Applied, Backend, Call, Clock, Key, Op, OpId, Place, Scope, Step};
 
 const WHO: Whose<'_> = Whose("usage", "user", "api");
 
@@ -19,6 +19,8 @@ pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
     a_limit_may_be_named_like_a_field(open);
     records_of_usage_say_what_they_are_and_expire(open);
     usage_of_one_is_not_that_of_another(open);
+    asking_for_usage_writes_nothing(open);
+    the_turn_of_the_hour_is_written_bucket_by_bucket(open);
     many_at_once_are_counted_exactly(open);
 }
 
@@ -159,6 +161,76 @@ fn usage_of_one_is_not_that_of_another<B: Backend>(open: &impl Fn(Clock) -> B) {
         let used = desk.used(Whose(namespace, entity, resource), Window::Hour, START);
         assert_eq!(used, Some((amount, 1)), "{namespace} {entity} {resource}");
     }
+}
+
+/// What is in no record yet, of all buckets; nothing if the store wrote it down instead.
+fn unwritten<B: Backend>(desk: &Desk<B>) -> Option<Vec<Activity>> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = desk.store.activity("usage", Scope::All, after).wait();
+        let page = page.expect("a store that is there answers")?;
+        all.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            all.sort_by(|one, two| (&one.entity, &one.resource).cmp(&(&two.entity, &two.resource)));
+            return Some(all);
+        }
+    }
+}
+
+fn records<B: Backend>(desk: &Desk<B>) -> usize {
+    find_all(&desk.store, Index::Namespace, &Query::all("usage")).len()
+}
+
+fn asking_for_usage_writes_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    let names: Vec<String> = (0..50).map(|number| format!("user-{number:02}")).collect();
+    for name in &names {
+        desk.take(Whose("usage", name, "api"), 100);
+    }
+    desk.take(Whose("usage", "user-07", "api"), 300);
+    desk.take(Whose("other", "user-07", "api"), 1);
+    let before = records(&desk);
+    let told = unwritten(&desk);
+    let keys = [Window::Hour, Window::Day, Window::Month]
+        .map(|window| usage_key("usage", "user-07", "api", window, &iso(window.start(START))));
+    let items = desk.store.usage_at(&keys).wait().expect("a store that is there answers");
+    let said =
+        |item: &Item| (item.int("tpm"), item.int("total_events"), item.text("resource") == Some("api"));
+    let said: Vec<_> = items.iter().flatten().map(said).collect();
+    assert_eq!(said, [(Some(400), Some(2), true); 3]);
+    let Some(told) = told else { return };
+    assert_eq!(records(&desk), before, "who asks has written");
+    assert_eq!(told.iter().map(|it| it.entity.clone()).collect::<Vec<_>>(), names);
+    let hour = Window::Hour.start(START);
+    assert!(told.iter().all(|it| it.unwritten == Some((hour, 1 + u64::from(it.entity == "user-07")))));
+    assert!(told.iter().all(|it| it.in_use >= 250_000), "a slot of four is held of each");
+    // Other limits within the hour: what was counted under the former goes to the records, and the calls stay together.
+    let others = Limits::new([Limit::per_day("rpm", 50)]).expect("these limits are valid");
+    let costs = others.costs(&demand! { rpm: 1 }).expect("it fits");
+    let take = Op::Take { costs: &costs, term: None };
+    assert!(super::is_done(&desk.apply_under(&others, Whose("usage", "user-07", "api"), take, &[])));
+    let told = unwritten(&desk).expect("it told before");
+    assert!(told.iter().any(|it| it.entity == "user-07" && it.unwritten == Some((hour, 3))));
+    let items = desk.store.usage_at(&keys).wait().expect("a store that is there answers");
+    let said = |item: &Item| (item.int("tpm"), item.int("rpm"), item.int("total_events"));
+    let said: Vec<_> = items.iter().flatten().map(said).collect();
+    assert_eq!(said, [(Some(400), Some(1), Some(3)); 3]);
+}
+
+fn the_turn_of_the_hour_is_written_bucket_by_bucket<B: Backend>(open: &impl Fn(Clock) -> B) {
+    let desk = Desk::open(open);
+    for number in 0..500 {
+        desk.take(Whose("usage", &format!("user-{number}"), "api"), 1);
+    }
+    let before = records(&desk);
+    desk.hands.advance(hours(1));
+    desk.take(Whose("usage", "user-7", "api"), 1);
+    assert!(records(&desk) - before <= 3, "one call writes the hour of its own bucket");
+    let before = records(&desk);
+    desk.take(Whose("usage", "newcomer", "api"), 1);
+    assert!(records(&desk) - before <= 50, "a new bucket sweeps a few");
+    assert_eq!(desk.used(Whose("usage", "user-7", "api"), Window::Day, START), Some((2, 2)));
 }
 
 fn many_at_once_are_counted_exactly<B: Backend>(open: &impl Fn(Clock) -> B) {

@@ -9,7 +9,8 @@ use tollgate_core::Tick;
 
 use crate::records::{self, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::sync::{Mutex, MutexGuard};
-use crate::{Memory, PerProcess, Reply, generation};
+use crate::usage::bucket_of_usage;
+use crate::{Key, Memory, PerProcess, Reply, generation};
 
 use rows::Rows;
 
@@ -52,6 +53,11 @@ impl RecordTable {
 }
 
 impl Locked<'_> {
+    /// The record at a key, if it is there and has not expired.
+    pub(crate) fn get(&self, key: &ItemKey) -> Option<Item> {
+        self.rows.get(key)
+    }
+
     /// The error of the first write whose test fails.
     pub(crate) fn test(&self, writes: &[Write]) -> Result<(), RecordsError> {
         self.rows.failing(writes).map_or(Ok(()), |index| Err(RecordsError::Failed(index)))
@@ -72,6 +78,21 @@ impl Memory {
         records.test(writes)?;
         records.make(writes);
         Ok(())
+    }
+
+    /// The records of usage at these keys, each with what its tally has counted.
+    pub(super) fn usage_records(&self, keys: &[ItemKey]) -> Vec<Option<Item>> {
+        let read = |key: &ItemKey| self.records.lock(self.clock.now()).get(key);
+        let record = |key: &ItemKey| {
+            let tally = bucket_of_usage(key).and_then(|(namespace, entity, resource)| {
+                self.space(namespace).find_tally(&Key::new(&[entity, resource]))
+            });
+            match tally {
+                Some(tally) => tally.added_to(key, || read(key)),
+                None => read(key),
+            }
+        };
+        keys.iter().map(record).collect()
     }
 
     fn get_records(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {

@@ -9,6 +9,7 @@ pub mod features;
 pub mod numbers;
 pub mod promises;
 pub mod tickets;
+pub mod usage;
 pub mod waiting;
 
 pub use bench_of::{Bench, Open};
@@ -67,6 +68,10 @@ macro_rules! limiter_suite {
             a_ticket_outlives_one_rotation_and_not_two
             a_ticket_expires_and_counts_once_until_then
             a_redeemed_lease_that_is_dropped_changes_nothing
+        );
+        $crate::limiter_suite!(@of usage, $open,
+            a_sum_over_entities_counts_a_call_once
+            a_ticket_is_counted_once_in_a_sum_over_entities
         );
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants

@@ -1,0 +1,76 @@
+//! Activity: what a bucket was used for lately, read without writing anything.
+
+use tollgate_core::{Status, Tick};
+
+use crate::records::Cursor;
+use crate::{Key, StoreError};
+
+/// How many parts a limit is thought of as when its share in use is told.
+const PARTS: i128 = 1_000_000;
+
+/// What is in use of one bucket, and what was used of it that is in no record yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// The entity.
+    pub entity: String,
+    /// The resource.
+    pub resource: String,
+    /// The hour whose usage is not in the records yet, by its beginning, and how many calls were admitted in it.
+    pub unwritten: Option<(Tick, u64)>,
+    /// How much of the limit is in use of which the smallest share is left, in millionths.
+    pub in_use: u32,
+}
+
+impl Activity {
+    /// How much is in use of the limit of which the smallest share is left, in millionths. Limits without a bound have
+    /// all of it left.
+    pub fn in_use(limits: &[Status]) -> u32 {
+        let bounded = limits.iter().filter(|status| !status.limit().is_unbounded());
+        let share = |status: &Status| {
+            let capacity = i128::from(status.limit().capacity()).max(1);
+            let used = (capacity - i128::from(status.available())).clamp(0, capacity);
+            // A trace of use is use.
+            (used * PARTS / capacity).max(i128::from(used > 0)) as u32
+        };
+        bounded.map(share).max().unwrap_or(0)
+    }
+}
+
+impl Key {
+    /// A cursor behind this key, for stores that list buckets in the order of the bytes of their keys.
+    pub fn cursor(&self) -> Cursor {
+        let hex: String = self.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        Cursor::of(&["key", &hex])
+    }
+
+    /// The key that a cursor is behind.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::BadCall`] if it is no cursor of this kind.
+    pub fn of_cursor(cursor: &Cursor) -> Result<Key, StoreError> {
+        let bad = || StoreError::BadCall("the cursor is none of this list's".into());
+        let ["key", hex] = cursor.parts::<2>()? else { return Err(bad()) };
+        let digits: Option<Vec<u8>> =
+            hex.chars().map(|digit| digit.to_digit(16).map(|it| it as u8)).collect();
+        let digits = digits.ok_or_else(bad)?;
+        let (pairs, []) = digits.as_chunks::<2>() else { return Err(bad()) };
+        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+        Ok(Key::from_bytes(&bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_leads_back_to_its_key() {
+        for key in [Key::new(&["user", "api"]), Key::new::<&str>(&[]), Key::from_bytes(&[0, 255, 16])] {
+            assert_eq!(Key::of_cursor(&key.cursor()), Ok(key));
+        }
+        for cursor in [Cursor::of(&["key", "0"]), Cursor::of(&["key", "ü0"]), Cursor::of(&["user", "00"])] {
+            assert!(Key::of_cursor(&cursor).is_err());
+        }
+    }
+}
