@@ -41,6 +41,9 @@ pub(crate) struct Image {
     pub(crate) whole: Limits,
     /// The states, under the part of the limits that this item keeps to.
     pub(crate) kept: Kept,
+    /// The thousandths of each meter as the item has them. `kept` may have less: the core counts whole units, and never
+    /// more than is full.
+    pub(crate) credits: Vec<i128>,
     pub(crate) shard: u32,
     pub(crate) shards: u32,
     pub(crate) revision: u64,
@@ -56,9 +59,11 @@ impl Image {
     /// A bucket of which nothing was used, or one of `shards` parts of it; `None` if the limits cannot be shared out.
     pub(crate) fn fresh(whole: &Limits, shard: u32, shards: u32) -> Option<Image> {
         let part = whole.part(shard.into(), shards.into())?;
+        let kept = Kept::fresh(&part);
         Some(Image {
             whole: whole.clone(),
-            kept: Kept::fresh(&part),
+            credits: credits(&kept.bucket.parts(&part)),
+            kept,
             shard,
             shards,
             revision: 0,
@@ -105,10 +110,12 @@ impl Image {
         });
         let parts = parts.collect::<Result<Vec<_>, Damage>>()?;
         let bucket = Bucket::of_parts(&part, stamp, &parts).map_err(|why| Damage(why.to_string()))?;
+        let credits = credits(&parts);
         let counters = Counters::read(&part, attributes);
         let writers = attributes.iter().filter(|(name, _)| name.starts_with("w_"));
         Ok(Image {
             kept: Kept { limits: part, version, bucket },
+            credits,
             whole,
             shard,
             shards,
@@ -173,6 +180,12 @@ impl Image {
         keys
     }
 
+    /// It as the item is once it was written: with the credit that the core has.
+    pub(crate) fn written(mut self) -> Image {
+        self.credits = credits(&self.kept.bucket.parts(&self.kept.limits));
+        self
+    }
+
     /// Whether it may be forgotten at `now`, and counts as full.
     pub(crate) fn has_expired(&self, now: Tick) -> bool {
         self.ttl.is_some_and(|ttl| ttl <= now.as_micros() / 1_000_000)
@@ -228,6 +241,12 @@ pub(crate) fn key(address: &Address, shard: u32) -> Attributes {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), text(value)))
         .collect()
+}
+
+/// The thousandths of each meter; 0 for what is none.
+fn credits(parts: &[Part]) -> Vec<i128> {
+    let credit = |part: &Part| if let Part::Credit { millis, .. } = part { *millis } else { 0 };
+    parts.iter().map(credit).collect()
 }
 
 fn shard_of(attributes: &Attributes) -> Option<u32> {
