@@ -136,7 +136,7 @@ impl Counts {
             _ if keys::is_entity(key) => &mut self.entities,
             _ if keys::is_switch(key) => &mut self.disabled,
             sort if is_entity && sort.starts_with(keys::CONFIG_PREFIX) => &mut self.entity_limits,
-            sort if is_entity && sort.starts_with(keys::USAGE_PREFIX) => &mut self.usage_records,
+            _ if keys::usage_of(key).is_some() => &mut self.usage_records,
             _ if is_resource && keys::is_config(key) => &mut self.resource_limits,
             _ if keys::is_config(key) => &mut self.system_limits,
             sort if sort.starts_with(keys::AUDIT_PREFIX) => &mut self.audit_events,

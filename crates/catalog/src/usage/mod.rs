@@ -120,7 +120,7 @@ impl UsageRow {
             Some((limit.to_owned(), item.int(field)?))
         });
         Some(UsageRow {
-            entity: keys::entity_of(&item.key)?.to_owned(),
+            entity: keys::usage_of(&item.key)?.to_owned(),
             resource: item.text("resource")?.to_owned(),
             window: windows.into_iter().find(|window| window.name() == name)?,
             start: time::parse(item.text("window_start")?)?,

@@ -1,7 +1,7 @@
 //! Reading usage, page by page.
 
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page};
-use tollgate_store::usage::iso;
+use tollgate_store::usage::{iso, usage_partition};
 use tollgate_store::{Reply, Scope};
 
 use super::{UsageQuery, UsageRow, Whose, time};
@@ -61,7 +61,7 @@ impl Catalog {
                     Some(resource) => format!("{}{resource}#{}", keys::USAGE_PREFIX, query.prefix()),
                     None => keys::USAGE_PREFIX.to_owned(),
                 };
-                let query = page.query(keys::entity_partition(ns, entity), prefix);
+                let query = page.query(usage_partition(ns, entity), prefix);
                 let Page { items, next } = self.backend().query(&query).await?;
                 Ok((items, next))
             }
@@ -73,7 +73,7 @@ impl Catalog {
                 Ok((self.get_all(&wanted).await?, next))
             }
             Whose::Everybody => {
-                let entities = page.query(ns.into(), keys::entity_partition(ns, ""));
+                let entities = page.query(ns.into(), usage_partition(ns, ""));
                 let Page { items, next } = self.backend().find(Index::Namespace, &entities).await?;
                 let of_window = format!("#{}#", query.window.name());
                 let is_wanted = |key: &ItemKey| {

@@ -55,10 +55,16 @@ pub fn limit_of_field(field: &str) -> Option<&str> {
     if FIELDS.contains(&field) { None } else { Some(field.strip_prefix("u_").unwrap_or(field)) }
 }
 
+/// The partition of the usage of an entity. It is not that of the entity and its limits: whoever may count usage need not
+/// be one who may change these.
+pub fn usage_partition(namespace: &str, entity: &str) -> String {
+    format!("{namespace}/USAGE#{entity}")
+}
+
 /// The key of a record of usage.
 pub fn usage_key(namespace: &str, entity: &str, resource: &str, window: Window, iso: &str) -> ItemKey {
     let sort = format!("#USAGE#{resource}#{}#{iso}", window.name());
-    ItemKey::new(format!("{namespace}/ENTITY#{entity}"), sort)
+    ItemKey::new(usage_partition(namespace, entity), sort)
 }
 
 /// Where a record of usage stands in the index of its resource.
