@@ -46,6 +46,8 @@ pub(crate) struct Image {
     pub(crate) credits: Vec<i128>,
     pub(crate) shard: u32,
     pub(crate) shards: u32,
+    /// How many the item says, if its limits cannot be shared out to so many: then it is all of the bucket.
+    pub(crate) said_shards: u32,
     pub(crate) revision: u64,
     pub(crate) generation: u64,
     pub(crate) counters: Counters,
@@ -66,6 +68,7 @@ impl Image {
             kept,
             shard,
             shards,
+            said_shards: shards,
             revision: 0,
             generation: 0,
             counters: Counters::of(&part),
@@ -87,12 +90,13 @@ impl Image {
 
     pub(crate) fn read(attributes: &Attributes) -> Result<Image, Damage> {
         let get = |name: &str| read_unsigned(attributes.get(name));
-        let shards = get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);
+        let said = get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);
         let shard = shard_of(attributes).unwrap_or(0);
         let version = get("cv").unwrap_or(0);
         let whole = limits::read(attributes, version)?;
-        let part = whole.part(shard.into(), shards.into());
-        let part = part.ok_or_else(|| Damage(format!("its limits make no {shards} parts")))?;
+        let part = whole.part(shard.into(), said.into());
+        let shards = if part.is_some() { said } else { 1 };
+        let part = part.unwrap_or_else(|| whole.clone());
         let stamp = get("rf").ok_or_else(|| Damage("it has no number rf".into()))?;
         let stamp = Tick::from_micros(stamp.saturating_mul(1_000).saturating_add(get("ru").unwrap_or(0)));
         let parts = part.iter().map(|limit| {
@@ -119,6 +123,7 @@ impl Image {
             whole,
             shard,
             shards,
+            said_shards: said,
             revision: get("rv").unwrap_or(0),
             generation: get("lg").unwrap_or(0),
             counters,
@@ -183,6 +188,7 @@ impl Image {
     /// It as the item is once it was written: with the credit that the core has.
     pub(crate) fn written(mut self) -> Image {
         self.credits = credits(&self.kept.bucket.parts(&self.kept.limits));
+        self.said_shards = self.shards;
         self
     }
 

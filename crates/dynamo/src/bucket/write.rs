@@ -107,6 +107,7 @@ fn exact(draft: &Draft) -> Expression {
     let mut after = Image { revision: before.revision + 1, ..after.clone() };
     after.wcu = after.wcu.saturating_sub(MILLIS as i64);
     let (mut was, is) = (before.attributes(), after.attributes());
+    was.insert("shard_count".into(), number(before.said_shards));
     for (limit, credit) in
         before.kept.limits.iter().zip(&before.credits).filter(|(it, _)| it.meter().is_some())
     {
@@ -184,7 +185,7 @@ fn div_ceil(number: i128, by: i128) -> i128 {
 /// `None` if only an exact write can say it, or if it would not hold of what was seen.
 fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
     let (after, moves) = (draft.after.as_ref()?, draft.moves.as_ref()?);
-    if before.revision == 0 || !is_counted_on(before, after) {
+    if before.revision == 0 || before.shards != before.said_shards || !is_counted_on(before, after) {
         return None;
     }
     let (kept, now) = (&before.kept, draft.time.max(before.kept.bucket.stamp()));
