@@ -134,8 +134,12 @@ impl Catalog {
             self.delete_config(level, Some(check.clone())).await?;
         }
         while self.backend().forget(self.namespace_id(), Scope::Entity(id)).await? >= FORGET_MAX {}
-        let usage = Query::prefix(usage_partition(ns, id), keys::USAGE_PREFIX);
-        for batch in self.keys_of(usage).await?.chunks(BATCH) {
+        let mut usage = Vec::new();
+        // The function of the original, if it still runs, counts in the partition of the entity.
+        for partition in [usage_partition(ns, id), keys::entity_partition(ns, id)] {
+            usage.extend(self.keys_of(Query::prefix(partition, keys::USAGE_PREFIX)).await?);
+        }
+        for batch in usage.chunks(BATCH) {
             let mut tx = self.transaction();
             tx.push(check.clone());
             tx.extend(batch.iter().map(|key| Write::Delete(key.clone(), Vec::new())));

@@ -5,11 +5,13 @@
 //! change to the namespace is refused, because each one checks the second record.
 
 mod builder;
+mod foreign;
 mod inspect;
 mod migrate;
 mod namespace;
 mod purge;
 mod register;
+mod takeover;
 mod version;
 
 use std::fmt;
@@ -28,7 +30,7 @@ use builder::Settings;
 
 pub use builder::RegistryBuilder;
 pub use inspect::{Finding, Inspection};
-pub use migrate::Migrated;
+pub use migrate::{Migrated, MigrationPlan};
 pub use namespace::{Namespace, NamespaceStatus};
 pub use purge::{PurgeProgress, Purged};
 pub use version::VersionRecord;

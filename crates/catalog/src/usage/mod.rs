@@ -123,9 +123,14 @@ impl UsageRow {
             entity: keys::usage_of(&item.key)?.to_owned(),
             resource: item.text("resource")?.to_owned(),
             window: windows.into_iter().find(|window| window.name() == name)?,
-            start: time::parse(item.text("window_start")?)?,
+            start: start_of(item)?,
             amounts: amounts.collect(),
             events: item.int("total_events").and_then(|events| u64::try_from(events).ok()).unwrap_or(0),
         })
     }
+}
+
+/// When the window of a record of usage began.
+pub(crate) fn start_of(item: &Item) -> Option<Tick> {
+    time::parse(item.text("window_start")?)
 }

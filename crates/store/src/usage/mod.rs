@@ -11,7 +11,7 @@ mod sums;
 mod used;
 mod window;
 
-pub use record::{USAGE_KEPT, limit_of_field, usage_key, usage_partition, used_field};
+pub use record::{USAGE_KEPT, limit_of_field, usage_key, usage_partition, usage_place, used_field};
 pub use sums::Sums;
 pub use used::Used;
 pub use window::{Window, iso};

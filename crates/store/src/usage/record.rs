@@ -24,13 +24,7 @@ impl Sums {
                 text("window", window.name()),
                 text("window_start", &iso),
                 Change::Add("total_events".into(), self.events().into()),
-                Change::Place(
-                    Index::Resource,
-                    ItemKey::new(
-                        format!("{namespace}/RESOURCE#{resource}"),
-                        usage_sort(window, &iso, entity),
-                    ),
-                ),
+                Change::Place(Index::Resource, usage_place(namespace, entity, resource, window, &iso)),
                 Change::Expire(Some(start + kept)),
             ];
             let counted = self.limits().iter().zip(self.amounts()).filter(|(limit, _)| !limit.is_resource());
@@ -68,8 +62,9 @@ pub fn usage_key(namespace: &str, entity: &str, resource: &str, window: Window, 
 }
 
 /// Where a record of usage stands in the index of its resource.
-fn usage_sort(window: Window, iso: &str, entity: &str) -> String {
-    format!("USAGE#{}#{iso}#{entity}", window.name())
+pub fn usage_place(namespace: &str, entity: &str, resource: &str, window: Window, iso: &str) -> ItemKey {
+    let sort = format!("USAGE#{}#{iso}#{entity}", window.name());
+    ItemKey::new(format!("{namespace}/RESOURCE#{resource}"), sort)
 }
 
 #[cfg(test)]
