@@ -1,11 +1,11 @@
-//! What is rare: demands of nothing, namespaces that are gone, items that say what they cannot be.
+//! What is rare: namespaces that are gone, items that say what they cannot be.
 
 mod common;
 
 use std::sync::Arc;
 
 use common::raw::{self, number};
-use tollgate::catalog::{Level, Registry, UsageQuery, Window};
+use tollgate::catalog::{Level, Registry};
 use tollgate::{Limit, Limiter, Limits, demand};
 use tollgate_core::{Span, Tick};
 use tollgate_dynamo_local::Engine;
@@ -13,8 +13,8 @@ use tollgate_store::ManualClock;
 
 const START: Tick = Tick::from_secs(1_800_000_000);
 
-fn limiter(engine: &Engine, hands: &ManualClock, shards: u32) -> Limiter {
-    let store = common::builder(hands.clock()).http_client(engine.http_client()).shards(shards, 32);
+fn limiter(engine: &Engine, hands: &ManualClock) -> Limiter {
+    let store = common::builder(hands.clock()).http_client(engine.http_client());
     let store = Arc::new(store.build().wait().expect("the engine has what it takes"));
     Limiter::open(store, "default").wait().expect("it answers")
 }
@@ -25,27 +25,10 @@ fn set(limiter: &Limiter, limits: Vec<tollgate_core::LimitBuilder>) {
 }
 
 #[test]
-fn a_demand_of_nothing_makes_no_bucket_and_is_a_call_all_the_same() {
-    for shards in [1, 4] {
-        let hands = ManualClock::at(START);
-        let engine = common::engine(&hands.clock());
-        let limiter = limiter(&engine, &hands, shards);
-        set(&limiter, vec![Limit::per_minute("rpm", 10)]);
-        let lease = limiter.acquire("user", "api", demand! { rpm: 0 }).wait().expect("nothing fits");
-        lease.commit().wait().expect("it answers");
-        let partition = format!("{}/BUCKET#user#api#0", limiter.catalog().namespace_id());
-        assert_eq!(raw::get(&engine, &partition, "#STATE"), None);
-        let usage = limiter.catalog().usage(UsageQuery::of_entity("user", Window::Day)).wait();
-        let told: Vec<_> = usage.expect("it answers").items.iter().map(|row| row.events).collect();
-        assert_eq!(told, [1]);
-    }
-}
-
-#[test]
 fn nothing_in_the_table_names_a_namespace_that_was_purged_once_no_client_can_know_it() {
     let hands = ManualClock::at(START);
     let engine = common::engine(&hands.clock());
-    let limiter = limiter(&engine, &hands, 1);
+    let limiter = limiter(&engine, &hands);
     set(&limiter, vec![Limit::per_minute("rpm", 10)]);
     limiter
         .acquire("user", "api", demand! { rpm: 1 })
@@ -73,7 +56,7 @@ fn nothing_in_the_table_names_a_namespace_that_was_purged_once_no_client_can_kno
 fn a_quota_whose_item_says_that_there_are_four_is_read_and_written_as_one() {
     let hands = ManualClock::at(START);
     let engine = common::engine(&hands.clock());
-    let first = limiter(&engine, &hands, 1);
+    let first = limiter(&engine, &hands);
     set(
         &first,
         vec![
@@ -92,11 +75,11 @@ fn a_quota_whose_item_says_that_there_are_four_is_read_and_written_as_one() {
     let mut item = raw::get(&engine, &partition, "#STATE").expect("it is there");
     item.insert("shard_count".into(), number(4));
     raw::put(&engine, item.iter().map(|(name, value)| (name.as_str(), value.clone())).collect());
-    for limiter in [&first, &limiter(&engine, &hands, 1)] {
+    for limiter in [&first, &limiter(&engine, &hands)] {
         let standing = limiter.available("user", "api").wait().expect("it can be read");
         assert_eq!(standing.available("spend"), Some(70));
     }
-    let second = limiter(&engine, &hands, 1);
+    let second = limiter(&engine, &hands);
     spend(&second, 50).expect("there is room").expect("it answers");
     let lease = second.acquire("user", "api", demand! { rpm: 1 }).wait().expect("there is room");
     lease.commit().wait().expect("it answers");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Costs, Denial, Limits, Tick, Usage};
 use tollgate_store::ahead::Counted;
-use tollgate_store::{Done, Kept, Op, Step};
+use tollgate_store::{Done, Op, Step};
 
 use super::image::Image;
 
@@ -19,8 +19,6 @@ pub(crate) struct Draft {
     pub(crate) is_changed: bool,
     /// Corrections of usage of a bucket that is not there: by the name of the limit.
     pub(crate) loose: Vec<(String, i64)>,
-    /// Calls that used a bucket that is not there, and nothing of it.
-    pub(crate) loose_events: i64,
     /// What the clock says.
     pub(crate) now: Tick,
     /// When it is done: a clock that steps back is not followed.
@@ -77,16 +75,7 @@ impl Draft {
             after.as_ref().zip(seen).is_some_and(|(after, seen)| after.generation == seen.generation);
         let moves =
             after.as_ref().filter(|_| is_live).map(|image| vec![Move::default(); image.kept.limits.len()]);
-        Draft {
-            before: seen.cloned(),
-            after,
-            moves,
-            is_changed: false,
-            loose: Vec::new(),
-            loose_events: 0,
-            now,
-            time,
-        }
+        Draft { before: seen.cloned(), after, moves, is_changed: false, loose: Vec::new(), now, time }
     }
 
     /// Whether the bucket was used under limits of a later version than those of the step.
@@ -146,11 +135,6 @@ impl Draft {
 
     /// Does the step, which must fit if it takes.
     pub(crate) fn commit(&mut self, step: &Step<'_>, metering: &Metering) -> Done {
-        let takes_nothing =
-            step.takes().is_some_and(|costs| costs.amounts().iter().all(|amount| *amount == 0));
-        if self.after.is_none() && takes_nothing {
-            return self.look(step, metering);
-        }
         if self.after.is_none() && step.creates() {
             self.create(step.place.limits);
         }
@@ -183,13 +167,6 @@ impl Draft {
         self.meter(step, metering);
         self.last(step.place.limits.are_defaults());
         done
-    }
-
-    /// Takes nothing of a bucket that is not there, and makes none.
-    fn look(&mut self, step: &Step<'_>, metering: &Metering) -> Done {
-        self.loose_events += i64::from(*metering == Metering::On);
-        let mut kept = Kept::fresh(step.place.limits);
-        step.commit(Some(&mut kept), self.now)
     }
 
     /// Says until when it is kept.

@@ -91,11 +91,10 @@ impl Inner {
 
     /// Corrects the usage of a bucket that is not there any more, unless its namespace is not either.
     pub(super) async fn count_loose(&self, address: &Address, draft: &Draft) -> Result<(), StoreError> {
-        let is_any = !draft.loose.is_empty() || draft.loose_events != 0;
-        let Some((entity, resource)) = address.key.pair().filter(|_| is_any) else {
+        let Some((entity, resource)) = address.key.pair().filter(|_| !draft.loose.is_empty()) else {
             return Ok(());
         };
-        let mut aside = Aside { events: draft.loose_events, ..Aside::default() };
+        let mut aside = Aside::default();
         draft
             .loose
             .iter()

@@ -72,7 +72,6 @@ impl Inner {
             }
             let writes = if matches!(verdict, Verdict::Done(_)) { writes } else { &[] };
             if !draft.is_changed && writes.is_empty() {
-                self.count_loose(address, &draft).await?;
                 return Ok(verdict);
             }
             let is_new = items.images[0].is_none();
@@ -238,7 +237,6 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
             moves: None,
             is_changed: true,
             loose: Vec::new(),
-            loose_events: 0,
             now,
             time,
         });
@@ -252,7 +250,6 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
             moves: None,
             is_changed: true,
             loose: Vec::new(),
-            loose_events: 0,
             now,
             time,
         });
