@@ -71,6 +71,7 @@ pub(crate) use run::RunArgs;
 pub(crate) use settle::SettleArgs;
 pub(crate) use shell::{CompletionsArgs, ConfigCommand, ManArgs};
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use store::UpgradeArgs;
 pub(crate) use system::{SystemCommand, SystemSetArgs};
 pub(crate) use top::TopArgs;
 pub(crate) use usage::{UsageCommand, UsageListArgs, UsagePlotArgs, UsageSelection};
@@ -196,8 +197,11 @@ pub(crate) enum Command {
     #[command(after_help = store::CHECK)]
     Check,
     /// Bring the records in the store to the layout of this version
+    ///
+    /// There is no way back. What the records say that this version has no form for is listed, and nothing is changed unless
+    /// --drop-unknown is given. Asks first, unless --yes is given.
     #[command(after_help = store::UPGRADE)]
-    Upgrade,
+    Upgrade(UpgradeArgs),
     /// Show the settings
     #[command(subcommand)]
     Config(ConfigCommand),
