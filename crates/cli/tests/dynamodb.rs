@@ -90,7 +90,7 @@ fn what_expires_in_a_local_table_is_gone_soon_and_audit_events_are_archived() {
     let sandbox = Sandbox::new().with_store(&tables.store);
     assert_eq!(sandbox.tollgate(&["entity", "create", "user-1"]).exit, 0);
     let endpoint = tables.store.split("endpoint=http://").nth(1).expect("it names the endpoint");
-    let item = r#"{"PK":{"S":"ns/AUDIT#user-1"},"SK":{"S":"#AUDIT#1"},"event_id":{"S":"1"},"ttl":{"N":"1700000000"}}"#;
+    let item = r##"{"PK":{"S":"ns/AUDIT#user-1"},"SK":{"S":"#AUDIT#1"},"event_id":{"S":"1"},"ttl":{"N":"1700000000"}}"##;
     let body = format!(r#"{{"TableName":"limits","Item":{item}}}"#);
     let mut stream = TcpStream::connect(endpoint).expect("it is served");
     let head = format!(
@@ -109,7 +109,7 @@ fn what_expires_in_a_local_table_is_gone_soon_and_audit_events_are_archived() {
     };
     // As long as it takes: the service takes days.
     assert!((0..600).map(archived).any(|archived| archived > 0));
-    assert!(sandbox.join("archive/audit/ns").exists());
+    assert!(sandbox.path().join("archive/audit/ns").exists());
 }
 
 #[test]
