@@ -6,7 +6,7 @@ use tollgate_core::DemandError;
 use tollgate_store::records::{ItemKey, RecordsError};
 use tollgate_store::{CHAIN_MAX, StoreError};
 
-use crate::NameError;
+use crate::{Finding, NameError};
 
 /// What the operations of the catalog answer.
 pub type Result<T> = std::result::Result<T, CatalogError>;
@@ -147,6 +147,9 @@ pub enum CatalogError {
         /// The schema of this program.
         known: String,
     },
+    /// The records say something that this program has no form for, and a migration would lose it.
+    #[error("a migration would lose {}", of_findings(.0))]
+    WouldLose(Vec<Finding>),
     /// The records ask for a later version of this program.
     #[error(
         "the records want version {wanted} of this program or later, but this is {this}; use a newer one"
@@ -214,6 +217,16 @@ impl From<RecordsError> for CatalogError {
             RecordsError::Store(error) => CatalogError::Store(error),
             RecordsError::Failed(write) => CatalogError::Contended(format!("the record of write {write}")),
             other => CatalogError::Contended(other.to_string()),
+        }
+    }
+}
+
+fn of_findings(lost: &[Finding]) -> String {
+    match lost {
+        [] => "nothing".into(),
+        [Finding { what, problem, .. }] => format!("this: {what}: {problem}"),
+        [Finding { what, problem, .. }, ..] => {
+            format!("{} things, the first of which is: {what}: {problem}", lost.len())
         }
     }
 }

@@ -65,6 +65,12 @@ pub(crate) fn entity_of(key: &ItemKey) -> Option<&str> {
     key.partition.split_once('/')?.1.strip_prefix("ENTITY#")
 }
 
+/// The entity whose usage the record is of.
+pub(crate) fn usage_of(key: &ItemKey) -> Option<&str> {
+    let entity = key.partition.split_once('/')?.1.strip_prefix("USAGE#")?;
+    key.sort.starts_with(USAGE_PREFIX).then_some(entity)
+}
+
 /// The resource whose partition the record is in.
 pub(crate) fn resource_of(key: &ItemKey) -> Option<&str> {
     key.partition.split_once('/')?.1.strip_prefix("RESOURCE#")
@@ -162,7 +168,7 @@ pub(crate) fn done(ns: &str, key: &str) -> ItemKey {
 
 /// There once a ticket was settled.
 pub(crate) fn ticket(ns: &str, id: &str) -> ItemKey {
-    system(ns, &format!("#TICKET#{id}"))
+    ItemKey::new(format!("{ns}/TICKET#{id}"), "#TICKET")
 }
 
 /// The secrets that tokens of the namespace are sealed with. The partition holds nothing else, so that a policy can name

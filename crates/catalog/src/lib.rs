@@ -46,8 +46,8 @@ pub use limits::{LEVELS_MAX, Level, LevelChange, ManagedSet, OnUnavailable, Sour
 pub use name::{DEFAULT_RESOURCE, NameError, Named};
 pub use page::PageRequest;
 pub use registry::{
-    Finding, Inspection, Migrated, Namespace, NamespaceStatus, PurgeProgress, Purged, Registry,
-    RegistryBuilder, VersionRecord,
+    Finding, Inspection, Migrated, MigrationPlan, Namespace, NamespaceStatus, PurgeProgress, Purged,
+    Registry, RegistryBuilder, VersionRecord,
 };
 pub use shared_set::{Opening, REMOVED_MAX, SharedSet, UNWRITTEN};
 pub use survey::Counts;

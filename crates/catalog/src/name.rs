@@ -91,9 +91,9 @@ pub(crate) const RESOURCE: Rule = Rule {
     what: "resource",
     length_max: 64,
     first: |c| c.is_ascii_alphabetic(),
-    rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'),
+    rest: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/'),
     reserved: &[DEFAULT_RESOURCE],
-    valid: "1 to 64 characters, first a letter, then letters, digits, '_', '-', '.' or '/'",
+    valid: "1 to 64 characters, first a letter, then letters, digits, '_', '-', '.', ':' or '/'",
 };
 
 /// Names of limits, where a limit is asked for and none is given.
@@ -233,7 +233,7 @@ mod tests {
         for name in ["user-1", "0", "a:b@c.d_e-f", &long] {
             assert_eq!(ENTITY.check(name), Ok(()), "{name}");
         }
-        for name in ["gpt-4", "openai/gpt-4", "a", "gpt-3.5_turbo", &long[..64]] {
+        for name in ["gpt-4", "openai/gpt-4", "a", "gpt-3.5_turbo", "claude:beta", &long[..64]] {
             assert_eq!(RESOURCE.check(name), Ok(()), "{name}");
         }
         for name in ["default", "tenant-alpha", "t.1_x", "7"] {
@@ -246,7 +246,7 @@ mod tests {
     fn an_error_shows_the_name_the_place_and_what_is_valid() {
         let error = RESOURCE.check("gpt#4").unwrap_err();
         let text = "resource \"gpt#4\": character '#' at position 4 is not allowed; valid is 1 to 64 characters, \
-                    first a letter, then letters, digits, '_', '-', '.' or '/'";
+                    first a letter, then letters, digits, '_', '-', '.', ':' or '/'";
         assert_eq!(error.to_string(), text);
         for (rule, name, said) in [
             (&ENTITY, "", "it is empty"),

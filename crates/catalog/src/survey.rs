@@ -4,6 +4,7 @@
 //! not for calls.
 
 use tollgate_store::records::{Index, ItemKey, Page, Query};
+use tollgate_store::usage::usage_partition;
 use tollgate_store::{Reply, Scope};
 
 use crate::{Catalog, PageRequest, Result, keys, name};
@@ -128,7 +129,10 @@ impl Catalog {
         Reply::later(async move {
             name::ENTITY.check(id)?;
             let mut counts = Counts::default();
-            self.keys_of(id, "").await?.iter().for_each(|key| counts.add(key));
+            let ns = self.namespace_id();
+            for partition in [keys::entity_partition(ns, id), usage_partition(ns, id)] {
+                self.keys_of(Query::all(partition)).await?.iter().for_each(|key| counts.add(key));
+            }
             counts.buckets = self.all_buckets(Scope::Entity(id)).await?.len() as u64;
             Ok(counts)
         })
@@ -155,7 +159,7 @@ impl Counts {
             _ if keys::is_entity(key) => &mut self.entities,
             _ if keys::is_switch(key) => &mut self.disabled,
             sort if is_entity && sort.starts_with(keys::CONFIG_PREFIX) => &mut self.entity_limits,
-            sort if is_entity && sort.starts_with(keys::USAGE_PREFIX) => &mut self.usage_records,
+            _ if keys::usage_of(key).is_some() => &mut self.usage_records,
             _ if is_resource && keys::is_config(key) => &mut self.resource_limits,
             _ if keys::is_config(key) => &mut self.system_limits,
             sort if sort.starts_with(keys::AUDIT_PREFIX) => &mut self.audit_events,

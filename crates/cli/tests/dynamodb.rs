@@ -3,6 +3,9 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use support::sandbox::Sandbox;
 use support::session;
 use support::tables::Tables;
@@ -79,6 +82,34 @@ fn the_stream_is_aggregated_once_whoever_does_it() {
     let usage = sandbox.tollgate(&["usage", "summary", "--entity", "user-1", "--json"]).stdout;
     let usage: serde_json::Value = serde_json::from_str(&usage).expect("it answers JSON");
     assert_eq!((&usage["calls"], &usage["limits"]["rpm"]["total"]), (&2.into(), &3.into()), "{usage}");
+}
+
+#[test]
+fn what_expires_in_a_local_table_is_gone_soon_and_audit_events_are_archived() {
+    let tables = Tables::up();
+    let sandbox = Sandbox::new().with_store(&tables.store);
+    assert_eq!(sandbox.tollgate(&["entity", "create", "user-1"]).exit, 0);
+    let endpoint = tables.store.split("endpoint=http://").nth(1).expect("it names the endpoint");
+    let item = r##"{"PK":{"S":"ns/AUDIT#user-1"},"SK":{"S":"#AUDIT#1"},"event_id":{"S":"1"},"ttl":{"N":"1700000000"}}"##;
+    let body = format!(r#"{{"TableName":"limits","Item":{item}}}"#);
+    let mut stream = TcpStream::connect(endpoint).expect("it is served");
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: {endpoint}\r\nx-amz-target: DynamoDB_20120810.PutItem\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let archived = |_| {
+        let ran = sandbox.tollgate(&["aggregate", "--once", "--json", "--archive", "archive"]);
+        let told: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it answers JSON");
+        told["archived"].as_u64().unwrap_or(0)
+    };
+    // As long as it takes: the service takes days.
+    assert!((0..600).map(archived).any(|archived| archived > 0));
+    assert!(sandbox.path().join("archive/audit/ns").exists());
 }
 
 #[test]

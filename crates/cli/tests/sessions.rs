@@ -54,6 +54,11 @@ fn buckets() {
 }
 
 #[test]
+fn foreign() {
+    session::replay_after("foreign", |sandbox| furnish::foreign(&sandbox.join("limits.db")));
+}
+
+#[test]
 fn damaged() {
     session::replay_after("damaged", |sandbox| furnish::damage(&sandbox.join("limits.db")));
 }

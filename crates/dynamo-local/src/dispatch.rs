@@ -10,6 +10,9 @@ use crate::operation::Operation;
 /// Does what a request asks.
 pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) -> Answer {
     let db = database;
+    let names_shards = matches!(operation.name, "DescribeStream" | "GetShardIterator");
+    let renamed = names_shards.then(|| String::from_utf8_lossy(body).replace(SHARDS[1], SHARDS[0]));
+    let body = renamed.as_ref().map_or(body, |body| body.as_bytes());
     match operation.name {
         "GetItem" => run(body, |request| db.get_item(request)),
         "BatchGetItem" => run(body, |request| db.batch_get_item(request)),
@@ -32,7 +35,7 @@ pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) 
         "UntagResource" => run(body, |request| db.untag_resource(request)),
         "ListTagsOfResource" => run(body, |request| db.list_tags_of_resource(request)),
         "ListStreams" => run(body, |request| db.list_streams(request)),
-        "DescribeStream" => run(body, |request| db.describe_stream(request)),
+        "DescribeStream" => with_long_shards(run(body, |request| db.describe_stream(request))),
         "GetShardIterator" => run(body, |request| db.get_shard_iterator(request)),
         "GetRecords" => named_as_the_api_does(run(body, |request| db.get_records(request))),
         _ => Answer::unknown_operation(),
@@ -54,6 +57,14 @@ fn run<Q: DeserializeOwned, A: Serialize>(
         },
         Err(error) => Answer::error(error.status_code(), error.error_type(), error.to_json()),
     }
+}
+
+/// What the name of a shard begins with, as the engine writes it and as this answers it. The service's have 28 characters or
+/// more, and clients check that before they ask.
+const SHARDS: [&str; 2] = [r#""shardId-00000001-"#, r#""shardId-00000000000000000001-"#];
+
+fn with_long_shards(answer: Answer) -> Answer {
+    Answer { body: answer.body.replace(SHARDS[0], SHARDS[1]), ..answer }
 }
 
 /// Who deletes what has expired, as the engine writes it, which is as Lambda gets it; and as the API answers it.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::{
-    BehaviorVersion, Builder as ClientConfig, Credentials, HttpClient, Region, SharedCredentialsProvider,
-    SharedHttpClient, StalledStreamProtectionConfig,
+    BehaviorVersion, Builder as ClientConfig, Credentials, HttpClient, ProvideCredentials, Region,
+    SharedCredentialsProvider, SharedHttpClient, StalledStreamProtectionConfig,
 };
 use aws_sdk_dynamodb::types::TableStatus;
 use aws_smithy_async::time::SharedTimeSource;
@@ -17,11 +17,11 @@ use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
 use crate::bucket::shards::SHARDS_MAX;
-use crate::bucket::{Buckets, Settings};
+use crate::bucket::{Buckets, Chains, Settings};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoStore, Inner};
-use crate::service::{Patience, Service};
-use crate::{OpenError, endpoint, table};
+use crate::service::{Bounded, Patience, Service};
+use crate::{OpenError, Trouble, endpoint, table};
 
 /// Where a service that is no region of AWS says it is, if nobody says otherwise.
 const LOCAL_REGION: &str = "us-east-1";
@@ -141,6 +141,12 @@ impl DynamoStoreBuilder {
         self
     }
 
+    /// How a call that takes from several buckets is written; in parallel unless it says otherwise.
+    pub fn chains(mut self, chains: Chains) -> DynamoStoreBuilder {
+        self.settings.chains = chains;
+        self
+    }
+
     /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so that
     /// most takes need no call. What nobody wants for `idle` is given back. What is held ahead by one process cannot be
     /// had by another, and is lost until it is refilled if the process dies. Only of buckets all of whose limits are meters.
@@ -174,9 +180,16 @@ impl DynamoStoreBuilder {
         })
     }
 
-    async fn open(self, workers: Workers) -> Result<DynamoStore, OpenError> {
+    async fn open(mut self, workers: Workers) -> Result<DynamoStore, OpenError> {
         if self.table.is_empty() {
             return Err(OpenError::BadSetting("the table has no name; name it".into()));
+        }
+        if self.settings.chains == Chains::Transaction {
+            if self.settings.shards_min > 1 {
+                let why = "chains in a transaction need buckets of one item; leave `shards` at 1";
+                return Err(OpenError::BadSetting(why.into()));
+            }
+            self.settings.shards_max = 1;
         }
         let time = ServiceTime::new(self.clock.clone());
         let config = self.client_config().await?;
@@ -210,7 +223,7 @@ impl DynamoStoreBuilder {
         #[cfg(feature = "aggregate")]
         let streams = {
             let config = aws_sdk_dynamodbstreams::config::Builder::from(config);
-            config.time_source(SharedTimeSource::new(time.clone())).build()
+            config.time_source(SharedTimeSource::new(time.clone())).interceptor(Bounded).build()
         };
         let config = ClientConfig::from(config)
             .retry_config(RetryConfig::disabled())
@@ -218,7 +231,8 @@ impl DynamoStoreBuilder {
             .time_source(SharedTimeSource::new(time.clone()))
             // The SDK would correct the time that is corrected already.
             .disable_clock_skew_correction(true)
-            .interceptor(time.clone());
+            .interceptor(time.clone())
+            .interceptor(Bounded);
         Service {
             client: aws_sdk_dynamodb::Client::from_conf(config.build()),
             #[cfg(feature = "aggregate")]
@@ -289,7 +303,17 @@ impl DynamoStoreBuilder {
             let message = "no region is set; name one with `region`, in AWS_REGION or in the profile";
             return Err(OpenError::BadSetting(message.into()));
         }
+        self.find_credentials(&config).await?;
         Ok(config)
+    }
+
+    /// Looks whether there is anything to sign calls with. Within a call that would count as one that is not answered: where
+    /// there is nothing, the SDK waits for an instance that is not there.
+    async fn find_credentials(&self, config: &SdkConfig) -> Result<(), OpenError> {
+        let nothing = || OpenError::Refused(self.table.clone(), Trouble::NoCredentials);
+        let provider = config.credentials_provider().ok_or_else(nothing)?;
+        let found = tokio::time::timeout(self.timeout, provider.provide_credentials()).await;
+        found.map_err(|_| nothing())?.map_err(|_| nothing()).map(drop)
     }
 
     /// Where the table is looked for, for people.

@@ -17,6 +17,7 @@ mod store;
 mod table;
 mod trouble;
 
+pub use bucket::Chains;
 pub use builder::DynamoStoreBuilder;
 pub use error::OpenError;
 pub use inner::DynamoStore;

@@ -42,7 +42,10 @@ pub enum Trouble {
     #[error("no permission: {0}; give the caller the policy that the table's documentation names")]
     AccessDenied(String),
     /// There is nothing to sign calls with.
-    #[error("no credentials for AWS were found; set a profile, a role or AWS_ACCESS_KEY_ID")]
+    #[error(
+        "no credentials for AWS were found: neither in the environment (AWS_ACCESS_KEY_ID), nor in a profile \
+         (AWS_PROFILE), nor by the role of the instance or container"
+    )]
     NoCredentials,
     /// The call itself is wrong.
     #[error("DynamoDB does not accept the call: {0}")]

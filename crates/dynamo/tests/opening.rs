@@ -256,3 +256,59 @@ fn a_store_reaches_its_table_over_a_port() {
     assert_eq!((engine.calls().of("TransactWriteItems"), engine.calls().of("GetItem")), (1, 4));
     server.abort();
 }
+
+/// What a child is told: that it is one.
+const CHILD: &str = "TOLLGATE_TEST_CHILD";
+
+/// Only does something as a child, on whose host there is nothing to sign calls with.
+#[test]
+fn child_without_credentials() {
+    if std::env::var(CHILD).is_err() {
+        return;
+    }
+    let error = DynamoStore::builder("limits").build().wait().unwrap_err();
+    std::io::Write::write_all(&mut std::io::stdout(), format!("said: {error}\n").as_bytes()).unwrap();
+}
+
+#[test]
+fn a_host_without_credentials_is_told_so_and_where_they_were_looked_for() {
+    let this = std::env::current_exe().unwrap();
+    let child = std::process::Command::new(this)
+        .args(["--exact", "child_without_credentials", "--nocapture"])
+        .env_clear()
+        .envs([(CHILD, "1"), ("AWS_REGION", "eu-west-1"), ("AWS_EC2_METADATA_DISABLED", "true")])
+        .env("HOME", "/nonexistent")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout).into_owned();
+    let said = said.split("said: ").nth(1).unwrap_or_else(|| panic!("{child:?}"));
+    for place in ["no credentials", "environment (AWS_ACCESS_KEY_ID)", "profile (AWS_PROFILE)", "instance"] {
+        assert!(said.contains(place), "{said}");
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_end_is_broken_off() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 1 << 16];
+        let _ = stream.read(&mut request).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/x-amz-json-1.0\r\n\r\n{\"a\":\"")
+            .unwrap();
+        let chunk = vec![b'x'; 1 << 16];
+        let mut sent = 0_u64;
+        while stream.write_all(&chunk).is_ok() && sent < 1 << 30 {
+            sent += chunk.len() as u64;
+        }
+        sent
+    });
+    let store = DynamoStore::builder("limits").endpoint(endpoint).tries(1).timeout(Duration::from_secs(120));
+    let error = store.build().wait().unwrap_err();
+    assert!(matches!(error, OpenError::Unavailable { .. }), "{error}");
+    let sent = server.join().unwrap();
+    assert!(sent < 100 << 20, "{sent} bytes were taken");
+}

@@ -12,32 +12,10 @@ use tollgate_core::{Span, Tick};
 use tollgate_dynamo_local::Engine;
 use tollgate_store::ManualClock;
 
+use common::raw::{number, put, text};
+
 const START: Tick = Tick::from_secs(1_800_000_000);
 const NS: &str = "aB3_-xyz012";
-
-fn text(text: &str) -> AttributeValue {
-    AttributeValue::S(text.into())
-}
-
-fn number(number: i64) -> AttributeValue {
-    AttributeValue::N(number.to_string())
-}
-
-fn put(engine: &Engine, attributes: Vec<(&str, AttributeValue)>) {
-    let config = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
-        .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
-        .credentials_provider(aws_sdk_dynamodb::config::Credentials::new(
-            "local", "local", None, None, "test",
-        ))
-        .http_client(engine.http_client());
-    let client = aws_sdk_dynamodb::Client::from_conf(config.build());
-    let item: HashMap<String, AttributeValue> =
-        attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let put = client.put_item().table_name("limits").set_item(Some(item));
-    let runtime = tokio::runtime::Runtime::new().expect("there are threads");
-    runtime.block_on(put.send()).expect("it answers");
-}
 
 /// What the original writes, attribute by attribute.
 fn fill(engine: &Engine) {

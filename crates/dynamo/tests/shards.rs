@@ -124,7 +124,7 @@ fn usage_is_counted_once_whatever_item_it_was_taken_from() {
     desk.take(600).expect("there is room");
     wait(desk.store.write_usage("ns", Scope::All));
     wait(desk.store.write_usage("ns", Scope::All));
-    let query = tollgate_store::records::Query::prefix("ns/ENTITY#user", "#USAGE#gpt-4#daily#");
+    let query = tollgate_store::records::Query::prefix("ns/USAGE#user", "#USAGE#gpt-4#daily#");
     let records =
         tollgate_store::records::Records::query(&desk.store, &query).wait().expect("it answers").items;
     let told: Vec<_> = records.iter().map(|item| (item.int("rpm"), item.int("total_events"))).collect();

@@ -44,7 +44,7 @@ fn usage_of_a_bucket_that_is_forgotten_is_written_down() {
     let costs = tap.costs(30, 0);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
     store.apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap();
-    let usage = || store.query(&Query::prefix("tests/ENTITY#old", "#USAGE#")).wait().unwrap().items;
+    let usage = || store.query(&Query::prefix("tests/USAGE#old", "#USAGE#")).wait().unwrap().items;
     assert!(usage().is_empty());
     hands.advance(Span::from_secs(2 * 86_400));
     for user in 0..5 {

@@ -32,8 +32,9 @@ fn fill(fixture: &Fixture, entity: &str) {
 }
 
 fn stored(fixture: &Fixture, entity: &str) -> Vec<ItemKey> {
-    let partition = format!("{}/ENTITY#{entity}", fixture.catalog.namespace_id());
-    fixture.keys().into_iter().filter(|key| key.partition == partition).collect()
+    let ns = fixture.catalog.namespace_id();
+    let partitions = [format!("{ns}/ENTITY#{entity}"), format!("{ns}/USAGE#{entity}")];
+    fixture.keys().into_iter().filter(|key| partitions.contains(&key.partition)).collect()
 }
 
 fn assert_nothing_left(fixture: &Fixture, entity: &str) {

@@ -10,8 +10,12 @@ super::promises![
     the_first_who_uses_a_store_writes_its_version,
     records_of_a_later_version_are_refused,
     records_that_want_a_later_program_are_refused,
+    the_least_version_that_the_original_asks_for_is_none_of_ours,
     records_of_an_earlier_version_work_once_they_are_migrated,
     a_migration_that_was_interrupted_can_be_run_again,
+    what_was_disabled_stays_disabled_and_what_never_refused_never_refuses,
+    what_has_no_form_here_is_told_before_it_is_lost,
+    usage_is_taken_over_once_and_what_the_function_of_the_original_adds_is_not_listed,
 ];
 
 fn version_item(schema: &str) -> Item {
@@ -56,9 +60,24 @@ fn records_of_a_later_version_are_refused(suite: &Suite<'_>) {
 
 fn records_that_want_a_later_program_are_refused(suite: &Suite<'_>) {
     let (_, spy) = suite.empty();
-    put(&spy, version_item("1.0.0").with("client_min_version", "999.0.0"));
+    put(&spy, version_item("1.0.0").with("tollgate_min_version", "999.0.0"));
     let error = Registry::new(spy).open_or_register("default").wait().unwrap_err();
     assert!(matches!(error, CatalogError::ClientTooOld { .. }), "{error}");
+}
+
+fn the_least_version_that_the_original_asks_for_is_none_of_ours(suite: &Suite<'_>) {
+    let (spy, registry) = older(suite);
+    let raised = |item: Item| item.with("client_min_version", "0.17.0");
+    put(&spy, raised(version_item("0.10.0")));
+    registry.migrate().wait().unwrap();
+    // A client of the original that still runs raises it again.
+    let version = ItemKey::new("_/SYSTEM#", "#VERSION");
+    let kept = || spy.inner().get_many(&[version.clone()]).wait().unwrap().remove(0).unwrap();
+    put(&spy, raised(kept()));
+    let registry = Registry::new(spy.clone());
+    registry.open("default").wait().unwrap();
+    assert_eq!(registry.version().wait().unwrap().client_min_version, "0.1.0");
+    assert_eq!(kept().fields["client_min_version"], Value::from("0.17.0"));
 }
 
 /// A table as the original would have left it: entities that do not say how many children they have.
@@ -126,5 +145,105 @@ fn a_migration_that_was_interrupted_can_be_run_again(suite: &Suite<'_>) {
         assert!(matches!(registry.open("default").wait(), Err(CatalogError::TooOld { .. })));
         assert_eq!(registry.migrate().wait().unwrap().len(), 1);
         assert_migrated(&registry, &spy);
+    }
+}
+
+/// Limits as the original stores them.
+fn config(partition: &str, sort: &str) -> Item {
+    Item::new(ItemKey::new(format!("a7x3kq/{partition}"), sort))
+        .with("config_version", 1)
+        .with("l_rpm_cp", 5)
+        .with("l_rpm_ra", 5)
+        .with("l_rpm_rp", 60)
+}
+
+fn what_was_disabled_stays_disabled_and_what_never_refused_never_refuses(suite: &Suite<'_>) {
+    let (spy, registry) = older(suite);
+    put(&spy, config("SYSTEM#", "#CONFIG"));
+    put(&spy, config("RESOURCE#off", "#CONFIG").with("disabled", true));
+    put(&spy, Item::new(ItemKey::new("a7x3kq/RESOURCE#bare", "#CONFIG")).with("disabled", true));
+    put(&spy, config("RESOURCE#on", "#CONFIG").with("disabled", false));
+    put(&spy, config("RESOURCE#soft", "#CONFIG").with("l_rpm_soft", true));
+    put(&spy, config("ENTITY#gone", "#CONFIG#_default_").with("disabled", true));
+    put(&spy, config("ENTITY#p", "#CONFIG#on").with("disabled", false));
+    let plan = registry.migration().wait().unwrap().unwrap();
+    assert_eq!((plan.from.as_str(), plan.to.as_str(), plan.lost), ("0.10.0", "1.0.0", Vec::new()));
+    registry.migrate().wait().unwrap();
+    assert_eq!(registry.migration().wait().unwrap(), None);
+    let catalog = registry.open("default").wait().unwrap();
+    let is_off = |entity: &str, resource: &str| {
+        matches!(catalog.chain(entity, resource).wait(), Err(CatalogError::Disabled { .. }))
+    };
+    assert!(is_off("p", "off") && is_off("p", "bare") && is_off("gone", "on"));
+    assert!(!is_off("p", "on") && !is_off("p", "other"));
+    let chain = catalog.chain("p", "soft").wait().unwrap();
+    assert!(chain.links[0].limits[0].is_shadow(), "it counts, and never refuses");
+    assert!(!catalog.chain("p", "on").wait().unwrap().links[0].limits[0].is_shadow());
+    assert!(catalog.enable_resource("off").wait().unwrap());
+    assert!(!is_off("p", "off"));
+}
+
+fn what_has_no_form_here_is_told_before_it_is_lost(suite: &Suite<'_>) {
+    let record = |partition: &str, sort: &str| Item::new(ItemKey::new(format!("a7x3kq/{partition}"), sort));
+    let cases: [(&str, Vec<Item>); 9] = [
+        ("cascade policy", vec![config("RESOURCE#r", "#CONFIG").with("cascade", false)]),
+        ("change by a schedule", vec![config("RESOURCE#r", "#CONFIG").with("l_rpm_sched", "x")]),
+        ("begins with the first use", vec![config("SYSTEM#", "#CONFIG").with("w_five_cp", 3)]),
+        ("\"l_rpm_xyz\" is not known", vec![config("SYSTEM#", "#CONFIG").with("l_rpm_xyz", 3)]),
+        ("no limit counts for", vec![config("ENTITY#p", "#CONFIG#r").with("disabled", "bypass")]),
+        ("for resource \"r\" only", vec![config("ENTITY#p", "#CONFIG#r").with("disabled", true)]),
+        (
+            "disabled for all others",
+            vec![
+                config("RESOURCE#r", "#CONFIG").with("disabled", true),
+                config("ENTITY#p", "#CONFIG#r").with("disabled", false),
+            ],
+        ),
+        ("\"quota\" is not known", vec![record("ENTITY#p", "#META").with("entity_id", "p").with("quota", 1)]),
+        ("records of this kind", vec![record("SYSTEM#", "#PROVISIONER").with("state", "x")]),
+    ];
+    for (said, items) in cases {
+        let (spy, registry) = older(suite);
+        items.into_iter().for_each(|item| put(&spy, item));
+        let before = spy.query(&Query::all("_/SYSTEM#")).wait().unwrap().items;
+        let error = registry.migrate().wait().unwrap_err();
+        let CatalogError::WouldLose(lost) = &error else { panic!("{error}") };
+        assert!(lost.len() == 1 && lost[0].problem.contains(said), "{said}: {error}");
+        assert_eq!(lost[0].namespace.as_deref(), Some("default"));
+        assert_eq!(registry.migration().wait().unwrap().unwrap().lost, *lost);
+        assert_eq!(spy.query(&Query::all("_/SYSTEM#")).wait().unwrap().items, before);
+        assert!(matches!(registry.open("default").wait(), Err(CatalogError::TooOld { .. })));
+        assert_eq!(registry.migrate_anyway().wait().unwrap().len(), 1);
+        registry.open("default").wait().unwrap();
+    }
+}
+
+fn usage_is_taken_over_once_and_what_the_function_of_the_original_adds_is_not_listed(suite: &Suite<'_>) {
+    let (spy, registry) = older(suite);
+    let row = |requests: i64| {
+        Item::new(ItemKey::new("a7x3kq/ENTITY#p", "#USAGE#api#2027-01-15T08:00:00Z"))
+            .with("entity_id", "p")
+            .with("resource", "api")
+            .with("window", "hourly")
+            .with("window_start", "2027-01-15T08:00:00Z")
+            .with("rpm", requests)
+            .with("total_events", requests)
+    };
+    put(&spy, row(7));
+    registry.migrate().wait().unwrap();
+    // It goes on counting what ours counts, too.
+    put(&spy, row(2));
+    let catalog = registry.open("default").wait().unwrap();
+    let hour = crate::Window::Hour;
+    for query in [
+        crate::UsageQuery::of_entity("p", hour),
+        crate::UsageQuery::of_entity("p", hour).resource("api"),
+        crate::UsageQuery::of_resource("api", hour),
+        crate::UsageQuery::of_everybody(hour),
+    ] {
+        let rows = catalog.usage(query).wait().unwrap().items;
+        let told: Vec<_> =
+            rows.iter().map(|row| (row.entity.as_str(), row.events, row.amounts["rpm"])).collect();
+        assert_eq!(told, [("p", 7, 7)]);
     }
 }

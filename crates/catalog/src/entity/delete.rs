@@ -5,6 +5,7 @@
 //! Every transaction checks the mark: an entity that somebody else deleted, and then created anew, is left alone.
 
 use tollgate_store::records::{Change, Fields, ItemKey, Query, Test, WRITES_MAX, Write};
+use tollgate_store::usage::usage_partition;
 use tollgate_store::{FORGET_MAX, Reply, Scope};
 
 use super::ancestors::is_deleting;
@@ -110,10 +111,12 @@ impl Catalog {
     }
 
     async fn has_stored(&self, id: &str) -> Result<bool> {
-        let partition = keys::entity_partition(self.namespace_id(), id);
-        let records = self.backend().query(&Query { limit: 1, ..Query::all(partition) }).await?;
-        if !records.items.is_empty() {
-            return Ok(true);
+        let ns = self.namespace_id();
+        for partition in [keys::entity_partition(ns, id), usage_partition(ns, id)] {
+            let records = self.backend().query(&Query { limit: 1, ..Query::all(partition) }).await?;
+            if !records.items.is_empty() {
+                return Ok(true);
+            }
         }
         let scope = Scope::Entity(id);
         Ok(!self.backend().buckets(self.namespace_id(), scope, None, 1).await?.items.is_empty())
@@ -121,7 +124,9 @@ impl Catalog {
 
     /// Deletes the limits, the buckets and the usage of an entity, for as long as the check holds.
     async fn delete_stored(&self, id: &str, check: &Write) -> Result<()> {
-        for level in self.keys_of(id, keys::CONFIG_PREFIX).await? {
+        let ns = self.namespace_id();
+        let limits = Query::prefix(keys::entity_partition(ns, id), keys::CONFIG_PREFIX);
+        for level in self.keys_of(limits).await? {
             let level = match level.sort.strip_prefix(keys::CONFIG_PREFIX).unwrap_or_default() {
                 DEFAULT_RESOURCE => Level::Entity(id),
                 resource => Level::EntityResource(id, resource),
@@ -129,7 +134,12 @@ impl Catalog {
             self.delete_config(level, Some(check.clone())).await?;
         }
         while self.backend().forget(self.namespace_id(), Scope::Entity(id)).await? >= FORGET_MAX {}
-        for batch in self.keys_of(id, keys::USAGE_PREFIX).await?.chunks(BATCH) {
+        let mut usage = Vec::new();
+        // The function of the original, if it still runs, counts in the partition of the entity.
+        for partition in [usage_partition(ns, id), keys::entity_partition(ns, id)] {
+            usage.extend(self.keys_of(Query::prefix(partition, keys::USAGE_PREFIX)).await?);
+        }
+        for batch in usage.chunks(BATCH) {
             let mut tx = self.transaction();
             tx.push(check.clone());
             tx.extend(batch.iter().map(|key| Write::Delete(key.clone(), Vec::new())));
@@ -138,9 +148,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// The keys of the records of an entity whose sort keys start with `prefix`.
-    pub(crate) async fn keys_of(&self, id: &str, prefix: &str) -> Result<Vec<ItemKey>> {
-        let mut query = Query::prefix(keys::entity_partition(self.namespace_id(), id), prefix);
+    /// The keys of the records that a query finds.
+    pub(crate) async fn keys_of(&self, mut query: Query) -> Result<Vec<ItemKey>> {
         let mut keys = Vec::new();
         loop {
             let page = self.backend().query(&query).await?;

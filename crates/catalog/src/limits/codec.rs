@@ -34,6 +34,15 @@ const ALGORITHMS: [(Algorithm, &str); 4] = [
     (Algorithm::SlidingWindow, "sliding_window"),
 ];
 
+/// What the fields of a limit end with.
+const SUFFIXES: [&str; 12] = ["cp", "ra", "rp", "kd", "al", "pu", "rs", "rt", "un", "so", "sh", "ub"];
+
+/// Whether a field is one of a limit, in the form that this program knows.
+pub(crate) fn is_limit_field(field: &str) -> bool {
+    let parts = field.strip_prefix("l_").and_then(|rest| rest.rsplit_once('_'));
+    parts.is_some_and(|(_, suffix)| SUFFIXES.contains(&suffix))
+}
+
 /// Adds the fields of all limits.
 pub(super) fn put_limits(fields: &mut Fields, limits: &Limits) {
     limits.iter().for_each(|limit| put_limit(fields, limit));

@@ -16,7 +16,7 @@ use crate::name::{self, DEFAULT_RESOURCE, NameError};
 use crate::{CatalogError, keys};
 
 pub use apply::{LEVELS_MAX, LevelChange, Target};
-pub(crate) use codec::read_config;
+pub(crate) use codec::{is_limit_field, read_config};
 pub use managed::ManagedSet;
 
 /// Where limits are stored. The first level that has some wins whole: those of an entity for a resource, those of an

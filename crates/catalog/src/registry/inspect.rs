@@ -203,6 +203,11 @@ fn entity(id: &str) -> String {
     format!("entity {id:?}")
 }
 
+/// What a record of an entity or of limits is about.
+pub(super) fn named(key: &ItemKey) -> String {
+    if keys::is_entity(key) { entity(keys::entity_of(key).unwrap_or_default()) } else { level_of(key) }
+}
+
 fn level_of(key: &ItemKey) -> String {
     let resource = key.sort.strip_prefix(keys::CONFIG_PREFIX);
     match (keys::entity_of(key), keys::resource_of(key), resource) {

@@ -6,11 +6,11 @@ use tollgate_store::Reply;
 use tollgate_store::records::{Change, Index, ItemKey, Query, Test, Value, Write};
 
 use super::version::{SCHEMA, Version};
-use super::{NamespaceStatus, Registry};
+use super::{Finding, Registry};
 use crate::{CatalogError, Result, keys};
 
 /// A step from one layout to the next.
-struct Migration {
+struct Step {
     /// The first layout that it can start from.
     from: Version,
     /// The layout that it ends with.
@@ -18,8 +18,19 @@ struct Migration {
     run: for<'a> fn(&'a Registry) -> Reply<'a, Result<u64>>,
 }
 
-const MIGRATIONS: [Migration; 1] =
-    [Migration { from: Version([0, 0, 0]), to: Version([1, 0, 0]), run: complete_entities }];
+const STEPS: [Step; 1] = [Step { from: Version([0, 0, 0]), to: Version([1, 0, 0]), run: take_over }];
+
+/// What a migration would do, before it is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MigrationPlan {
+    /// The layout of the records now.
+    pub from: String,
+    /// The layout afterwards. There is no way back: programs that know the earlier layout only refuse the later one.
+    pub to: String,
+    /// What the records say that this program has no form for.
+    pub lost: Vec<Finding>,
+}
 
 /// A migration that was run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +45,31 @@ pub struct Migrated {
 }
 
 impl Registry {
-    /// Brings the records to the layout of this program, and says what was done. Nobody may change entities meanwhile.
+    /// What [`migrate`](Registry::migrate) would do; `None` if the records have the layout of this program.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed, but that a store no program used before gets its version.
+    ///
+    /// # Errors
+    ///
+    /// [`TooNew`](CatalogError::TooNew), a record that cannot be read, or the store's.
+    pub fn migration(&self) -> Reply<'_, Result<Option<MigrationPlan>>> {
+        Reply::later(async move {
+            let record = self.version().await?;
+            let (found, from, to) = (record.schema()?, record.schema_version, SCHEMA.to_string());
+            if found > SCHEMA {
+                return Err(CatalogError::TooNew { found: from, known: to });
+            }
+            if found == SCHEMA {
+                return Ok(None);
+            }
+            Ok(Some(MigrationPlan { from, to, lost: self.foreign().await?.lost }))
+        })
+    }
+
+    /// Brings the records to the layout of this program, and says what was done. No program may change entities or limits
+    /// meanwhile. It cannot be undone.
     ///
     /// # Cancel safety
     ///
@@ -42,8 +77,27 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`TooNew`](CatalogError::TooNew), a record that cannot be read, or the store's.
+    /// [`WouldLose`](CatalogError::WouldLose) if the records say something that this program has no form for: nothing is
+    /// changed then. [`TooNew`](CatalogError::TooNew), a record that cannot be read, or the store's.
     pub fn migrate(&self) -> Reply<'_, Result<Vec<Migrated>>> {
+        Reply::later(async move {
+            match self.migration().await? {
+                Some(MigrationPlan { lost, .. }) if !lost.is_empty() => Err(CatalogError::WouldLose(lost)),
+                _ => self.migrate_anyway().await,
+            }
+        })
+    }
+
+    /// As [`migrate`](Registry::migrate), and what the records say that this program has no form for does not hold any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`migrate`](Registry::migrate).
+    ///
+    /// # Errors
+    ///
+    /// [`TooNew`](CatalogError::TooNew), a record that cannot be read, or the store's.
+    pub fn migrate_anyway(&self) -> Reply<'_, Result<Vec<Migrated>>> {
         Reply::later(async move {
             let mut done = Vec::new();
             loop {
@@ -52,19 +106,19 @@ impl Registry {
                 if found == SCHEMA {
                     return Ok(done);
                 }
-                let next = MIGRATIONS.iter().find(|it| it.from <= found && found < it.to);
+                let next = STEPS.iter().find(|it| it.from <= found && found < it.to);
                 let (from, known) = (record.schema_version, SCHEMA.to_string());
-                let Some(migration) = next.filter(|_| found < SCHEMA) else {
+                let Some(step) = next.filter(|_| found < SCHEMA) else {
                     return Err(CatalogError::TooNew { found: from, known });
                 };
-                let records = (migration.run)(self).await?;
+                let records = (step.run)(self).await?;
                 let was = Test::Is("schema_version".into(), from.as_str().into());
-                let changes = self.version_item(migration.to).fields;
+                let changes = self.version_item(step.to).fields;
                 let changes = changes.into_iter().map(|(name, value)| Change::Set(name, value)).collect();
                 // If somebody else migrates, too, one of the two finds this done.
                 let write = Write::Change(keys::schema_version(), changes, vec![was]);
                 if self.write(&[write]).await?.is_ok() {
-                    done.push(Migrated { from, to: migration.to.to_string(), records });
+                    done.push(Migrated { from, to: step.to.to_string(), records });
                 }
             }
         })
@@ -113,13 +167,14 @@ impl Registry {
     }
 }
 
-/// Until 1.0.0 an entity did not say how many children it has, and could be deleted from above them.
-fn complete_entities(registry: &Registry) -> Reply<'_, Result<u64>> {
+/// Until 1.0.0 the records were those of the original: an entity did not say how many children it has, and could be deleted
+/// from above them; what is disabled was a field of its limits; usage was in the partition of its entity.
+fn take_over(registry: &Registry) -> Reply<'_, Result<u64>> {
     Reply::later(async move {
-        let namespaces = registry.all_namespaces(keys::NSID_PREFIX).await?;
-        let mut changed = 0;
-        for namespace in namespaces.iter().filter(|it| it.status != NamespaceStatus::Purging) {
+        let mut changed = registry.translate(&registry.foreign().await?.writes).await?;
+        for namespace in registry.taken_over().await? {
             changed += registry.complete_entities_in(&namespace.id).await?;
+            changed += registry.move_usage(&namespace.id).await?;
         }
         Ok(changed)
     })

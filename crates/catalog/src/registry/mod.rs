@@ -5,12 +5,14 @@
 //! change to the namespace is refused, because each one checks the second record.
 
 mod builder;
+mod foreign;
 mod inspect;
 mod migrate;
 mod namespace;
 mod purge;
 mod register;
 mod secrets;
+mod takeover;
 mod version;
 
 use std::fmt;
@@ -29,7 +31,7 @@ use builder::Settings;
 
 pub use builder::RegistryBuilder;
 pub use inspect::{Finding, Inspection};
-pub use migrate::Migrated;
+pub use migrate::{Migrated, MigrationPlan};
 pub use namespace::{Namespace, NamespaceStatus};
 pub use purge::{PurgeProgress, Purged};
 pub use version::VersionRecord;

@@ -15,6 +15,9 @@ pub(super) const SCHEMA: Version = Version([1, 0, 0]);
 /// The least version of this program that can work with these records.
 const CLIENT_MIN: &str = "0.1.0";
 
+/// The field that says it. The original has one for its own versions, `client_min_version`, which is left alone.
+const CLIENT_MIN_FIELD: &str = "tollgate_min_version";
+
 /// The version of this program.
 const CLIENT: &str = env!("CARGO_PKG_VERSION");
 
@@ -84,7 +87,7 @@ impl Registry {
     pub(super) fn version_item(&self, schema: Version) -> Item {
         Item::new(keys::schema_version())
             .with("schema_version", schema.to_string())
-            .with("client_min_version", CLIENT_MIN)
+            .with(CLIENT_MIN_FIELD, CLIENT_MIN)
             .with("updated_at", self.now_text())
             .with("updated_by", &*self.0.settings.principal)
     }
@@ -95,7 +98,7 @@ impl VersionRecord {
         let text = |field: &str| item.text(field).unwrap_or_default().to_owned();
         let record = VersionRecord {
             schema_version: text("schema_version"),
-            client_min_version: text("client_min_version"),
+            client_min_version: item.text(CLIENT_MIN_FIELD).unwrap_or(CLIENT_MIN).to_owned(),
             updated_at: text("updated_at"),
             updated_by: text("updated_by"),
         };

@@ -130,14 +130,19 @@ impl UsageRow {
         };
         let events = |field: &str| item.int(field).and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
         Some(UsageRow {
-            entity: keys::entity_of(&item.key)?.to_owned(),
+            entity: keys::usage_of(&item.key)?.to_owned(),
             resource: item.text("resource")?.to_owned(),
             window: windows.into_iter().find(|window| window.name() == name)?,
-            start: time::parse(item.text("window_start")?)?,
+            start: start_of(item)?,
             amounts: amounts(limit_of_field),
             events: events("total_events"),
             child_amounts: amounts(limit_of_child_field),
             child_events: events("#total_events"),
         })
     }
+}
+
+/// When the window of a record of usage began.
+pub(crate) fn start_of(item: &Item) -> Option<Tick> {
+    time::parse(item.text("window_start")?)
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-
 use tollgate_store::records::{Cursor, GETS_MAX, Index, ItemKey, PAGE_MAX, Page};
-use tollgate_store::usage::{iso, usage_key};
+use tollgate_store::usage::{iso, usage_key, usage_partition};
 use tollgate_store::{Activity, Reply, Scope};
 
 use super::{UsageQuery, UsageRow, Whose, time};
@@ -119,7 +118,7 @@ impl Catalog {
                     Some(resource) => format!("{}{resource}#{}", keys::USAGE_PREFIX, query.prefix()),
                     None => keys::USAGE_PREFIX.to_owned(),
                 };
-                let query = page.query(keys::entity_partition(ns, entity), prefix);
+                let query = page.query(usage_partition(ns, entity), prefix);
                 let Page { items, next } = self.backend().query(&query).await?;
                 Page { items: items.into_iter().map(|item| item.key).collect(), next }
             }
@@ -129,7 +128,7 @@ impl Catalog {
                 self.backend().find(Index::Resource, &records).await?
             }
             Whose::Everybody => {
-                let entities = page.query(ns.into(), keys::entity_partition(ns, ""));
+                let entities = page.query(ns.into(), usage_partition(ns, ""));
                 self.backend().find(Index::Namespace, &entities).await?
             }
         };

@@ -2,9 +2,10 @@
 
 use tollgate_core::Tick;
 
-/// The time that is written as `2026-11-15T14:00:00Z`.
+/// The time that is written as `2026-11-15T14:00:00Z`, or with `+00:00` as other programs write it.
 pub(super) fn parse(iso: &str) -> Option<Tick> {
-    let (date, time) = iso.strip_suffix('Z')?.split_once('T')?;
+    let utc = iso.strip_suffix('Z').or_else(|| iso.strip_suffix("+00:00"))?;
+    let (date, time) = utc.split_once('T')?;
     let [year, month, day] = numbers(date, '-')?;
     let [hour, minute, second] = numbers(time, ':')?;
     let fits =

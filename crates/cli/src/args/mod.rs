@@ -74,6 +74,7 @@ pub(crate) use set::{SetArgs, SetCommand, SetPlaceArgs};
 pub(crate) use settle::SettleArgs;
 pub(crate) use shell::{CompletionsArgs, ConfigCommand, ManArgs};
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use store::UpgradeArgs;
 pub(crate) use system::{SystemCommand, SystemSetArgs};
 pub(crate) use token::TokenCommand;
 pub(crate) use top::TopArgs;
@@ -206,8 +207,11 @@ pub(crate) enum Command {
     #[command(after_help = store::CHECK)]
     Check,
     /// Bring the records in the store to the layout of this version
+    ///
+    /// There is no way back. What the records say that this version has no form for is listed, and nothing is changed unless
+    /// --drop-unknown is given. Asks first, unless --yes is given.
     #[command(after_help = store::UPGRADE)]
-    Upgrade,
+    Upgrade(UpgradeArgs),
     /// Show the settings
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -1,3 +1,5 @@
+use clap::Args;
+
 /// Help for `tollgate status`.
 pub(super) const STATUS: &str = "Example:\n  tollgate status --json";
 
@@ -8,4 +10,12 @@ pub(super) const VERSION: &str = "Example:\n  tollgate version";
 pub(super) const CHECK: &str = "Example:\n  tollgate check --store file:limits.db";
 
 /// Help for `tollgate upgrade`.
-pub(super) const UPGRADE: &str = "Example:\n  tollgate upgrade --dry-run";
+pub(super) const UPGRADE: &str = "Example:\n  tollgate upgrade --dry-run\n  tollgate upgrade --yes";
+
+/// What `tollgate upgrade` is told.
+#[derive(Args, Debug)]
+pub(crate) struct UpgradeArgs {
+    /// Go on without what the records say that this version has no form for
+    #[arg(long)]
+    pub(crate) drop_unknown: bool,
+}

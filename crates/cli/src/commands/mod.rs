@@ -79,7 +79,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Status => store::status(context),
         Command::Version => store::version(context),
         Command::Check => store::check(context),
-        Command::Upgrade => store::upgrade(context),
+        Command::Upgrade(args) => store::upgrade(context, &args),
         Command::Config(command) => config::run(context, command),
         Command::Completions(args) => shell::completions(args),
         Command::Man(args) => shell::man(context, &args),

@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::{TAKES_ONCE, suggest};
 
-const PARAMETERS: [&str; 3] = ["region", "endpoint", "create"];
+const PARAMETERS: [&str; 4] = ["region", "endpoint", "create", "chains"];
 
 /// A table of DynamoDB, and where it is. Never what calls are signed with: a store is named on command lines, in files
 /// and in messages, which others read.
@@ -16,6 +16,8 @@ pub(crate) struct DynamodbUrl {
     pub(crate) endpoint: Option<String>,
     /// Whether to make the table if there is none.
     pub(crate) creates: bool,
+    /// Whether a call that takes from several buckets is one transaction.
+    pub(crate) transacts_chains: bool,
 }
 
 impl DynamodbUrl {
@@ -32,6 +34,7 @@ impl DynamodbUrl {
                 "region" => url.region = Some(value.into()),
                 "endpoint" => url.endpoint = Some(parse_endpoint(value)?),
                 "create" => url.creates = parse_bool(value)?,
+                "chains" => url.transacts_chains = parse_chains(value)?,
                 "prefetch" => return Err(TAKES_ONCE.into()),
                 // What it is set to is not repeated: it may be a secret.
                 _ => return Err(unknown(name)),
@@ -45,7 +48,8 @@ impl fmt::Display for DynamodbUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.table)?;
         let creates = self.creates.then_some("true");
-        let values = [self.region.as_deref(), self.endpoint.as_deref(), creates];
+        let chains = self.transacts_chains.then_some("transaction");
+        let values = [self.region.as_deref(), self.endpoint.as_deref(), creates, chains];
         let set = PARAMETERS.iter().zip(values).filter_map(|(name, value)| Some((name, value?)));
         for (index, (name, value)) in set.enumerate() {
             write!(f, "{}{name}={value}", if index == 0 { '?' } else { '&' })?;
@@ -83,6 +87,14 @@ fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
+fn parse_chains(text: &str) -> Result<bool, String> {
+    match text {
+        "transaction" => Ok(true),
+        "parallel" => Ok(false),
+        _ => Err("chains is parallel or transaction".into()),
+    }
+}
+
 fn unknown(name: &str) -> String {
     let meant = suggest::nearest(name, &PARAMETERS);
     let meant = meant.map(|meant| format!("; did you mean {meant:?}?")).unwrap_or_default();
@@ -98,9 +110,11 @@ mod tests {
 
     #[test]
     fn a_table_is_shown_as_it_was_written() {
-        for text in
-            ["limits", "limits?region=eu-west-1", "my.Table-1?endpoint=http://127.0.0.1:8000&create=true"]
-        {
+        for text in [
+            "limits",
+            "limits?region=eu-west-1&chains=transaction",
+            "my.Table-1?endpoint=http://127.0.0.1:8000&create=true",
+        ] {
             assert_eq!(DynamodbUrl::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(DynamodbUrl::parse("limits?create=false").unwrap().to_string(), "limits");
@@ -116,6 +130,7 @@ mod tests {
             ("limits?region=", "region=VALUE"),
             ("limits?prefetch=5", "leave it out"),
             ("limits?create=yes", "true or false"),
+            ("limits?chains=both", "parallel or transaction"),
             ("limits?endpoint=127.0.0.1", "like endpoint=http://"),
         ] {
             let why = DynamodbUrl::parse(text).unwrap_err();

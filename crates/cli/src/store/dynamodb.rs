@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::store::Backend;
-use tollgate_dynamo::{DynamoStore, DynamoStoreBuilder, OpenError};
+use tollgate_dynamo::{Chains, DynamoStore, DynamoStoreBuilder, OpenError};
 
 use crate::settings::{DynamodbUrl, Settings};
 
@@ -46,5 +46,6 @@ fn builder(url: &DynamodbUrl, settings: &Settings) -> DynamoStoreBuilder {
     if let Some(endpoint) = &url.endpoint {
         builder = builder.endpoint(endpoint);
     }
-    builder.create_table(url.creates)
+    let chains = if url.transacts_chains { Chains::Transaction } else { Chains::Parallel };
+    builder.create_table(url.creates).chains(chains)
 }

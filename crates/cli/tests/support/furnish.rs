@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tollgate::catalog::{UsageQuery, Window};
-use tollgate::store::records::{Change, ItemKey, Records, Value, Write};
+use tollgate::store::records::{Change, Item, ItemKey, Query, Records, Value, Write};
 use tollgate::store::{Applied, Backend, Call, Key, Op, Place, Step, Store};
 use tollgate::{
     Level, Limit, LimitSet, Limiter, Limits, ManualClock, NewEntity, SETS_NAMESPACE, Span, Tick, demand,
@@ -107,6 +106,32 @@ fn limits() -> Limits {
     let limits =
         [Limit::per_day("rpm", 1_000), Limit::per_day("tpm", 2_000_000), Limit::resource("slots", 4)];
     Limits::new(limits).expect("they are valid")
+}
+
+/// Makes the records say what only the original says: what is disabled, what never refuses, and a cascade policy.
+pub fn foreign(path: &Path) {
+    age(path);
+    let store = FileStore::open(path).expect("the file can be opened");
+    let registry = store.query(&Query::prefix("_/SYSTEM#", "#NSID#")).wait().expect("it can be read");
+    let namespace = registry.items[0].key.sort.replace("#NSID#", "");
+    let limits = |resource: &str| {
+        Item::new(ItemKey::new(format!("{namespace}/RESOURCE#{resource}"), "#CONFIG"))
+            .with("resource", resource)
+            .with("l_rpm_cp", 5)
+            .with("l_rpm_ra", 5)
+            .with("l_rpm_rp", 60)
+    };
+    let listed = ["claude:beta", "gpt-4", "image", "whisper"].map(String::from);
+    let names = Item::new(ItemKey::new(format!("{namespace}/SYSTEM#"), "#RESOURCES"))
+        .with("resources", Value::Set(listed.into()));
+    let items = [
+        limits("claude:beta"),
+        limits("gpt-4").with("cascade", false),
+        limits("image").with("disabled", true),
+        limits("whisper").with("l_rpm_soft", true),
+        names,
+    ];
+    store.write(&items.map(|item| Write::Put(item, Vec::new()))).wait().expect("written");
 }
 
 fn limited(store: FileStore) -> Limiter {

@@ -171,7 +171,7 @@ fn learn_ids(text: &str, ids: &mut Vec<String>) {
     let is_part = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
     let after = ["with id ", "\"id\": \""].into_iter().flat_map(|mark| text.split(mark).skip(1));
     let after = after.map(|rest| rest.chars().take_while(is_part).collect::<String>());
-    let before = ["/ENTITY#", "/SYSTEM#"].into_iter().flat_map(|mark| text.match_indices(mark));
+    let before = ["/ENTITY#", "/SYSTEM#", "/USAGE#"].into_iter().flat_map(|mark| text.match_indices(mark));
     let before = before.filter_map(|(at, _)| text.get(at.checked_sub(ID_LENGTH)?..at));
     for id in after.chain(before.map(str::to_owned)) {
         let is_new = id.len() == ID_LENGTH && !ids.contains(&id);

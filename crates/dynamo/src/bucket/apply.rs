@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tollgate_store::records::{RecordsError, Write, check_writes};
 use tollgate_store::{Applied, Call, Done, OwnedCall, StoreError};
 
+use super::Chains;
 use super::address::Address;
 use super::draft::{Draft, Metering};
 use super::lane::{Errand, Verdict};
@@ -49,7 +50,8 @@ impl Inner {
     }
 
     async fn travel(&self, trip: &Trip, done: &mut [Option<Done>]) -> Result<Applied, RecordsError> {
-        let applied = if !trip.writes.is_empty() || trip.addresses.is_empty() {
+        let is_whole = trip.addresses.len() > 1 && self.buckets.settings.chains == Chains::Transaction;
+        let applied = if !trip.writes.is_empty() || trip.addresses.is_empty() || is_whole {
             self.together(trip).await?
         } else if trip.call.steps().all(|step| step.takes().is_none()) {
             return Ok(self.each(trip, done).await?);

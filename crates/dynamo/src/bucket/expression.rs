@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use super::values::number;
 use crate::service::Attributes;
 
 /// An update of one item, made only if its condition holds.
@@ -64,6 +65,28 @@ impl Expression {
         }
     }
 
+    /// The attribute is a number that is this one when it is rounded down: the original writes some with decimals.
+    pub(crate) fn require_floor(&mut self, attribute: &str, floor: i128) {
+        let condition = self.floor(attribute, floor);
+        self.conditions.push(condition);
+    }
+
+    /// The same of an attribute that counts from 0, which it need not be there for.
+    pub(crate) fn require_count(&mut self, attribute: &str, count: i128) {
+        let mut condition = self.floor(attribute, count);
+        if count == 0 {
+            let name = self.name(attribute);
+            condition = format!("(attribute_not_exists({name}) OR {condition})");
+        }
+        self.conditions.push(condition);
+    }
+
+    fn floor(&mut self, attribute: &str, floor: i128) -> String {
+        let most = number(last_of(floor));
+        let (name, least, most) = (self.name(attribute), self.value(number(floor)), self.value(most));
+        format!("{name} BETWEEN {least} AND {most}")
+    }
+
     /// The attribute is below the value, or absent.
     pub(crate) fn require_below(&mut self, attribute: &str, value: AttributeValue) {
         let (name, value) = (self.name(attribute), self.value(value));
@@ -78,5 +101,23 @@ impl Expression {
 
     pub(crate) fn condition(&self) -> String {
         self.conditions.join(" AND ")
+    }
+}
+
+/// The largest number with 18 decimals that is `floor` when it is rounded down.
+fn last_of(floor: i128) -> String {
+    if floor < 0 { format!("-{}.{:018}", -(floor + 1), 1) } else { format!("{floor}.{}", "9".repeat(18)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_number_of_a_floor_is_just_below_the_next() {
+        assert_eq!(last_of(40_000), "40000.999999999999999999");
+        assert_eq!(last_of(0), "0.999999999999999999");
+        assert_eq!(last_of(-1), "-0.000000000000000001");
+        assert_eq!(last_of(-500), "-499.000000000000000001");
     }
 }

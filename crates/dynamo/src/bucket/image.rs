@@ -41,8 +41,13 @@ pub(crate) struct Image {
     pub(crate) whole: Limits,
     /// The states, under the part of the limits that this item keeps to.
     pub(crate) kept: Kept,
+    /// The thousandths of each meter as the item has them. `kept` may have less: the core counts whole units, and never
+    /// more than is full.
+    pub(crate) credits: Vec<i128>,
     pub(crate) shard: u32,
     pub(crate) shards: u32,
+    /// How many the item says, if its limits cannot be shared out to so many: then it is all of the bucket.
+    pub(crate) said_shards: u32,
     pub(crate) revision: u64,
     pub(crate) generation: u64,
     pub(crate) counters: Counters,
@@ -56,11 +61,14 @@ impl Image {
     /// A bucket of which nothing was used, or one of `shards` parts of it; `None` if the limits cannot be shared out.
     pub(crate) fn fresh(whole: &Limits, shard: u32, shards: u32) -> Option<Image> {
         let part = whole.part(shard.into(), shards.into())?;
+        let kept = Kept::fresh(&part);
         Some(Image {
             whole: whole.clone(),
-            kept: Kept::fresh(&part),
+            credits: credits(&kept.bucket.parts(&part)),
+            kept,
             shard,
             shards,
+            said_shards: shards,
             revision: 0,
             generation: 0,
             counters: Counters::of(&part),
@@ -82,12 +90,13 @@ impl Image {
 
     pub(crate) fn read(attributes: &Attributes) -> Result<Image, Damage> {
         let get = |name: &str| read_unsigned(attributes.get(name));
-        let shards = get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);
+        let said = get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);
         let shard = shard_of(attributes).unwrap_or(0);
         let version = get("cv").unwrap_or(0);
         let whole = limits::read(attributes, version)?;
-        let part = whole.part(shard.into(), shards.into());
-        let part = part.ok_or_else(|| Damage(format!("its limits make no {shards} parts")))?;
+        let part = whole.part(shard.into(), said.into());
+        let shards = if part.is_some() { said } else { 1 };
+        let part = part.unwrap_or_else(|| whole.clone());
         let stamp = get("rf").ok_or_else(|| Damage("it has no number rf".into()))?;
         let stamp = Tick::from_micros(stamp.saturating_mul(1_000).saturating_add(get("ru").unwrap_or(0)));
         let parts = part.iter().map(|limit| {
@@ -105,13 +114,16 @@ impl Image {
         });
         let parts = parts.collect::<Result<Vec<_>, Damage>>()?;
         let bucket = Bucket::of_parts(&part, stamp, &parts).map_err(|why| Damage(why.to_string()))?;
+        let credits = credits(&parts);
         let counters = Counters::read(&part, attributes);
         let writers = attributes.iter().filter(|(name, _)| name.starts_with("w_"));
         Ok(Image {
             kept: Kept { limits: part, version, bucket },
+            credits,
             whole,
             shard,
             shards,
+            said_shards: said,
             revision: get("rv").unwrap_or(0),
             generation: get("lg").unwrap_or(0),
             counters,
@@ -173,6 +185,13 @@ impl Image {
         keys
     }
 
+    /// It as the item is once it was written: with the credit that the core has.
+    pub(crate) fn written(mut self) -> Image {
+        self.credits = credits(&self.kept.bucket.parts(&self.kept.limits));
+        self.said_shards = self.shards;
+        self
+    }
+
     /// Whether it may be forgotten at `now`, and counts as full.
     pub(crate) fn has_expired(&self, now: Tick) -> bool {
         self.ttl.is_some_and(|ttl| ttl <= now.as_micros() / 1_000_000)
@@ -228,6 +247,12 @@ pub(crate) fn key(address: &Address, shard: u32) -> Attributes {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), text(value)))
         .collect()
+}
+
+/// The thousandths of each meter; 0 for what is none.
+fn credits(parts: &[Part]) -> Vec<i128> {
+    let credit = |part: &Part| if let Part::Credit { millis, .. } = part { *millis } else { 0 };
+    parts.iter().map(credit).collect()
 }
 
 fn shard_of(attributes: &Attributes) -> Option<u32> {

@@ -65,6 +65,20 @@ pub(crate) struct Buckets {
     pub(crate) settings: Settings,
 }
 
+/// How a call that takes from several buckets, such as an entity's and its parent's, is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Chains {
+    /// Each bucket for itself and all at once, wherever each of them is expected to admit: one write unit for each. What was
+    /// taken is given back if one of them refuses. A process that is killed in between leaves what its calls under way took
+    /// from some of the buckets and not from others: less than there is until it is refilled, and never more.
+    #[default]
+    Parallel,
+    /// All in one transaction, always: two write units for each, and all or none of it even if the process is killed. Buckets
+    /// are not split, because the items of a split one are not written together.
+    Transaction,
+}
+
 /// What may be chosen about buckets.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -75,6 +89,8 @@ pub(crate) struct Settings {
     /// In how many items a new bucket is, and in how many it may come to be.
     pub(crate) shards_min: u32,
     pub(crate) shards_max: u32,
+    /// How calls that take from several buckets are written.
+    pub(crate) chains: Chains,
     /// Whether, and how far, to take ahead.
     pub(crate) prefetch: Option<Prefetch>,
 }
@@ -86,6 +102,7 @@ impl Default for Settings {
             fast_path: true,
             shards_min: 1,
             shards_max: shards::SHARDS_MAX,
+            chains: Chains::default(),
             prefetch: None,
         }
     }

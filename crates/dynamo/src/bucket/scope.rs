@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::ReturnValue;
+use tollgate_core::Span;
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
 use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Scope, StoreError};
 
@@ -10,12 +11,16 @@ use super::address::{Address, space};
 use super::apply::join_all;
 use super::image;
 use super::send::closed_key;
-use super::values::{read_text, text};
+use super::values::{number, read_text, text};
 use crate::inner::Inner;
 use crate::service::{Attributes, Failure};
+use crate::table::TTL;
 
 /// How many items are deleted at once.
 const DELETED_AT_ONCE: usize = 25;
+
+/// For how long it is remembered that a namespace is closed: longer than any client goes on with what it knew of it.
+const CLOSED_FOR: Span = Span::from_secs(7 * 86_400);
 
 /// Where in an index the buckets of a scope are: the index, its partition, and what their sort keys start with.
 struct Shelf {
@@ -98,11 +103,14 @@ impl Inner {
         Ok(deleted.attributes.is_some())
     }
 
-    /// Makes no bucket in this namespace any more.
+    /// Makes no bucket in this namespace any more. The mark is gone itself once no client can have a call for the namespace.
     pub(crate) async fn close(&self, namespace: &str) -> Result<(), StoreError> {
+        let until = (self.service.clock.now() + CLOSED_FOR).as_micros() / 1_000_000;
+        let mut mark = closed_key(namespace);
+        mark.insert(TTL.into(), number(until));
         let put = || {
             let put = self.service.client.put_item().table_name(&self.service.table);
-            put.set_item(Some(closed_key(namespace))).send()
+            put.set_item(Some(mark.clone())).send()
         };
         self.service.with_retries(put).await.map_err(Failure::store_error).map(drop)
     }

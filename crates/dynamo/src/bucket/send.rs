@@ -188,7 +188,7 @@ pub(crate) fn predicted(draft: &Draft, stroke: &Stroke<'_>) -> Image {
     let mut image = draft.after.clone().expect("what is written is there");
     image.revision = draft.before.as_ref().map_or(0, |before| before.revision) + 1;
     image.writers.insert(stroke.writer.into(), stroke.seq);
-    image
+    image.written()
 }
 
 fn given_up(is_unsure: bool, seq: u64, failure: Failure) -> GivenUp {

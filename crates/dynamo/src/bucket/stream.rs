@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tollgate_core::Span;
 use tollgate_store::StoreError;
 use tollgate_store::records::{Item, ItemKey, Test, Write};
+use tollgate_store::usage::usage_partition;
 
 use super::address::{Address, STATE};
 use super::counters::Aside;
@@ -61,7 +62,7 @@ impl Inner {
             let Some(sums) = aside.sums(*hour) else { continue };
             let (space, now) = (seen.address.space(), self.service.clock.now());
             let sort = format!("#DONE#{resource}#{}#{hour}#{delivery}", seen.shard);
-            let mut mark = Item::new(ItemKey::new(format!("{space}/ENTITY#{entity}"), sort));
+            let mut mark = Item::new(ItemKey::new(usage_partition(&space, entity), sort));
             mark.expires = Some(now + REMEMBERED);
             let mut writes = vec![Write::Put(mark, vec![Test::Absent])];
             writes.extend(sums.writes(&space, entity, resource));

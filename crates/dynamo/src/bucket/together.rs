@@ -67,9 +67,17 @@ impl Inner {
                 return self.deny(trip, &mut seats, drafts, watch, &mut tried).await;
             }
             let done = trip.commit(&mut drafts);
+            // Whether a holder is gone is nothing that an old look can say.
+            if !has_looked && done.contains(&Done::Renewed(false)) {
+                seats.iter_mut().for_each(|seat| seat.state.forget());
+                continue;
+            }
             let sent = self.transact(trip, &mut seats, &drafts, &done, watch, &mut tried).await?;
             if let Outcome::Made = sent {
                 seats.iter().for_each(|seat| seat.lane.saw(now));
+                for (seat, draft) in seats.iter().zip(&drafts) {
+                    self.count_loose(seat.address, draft).await?;
+                }
                 return Ok(Applied::Done(done));
             }
             misses += 1;

@@ -81,11 +81,23 @@ pub(super) fn create(after: &Image, address: &Address) -> Expression {
 }
 
 /// The item is what was seen.
+///
+/// Writers of ours count `rv` up. Clients of the original do not, and their usual write moves `rf` neither: it adds to the
+/// credit and to the count of each limit. So these are compared as well.
 pub(crate) fn require_seen(expression: &mut Expression, before: &Image) {
     let stamp = before.kept.bucket.stamp().as_micros();
     let revision = (before.revision > 0).then(|| number(before.revision));
     expression.require_is("rv", revision);
     expression.require("rf", "=", number(stamp / 1_000));
+    let counts = before.credits.iter().zip(&before.counters.used);
+    for (limit, (credit, used)) in before.kept.limits.iter().zip(counts) {
+        if limit.meter().is_some() {
+            expression.require_floor(&format!("b_{}_tk", limit.name()), *credit);
+        }
+        if !limit.is_resource() {
+            expression.require_count(&format!("b_{}_tc", limit.name()), used.total);
+        }
+    }
 }
 
 fn exact(draft: &Draft) -> Expression {
@@ -94,7 +106,13 @@ fn exact(draft: &Draft) -> Expression {
     require_seen(&mut expression, before);
     let mut after = Image { revision: before.revision + 1, ..after.clone() };
     after.wcu = after.wcu.saturating_sub(MILLIS as i64);
-    let (was, is) = (before.attributes(), after.attributes());
+    let (mut was, is) = (before.attributes(), after.attributes());
+    was.insert("shard_count".into(), number(before.said_shards));
+    for (limit, credit) in
+        before.kept.limits.iter().zip(&before.credits).filter(|(it, _)| it.meter().is_some())
+    {
+        was.insert(format!("b_{}_tk", limit.name()), number(credit));
+    }
     was.keys().filter(|name| !is.contains_key(*name)).for_each(|name| expression.remove(name));
     for (name, value) in is {
         // Written also where it is as before, if that is because it was not there before: then it has to be made.
@@ -167,7 +185,7 @@ fn div_ceil(number: i128, by: i128) -> i128 {
 /// `None` if only an exact write can say it, or if it would not hold of what was seen.
 fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
     let (after, moves) = (draft.after.as_ref()?, draft.moves.as_ref()?);
-    if before.revision == 0 || !is_counted_on(before, after) {
+    if before.revision == 0 || before.shards != before.said_shards || !is_counted_on(before, after) {
         return None;
     }
     let (kept, now) = (&before.kept, draft.time.max(before.kept.bucket.stamp()));

@@ -85,6 +85,10 @@ fn unreadable(status: u16) -> Trouble {
 }
 
 fn dispatch(error: &ConnectorError) -> Trouble {
+    // Looked at and never shown: the text of what went wrong with credentials does not say that it is about them.
+    if is_about_credentials(&format!("{error:?}")) {
+        return Trouble::NoCredentials;
+    }
     if error.is_timeout() {
         return Trouble::Timeout;
     }
@@ -96,8 +100,7 @@ fn dispatch(error: &ConnectorError) -> Trouble {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    let what = cause.to_string();
-    if is_about_credentials(&what) { Trouble::NoCredentials } else { Trouble::Lost(what) }
+    Trouble::Lost(cause.to_string())
 }
 
 /// A request that could not even be made.

@@ -1,5 +1,6 @@
 //! The service: calls to one table, tried again where that helps.
 
+mod bounded;
 mod counts;
 mod failure;
 mod pause;
@@ -18,6 +19,7 @@ use tollgate_store::workers::{Within, Workers};
 
 use crate::Trouble;
 
+pub(crate) use bounded::Bounded;
 use counts::Counts;
 pub use counts::Troubles;
 pub(crate) use failure::{Attributes, Failure, Reason};

@@ -66,7 +66,7 @@ impl World {
 
     /// What was used by an entity, as it is written down: by window, the requests, the tokens and the takes.
     pub(crate) fn usage(&self, entity: &str) -> BTreeMap<String, [i64; 3]> {
-        let partition = format!("{}/ENTITY#{entity}", self.limiter.catalog().namespace_id());
+        let partition = format!("{}/USAGE#{entity}", self.limiter.catalog().namespace_id());
         let page = self.store.query(&Query::prefix(partition, "#USAGE#gpt-4#")).wait();
         let number = |value: Option<&Value>| match value {
             Some(Value::Int(number)) => *number,

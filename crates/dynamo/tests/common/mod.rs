@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test uses some of it")]
 
 pub(crate) mod elsewhere;
+pub(crate) mod raw;
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;

@@ -16,7 +16,8 @@ mod used;
 mod window;
 
 pub use record::{
-    USAGE_KEPT, bucket_of_usage, child_field, limit_of_child_field, limit_of_field, usage_key, used_field,
+    USAGE_KEPT, bucket_of_usage, child_field, limit_of_child_field, limit_of_field, usage_key,
+    usage_partition, usage_place, used_field,
 };
 pub use sums::{Caller, Sums, marked_hour};
 pub use used::Used;

@@ -31,15 +31,13 @@ impl Sums {
         let start = window.start(self.starts());
         let iso = iso(start);
         let text = |name: &str, text: &str| Change::Set(name.into(), Value::Text(text.into()));
-        let place =
-            ItemKey::new(format!("{namespace}/RESOURCE#{resource}"), usage_sort(window, &iso, entity));
         let mut changes = vec![
             text("entity_id", entity),
             text("resource", resource),
             text("window", window.name()),
             text("window_start", &iso),
             Change::Add("total_events".into(), self.events().into()),
-            Change::Place(Index::Resource, place),
+            Change::Place(Index::Resource, usage_place(namespace, entity, resource, window, &iso)),
             Change::Expire(Some(start + kept)),
         ];
         let counted = self.limits().iter().zip(self.amounts()).filter(|(limit, _)| !limit.is_resource());
@@ -93,15 +91,21 @@ pub fn limit_of_field(field: &str) -> Option<&str> {
     }
 }
 
+/// The partition of the usage of an entity. It is not that of the entity and its limits: whoever may count usage need not
+/// be one who may change these.
+pub fn usage_partition(namespace: &str, entity: &str) -> String {
+    format!("{namespace}/USAGE#{entity}")
+}
+
 /// The key of a record of usage.
 pub fn usage_key(namespace: &str, entity: &str, resource: &str, window: Window, iso: &str) -> ItemKey {
     let sort = format!("{PREFIX}{resource}#{}#{iso}", window.name());
-    ItemKey::new(format!("{namespace}/ENTITY#{entity}"), sort)
+    ItemKey::new(usage_partition(namespace, entity), sort)
 }
 
 /// The namespace, the entity and the resource that a record of usage is about, by its key.
 pub fn bucket_of_usage(key: &ItemKey) -> Option<(&str, &str, &str)> {
-    let (namespace, entity) = key.partition.split_once("/ENTITY#")?;
+    let (namespace, entity) = key.partition.split_once("/USAGE#")?;
     let (resource, ..) = parts_of_usage(key)?;
     Some((namespace, entity, resource))
 }
@@ -120,8 +124,9 @@ fn parts_of_usage(key: &ItemKey) -> Option<(&str, &str, &str)> {
 }
 
 /// Where a record of usage stands in the index of its resource.
-fn usage_sort(window: Window, iso: &str, entity: &str) -> String {
-    format!("USAGE#{}#{iso}#{entity}", window.name())
+pub fn usage_place(namespace: &str, entity: &str, resource: &str, window: Window, iso: &str) -> ItemKey {
+    let sort = format!("USAGE#{}#{iso}#{entity}", window.name());
+    ItemKey::new(format!("{namespace}/RESOURCE#{resource}"), sort)
 }
 
 #[cfg(test)]

@@ -65,7 +65,13 @@ impl Limiter {
 impl<'a> Trial<'a, '_> {
     async fn run(&mut self) -> Result<Lease<'a>, AcquireError> {
         loop {
-            let plan = self.limiter.0.plan(self.request).await?;
+            let plan = match self.limiter.0.plan(self.request).await {
+                Err(error) if error.is_impossible() => {
+                    self.shared().heed(self.request).await;
+                    return Err(error);
+                }
+                plan => plan?,
+            };
             let next = match self.turn.is_held_up(|| plan.iter().map(Planned::takes))? {
                 true => self.wait_in_line(&plan).await?,
                 false => self.ask_store(plan).await?,

@@ -57,6 +57,11 @@ impl AcquireError {
         }
     }
 
+    /// Whether the demand can never be met under the limits that are stored, however long the caller waits.
+    pub fn is_impossible(&self) -> bool {
+        matches!(self, AcquireError::Demand { why: DemandError::Impossible { .. }, .. })
+    }
+
     /// Whether the store was away, rather than saying no.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, AcquireError::Store(StoreError::Unavailable(..)))

@@ -1,10 +1,11 @@
 //! What a call will take, worked out before anything is asked of the store.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tollgate_catalog::{CatalogError, Chain, Link, Source};
 use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Span, Tick};
-use tollgate_store::{Key, Op, Place, Priority, Step, Term};
+use tollgate_store::{Applied, Key, Op, Place, Priority, Step, Term};
 
 use super::route::Route;
 use super::standing::Part;
@@ -172,6 +173,29 @@ impl Shared {
         let route = Arc::new(Route::new(entity, resource, chain, pins));
         self.routes().keep(Arc::clone(&route));
         route
+    }
+
+    /// Puts the stored limits in force that a demand can never fit: the store is asked once for each chain, and denies it.
+    /// Otherwise limits that are lowered, refuse such a demand and are raised again would never have held for the bucket.
+    pub(super) async fn heed(&self, request: &Request<'_>) {
+        if request.limits.is_some() {
+            return;
+        }
+        let (mut plan, mut routes) = (Vec::new(), Vec::new());
+        for (resource, (name, demand)) in request.demands.iter().enumerate() {
+            let Ok(route) = self.route(request.entity, name).await else { return };
+            for (link, at) in route.chain.links.iter().enumerate() {
+                let Ok(costs) = at.limits.resolve(demand, |_| Ok(())) else { return };
+                plan.push(Planned::new(&route.chain, link, resource, None, costs));
+            }
+            routes.push(route);
+        }
+        // Every one is marked, also if the first is not new.
+        let is_new = routes.iter().filter(|route| !route.is_heeded.swap(true, Ordering::AcqRel)).count() > 0;
+        if is_new && !matches!(self.apply_takes(&plan, None).await, Ok(Applied::Denied(_))) {
+            // The next one asks again. It decides nothing for this one, which fails in any case.
+            routes.iter().for_each(|route| route.is_heeded.store(false, Ordering::Release));
+        }
     }
 
     /// What the request takes from whom. Nothing has been asked of any bucket yet.

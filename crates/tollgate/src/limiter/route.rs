@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -21,6 +22,8 @@ pub(crate) struct Route {
     pub(crate) chain: Arc<Chain>,
     /// The buckets themselves, if they are in this process.
     pub(crate) pins: Option<Pins>,
+    /// Whether the store was told of the limits by a demand that can never fit them.
+    pub(crate) is_heeded: AtomicBool,
 }
 
 /// The buckets of a route, in the order of its links.
@@ -42,7 +45,8 @@ impl Route {
             let cells = || Cells::new(pins.iter().map(|pin| Arc::clone(&pin.cell)).collect()).ok();
             Pins { cells: if pins.len() > 1 { cells() } else { None }, pins }
         });
-        Route { entity: entity.into(), resource: resource.into(), chain, pins }
+        let is_heeded = AtomicBool::new(false);
+        Route { entity: entity.into(), resource: resource.into(), chain, pins, is_heeded }
     }
 
     /// The only bucket of the route, if it is in this process.

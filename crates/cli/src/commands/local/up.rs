@@ -17,7 +17,7 @@ use crate::output::{Answer, Cell, Output, Page};
 use crate::settings::{DynamodbUrl, StoreUrl};
 
 /// How often what has expired is deleted. The service takes days, a developer has less time.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
+const SWEEP_EVERY: Duration = Duration::from_secs(2);
 
 /// Serves tables until it is told to end.
 pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {

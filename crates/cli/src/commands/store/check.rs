@@ -46,8 +46,9 @@ struct CheckAnswer {
     problems: Vec<Problem>,
 }
 
+/// Something that is wrong with a record.
 #[derive(Serialize)]
-struct Problem {
+pub(super) struct Problem {
     namespace: Option<String>,
     what: String,
     problem: String,
@@ -93,10 +94,15 @@ impl Answer for CheckAnswer {
             return;
         }
         page.gap();
-        let mut table = Table::new(["NAMESPACE", "WHAT", "PROBLEM"]).wrap(2).hide_empty(0);
-        for Problem { namespace, what, problem } in &self.problems {
-            table.row([Cell::name(namespace.as_deref().unwrap_or_default()), what.into(), problem.into()]);
-        }
-        page.table(&table);
+        page.table(&table_of(&self.problems));
     }
+}
+
+/// All of them, each in a row.
+pub(super) fn table_of(problems: &[Problem]) -> Table {
+    let mut table = Table::new(["NAMESPACE", "WHAT", "PROBLEM"]).wrap(2).hide_empty(0);
+    for Problem { namespace, what, problem } in problems {
+        table.row([Cell::name(namespace.as_deref().unwrap_or_default()), what.into(), problem.into()]);
+    }
+    table
 }

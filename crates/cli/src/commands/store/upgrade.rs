@@ -2,30 +2,54 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::catalog::Migrated;
+use tollgate::catalog::{Migrated, MigrationPlan};
 
+use super::check::{Problem, table_of};
+use crate::args::UpgradeArgs;
 use crate::context::Context;
-use crate::output::{Answer, Output, Page, grouped};
+use crate::exit::Exit;
+use crate::output::{Answer, Output, Page, counted, grouped};
 use crate::views::deed;
 
 /// Migrates the records.
-pub(in crate::commands) fn upgrade(context: &Context) -> Result<Output> {
+pub(in crate::commands) fn upgrade(context: &Context, args: &UpgradeArgs) -> Result<Output> {
     context.must_be_there()?;
     let registry = context.registry()?;
-    let migrated = registry.migrate().wait()?;
-    let secrets = registry.make_secrets().wait()?;
+    let plan = registry.migration().wait()?;
+    let lost = plan.as_ref().map(|plan| plan.lost.clone()).unwrap_or_default();
+    let is_refused = !lost.is_empty() && !args.drop_unknown;
+    let migrated = match &plan {
+        Some(plan) if !is_refused => {
+            context.confirm(question(plan))?;
+            registry.migrate_anyway().wait()?
+        }
+        _ => Vec::new(),
+    };
+    let secrets = if is_refused { 0 } else { registry.make_secrets().wait()? };
     Ok(Output::new(UpgradeAnswer {
         dry_run: context.dry_run,
         schema_version: registry.version().wait()?.schema_version,
+        refused: is_refused,
+        unknown: lost.into_iter().map(Problem::from).collect(),
         migrations: migrated.into_iter().map(MigrationView::from).collect(),
         secrets,
-    }))
+    })
+    .with_exit(if is_refused { Exit::FAILURE } else { Exit::OK }))
+}
+
+fn question(plan: &MigrationPlan) -> String {
+    let MigrationPlan { from, to, .. } = plan;
+    format!(
+        "migrate from schema {from} to {to}, after which programs for {from} cannot use the store and there is no way back"
+    )
 }
 
 #[derive(Serialize)]
 struct UpgradeAnswer {
     dry_run: bool,
     schema_version: String,
+    refused: bool,
+    unknown: Vec<Problem>,
     migrations: Vec<MigrationView>,
     /// Of how many namespaces the secret was made.
     secrets: u64,
@@ -47,6 +71,16 @@ impl From<Migrated> for MigrationView {
 
 impl Answer for UpgradeAnswer {
     fn text(&self, page: &mut Page) {
+        if !self.unknown.is_empty() {
+            let things = counted(self.unknown.len(), "thing", "things");
+            page.line(format_args!("the records say {things} that this version has no form for:"));
+            page.gap();
+            page.table(&table_of(&self.unknown));
+            page.gap();
+        }
+        if self.refused {
+            return page.line("nothing was changed; to go on without them, say --drop-unknown");
+        }
         if self.migrations.is_empty() && self.secrets == 0 {
             return page.line(format_args!("nothing to do: the schema is {}", self.schema_version));
         }

@@ -8,7 +8,7 @@ use super::{Desk, Whose};
 use crate::conformance::random::Random;
 use crate::conformance::records::query_all;
 use crate::records::{GETS_MAX, Item, ItemKey, Query};
-use crate::usage::{Window, iso, limit_of_field, usage_key};
+use crate::usage::{Window, iso, limit_of_field, usage_key, usage_partition};
 use crate::{Applied, Backend, Clock, Done, Op, Scope};
 
 const STEPS: u64 = 250;
@@ -175,7 +175,7 @@ impl<B: Backend> Month<B> {
             let written = self.desk.store.write_usage(namespace, Scope::All).wait();
             written.expect("a store that is there answers");
             for entity in ENTITIES {
-                let query = Query::prefix(format!("{namespace}/ENTITY#{entity}"), "#USAGE#");
+                let query = Query::prefix(usage_partition(namespace, entity), "#USAGE#");
                 found.extend(query_all(&self.desk.store, &query).iter().map(said));
             }
         }

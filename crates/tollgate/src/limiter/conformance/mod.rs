@@ -23,6 +23,7 @@ macro_rules! limiter_suite {
             a_parent_of_100_admits_50_through_each_of_two_children_and_refuses_a_third
             the_first_level_with_limits_wins_and_they_fall_back_from_the_top_to_an_error
             a_resource_with_only_rpm_does_not_enforce_the_tpm_of_the_system
+            limits_that_only_refused_a_demand_have_held_all_the_same
             lowered_from_1000_to_10_a_full_bucket_refuses_50_and_raised_again_refills_at_the_new_rate
             an_override_of_10_on_a_bucket_of_100_refuses_50
             of_200_tries_from_10_threads_on_100_exactly_100_are_admitted

@@ -109,6 +109,31 @@ pub fn lowered_from_1000_to_10_a_full_bucket_refuses_50_and_raised_again_refills
     bench.spend("user", demand! { tpm: 50 });
 }
 
+/// limit 1000 lowered to 10 (a demand of 50 refused in between), raised to 1000: at most 10 are there, with or without a write
+/// in between.
+pub fn limits_that_only_refused_a_demand_have_held_all_the_same(open: Open<'_>) {
+    for spends in [false, true] {
+        let bench = Bench::new(open);
+        let set = |amount| bench.set(Level::System, [Limit::per_hour("tpm", amount)]);
+        bench.create("team", None);
+        bench.create("user", Some("team"));
+        set(1_000);
+        bench.spend("user", demand! { tpm: 1 });
+        set(10);
+        for _ in 0..2 {
+            let asked = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 50 }).wait();
+            assert!(asked.expect_err("50 never fit 10").is_impossible());
+        }
+        if spends {
+            bench.spend("user", demand! { tpm: 1 });
+        }
+        set(1_000);
+        for entity in ["user", "team"] {
+            assert_eq!(bench.available(entity, "tpm"), 10 - i64::from(spends), "{entity}");
+        }
+    }
+}
+
 /// override of 10 on a bucket of 100: 50 refused.
 pub fn an_override_of_10_on_a_bucket_of_100_refuses_50(open: Open<'_>) {
     let bench = Bench::new(open);

@@ -46,8 +46,8 @@ pub fn a_ticket_is_counted_once_in_a_sum_over_entities(open: Open<'_>) {
     bench.create("org", None);
     bench.create("key", Some("org"));
     let taken = bench.take("key", demand! { spend: 10 }).expect("there is room");
-    let ticket = taken.into_ticket().expect("it has one");
-    let redeemed = bench.limiter.redeem(&ticket).expect("it is one");
+    let ticket = taken.into_ticket().wait().expect("it has one");
+    let redeemed = bench.limiter.redeem(&ticket).wait().expect("it is one");
     redeemed.settle(demand! { spend: 4 }).wait().expect("a store that is there answers");
     let sum = bench.catalog().usage_summary(UsageQuery::of_everybody(Window::Hour)).wait();
     let sum = sum.expect("a store that is there answers");
