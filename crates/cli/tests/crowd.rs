@@ -38,18 +38,23 @@ fn lines(sandbox: &Sandbox, file: &str) -> Vec<String> {
 
 fn each_of_a_crowd_is_served(sandbox: &Sandbox) {
     let (crowd, folder) = (crowd(), sandbox.path());
-    std::fs::create_dir(folder.join("running")).expect("an empty folder");
+    for name in ["running", "holding"] {
+        std::fs::create_dir(folder.join(name)).expect("an empty folder");
+    }
     let limit = format!("slots:{SLOTS}/at-once");
     let ran = sandbox.tollgate(&["system", "set-defaults", "-l", &limit]);
     assert_eq!(ran.exit, 0, "{}", ran.stderr);
-    // All slots are taken until everybody waits.
-    let gate = "while [ ! -e open ]; do sleep 0.05; done";
+    // All slots are taken until the crowd has been started.
+    let gate = "touch holding/$$ && while [ ! -e open ]; do sleep 0.05; done";
     let spawn = |words: &[&str], script: &str| {
         let mut command = sandbox.command(TOLLGATE);
         command.args(["run", "me", "jobs"]).args(words).args(["--", "sh", "-c", script]);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program is built")
     };
     let holders: Vec<Child> = (0..SLOTS).map(|_| spawn(&[], gate)).collect();
+    while std::fs::read_dir(folder.join("holding")).expect("it is there").count() < SLOTS {
+        std::thread::yield_now();
+    }
     let mut waiters: Vec<Child> = (0..crowd).map(|_| spawn(&["--timeout", "1h"], WORK)).collect();
     let stopped = waiters.split_off(crowd - crowd / 20);
     let killed = waiters.split_off(waiters.len() - crowd / 5);

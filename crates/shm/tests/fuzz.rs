@@ -13,7 +13,7 @@ use support::{Folder, Tap, open, queue};
 use tollgate_core::Span;
 use tollgate_shm::ShmStore;
 use tollgate_store::records::{Index, Item, ItemKey, Query, Records, Write};
-use tollgate_store::{Backend, Call, Key, Op, OpId, Priority, Scope, Step, Store, Term};
+use tollgate_store::{Backend, Call, Op, OpId, Priority, Scope, Step, Store, Term};
 
 const HEADERS: u64 = 300;
 const BODIES: u64 = 400;

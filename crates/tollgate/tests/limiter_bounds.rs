@@ -36,10 +36,9 @@ fn those_who_wait_for_one_entity_are_no_concern_of_another() {
             let lease = limiter.acquire("idle", "search", demand! { rph: 1 }).wait().unwrap();
             lease.commit().wait().unwrap();
         }
-        assert!(
-            limiter.acquire("busy", "search", demand! { rph: 0, slots: 0 }).wait().is_err(),
-            "another waits"
-        );
+        let lease = limiter.acquire("busy", "search", demand! { rph: 1, slots: 0 }).wait().unwrap();
+        lease.commit().wait().unwrap();
+        assert!(limiter.acquire("busy", "search", demand! { rph: 1 }).wait().is_err(), "another waits");
         drop(held);
         waiter.join().unwrap();
     });

@@ -48,12 +48,12 @@ fn a_denial_that_no_limit_made_names_none() {
     assert!(try_take(&set, demand! { rpm: 1 }).is_none());
     assert_eq!(ears.take(), ["Cooldown { duration: 1s }", "Denied { limit: None }"]);
     advance_ms(&hands, 1_000);
-    spend(&set, demand! { rpm: 10 });
-    let mut waiting = set.acquire(demand! { rpm: 1 }).into_future();
+    spend(&set, demand! { rpm: 9 });
+    let mut waiting = set.acquire(demand! { rpm: 2 }).into_future();
     assert!(poll(&mut waiting).is_pending());
     ears.take();
-    assert!(try_take(&set, demand! { tpm: 1 }).is_none());
-    assert_eq!(ears.take(), ["Denied { limit: None }"], "it stands behind a queue");
+    assert!(try_take(&set, demand! { rpm: 1 }).is_none());
+    assert_eq!(ears.take(), ["Denied { limit: None }"], "it is behind a queue");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn what_is_stored_of_one_entity_is_counted(suite: &Suite<'_>) {
     let catalog = &fixture.catalog;
     // Its name starts as that of another does.
     catalog.set_limits(Level::Entity("aa"), &rpm(30)).wait().unwrap();
-    catalog.usage(UsageQuery::of_everybody(Window::Hour)).wait().unwrap();
+    written_down(&fixture);
     let of_a = catalog.counts_of_entity("a").wait().unwrap();
     assert_eq!((of_a.entities, of_a.entity_limits, of_a.usage_records, of_a.buckets), (1, 2, 3, 1));
     let implicit = catalog.counts_of_entity("never-created").wait().unwrap();

@@ -263,7 +263,7 @@ impl UsageQuery {
             Whose::Entity { .. } => (String::new(), key.sort.clone()),
             Whose::Resource(_) => {
                 let start = key.sort.rsplit_once('#').map_or("", |(_, start)| start);
-                (format!("{start}#{}", keys::entity_of(key).unwrap_or_default()), String::new())
+                (format!("{start}#{}", keys::usage_of(key).unwrap_or_default()), String::new())
             }
             Whose::Everybody => (key.partition.clone(), key.sort.clone()),
         }

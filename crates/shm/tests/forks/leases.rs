@@ -62,7 +62,7 @@ const LIMITER_ENDS: [fn(limiter::Lease<'static>); 7] = [
     |lease| lease.cancel().wait().expect("a copy does nothing"),
     |lease| {
         assert!(!lease.heartbeat().wait().expect("a copy asks nobody"), "it is none of this process");
-        let refused = lease.into_ticket().expect_err("it is not to be handed on");
+        let refused = lease.into_ticket().wait().expect_err("it is not to be handed on");
         assert_eq!(refused, TicketError::OtherProcess);
     },
     |lease| {
@@ -141,13 +141,13 @@ fn tickets_of_a_parent_and_of_its_child_are_not_alike() {
     limiter.catalog().set_limits(Level::Resource("gpt"), &limits).wait().expect("it answers");
     let ticket = || {
         let lease = limiter.acquire("user", "gpt", demand! { tpm: 10 }).wait().expect("it is free");
-        lease.into_ticket().expect("it holds no resources")
+        lease.into_ticket().wait().expect("it holds no resources")
     };
     let file = folder.file("ticket");
     assert_eq!(fork_and_end(|| std::fs::write(&file, ticket()).expect("it can be written")), End::Code(0));
     let tickets = [ticket(), std::fs::read_to_string(&file).expect("it was written")];
     for ticket in &tickets {
-        let lease = limiter.redeem(ticket).expect("it is a ticket");
+        let lease = limiter.redeem(ticket).wait().expect("it is a ticket");
         lease.end_once(Ending::Cancel).wait().expect("it answers");
     }
     let available = limiter.available("user", "gpt").wait().expect("it answers").available("tpm");
