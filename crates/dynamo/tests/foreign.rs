@@ -40,7 +40,7 @@ fn interrupted(
         let is_next = asked == operation
             && left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok();
         let (client, partition, counted) = (client.clone(), partition.clone(), Arc::clone(&counted));
-        is_next.then(|| async move {
+        is_next.then_some(async move {
             if raw::take_fast(&client, &partition, "rpm", 3).await {
                 counted.fetch_add(3, Ordering::AcqRel);
             }

@@ -181,5 +181,6 @@ fn reap(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> bool {
     let mut census = Census::default();
     let takes = steps.iter().zip(rows).filter(|(step, _)| step.takes().is_some());
     let held = takes.filter_map(|(_, row)| row.as_mut()).map(|row| &mut row.kept);
-    held.fold(false, |reaped, kept| kept.drop_dead(now, &mut census) || reaped)
+    // All of them: one that is dropped must not leave the others as they are.
+    held.map(|kept| kept.drop_dead(now, &mut census)).filter(|dropped| *dropped).count() > 0
 }

@@ -97,8 +97,9 @@ impl<E> Default for After<E> {
 pub(crate) struct Desk<E: Engine> {
     line: Mutex<Line<E>>,
     bell: Condvar,
-    /// Until it is dismissed.
+    /// Until it is dismissed. Locked only to serve: a caller that finds it locked leaves its errand to the one that has it.
     engine: Mutex<Option<E>>,
+    is_dismissed: AtomicBool,
     unheard: Arc<AtomicUsize>,
     /// Whether many were served together the last time.
     is_crowded: AtomicBool,
@@ -139,6 +140,7 @@ impl<E: Engine> Desk<E> {
             line: Mutex::new(line),
             bell: Condvar::new(),
             engine: Mutex::new(Some(engine)),
+            is_dismissed: AtomicBool::new(false),
             unheard: Arc::default(),
             is_crowded: AtomicBool::new(false),
             wait_queues,
@@ -213,15 +215,15 @@ impl<E: Engine> Desk<E> {
         self.bell.notify_all();
     }
 
-    /// Whether there is somebody to serve.
+    /// Whether the engine has not been dismissed.
     pub(crate) fn has_engine(&self) -> bool {
-        // Who has it locked uses it.
-        self.engine.try_lock().is_none_or(|engine| engine.is_some())
+        !self.is_dismissed.load(Ordering::Acquire)
     }
 
     /// Lets the engine go, once nobody can come any more.
     pub(crate) fn dismiss(&self) {
         drop(self.engine.lock().take());
+        self.is_dismissed.store(true, Ordering::Release);
     }
 
     /// Takes the connection of the process that this one was forked off from; nothing if it has none any more.
@@ -231,6 +233,7 @@ impl<E: Engine> Desk<E> {
     /// [`InUse`] if one of its threads was using it at that moment.
     pub(crate) fn inherit(&self) -> Result<Option<Connection>, InUse> {
         let mut engine = self.engine.try_lock().ok_or(InUse)?;
+        self.is_dismissed.store(true, Ordering::Release);
         Ok(engine.take().map(E::into_connection))
     }
 

@@ -4,7 +4,9 @@ mod support;
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use support::{Folder, START, Tap, open_at};
 use tollgate_core::Usage;
@@ -96,4 +98,23 @@ fn one_who_waits_is_poked_by_whatever_gives_back() {
         assert_eq!(tap.left(), [100, 2]);
         while poll(Waker::noop()).is_pending() {}
     }
+}
+
+/// A caller that finds the engine busy leaves its call to the one that has it, so nothing else may ever have it.
+#[test]
+fn a_caller_is_served_while_other_files_are_opened_and_closed() {
+    let folder = Folder::new();
+    let store = FileStore::open(folder.file("x")).unwrap();
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::SeqCst) {
+                drop(FileStore::open(folder.file("y")).unwrap());
+            }
+        });
+        for user in 0..2_000 {
+            assert!(Tap::new(&store, &format!("user-{user}")).take(1, 0));
+        }
+        is_done.store(true, Ordering::SeqCst);
+    });
 }

@@ -217,5 +217,6 @@ fn reap(steps: &[Step<'_>], held: &mut [Held], now: Tick) -> bool {
     let mut census = Census::default();
     let takes = steps.iter().zip(held).filter(|(step, _)| step.takes().is_some());
     let kept = takes.filter_map(|(_, held)| held.row.as_mut()).map(|row| &mut row.kept);
-    kept.fold(false, |reaped, kept| kept.drop_dead(now, &mut census) || reaped)
+    // All of them: one that is dropped must not leave the others as they are.
+    kept.map(|kept| kept.drop_dead(now, &mut census)).filter(|dropped| *dropped).count() > 0
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{FallocateFlags, fallocate, fstat};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -47,6 +47,21 @@ impl Arena {
         timeout: Duration,
     ) -> Arena {
         Arena { path, tag, seed, timeout, file, map, known: AtomicU64::new(SIZE_MIN) }
+    }
+
+    /// Shows other processes that this one uses the file. Returns false if the file was removed in between.
+    pub(crate) fn share(&self) -> bool {
+        let is_shared = flock(&self.file, FlockOperation::LockShared).is_ok();
+        let (open, named) = (fstat(&self.file), rustix::fs::stat(&self.path));
+        let id = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        is_shared && named.is_ok_and(|named| open.is_ok_and(|open| id(open) == id(named)))
+    }
+
+    /// Removes the file if no other process [shares](Arena::share) it.
+    pub(crate) fn remove_if_last(&self) {
+        if flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// A word that is read without the lock, or slept on.

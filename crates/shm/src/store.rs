@@ -103,7 +103,7 @@ impl ShmStore {
 
     pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, OpenError> {
         let arena = Arc::new(open::open(settings)?);
-        let (queues, wait_queues) = Queues::open(Arc::clone(&arena));
+        let (queues, wait_queues) = Queues::open(Arc::clone(&arena), None);
         let (clock, known) = (settings.clock.clone(), Mutex::default());
         let late = PerProcess::new(wait_queue::generation());
         Ok(ShmStore(Arc::new(Shared { arena, clock, wait_queues, queues, known, late })))

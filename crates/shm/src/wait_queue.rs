@@ -33,12 +33,16 @@ const TRUSTED_FOR: Span = Span::from_millis(20);
 /// How long to wait for the lock of wait queues of another store.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often a file that another process removes while it is opened is opened again.
+const OPENS_MAX: u32 = 16;
+
 /// How large the file of wait queues of another store may grow: room for about two hundred thousand waiters.
 const QUEUES_CAPACITY: u64 = 64 << 20;
 
 /// The wait queues in one memory, as one process has them.
 pub(crate) struct Queues {
     arena: Arc<Arena>,
+    removed_by: Option<u64>,
     local: OnceLock<Weak<WaitQueues>>,
     these: PerProcess<Mutex<This>>,
 }
@@ -65,34 +69,48 @@ pub(crate) fn generation() -> u64 {
 }
 
 /// Opens wait queues in a file of their own, for a store that keeps its buckets elsewhere on this host. What is in
-/// the file is of use only to processes that run: one of an earlier boot, or that is damaged, is replaced.
+/// the file is of use only to processes that run: one of an earlier boot, or that is damaged, is replaced, and the last
+/// process that closes the queues removes it.
 ///
 /// # Errors
 ///
 /// [`OpenError`] with the path and what is wrong with it.
 pub fn wait_queues(path: &Path) -> Result<Arc<WaitQueues>, OpenError> {
     let settings = ShmStoreBuilder::at(path).capacity(QUEUES_CAPACITY).timeout(LOCK_TIMEOUT);
-    let arena = match open::open(&settings) {
-        Err(
-            OpenError::OtherHost(_)
+    for _ in 0..OPENS_MAX {
+        let arena = match open::open(&settings) {
+            Err(error) if is_of_no_use(&error) => {
+                // Another process may have replaced it in between; then both replace what none has waited in yet.
+                let _ = std::fs::remove_file(path);
+                continue;
+            }
+            opened => opened?,
+        };
+        if arena.share() {
+            return Ok(Queues::open(Arc::new(arena), Some(generation())).1);
+        }
+    }
+    Err(OpenError::Failed(path.into(), "it is made and removed over and over".into()))
+}
+
+/// Whether a file of wait queues can be replaced: it is of an earlier boot, of another version, or damaged.
+fn is_of_no_use(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::OtherHost(_)
             | OpenError::Damaged(..)
             | OpenError::OtherLayout { .. }
-            | OpenError::CutOff { .. },
-        ) => {
-            // Another process may have replaced it in between; then both replace what no one has waited in yet.
-            let _ = std::fs::remove_file(path);
-            open::open(&settings)?
-        }
-        opened => opened?,
-    };
-    Ok(Queues::open(Arc::new(arena)).1)
+            | OpenError::CutOff { .. }
+            | OpenError::Empty(_)
+    )
 }
 
 impl Queues {
-    /// The queues of a memory, and those of this process that are a part of them.
-    pub(crate) fn open(arena: Arc<Arena>) -> (Arc<Queues>, Arc<WaitQueues>) {
+    /// The queues of a memory, and those of this process that are a part of them. The process `removed_by` removes the file
+    /// when it is the last to use it.
+    pub(crate) fn open(arena: Arc<Arena>, removed_by: Option<u64>) -> (Arc<Queues>, Arc<WaitQueues>) {
         let these = PerProcess::new(generation());
-        let queues = Arc::new(Queues { arena, local: OnceLock::new(), these });
+        let queues = Arc::new(Queues { arena, removed_by, local: OnceLock::new(), these });
         let local = Arc::new(WaitQueues::shared_by(Arc::new(Handle(Arc::clone(&queues)))));
         let _ = queues.local.set(Arc::downgrade(&local));
         (queues, local)
@@ -377,6 +395,9 @@ impl Drop for Queues {
             });
             // So that the listening thread need not be waited for.
             slot.ring(&self.arena);
+        }
+        if self.removed_by == Some(generation()) {
+            self.arena.remove_if_last();
         }
     }
 }

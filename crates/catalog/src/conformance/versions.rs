@@ -72,7 +72,7 @@ fn the_least_version_that_the_original_asks_for_is_none_of_ours(suite: &Suite<'_
     registry.migrate().wait().unwrap();
     // A client of the original that still runs raises it again.
     let version = ItemKey::new("_/SYSTEM#", "#VERSION");
-    let kept = || spy.inner().get_many(&[version.clone()]).wait().unwrap().remove(0).unwrap();
+    let kept = || spy.inner().get_many(std::slice::from_ref(&version)).wait().unwrap().remove(0).unwrap();
     put(&spy, raised(kept()));
     let registry = Registry::new(spy.clone());
     registry.open("default").wait().unwrap();
