@@ -151,7 +151,7 @@ fn a_store_that_was_cut_off_says_so() {
 fn another_layout_and_a_broken_header_are_told_apart() {
     let layout = changed(&[(1, 7)]);
     let found = refused(&layout);
-    assert_eq!(found, OpenError::OtherLayout { path: path(&layout), found: 7, known: 1 });
+    assert_eq!(found, OpenError::OtherLayout { path: path(&layout), found: 7, known: 2 });
     for at in 2..9 {
         let folder = changed(&[]);
         let value = word(&folder, at) ^ 1;
@@ -201,8 +201,8 @@ fn sizes_that_lie_and_offsets_that_lead_nowhere_are_damages() {
         assert!(matches!(error, OpenError::Damaged(..) | OpenError::CutOff { .. }), "{case:?}: {error}");
     }
     // A journal that names the lock, itself, or what is not there.
-    for at in [16, 17, 10_000, u64::MAX] {
-        let folder = changed(&[(17, 1), (512 + 8 * 1_024, at), (512 + 8 * 1_024 + 1, 1)]);
+    for at in [16, 17, 40_000, u64::MAX] {
+        let folder = changed(&[(17, 1), (512 + 8 * 4_096, at), (512 + 8 * 4_096 + 1, 1)]);
         assert!(matches!(refused(&folder), OpenError::Damaged(..)), "{at}");
     }
 }

@@ -109,6 +109,6 @@ fn a_header_of_rubbish_is_an_error() {
 
 #[test]
 fn a_body_of_rubbish_is_an_error() {
-    const ARENA: u64 = 512 + 8 * 1_024 + 2 * (1 << 16);
+    const ARENA: u64 = 512 + 8 * 4_096 + 2 * (1 << 16);
     fuzz(BODIES, |roll| ARENA + roll(8_000));
 }
