@@ -71,7 +71,7 @@ fn a_bound_on_the_size_of_files_is_an_error_and_not_a_signal() {
         bound(1_000_000);
         let error = ShmStore::builder("x").folder(folder.path()).build().unwrap_err();
         assert!(matches!(error, OpenError::NoRoom(_)), "{error}");
-        bound(1_300_000);
+        bound(1_600_000);
         check_full(&open(folder.path()));
     });
     assert_eq!(bounded.end(), End::Code(0));
