@@ -28,7 +28,7 @@ impl Remote {
         self.open().await?;
         let mut has_looked = false;
         for _ in 0..STALE_MAX {
-            let before = self.known.lock().set.clone();
+            let before = self.known().lock().set.clone();
             let after = match change(&before) {
                 Ok(after) => after,
                 // What was heard last may be out of date.

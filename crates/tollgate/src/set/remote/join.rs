@@ -24,6 +24,7 @@ pub(in crate::set) struct Named {
 }
 
 /// What was heard of a set.
+#[derive(Clone)]
 pub(super) struct Known {
     pub(super) set: SharedSet,
     pub(super) in_force: InForce,
@@ -68,12 +69,12 @@ impl Known {
 impl Remote {
     /// The limits in force, as far as heard.
     pub(in crate::set) fn in_force(&self) -> InForce {
-        self.known.lock().in_force.clone()
+        self.known().lock().in_force.clone()
     }
 
     /// Whether these are the limits in force, as far as heard.
     pub(super) fn is_in_force(&self, limits: &Limits) -> bool {
-        self.known.lock().in_force.limits.same(limits)
+        self.known().lock().in_force.limits.same(limits)
     }
 
     /// What a demand takes of the limits in force: of those that this program names.
@@ -129,7 +130,7 @@ impl Remote {
     }
 
     pub(super) fn hear(&self, set: SharedSet) {
-        let mut known = self.known.lock();
+        let mut known = self.known().lock();
         if set.revision() >= known.set.revision() {
             *known = Known::of(set, &self.named.limits);
         }

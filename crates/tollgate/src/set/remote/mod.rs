@@ -15,7 +15,10 @@ pub(super) use join::Named;
 use parking_lot::Mutex;
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limits, Tick};
-use tollgate_store::{Applied, Backend, Call, Clock, Key, Op, OpId, Place, Reach, Step, Store, StoreError};
+use tollgate_store::{
+    Applied, Backend, Call, Clock, Key, Op, OpId, PerProcess, Place, Reach, Step, Store, StoreError,
+    generation,
+};
 
 use self::join::Known;
 use crate::away::Away;
@@ -38,7 +41,7 @@ pub(crate) struct Remote {
     /// What this program says about the set.
     named: Named,
     /// The limits of all programs that share it, as far as heard.
-    known: Mutex<Known>,
+    known: PerProcess<Mutex<Known>>,
     /// Whether the limits that this program names are joined to those.
     is_open: AtomicBool,
     /// Until when a cooldown lasts, as far as heard.
@@ -64,6 +67,7 @@ impl Remote {
         settings: Settings,
     ) -> Remote {
         let known = Mutex::new(Known::unheard(namespace, name, &named));
+        let known = PerProcess::of(generation().into(), known);
         Remote {
             backend,
             namespace: namespace.into(),
@@ -80,6 +84,15 @@ impl Remote {
 
     pub(crate) fn clock(&self) -> &Clock {
         self.backend.clock()
+    }
+
+    /// What this process knows of the set. A forked child begins with what its parent knew, unless a thread of the parent was
+    /// just changing that.
+    fn known(&self) -> &Mutex<Known> {
+        self.known.get_or(generation().into(), |parent| match parent.try_lock() {
+            Some(known) => Mutex::new(known.clone()),
+            None => Mutex::new(Known::unheard(&self.namespace, &self.name, &self.named)),
+        })
     }
 
     /// Hears until when a cooldown lasts, if one does.
