@@ -25,6 +25,17 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(pid, signal).expect("it has not been waited for");
 }
 
+/// Whether the program has begun to wait: it has more than one thread, and all of them sleep.
+fn is_asleep(child: &Child) -> bool {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", child.id())) else { return false };
+    let sleeps = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'));
+    let states: Vec<bool> = tasks
+        .flatten()
+        .map(|task| std::fs::read_to_string(task.path().join("stat")).is_ok_and(sleeps))
+        .collect();
+    states.len() > 1 && states.iter().all(|asleep| *asleep)
+}
+
 /// A store in the sandbox that is gone with it.
 fn shared_memory(sandbox: &Sandbox) -> String {
     let name = sandbox.path().file_name().expect("it has a name").to_string_lossy().into_owned();
@@ -58,7 +69,13 @@ fn each_of_a_crowd_is_served(sandbox: &Sandbox) {
     let mut waiters: Vec<Child> = (0..crowd).map(|_| spawn(&["--timeout", "1h"], WORK)).collect();
     let stopped = waiters.split_off(crowd - crowd / 20);
     let killed = waiters.split_off(waiters.len() - crowd / 5);
-    stopped.iter().for_each(|child| signal(child, Signal::STOP));
+    for child in &stopped {
+        // Not while it works on the store: a process that is stopped with the lock of shared memory holds up all others.
+        while !is_asleep(child) {
+            std::thread::yield_now();
+        }
+        signal(child, Signal::STOP);
+    }
     std::fs::write(folder.join("open"), "").expect("it can be written");
     for mut child in killed {
         signal(&child, Signal::KILL);
