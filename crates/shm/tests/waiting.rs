@@ -79,6 +79,7 @@ fn wait_for(board: &Board, at: usize, value: u64) {
 
 const STANDING: usize = 0;
 const SERVED: usize = 1;
+const NEXT: usize = 2;
 const ORDER: usize = 8;
 
 /// A process that waits, and then says which it is.
@@ -88,8 +89,10 @@ fn waiter(store: &ShmStore, board: &Board, number: u64) -> Forked {
         acquire(store, || {
             board[STANDING].fetch_add(1, Ordering::SeqCst);
         });
-        let place = board[SERVED].fetch_add(1, Ordering::SeqCst);
+        let place = board[NEXT].fetch_add(1, Ordering::SeqCst);
         board[ORDER + place as usize].store(number, Ordering::SeqCst);
+        // Last, so that a reader that knows of it finds the number.
+        board[SERVED].fetch_add(1, Ordering::SeqCst);
         loop {
             std::thread::park();
         }
