@@ -214,18 +214,16 @@ impl Queues {
     /// Notifies waiters of this process that are at the head although no one has notified them: those ahead of them were
     /// stopped or have ended, or this process was stopped when it was its turn.
     fn check_heads(&self, local: &WaitQueues) {
-        let known = self.with_this(|this| std::mem::take(&mut this.heads));
-        let mut heads = HashMap::new();
         for key in local.keys() {
-            let Some(head) = self.head(&key).filter(|head| local.local_head(&key) == Some(*head)) else {
-                continue;
-            };
-            if known.get(&key) != Some(&head) {
+            let head = self.head(&key).filter(|head| local.local_head(&key) == Some(*head));
+            let known = self.with_this(|this| match head {
+                Some(head) => this.heads.insert(key.clone(), head),
+                None => this.heads.remove(&key),
+            });
+            if head.is_some() && head != known {
                 local.notify_local(&key);
             }
-            heads.insert(key, head);
         }
-        self.with_this(|this| this.heads = heads);
     }
 
     /// The head of a queue. Waiters of processes that have ended are removed.
@@ -265,7 +263,12 @@ impl Queues {
 
     /// Leaves a queue. Returns false if it cannot be reached.
     fn leave(&self, key: &QueueKey, rank: Rank) -> bool {
-        let own = self.slot();
+        let own = self.with_this(|this| {
+            if this.heads.get(key) == Some(&rank) {
+                this.heads.remove(key);
+            }
+            this.slot
+        });
         let target = self.work(|tx| {
             let was_head = waiter_list::head(tx, key, own)?.waiter.is_none_or(|head| head.rank >= rank);
             let was_there = waiter_list::leave(tx, key, rank)?;
@@ -332,14 +335,25 @@ impl SharedQueues for Handle {
             if waiting >= max {
                 return Ok(Err(QueueFull { waiting, max }));
             }
-            waiter_list::join(tx, key, Waiter { rank, slot }).map(Ok)
+            waiter_list::join(tx, key, Waiter { rank, slot })?;
+            Ok(Ok(waiter_list::head(tx, key, Some(slot))?.waiter))
         });
-        if !matches!(joined, Some(Ok(()))) {
-            self.0.retire();
-        }
         match joined {
-            Some(joined) => joined.map(|()| true),
-            None => Ok(false),
+            Some(Ok(head)) => {
+                if head.is_some_and(|head| head.rank == rank) {
+                    // It asks the store once it has joined, so it need not be notified that it is at the head.
+                    self.0.with_this(|this| this.heads.insert(key.clone(), rank));
+                }
+                Ok(true)
+            }
+            Some(Err(full)) => {
+                self.0.retire();
+                Err(full)
+            }
+            None => {
+                self.0.retire();
+                Ok(false)
+            }
         }
     }
 

@@ -146,10 +146,10 @@ impl LocalQueues {
     }
 
     /// Looks at `at` for waiters that do not react, unless an alarm is set: that one rings first.
-    pub(super) fn watch(self: &Arc<Self>, clock: &Clock, at: Tick) {
+    pub(super) fn watch(self: &Arc<Self>, at: Tick) {
         if !self.is_watched.swap(true, Ordering::AcqRel) {
             let queues: Arc<dyn Alarm> = self.clone();
-            clock.alarm(at, Arc::downgrade(&queues));
+            Clock::system().alarm(at, Arc::downgrade(&queues));
         }
     }
 
@@ -191,7 +191,7 @@ struct Silent {
 }
 
 impl Alarm for LocalQueues {
-    fn ring(self: Arc<Self>, _: Tick, clock: &Clock) {
+    fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
         self.is_watched.store(false, Ordering::Release);
         let Silent { waiters, heads, next_look } = self.find_silent();
         let shared = self.shared.get().and_then(Weak::upgrade);
@@ -202,7 +202,7 @@ impl Alarm for LocalQueues {
         }
         heads.iter().for_each(|waiter| waiter.notify());
         if let Some(next_look) = next_look {
-            self.watch(clock, next_look);
+            self.watch(next_look);
         }
     }
 }

@@ -164,7 +164,7 @@ impl WaitQueues {
         }
     }
 
-    /// Returns a place for a caller that came at `since`. It is in no queue yet. Whether it reacts in time goes by `clock`.
+    /// Returns a place for a caller that came at `since`. It is in no queue yet, and its alarms go by `clock`.
     pub fn guard(&self, clock: &Clock, priority: Priority, since: Tick) -> QueueGuard<'_> {
         let ticket = match &self.shared {
             Some(shared) => shared.next_ticket(),

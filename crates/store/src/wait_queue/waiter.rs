@@ -7,11 +7,12 @@ use tollgate_core::{Span, Tick};
 
 use super::local::LocalQueues;
 use crate::queue::Rank;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 use crate::{Alarm, Clock};
 
 /// How long a waiter at the head of a queue may take to react before others pass it. With the time it takes to find
-/// that out, it holds them back for less than a second.
+/// that out, it holds them back for less than a second. By the clock of the system, whatever that of the store is: it is
+/// a thread or a task that takes this long, and it runs no faster when a test moves the clock of the store.
 pub(super) const REACTION_MAX: Span = Span::from_millis(750);
 
 pub(super) struct Waiter {
@@ -29,8 +30,8 @@ struct WaiterState {
     due: Option<Tick>,
     /// The next alarm that is set.
     armed: Option<Tick>,
-    /// Since when it is expected to act: it was notified, or it is asking the store. A
-    /// future that is not polled any more stays in that state.
+    /// Since when it is expected to act, by the clock of the system: it was notified, or it is asking the store. A future
+    /// that is not polled any more stays in that state.
     busy_since: Option<Tick>,
     /// It did not react in time. It is not in the shared queues until it does.
     passed_over: bool,
@@ -51,50 +52,59 @@ impl Waiter {
     }
 
     pub(super) fn is_responsive(&self) -> bool {
-        self.overdue_at().is_none_or(|overdue| self.clock.now() < overdue)
+        self.overdue_at().is_none_or(|overdue| Clock::system().now() < overdue)
     }
 
     pub(super) fn is_passed_over(&self) -> bool {
         self.state.lock().passed_over
     }
 
+    /// Lets others pass it. It is notified, so that it takes its place again as soon as it reacts.
     pub(super) fn pass_over(&self) {
-        self.state.lock().passed_over = true;
+        let mut state = self.state.lock();
+        state.passed_over = true;
+        self.wake(state);
     }
 
     /// Tells it to ask the store again.
     pub(super) fn notify(&self) {
-        let waker = {
-            let mut state = self.state.lock();
-            state.notified = true;
-            state.waker.take()
-        };
-        self.wake(waker);
+        self.wake(self.state.lock());
     }
 
-    fn wake(&self, waker: Option<Waker>) {
+    fn wake(&self, mut state: MutexGuard<'_, WaiterState>) {
+        state.notified = true;
         // Without a waker it is not parked, and so it is expected to act already.
-        let Some(waker) = waker else { return };
-        self.expect_reaction();
+        let Some(waker) = state.waker.take() else { return };
+        // Before the lock is free: it may react, and park again, at once.
+        let overdue = Waiter::expect_reaction(&mut state);
+        drop(state);
+        self.watch(overdue);
         waker.wake();
     }
 
-    /// Notes that it is expected to act from now on.
-    fn expect_reaction(&self) {
-        let now = self.clock.now();
-        self.state.lock().busy_since = Some(now);
+    /// Notes that it is expected to act from now on. Returns when it will have taken too long.
+    fn expect_reaction(state: &mut WaiterState) -> Tick {
+        let now = Clock::system().now();
+        state.busy_since = Some(now);
+        now + REACTION_MAX
+    }
+
+    fn watch(&self, overdue: Tick) {
         if let Some(local) = self.local.upgrade() {
-            local.watch(&self.clock, now + REACTION_MAX);
+            local.watch(overdue);
         }
     }
 
     /// Forgets earlier notifications: the waiter asks the store now, which knows of them. Returns true if it was passed
     /// over before.
     pub(super) fn clear_notification(&self) -> bool {
-        self.expect_reaction();
         let mut state = self.state.lock();
+        let overdue = Waiter::expect_reaction(&mut state);
         state.notified = false;
-        std::mem::take(&mut state.passed_over)
+        let was_passed_over = std::mem::take(&mut state.passed_over);
+        drop(state);
+        self.watch(overdue);
+        was_passed_over
     }
 
     /// Returns true if it was notified; otherwise it is parked, and `waker` is woken when it is.
@@ -125,12 +135,8 @@ impl Waiter {
 
 impl Alarm for Waiter {
     fn ring(self: Arc<Self>, at: Tick, _: &Clock) {
-        let waker = {
-            let mut state = self.state.lock();
-            state.armed = state.armed.filter(|armed| *armed != at);
-            state.notified = true;
-            state.waker.take()
-        };
-        self.wake(waker);
+        let mut state = self.state.lock();
+        state.armed = state.armed.filter(|armed| *armed != at);
+        self.wake(state);
     }
 }

@@ -133,7 +133,7 @@ impl<'a, T> Waiting<'a, T> {
 
     /// It has every chance to be admitted, and is not.
     pub(super) fn still_waits(&mut self) {
-        for _ in 0..200 {
+        for _ in 0..20 {
             assert!(self.poll().is_pending(), "it does not fit");
             thread::yield_now();
         }
