@@ -2,8 +2,8 @@
 //!
 //! The low half of the word is the id of the thread, with a bit if others sleep on it; the high half is when the thread
 //! started, because ids are given again. One compare-and-swap writes all of it, so there is no instant at which somebody
-//! has the lock and nobody can tell who. Who sleeps looks every few milliseconds whether the owner is still there, and
-//! takes over from one that is not. What the owner was doing is undone from the journal then.
+//! has the lock and nobody can tell who. Who sleeps looks now and then whether the owner is still there, and takes
+//! over from one that is not. What the owner was doing is undone from the journal then.
 
 use std::cell::Cell;
 use std::hint::spin_loop;
@@ -24,8 +24,10 @@ const THREAD: u64 = SLEEPERS - 1;
 /// How often one looks at a lock that is taken before it goes to sleep. Whoever has it is done in a microsecond.
 const SPINS: u32 = 100;
 
-/// How long one sleeps before it looks whether the owner is still there, at first and at last.
-const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+/// How long a thread sleeps before it looks whether the owner is still there, at first and at last. It is woken when the lock
+/// is free, so this is for owners that were killed, and for sleepers that were stopped or killed when they were woken. A
+/// thousand sleepers that look often would leave the owner no processor.
+const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(160)];
 
 /// This thread, as the lock names it.
 fn this_thread(tag: u32) -> Result<u64, Stop> {
@@ -99,12 +101,12 @@ fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), 
             if clock.now() >= until {
                 return Err(Stop::Locked(timeout));
             }
-            look = (look * 2).min(LOOKS[1]);
         } else {
-            (look, seen) = (LOOKS[0], awaited);
+            seen = awaited;
             until = clock.now() + Span::covering(timeout);
         }
         sleep(word, awaited, look);
+        look = (look * 2).min(LOOKS[1]);
     }
 }
 

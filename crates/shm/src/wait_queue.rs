@@ -377,14 +377,17 @@ impl SharedQueues for Handle {
 
 /// Listens to the bell of a slot for as long as this process has waiters, and shows that it is awake.
 fn listen(arena: &Arena, queues: &Weak<Queues>, slot: Slot) {
-    let mut idle = 0;
+    let (mut idle, mut heard) = (0, None);
     loop {
-        let heard = slot.bell(arena);
+        let bell = slot.bell(arena);
         slot.beat(arena);
         let Some(queues) = queues.upgrade() else { return };
         let Some(local) = queues.local() else { return };
         queues.finish_leaving();
-        queues.take_notes(&local, slot);
+        // What was noted by a process that was killed before it rang is seen by the look at the heads.
+        if heard.replace(bell) != Some(bell) {
+            queues.take_notes(&local, slot);
+        }
         queues.check_heads(&local);
         let is_done = queues.with_this(|this| {
             idle = if this.waiting == 0 { idle + 1 } else { 0 };
@@ -396,7 +399,7 @@ fn listen(arena: &Arena, queues: &Weak<Queues>, slot: Slot) {
             return;
         }
         drop((queues, local));
-        slot.sleep(arena, heard, BEAT_EVERY);
+        slot.sleep(arena, bell, BEAT_EVERY);
     }
 }
 

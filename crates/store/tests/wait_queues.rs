@@ -1,15 +1,19 @@
 //! The queues in which callers wait for limits of buckets that cannot grant by themselves.
 #![cfg(not(loom))]
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Freed, Key, ManualClock, Priority, QueueFull, QueueGuard, QueueKey, Reply, WaitQueues};
+use tollgate_store::{
+    Clock, Freed, Key, ManualClock, Priority, QueueFull, QueueGuard, QueueKey, Rank, Reply, SharedQueues,
+    WaitQueues,
+};
 
 const NAMESPACE: &str = "test";
 const MAX: usize = 1_000;
@@ -177,10 +181,16 @@ fn a_notification_reaches_only_those_who_wait_for_what_was_freed() {
     assert!(is_notified(&budget));
 }
 
+/// Gives way until `done`. How long a waiter takes to react is measured by the clock of the system.
+fn until(done: impl Fn() -> bool) {
+    while !done() {
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn a_waiter_that_does_not_react_is_passed_until_it_does() {
-    let (queues, hands) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)));
-    let (clock, second) = (hands.clock(), Span::from_secs(1));
+    let (queues, clock) = (WaitQueues::default(), ManualClock::at(Tick::from_secs(1)).clock());
     let join = || {
         let mut guard = queues.guard(&clock, Priority::Normal, Tick::from_secs(1));
         enqueue(&mut guard, &["a"]);
@@ -191,20 +201,76 @@ fn a_waiter_that_does_not_react_is_passed_until_it_does() {
     let (mut asking, mut parked, mut last) = (join(), join(), join());
     assert!(!is_notified(&parked) && !is_notified(&last));
     assert!(!may_ask(&mut parked, &["a"]));
-    hands.set(hands.now() + second);
-    assert!(is_notified(&parked) && may_ask(&mut parked, &["a"]));
-    assert!(!is_notified(&last) && !may_ask(&mut last, &["a"]));
+    until(|| is_notified(&parked));
+    assert!(may_ask(&mut parked, &["a"]));
     // The second was notified, and does not react either.
-    hands.set(hands.now() + second);
-    assert!(is_notified(&last));
+    until(|| is_notified(&last));
     last.clear_notification(MAX);
-    assert!(may_ask(&mut last, &["a"]));
-    assert!(queues.ahead_of(&key("a"), Priority::Normal, hands.now()).is_some(), "the last one reacts");
+    assert!(may_ask(&mut last, &["a"]) && !is_notified(&last));
+    assert!(queues.ahead_of(&key("a"), Priority::Normal, clock.now()).is_some(), "the last one reacts");
     // A waiter that comes back is where it was.
     asking.clear_notification(MAX);
+    assert!(!is_notified(&asking), "it waits again");
     assert!(may_ask(&mut asking, &["a"]) && !may_ask(&mut last, &["a"]));
     drop(asking);
     assert!(may_ask(&mut last, &["a"]), "the second is still passed");
     drop((parked, last));
     assert!(queues.is_empty());
+}
+
+/// Queues of all processes in which a waiter that is passed over reacts while it is being removed.
+#[derive(Default)]
+struct Slow {
+    queue: Mutex<BTreeSet<Rank>>,
+    /// How far the removal is: begun, the waiter has reacted, ended.
+    removal: AtomicU64,
+}
+
+impl SharedQueues for Slow {
+    fn is_empty(&self) -> bool {
+        self.queue.lock().expect("no test panics").is_empty()
+    }
+
+    fn next_ticket(&self) -> u64 {
+        0
+    }
+
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    fn join(&self, _: &QueueKey, rank: Rank, _: usize) -> Result<bool, QueueFull> {
+        self.queue.lock().expect("no test panics").insert(rank);
+        Ok(true)
+    }
+
+    fn leave(&self, _: &QueueKey, rank: Rank) {
+        if self.removal.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            until(|| self.removal.load(Ordering::SeqCst) == 2);
+        }
+        self.queue.lock().expect("no test panics").remove(&rank);
+        self.removal.store(3, Ordering::SeqCst);
+    }
+
+    fn head(&self, _: &QueueKey) -> Option<Rank> {
+        self.queue.lock().expect("no test panics").first().copied()
+    }
+
+    fn notify(&self, _: &Freed) {}
+}
+
+#[test]
+fn a_waiter_that_reacts_while_it_is_passed_over_is_not_lost() {
+    let shared = Arc::new(Slow::default());
+    let queues = WaitQueues::shared_by(shared.clone());
+    let mut guard = queues.guard(&Clock::system(), Priority::Normal, Tick::from_secs(1));
+    enqueue(&mut guard, &["a"]);
+    guard.clear_notification(MAX);
+    until(|| shared.removal.load(Ordering::SeqCst) == 1);
+    guard.clear_notification(MAX);
+    shared.removal.store(2, Ordering::SeqCst);
+    until(|| shared.removal.load(Ordering::SeqCst) == 3);
+    until(|| is_notified(&guard));
+    guard.clear_notification(MAX);
+    assert!(!shared.is_empty(), "it is in the queue of all processes again");
 }

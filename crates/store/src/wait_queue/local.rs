@@ -196,9 +196,9 @@ impl Alarm for LocalQueues {
         let Silent { waiters, heads, next_look } = self.find_silent();
         let shared = self.shared.get().and_then(Weak::upgrade);
         for (key, waiter) in &waiters {
-            waiter.pass_over();
-            // So that other processes pass it, too.
+            // So that other processes pass it, too. Before it hears of it: it joins again when it does.
             shared.iter().for_each(|shared| shared.leave(key, waiter.rank));
+            waiter.pass_over();
         }
         heads.iter().for_each(|waiter| waiter.notify());
         if let Some(next_look) = next_look {
