@@ -18,6 +18,9 @@ impl Call<'_> {
             let why = "a metered key has two parts, the entity and the resource";
             return Err(StoreError::BadCall(why.into()));
         }
+        for step in self.steps {
+            step.place.limits.check_storable().map_err(|why| StoreError::BadCall(why.to_string()))?;
+        }
         let is_twice = |(index, step): (usize, &Step<'_>)| {
             let is_it = |other: &Step<'_>| {
                 other.place.key == step.place.key && other.place.namespace == step.place.namespace
