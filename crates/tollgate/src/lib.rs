@@ -68,7 +68,7 @@ pub use set::{
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;
 pub use tollgate_catalog as catalog;
-pub use tollgate_catalog::{Catalog, Level, NewEntity, OnUnavailable, Registry};
+pub use tollgate_catalog::{Access, Cascade, Catalog, Level, NewEntity, OnUnavailable, Registry};
 pub use tollgate_core::{
     AMOUNT_MAX, Algorithm, AsDemand, BadAmount, Calendar, Costs, CustomLimit, Demand, DemandError, Denial,
     IntoAmount, Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span,
