@@ -33,7 +33,7 @@ pub enum Action {
     LimitsDeleted,
     /// An entity got another parent, or none.
     ParentSet,
-    /// An entity began to take from its parent too, or ceased to.
+    /// An entity began to take from its parent too, or ceased to, or it was said so of a resource.
     CascadeSet,
     /// An entity got another name.
     NameSet,

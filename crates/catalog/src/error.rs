@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate_core::DemandError;
+use tollgate_core::{DemandError, LimitsError};
 use tollgate_store::records::{ItemKey, RecordsError};
 use tollgate_store::{CHAIN_MAX, StoreError};
 
@@ -92,6 +92,9 @@ pub enum CatalogError {
     /// From the entity to the top there are more entities than a chain may have.
     #[error("more than {CHAIN_MAX} entities would lie between {0:?} and the top; use fewer levels")]
     ChainTooLong(String),
+    /// Limits that cannot be stored.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
     /// A set of limits without a limit.
     #[error("no limits are given for {0}; give at least one, or delete the ones that are stored")]
     EmptyLimits(String),

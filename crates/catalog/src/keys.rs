@@ -76,7 +76,7 @@ pub(crate) fn resource_of(key: &ItemKey) -> Option<&str> {
     key.partition.split_once('/')?.1.strip_prefix("RESOURCE#")
 }
 
-/// There while an entity is disabled.
+/// The switches of an entity: there while something is said by them.
 pub(crate) fn entity_switch(ns: &str, entity: &str) -> ItemKey {
     ItemKey::new(entity_partition(ns, entity), SWITCH)
 }
@@ -126,7 +126,7 @@ pub(crate) fn resource_config(ns: &str, resource: &str) -> ItemKey {
     ItemKey::new(resource_partition(ns, resource), CONFIG)
 }
 
-/// There while a resource is disabled.
+/// The switches of a resource: there while something is said by them.
 pub(crate) fn resource_switch(ns: &str, resource: &str) -> ItemKey {
     ItemKey::new(resource_partition(ns, resource), SWITCH)
 }

@@ -51,7 +51,7 @@ pub use registry::{
 };
 pub use shared_set::{Opening, REMOVED_MAX, SharedSet, UNWRITTEN};
 pub use survey::Counts;
-pub use switch::Access;
+pub use switch::{Access, Cascade};
 pub use ticket::TICKET_KEPT;
 pub use token::TOKEN_BYTES_MAX;
 pub use tollgate_store::BucketStatus;

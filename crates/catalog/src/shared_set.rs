@@ -112,8 +112,10 @@ impl SharedSet {
     ///
     /// # Errors
     ///
-    /// [`LimitsError::TwoKinds`] for a limit that counts something else here, [`LimitsError::TooMany`].
+    /// [`LimitsError::TwoKinds`] for a limit that counts something else here, [`LimitsError::TooMany`], and
+    /// [`LimitsError::Custom`].
     pub fn joined(&self, opening: &Opening<'_>) -> Result<Option<SharedSet>, LimitsError> {
+        opening.limits.check_storable()?;
         let (version, mut next) = (opening.version, self.clone());
         for limit in opening.limits.iter() {
             self.check_kind(limit)?;

@@ -3,10 +3,11 @@
 //! Whatever is found here is found by going through all keys of the namespace, so it is for people who look after it,
 //! not for calls.
 
-use tollgate_store::records::{Index, ItemKey, Page, Query};
+use tollgate_store::records::{GETS_MAX, Index, ItemKey, Page, Query};
 use tollgate_store::usage::usage_partition;
 use tollgate_store::{Reply, Scope};
 
+use crate::switch::Switches;
 use crate::{Catalog, PageRequest, Result, keys, name};
 
 /// How many pages of keys are looked through for one page of entities. With too few found by then the page is short.
@@ -27,7 +28,7 @@ pub struct Counts {
     pub resource_limits: u64,
     /// Whether the system has limits, or says what to do when the store does not answer.
     pub system_limits: u64,
-    /// Entities and resources that are disabled.
+    /// Entities and resources with switches: disabled, with exceptions, or with a cascade policy.
     pub disabled: u64,
     /// Audit events.
     pub audit_events: u64,
@@ -78,16 +79,29 @@ impl Catalog {
     /// The store's.
     pub fn disabled_resources(&self) -> Reply<'_, Result<Vec<String>>> {
         Reply::later(async move {
-            let mut disabled = Vec::new();
-            let prefix = keys::resource_partition(self.namespace_id(), "");
-            self.each_key(&prefix, |key| {
-                if let (true, Some(resource)) = (keys::is_switch(key), keys::resource_of(key)) {
-                    disabled.push(resource.to_owned());
-                }
-            })
-            .await?;
-            Ok(disabled)
+            let switched = self.switched_resources().await?.into_iter();
+            Ok(switched.filter(|(_, it)| it.is_off).map(|(resource, _)| resource).collect())
         })
+    }
+
+    /// The resources of which something is said, with what, in the order of their names.
+    pub(crate) async fn switched_resources(&self) -> Result<Vec<(String, Switches)>> {
+        let mut switches = Vec::new();
+        let prefix = keys::resource_partition(self.namespace_id(), "");
+        self.each_key(&prefix, |key| {
+            if keys::is_switch(key) {
+                switches.push(key.clone());
+            }
+        })
+        .await?;
+        let mut found = Vec::new();
+        for keys in switches.chunks(GETS_MAX) {
+            for item in self.backend().get_many(keys).await?.into_iter().flatten() {
+                let resource = keys::resource_of(&item.key).map(str::to_owned);
+                found.extend(resource.map(|resource| (resource, Switches::of(&item))));
+            }
+        }
+        Ok(found)
     }
 
     /// How much there is in the namespace.

@@ -123,6 +123,8 @@ impl Bucket {
     /// Changes the states one by one, and makes them plain again if they can be.
     fn change<R>(&mut self, limits: &Limits, change: impl FnOnce(&mut [State]) -> R) -> R {
         let mut states: Box<[State]> = match &mut self.states {
+            // A custom rule may panic: then the states are still there, as they were.
+            States::General(states) if limits.have_custom() => states.clone(),
             States::General(states) => std::mem::take(states),
             States::Plain(_) => {
                 (0..limits.len()).map(|index| self.state(limits, index).into_owned()).collect()

@@ -43,7 +43,7 @@ pub use chain::{Link, take_all};
 pub use codec::{CodecError, MILLIS, MachineView, Part, Rate, StateView};
 pub use costs::{Costs, Few, Packed, Takings};
 pub use demand::{AsDemand, Demand, DemandError};
-pub use limit::{Algorithm, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};
+pub use limit::{Algorithm, CustomLimit, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};
 pub use limits::{LIMITS_MAX, Limits, LimitsError, PLACES_MAX};
 pub use machine::SLIDING_STEPS;
 pub use name::{NAME_MAX, Name, Word};

@@ -35,6 +35,7 @@ struct Inner {
     timeless: u64,
     resources: bool,
     remarks: bool,
+    custom: bool,
     /// If all of them may be plain.
     plain: Option<Rules>,
 }
@@ -60,6 +61,8 @@ pub enum LimitsError {
     NamedAndRemoved(Name),
     /// A lease would expire at once.
     LeaseTtlZero,
+    /// A limit is [custom](Limit::custom), and not of a set in this process.
+    Custom(Name),
     /// A set in a store has no name.
     Unnamed,
     /// A set in a store is of a version that there is not, beyond this one.
@@ -104,6 +107,7 @@ impl Limits {
         });
         let resources = limits.iter().any(Limit::is_resource);
         let remarks = limits.iter().any(Limit::has_remarks);
+        let custom = limits.iter().any(Limit::is_custom);
         let plain = Rules::of(&limits);
         Ok(Limits(Arc::new(Inner {
             limits,
@@ -114,6 +118,7 @@ impl Limits {
             timeless,
             resources,
             remarks,
+            custom,
             plain,
         })))
     }
@@ -330,6 +335,28 @@ impl Limits {
         self.0.remarks
     }
 
+    /// Whether any of them is [custom](Limit::custom).
+    #[inline]
+    pub(crate) fn have_custom(&self) -> bool {
+        self.0.custom
+    }
+
+    /// Refuses limits that no store can keep: a [custom](Limit::custom) one is a rule in the code of this program.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitsError::Custom`] with the name of the first such limit.
+    #[inline]
+    pub fn check_storable(&self) -> Result<(), LimitsError> {
+        if self.have_custom() { Err(self.not_storable()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn not_storable(&self) -> LimitsError {
+        let custom = self.iter().find(|limit| limit.is_custom());
+        LimitsError::Custom(custom.expect("one of them is custom").name().clone())
+    }
+
     /// Whether refunds of these limits come out the same whenever they are made, so that no clock is needed.
     ///
     /// A meter's credit and a gauge's count may be given back at any time; a window wants to know whether it
@@ -407,6 +434,13 @@ impl fmt::Display for LimitsError {
             }
             LimitsError::LeaseTtlZero => {
                 f.write_str("lease_ttl is 0, but must be at least a microsecond: leases would expire at once")
+            }
+            LimitsError::Custom(name) => {
+                write!(
+                    f,
+                    "limit {name:?} is custom, and its rule is code of this program, which no store can keep; "
+                )?;
+                f.write_str("use it in a LimitSet without a store, or a rate, a quota or a resource instead")
             }
             LimitsError::Unnamed => {
                 f.write_str("a set in a store wants a name that others find it by, such as \"openai/blue\"")

@@ -3,7 +3,7 @@
 //! A state is as of an instant that its bucket keeps. Reading functions take that instant as `then` and answer
 //! for `now` without changing anything; writing functions want the state brought to `now` first.
 
-use crate::machine::{Credit, Holders, Log, Machine, Period, cooldown};
+use crate::machine::{Credit, CustomState, Holders, Log, Machine, Period, cooldown};
 use crate::verdict::LimitStatus;
 use crate::{Holder, Limit, Ready, Tick};
 
@@ -21,6 +21,7 @@ pub(crate) enum Inner {
     /// For how many ticks it still lasts.
     Cooldown(u64),
     Quota(Box<Period>),
+    Custom(Box<CustomState>),
     Unbounded,
 }
 
@@ -34,6 +35,7 @@ impl State {
             Machine::Gauge => Inner::Gauge(0),
             Machine::Cooldown => Inner::Cooldown(0),
             Machine::Quota(_) => Inner::Quota(Box::default()),
+            Machine::Custom(rule) => Inner::Custom(Box::new(rule.fresh())),
             Machine::Unbounded => Inner::Unbounded,
         })
     }
@@ -54,6 +56,7 @@ impl State {
             (Machine::Cooldown, Inner::Cooldown(left)) => {
                 cost == 0 || cooldown::left(*left, now.since(then)) == 0
             }
+            (Machine::Custom(rule), Inner::Custom(state)) => rule.fits(state, now, cost, limit.capacity()),
             _ => cost == 0 || self.left(limit, then, now) >= i128::from(cost),
         }
     }
@@ -75,6 +78,7 @@ impl State {
             (Machine::Cooldown, Inner::Cooldown(left)) => {
                 i128::from(cooldown::left(*left, now.since(then)) == 0)
             }
+            (Machine::Custom(rule), Inner::Custom(state)) => rule.available(state, now).into(),
             _ => i128::from(i64::MAX),
         }
     }
@@ -110,6 +114,7 @@ impl State {
             (Machine::Cooldown, Inner::Cooldown(left)) => {
                 cooldown::ready(cooldown::left(*left, now.since(then)), now)
             }
+            (Machine::Custom(rule), Inner::Custom(state)) => rule.ready(state, now, cost, limit.capacity()),
             _ if self.has_room(limit, then, now, cost) => Ready::Now,
             _ => Ready::Unknown,
         }
@@ -167,6 +172,7 @@ impl State {
             },
             (Machine::Gauge, Inner::Held(held)) if cost > 0 => held.hold(holder, cost),
             (Machine::Cooldown, Inner::Cooldown(left)) => *left = cooldown::charge(*left, cost),
+            (Machine::Custom(rule), Inner::Custom(state)) => rule.charge(state, now, cost),
             _ => {}
         }
     }
@@ -183,6 +189,7 @@ impl State {
                 *in_use = in_use.saturating_sub(amount)
             }
             (Machine::Gauge, Inner::Held(held)) => held.release(holder, amount),
+            (Machine::Custom(rule), Inner::Custom(state)) => rule.refund(state, at, now, amount),
             _ => {}
         }
     }
@@ -197,6 +204,7 @@ impl State {
             (Machine::Sliding(window), Inner::Sliding(log)) => window.top_up(log, now, amount),
             (Machine::Quota(_), Inner::Quota(period)) => period.top_up(amount),
             (Machine::Cooldown, Inner::Cooldown(left)) if amount > 0 => *left = 0,
+            (Machine::Custom(rule), Inner::Custom(state)) => rule.refund(state, now, now, amount),
             _ => {}
         }
     }
@@ -215,6 +223,7 @@ impl State {
             (Machine::Gauge, Inner::Held(held)) => held.in_use(now) == 0,
             (Machine::Quota(quota), Inner::Quota(period)) => quota.is_fresh(&quota.roll(**period, now)),
             (Machine::Cooldown, Inner::Cooldown(left)) => cooldown::left(*left, now.since(then)) == 0,
+            (Machine::Custom(rule), Inner::Custom(state)) => rule.is_fresh(state),
             _ => true,
         }
     }
@@ -237,6 +246,12 @@ impl State {
             (Machine::Sliding(_), Machine::Sliding(new), Inner::Sliding(log)) => {
                 new.adopt(log, now);
                 self
+            }
+            (Machine::Custom(before), Machine::Custom(rule), Inner::Custom(state)) => {
+                match rule.adopt(before, state, now) {
+                    Some(state) => State(Inner::Custom(Box::new(state))),
+                    None => self.converted(old, new, now),
+                }
             }
             (Machine::Gauge, Machine::Gauge, _) | (Machine::Cooldown, Machine::Cooldown, _) => self,
             _ => self.converted(old, new, now),

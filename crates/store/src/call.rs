@@ -18,6 +18,7 @@ impl Call<'_> {
             let why = "a metered key has two parts, the entity and the resource";
             return Err(StoreError::BadCall(why.into()));
         }
+        self.check_limits()?;
         let is_twice = |(index, step): (usize, &Step<'_>)| {
             let is_it = |other: &Step<'_>| {
                 other.place.key == step.place.key && other.place.namespace == step.place.namespace
@@ -28,6 +29,16 @@ impl Call<'_> {
             return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
         }
         Ok(())
+    }
+
+    /// Refuses custom limits, which no store can keep.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::BadCall`] with the name of one.
+    pub fn check_limits(&self) -> Result<(), StoreError> {
+        let mut checks = self.steps.iter().map(|step| step.place.limits.check_storable());
+        checks.try_for_each(|check| check.map_err(|why| StoreError::BadCall(why.to_string())))
     }
 }
 

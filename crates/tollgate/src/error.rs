@@ -115,6 +115,9 @@ pub enum CheckError {
     /// A resource must be given back, and a check holds nothing that could.
     #[error("{0} is a resource, which a check cannot give back; use a LimitSet and its lease for it")]
     Resource(Name),
+    /// A limit is custom, which only a [`LimitSet`](crate::LimitSet) in this process can have.
+    #[error(transparent)]
+    Limits(LimitsError),
     /// Not admitted within the longest wait that was allowed.
     #[error("not admitted in time, after waiting {waited:?}: {denial}")]
     TimedOut {

@@ -3,6 +3,9 @@
 #[doc = include_str!("../../../docs/guide/basic-use.md")]
 struct BasicUse;
 
+#[doc = include_str!("../../../docs/guide/custom-limits.md")]
+struct CustomLimits;
+
 #[doc = include_str!("../../../docs/guide/hierarchies.md")]
 struct Hierarchies;
 

@@ -68,11 +68,11 @@ pub use set::{
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;
 pub use tollgate_catalog as catalog;
-pub use tollgate_catalog::{Catalog, Level, NewEntity, OnUnavailable, Registry};
+pub use tollgate_catalog::{Access, Cascade, Catalog, Level, NewEntity, OnUnavailable, Registry};
 pub use tollgate_core::{
-    AMOUNT_MAX, Algorithm, AsDemand, BadAmount, Calendar, Costs, Demand, DemandError, Denial, IntoAmount,
-    Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span, Status, Tick,
-    UNBOUNDED, Unit, UnitError, demand,
+    AMOUNT_MAX, Algorithm, AsDemand, BadAmount, Calendar, Costs, CustomLimit, Demand, DemandError, Denial,
+    IntoAmount, Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span,
+    Status, Tick, UNBOUNDED, Unit, UnitError, demand,
 };
 #[cfg(feature = "dynamodb")]
 pub use tollgate_dynamo as dynamo;

@@ -67,7 +67,8 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// As [`chain`](Catalog::chain), and [`EmptyLimits`](crate::CatalogError::EmptyLimits).
+    /// As [`chain`](Catalog::chain), [`EmptyLimits`](crate::CatalogError::EmptyLimits), and
+    /// [`Limits`](crate::CatalogError::Limits) for a custom limit, which no store can keep.
     pub fn chain_with<'a>(
         &'a self,
         entity: &'a str,
@@ -80,6 +81,7 @@ impl Catalog {
             if limits.is_empty() {
                 return Err(CatalogError::EmptyLimits("the call".into()));
             }
+            limits.check_storable()?;
             Ok(Arc::new(self.walk_up(entity, resource, Some(limits)).await?))
         })
     }

@@ -64,7 +64,8 @@ impl Catalog {
             && seen < tollgate_store::CHAIN_MAX
         {
             let keys = self.fact_keys(&entity, resource);
-            if let Some(Known::Entity { parent, cascades: true }) = cache.peek(&keys[0]) {
+            // Whether it cascades depends on the resource, too, and to forget too much costs a read.
+            if let Some(Known::Entity { parent, .. }) = cache.peek(&keys[0]) {
                 next = parent;
             }
             cache.forget(&keys.each_ref());

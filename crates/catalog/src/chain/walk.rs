@@ -7,7 +7,7 @@ use super::read::{Facts, SOURCES};
 use super::{Chain, Link};
 use crate::cache::{Entry, Known, Moment};
 use crate::error::Switchable;
-use crate::switch::Access;
+use crate::switch::{Access, Switches};
 use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
 
 /// How often the way up is walked if there is something wrong with it.
@@ -54,7 +54,7 @@ impl Catalog {
             facts.refuse_disabled(&entity, resource, is_exempt)?;
             expires = expires.min(facts.expires());
             on_unavailable = facts.on_unavailable();
-            next = facts.cascades_to();
+            next = facts.cascades_to(resource);
             let given = given.take().map(|limits| (limits.clone(), Source::Call));
             links.push(facts.link(entity, resource, given)?);
         }
@@ -84,15 +84,12 @@ impl Facts {
 
     /// What is said of the entity and the resource.
     fn access(&self, resource: &str) -> Option<Access> {
-        match &self.entity_switch.known {
-            Known::Switches(switches) => switches.access(resource),
-            _ => None,
-        }
+        switches(&self.entity_switch)?.access(resource)
     }
 
     /// Refuses what is switched off; that the resource is does not matter to an entity that is exempt.
     fn refuse_disabled(&self, entity: &str, resource: &str, is_exempt: bool) -> Result<()> {
-        let is_off = |entry: &Entry| matches!(&entry.known, Known::Switches(it) if it.is_off);
+        let is_off = |entry: &Entry| switches(entry).is_some_and(|it| it.is_off);
         let what = if is_off(&self.entity_switch) {
             Switchable::Entity(entity.into())
         } else if self.access(resource) == Some(Access::Off) {
@@ -105,11 +102,13 @@ impl Facts {
         Err(CatalogError::Disabled { what })
     }
 
-    fn cascades_to(&self) -> Option<String> {
-        match &self.entity.known {
-            Known::Entity { parent, cascades: true } => parent.clone(),
-            _ => None,
-        }
+    /// The parent, if a call to the resource is charged to it, too. What is said of the entity comes before what is said of
+    /// the resource, and both come before what the entity is like.
+    fn cascades_to(&self, resource: &str) -> Option<String> {
+        let Known::Entity { parent, cascades } = &self.entity.known else { return None };
+        let of_entity = switches(&self.entity_switch).and_then(|it| it.cascade_for(resource));
+        let said = of_entity.or_else(|| switches(&self.resource_switch)?.cascade);
+        parent.clone().filter(|_| said.unwrap_or(*cascades))
     }
 
     fn on_unavailable(&self) -> Option<OnUnavailable> {
@@ -143,5 +142,12 @@ impl Facts {
             }
         }
         None
+    }
+}
+
+fn switches(entry: &Entry) -> Option<&Switches> {
+    match &entry.known {
+        Known::Switches(switches) => Some(switches),
+        _ => None,
     }
 }

@@ -5,7 +5,7 @@ use tollgate_store::{CHAIN_MAX, Key};
 
 use super::fixture::{Fixture, Suite, rpm};
 use crate::error::Switchable;
-use crate::{CatalogError, Level, NewEntity, Source};
+use crate::{Action, Cascade, CatalogError, Level, NewEntity, PageRequest, Source, Subject};
 
 super::promises![
     a_chain_goes_up_for_as_long_as_each_cascades,
@@ -16,6 +16,8 @@ super::promises![
     a_chain_of_old_and_new_goes_round_in_no_circle,
     a_circle_that_somebody_else_made_is_an_error,
     nothing_disabled_is_used,
+    a_cascade_policy_is_that_of_the_entity_then_of_the_resource_then_the_entity_itself,
+    a_cascade_policy_and_a_switch_of_one_resource_do_not_disturb_each_other,
     limits_of_the_call_come_before_all_that_are_stored,
 ];
 
@@ -173,4 +175,83 @@ fn limits_of_the_call_come_before_all_that_are_stored(suite: &Suite<'_>) {
     assert!(matches!(chain("e"), Err(CatalogError::Disabled { .. })));
     let none = tollgate_core::Limits::new::<[tollgate_core::Limit; 0]>([]).unwrap();
     assert!(catalog.chain_with("e", "gpt-4", &none).wait().is_err());
+}
+
+fn a_cascade_policy_is_that_of_the_entity_then_of_the_resource_then_the_entity_itself(suite: &Suite<'_>) {
+    use Cascade::{Off, On};
+    for fixture in [suite.fixture(), suite.fixture_without_revision()] {
+        let catalog = &fixture.catalog;
+        catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+        catalog.create_entity(NewEntity::new("org")).wait().unwrap();
+        catalog.create_entity(NewEntity::new("team").parent("org")).wait().unwrap();
+        catalog.create_entity(NewEntity::new("user").parent("team").cascades(true)).wait().unwrap();
+        let set = |level, cascade| catalog.set_cascade(level, cascade).wait().unwrap();
+        let chain = |entity: &str, resource: &str| {
+            let chain = catalog.chain(entity, resource).wait().unwrap();
+            chain.links.iter().map(|link| link.entity.clone()).collect::<Vec<_>>()
+        };
+        let model = Level::Resource("gpt-4");
+        assert_eq!(chain("user", "gpt-4"), ["user", "team"]);
+        // The resource, for every entity on the way, and for no other resource.
+        assert!(set(model, Some(Off)) && !set(model, Some(Off)));
+        assert_eq!((chain("user", "gpt-4"), chain("user", "gpt-3").len()), (vec!["user".into()], 2));
+        assert!(set(model, Some(On)));
+        assert_eq!(chain("user", "gpt-4"), ["user", "team", "org"]);
+        assert_eq!((chain("team", "gpt-4").len(), chain("org", "gpt-4").len()), (2, 1));
+        assert_eq!(chain("never-created", "gpt-4"), ["never-created"]);
+        // An entity, for all resources; then an entity for one.
+        assert!(set(Level::Entity("user"), Some(Off)));
+        assert_eq!((chain("user", "gpt-4").len(), chain("user", "gpt-3").len()), (1, 1));
+        assert!(set(Level::EntityResource("user", "gpt-4"), Some(On)));
+        assert_eq!((chain("user", "gpt-4").len(), chain("user", "gpt-3").len()), (3, 1));
+        assert!(set(Level::EntityResource("team", "gpt-4"), Some(Off)));
+        assert_eq!(chain("user", "gpt-4"), ["user", "team"]);
+        let said = |level| catalog.cascade(level).wait().unwrap();
+        assert_eq!((said(model), said(Level::Entity("user"))), (Some(On), Some(Off)));
+        assert_eq!(said(Level::EntityResource("user", "gpt-3")), None);
+        let of_user = catalog.cascades_of_entity("user").wait().unwrap();
+        assert_eq!(of_user.into_iter().collect::<Vec<_>>(), [("gpt-4".to_owned(), On)]);
+        let of_resources = catalog.cascades_of_resources().wait().unwrap();
+        assert_eq!(of_resources.into_iter().collect::<Vec<_>>(), [("gpt-4".to_owned(), On)]);
+        // What is taken back leaves the decision to the next.
+        for level in [Level::EntityResource("team", "gpt-4"), Level::EntityResource("user", "gpt-4")] {
+            assert!(set(level, None) && !set(level, None));
+        }
+        assert!(set(Level::Entity("user"), None) && set(model, None));
+        assert_eq!(chain("user", "gpt-4"), ["user", "team"]);
+        assert_eq!(catalog.counts_of_entity("user").wait().unwrap().disabled, 0, "nothing is left of it");
+    }
+}
+
+fn a_cascade_policy_and_a_switch_of_one_resource_do_not_disturb_each_other(suite: &Suite<'_>) {
+    let fixture = suite.fixture();
+    let catalog = &fixture.catalog;
+    catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    catalog.create_entity(NewEntity::new("org")).wait().unwrap();
+    catalog.create_entity(NewEntity::new("user").parent("org").cascades(true)).wait().unwrap();
+    let links = || catalog.chain("user", "gpt-4").wait().map(|chain| chain.links.len());
+    let model = Level::Resource("gpt-4");
+    assert!(catalog.set_cascade(model, Some(Cascade::Off)).wait().unwrap());
+    assert!(catalog.disabled_resources().wait().unwrap().is_empty());
+    assert!(catalog.disable_resource("gpt-4").wait().unwrap());
+    assert!(links().is_err() && !catalog.disable_resource("gpt-4").wait().unwrap());
+    assert_eq!(catalog.disabled_resources().wait().unwrap(), ["gpt-4"]);
+    assert!(catalog.enable_resource("gpt-4").wait().unwrap());
+    assert_eq!(links(), Ok(1), "the policy has outlived the switch");
+    assert!(!catalog.enable_resource("gpt-4").wait().unwrap());
+    assert!(catalog.disable_entity("user").wait().unwrap());
+    assert!(catalog.set_cascade(Level::Entity("user"), Some(Cascade::On)).wait().unwrap());
+    assert!(links().is_err() && catalog.enable_entity("user").wait().unwrap());
+    assert_eq!(links(), Ok(2));
+    // Each change leaves an event that says it.
+    let events = catalog.audit(Subject::Resource("gpt-4"), PageRequest::default()).wait().unwrap().items;
+    let actions: Vec<_> = events.into_iter().map(|event| event.action).collect();
+    assert_eq!(actions, [Action::CascadeSet, Action::Disabled, Action::Enabled]);
+    // A policy goes with its entity, and the system has none.
+    catalog.delete_entity("user").wait().unwrap();
+    assert_eq!(catalog.cascade(Level::Entity("user")).wait().unwrap(), None);
+    let refused = catalog.set_cascade(Level::System, Some(Cascade::On)).wait();
+    assert!(matches!(refused, Err(CatalogError::Invalid { .. })), "{refused:?}");
+    let unnamed = catalog.set_cascade(Level::Resource("a#b"), Some(Cascade::On)).wait();
+    assert!(matches!(unnamed, Err(CatalogError::Name(_))), "{unnamed:?}");
 }

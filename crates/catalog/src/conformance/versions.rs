@@ -4,7 +4,7 @@ use tollgate_store::records::{Item, ItemKey, Query, Records, Value, Write};
 
 use super::fixture::{START, Suite};
 use super::spy::Spy;
-use crate::{CatalogError, NewEntity, Registry};
+use crate::{Access, Cascade, CatalogError, Level, NewEntity, Registry};
 
 super::promises![
     the_first_who_uses_a_store_writes_its_version,
@@ -14,6 +14,7 @@ super::promises![
     records_of_an_earlier_version_work_once_they_are_migrated,
     a_migration_that_was_interrupted_can_be_run_again,
     what_was_disabled_stays_disabled_and_what_never_refused_never_refuses,
+    cascade_policies_and_exceptions_are_as_they_were,
     what_has_no_form_here_is_told_before_it_is_lost,
     usage_is_taken_over_once_and_what_the_function_of_the_original_adds_is_not_listed,
 ];
@@ -183,20 +184,48 @@ fn what_was_disabled_stays_disabled_and_what_never_refused_never_refuses(suite: 
     assert!(!is_off("p", "off"));
 }
 
+fn cascade_policies_and_exceptions_are_as_they_were(suite: &Suite<'_>) {
+    use Cascade::{Off, On};
+    let (spy, registry) = older(suite);
+    put(&spy, config("SYSTEM#", "#CONFIG"));
+    put(&spy, config("RESOURCE#budget", "#CONFIG").with("cascade", false));
+    put(&spy, config("RESOURCE#off", "#CONFIG").with("disabled", true).with("cascade", true));
+    put(&spy, config("ENTITY#c1", "#CONFIG#off").with("disabled", false).with("cascade", false));
+    put(&spy, config("ENTITY#c1", "#CONFIG#model").with("disabled", true));
+    put(&spy, config("ENTITY#c1", "#CONFIG#_default_").with("cascade", true));
+    assert_eq!(registry.migration().wait().unwrap().unwrap().lost, []);
+    registry.migrate().wait().unwrap();
+    let catalog = registry.open("default").wait().unwrap();
+    let cascade = |level| catalog.cascade(level).wait().unwrap();
+    assert_eq!((cascade(Level::Resource("budget")), cascade(Level::Resource("off"))), (Some(Off), Some(On)));
+    assert_eq!(cascade(Level::Entity("c1")), Some(On));
+    assert_eq!(cascade(Level::EntityResource("c1", "off")), Some(Off));
+    let access = |resource| catalog.access("c1", resource).wait().unwrap();
+    assert_eq!((access("off"), access("model")), (Some(Access::On), Some(Access::Off)));
+    assert_eq!(catalog.disabled_resources().wait().unwrap(), ["off"]);
+    assert!(catalog.chain("c1", "off").wait().is_ok() && catalog.chain("c2", "off").wait().is_err());
+}
+
 fn what_has_no_form_here_is_told_before_it_is_lost(suite: &Suite<'_>) {
     let record = |partition: &str, sort: &str| Item::new(ItemKey::new(format!("a7x3kq/{partition}"), sort));
     let cases: [(&str, Vec<Item>); 9] = [
-        ("cascade policy", vec![config("RESOURCE#r", "#CONFIG").with("cascade", false)]),
+        ("must be true or false", vec![config("RESOURCE#r", "#CONFIG").with("cascade", "up")]),
         ("change by a schedule", vec![config("RESOURCE#r", "#CONFIG").with("l_rpm_sched", "x")]),
         ("begins with the first use", vec![config("SYSTEM#", "#CONFIG").with("w_five_cp", 3)]),
         ("\"l_rpm_xyz\" is not known", vec![config("SYSTEM#", "#CONFIG").with("l_rpm_xyz", 3)]),
         ("no limit counts for", vec![config("ENTITY#p", "#CONFIG#r").with("disabled", "bypass")]),
-        ("for resource \"r\" only", vec![config("ENTITY#p", "#CONFIG#r").with("disabled", true)]),
+        (
+            "but for resource \"r\"",
+            vec![
+                config("ENTITY#p", "#CONFIG#_default_").with("disabled", true),
+                config("ENTITY#p", "#CONFIG#r").with("disabled", false),
+            ],
+        ),
         (
             "disabled for all others",
             vec![
                 config("RESOURCE#r", "#CONFIG").with("disabled", true),
-                config("ENTITY#p", "#CONFIG#r").with("disabled", false),
+                config("ENTITY#p", "#CONFIG#_default_").with("disabled", false),
             ],
         ),
         ("\"quota\" is not known", vec![record("ENTITY#p", "#META").with("entity_id", "p").with("quota", 1)]),

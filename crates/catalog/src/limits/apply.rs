@@ -145,15 +145,15 @@ impl Catalog {
                 tx.audit(level.subject(), Action::LimitsDeleted, level.resource(), Fields::new())?;
             }
             (Target::Limits(limits), Level::System) => {
-                tx.push(self.system_write(before, limits, None));
+                tx.push(self.system_write(before, limits, None)?);
                 tx.audit_limits(level, limits, None)?;
             }
             (Target::System(limits, policy), _) => {
-                tx.push(self.system_write(before, limits, Some(policy)));
+                tx.push(self.system_write(before, limits, Some(policy))?);
                 tx.audit_limits(level, limits, policy)?;
             }
             (Target::Limits(limits), _) => {
-                tx.push(Write::Put(self.config_item(level, limits), vec![still]));
+                tx.push(Write::Put(self.config_item(level, limits)?, vec![still]));
                 lists.note(level, i64::from(before.is_none()));
                 tx.audit_limits(level, limits, None)?;
             }

@@ -143,7 +143,7 @@ impl Catalog {
     async fn put_resource(&self, level: Level<'_>, limits: &Limits) -> Result<()> {
         let ns = self.namespace_id();
         let mut tx = self.transaction();
-        tx.push(Write::Put(self.config_item(level, limits), Vec::new()));
+        tx.push(Write::Put(self.config_item(level, limits)?, Vec::new()));
         if let Some(resource) = level.resource() {
             let change = Change::Include("resources".into(), resource.into());
             tx.push(Write::Change(keys::resources(ns), vec![change], Vec::new()));
@@ -157,7 +157,7 @@ impl Catalog {
         for _ in 0..ATTEMPTS_MAX {
             let test = if is_new { Test::Absent } else { Test::Exists };
             let mut tx = self.transaction();
-            tx.push(Write::Put(self.config_item(level, limits), vec![test]));
+            tx.push(Write::Put(self.config_item(level, limits)?, vec![test]));
             if is_new {
                 tx.count_entity_config(level, 1);
             }
@@ -176,7 +176,7 @@ impl Catalog {
         for _ in 0..ATTEMPTS_MAX {
             let there = self.get(level.key(self.namespace_id())).await?;
             let mut tx = self.transaction();
-            tx.push(self.system_write(there.as_ref(), limits, on_unavailable));
+            tx.push(self.system_write(there.as_ref(), limits, on_unavailable)?);
             tx.limits_set(level, limits, on_unavailable.flatten())?;
             if let Commit::Done = tx.commit().await? {
                 return Ok(());
@@ -191,8 +191,8 @@ impl Catalog {
         there: Option<&Item>,
         limits: &Limits,
         on_unavailable: Option<Option<OnUnavailable>>,
-    ) -> Write {
-        let mut item = self.config_item(Level::System, limits);
+    ) -> Result<Write> {
+        let mut item = self.config_item(Level::System, limits)?;
         let kept =
             KEPT.into_iter().filter_map(|name| Some((name.to_owned(), there?.fields.get(name)?.clone())));
         item.fields.extend(kept);
@@ -213,10 +213,12 @@ impl Catalog {
             (Some(_), Some(version)) => Test::Is("config_version".into(), version.into()),
             (Some(_), None) => Test::Exists,
         };
-        Write::Put(item, vec![test])
+        Ok(Write::Put(item, vec![test]))
     }
 
-    pub(super) fn config_item(&self, level: Level<'_>, limits: &Limits) -> Item {
+    /// The record of limits on a level. All ways to store limits lead here, so it refuses those that no record can say.
+    pub(super) fn config_item(&self, level: Level<'_>, limits: &Limits) -> Result<Item> {
+        limits.check_storable()?;
         let ns = self.namespace_id();
         let now = self.now().as_micros();
         let mut item =
@@ -229,7 +231,7 @@ impl Catalog {
             item = item.with("entity_id", entity).indexed(Index::Custom, place.partition, place.sort);
         }
         put_limits(&mut item.fields, limits);
-        item
+        Ok(item)
     }
 }
 

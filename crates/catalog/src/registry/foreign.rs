@@ -3,16 +3,19 @@
 //! Records that are read as if they said less than they do would admit calls that were refused before. So everything in a
 //! record that is not known here is found, whatever it is, before the layout is changed.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
+use tollgate_core::Tick;
 use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, Value, Write};
 
 use super::Finding;
 use crate::limits::is_limit_field;
+use crate::switch::{Switched, Switches};
 use crate::{DEFAULT_RESOURCE, keys};
 
 /// Fields of limits, beside those of each limit.
-const CONFIG_FIELDS: [&str; 5] = ["entity_id", "resource", "config_version", "on_unavailable", "disabled"];
+const CONFIG_FIELDS: [&str; 6] =
+    ["entity_id", "resource", "config_version", "on_unavailable", "disabled", "cascade"];
 
 /// Fields of an entity, ours included: a migration may be run again.
 const ENTITY_FIELDS: [&str; 8] =
@@ -36,11 +39,7 @@ const SORTS: [&str; 13] = [
 ];
 
 /// What fields mean that the original has and ours have not.
-const MEANINGS: [(&str, &str); 5] = [
-    (
-        "cascade",
-        "a cascade policy for the resource; whether an entity cascades is the same for all resources here",
-    ),
+const MEANINGS: [(&str, &str); 4] = [
     ("audit_retention_days", "how long audit events are kept; that is a setting of each program here"),
     ("sched", "limits that change by a schedule"),
     ("rsched", "a quota that is reset by a schedule; set a quota with a calendar instead"),
@@ -54,16 +53,10 @@ pub(super) struct Foreign {
     pub(super) lost: Vec<Finding>,
     /// The writes that say the rest in ours.
     pub(super) writes: Vec<Write>,
-    disabled: BTreeSet<String>,
-    entities: Vec<Switched>,
-}
-
-/// An entity that is disabled or enabled on a level of its own.
-struct Switched {
-    entity: String,
-    /// `None` for all resources.
-    resource: Option<String>,
-    is_off: bool,
+    /// What is said of entities and resources by ours.
+    switches: BTreeMap<Switched, Switches>,
+    /// Entities that are enabled on a level of their own: for one resource, or for all.
+    enabled: Vec<(String, Option<String>)>,
 }
 
 impl Foreign {
@@ -102,57 +95,67 @@ impl Foreign {
         }
     }
 
+    /// Notes what is said beside the limits of a level: whether it is disabled, and whether calls cascade.
     fn note_switch(&mut self, namespace: &str, item: &Item, what: &str) {
-        let is_off = match item.fields.get("disabled") {
-            None | Some(Value::Null) => return,
-            Some(Value::Bool(is_off)) => *is_off,
+        let mut said = |field: &str, meaning: &str| match item.fields.get(field) {
+            None | Some(Value::Null) => None,
+            Some(Value::Bool(is_on)) => Some(*is_on),
             Some(other) => {
-                let problem =
-                    format!("disabled is {other:?}: calls that no limit counts for are not known here");
-                return self.lose(namespace, what.into(), problem);
+                self.lose(namespace, what.into(), format!("{field} is {other:?}: {meaning}"));
+                None
             }
         };
+        let is_off = said("disabled", "calls that no limit counts for are not known here");
+        let cascade = said("cascade", "it must be true or false");
         let of_resource = item.key.sort.strip_prefix(keys::CONFIG_PREFIX);
         match (keys::resource_of(&item.key), keys::entity_of(&item.key), of_resource) {
-            (Some(resource), _, _) if is_off => drop(self.disabled.insert(resource.into())),
-            (_, Some(entity), Some(resource)) => {
-                let resource = (resource != DEFAULT_RESOURCE).then(|| resource.to_owned());
-                self.entities.push(Switched { entity: entity.into(), resource, is_off });
+            (Some(resource), _, _) => {
+                let switches = self.switches.entry(Switched::Resource(resource.into())).or_default();
+                switches.is_off |= is_off == Some(true);
+                switches.set_cascade(None, cascade);
             }
-            (None, None, _) if is_off => {
+            (None, Some(entity), Some(resource)) => {
+                let resource = Some(resource).filter(|resource| *resource != DEFAULT_RESOURCE);
+                let switches = self.switches.entry(Switched::Entity(entity.into())).or_default();
+                switches.set_cascade(resource, cascade);
+                match (is_off, resource) {
+                    (Some(true), None) => switches.is_off = true,
+                    (Some(true), Some(resource)) => switches.set_access(resource, Some(false)),
+                    (Some(false), _) => self.enabled.push((entity.into(), resource.map(str::to_owned))),
+                    (None, _) => {}
+                }
+            }
+            _ if is_off == Some(true) => {
                 self.lose(namespace, what.into(), "the system cannot be disabled as a whole here".into());
             }
             _ => {}
         }
     }
 
-    /// What was switched off stays off. What was switched for one resource of one entity has no form here.
-    pub(super) fn finish(&mut self, namespace: &str, ns: &str, at: &str) {
-        let off = |key: ItemKey, field: &str, name: &str| {
-            let item = Item::new(key).with(field, name).with("disabled", true).with("disabled_at", at);
-            Write::Put(item, Vec::new())
-        };
-        for resource in &self.disabled {
-            self.writes.push(off(keys::resource_switch(ns, resource), "resource", resource));
-        }
-        for Switched { entity, resource, is_off } in std::mem::take(&mut self.entities) {
-            let is_carved_out = |resource: &String| self.disabled.contains(resource);
-            let problem = match (&resource, is_off) {
-                (None, true) => {
-                    self.writes.push(off(keys::entity_switch(ns, &entity), "entity_id", &entity));
+    /// What was switched stays as it was. An entity that is enabled for all resources is no exception here, and one that is
+    /// disabled has none.
+    pub(super) fn finish(&mut self, namespace: &str, ns: &str, now: Tick) {
+        let is_off =
+            |(switched, it): (&Switched, &Switches)| matches!(switched, Switched::Resource(_)) && it.is_off;
+        let resources_are_off = self.switches.iter().any(is_off);
+        for (entity, resource) in std::mem::take(&mut self.enabled) {
+            let switches = self.switches.entry(Switched::Entity(entity.clone())).or_default();
+            let problem = match resource {
+                Some(resource) if switches.is_off => format!("it is disabled, but for resource {resource:?}"),
+                Some(resource) => {
+                    switches.set_access(&resource, Some(true));
                     continue;
                 }
-                (Some(resource), true) => format!("it is disabled for resource {resource:?} only"),
-                (Some(resource), false) if is_carved_out(resource) => {
-                    format!("it may use resource {resource:?}, which is disabled for all others")
-                }
-                (None, false) if !self.disabled.is_empty() => {
-                    "it may use resources that are disabled for all others".into()
-                }
-                (_, false) => continue,
+                None if resources_are_off => "it may use resources that are disabled for all others".into(),
+                None => continue,
             };
             self.lose(namespace, format!("entity {entity:?}"), problem);
         }
+        let said = self.switches.iter().filter(|(_, switches)| **switches != Switches::default());
+        let write = |(switched, switches): (&Switched, &Switches)| {
+            Write::Put(switched.item(ns, switches, None, now), Vec::new())
+        };
+        self.writes.extend(said.map(write).collect::<Vec<_>>());
     }
 
     pub(super) fn lose(&mut self, namespace: &str, what: String, problem: String) {

@@ -44,7 +44,7 @@ impl Registry {
                 None => break,
             }
         }
-        found.finish(&namespace.name, &namespace.id, &self.now_text());
+        found.finish(&namespace.name, &namespace.id, self.backend().clock().now());
         Ok(found)
     }
 

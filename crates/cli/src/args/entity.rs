@@ -60,6 +60,31 @@ pub(crate) enum EntityCommand {
     /// List the resources for which entities have limits of their own
     #[command(after_help = "Example:\n  tollgate entity list-resources")]
     ListResources,
+    /// Say whether calls of an entity are charged to its parent, too, whatever the resource says
+    #[command(after_help = "Examples:
+  tollgate entity set-cascade key-1 false --resource budget
+  tollgate entity set-cascade key-1 true")]
+    SetCascade {
+        /// The entity
+        #[arg(value_name = "ENTITY", value_parser = names::entity)]
+        entity: String,
+        /// Whether they are
+        #[arg(value_name = "BOOL", action = clap::ArgAction::Set)]
+        cascade: bool,
+        /// Only calls to this resource
+        #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
+        resource: Option<String>,
+    },
+    /// Take that back, so that the resource decides, or the entity itself
+    #[command(after_help = "Example:\n  tollgate entity clear-cascade key-1 --resource budget")]
+    ClearCascade {
+        /// The entity
+        #[arg(value_name = "ENTITY", value_parser = names::entity)]
+        entity: String,
+        /// Only for calls to this resource
+        #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
+        resource: Option<String>,
+    },
     /// Refuse every call of an entity, and of those that cascade to it
     #[command(after_help = "Examples:
   tollgate entity disable key-1

@@ -43,6 +43,23 @@ pub(crate) enum ResourceCommand {
     /// List the resources that have limits
     #[command(after_help = "Example:\n  tollgate resource list")]
     List,
+    /// Say whether calls to a resource are charged to parents, too, whatever the entities themselves say
+    #[command(after_help = "Example:\n  tollgate resource set-cascade budget false")]
+    SetCascade {
+        /// The resource
+        #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+        resource: String,
+        /// Whether they are
+        #[arg(value_name = "BOOL", action = clap::ArgAction::Set)]
+        cascade: bool,
+    },
+    /// Take that back, so that each entity decides for itself
+    #[command(after_help = "Example:\n  tollgate resource clear-cascade budget")]
+    ClearCascade {
+        /// The resource
+        #[arg(value_name = "RESOURCE", value_parser = names::resource)]
+        resource: String,
+    },
     /// Refuse every call to a resource
     #[command(after_help = "Example:\n  tollgate resource disable gpt-4")]
     Disable {

@@ -135,6 +135,7 @@ impl EventView {
         };
         let part = |(name, value): (&String, &Json)| match value {
             Json::Object(limits) => limits.values().map(plain).collect::<Vec<_>>().join("; "),
+            Json::Null if self.action == "cascade_set" => "taken back".into(),
             value => format!("{} {}", name.trim_end_matches("_id").replace('_', " "), plain(value)),
         };
         let said = fields.iter().filter(|(name, value)| is_news(name, value));

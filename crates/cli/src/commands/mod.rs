@@ -8,6 +8,7 @@ mod audit;
 pub(crate) mod batch;
 mod call;
 mod capacity;
+mod cascade;
 mod config;
 mod demo;
 mod entity;

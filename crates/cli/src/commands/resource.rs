@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tollgate::Level;
 
-use super::{capacity, levels, switch};
+use super::{capacity, cascade, levels, switch};
 use crate::args::ResourceCommand;
 use crate::context::Context;
 use crate::output::{Answer, Cell, Output, Page, style};
@@ -24,6 +24,12 @@ pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output>
         }
         ResourceCommand::Capacity { resource, limit } => capacity::capacity(context, resource, limit),
         ResourceCommand::List => list(context),
+        ResourceCommand::SetCascade { resource, cascade } => {
+            cascade::set(context, &OwnedLevel::resource(resource), Some(cascade))
+        }
+        ResourceCommand::ClearCascade { resource } => {
+            cascade::set(context, &OwnedLevel::resource(resource), None)
+        }
         ResourceCommand::Disable { resource } => {
             switch::turn(context, switch::Switch::Resource(resource), switch::Turn::Off)
         }
@@ -39,11 +45,14 @@ fn list(context: &Context) -> Result<Output> {
     for resource in catalog.resources_with_limits().wait()? {
         let stored = catalog.limits(Level::Resource(&resource)).wait()?;
         let limits = stored.map(|stored| limit_views(stored.limits.iter())).unwrap_or_default();
-        resources.insert(resource.clone(), Listed { resource, disabled: false, limits });
+        resources.insert(resource.clone(), Listed { limits, ..Listed::of(resource) });
     }
     for resource in catalog.disabled_resources().wait()? {
-        let unlisted = Listed { resource: resource.clone(), disabled: true, limits: Vec::new() };
-        resources.entry(resource).or_insert(unlisted).disabled = true;
+        resources.entry(resource).or_insert_with_key(|it| Listed::of(it.clone())).disabled = true;
+    }
+    for (resource, policy) in catalog.cascades_of_resources().wait()? {
+        let listed = resources.entry(resource).or_insert_with_key(|it| Listed::of(it.clone()));
+        listed.cascade = Some(cascade::is_on(policy));
     }
     let namespace = context.settings.namespace.value.clone();
     Ok(Output::new(ListAnswer { namespace, resources: resources.into_values().collect() }))
@@ -59,17 +68,34 @@ struct ListAnswer {
 struct Listed {
     resource: String,
     disabled: bool,
+    cascade: Option<bool>,
     limits: Vec<LimitView>,
+}
+
+impl Listed {
+    fn of(resource: String) -> Listed {
+        Listed { resource, disabled: false, cascade: None, limits: Vec::new() }
+    }
+
+    /// Its name, with what is said of it.
+    fn cell(&self) -> Cell {
+        let cascade = match self.cascade {
+            Some(true) => " (cascades)",
+            Some(false) => " (does not cascade)",
+            None => "",
+        };
+        match self.disabled {
+            true => Cell::styled(format!("{} (disabled){cascade}", self.resource), style::BAD),
+            false => Cell::name(format!("{}{cascade}", self.resource)),
+        }
+    }
 }
 
 impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
         let mut table = remark_table("RESOURCE");
-        for Listed { resource, disabled, limits } in &self.resources {
-            let mut first = Some(match disabled {
-                true => Cell::styled(format!("{resource} (disabled)"), style::BAD),
-                false => Cell::name(resource),
-            });
+        for listed in &self.resources {
+            let (limits, mut first) = (&listed.limits, Some(listed.cell()));
             if limits.is_empty() {
                 let first = first.take().unwrap_or_else(|| "".into());
                 table.row([first, Cell::from("none"), "".into(), "".into(), "".into(), "".into()]);

@@ -58,7 +58,7 @@ impl CountsView {
         page.fields([
             ("entities", Cell::from(grouped(self.entities))),
             ("limits", limits.into()),
-            ("disabled", grouped(self.disabled).into()),
+            ("switches", grouped(self.disabled).into()),
             ("buckets", grouped(self.buckets).into()),
             ("usage records", grouped(self.usage_records).into()),
             ("audit events", grouped(self.audit_events).into()),

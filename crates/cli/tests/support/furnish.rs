@@ -108,7 +108,7 @@ fn limits() -> Limits {
     Limits::new(limits).expect("they are valid")
 }
 
-/// Makes the records say what only the original says: what is disabled, what never refuses, and a cascade policy.
+/// Makes the records say what only the original says: what is disabled, what never refuses, a cascade policy and a schedule.
 pub fn foreign(path: &Path) {
     age(path);
     let store = FileStore::open(path).expect("the file can be opened");
@@ -126,7 +126,7 @@ pub fn foreign(path: &Path) {
         .with("resources", Value::Set(listed.into()));
     let items = [
         limits("claude:beta"),
-        limits("gpt-4").with("cascade", false),
+        limits("gpt-4").with("cascade", false).with("l_rpm_sched", "0 9 * * *"),
         limits("image").with("disabled", true),
         limits("whisper").with("l_rpm_soft", true),
         names,

@@ -22,6 +22,8 @@ const HELD: u8 = 5;
 const QUOTA: u8 = 6;
 const UNBOUNDED: u8 = 7;
 const COOLDOWN: u8 = 8;
+/// Only ever written: no store has limits with such a state, and no reader knows one.
+const CUSTOM: u8 = 9;
 
 impl Bucket {
     /// The bucket in few bytes, to be kept: about 20 for two ordinary limits. They mean nothing without its limits.
@@ -160,6 +162,7 @@ pub(super) fn put_state(out: &mut Vec<u8>, state: &State) {
             out.push(COOLDOWN);
             put_number(out, *left);
         }
+        Inner::Custom(_) => out.push(CUSTOM),
         Inner::Unbounded => out.push(UNBOUNDED),
     }
 }

@@ -72,6 +72,8 @@ fn put_line(text: &mut String, limit: &Limit) {
         Kind::Resource => ("resource", None),
         Kind::Quota => ("quota", None),
         Kind::Cooldown => ("cooldown", None),
+        // No reader knows this kind, because a rule is no text.
+        Kind::Custom => ("custom", None),
     };
     put(format_args!("{kind}"));
     if let Some((_, name)) = ALGORITHMS.iter().find(|(it, _)| Some(*it) == algorithm) {
@@ -147,7 +149,7 @@ impl<'a> Line<'a> {
         let times = ["period", "session", "calendar"].map(|key| self.fields.contains_key(key));
         let fits = match self.kind {
             Kind::Rate(_) | Kind::Calls(_) => times == [true, false, false],
-            Kind::Resource => times == [false; 3],
+            Kind::Resource | Kind::Custom => times == [false; 3],
             Kind::Quota => !times[0] && times[1] != times[2],
             Kind::Cooldown if (self.name, self.amount, self.fields.len()) != (COOLDOWN, 1, 0) => {
                 return Err(format!("a cooldown is written as \"cooldown {COOLDOWN} 1\""));
@@ -169,8 +171,8 @@ impl<'a> Line<'a> {
             Kind::Calls(algorithm) => Limit::calls(amount, period).algorithm(algorithm).named(name),
             Kind::Resource => Limit::resource(name, amount),
             Kind::Quota => Limit::quota(name, amount, self.resets(calendars)?),
-            // It is never built: there is only one.
-            Kind::Cooldown => Limit::resource(name, amount),
+            // Never built: there is only one cooldown, and no text is a custom limit.
+            Kind::Cooldown | Kind::Custom => Limit::resource(name, amount),
         };
         if let Some(burst) = self.fields.get("burst").and_then(|value| amount_of(value)) {
             builder = builder.burst(burst);

@@ -48,6 +48,8 @@ pub enum MachineView {
     },
     /// Whatever is asked, but not while somebody said "not now".
     Cooldown,
+    /// By a rule of the program's own, which no script knows.
+    Custom,
     /// Whatever is asked.
     Unbounded,
 }
@@ -85,6 +87,8 @@ pub enum StateView {
     },
     /// For how many ticks nobody passes.
     Cooldown(u64),
+    /// What a rule of the program's own remembers.
+    Custom,
     /// Nothing to say.
     Unbounded,
 }
@@ -110,6 +114,7 @@ impl Limit {
                 MachineView::Calendar { amount, calendar: calendar.clone() }
             }
             (Machine::Cooldown, _) => MachineView::Cooldown,
+            (Machine::Custom(_), _) => MachineView::Custom,
             (Machine::Quota(_), None) | (Machine::Unbounded, _) => MachineView::Unbounded,
         }
     }
@@ -163,6 +168,7 @@ fn view(state: &State) -> StateView {
             StateView::Quota { used, start, end }
         }
         Inner::Cooldown(left) => StateView::Cooldown(*left),
+        Inner::Custom(_) => StateView::Custom,
         Inner::Unbounded => StateView::Unbounded,
     }
 }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use super::{Algorithm, Enforcement, Kind, Limit, LimitError, PERIOD_MAX, Resets};
+use super::{Algorithm, CustomLimit, Enforcement, Kind, Limit, LimitError, PERIOD_MAX, Resets};
 use crate::amount::{AMOUNT_MAX, BadAmount, IntoAmount, UNBOUNDED};
-use crate::machine::{FixedWindow, Machine, Meter, Quota, SlidingWindow};
+use crate::machine::{Custom, FixedWindow, Machine, Meter, Quota, SlidingWindow};
 use crate::name::{Name, VALID_NAME};
 use crate::{Span, Unit};
 
@@ -17,6 +17,7 @@ pub struct LimitBuilder {
     pub(super) period: Option<Duration>,
     pub(super) resolution: Option<Duration>,
     pub(super) resets: Option<Resets>,
+    pub(super) custom: Option<Custom>,
     pub(super) unit: Option<Unit>,
     pub(super) enforcement: Enforcement,
     pub(super) soft: Option<Result<u64, BadAmount>>,
@@ -85,6 +86,14 @@ impl Limit {
         let resets = resets.into();
         LimitBuilder { resets: Some(resets), ..LimitBuilder::new(name.into(), Kind::Quota, amount) }
     }
+
+    /// What a rule of the caller's own admits, beside other limits of a set in this process. A demand says how much it wants
+    /// of it, as of a rate.
+    pub fn custom(name: impl Into<String>, rule: impl CustomLimit) -> LimitBuilder {
+        let capacity = rule.capacity();
+        let custom = Some(Custom::new(rule));
+        LimitBuilder { custom, ..LimitBuilder::new(name.into(), Kind::Custom, capacity) }
+    }
 }
 
 impl LimitBuilder {
@@ -103,6 +112,7 @@ impl LimitBuilder {
             period: None,
             resolution: None,
             resets: None,
+            custom: None,
             unit: None,
             enforcement: Enforcement::Refuses,
             soft: None,
@@ -196,7 +206,7 @@ impl LimitBuilder {
     fn machine(&self, amount: u64, capacity: u64, period: Option<Span>) -> Result<Machine, LimitError> {
         let algorithm = match self.kind {
             Kind::Rate(algorithm) | Kind::Calls(algorithm) => Some(algorithm),
-            Kind::Resource | Kind::Quota | Kind::Cooldown => None,
+            Kind::Resource | Kind::Quota | Kind::Cooldown | Kind::Custom => None,
         };
         let bucket =
             matches!(algorithm, Some(Algorithm::TokenBucket | Algorithm::LeakyBucket | Algorithm::Gcra));
@@ -218,7 +228,7 @@ impl LimitBuilder {
                 }
                 Machine::Quota(Quota::new(amount, resets.clone()))
             }
-            (None, None, None) => Machine::Gauge,
+            (None, None, None) => self.custom.clone().map_or(Machine::Gauge, Machine::Custom),
             (Some(algorithm), Some(period), None) => match algorithm {
                 Algorithm::FixedWindow => Machine::Fixed(FixedWindow::new(amount, period)),
                 Algorithm::SlidingWindow => {

@@ -1,6 +1,7 @@
 //! A limit: one rule with a name.
 
 mod builder;
+mod custom;
 mod error;
 mod share;
 
@@ -10,6 +11,7 @@ use crate::machine::Machine;
 use crate::{Calendar, Name, Span, UNBOUNDED, Unit};
 
 pub use builder::LimitBuilder;
+pub use custom::CustomLimit;
 pub use error::LimitError;
 
 /// The longest period: ten years of 366 days.
@@ -65,6 +67,8 @@ pub enum Kind {
     Quota,
     /// Nobody until it is over: see [`Limit::cooldown`].
     Cooldown,
+    /// What a rule of the caller's own says: see [`CustomLimit`].
+    Custom,
 }
 
 impl Kind {
@@ -76,6 +80,7 @@ impl Kind {
             Kind::Resource => "resource",
             Kind::Quota => "quota",
             Kind::Cooldown => "cooldown",
+            Kind::Custom => "custom limit",
         }
     }
 }
@@ -190,6 +195,11 @@ impl Limit {
         self.kind == Kind::Cooldown
     }
 
+    /// Whether it is a [custom](Limit::custom) limit, which only a set in this process can have.
+    pub fn is_custom(&self) -> bool {
+        self.kind == Kind::Custom
+    }
+
     /// Whether it never refuses.
     pub fn is_unbounded(&self) -> bool {
         self.capacity == UNBOUNDED
@@ -235,6 +245,7 @@ impl fmt::Display for Limit {
         match (&self.resets, self.period) {
             (Some(resets), _) => write!(f, " {resets}"),
             (None, Some(period)) => write!(f, " per {:?}", period.to_duration()),
+            (None, None) if self.is_custom() => f.write_str(" (custom)"),
             (None, None) => f.write_str(" at once"),
         }?;
         if self.capacity != self.amount {

@@ -1,17 +1,19 @@
 //! A share of a limit, for one of several who keep to it apart.
 
 use super::{Enforcement, Kind, Limit, LimitBuilder};
+use crate::machine::Machine;
 use crate::{Limits, UNBOUNDED};
 
 impl Limit {
-    /// The same limit with so many percent of its amount and burst, and at least 1. Nothing is remarked by a share.
+    /// The same limit with so many percent of its amount and burst, and at least 1. Nothing is remarked by a share. A
+    /// [custom](Limit::custom) limit has no shares, and stays as it is.
     ///
     /// # Panics
     ///
     /// Never: a share of a valid limit is valid.
     #[must_use]
     pub fn scaled(&self, percent: u8) -> Limit {
-        if self.is_cooldown() {
+        if self.is_cooldown() || self.is_custom() {
             return self.clone();
         }
         let share = |amount: u64| match amount {
@@ -30,6 +32,15 @@ impl Limit {
         };
         let builder = if self.enforcement == Enforcement::Remarks { builder.shadow() } else { builder };
         builder.build().expect("a share of a valid limit is valid")
+    }
+}
+
+impl Limit {
+    /// The same limit without a bound: what is left of one that was removed and keeps its place.
+    #[must_use]
+    pub fn without_bound(&self) -> Limit {
+        let machine = if self.is_resource() { Machine::Gauge } else { Machine::Unbounded };
+        Limit { amount: UNBOUNDED, capacity: UNBOUNDED, soft: None, machine, ..self.clone() }
     }
 }
 

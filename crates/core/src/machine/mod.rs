@@ -4,12 +4,14 @@
 //! [`State`](crate::State). Each file holds one machine and argues for its own exactness.
 
 pub(crate) mod cooldown;
+mod custom;
 mod fixed_window;
 mod gauge;
 mod meter;
 mod quota;
 mod sliding_window;
 
+pub(crate) use custom::{Custom, CustomState};
 pub(crate) use fixed_window::FixedWindow;
 pub(crate) use gauge::Holders;
 pub(crate) use meter::{Credit, Meter};
@@ -26,5 +28,6 @@ pub(crate) enum Machine {
     Gauge,
     Cooldown,
     Quota(Quota),
+    Custom(Custom),
     Unbounded,
 }

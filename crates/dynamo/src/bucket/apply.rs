@@ -172,6 +172,7 @@ fn check(call: &Call<'_>, writes: &[Write]) -> Result<Vec<Address>, StoreError> 
     if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
         return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
     }
+    call.check_limits()?;
     let mut seen = HashSet::new();
     if !call.steps.iter().all(|step| seen.insert((step.place.namespace, step.place.key))) {
         return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));

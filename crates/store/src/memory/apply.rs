@@ -25,6 +25,7 @@ impl Memory {
     pub(super) fn apply_once(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
         records::check_writes(writes)?;
         check_metered(call)?;
+        call.check_limits()?;
         let mut afters = Afters::new();
         let mut apply = || self.apply_or_leave_nothing(call, writes, &mut afters);
         let applied = match call.id {

@@ -44,7 +44,7 @@ impl Checker {
         operation: &str,
         limits: &Limits,
     ) -> Reply<'a, Result<Vec<Status>, CheckError>> {
-        if let Err(error) = super::no_resource(limits) {
+        if let Err(error) = super::check_kinds(limits) {
             return Reply::ready(Err(error));
         }
         match &self.home {
@@ -105,7 +105,7 @@ impl Checker {
     ) -> Reply<'a, Result<(), CheckError>> {
         // More than a capacity never passes a check, but may have been used.
         let known = |name: &str| Err(limits.unknown(name));
-        let resolved = super::no_resource(limits).and_then(|()| Ok(limits.resolve(costs, known)?));
+        let resolved = super::check_kinds(limits).and_then(|()| Ok(limits.resolve(costs, known)?));
         let costs = match resolved {
             Ok(costs) => named(&costs),
             Err(error) => return Reply::ready(Err(error)),

@@ -326,13 +326,14 @@ impl Here {
 }
 
 fn resolve(costs: &impl AsDemand, limits: &Limits) -> Result<Costs, CheckError> {
-    no_resource(limits)?;
+    check_kinds(limits)?;
     Ok(limits.costs(costs)?)
 }
 
-fn no_resource(limits: &Limits) -> Result<(), CheckError> {
+/// Refuses limits that a check cannot count: resources, and rules that no store can keep.
+fn check_kinds(limits: &Limits) -> Result<(), CheckError> {
     match limits.iter().find(|limit| limit.is_resource()) {
         Some(resource) => Err(CheckError::Resource(resource.name().clone())),
-        None => Ok(()),
+        None => limits.check_storable().map_err(CheckError::Limits),
     }
 }

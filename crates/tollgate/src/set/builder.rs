@@ -221,7 +221,7 @@ impl LimitSetBuilder {
     /// # Errors
     ///
     /// A limit that is not valid, two of one name, one that is given and removed, a lease that would expire at once, or a
-    /// set in a store without a name or of a version that there is not. Nothing is asked of the store yet: whether the
+    /// set in a store without a name, of a version that there is not or with a [custom](Limit::custom) limit. Nothing is asked of the store yet: whether the
     /// limits fit those of other programs is found out by the first use, which is refused if not.
     pub fn build(self) -> Result<LimitSet, LimitsError> {
         let limits = Limits::new(self.limits.into_iter().collect::<Result<Vec<_>, _>>()?)?;
@@ -234,6 +234,7 @@ impl LimitSetBuilder {
         let (home, clock, lease_ttl) = match self.store {
             None => (Address::here(fresh_cell(&limits)), self.clock, lease_ttl),
             Some(store) => {
+                limits.check_storable()?;
                 if self.name.is_empty() {
                     return Err(LimitsError::Unnamed);
                 }

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tollgate_core::{
-    AsDemand, Costs, DemandError, Denial, Few, Kind, Limit, LimitError, Limits, LimitsError, Packed, Ready,
-    Span, Status, Tick, UNBOUNDED,
+    AsDemand, Costs, DemandError, Denial, Few, Limit, LimitError, Limits, LimitsError, Packed, Ready, Span,
+    Status, Tick, UNBOUNDED,
 };
 use tollgate_store::{Cell, Clock, Key, Priority, Reach, Reply, StoreError, Term};
 
@@ -389,14 +389,11 @@ impl LimitSet {
 
     fn remove_here(&self, cell: &Arc<Cell>, name: &str) -> Result<(), LimitsError> {
         // Places never change here, because leases and demands are counted in them.
-        let second = Duration::from_secs(1);
-        let unbounded = match self.0.names.index(name).map(|index| self.0.names[index].kind()) {
-            Some(Kind::Calls(_)) => Limit::calls(UNBOUNDED, second).named(name),
-            Some(Kind::Quota) => Limit::quota(name, UNBOUNDED, second),
-            Some(Kind::Rate(_)) => Limit::rate(name, UNBOUNDED, second),
-            _ => Limit::resource(name, UNBOUNDED),
-        };
-        self.replace_here(cell, unbounded.build()?)
+        match self.0.names.index(name) {
+            Some(index) => self.replace_here(cell, self.0.names[index].without_bound()),
+            // What is no name at all is refused by the limit that would have it.
+            None => Err(LimitsError::Unknown(Limit::resource(name, UNBOUNDED).build()?.name().clone())),
+        }
     }
 
     /// Admits nobody for `duration`: the provider said "not now". Extends a cooldown, never shortens one. It holds for

@@ -9,7 +9,7 @@ mod show;
 use anyhow::Result;
 use tollgate::catalog::Access;
 
-use super::{levels, switch};
+use super::{cascade, levels, switch};
 use crate::args::{EntityCommand, EntityLimitsArgs, EntitySetLimitsArgs};
 use crate::context::Context;
 use crate::output::Output;
@@ -30,6 +30,12 @@ pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
         EntityCommand::DeleteLimits(args) => levels::delete(context, &level(args)),
         EntityCommand::List(args) => list::list(context, &args),
         EntityCommand::ListResources => list::resources(context),
+        EntityCommand::SetCascade { entity, cascade, resource } => {
+            cascade::set(context, &OwnedLevel::entity(entity, resource), Some(cascade))
+        }
+        EntityCommand::ClearCascade { entity, resource } => {
+            cascade::set(context, &OwnedLevel::entity(entity, resource), None)
+        }
         EntityCommand::Disable { entity, resource } => {
             let switch = match resource {
                 Some(resource) => switch::Switch::Access(entity, resource, Some(Access::Off)),

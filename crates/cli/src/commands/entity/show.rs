@@ -1,12 +1,13 @@
 //! Everything about one entity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::Tick;
 use tollgate::catalog::{Access, BucketStatus, CatalogError, DEFAULT_RESOURCE};
+use tollgate::{Level, Tick};
 
+use crate::commands::cascade::is_on;
 use crate::context::Context;
 use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
 use crate::views::{EntityView, LimitView, StatusView, limit_cells, limit_views, remark_table};
@@ -17,9 +18,12 @@ pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
     let entity = catalog.entity(id).wait()?;
     let disabled = catalog.is_entity_disabled(id).wait()?;
     let access = catalog.accesses(id).wait()?;
+    let cascade = catalog.cascade(Level::Entity(id)).wait()?.map(is_on);
+    let cascade_by_resource = catalog.cascades_of_entity(id).wait()?;
     let limits = catalog.limits_of_entity(id).wait()?;
     let buckets = catalog.buckets(id).wait()?;
-    if entity.is_none() && !disabled && access.is_empty() && limits.is_empty() && buckets.is_empty() {
+    let is_switched = disabled || !access.is_empty() || cascade.is_some() || !cascade_by_resource.is_empty();
+    if entity.is_none() && !is_switched && limits.is_empty() && buckets.is_empty() {
         return Err(CatalogError::EntityNotFound(id.into()).into());
     }
     let now = catalog.backend().clock().now();
@@ -30,6 +34,11 @@ pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
         entity: entity.map_or_else(|| EntityView::never_created(id), EntityView::from),
         disabled,
         access: access.into_iter().map(|(resource, access)| (resource, access_name(access))).collect(),
+        cascade,
+        cascade_by_resource: cascade_by_resource
+            .into_iter()
+            .map(|(it, policy)| (it, is_on(policy)))
+            .collect(),
         limits,
         buckets: buckets.iter().map(|bucket| BucketView::of(bucket, now)).collect(),
     }))
@@ -50,6 +59,9 @@ struct ShowAnswer {
     disabled: bool,
     /// What was said of single resources.
     access: BTreeMap<String, &'static str>,
+    /// Whether its calls cascade, whatever the resource says.
+    cascade: Option<bool>,
+    cascade_by_resource: BTreeMap<String, bool>,
     limits: BTreeMap<String, Vec<LimitView>>,
     buckets: Vec<BucketView>,
 }
@@ -90,13 +102,8 @@ impl Answer for ShowAnswer {
             metadata.iter().for_each(|(key, value)| table.row([Cell::from(key), value.into()]));
             page.table(&table);
         }
-        if !self.access.is_empty() {
+        if let Some(table) = self.switch_rows() {
             page.heading("Single resources");
-            let mut table = Table::new(["RESOURCE", "SWITCHED"]);
-            for (resource, access) in &self.access {
-                let style = if *access == "off" { style::BAD } else { style::GOOD };
-                table.row([Cell::from(resource), Cell::styled(access, style)]);
-            }
             page.table(&table);
         }
         page.heading("Limits of its own");
@@ -107,6 +114,26 @@ impl Answer for ShowAnswer {
 }
 
 impl ShowAnswer {
+    /// What was said of single resources, if anything was, and of all others.
+    fn switch_rows(&self) -> Option<Table> {
+        let mut table = Table::new(["RESOURCE", "SWITCHED", "CASCADE"]);
+        let switched = |resource: &String| match self.access.get(resource) {
+            Some(access) => Cell::styled(*access, if *access == "off" { style::BAD } else { style::GOOD }),
+            None => "".into(),
+        };
+        let cascade = |said: Option<&bool>| said.map_or_else(String::new, bool::to_string);
+        let resources: BTreeSet<&String> =
+            self.access.keys().chain(self.cascade_by_resource.keys()).collect();
+        for resource in &resources {
+            let cascade = cascade(self.cascade_by_resource.get(*resource));
+            table.row([Cell::from(*resource), switched(resource), cascade.into()]);
+        }
+        if self.cascade.is_some() {
+            table.row([Cell::from("(all others)"), "".into(), cascade(self.cascade.as_ref()).into()]);
+        }
+        (self.cascade.is_some() || !resources.is_empty()).then_some(table)
+    }
+
     fn limit_rows(&self) -> Table {
         let mut table = remark_table("RESOURCE");
         for (resource, limits) in &self.limits {

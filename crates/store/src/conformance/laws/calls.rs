@@ -1,6 +1,6 @@
 //! Calls: all or nothing, and once.
 
-use tollgate_core::{Usage, demand};
+use tollgate_core::{CustomLimit, Limit, Limits, Ready, Tick, Usage, demand};
 
 use super::{START, apply, available, eventually, is_denied, is_done, limits, open_at_start, place, take};
 use crate::{Applied, Call, Clock, Key, ManualClock, Op, Place, Step, Store, StoreError, Term};
@@ -16,6 +16,7 @@ pub(super) fn run<S: Store>(open: &impl Fn(Clock) -> S) {
     two_holders_are_never_the_same(open);
     two_steps_for_one_bucket_are_refused(open);
     a_metered_key_has_two_parts(open);
+    a_custom_limit_is_refused(open);
 }
 
 fn a_denied_chain_changes_nothing<S: Store>(open: &impl Fn(Clock) -> S) {
@@ -150,4 +151,41 @@ fn a_metered_key_has_two_parts<S: Store>(open: &impl Fn(Clock) -> S) {
         let refused = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();
         assert!(matches!(refused, Err(StoreError::BadCall(_))), "{refused:?}");
     }
+}
+
+/// A rule that no store knows.
+struct Own;
+
+impl CustomLimit for Own {
+    type State = ();
+
+    fn capacity(&self) -> u64 {
+        1
+    }
+
+    fn fresh(&self) {}
+
+    fn ready(&self, (): &(), _: Tick, _: u64) -> Ready {
+        Ready::Now
+    }
+
+    fn available(&self, (): &(), _: Tick) -> i64 {
+        1
+    }
+
+    fn charge(&self, (): &mut (), _: Tick, _: u64) {}
+
+    fn refund(&self, (): &mut (), _: Tick, _: Tick, _: u64) {}
+}
+
+fn a_custom_limit_is_refused<S: Store>(open: &impl Fn(Clock) -> S) {
+    let store = open_at_start(open);
+    let (ordinary, key) = (limits(), Key::new(&["custom"]));
+    let custom = [Limit::per_minute("tpm", 100), Limit::resource("slots", 2), Limit::custom("own", Own)];
+    let custom = Limits::new(custom).expect("they are valid");
+    let costs = custom.costs(&demand! { tpm: 40, own: 1 }).expect("it fits");
+    let steps = [take(place(&key, &custom), &costs)];
+    let refused = store.apply(&Call { id: None, steps: &steps, metered: false }).wait();
+    assert!(matches!(&refused, Err(StoreError::BadCall(why)) if why.contains("own")), "{refused:?}");
+    assert_eq!(available(&store, &place(&key, &ordinary)), [100, 2]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate_catalog::{Level, OnUnavailable};
+use tollgate_catalog::{Access, Cascade, CatalogError, Level, OnUnavailable};
 use tollgate_core::{Limit, demand};
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock};
 
@@ -146,6 +146,81 @@ pub fn what_is_disabled_is_refused_until_it_is_enabled(open: Open<'_>) {
     assert!(!is_admitted());
     catalog.enable_resource(RESOURCE).wait().expect("a store that is there answers");
     assert!(is_admitted());
+}
+
+/// Whether a call is charged to the parent may be another thing for each resource.
+pub fn a_cascade_policy_decides_who_is_charged(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    bench.create("user", Some("parent"));
+    bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
+    let left = || (bench.available("user", "rpm"), bench.available("parent", "rpm"));
+    let set = |level, cascade| {
+        let changed = bench.catalog().set_cascade(level, cascade).wait();
+        assert!(changed.expect("a store that is there answers"), "it is news");
+    };
+    bench.spend("user", demand! { rpm: 1 });
+    assert_eq!(left(), (9, 9));
+    let before = bench.take("user", demand! { rpm: 2 }).expect("there is room");
+    set(Level::Resource(RESOURCE), Some(Cascade::Off));
+    bench.spend("user", demand! { rpm: 1 });
+    assert_eq!(left(), (6, 7), "the resource is charged to the user alone");
+    // What was taken is given back where it was taken from.
+    before.cancel().wait().expect("a store that is there answers");
+    assert_eq!(left(), (8, 9));
+    let other = bench.limiter.acquire("user", "embed", demand! { rpm: 4 }).wait().expect("there is room");
+    other.commit().wait().expect("a store that is there answers");
+    let of_parent = bench.limiter.available("parent", "embed").wait().expect("a store that is there answers");
+    assert_eq!(of_parent.available("rpm"), Some(6), "another resource is charged to both");
+    // An exception of one entity, seen by another program that comes to the store.
+    set(Level::EntityResource("user", RESOURCE), Some(Cascade::On));
+    let second = limiter_on(&bench.backend, |builder| builder);
+    let lease = second.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect("there is room");
+    lease.commit().wait().expect("a store that is there answers");
+    assert_eq!(left(), (7, 8));
+    set(Level::EntityResource("user", RESOURCE), None);
+    set(Level::Resource(RESOURCE), None);
+    bench.spend("user", demand! { rpm: 7 });
+    assert_eq!(left(), (0, 1), "and as the entity itself says again");
+}
+
+/// An entity may use a resource that is disabled for all others, and another may not use one that is not.
+pub fn an_entity_is_carved_out_of_a_disabled_resource(open: Open<'_>) {
+    let bench = Bench::new(open);
+    bench.create("parent", None);
+    bench.create("user", Some("parent"));
+    bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
+    let catalog = bench.catalog();
+    let is_admitted = |entity: &str, resource: &str| match bench
+        .limiter
+        .acquire(entity, resource, demand! { rpm: 1 })
+        .wait()
+    {
+        Ok(lease) => lease.commit().wait().is_ok(),
+        Err(AcquireError::Catalog(CatalogError::Disabled { .. })) => false,
+        Err(other) => panic!("{other}"),
+    };
+    let set = |entity, access| {
+        let changed = catalog.set_access(entity, RESOURCE, access).wait();
+        assert!(changed.expect("a store that is there answers"), "it is news");
+    };
+    catalog.disable_resource(RESOURCE).wait().expect("a store that is there answers");
+    assert!(!is_admitted("user", RESOURCE));
+    set("user", Some(Access::On));
+    assert!(is_admitted("user", RESOURCE), "it alone may");
+    assert_eq!((bench.available("user", "rpm"), is_admitted("other", RESOURCE)), (9, false));
+    assert!(!is_admitted("parent", RESOURCE), "the parent is charged for it, and may not call itself");
+    let second = limiter_on(&bench.backend, |builder| builder);
+    assert!(
+        second.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().is_ok(),
+        "another program knows it, too"
+    );
+    set("user", None);
+    assert!(!is_admitted("user", RESOURCE));
+    catalog.enable_resource(RESOURCE).wait().expect("a store that is there answers");
+    set("user", Some(Access::Off));
+    assert_eq!([is_admitted("user", RESOURCE), is_admitted("user", "embed")], [false, true]);
+    assert!(is_admitted("other", RESOURCE) && is_admitted("parent", RESOURCE));
 }
 
 /// Top-ups and resets count once for each key, and never make a bucket more than full.

@@ -54,6 +54,8 @@ macro_rules! limiter_suite {
             consume_takes_more_or_nothing_and_is_held_like_the_rest
             report_adjust_and_release_add_up
             what_is_disabled_is_refused_until_it_is_enabled
+            a_cascade_policy_decides_who_is_charged
+            an_entity_is_carved_out_of_a_disabled_resource
             reset_and_top_up_count_once_for_each_key
             a_session_quota_is_full_again_so_long_after_its_first_use
             while_the_store_is_away_local_keeps_to_a_share_of_the_limit
