@@ -61,7 +61,7 @@ fn in_ordinary_life_the_row_is_written_once() {
     for second in 0..AN_HOUR {
         scene.advance(Span::from_secs(1));
         let clock = if second % 2 == 0 { &mut one } else { &mut two };
-        // A look at the file would find out that it is not there.
+        // Who looked for the row would make the table anew.
         scene.file.execute_batch("ALTER TABLE clock RENAME TO elsewhere").unwrap();
         scene.write(clock, Tick::ZERO);
         scene.file.execute_batch("ALTER TABLE elsewhere RENAME TO clock").unwrap();
@@ -138,6 +138,32 @@ fn a_file_without_the_table_gets_it_with_the_first_write() {
     assert_eq!(clock.now(), START);
     scene.write(&mut clock, Tick::ZERO);
     assert!(scene.row().is_some());
+}
+
+#[test]
+fn where_no_boot_is_known_each_process_goes_by_the_wall_clock_and_what_the_row_reached() {
+    let scene = Scene::new(1);
+    // Each process has a monotonic clock of its own.
+    let process = |started: u64| {
+        let monotonic = ManualClock::at(Tick::from_secs(started));
+        let shared = StoreClock::local(HostClock::manual(&monotonic, &scene.walls[0], ""));
+        let time = Time { clock: shared.clock(), shared: Some(shared) };
+        (FileClock::open(&time, Access::Write, &scene.file), monotonic)
+    };
+    let (mut one, monotonic) = process(7);
+    let stamp = scene.write(&mut one, Tick::ZERO);
+    scene.set_back(AN_HOUR);
+    let (mut two, _) = process(1_000_000);
+    assert!(two.now() >= stamp);
+    let later = scene.write(&mut two, stamp);
+    let row = scene.row();
+    monotonic.advance(Span::from_secs(60));
+    scene.walls[0].advance(Span::from_secs(60));
+    let passed = scene.write(&mut one, later).since(later);
+    assert!((Span::from_secs(52)..=Span::from_secs(60)).contains(&passed), "{passed:?}");
+    scene.write(&mut two, later);
+    assert_eq!(two.now(), later, "its monotonic clock stands");
+    assert!(row.is_some());
 }
 
 #[test]
