@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tollgate_core::{Span, Tick};
+use tollgate_core::Tick;
 use tollgate_store::{Clock, HostClock, StoreClock};
 
 use crate::builder::FileStoreBuilder;
@@ -17,9 +17,6 @@ use crate::error::Fault;
 
 /// How long an engine waits until it reads the row again that it may not or cannot change, in microseconds.
 const PAUSE: u64 = 1_000_000;
-
-/// A stamp that is further ahead than this is damage. A host whose battery is empty begins in 1970.
-const AHEAD_MAX: Span = Span::from_secs(100 * 366 * 86_400);
 
 /// The clock of a store, which all its engines and callers share.
 #[derive(Clone)]
@@ -107,9 +104,10 @@ impl FileClock {
     ///
     /// As [`sync`](FileClock::sync).
     pub(crate) fn now_for(&mut self, connection: &Connection, stamp: Tick, now: Tick) -> Result<Tick, Fault> {
-        let ahead = stamp.since(now);
+        let is_ahead =
+            (StoreClock::TOLERANCE + 1..=StoreClock::AHEAD_MAX).contains(&stamp.since(now).as_micros());
         match &mut self.agreement {
-            Some(agreement) if ahead.as_micros() > StoreClock::TOLERANCE && ahead <= AHEAD_MAX => {
+            Some(agreement) if is_ahead => {
                 let offset = stamp.as_micros().saturating_sub(agreement.shared.monotonic());
                 agreement.agree(connection, offset, agreement.access)?;
                 Ok(self.clock.now().max(stamp))
@@ -132,11 +130,11 @@ impl Agreement {
         let shared = Arc::clone(&self.shared);
         let (host, offset) = (Host::of(&shared), shared.offset());
         self.look_at = host.monotonic.saturating_add(PAUSE);
-        let stored = ClockRow::read(connection)?;
+        let stored = ClockRow::read(connection)?.filter(|row| row.is_sound(&host));
         let is_first = !stored.as_ref().is_some_and(|row| host.is_boot_of(row));
         // This process has learnt it from the wall clock or from a stamp since it last saw the row. Otherwise an offset above
         // the row's is one that another process has slewed meanwhile.
-        let is_news = |row: &ClockRow| offset > row.offset_at(host.monotonic) + StoreClock::TOLERANCE;
+        let is_news = |row: &ClockRow| !row.reaches(&host, offset);
         let counts = is_first || self.known.as_ref().is_some_and(is_news);
         let reached = if counts { reached.max(offset) } else { reached };
         let Agreed { mut row, offset, is_new } = host.agree(stored, reached);

@@ -55,11 +55,21 @@ impl ClockRow {
         time.max(self.written.saturating_add(self.offset)).saturating_sub(host.monotonic)
     }
 
-    /// Whether the row says enough about this offset: that store time is so far, and that it is slewed if it is ahead.
+    /// Whether a row of this boot says that store time is so far.
+    pub(crate) fn reaches(&self, host: &Host<'_>, offset: u64) -> bool {
+        offset <= self.offset_at(host.monotonic).saturating_add(StoreClock::TOLERANCE)
+    }
+
+    /// Whether a row of this boot says enough about this offset: that store time is so far, and that it is slewed if it is ahead.
     pub(crate) fn holds(&self, host: &Host<'_>, offset: u64) -> bool {
         let right = host.wall.saturating_add(StoreClock::TOLERANCE);
-        offset <= self.offset_at(host.monotonic).saturating_add(StoreClock::TOLERANCE)
-            && (offset <= right || self.target <= right)
+        self.reaches(host, offset) && (offset <= right || self.target <= right)
+    }
+
+    /// Whether it may be a row that was written. What is ahead by a hundred years is damage.
+    pub(crate) fn is_sound(&self, host: &Host<'_>) -> bool {
+        let wall = host.monotonic.saturating_add(host.wall);
+        self.written.saturating_add(self.offset) <= wall.saturating_add(StoreClock::AHEAD_MAX)
     }
 
     /// Reads the row; `None` if there is none, as in a file of an earlier version.

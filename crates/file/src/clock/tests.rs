@@ -1,5 +1,6 @@
 use super::*;
 use rusqlite::Connection;
+use tollgate_core::Span;
 use tollgate_store::ManualClock;
 
 use crate::schema;
@@ -61,7 +62,7 @@ fn in_ordinary_life_the_row_is_written_once() {
     for second in 0..AN_HOUR {
         scene.advance(Span::from_secs(1));
         let clock = if second % 2 == 0 { &mut one } else { &mut two };
-        // Who looked for the row would make the table anew.
+        // A process that looked for the row would make the table anew.
         scene.file.execute_batch("ALTER TABLE clock RENAME TO elsewhere").unwrap();
         scene.write(clock, Tick::ZERO);
         scene.file.execute_batch("ALTER TABLE elsewhere RENAME TO clock").unwrap();
@@ -170,9 +171,24 @@ fn where_no_boot_is_known_each_process_goes_by_the_wall_clock_and_what_the_row_r
 fn a_stamp_that_is_damaged_moves_no_clock() {
     let scene = Scene::new(1);
     let mut clock = scene.process(0, Access::Write);
-    for stamp in [Tick::MAX, START + AHEAD_MAX + Span::from_micros(1)] {
+    for stamp in [Tick::MAX, START + Span::from_micros(StoreClock::AHEAD_MAX + 1)] {
         scene.write(&mut clock, stamp);
         assert_eq!(clock.now(), START);
+    }
+}
+
+#[test]
+fn a_row_that_is_damaged_moves_no_clock() {
+    for damage in [i64::MAX, -1, i64::MIN] {
+        for column in ["offset", "written"] {
+            let scene = Scene::new(1);
+            scene.write(&mut scene.process(0, Access::Write), Tick::ZERO);
+            scene.file.execute(&format!("UPDATE clock SET {column} = {damage}"), []).unwrap();
+            let mut clock = scene.process(0, Access::Write);
+            assert_eq!(clock.now(), START);
+            scene.write(&mut clock, Tick::ZERO);
+            assert_eq!(scene.process(0, Access::Read).now(), START, "the row is written anew");
+        }
     }
 }
 

@@ -45,6 +45,10 @@ impl StoreClock {
     /// The store clock is slewed by this part of the time that passes.
     pub const SLEW: u64 = 8;
 
+    /// A store clock that is further ahead of the wall clock than this is damage, in microseconds: a hundred years. A host whose
+    /// battery is empty begins in 1970.
+    pub const AHEAD_MAX: u64 = 100 * 366 * 86_400 * 1_000_000;
+
     /// Returns the clock of a store whose offset all its processes have in memory.
     pub fn shared(host: HostClock, words: impl ClockWords + 'static) -> Arc<StoreClock> {
         StoreClock::new(host, Box::new(words), 0)
@@ -128,6 +132,7 @@ impl Correction for StoreClock {
 fn compared(offset: u64, wall: u64, floor: u64, elapsed: u64) -> u64 {
     match offset.checked_sub(wall) {
         None => wall,
+        Some(ahead) if ahead > StoreClock::AHEAD_MAX => wall,
         Some(ahead) if ahead <= StoreClock::TOLERANCE => offset,
         Some(_) => offset.saturating_sub(elapsed / StoreClock::SLEW).max(wall).max(floor.min(offset)),
     }

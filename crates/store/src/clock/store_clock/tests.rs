@@ -152,6 +152,19 @@ fn a_store_that_lay_idle_is_right_again_when_it_is_used() {
 }
 
 #[test]
+fn an_offset_that_is_damaged_is_that_of_the_wall_clock_again() {
+    let mut host = Host::new();
+    let wall = host.wall(TODAY);
+    let one = host.process(&wall);
+    for damage in [u64::MAX, 1 << 63, 0] {
+        host.words.offset.store(damage, Ordering::Relaxed);
+        host.words.compared.store(damage, Ordering::Relaxed);
+        host.advance(seconds(1));
+        assert_eq!(one.clock.now(), wall.now());
+    }
+}
+
+#[test]
 fn a_step_of_less_than_a_second_is_not_slewed() {
     let mut host = Host::new();
     let wall = host.wall(TODAY);
