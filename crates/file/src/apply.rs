@@ -43,6 +43,12 @@ impl Batch<'_> {
             }
             rows.push(row);
         }
+        let stamp = rows.iter().flatten().map(|row| row.kept.bucket.stamp()).max().unwrap_or_default();
+        let later = self.clock.now_for(self.connection, stamp, now)?;
+        if later != now {
+            // What was decided above was so by a clock that is behind.
+            return self.apply_now(call, writes, later);
+        }
         if let Some(failed) = records::failing(self.connection, writes, now)? {
             return Err(RecordsError::Failed(failed).into());
         }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
-use tollgate_store::{Clock, Freed, Key, Place};
+use tollgate_store::{Freed, Key, Place};
 
+use crate::clock::FileClock;
 use crate::error::{Fault, Stop};
 use crate::limits::KnownLimits;
 use crate::rows::{self, Row};
@@ -16,7 +17,7 @@ pub(crate) type Address = (Box<str>, Key);
 /// What work that writes is given. Nothing of it holds before the transaction is committed.
 pub(crate) struct Batch<'a> {
     pub(crate) connection: &'a Connection,
-    pub(crate) clock: &'a Clock,
+    pub(crate) clock: &'a mut FileClock,
     pub(crate) known: &'a mut KnownLimits,
     pub(crate) sweep: &'a mut Sweep,
     seen: HashMap<Address, Seen>,
@@ -33,7 +34,7 @@ struct Seen {
 impl<'a> Batch<'a> {
     pub(crate) fn new(
         connection: &'a Connection,
-        clock: &'a Clock,
+        clock: &'a mut FileClock,
         known: &'a mut KnownLimits,
         sweep: &'a mut Sweep,
     ) -> Batch<'a> {
@@ -81,7 +82,7 @@ impl<'a> Batch<'a> {
 /// What work that reads is given.
 pub(crate) struct View<'a> {
     pub(crate) connection: &'a Connection,
-    pub(crate) clock: &'a Clock,
+    pub(crate) clock: &'a mut FileClock,
     pub(crate) known: &'a mut KnownLimits,
 }
 

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tollgate_store::Clock;
+use tollgate_store::{Clock, HostClock};
 
 use crate::{FileStore, OpenError};
 
@@ -26,7 +26,9 @@ pub struct FileStoreBuilder {
     pub(crate) path: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) timeout: Duration,
-    pub(crate) clock: Clock,
+    /// The clock, if it is not that of the host.
+    pub(crate) clock: Option<Clock>,
+    pub(crate) host: Option<HostClock>,
     pub(crate) bytes_max: Option<u64>,
 }
 
@@ -36,7 +38,8 @@ impl FileStoreBuilder {
             path: path.into(),
             durability: Durability::default(),
             timeout: Duration::from_secs(5),
-            clock: Clock::system(),
+            clock: None,
+            host: None,
             bytes_max: None,
         }
     }
@@ -51,9 +54,16 @@ impl FileStoreBuilder {
         FileStoreBuilder { timeout, ..self }
     }
 
-    /// The clock; the system's unless it says otherwise.
+    /// The clock, which is used as it is. Unless it says otherwise, it is one that all processes of the host agree on which
+    /// have the store open: it follows the time of day, and does not stop if that is set back.
     pub fn clock(self, clock: Clock) -> FileStoreBuilder {
-        FileStoreBuilder { clock, ..self }
+        FileStoreBuilder { clock: Some(clock), ..self }
+    }
+
+    /// The clocks of the host, for tests in which its time of day is set.
+    #[doc(hidden)]
+    pub fn host(self, host: HostClock) -> FileStoreBuilder {
+        FileStoreBuilder { host: Some(host), ..self }
     }
 
     /// How large the file may become; as large as the disk unless it says otherwise. At the bound it is as if the disk

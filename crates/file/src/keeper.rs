@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tollgate_store::{PerProcess, StoreError, WaitQueues};
 
 use crate::builder::FileStoreBuilder;
+use crate::clock::{Access, FileClock, Time};
 use crate::desk::{Desk, Engine};
 use crate::error::{MOVED, OpenError, reopening};
 use crate::identity::Identity;
@@ -23,6 +24,7 @@ use crate::writer::Writer;
 pub(crate) struct Handle {
     /// With the whole path: a process may go elsewhere.
     pub(crate) settings: FileStoreBuilder,
+    pub(crate) time: Time,
     identity: Identity,
     wait_queues: Arc<WaitQueues>,
     parts: PerProcess<Part>,
@@ -55,11 +57,12 @@ impl Handle {
     /// Opens the file, or makes it.
     pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Handle, OpenError> {
         let parts: PerProcess<Part> = PerProcess::new(process());
-        let (keeper, wait_queues, path) = Keeper::open(settings, None)?;
+        let time = Time::of(settings);
+        let (keeper, wait_queues, path) = Keeper::open(settings, &time, None)?;
         let identity = keeper.shared.identity.clone();
         parts.get(process()).keeper.get_or_init(|| keeper);
         let settings = FileStoreBuilder { path, ..settings.clone() };
-        Ok(Handle { settings, identity, wait_queues, parts })
+        Ok(Handle { settings, time, identity, wait_queues, parts })
     }
 
     pub(crate) fn wait_queues(&self) -> &WaitQueues {
@@ -83,7 +86,7 @@ impl Handle {
         }
         // Opening would make a new file.
         self.identity.check().map_err(|_| StoreError::Refused(MOVED.into()))?;
-        let opened = Keeper::open(&self.settings, Some(&self.wait_queues));
+        let opened = Keeper::open(&self.settings, &self.time, Some(&self.wait_queues));
         let (keeper, ..) = opened.map_err(|why| reopening(&why))?;
         Ok(&part.keeper.get_or_init(|| keeper).shared)
     }
@@ -93,14 +96,17 @@ impl Keeper {
     /// Opens the file, with the wait queues that the store had before a fork, if it was open then.
     fn open(
         settings: &FileStoreBuilder,
+        time: &Time,
         wait_queues: Option<&Arc<WaitQueues>>,
     ) -> Result<(Keeper, Arc<WaitQueues>, PathBuf), OpenError> {
         let mut stores = stores::lock();
         let Opened { path, identity, writer, reader } = open::open(settings, &stores)?;
         let failed = |why: String| OpenError::Failed(path.clone(), why);
-        let FileStoreBuilder { clock, timeout, .. } = settings.clone();
-        let writer = Writer::new(writer, identity.clone(), clock.clone(), timeout)
-            .map_err(|why| failed(why.to_string()))?;
+        let timeout = settings.timeout;
+        let clock = FileClock::open(time, Access::Write, &writer);
+        let writer =
+            Writer::new(writer, identity.clone(), clock, timeout).map_err(|why| failed(why.to_string()))?;
+        let clock = FileClock::open(time, Access::Read, &reader);
         let reader = Reader::new(reader, identity.clone(), clock, timeout);
         let wait_queues = wait_queues.cloned().unwrap_or_else(|| queues::open(&path));
         let shared = Arc::new(Shared {

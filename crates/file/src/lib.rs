@@ -11,6 +11,8 @@ mod apply;
 mod backend;
 mod batch;
 mod builder;
+mod clock;
+mod clock_row;
 mod codec;
 mod desk;
 mod errand;

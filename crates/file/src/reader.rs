@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tollgate_store::Clock;
 
 use crate::batch::View;
+use crate::clock::FileClock;
 use crate::desk::{After, Engine, Errand};
 use crate::error::{Fault, store_error};
 use crate::identity::Identity;
@@ -15,13 +15,18 @@ use crate::limits::KnownLimits;
 pub(crate) struct Reader {
     connection: Connection,
     identity: Identity,
-    clock: Clock,
+    clock: FileClock,
     timeout: Duration,
     known: KnownLimits,
 }
 
 impl Reader {
-    pub(crate) fn new(connection: Connection, identity: Identity, clock: Clock, timeout: Duration) -> Reader {
+    pub(crate) fn new(
+        connection: Connection,
+        identity: Identity,
+        clock: FileClock,
+        timeout: Duration,
+    ) -> Reader {
         Reader { connection, identity, clock, timeout, known: KnownLimits::default() }
     }
 
@@ -32,8 +37,10 @@ impl Reader {
             self.connection.execute_batch("ROLLBACK")?;
         }
         self.connection.prepare_cached("BEGIN")?.execute([])?;
-        let mut view = View { connection: &self.connection, clock: &self.clock, known: &mut self.known };
-        let read = errand.run(&mut view);
+        // If the clock's row cannot be read, the clock goes on by what is known.
+        let _ = self.clock.sync(&self.connection);
+        let (connection, clock, known) = (&self.connection, &mut self.clock, &mut self.known);
+        let read = errand.run(&mut View { connection, clock, known });
         let ended = self.connection.prepare_cached("COMMIT")?.execute([]);
         read.and(ended.map(drop))
     }

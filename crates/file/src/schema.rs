@@ -55,6 +55,18 @@ CREATE TABLE record_index (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// The one row that processes [agree on store time](crate::clock) by. A file of an earlier version gets it with the first
+/// write; that version knows nothing of it and leaves it alone.
+pub(crate) const CLOCK_TABLE: &str = "
+CREATE TABLE IF NOT EXISTS clock (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    boot TEXT NOT NULL,
+    offset INTEGER NOT NULL,
+    written INTEGER NOT NULL,
+    target INTEGER NOT NULL
+) STRICT;
+";
+
 /// What a file says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
@@ -75,6 +87,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
             return Ok(());
         }
         connection.execute_batch(TABLES)?;
+        connection.execute_batch(CLOCK_TABLE)?;
         connection.pragma_update(None, "application_id", APPLICATION)?;
         connection.pragma_update(None, "user_version", FORMAT)
     });

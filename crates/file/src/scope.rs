@@ -116,7 +116,7 @@ pub(crate) fn buckets(
     limit: usize,
 ) -> Result<Page<BucketStatus>, Stop> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
-    let (now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
+    let (mut now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
     let (mut statuses, mut after, mut census) = (Vec::new(), after, Census::default());
     // Keys that are no pair are none of these, however many there are of them.
     while statuses.len() <= limit {
@@ -125,7 +125,9 @@ pub(crate) fn buckets(
         after = found.last().map(|(key, _)| key.clone());
         for (key, raw) in found {
             let Some((entity, resource)) = key.pair() else { continue };
-            let kept = raw.decode(view.connection, view.known, None)?.kept.as_seen(now, &mut census);
+            let kept = raw.decode(view.connection, view.known, None)?.kept;
+            now = view.clock.now_for(view.connection, kept.bucket.stamp(), now)?;
+            let kept = kept.as_seen(now, &mut census);
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
             statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
         }
@@ -147,12 +149,13 @@ pub(crate) fn activity(
     scope: &OwnedScope,
     after: Option<&Key>,
 ) -> Result<(Vec<Activity>, Option<Key>), Stop> {
-    let (now, mut census, mut activities) = (view.clock.now(), Census::default(), Vec::new());
+    let (mut now, mut census, mut activities) = (view.clock.now(), Census::default(), Vec::new());
     let found = list(view.connection, namespace, scope, Which::All, after, LOOKED_AT_ONCE)?;
     let last = found.last().map(|(key, _)| key.clone()).filter(|_| found.len() == LOOKED_AT_ONCE);
     for (key, raw) in found {
         let Some((entity, resource)) = key.pair() else { continue };
         let Row { kept, usage } = raw.decode(view.connection, view.known, None)?;
+        now = view.clock.now_for(view.connection, kept.bucket.stamp(), now)?;
         let kept = kept.as_seen(now, &mut census);
         activities.push(Activity {
             entity: entity.into(),

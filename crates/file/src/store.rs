@@ -142,7 +142,7 @@ impl Store for FileStore {
     }
 
     fn clock(&self) -> &Clock {
-        &self.0.settings.clock
+        &self.0.time.clock
     }
 
     fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
@@ -155,8 +155,8 @@ impl Store for FileStore {
         let reply = self.read(move |view| {
             let mut denials = Vec::new();
             for step in call.steps() {
-                let now = view.clock.now();
-                denials.extend(kept(view, &step.place, now)?.ask(&step, now));
+                let (kept, now) = kept(view, &step.place)?;
+                denials.extend(kept.ask(&step, now));
             }
             Ok(denials)
         });
@@ -166,9 +166,8 @@ impl Store for FileStore {
     fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let (namespace, key, limits) = (place.namespace.to_owned(), place.key.clone(), place.limits.clone());
         let reply = self.read(move |view| {
-            let now = view.clock.now();
-            let place = Place { namespace: &namespace, key: &key, limits: &limits };
-            Ok(kept(view, &place, now)?.peek(&limits, now))
+            let (kept, now) = kept(view, &Place { namespace: &namespace, key: &key, limits: &limits })?;
+            Ok(kept.peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
@@ -196,8 +195,11 @@ impl Store for FileStore {
     }
 }
 
-/// The bucket at a place, without the holders that a take would find to be gone.
-fn kept(view: &mut View<'_>, place: &Place<'_>, now: Tick) -> Result<Kept, Stop> {
-    let Some(row) = view.row(place)? else { return Ok(Kept::fresh(place.limits)) };
-    Ok(row.kept.as_seen(now, &mut Census::default()))
+/// The bucket at a place, without the holders that a take would find to be gone, and the time.
+fn kept(view: &mut View<'_>, place: &Place<'_>) -> Result<(Kept, Tick), Stop> {
+    let row = view.row(place)?;
+    let now = view.clock.now();
+    let Some(row) = row else { return Ok((Kept::fresh(place.limits), now)) };
+    let now = view.clock.now_for(view.connection, row.kept.bucket.stamp(), now)?;
+    Ok((row.kept.as_seen(now, &mut Census::default()), now))
 }

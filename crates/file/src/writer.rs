@@ -8,6 +8,7 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::{Clock, Freed};
 
 use crate::batch::Batch;
+use crate::clock::FileClock;
 use crate::desk::{After, Engine, Errand};
 use crate::error::{Fault, Stop, is_busy, is_everybody_s, store_error};
 use crate::identity::Identity;
@@ -30,7 +31,7 @@ pub(crate) struct Writer {
     connection: Connection,
     identity: Identity,
     log: Log,
-    clock: Clock,
+    clock: FileClock,
     timeout: Duration,
     known: KnownLimits,
     sweep: Sweep,
@@ -48,7 +49,7 @@ impl Writer {
     pub(crate) fn new(
         mut connection: Connection,
         identity: Identity,
-        clock: Clock,
+        clock: FileClock,
         timeout: Duration,
     ) -> Result<Writer, Fault> {
         // It looks for itself when the file is free.
@@ -82,8 +83,13 @@ impl Writer {
     /// Runs all errands in one transaction, and answers which buckets have more room now.
     fn commit(&mut self, errands: &mut [Box<dyn Errand<Writer>>]) -> Result<Vec<Freed>, Fault> {
         let first = errands.iter().map(|errand| errand.since()).min().unwrap_or_default();
-        self.begin(first + Span::covering(self.timeout))?;
-        let mut batch = Batch::new(&self.connection, &self.clock, &mut self.known, &mut self.sweep);
+        let until = first + Span::covering(self.timeout);
+        self.begin(until)?;
+        if self.clock.sync(&self.connection).is_err() {
+            // It has ended the transaction, and is not tried again at once.
+            self.begin(until)?;
+        }
+        let mut batch = Batch::new(&self.connection, &mut self.clock, &mut self.known, &mut self.sweep);
         for errand in errands {
             errand.run(&mut batch)?;
         }
@@ -127,6 +133,7 @@ impl Writer {
         // What was learnt about limits may not be so any more.
         self.known.clear();
         self.sweep = Sweep::default();
+        self.clock.roll_back();
         if !self.connection.is_autocommit() {
             // If even that fails, the next transaction tries again before it begins.
             let _ = self.connection.execute_batch("ROLLBACK");

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tollgate_store::Clock;
+use tollgate_store::{Clock, HostClock};
 
 use crate::{OpenError, ShmStore};
 
@@ -24,7 +24,9 @@ pub struct ShmStoreBuilder {
     file: Option<PathBuf>,
     pub(crate) capacity: u64,
     pub(crate) timeout: Duration,
-    pub(crate) clock: Clock,
+    /// The clock, if it is not that of the host.
+    pub(crate) clock: Option<Clock>,
+    pub(crate) host: Option<HostClock>,
 }
 
 impl ShmStoreBuilder {
@@ -35,7 +37,8 @@ impl ShmStoreBuilder {
             file: None,
             capacity: CAPACITY,
             timeout: Duration::from_secs(5),
-            clock: Clock::system(),
+            clock: None,
+            host: None,
         }
     }
 
@@ -62,9 +65,16 @@ impl ShmStoreBuilder {
         ShmStoreBuilder { timeout, ..self }
     }
 
-    /// The clock; the system's unless it says otherwise.
+    /// The clock, which is used as it is. Unless it says otherwise, it is one that all processes of the host agree on which
+    /// have the store open: it follows the time of day, and does not stop if that is set back.
     pub fn clock(self, clock: Clock) -> ShmStoreBuilder {
-        ShmStoreBuilder { clock, ..self }
+        ShmStoreBuilder { clock: Some(clock), ..self }
+    }
+
+    /// The clocks of the host, for tests in which its time of day is set.
+    #[doc(hidden)]
+    pub fn host(self, host: HostClock) -> ShmStoreBuilder {
+        ShmStoreBuilder { host: Some(host), ..self }
     }
 
     /// The file that it is in, or would be: the name behind the id of the user, so that users have stores of their own.

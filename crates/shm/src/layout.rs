@@ -1,4 +1,4 @@
-//! Where things are in the file. Everything is counted in words of 64 bits, and what is written here is what layout 2 is.
+//! Where things are in the file. Everything is counted in words of 64 bits, and what is written here is what layout 3 is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"tollgate");
 
 /// The layout that this version reads and writes. Another number is another layout.
-pub(crate) const LAYOUT: u64 = 2;
+pub(crate) const LAYOUT: u64 = 3;
 
 /// Which word of the file says what. Those up to [`CHECKSUM`] are written once.
 pub(crate) const AT_MAGIC: u64 = 0;
@@ -52,6 +52,11 @@ pub(crate) const CALLS: u64 = 35;
 pub(crate) const LIMITS_GONE: u64 = 36;
 /// The node before the first of the ordered map.
 pub(crate) const HEAD: u64 = 37;
+
+/// The offset of store time, and when it was last compared with a wall clock: see [`clock`](crate::clock). They are changed
+/// without the lock and without the journal, and are in a cache line of their own, because every call reads the first.
+pub(crate) const CLOCK_OFFSET: u64 = 40;
+pub(crate) const CLOCK_COMPARED: u64 = 41;
 
 /// The segments of the table of chains.
 pub(crate) const SEGMENTS: u64 = 64;

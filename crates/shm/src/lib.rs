@@ -17,6 +17,7 @@ mod backend;
 mod builder;
 mod calls;
 mod check;
+mod clock;
 mod codec;
 mod error;
 mod key;

@@ -17,6 +17,7 @@ use crate::apply;
 use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
 use crate::check;
+use crate::clock;
 use crate::error::{OpenError, Stop, without_tests};
 use crate::late::Late;
 use crate::layout::WAITING;
@@ -104,7 +105,7 @@ impl ShmStore {
     pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, OpenError> {
         let arena = Arc::new(open::open(settings)?);
         let (queues, wait_queues) = Queues::open(Arc::clone(&arena), None);
-        let (clock, known) = (settings.clock.clone(), Mutex::default());
+        let (clock, known) = (clock::open(settings, &arena), Mutex::default());
         let late = PerProcess::new(wait_queue::generation());
         Ok(ShmStore(Arc::new(Shared { arena, clock, wait_queues, queues, known, late })))
     }

@@ -151,7 +151,7 @@ fn a_store_that_was_cut_off_says_so() {
 fn another_layout_and_a_broken_header_are_told_apart() {
     let layout = changed(&[(1, 7)]);
     let found = refused(&layout);
-    assert_eq!(found, OpenError::OtherLayout { path: path(&layout), found: 7, known: 2 });
+    assert_eq!(found, OpenError::OtherLayout { path: path(&layout), found: 7, known: 3 });
     for at in 2..9 {
         let folder = changed(&[]);
         let value = word(&folder, at) ^ 1;

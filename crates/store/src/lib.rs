@@ -46,7 +46,7 @@ pub use block_on::may_block;
 pub use call::OwnedCall;
 pub use cell::{Cell, Term};
 pub use chain::{CHAIN_MAX, Chain, ChainError};
-pub use clock::{Alarm, Clock, ManualClock};
+pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, StoreClock};
 pub use fault::{Fault, FaultStore};
 pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
 pub use fork::{generation, random_id};

@@ -47,7 +47,7 @@ impl Page {
     }
 
     /// Adds names with their values, one in a line.
-    pub(crate) fn fields<const N: usize>(&mut self, fields: [(&str, Cell); N]) {
+    pub(crate) fn fields<'a>(&mut self, fields: impl IntoIterator<Item = (&'a str, Cell)>) {
         let mut table = Table::bare().wrap(1);
         for (name, value) in fields {
             table.row([Cell::styled(name, style::HEADING), value]);

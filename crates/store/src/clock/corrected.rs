@@ -9,17 +9,28 @@ use tollgate_core::{Span, Tick};
 use super::sleeper::Sleeper;
 use super::{Alarm, Clock, Source};
 
+/// What a clock is corrected by, which may change at any time.
+pub trait Correction: Send + Sync {
+    /// Returns the microseconds to add to `base`, the time that the corrected clock shows without them.
+    fn by(&self, base: Tick) -> i64;
+}
+
+impl Correction for AtomicI64 {
+    fn by(&self, _: Tick) -> i64 {
+        self.load(Ordering::Relaxed)
+    }
+}
+
 /// Closer to an alarm than this, the correction is taken as it is.
 const CLOSE: Span = Span::from_millis(100);
 
 pub(super) struct Corrected {
     base: Clock,
-    /// Microseconds to add to what the base shows.
-    by: Arc<AtomicI64>,
+    by: Arc<dyn Correction>,
 }
 
 impl Corrected {
-    pub(super) fn new(base: Clock, by: Arc<AtomicI64>) -> Corrected {
+    pub(super) fn new(base: Clock, by: Arc<dyn Correction>) -> Corrected {
         Corrected { base, by }
     }
 
@@ -28,7 +39,7 @@ impl Corrected {
     }
 
     fn corrected(&self, base: Tick) -> Tick {
-        Tick::from_micros(base.as_micros().saturating_add_signed(self.by.load(Ordering::Relaxed)))
+        Tick::from_micros(base.as_micros().saturating_add_signed(self.by.by(base)))
     }
 
     /// Wakes a sleeper at `at` by the correction there is now.
@@ -45,13 +56,13 @@ impl Corrected {
 
 impl fmt::Debug for Corrected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Corrected").field("base", &self.base).field("by", &self.by).finish()
+        f.debug_struct("Corrected").field("base", &self.base).finish_non_exhaustive()
     }
 }
 
 /// An alarm of a corrected clock.
 ///
-/// The correction may change while it waits, and nobody says so. So it looks again on half of the way, and on half of
+/// The correction may change while it waits, without a notification. So it looks again on half of the way, and on half of
 /// what is left: a change is seen in time unless it comes late and is large, and a long wait costs a few looks only.
 pub(crate) struct Waiting {
     at: Tick,

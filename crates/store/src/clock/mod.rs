@@ -1,19 +1,23 @@
 //! Time: the system's, or one that a test turns by hand.
 
 mod corrected;
+mod host;
 mod manual;
 mod sleeper;
+mod store_clock;
 mod system;
 
-use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Weak};
 
 use tollgate_core::Tick;
 
 use corrected::Corrected;
+pub use corrected::Correction;
+pub use host::HostClock;
 use manual::Hands;
 pub use manual::ManualClock;
 pub(crate) use sleeper::Sleeper;
+pub use store_clock::{ClockWords, StoreClock};
 use system::SystemClock;
 
 /// What a clock can wake.
@@ -29,6 +33,8 @@ pub struct Clock(Source);
 #[derive(Clone, Debug)]
 enum Source {
     System(&'static SystemClock),
+    /// The monotonic clock of the host.
+    Monotonic(&'static SystemClock),
     Manual(Arc<Hands>),
     Corrected(Arc<Corrected>),
 }
@@ -45,13 +51,18 @@ impl Clock {
         Clock(Source::System(SystemClock::get()))
     }
 
+    /// The monotonic clock of the host, which other clocks are corrections of. Its alarms may ring early.
+    fn monotonic() -> Clock {
+        Clock(Source::Monotonic(SystemClock::get()))
+    }
+
     /// A clock that shows this one's time and `by` microseconds, which may change at any time. For stores that know the
     /// time of a service better than that of the host.
     ///
     /// An alarm never rings early. If the correction jumps forward by more than half of what is left of a wait, it
     /// may ring late: when half of the wait is over.
     #[must_use]
-    pub fn corrected(&self, by: Arc<AtomicI64>) -> Clock {
+    pub fn corrected(&self, by: Arc<impl Correction + 'static>) -> Clock {
         Clock(Source::Corrected(Arc::new(Corrected::new(self.clone(), by))))
     }
 
@@ -60,6 +71,7 @@ impl Clock {
     pub fn now(&self) -> Tick {
         match &self.0 {
             Source::System(clock) => clock.now(),
+            Source::Monotonic(clock) => clock.monotonic(),
             Source::Manual(hands) => hands.now(),
             Source::Corrected(clock) => clock.now(),
         }
@@ -77,8 +89,13 @@ impl Clock {
         match &self.0 {
             #[cfg(not(loom))]
             Source::System(_) => crate::timer::Timer::get().alarm(at, sleeper),
+            // The system's clock may step forward meanwhile, so this may ring early, never late.
+            #[cfg(not(loom))]
+            Source::Monotonic(clock) => {
+                crate::timer::Timer::get().alarm(clock.now() + at.since(clock.monotonic()), sleeper);
+            }
             #[cfg(loom)]
-            Source::System(_) => drop((at, sleeper)),
+            Source::System(_) | Source::Monotonic(_) => drop((at, sleeper)),
             Source::Manual(hands) => {
                 if let Some(alarm) = hands.alarm(at, sleeper) {
                     alarm.ring(at, self);

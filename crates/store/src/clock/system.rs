@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use tollgate_core::Tick;
 
@@ -27,9 +27,8 @@ const LOOK_MAX: u64 = 2_000;
 
 #[derive(Debug)]
 pub(super) struct SystemClock {
-    started: Instant,
-    /// The time of day when it started, in nanoseconds. Moved forward when the machine was asleep or its time of
-    /// day was set forward, never back.
+    /// How far the time of day is ahead of the monotonic clock, in nanoseconds. Raised when the machine was asleep or its
+    /// time of day was set forward, never lowered.
     offset: AtomicU64,
     compare_at: AtomicU64,
     reads: AtomicU64,
@@ -41,7 +40,7 @@ pub(super) struct SystemClock {
 struct Counter(quanta::Clock);
 
 thread_local! {
-    /// What the counter showed at one instant, and what time that was, as this thread saw it last.
+    /// What the counter showed at one instant, and what the monotonic clock did, as this thread saw it last.
     static LOOKED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
@@ -51,10 +50,8 @@ impl SystemClock {
         CLOCK.get_or_init(SystemClock::start)
     }
 
-    #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's clocks")]
     fn start() -> SystemClock {
         let clock = SystemClock {
-            started: Instant::now(),
             offset: AtomicU64::new(0),
             compare_at: AtomicU64::new(0),
             reads: AtomicU64::new(0),
@@ -66,11 +63,22 @@ impl SystemClock {
 
     #[inline]
     pub(super) fn now(&'static self) -> Tick {
-        let nanos = match self.counter.get() {
+        let nanos = self.monotonic_nanos();
+        Tick::from_micros((self.offset.load(Ordering::Relaxed) + nanos) / 1_000)
+    }
+
+    /// The monotonic clock: the time since the host was started, the same for all its processes, which is not set.
+    #[inline]
+    pub(super) fn monotonic(&'static self) -> Tick {
+        Tick::from_micros(self.monotonic_nanos() / 1_000)
+    }
+
+    #[inline]
+    fn monotonic_nanos(&'static self) -> u64 {
+        match self.counter.get() {
             Some(counter) => counter.nanos().unwrap_or_else(|| counter.look(self)),
             None => self.nanos_before_counter(),
-        };
-        Tick::from_micros(nanos / 1_000)
+        }
     }
 
     #[cold]
@@ -83,30 +91,46 @@ impl SystemClock {
         self.nanos()
     }
 
-    fn elapsed(&self) -> u64 {
-        let elapsed = self.started.elapsed();
-        elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos())
-    }
-
-    /// The clock of the system.
+    /// The monotonic clock of the system, after a comparison with the time of day if that is due.
     fn nanos(&self) -> u64 {
-        let elapsed = self.elapsed();
-        if elapsed >= self.compare_at.load(Ordering::Relaxed) {
-            self.follow_time_of_day(elapsed);
+        let nanos = monotonic_nanos();
+        if nanos >= self.compare_at.load(Ordering::Relaxed) {
+            self.follow_time_of_day(nanos);
         }
-        self.offset.load(Ordering::Relaxed) + elapsed
+        nanos
     }
 
     #[cold]
-    #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's clocks")]
-    fn follow_time_of_day(&self, elapsed: u64) {
-        self.compare_at.store(elapsed + COMPARE_EVERY, Ordering::Relaxed);
-        // A time of day before 1970 is no help; then time counts from the start of the process.
-        let Ok(today) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) else { return };
-        let today = u64::try_from(today.as_nanos()).unwrap_or(u64::MAX);
-        // Read after the time of day: if something came between, the clock is moved too little, never too far.
-        self.offset.fetch_max(today.saturating_sub(self.elapsed()), Ordering::Relaxed);
+    fn follow_time_of_day(&self, nanos: u64) {
+        self.compare_at.store(nanos + COMPARE_EVERY, Ordering::Relaxed);
+        self.offset.fetch_max(time_of_day_ahead(), Ordering::Relaxed);
     }
+}
+
+/// How far the time of day is ahead of the monotonic clock, in nanoseconds.
+#[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's clocks")]
+pub(super) fn time_of_day_ahead() -> u64 {
+    // A time of day before 1970 is no help; then time counts from the start of the host.
+    let Ok(today) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) else { return 0 };
+    let today = u64::try_from(today.as_nanos()).unwrap_or(u64::MAX);
+    // Read after the time of day: if something came between, the result is too small, never too large.
+    today.saturating_sub(monotonic_nanos())
+}
+
+#[cfg(unix)]
+fn monotonic_nanos() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Where processes do not see the monotonic clock of the host, it counts from the first reading in this one.
+#[cfg(not(unix))]
+#[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's clocks")]
+fn monotonic_nanos() -> u64 {
+    use std::time::Instant;
+    static STARTED: OnceLock<Instant> = OnceLock::new();
+    let elapsed = STARTED.get_or_init(Instant::now).elapsed();
+    elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos())
 }
 
 impl Counter {
@@ -114,7 +138,7 @@ impl Counter {
         Counter(quanta::Clock::new())
     }
 
-    /// The time by the counter; `None` if it must not be trusted.
+    /// The monotonic clock by the counter; `None` if it must not be trusted.
     #[inline]
     fn nanos(&self) -> Option<u64> {
         let ((then, nanos), raw) = (LOOKED.get(), self.0.raw());

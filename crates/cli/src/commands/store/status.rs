@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
+use tollgate::Clock;
 use tollgate::catalog::VersionRecord;
+use tollgate::store::StoreClock;
 
 use crate::context::Context;
 use crate::duration_text;
@@ -39,6 +41,7 @@ fn found(context: &Context) -> Result<Found> {
     let before = store.clock().now();
     registry.version().wait()?;
     let latency = store.clock().now().since(before);
+    let clock_ahead = store.clock().now().since(Clock::system().now()).as_micros();
     let mut namespaces = Vec::new();
     for namespace in registry.list().wait()? {
         let counts = registry.open(&namespace.name).wait()?.counts().wait()?;
@@ -46,6 +49,7 @@ fn found(context: &Context) -> Result<Found> {
     }
     Ok(Found {
         latency_us: latency.as_micros(),
+        clock_ahead_us: if clock_ahead > StoreClock::TOLERANCE { clock_ahead } else { 0 },
         schema_version,
         client_min_version,
         namespaces,
@@ -65,6 +69,7 @@ struct StatusAnswer {
 #[derive(Serialize)]
 struct Found {
     latency_us: u64,
+    clock_ahead_us: u64,
     schema_version: String,
     client_min_version: String,
     namespaces: Vec<Inhabited>,
@@ -95,13 +100,18 @@ impl Answer for StatusAnswer {
             grouped(found.namespaces.len()),
             grouped(found.deleted_namespaces)
         );
-        page.fields([
+        let mut fields = vec![
             ("store", Cell::name(&self.store)),
             ("reachable", Cell::styled("yes", style::GOOD)),
             ("latency", latency.into()),
-            ("schema", (&found.schema_version).into()),
-            ("namespaces", namespaces.into()),
-        ]);
+        ];
+        if found.clock_ahead_us > 0 {
+            let ahead = duration_text::roughly(Duration::from_micros(found.clock_ahead_us));
+            let ahead = format!("{ahead} ahead of this host's");
+            fields.push(("clock", Cell::styled(ahead, style::WARN)));
+        }
+        fields.extend([("schema", (&found.schema_version).into()), ("namespaces", namespaces.into())]);
+        page.fields(fields);
         if !found.namespaces.is_empty() {
             page.gap();
             page.table(&found.table());

@@ -1,0 +1,164 @@
+//! The clock of a file: store time, on which processes agree by a row of the file.
+//!
+//! The row has the offset of store time to the monotonic clock, and the offset that it is slewed to. Each process works out
+//! from that what the time is, so the row is read when the file is opened and again only if this process has a reason to
+//! doubt what it knows, and is written only when the wall clock was set or the host was started anew. Reasons to doubt are a
+//! wall clock that is behind without a row that says so, and a bucket with a stamp in the future.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tollgate_core::Tick;
+use tollgate_store::{Clock, HostClock, StoreClock};
+
+use crate::builder::FileStoreBuilder;
+use crate::clock_row::{Agreed, ClockRow, Host};
+use crate::error::Fault;
+
+/// How long an engine waits until it reads the row again that it may not or cannot change, in microseconds.
+const PAUSE: u64 = 1_000_000;
+
+/// The clock of a store, which all its engines and callers share.
+#[derive(Clone)]
+pub(crate) struct Time {
+    pub(crate) clock: Clock,
+    /// `None` if the clock was given, and is used as it is.
+    shared: Option<Arc<StoreClock>>,
+}
+
+impl Time {
+    pub(crate) fn of(settings: &FileStoreBuilder) -> Time {
+        if let Some(clock) = &settings.clock {
+            return Time { clock: clock.clone(), shared: None };
+        }
+        let shared = StoreClock::local(settings.host.clone().unwrap_or_else(HostClock::system));
+        Time { clock: shared.clock(), shared: Some(shared) }
+    }
+}
+
+/// What an engine may do to the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// The clock as an engine has it.
+pub(crate) struct FileClock {
+    clock: Clock,
+    agreement: Option<Agreement>,
+}
+
+/// What an engine knows of the agreement.
+struct Agreement {
+    shared: Arc<StoreClock>,
+    access: Access,
+    /// The row, or what it will be once it is written. `None` before it was read.
+    known: Option<ClockRow>,
+    is_written: bool,
+    /// Not before this is the row read again, by the monotonic clock.
+    look_at: u64,
+}
+
+impl FileClock {
+    /// The clock of an engine that has just opened the file.
+    pub(crate) fn open(time: &Time, access: Access, connection: &Connection) -> FileClock {
+        let mut clock = FileClock { clock: time.clock.clone(), agreement: None };
+        if let Some(shared) = time.shared.clone() {
+            let mut agreement = Agreement { shared, access, known: None, is_written: false, look_at: 0 };
+            // If the row cannot be read now, it is with the first transaction.
+            let _ = agreement.agree(connection, 0, Access::Read);
+            agreement.look_at = 0;
+            clock.agreement = Some(agreement);
+        }
+        clock
+    }
+
+    pub(crate) fn now(&self) -> Tick {
+        self.clock.now()
+    }
+
+    /// The transaction was rolled back: the row may not be what this engine wrote.
+    pub(crate) fn roll_back(&mut self) {
+        if let Some(agreement) = &mut self.agreement {
+            agreement.is_written = false;
+        }
+    }
+
+    /// Reads the row, and writes it if need be, at the beginning of a transaction. In ordinary life it does neither.
+    ///
+    /// # Errors
+    ///
+    /// A fault that has ended the transaction. What else fails is tried again later.
+    pub(crate) fn sync(&mut self, connection: &Connection) -> Result<(), Fault> {
+        match &mut self.agreement {
+            Some(agreement) if agreement.is_due() => agreement.agree(connection, 0, agreement.access),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the time for a bucket with this stamp: `now`, unless the stamp is far ahead of it. Then another process has
+    /// seen that store time, and this one catches up.
+    ///
+    /// # Errors
+    ///
+    /// As [`sync`](FileClock::sync).
+    pub(crate) fn now_for(&mut self, connection: &Connection, stamp: Tick, now: Tick) -> Result<Tick, Fault> {
+        let is_ahead =
+            (StoreClock::TOLERANCE + 1..=StoreClock::AHEAD_MAX).contains(&stamp.since(now).as_micros());
+        match &mut self.agreement {
+            Some(agreement) if is_ahead => {
+                let offset = stamp.as_micros().saturating_sub(agreement.shared.monotonic());
+                agreement.agree(connection, offset, agreement.access)?;
+                Ok(self.clock.now().max(stamp))
+            }
+            _ => Ok(now),
+        }
+    }
+}
+
+impl Agreement {
+    fn is_due(&self) -> bool {
+        let host = Host::of(&self.shared);
+        let is_stored = self.is_written || self.access == Access::Read;
+        let is_right = |row: &ClockRow| is_stored && row.holds(&host, self.shared.offset());
+        host.monotonic >= self.look_at && !self.known.as_ref().is_some_and(is_right)
+    }
+
+    /// Works out the offset from the row, the wall clock and what is known to be reached, and follows it.
+    fn agree(&mut self, connection: &Connection, reached: u64, access: Access) -> Result<(), Fault> {
+        let shared = Arc::clone(&self.shared);
+        let (host, offset) = (Host::of(&shared), shared.offset());
+        self.look_at = host.monotonic.saturating_add(PAUSE);
+        let stored = ClockRow::read(connection)?.filter(|row| row.is_sound(&host));
+        let is_first = !stored.as_ref().is_some_and(|row| host.is_boot_of(row));
+        // This process has learnt it from the wall clock or from a stamp since it last saw the row. Otherwise an offset above
+        // the row's is one that another process has slewed meanwhile.
+        let is_news = |row: &ClockRow| !row.reaches(&host, offset);
+        let counts = is_first || self.known.as_ref().is_some_and(is_news);
+        let reached = if counts { reached.max(offset) } else { reached };
+        let Agreed { mut row, offset, is_new } = host.agree(stored, reached);
+        let written = match (is_new, access) {
+            (false, _) => Ok(true),
+            (true, Access::Read) => Ok(false),
+            (true, Access::Write) => row.write(connection).map(|()| true),
+        };
+        self.is_written = matches!(written, Ok(true));
+        if self.is_written {
+            self.look_at = 0;
+        } else {
+            // The clock is slewed only as the row says, so that processes stay together.
+            row.target = offset;
+        }
+        shared.follow(offset, row.target, host.monotonic);
+        self.known = Some(row);
+        match written {
+            Err(fault) if connection.is_autocommit() => Err(fault),
+            // The transaction goes on without the row, for want of room perhaps.
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The row that processes agree on store time by, and what follows from it.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_store::StoreClock;
+
+use crate::error::Fault;
+use crate::schema::CLOCK_TABLE;
+
+/// What the file says about store time. All numbers are microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClockRow {
+    /// The boot that the monotonic clock counts from.
+    boot: String,
+    /// How far store time was ahead of the monotonic clock.
+    offset: u64,
+    /// When that was, by the monotonic clock.
+    written: u64,
+    /// The offset that it is slewed to, which is that of the wall clock. The same as `offset` if there is nothing to slew.
+    pub(crate) target: u64,
+}
+
+/// The clocks of the host at one instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Host<'a> {
+    pub(crate) boot: &'a str,
+    pub(crate) monotonic: u64,
+    /// The offset of the wall clock.
+    pub(crate) wall: u64,
+}
+
+/// What holds after a look at the row.
+#[derive(Debug)]
+pub(crate) struct Agreed {
+    pub(crate) row: ClockRow,
+    /// The offset at this instant.
+    pub(crate) offset: u64,
+    /// Whether the row is to be written.
+    pub(crate) is_new: bool,
+}
+
+impl ClockRow {
+    /// The offset that a row of this boot says there is now.
+    pub(crate) fn offset_at(&self, monotonic: u64) -> u64 {
+        let slewed = monotonic.saturating_sub(self.written) / StoreClock::SLEW;
+        self.offset.saturating_sub(slewed).max(self.target.min(self.offset))
+    }
+
+    /// The offset after a row of another boot. The monotonic clock has begun anew, so the wall clock says how long ago the row
+    /// was written; and store time was reached that is not passed again.
+    fn offset_after_boot(&self, host: &Host<'_>) -> u64 {
+        let wall = host.monotonic.saturating_add(host.wall);
+        let ahead = self.offset.saturating_sub(self.target);
+        let elapsed = wall.saturating_sub(self.written.saturating_add(self.target));
+        let time = wall.saturating_add(ahead.saturating_sub(elapsed / StoreClock::SLEW));
+        time.max(self.written.saturating_add(self.offset)).saturating_sub(host.monotonic)
+    }
+
+    /// Whether a row of this boot says that store time is so far.
+    pub(crate) fn reaches(&self, host: &Host<'_>, offset: u64) -> bool {
+        offset <= self.offset_at(host.monotonic).saturating_add(StoreClock::TOLERANCE)
+    }
+
+    /// Whether a row of this boot says enough about this offset: that store time is so far, and that it is slewed if it is ahead.
+    pub(crate) fn holds(&self, host: &Host<'_>, offset: u64) -> bool {
+        let right = host.wall.saturating_add(StoreClock::TOLERANCE);
+        self.reaches(host, offset) && (offset <= right || self.target <= right)
+    }
+
+    /// Whether it may be a row that was written. What is ahead by a hundred years is damage.
+    pub(crate) fn is_sound(&self, host: &Host<'_>) -> bool {
+        let wall = host.monotonic.saturating_add(host.wall);
+        self.written.saturating_add(self.offset) <= wall.saturating_add(StoreClock::AHEAD_MAX)
+    }
+
+    /// Reads the row; `None` if there is none, as in a file of an earlier version.
+    pub(crate) fn read(connection: &Connection) -> Result<Option<ClockRow>, Fault> {
+        if !connection.table_exists(None, "clock")? {
+            return Ok(None);
+        }
+        let mut read = connection.prepare_cached("SELECT boot, offset, written, target FROM clock")?;
+        read.query_row([], |row| {
+            let [offset, written, target] = [row.get(1)?, row.get(2)?, row.get(3)?].map(i64::cast_unsigned);
+            Ok(ClockRow { boot: row.get(0)?, offset, written, target })
+        })
+        .optional()
+    }
+
+    /// Writes the row, in a transaction.
+    pub(crate) fn write(&self, connection: &Connection) -> Result<(), Fault> {
+        connection.execute_batch(CLOCK_TABLE)?;
+        let [offset, written, target] = [self.offset, self.written, self.target].map(u64::cast_signed);
+        let mut write = connection.prepare_cached(
+            "REPLACE INTO clock (id, boot, offset, written, target) VALUES (1, ?1, ?2, ?3, ?4)",
+        )?;
+        write.execute(params![self.boot, offset, written, target]).map(drop)
+    }
+}
+
+impl<'a> Host<'a> {
+    /// The clocks of a host as a store clock has them.
+    pub(crate) fn of(clock: &'a StoreClock) -> Host<'a> {
+        // This compares the clocks if that is due, so it comes first.
+        let monotonic = clock.monotonic();
+        Host { boot: clock.host().boot(), monotonic, wall: clock.wall_offset() }
+    }
+
+    /// Whether a row counts by the monotonic clock that this host has now.
+    pub(crate) fn is_boot_of(&self, row: &ClockRow) -> bool {
+        row.boot == self.boot && !self.boot.is_empty()
+    }
+
+    /// Works out the offset: what the row says, what the wall clock says, and what is known to be reached.
+    pub(crate) fn agree(&self, stored: Option<ClockRow>, reached: u64) -> Agreed {
+        let said = match &stored {
+            Some(row) if self.is_boot_of(row) => row.offset_at(self.monotonic),
+            Some(row) => row.offset_after_boot(self),
+            None => 0,
+        };
+        let offset = said.max(self.wall).max(reached);
+        match stored {
+            Some(row) if self.is_boot_of(&row) && row.holds(self, offset) => {
+                Agreed { row, offset, is_new: false }
+            }
+            _ => {
+                let is_ahead = offset > self.wall.saturating_add(StoreClock::TOLERANCE);
+                let target = if is_ahead { self.wall } else { offset };
+                let row = ClockRow { boot: self.boot.into(), offset, written: self.monotonic, target };
+                Agreed { row, offset, is_new: true }
+            }
+        }
+    }
+}
