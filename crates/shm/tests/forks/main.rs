@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod history;
 mod leases;
 mod living;
 mod opened;

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tollgate::dynamo::DynamoStore;
+use tollgate::dynamo::{DynamoStore, DynamoStoreBuilder};
 use tollgate::file::FileStore;
 use tollgate::redis::RedisStore;
 use tollgate_dynamo_local::{Engine, serve};
 use tollgate_redis_local::{Kind, Server};
 
 /// How long a store may take to answer on a host that is busy.
-const PATIENT: Duration = Duration::from_secs(30);
+pub(crate) const PATIENT: Duration = Duration::from_secs(30);
 
 pub(crate) fn file(folder: &Path) -> FileStore {
     FileStore::open(folder.join("limits.db")).expect("it can be opened")
@@ -27,6 +27,14 @@ pub(crate) fn redis(prefix: &str) -> RedisStore {
 
 /// A store in a table of its own on a port of this host, which all processes reach that are forked off.
 pub(crate) fn dynamo(table: &str) -> DynamoStore {
+    dynamo_with(table, |store| store)
+}
+
+/// The same with settings of its own.
+pub(crate) fn dynamo_with(
+    table: &str,
+    settings: impl FnOnce(DynamoStoreBuilder) -> DynamoStoreBuilder,
+) -> DynamoStore {
     static ENDPOINT: OnceLock<String> = OnceLock::new();
     let endpoint = ENDPOINT.get_or_init(|| {
         let engine = Engine::in_memory().expect("there is memory for an engine");
@@ -39,5 +47,5 @@ pub(crate) fn dynamo(table: &str) -> DynamoStore {
         format!("http://{address}")
     });
     let store = DynamoStore::builder(table).endpoint(endpoint).create_table(true).timeout(PATIENT);
-    store.build().wait().expect("the table is there")
+    settings(store).build().wait().expect("the table is there")
 }
