@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
 use tollgate_provider::{Class, Hint};
+use tollgate_store::{Mutex, MutexGuard};
 
 /// One piece of work.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
 use tollgate::store::Alarm;
 use tollgate::{Clock, Span, Tick};
+use tollgate_store::Mutex;
 
 /// Where a batch takes its time from.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tollgate_batch::{Batch, Event, Item, Order, Reply, Retry, Rules, Try};
 use tollgate_provider::{FatalKind, Hint};
+use tollgate_store::Mutex;
 
 const RUNS: u64 = 5_000;
 

@@ -5,13 +5,13 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use support::one_each;
 use tokio::time::{Instant, sleep};
 use tollgate::{Span, Tick};
 use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter};
 use tollgate_batch::{Batch, Item, Reply, Try};
 use tollgate_provider::{Class, Hint};
+use tollgate_store::Mutex;
 
 const LATENCY: Span = Span::from_secs(1);
 

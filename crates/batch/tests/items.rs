@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use support::{Calls, exact, fine, items, not_now, one_each};
 use tokio::time::{Instant, sleep};
 use tollgate::{Demand, Limit, LimitSet};
 use tollgate_batch::{Batch, Failed, FailureClass, Item, Order, Reply, Retry, Try, Usage, Why};
 use tollgate_provider::{FatalKind, Hint, Tokens};
+use tollgate_store::Mutex;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -5,12 +5,12 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use support::{exact, fine, items, not_now};
 use tokio::time::{Instant, sleep};
 use tollgate::store::records::Records;
 use tollgate::{ManualClock, Memory, Span, Tick};
 use tollgate_batch::{Batch, SharedCooldown, Try};
+use tollgate_store::Mutex;
 
 const SECOND: Duration = Duration::from_secs(1);
 

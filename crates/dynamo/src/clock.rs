@@ -17,9 +17,9 @@ use aws_smithy_async::time::TimeSource;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use aws_smithy_types::date_time::Format;
-use parking_lot::Mutex;
 use tollgate_core::Tick;
 use tollgate_store::Clock;
+use tollgate_store::Mutex;
 
 const SECOND: i64 = 1_000_000;
 

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
 use tollgate_store::{Clock, Freed, StoreError, WaitQueues};
+use tollgate_store::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Fault;
 
@@ -253,9 +253,9 @@ impl<E: Engine> Desk<E> {
             }
             line.asleep = true;
             if has_failed {
-                self.bell.wait_for(&mut line, rest);
+                line = self.bell.wait_for(line, rest);
             } else {
-                self.bell.wait(&mut line);
+                line = self.bell.wait(line);
             }
             line.asleep = false;
         }

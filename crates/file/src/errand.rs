@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_core::Tick;
+use tollgate_store::Mutex;
 use tollgate_store::{StoreError, may_block};
 
 use crate::desk::{After, Desk, Engine, Errand, LINE_MAX, Unheard};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 use tollgate_store::{PerProcess, StoreError, WaitQueues};
 
 use crate::builder::FileStoreBuilder;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use tollgate_store::{Condvar, Mutex};
 
 /// Waits for `time`, and for nothing else. Not by parking the thread: that might take a wake-up which is meant for what
 /// the thread does afterwards.
 pub(crate) fn pause(time: Duration) {
     let nobody = Mutex::new(());
-    Condvar::new().wait_for(&mut nobody.lock(), time);
+    drop(Condvar::new().wait_for(nobody.lock(), time));
 }

@@ -11,10 +11,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, MutexGuard};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionState};
 use tollgate_store::PerProcess;
+use tollgate_store::{Mutex, MutexGuard};
 
 use crate::desk::{Desk, Engine, InUse};
 use crate::identity::Identity;

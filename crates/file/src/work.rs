@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use parking_lot::Mutex;
 use tollgate_core::Tick;
+use tollgate_store::Mutex;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{Applied, Key, OpId, OwnedCall, StoreError, Told};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 use tollgate_store::ahead::Counted;
 use tollgate_store::records::RecordsError;
 use tollgate_store::{Applied, OpId, OwnedCall, StoreError, Told};

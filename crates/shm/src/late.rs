@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 use tollgate_store::OwnedCall;
 
 /// How many may be late. Beyond that they are lost; what they would have given back expires.

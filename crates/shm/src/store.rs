@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_core::{Denial, Status, Tick};
+use tollgate_store::Mutex;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
     Applied, Call, Census, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store, StoreError,

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_core::{Span, Tick};
+use tollgate_store::Mutex;
 use tollgate_store::{
     Call, Clock, Freed, PerProcess, Process, QueueFull, QueueKey, Rank, SharedQueues, WaitQueues,
 };

@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_core::{Span, Tick};
+use tollgate_store::Mutex;
 use tollgate_store::{Alarm, Clock, StoreError};
 
 #[derive(Default)]

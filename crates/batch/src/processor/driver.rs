@@ -10,9 +10,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use parking_lot::Mutex;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tollgate::{Span, Tick};
+use tollgate_store::Mutex;
 
 use super::call::{DemandOf, End, Reservation};
 use super::entry::{Entries, Entry, Slot, Whereabouts};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 
 use crate::Outcome;
 use crate::summary::Progress;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tollgate::{Span, Tick};
+use tollgate_store::Mutex;
 
 use super::driver::Driver;
 use crate::shared::SharedCooldown;

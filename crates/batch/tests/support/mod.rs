@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_batch::{Event, Item, Observer, Outcome, Reply, Rules, Run, Try};
 use tollgate_provider::Hint;
+use tollgate_store::Mutex;
 
 /// Items 0, 1, 2 and so on.
 pub(crate) fn items(count: u64) -> impl Iterator<Item = Item<u64>> + Send {

@@ -9,9 +9,9 @@ mod generations;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
 use tollgate_core::{Span, Tick};
 use tollgate_store::records::ItemKey;
+use tollgate_store::{Mutex, MutexGuard};
 use tollgate_store::{PerProcess, generation};
 
 use crate::switch::Switches;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_core::{Denial, Status};
+use tollgate_store::Mutex;
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use tollgate_store::{
     Activity, Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store,

@@ -10,7 +10,7 @@ mod secret;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 use tollgate_store::records::{Fields, Test, Write};
 use tollgate_store::{Reply, StoreError};
 

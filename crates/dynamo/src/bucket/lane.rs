@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tollgate_core::{Denial, MILLIS, Tick};
+use tollgate_store::Mutex;
 use tollgate_store::ahead::Stash;
 use tollgate_store::{Done, OpId, OwnedCall, StoreError};
 

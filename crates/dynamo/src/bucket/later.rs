@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate_core::Span;
+use tollgate_store::Mutex;
 use tollgate_store::{Applied, Clock, Freed, OpId, OwnedCall, StoreError, Told};
 
 use super::address::Address;

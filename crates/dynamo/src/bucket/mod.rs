@@ -29,8 +29,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use tollgate_core::{Span, Tick};
+use tollgate_store::Mutex;
 use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
 use tollgate_store::{Done, OpId, StoreError};

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 use tollgate_store::ahead::Stash;
 use tollgate_store::{Key, Place, Scope};
 

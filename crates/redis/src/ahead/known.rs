@@ -1,6 +1,6 @@
 use std::collections::{HashMap, VecDeque};
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 use tollgate_store::{Done, OpId};
 
 /// How many calls are remembered.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 
 use super::scripts::Known;
 

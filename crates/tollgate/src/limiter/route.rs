@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use parking_lot::Mutex;
 use tollgate_catalog::Chain;
+use tollgate_store::Mutex;
 use tollgate_store::{Chain as Cells, Pin};
 
 /// How many routes are kept. They only save time: one that is not kept is found again.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 
 /// A line of jobs.
 pub(super) struct Desk<J> {

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
+use tollgate_store::Mutex;
 use tollgate_store::Reply;
 
 /// Why there is no result of a job.

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 pub(crate) use join::InForce;
 pub(super) use join::Named;
-use parking_lot::Mutex;
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limits, Tick};
+use tollgate_store::Mutex;
 use tollgate_store::{
     Applied, Backend, Call, Clock, Key, Op, OpId, PerProcess, Place, Reach, Step, Store, StoreError,
     generation,
