@@ -175,8 +175,10 @@ impl Inner {
         if is_due(&self.made, changes.created)
             && let Some(namespace) = call.steps().next().map(|step| step.place.namespace.to_owned())
         {
+            // As of now: an hour that ends before the job is done is left to those that come after it.
+            let now = self.service.time.clock().now();
             self.in_background(move |inner| async move {
-                inner.sweep_buckets(&namespace, SWEPT_AFTER * SWEPT_PER_NEW).await
+                inner.sweep_buckets(&namespace, SWEPT_AFTER * SWEPT_PER_NEW, now).await
             });
         }
         if is_due(&self.expiring, changes.expiring) {

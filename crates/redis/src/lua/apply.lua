@@ -540,7 +540,7 @@ if in_turn then
     end
   end
   for _, claim in ipairs(claims) do
-    -- Of a bucket that cannot say that it has waiters, they would be known to nobody.
+    -- A value of another form cannot say that there are waiters, so no call would look for their claims.
     local form = sub(values[claim.step] or '', 1, 1)
     if is_waiting and (form == 'M' or form == 'W') then
       register(claim, claim.own or claim == held)
