@@ -7,16 +7,29 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use tollgate_store::{Call, OwnedCall, QueuePlace, Rank, Step};
+use tollgate_core::{Span, Tick};
+use tollgate_store::{Call, Clock, OwnedCall, QueuePlace, Rank, Step};
 
 use crate::inner::Inner;
 use crate::service::Watch;
+
+/// How many waiters may have claims before those are looked for that were not renewed.
+const NOTED_MAX: usize = 4_096;
+
+/// Longer than a claim holds that is not renewed.
+const OUTDATED_AFTER: Span = Span::from_secs(2);
 
 /// The claims of this process that the server may know of.
 pub(crate) struct Claims {
     /// Tells waiters of this process from those of others.
     instance: u64,
-    by_rank: Mutex<BTreeMap<Rank, Vec<ClaimKeys>>>,
+    by_rank: Mutex<BTreeMap<Rank, Noted>>,
+}
+
+/// The claims of one waiter, and when the server was last told of them by this host's clock.
+struct Noted {
+    at: Tick,
+    claims: Vec<ClaimKeys>,
 }
 
 /// Where the server keeps a claim.
@@ -65,10 +78,16 @@ impl Claims {
     }
 
     fn note(&self, rank: Rank, keys: ClaimKeys) {
+        let at = Clock::system().now();
         let mut by_rank = self.by_rank.lock();
-        let claims = by_rank.entry(rank).or_default();
-        if !claims.contains(&keys) {
-            claims.push(keys);
+        if by_rank.len() >= NOTED_MAX {
+            // A waiter may leave while the call of one ahead of it is being made, and be noted after that.
+            by_rank.retain(|_, noted| at.since(noted.at) < OUTDATED_AFTER);
+        }
+        let noted = by_rank.entry(rank).or_insert(Noted { at, claims: Vec::new() });
+        noted.at = at;
+        if !noted.claims.contains(&keys) {
+            noted.claims.push(keys);
         }
     }
 
@@ -150,8 +169,8 @@ impl Inner {
 
     /// A waiter left that was not granted: its claims are removed in the background.
     pub(crate) fn leave_queues(&self, rank: Rank) {
-        let claims = self.claims.by_rank.lock().remove(&rank);
-        claims.into_iter().for_each(|claims| self.remove_claims(rank, &claims));
+        let noted = self.claims.by_rank.lock().remove(&rank);
+        noted.into_iter().for_each(|noted| self.remove_claims(rank, &noted.claims));
     }
 
     /// A waiter left while the server was being asked, which may have noted its claims after they were removed.
