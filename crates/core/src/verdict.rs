@@ -125,6 +125,8 @@ pub struct Denial {
     pub(crate) ready: Ready,
     /// The limits that waiters ahead claim, one bit for each by its place.
     pub(crate) claimed: u64,
+    /// How many waiters are known to be ahead.
+    pub(crate) ahead: u32,
 }
 
 impl Denial {
@@ -199,7 +201,15 @@ impl Denial {
         let (claimed, _) = denials.iter().fold((0, 0), |(claimed, before), denial| {
             (claimed | denial.claimed << before, before + denial.limits.len())
         });
-        Some(Denial { limits, now, rows: Row::from_fn(rows.len(), |index| rows[index]), ready, claimed })
+        let ahead = denials.iter().map(Denial::ahead).max()?;
+        Some(Denial {
+            limits,
+            now,
+            rows: Row::from_fn(rows.len(), |index| rows[index]),
+            ready,
+            claimed,
+            ahead,
+        })
     }
 
     /// The instant of the refusal.
@@ -217,6 +227,17 @@ impl Denial {
     #[must_use]
     pub fn behind_claim(self, place: usize) -> Denial {
         Denial { claimed: self.claimed | 1 << place, ..self }.not_before(Ready::Unknown)
+    }
+
+    /// The same refusal of a waiter that has so many others ahead.
+    #[must_use]
+    pub fn with_ahead(self, ahead: u32) -> Denial {
+        Denial { ahead, ..self }
+    }
+
+    /// How many waiters are known to be ahead: those of other processes, if the store keeps their order. 0 if it is not known.
+    pub fn ahead(&self) -> u32 {
+        self.ahead
     }
 
     /// The limits that waiters ahead claim, one bit for each by its place in [`limits`](Denial::limits): the demand is refused

@@ -17,7 +17,7 @@ use crate::change::{Changes, Expiry};
 use crate::draft::{Draft, Plan, View};
 use crate::inner::Inner;
 use crate::numbers::{self, Metering};
-use crate::queue::{Held, InTurn};
+use crate::queue::{InTurn, Standing};
 use crate::service::{Answer, Failure, Known, Seen, Watch};
 use crate::value::{NARROW_MAX, Row, may_have_waiters, text_of};
 
@@ -108,15 +108,15 @@ impl Inner {
             let order = call.with(|call| self.order_in_turn(call, &remembered, told, place));
             answer = self.carry_out(watch, id, &order, keys.clone()).await?;
         }
-        let (mut view, held) = match answer {
+        let (mut view, standing) = match answer {
             Looked::Done(outcome) => {
                 self.claims.granted(place.rank);
                 return done(&outcome, call);
             }
             Looked::Seen((keys, mut seen)) => {
-                let held = seen.values.get(keys.len()).and_then(|told| Held::of(told));
+                let standing = seen.values.get(keys.len()).map(|told| Standing::of(told));
                 seen.values.truncate(keys.len());
-                (View::of(&keys, seen), held)
+                (View::of(&keys, seen), standing.unwrap_or_default())
             }
         };
         for conflicts in 0..CONFLICTS_MAX {
@@ -125,7 +125,7 @@ impl Inner {
                     view.assume_absent(self.service.layout.closed(step.place.namespace));
                 });
                 let granting = place.rank.map(|rank| self.granting(call, rank)).unwrap_or_default();
-                self.draft(&view).told(told).held(held).granting(granting).plan(call, writes)
+                self.draft(&view).told(told).standing(standing).granting(granting).plan(call, writes)
             });
             let looked = match plan? {
                 Plan::Answer(applied) => return Ok(applied),

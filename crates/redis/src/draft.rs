@@ -11,7 +11,7 @@ use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError};
 
 use crate::change::{Changes, Expiry};
 use crate::layout::Layout;
-use crate::queue::Held;
+use crate::queue::Standing;
 use crate::records::item_of;
 use crate::service::Seen;
 use crate::value::Row;
@@ -67,8 +67,8 @@ pub(crate) struct Draft<'a> {
     missing: Vec<Vec<u8>>,
     /// What the steps used, where that is not what they say.
     told: &'a [Counted],
-    /// The limit that waiters ahead of the caller claim.
-    held: Option<Held>,
+    /// How the caller stands among waiters.
+    standing: Standing,
     /// The commands that remove the caller's claims if it is granted.
     granting: Vec<[Vec<u8>; 3]>,
     /// Records as they are stored and as they will be.
@@ -79,7 +79,16 @@ impl<'a> Draft<'a> {
     pub(crate) fn new(layout: &'a Layout, view: &'a View, expiry: Expiry) -> Draft<'a> {
         let changes = Changes::new(expiry);
         let (missing, items) = (Vec::new(), BTreeMap::new());
-        Draft { layout, view, changes, missing, told: &[], held: None, granting: Vec::new(), items }
+        Draft {
+            layout,
+            view,
+            changes,
+            missing,
+            told: &[],
+            standing: Standing::default(),
+            granting: Vec::new(),
+            items,
+        }
     }
 
     /// What the steps used is this; nothing is told of what they say themselves.
@@ -87,9 +96,9 @@ impl<'a> Draft<'a> {
         Draft { told, ..self }
     }
 
-    /// Waiters ahead of the caller claim this limit, so it takes nothing.
-    pub(crate) fn held(self, held: Option<Held>) -> Draft<'a> {
-        Draft { held, ..self }
+    /// The caller stands so among waiters: behind a claim on a limit it takes nothing.
+    pub(crate) fn standing(self, standing: Standing) -> Draft<'a> {
+        Draft { standing, ..self }
     }
 
     /// If the call is granted, these are carried out with it.
@@ -183,12 +192,15 @@ impl<'a> Draft<'a> {
                 put_in_force(step, slot, now);
             }
         }
-        let held = self.held.take();
+        let Standing { held, ahead } = self.standing;
         if held.is_some() || !takes(call.steps, &rows).all(|(_, costs, row)| row.kept.fits(now, costs)) {
             let denials: Vec<Denial> = takes(call.steps, &rows)
-                .map(|(step, costs, row)| match held.filter(|held| held.step == step) {
-                    Some(held) => row.kept.denial(now, costs).behind_claim(held.place),
-                    None => row.kept.denial(now, costs),
+                .map(|(step, costs, row)| {
+                    let denial = row.kept.denial(now, costs).with_ahead(ahead);
+                    match held.filter(|held| held.step == step) {
+                        Some(held) => denial.behind_claim(held.place),
+                        None => denial,
+                    }
                 })
                 .collect();
             let heeded = call.steps.iter().zip(rows).zip(heeded).filter(|(_, is_heeded)| *is_heeded);

@@ -49,7 +49,16 @@ struct TakenLimit {
     keys: ClaimKeys,
 }
 
-/// The limit that waiters claim that are ahead of a caller.
+/// How a caller that took nothing stands among waiters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    /// The limit that waiters ahead of it claim.
+    pub(crate) held: Option<Held>,
+    /// How many of them there are, if it waits itself.
+    pub(crate) ahead: u32,
+}
+
+/// A limit that waiters claim that are ahead of a caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     pub(crate) step: usize,
@@ -97,13 +106,15 @@ impl Claims {
     }
 }
 
-impl Held {
-    /// What `apply.lua` answers, if it says that waiters are ahead.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Held> {
+impl Standing {
+    /// What `apply.lua` answers to a call that takes in turn.
+    pub(crate) fn of(bytes: &[u8]) -> Standing {
         let (numbers, _) = bytes.as_chunks::<8>();
-        let [step, place] = numbers else { return None };
-        let place_of = |bytes: &[u8; 8]| (f64::from_le_bytes(*bytes) as usize).checked_sub(1);
-        Some(Held { step: place_of(step)?, place: place_of(place)? })
+        let [step, place, ahead] = numbers else { return Standing::default() };
+        let number = |bytes: &[u8; 8]| f64::from_le_bytes(*bytes) as u32;
+        let place_of = |bytes: &[u8; 8]| Some(number(bytes).checked_sub(1)? as usize);
+        let held = place_of(step).zip(place_of(place)).map(|(step, place)| Held { step, place });
+        Standing { held, ahead: number(ahead) }
     }
 }
 

@@ -14,6 +14,13 @@ const POLL: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
 /// Polling interval where processes share the queues: only processes that died do not notify.
 const SHARED_POLL: Span = Span::from_millis(200);
 
+/// Polling interval of a waiter that has many others ahead in a store across a network. Its claim holds for a second, so it is renewed in
+/// time, and a thousand processes leave the processors to those that are next.
+const FAR_POLL: Span = Span::from_millis(700);
+
+/// How many waiters that are.
+const FAR: u32 = 32;
+
 /// How many waiters behind the one that asks a store across a network have their claims renewed with its own. They are served
 /// one after the other, so those further back are in the list by the time they matter.
 const FOLLOWERS_MAX: usize = 16;
@@ -46,6 +53,8 @@ pub(crate) struct Turn<'a> {
     /// The limits that it was found short of. It stays in their queues until it is granted.
     claims: Vec<QueueKey>,
     looks: u32,
+    /// How many waiters are ahead of it, as far as the store said.
+    ahead: u32,
 }
 
 /// What to do about a denial.
@@ -61,7 +70,7 @@ pub(crate) enum Turned {
 impl<'a> Turn<'a> {
     pub(crate) fn new(backend: &'a dyn Backend, namespace: &'a str, patience: Patience) -> Turn<'a> {
         let since = backend.clock().now();
-        Turn { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0 }
+        Turn { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0, ahead: 0 }
     }
 
     /// How long ago it came.
@@ -147,6 +156,7 @@ impl<'a> Turn<'a> {
             return Ok(Turned::InVain);
         }
         self.claim(takes, denials);
+        self.ahead = denials.iter().map(Denial::ahead).max().unwrap_or(0);
         let queues = self.backend.wait_queues();
         let guard = self
             .guard
@@ -213,7 +223,12 @@ impl<'a> Turn<'a> {
         let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
         let look = (self.backend.reach() != Reach::Process).then(|| {
             let is_shared = self.backend.wait_queues().is_shared() && is_notified;
-            let [first, last] = if is_shared { [SHARED_POLL; 2] } else { POLL }.map(Span::as_micros);
+            let interval = match is_shared {
+                true => [SHARED_POLL; 2],
+                false if self.ahead >= FAR => [FAR_POLL; 2],
+                false => POLL,
+            };
+            let [first, last] = interval.map(Span::as_micros);
             let pause = first.saturating_mul(1 << self.looks.min(10)).min(last);
             self.looks += 1;
             now + Span::from_micros(pause - jitter(now, pause / 2))

@@ -14,7 +14,8 @@
 -- ARGV: the rank; then, for each limit that is taken from, its step, its place in the step, how much is taken of it, whether the
 -- caller claims it and its name, and the ranks of waiters behind the caller that claim it.
 -- A rank is when a waiter is due, and 16 bytes that order and name waiters that are due at once; a newcomer's is its patience.
--- What is answered of such a call that changes nothing ends with the step and the place of the limit that waiters ahead claim.
+-- What is answered of such a call that changes nothing ends with the step and the place of the limit that waiters ahead claim, or
+-- zeros, and how many waiters are ahead of the caller if it claims a limit.
 -- Without that, a bucket whose `lasts` is odd, which says that it may have waiters, is not taken from.
 
 local BOUND, HOUR, SLACK, AHEAD = 2251799813685248, 3600000000, 600000000, 3600000000
@@ -34,7 +35,7 @@ else
 end
 
 local outcome, written, keeps = {}, {}, {}
-local due, waiter, is_waiting, claims, places, held
+local due, waiter, is_waiting, claims, places, held, standing
 
 if in_turn then
   local rank = ARGV[2 * steps + 3]
@@ -539,22 +540,25 @@ if in_turn then
       held = claim
     end
   end
+  local ahead = 0
   for _, claim in ipairs(claims) do
     -- A value of another form cannot say that there are waiters, so no call would look for their claims.
     local form = sub(values[claim.step] or '', 1, 1)
     if is_waiting and (form == 'M' or form == 'W') then
       register(claim, claim.own or claim == held)
+      ahead = math.max(ahead, redis.call('ZRANK', claim.queue, waiter) or 0)
     end
   end
   for i = 1, steps do
     values[i] = marked(i, values[i])
   end
+  standing = pk('<ddd', held and held.step or 0, held and held.place or 0, ahead)
 end
 local seen = { now }
 for i = 1, steps do
   seen[i + 1] = values[i] == '' and '?' or values[i] or ''
 end
 if in_turn then
-  seen[steps + 2] = held and pk('<dd', held.step, held.place) or ''
+  seen[steps + 2] = standing
 end
 return seen
