@@ -219,7 +219,7 @@ impl Bucket {
             self.state(limits, index).status(&limits[index], self.stamp, then, costs.amount(index))
         });
         let ready = rows.iter().fold(Ready::Now, |latest, row| latest.later(row.ready));
-        Denial { limits: limits.clone(), now, rows, ready }
+        Denial { limits: limits.clone(), now, rows, ready, claimed: 0, ahead: 0 }
     }
 
     /// When `costs` will fit. They may be more than the capacities, as a sum over a queue is.

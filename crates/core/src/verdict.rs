@@ -123,6 +123,10 @@ pub struct Denial {
     pub(crate) now: Tick,
     pub(crate) rows: Row<LimitStatus>,
     pub(crate) ready: Ready,
+    /// The limits that waiters ahead claim, one bit for each by its place.
+    pub(crate) claimed: u64,
+    /// How many waiters are known to be ahead.
+    pub(crate) ahead: u32,
 }
 
 impl Denial {
@@ -194,7 +198,18 @@ impl Denial {
         let rows: Vec<LimitStatus> = denials.iter().flat_map(|denial| denial.rows.iter().copied()).collect();
         let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
         let now = denials.iter().map(Denial::now).max()?;
-        Some(Denial { limits, now, rows: Row::from_fn(rows.len(), |index| rows[index]), ready })
+        let (claimed, _) = denials.iter().fold((0, 0), |(claimed, before), denial| {
+            (claimed | denial.claimed << before, before + denial.limits.len())
+        });
+        let ahead = denials.iter().map(Denial::ahead).max()?;
+        Some(Denial {
+            limits,
+            now,
+            rows: Row::from_fn(rows.len(), |index| rows[index]),
+            ready,
+            claimed,
+            ahead,
+        })
     }
 
     /// The instant of the refusal.
@@ -206,6 +221,29 @@ impl Denial {
     #[must_use]
     pub fn not_before(self, ready: Ready) -> Denial {
         Denial { ready: self.ready.later(ready), ..self }
+    }
+
+    /// The same refusal behind waiters that claim the limit at this place. When they are served is not known.
+    #[must_use]
+    pub fn behind_claim(self, place: usize) -> Denial {
+        Denial { claimed: self.claimed | 1 << place, ..self }.not_before(Ready::Unknown)
+    }
+
+    /// The same refusal of a waiter that has so many others ahead.
+    #[must_use]
+    pub fn with_ahead(self, ahead: u32) -> Denial {
+        Denial { ahead, ..self }
+    }
+
+    /// How many waiters are known to be ahead: those of other processes, if the store keeps their order. 0 if it is not known.
+    pub fn ahead(&self) -> u32 {
+        self.ahead
+    }
+
+    /// The limits that waiters ahead claim, one bit for each by its place in [`limits`](Denial::limits): the demand is refused
+    /// for their sake, whether the limits themselves admit it or not.
+    pub fn claimed(&self) -> u64 {
+        self.claimed
     }
 }
 

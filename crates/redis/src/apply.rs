@@ -8,7 +8,8 @@ use tollgate_core::{Denial, Status, Tick};
 use tollgate_store::ahead::Counted;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
-    Applied, Call, Clock, Done, OpId, OwnedCall, Step, StoreError, Taken, outcome_bytes, outcome_from,
+    Applied, Call, Clock, Done, OpId, OwnedCall, QueuePlace, Step, StoreError, Taken, outcome_bytes,
+    outcome_from,
 };
 
 use crate::Trouble;
@@ -16,8 +17,9 @@ use crate::change::{Changes, Expiry};
 use crate::draft::{Draft, Plan, View};
 use crate::inner::Inner;
 use crate::numbers::{self, Metering};
+use crate::queue::{InTurn, Standing};
 use crate::service::{Answer, Failure, Known, Seen, Watch};
-use crate::value::{NARROW_MAX, Row, text_of};
+use crate::value::{NARROW_MAX, Row, may_have_waiters, text_of};
 
 /// How often a change is worked out anew because others were quicker.
 const CONFLICTS_MAX: usize = 500;
@@ -48,8 +50,7 @@ pub(crate) fn unique_id() -> OpId {
 }
 
 impl Inner {
-    /// Applies the call and makes the writes, or neither; once if the call has an id. What came of it is remembered for so
-    /// long: longer than anybody asks again. If it is `told` what the steps used, that is counted.
+    /// As [`apply_in_turn`](Self::apply_in_turn), for a newcomer.
     ///
     /// # Cancel safety
     ///
@@ -61,33 +62,70 @@ impl Inner {
         remembered: Duration,
         told: &[Counted],
     ) -> Result<Applied, RecordsError> {
+        self.apply_in_turn(call, writes, remembered, told, &QueuePlace::default()).await
+    }
+
+    /// Applies the call and makes the writes, or neither; once if the call has an id. What came of it is remembered for so
+    /// long: longer than anybody asks again. If it is `told` what the steps used, that is counted. It
+    /// is denied behind waiters that the caller's place is behind, unless there are writes.
+    ///
+    /// # Cancel safety
+    ///
+    /// None: it must be run to its end.
+    pub(crate) async fn apply_in_turn(
+        &self,
+        call: &OwnedCall,
+        writes: &[Write],
+        remembered: Duration,
+        told: &[Counted],
+        place: &QueuePlace,
+    ) -> Result<Applied, RecordsError> {
         call.with(|call| call.check(writes))?;
         let remembered = remembered.as_millis().to_string();
         let (watch, id) = (Watch::start(), call.id.unwrap_or_else(unique_id));
-        let order =
-            if writes.is_empty() { call.with(|call| self.order(call, &remembered, told)) } else { None };
-        let keys = call.with(|call| self.bucket_keys(call));
-        let answer = match order {
-            Some((script, arguments)) if !keys.is_empty() => {
-                let all = [&[self.service.layout.outcome(id.0)], &keys[..]].concat();
-                self.ask(watch, &script, &all, &arguments, keys).await?
-            }
+        let (order, keys) = call.with(|call| {
+            let in_turn = place.rank.map(|_| place).filter(|_| takes(call));
+            let order = match in_turn {
+                Some(place) => Some(self.order_in_turn(call, &remembered, told, place)),
+                None => self.order(call, &remembered, told),
+            };
+            (order.filter(|_| writes.is_empty()), self.bucket_keys(call))
+        });
+        let mut answer = match order {
+            Some(order) if !keys.is_empty() => self.carry_out(watch, id, &order, keys).await?,
             _ => {
                 let mut keys = keys;
                 keys.extend(writes.iter().map(|write| self.service.layout.record(write.key())));
                 self.look(watch, id, &keys).await?
             }
         };
-        let mut view = match answer {
-            Looked::Done(outcome) => return done(&outcome, call),
-            Looked::Seen((keys, seen)) => View::of(&keys, seen),
+        if let Looked::Seen((keys, seen)) = &answer
+            && place.rank.is_none()
+            && writes.is_empty()
+            && call.with(takes)
+            && seen.values.iter().any(|value| may_have_waiters(value))
+        {
+            let order = call.with(|call| self.order_in_turn(call, &remembered, told, place));
+            answer = self.carry_out(watch, id, &order, keys.clone()).await?;
+        }
+        let (mut view, standing) = match answer {
+            Looked::Done(outcome) => {
+                self.claims.granted(place.rank);
+                return done(&outcome, call);
+            }
+            Looked::Seen((keys, mut seen)) => {
+                let standing = seen.values.get(keys.len()).map(|told| Standing::of(told));
+                seen.values.truncate(keys.len());
+                (View::of(&keys, seen), standing.unwrap_or_default())
+            }
         };
         for conflicts in 0..CONFLICTS_MAX {
             let plan = call.with(|call| {
                 call.steps.iter().for_each(|step| {
                     view.assume_absent(self.service.layout.closed(step.place.namespace));
                 });
-                self.draft(&view).told(told).plan(call, writes)
+                let granting = place.rank.map(|rank| self.granting(call, rank)).unwrap_or_default();
+                self.draft(&view).told(told).standing(standing).granting(granting).plan(call, writes)
             });
             let looked = match plan? {
                 Plan::Answer(applied) => return Ok(applied),
@@ -103,6 +141,9 @@ impl Inner {
                     let id = if is_done { id } else { unique_id() };
                     match self.commit(watch, (id, &remembered), &view, &changes, &outcome).await? {
                         Looked::Done(known) if known == outcome => {
+                            if is_done {
+                                self.claims.granted(place.rank);
+                            }
                             self.after_changes(call, &changes);
                             return Ok(applied);
                         }
@@ -137,30 +178,66 @@ impl Inner {
     }
 
     /// The script for a call and what it is told, if it is something for a script.
-    fn order(
-        &self,
-        call: &Call<'_>,
-        remembered: &str,
-        told: &[Counted],
-    ) -> Option<(Arc<Known>, Vec<Vec<u8>>)> {
+    fn order(&self, call: &Call<'_>, remembered: &str, told: &[Counted]) -> Option<Order> {
         let now = self.service.time.clock().now();
         if now.as_micros() > NARROW_MAX {
             return None;
         }
         let meters = if told.is_empty() { self.meters(call, remembered, now) } else { None };
         meters.or_else(|| {
-            let mut arguments = vec![self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
-            for (index, step) in call.steps.iter().enumerate() {
-                let metering = Metering::of(call.metered, told.get(index));
-                arguments.push(numbers::of_step(step, metering, now)?);
-                arguments.push(text_of(step.place.limits).into_bytes());
-            }
-            Some((Arc::clone(&self.service.scripts.apply), arguments))
+            let numbers = self.numbers(call, told, now)?;
+            Some(self.general(call, remembered, numbers))
         })
     }
 
+    /// The script for a call that takes in turn and what it is told. What is nothing for a script is told without numbers.
+    fn order_in_turn(
+        &self,
+        call: &Call<'_>,
+        remembered: &str,
+        told: &[Counted],
+        place: &QueuePlace,
+    ) -> Order {
+        let now = self.service.time.clock().now();
+        let numbers = if now.as_micros() > NARROW_MAX { None } else { self.numbers(call, told, now) };
+        let mut order =
+            self.general(call, remembered, numbers.unwrap_or_else(|| vec![Vec::new(); call.steps.len()]));
+        let InTurn { keys, arguments } = self.in_turn(call, place);
+        order.more_keys = keys;
+        order.arguments.extend(arguments);
+        order
+    }
+
+    /// The steps as the general script is told them, if they are something for it.
+    fn numbers(&self, call: &Call<'_>, told: &[Counted], now: Tick) -> Option<Vec<Vec<u8>>> {
+        let of_step = |(index, step): (usize, &Step<'_>)| {
+            numbers::of_step(step, Metering::of(call.metered, told.get(index)), now)
+        };
+        call.steps.iter().enumerate().map(of_step).collect()
+    }
+
+    fn general(&self, call: &Call<'_>, remembered: &str, numbers: Vec<Vec<u8>>) -> Order {
+        let mut arguments = vec![self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
+        for (step, numbers) in call.steps.iter().zip(numbers) {
+            arguments.extend([numbers, text_of(step.place.limits).into_bytes()]);
+        }
+        Order { script: Arc::clone(&self.service.scripts.apply), more_keys: Vec::new(), arguments }
+    }
+
+    /// Runs the script of a call on buckets at these keys.
+    async fn carry_out(
+        &self,
+        watch: Watch,
+        id: OpId,
+        order: &Order,
+        keys: Vec<Vec<u8>>,
+    ) -> Result<Looked, StoreError> {
+        let all = [&[self.service.layout.outcome(id.0)], &keys[..], &order.more_keys].concat();
+        self.ask(watch, &order.script, &all, &order.arguments, keys).await
+    }
+
     /// As [`order`](Self::order), if it is the common case.
-    fn meters(&self, call: &Call<'_>, remembered: &str, now: Tick) -> Option<(Arc<Known>, Vec<Vec<u8>>)> {
+    fn meters(&self, call: &Call<'_>, remembered: &str, now: Tick) -> Option<Order> {
         let meters = &self.service.scripts.meters;
         if remembered != meters.remembered_ms() {
             return None;
@@ -169,7 +246,7 @@ impl Inner {
         let mut arguments = numbers.collect::<Option<Vec<_>>>()?;
         let shape: Vec<usize> = call.steps.iter().map(|step| step.place.limits.len()).collect();
         arguments.extend(self.service.time.given().map(|now| now.as_micros().to_string().into_bytes()));
-        Some((meters.of(&shape)?, arguments))
+        Some(Order { script: meters.of(&shape)?, more_keys: Vec::new(), arguments })
     }
 
     /// What there is at these keys, unless the call was applied before.
@@ -271,6 +348,18 @@ impl Inner {
                 .map_err(|trouble| trouble.into_error(Duration::ZERO)),
         }
     }
+}
+
+/// A script for a call, and what it is told.
+struct Order {
+    script: Arc<Known>,
+    /// Keys behind those of the buckets.
+    more_keys: Vec<Vec<u8>>,
+    arguments: Vec<Vec<u8>>,
+}
+
+fn takes(call: &Call<'_>) -> bool {
+    call.steps.iter().any(|step| step.takes().is_some())
 }
 
 /// What came of a script.

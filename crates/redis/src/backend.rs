@@ -3,9 +3,11 @@
 use tollgate_core::Limits;
 use tollgate_store::ahead::bounds;
 use tollgate_store::records::{Cursor, Page, RecordsError, Write};
-use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Scope, StoreError, WaitQueues};
+use tollgate_store::{
+    Applied, Backend, BucketStatus, Call, OwnedCall, QueuePlace, Rank, Reply, Scope, StoreError, WaitQueues,
+};
 
-use crate::inner::RedisStore;
+use crate::inner::{RedisStore, without_tests};
 
 impl Backend for RedisStore {
     fn apply_with<'a>(
@@ -13,7 +15,7 @@ impl Backend for RedisStore {
         call: &Call<'a>,
         writes: &'a [Write],
     ) -> Reply<'a, Result<Applied, RecordsError>> {
-        Reply::later(self.apply_call(OwnedCall::new(call), writes.to_vec()))
+        Reply::later(self.apply_call(OwnedCall::new(call), writes.to_vec(), QueuePlace::default()))
     }
 
     fn buckets<'a>(
@@ -40,6 +42,19 @@ impl Backend for RedisStore {
 
     fn wait_queues(&self) -> &WaitQueues {
         &self.0.wait_queues
+    }
+
+    fn apply_in_turn<'a>(
+        &'a self,
+        call: &Call<'a>,
+        place: QueuePlace,
+    ) -> Reply<'a, Result<Applied, StoreError>> {
+        let apply = self.apply_call(OwnedCall::new(call), Vec::new(), place);
+        Reply::later(async move { apply.await.map_err(without_tests) })
+    }
+
+    fn leave_queues(&self, rank: Rank) {
+        self.0.leave_queues(rank);
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

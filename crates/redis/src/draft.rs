@@ -11,6 +11,7 @@ use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError};
 
 use crate::change::{Changes, Expiry};
 use crate::layout::Layout;
+use crate::queue::Standing;
 use crate::records::item_of;
 use crate::service::Seen;
 use crate::value::Row;
@@ -66,6 +67,10 @@ pub(crate) struct Draft<'a> {
     missing: Vec<Vec<u8>>,
     /// What the steps used, where that is not what they say.
     told: &'a [Counted],
+    /// How the caller stands among waiters.
+    standing: Standing,
+    /// The commands that remove the caller's claims if it is granted.
+    granting: Vec<[Vec<u8>; 3]>,
     /// Records as they are stored and as they will be.
     items: BTreeMap<ItemKey, (Option<Item>, Option<Item>)>,
 }
@@ -73,12 +78,32 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(crate) fn new(layout: &'a Layout, view: &'a View, expiry: Expiry) -> Draft<'a> {
         let changes = Changes::new(expiry);
-        Draft { layout, view, changes, missing: Vec::new(), told: &[], items: BTreeMap::new() }
+        let (missing, items) = (Vec::new(), BTreeMap::new());
+        Draft {
+            layout,
+            view,
+            changes,
+            missing,
+            told: &[],
+            standing: Standing::default(),
+            granting: Vec::new(),
+            items,
+        }
     }
 
     /// What the steps used is this; nothing is told of what they say themselves.
     pub(crate) fn told(self, told: &'a [Counted]) -> Draft<'a> {
         Draft { told, ..self }
+    }
+
+    /// The caller stands so among waiters: behind a claim on a limit it takes nothing.
+    pub(crate) fn standing(self, standing: Standing) -> Draft<'a> {
+        Draft { standing, ..self }
+    }
+
+    /// If the call is granted, these are carried out with it.
+    pub(crate) fn granting(self, granting: Vec<[Vec<u8>; 3]>) -> Draft<'a> {
+        Draft { granting, ..self }
     }
 
     /// A value, if it was looked at; otherwise it is noted that it has to be.
@@ -167,9 +192,17 @@ impl<'a> Draft<'a> {
                 put_in_force(step, slot, now);
             }
         }
-        if !takes(call.steps, &rows).all(|(costs, row)| row.kept.fits(now, costs)) {
-            let denials: Vec<Denial> =
-                takes(call.steps, &rows).map(|(costs, row)| row.kept.denial(now, costs)).collect();
+        let Standing { held, ahead } = self.standing;
+        if held.is_some() || !takes(call.steps, &rows).all(|(_, costs, row)| row.kept.fits(now, costs)) {
+            let denials: Vec<Denial> = takes(call.steps, &rows)
+                .map(|(step, costs, row)| {
+                    let denial = row.kept.denial(now, costs).with_ahead(ahead);
+                    match held.filter(|held| held.step == step) {
+                        Some(held) => denial.behind_claim(held.place),
+                        None => denial,
+                    }
+                })
+                .collect();
             let heeded = call.steps.iter().zip(rows).zip(heeded).filter(|(_, is_heeded)| *is_heeded);
             for ((step, slot), _) in heeded {
                 self.put(step, slot, now)?;
@@ -185,6 +218,9 @@ impl<'a> Draft<'a> {
         self.write(writes)?;
         for (step, slot) in call.steps.iter().zip(rows) {
             self.put(step, slot, now)?;
+        }
+        for words in std::mem::take(&mut self.granting) {
+            self.changes.command(&words.each_ref().map(Vec::as_slice));
         }
         Ok(Applied::Done(done))
     }
@@ -313,6 +349,11 @@ fn count(used: &Used<'_>, row: &mut Row, place: &Place<'_>, at: Tick) -> Vec<Wri
     over
 }
 
-fn takes<'s>(steps: &'s [Step<'_>], rows: &'s [Option<Slot>]) -> impl Iterator<Item = (&'s Costs, &'s Row)> {
-    steps.iter().zip(rows).filter_map(|(step, slot)| Some((step.takes()?, &slot.as_ref()?.row)))
+/// The steps that take, by their places, with what they take and from what.
+fn takes<'s>(
+    steps: &'s [Step<'_>],
+    rows: &'s [Option<Slot>],
+) -> impl Iterator<Item = (usize, &'s Costs, &'s Row)> {
+    let steps = steps.iter().zip(rows).enumerate();
+    steps.filter_map(|(index, (step, slot))| Some((index, step.takes()?, &slot.as_ref()?.row)))
 }

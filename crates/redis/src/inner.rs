@@ -12,6 +12,7 @@ use tollgate_store::{Applied, OwnedCall, StoreError, WaitQueues};
 use crate::ahead::Ahead;
 use crate::builder::RedisStoreBuilder;
 use crate::later::Unheard;
+use crate::queue::Claims;
 use crate::service::{Service, Troubles};
 
 /// Buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store. A process that is forked off connects by itself.
@@ -22,6 +23,8 @@ pub(crate) struct Inner {
     pub(crate) service: Service,
     /// Where those wait who were denied.
     pub(crate) wait_queues: WaitQueues,
+    /// What they claim, as the server knows it.
+    pub(crate) claims: Claims,
     /// What is held ahead, if that was chosen.
     pub(crate) ahead: Ahead,
     /// What was handed over and not tried yet.
@@ -38,6 +41,7 @@ impl Inner {
         Arc::new_cyclic(|this| Inner {
             service,
             wait_queues: WaitQueues::default(),
+            claims: Claims::new(),
             ahead: Ahead::new(prefetch),
             unheard: Unheard::default(),
             made: AtomicUsize::new(0),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tollgate_store::Mutex;
 use tollgate_store::ahead::Counted;
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Applied, OpId, OwnedCall, StoreError, Told};
+use tollgate_store::{Applied, OpId, OwnedCall, QueuePlace, StoreError, Told};
 
 use crate::apply::unique_id;
 use crate::change::Changes;
@@ -40,12 +40,12 @@ pub(crate) struct Unheard {
 }
 
 impl Unheard {
-    fn add(&self, keys: &[Vec<u8>]) {
+    pub(crate) fn add(&self, keys: &[Vec<u8>]) {
         let mut counts = self.counts.lock();
         keys.iter().for_each(|key| *counts.entry(key.clone()).or_default() += 1);
     }
 
-    fn remove(&self, keys: &[Vec<u8>]) {
+    pub(crate) fn remove(&self, keys: &[Vec<u8>]) {
         let mut counts = self.counts.lock();
         for key in keys {
             if let Some(count) = counts.get_mut(key) {
@@ -110,7 +110,7 @@ impl Inner {
             let (mut rest, watch) = (FIRST_REST, Watch::start());
             while watch.waited() < TRIED_FOR {
                 let applied = match counted.is_empty() {
-                    true => inner.apply_ahead(&call, &[], REMEMBERED).await,
+                    true => inner.apply_ahead(&call, &[], REMEMBERED, &QueuePlace::default()).await,
                     false => inner.apply_told(&call, &[], REMEMBERED, &counted).await,
                 };
                 let applied = applied.map_err(without_tests);
@@ -175,8 +175,10 @@ impl Inner {
         if is_due(&self.made, changes.created)
             && let Some(namespace) = call.steps().next().map(|step| step.place.namespace.to_owned())
         {
+            // As of now: an hour that ends before the job is done is left to those that come after it.
+            let now = self.service.time.clock().now();
             self.in_background(move |inner| async move {
-                inner.sweep_buckets(&namespace, SWEPT_AFTER * SWEPT_PER_NEW).await
+                inner.sweep_buckets(&namespace, SWEPT_AFTER * SWEPT_PER_NEW, now).await
             });
         }
         if is_due(&self.expiring, changes.expiring) {
@@ -184,7 +186,7 @@ impl Inner {
         }
     }
 
-    fn in_background<F, T>(&self, job: impl FnOnce(Arc<Inner>) -> F)
+    pub(crate) fn in_background<F, T>(&self, job: impl FnOnce(Arc<Inner>) -> F)
     where
         F: Future<Output = T> + Send + 'static,
         T: Send + 'static,

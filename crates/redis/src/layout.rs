@@ -58,6 +58,16 @@ impl Layout {
         self.key("x:", &[namespace.as_bytes()])
     }
 
+    /// The claims on a bucket, by waiter and limit: until when, and how much.
+    pub(crate) fn claims(&self, namespace: &str, key: &Key) -> Vec<u8> {
+        self.key("c:", &[Key::new(&[namespace]).as_bytes(), key.as_bytes()])
+    }
+
+    /// The waiters that claim a limit of a bucket, by rank.
+    pub(crate) fn queue(&self, namespace: &str, key: &Key, limit: &str) -> Vec<u8> {
+        self.key("q:", &[Key::new(&[namespace, limit]).as_bytes(), key.as_bytes()])
+    }
+
     /// What came of a call.
     pub(crate) fn outcome(&self, id: u128) -> Vec<u8> {
         self.key("i:", &[&id.to_be_bytes()])
@@ -175,6 +185,9 @@ mod tests {
             layout.all_buckets("a"),
             layout.resource_buckets("a", "b"),
             layout.outcome(1),
+            layout.claims("a", &Key::new(&["b"])),
+            layout.queue("a", &Key::new(&["b"]), "c"),
+            layout.queue("a", &Key::new(&["c", "b"]), ""),
         ];
         assert!(keys.iter().all(|key| key.starts_with(b"{tollgate}")));
         assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());

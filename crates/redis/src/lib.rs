@@ -12,6 +12,7 @@ mod integrity;
 mod later;
 mod layout;
 mod numbers;
+mod queue;
 mod records;
 mod scope;
 mod service;

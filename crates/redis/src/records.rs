@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Records, RecordsError, Write, check_keys, item_from,
 };
-use tollgate_store::{OwnedCall, Reply, StoreError};
+use tollgate_store::{OwnedCall, QueuePlace, Reply, StoreError};
 
 use crate::Trouble;
 use crate::apply::{Looked, remembered_by, unique_id};
@@ -181,7 +181,7 @@ impl Records for RedisStore {
     }
 
     fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
-        let write = self.apply_call(OwnedCall::empty(), writes.to_vec());
+        let write = self.apply_call(OwnedCall::empty(), writes.to_vec(), QueuePlace::default());
         Reply::later(async move { write.await.map(drop) })
     }
 

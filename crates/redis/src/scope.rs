@@ -1,7 +1,8 @@
 //! Many buckets of a namespace at once.
 
-use tollgate_core::Limits;
+use tollgate_core::{Limits, Tick};
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
+use tollgate_store::usage::Sums;
 use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Key, Place, Scope, StoreError};
 
 use crate::apply::{BRIEFLY, Looked, unique_id};
@@ -153,7 +154,7 @@ impl Inner {
             for (member, bytes) in &pairs {
                 let key = Key::from_bytes(member);
                 let is_wanted = key.pair().is_some_and(|(entity, resource)| scope.has(entity, resource));
-                if is_wanted && !bytes.is_empty() && is_metered(bytes) {
+                if is_wanted && !bytes.is_empty() && usage_in(bytes).is_some() {
                     self.write_usage_of(namespace, &key, Hours::All).await?;
                 }
             }
@@ -193,8 +194,13 @@ impl Inner {
     }
 
     /// Looks at a few buckets of a namespace, whichever: takes those out of the lists that are gone, and writes down what
-    /// was used in an hour that is over, so that they may be forgotten too.
-    pub(crate) async fn sweep_buckets(&self, namespace: &str, most: usize) -> Result<(), StoreError> {
+    /// was used in an hour that was over at `now`, so that they may be forgotten too.
+    pub(crate) async fn sweep_buckets(
+        &self,
+        namespace: &str,
+        most: usize,
+        now: Tick,
+    ) -> Result<(), StoreError> {
         let mut some = redis::cmd("ZRANDMEMBER");
         some.arg(self.service.layout.all_buckets(namespace)).arg(most);
         let members = bulks(
@@ -209,7 +215,7 @@ impl Inner {
         for (key, bytes) in keys.into_iter().zip(&seen.values) {
             if bytes.is_empty() {
                 gone.push(key);
-            } else if is_metered(bytes) {
+            } else if usage_in(bytes).is_some_and(|sums| !sums.is_of_hour(now)) {
                 self.write_usage_of(namespace, &key, Hours::Over).await?;
             }
         }
@@ -217,7 +223,7 @@ impl Inner {
     }
 }
 
-/// Whether usage is counted in a bucket. What cannot be read is left alone: whoever asks for it is told.
-fn is_metered(bytes: &[u8]) -> bool {
-    Row::from_bytes(bytes, None).is_ok_and(|row| row.usage.is_some())
+/// The usage that is counted in a bucket. What cannot be read is left alone: a caller that asks for it is told.
+fn usage_in(bytes: &[u8]) -> Option<Sums> {
+    Row::from_bytes(bytes, None).ok()?.usage
 }

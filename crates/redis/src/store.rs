@@ -6,7 +6,7 @@ use tollgate_core::{Denial, Status};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::workers::ToTheEnd;
 use tollgate_store::{
-    Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, Told,
+    Applied, Call, Clock, Op, OwnedCall, Place, QueuePlace, Reach, Reply, Step, Store, StoreError, Told,
 };
 
 use crate::apply::remembered_by;
@@ -17,17 +17,21 @@ impl RedisStore {
         &self,
         call: OwnedCall,
         writes: Vec<Write>,
+        place: QueuePlace,
     ) -> impl Future<Output = Result<Applied, RecordsError>> + Send + use<> {
         let (inner, call) = (Arc::clone(&self.0), Arc::new(call));
         let unheard = {
-            let (inner, call) = (Arc::clone(&inner), Arc::clone(&call));
-            move |applied: Result<Applied, _>| applied.iter().for_each(|applied| inner.undo(&call, applied))
+            let (inner, call, rank) = (Arc::clone(&inner), Arc::clone(&call), place.rank);
+            move |applied: Result<Applied, _>| {
+                applied.iter().for_each(|applied| inner.undo(&call, applied));
+                rank.into_iter().for_each(|rank| inner.leave_late(rank, &call));
+            }
         };
         let handle = inner.service.workers.handle().clone();
         let apply = async move {
             inner.hear(&call).await;
             let remembered = remembered_by(inner.service.timeout);
-            let applied = inner.apply_ahead(&call, &writes, remembered).await?;
+            let applied = inner.apply_ahead(&call, &writes, remembered, &place).await?;
             inner.after(&call, &applied);
             Ok(applied)
         };
@@ -45,7 +49,7 @@ impl Store for RedisStore {
     }
 
     fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
-        let apply = self.apply_call(OwnedCall::new(call), Vec::new());
+        let apply = self.apply_call(OwnedCall::new(call), Vec::new(), QueuePlace::default());
         Reply::later(async move { apply.await.map_err(without_tests) })
     }
 

@@ -5,7 +5,9 @@
 //! the events of the hour, and for each limit what was used of it in that hour and its state. Then the limits as text. Numbers are
 //! doubles, all of them whole and below 2^53. So a script that knows the head by heart reads and writes what is between it and the
 //! text, and never the text, which is the longest part. What does not fit is in the wide form, which scripts leave alone: `W`, and
-//! the bytes of the core. `N` is how the narrow form was before it had a head; it is read, and not written.
+//! the bytes of the core. A bucket that may have waiters says so: the time at which the key expires is odd then, and even otherwise;
+//! the text of the wide form ends with a carriage return and a line feed. Versions that know nothing of waiters read both.
+//! `N` is how the narrow form was before it had a head; it is read, and not written.
 
 use tollgate_core::{Bucket, Holder, Limit, Limits, MachineView, Span, StateView, Tick};
 use tollgate_store::Kept;
@@ -33,6 +35,8 @@ pub(crate) struct Row {
     pub(crate) kept: Kept,
     /// Counted in the limits that are in force.
     pub(crate) usage: Option<Sums>,
+    /// Whether callers may wait for a limit of it: the scripts know.
+    pub(crate) has_waiters: bool,
 }
 
 /// The text of limits. Their version is kept apart, so that a new one of the same limits is no new text.
@@ -60,7 +64,7 @@ fn digest(text: &[u8]) -> [u8; 16] {
 impl Row {
     /// A bucket of which nothing was used.
     pub(crate) fn fresh(limits: &Limits) -> Row {
-        Row { kept: Kept::fresh(limits), usage: None }
+        Row { kept: Kept::fresh(limits), usage: None, has_waiters: false }
     }
 
     /// When it may be forgotten: it is as good as new by then, and nothing of it is left to be written down.
@@ -92,6 +96,15 @@ impl Row {
     /// What is stored under these limits, which are probably those `expected`.
     pub(crate) fn from_bytes(bytes: &[u8], expected: Option<&Limits>) -> Result<Row, Trouble> {
         let unreadable = |why: &str| Trouble::Unreadable(format!("a bucket: {why}"));
+        let has_waiters = may_have_waiters(bytes);
+        let unmarked;
+        let bytes = match bytes {
+            [WIDE, .., b'\r', b'\n'] => {
+                unmarked = [&bytes[..bytes.len() - 2], b"\n"].concat();
+                &unmarked
+            }
+            _ => bytes,
+        };
         let start = bytes.windows(TEXT_START.len()).rposition(|window| window == TEXT_START);
         let (body, text) = bytes.split_at(start.ok_or_else(|| unreadable("its limits are missing"))?);
         let limits = match expected.filter(|limits| text_of(limits).as_bytes() == text) {
@@ -111,7 +124,8 @@ impl Row {
             Some((&WIDE, body)) => wide_from(body, limits),
             _ => return Err(unreadable("it has a form that this version does not know")),
         };
-        row.ok_or_else(|| unreadable("it is cut off or damaged"))
+        let row = row.ok_or_else(|| unreadable("it is cut off or damaged"))?;
+        Ok(Row { has_waiters, ..row })
     }
 
     fn narrow(&self) -> Option<Vec<u8>> {
@@ -119,7 +133,8 @@ impl Row {
         let text = text_of(limits);
         let mut out = head_of(&text, number(*version)?, self.usage.as_ref().map(Sums::hour));
         put(&mut out, number(bucket.stamp().as_micros())?);
-        put(&mut out, self.lasts_until().map_or(Some(0.0), |until| number(until.as_micros()))?);
+        let lasts = self.lasts_until().map_or(0, |until| until.as_micros().next_multiple_of(2));
+        put(&mut out, number(lasts + u64::from(self.has_waiters))?);
         put(&mut out, self.usage.as_ref().map_or(0.0, |sums| f64::from(sums.events())));
         let used = |index: usize| self.usage.as_ref().and_then(|sums| sums.amounts().get(index)).copied();
         for (index, view) in bucket.views(limits).into_iter().enumerate() {
@@ -142,7 +157,24 @@ impl Row {
         }
         out.extend(bucket.to_bytes());
         out.extend(text_of(limits).as_bytes());
+        if self.has_waiters {
+            out.pop();
+            out.extend(b"\r\n");
+        }
         out
+    }
+}
+
+/// Whether callers may wait for a limit of a bucket.
+pub(crate) fn may_have_waiters(bytes: &[u8]) -> bool {
+    const LASTS: std::ops::Range<usize> = 41..49;
+    match bytes {
+        [NARROW, ..] => bytes
+            .get(LASTS)
+            .and_then(|lasts| lasts.first_chunk())
+            .is_some_and(|lasts| f64::from_le_bytes(*lasts) % 2.0 == 1.0),
+        [WIDE, .., b'\r', b'\n'] => true,
+        _ => false,
     }
 }
 
@@ -250,7 +282,7 @@ fn narrow_from(body: &[u8], limits: Limits) -> Option<Row> {
         Err(_) => None,
     };
     let bucket = Bucket::of_views(&limits, stamp, views).ok()?;
-    Some(Row { kept: Kept { limits, version, bucket }, usage })
+    Some(Row { kept: Kept { limits, version, bucket }, usage, has_waiters: false })
 }
 
 fn state_from(reader: &mut Reader<'_>, limit: &Limit) -> Option<StateView> {
@@ -303,7 +335,7 @@ fn wide_from(body: &[u8], limits: Limits) -> Option<Row> {
         }
     };
     let bucket = Bucket::from_bytes(&limits, reader.0).ok()?;
-    Some(Row { kept: Kept { limits, version, bucket }, usage })
+    Some(Row { kept: Kept { limits, version, bucket }, usage, has_waiters: false })
 }
 
 #[cfg(test)]
@@ -345,7 +377,9 @@ mod tests {
             (row(limits(), None), NARROW),
             (row(limits(), Some(holder)), NARROW),
             (row(limits(), Some(never)), WIDE),
-            (row(huge, None), WIDE),
+            (row(huge.clone(), None), WIDE),
+            (Row { has_waiters: true, ..row(limits(), Some(holder)) }, NARROW),
+            (Row { has_waiters: true, ..row(huge, None) }, WIDE),
         ] {
             let bytes = row.to_bytes();
             assert_eq!(bytes[0], form);
@@ -364,6 +398,26 @@ mod tests {
         let (head, rest) = (&bytes[17..33], &bytes[33..]);
         let before = [b"N", &rest[..8], &head[8..], &rest[8..16], &head[..8], &rest[16..]].concat();
         assert_eq!(Row::from_bytes(&before, None), Ok(row));
+    }
+
+    #[test]
+    fn a_version_that_knows_nothing_of_waiters_reads_what_says_that_there_are_some() {
+        for row in [row(limits(), None), row(limits(), Some(Holder { id: 1, expires: Tick::MAX }))] {
+            let marked = Row { has_waiters: true, ..row.clone() }.to_bytes();
+            assert!(may_have_waiters(&marked) && !may_have_waiters(&row.to_bytes()));
+            // What such a version reads: whole numbers, and the limits by their lines.
+            let start = marked.windows(TEXT_START.len()).rposition(|window| window == TEXT_START);
+            let (body, text) = marked.split_at(start.expect("there is a text"));
+            let text = str::from_utf8(text).expect("it is text");
+            let read = Limits::from_text(text, &|_| None).expect("they are limits");
+            assert_eq!(read, row.kept.limits);
+            let before = match body {
+                [NARROW, body @ ..] => narrow_from(&body[16..], read),
+                [_, body @ ..] => wide_from(body, read),
+                [] => None,
+            };
+            assert_eq!(before, Some(row));
+        }
     }
 
     #[test]

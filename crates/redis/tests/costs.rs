@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,4 +85,50 @@ fn a_denial_is_one_call() {
         assert_eq!(calls(&server) - before, 1);
     }
     drop(leases);
+}
+
+/// How often each command was carried out, by clients or in scripts.
+fn commands(server: &Server) -> BTreeMap<String, u64> {
+    let info = server.say(&["INFO", "commandstats"]);
+    let counted = info.text().lines().filter_map(|line| {
+        let (name, fields) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        Some((name.to_owned(), fields.split(',').next()?.parse().ok()?))
+    });
+    counted.filter(|(name, _)| name != "info").collect()
+}
+
+/// How many bytes clients have sent.
+fn received(server: &Server) -> u64 {
+    let info = server.say(&["INFO", "stats"]);
+    info.field("total_net_input_bytes").expect("it is counted").parse().expect("a number")
+}
+
+#[test]
+fn an_acquire_that_nothing_is_waited_for_runs_no_command_for_waiters() {
+    const ROUNDS: u64 = 100;
+    let meters = || Limits::new([Limit::per_minute("rpm", 1_000_000)]).expect("it is valid");
+    let by_meters = [("evalsha", 1), ("getrange", 1), ("set", 1), ("setrange", 1), ("time", 1)];
+    let by_all = [("evalsha", 1), ("get", 1), ("set", 2), ("time", 1)];
+    for (limits, expected, bytes) in [(meters(), &by_meters[..], 218), (three(), &by_all[..], 559)] {
+        let server = Server::start(Kind::Redis);
+        let store = tollgate_redis::RedisStore::builder(server.url()).prefix("costs").build().wait();
+        let backend = Arc::new(store.expect("the server is there"));
+        let limiter = Limiter::open(backend, "default").wait().expect("it answers");
+        limiter.catalog().set_limits(Level::System, &limits).wait().expect("it answers");
+        let acquire = || limiter.acquire("me", "gpt", demand! { rpm: 1 }).wait().expect("it fits");
+        let mut leases = vec![acquire(), acquire()];
+        let empty = received(&server);
+        let overhead = received(&server) - empty;
+        let (before, sent) = (commands(&server), received(&server));
+        leases.extend((0..ROUNDS).map(|_| acquire()));
+        let sent = received(&server) - sent - overhead;
+        let after = commands(&server);
+        let count = |all: &BTreeMap<String, u64>, name: &str| all.get(name).copied().unwrap_or(0);
+        let each = |name: &String| (name.clone(), (count(&after, name) - count(&before, name)) / ROUNDS);
+        let counted: Vec<(String, u64)> = after.keys().map(each).filter(|(_, count)| *count > 0).collect();
+        let expected: Vec<(String, u64)> =
+            expected.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        assert_eq!(counted, expected);
+        assert_eq!(sent / ROUNDS, bytes);
+    }
 }

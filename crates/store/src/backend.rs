@@ -5,7 +5,10 @@ use std::sync::Arc;
 use tollgate_core::{Limits, Status};
 
 use crate::records::{Cursor, Item, ItemKey, Page, Records, RecordsError, Write};
-use crate::{Activity, Applied, Call, Cell, Key, Place, Reply, Space, Store, StoreError, Tally, WaitQueues};
+use crate::{
+    Activity, Applied, Call, Cell, Key, Place, QueuePlace, Rank, Reply, Space, Store, StoreError, Tally,
+    WaitQueues,
+};
 
 /// How many buckets [`Backend::forget`] forgets at once.
 pub const FORGET_MAX: usize = 1_000;
@@ -47,6 +50,23 @@ pub trait Backend: Store + Records {
 
     /// Where those wait in this process who were denied. The store tells it of every bucket that it gives back to.
     fn wait_queues(&self) -> &WaitQueues;
+
+    /// As [`apply`](Store::apply), for a caller that stands so among the waiters for what it takes. A store that keeps the order
+    /// of the waiters of all processes denies a take behind a claim of a lesser rank, and has the claims of one that waits hold
+    /// back others until it is granted, [leaves](Backend::leave_queues), or does not ask again for a second.
+    fn apply_in_turn<'a>(
+        &'a self,
+        call: &Call<'a>,
+        place: QueuePlace,
+    ) -> Reply<'a, Result<Applied, StoreError>> {
+        drop(place);
+        self.apply(call)
+    }
+
+    /// Removes the claims of a waiter of this rank that was not granted. Never blocks.
+    fn leave_queues(&self, rank: Rank) {
+        let _ = rank;
+    }
 
     /// What is in use of the buckets of a scope, and what was used of them that is in no record yet: some buckets at a
     /// time, in no order, those that are idle as well. Changes nothing.

@@ -8,8 +8,8 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Place, Reach, Reply, Scope, Step, Store,
-    StoreError, Told, WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Place, QueuePlace, Rank, Reach, Reply, Scope,
+    Step, Store, StoreError, Told, WaitQueues,
 };
 
 /// How a call fails.
@@ -163,6 +163,20 @@ impl<S: Backend> Backend for FaultStore<S> {
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         self.call(|inner| inner.close(namespace))
+    }
+
+    fn apply_in_turn<'a>(
+        &'a self,
+        call: &Call<'a>,
+        place: QueuePlace,
+    ) -> Reply<'a, Result<Applied, StoreError>> {
+        self.call(|inner| inner.apply_in_turn(call, place))
+    }
+
+    fn leave_queues(&self, rank: Rank) {
+        if self.next_fault() != Some(Fault::LoseCall) {
+            self.inner.leave_queues(rank);
+        }
     }
 
     fn activity<'a>(

@@ -61,4 +61,4 @@ pub use process::{Census, Process, new_holder, new_living_holder};
 pub use queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use reply::Reply;
 pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken, Told};
-pub use wait_queue::{Freed, QueueFull, QueueGuard, QueueKey, SharedQueues, WaitQueues};
+pub use wait_queue::{Claim, Freed, QueueFull, QueueGuard, QueueKey, QueuePlace, SharedQueues, WaitQueues};

@@ -37,7 +37,8 @@ pub enum Priority {
 }
 
 impl Priority {
-    fn patience(self) -> Span {
+    /// Returns how long a waiter of this priority may be passed over.
+    pub fn patience(self) -> Span {
         Span::covering(PATIENCE[self as usize])
     }
 }

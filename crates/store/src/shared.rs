@@ -6,8 +6,8 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store,
-    StoreError, Told, WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Pin, Place, QueuePlace, Rank, Reach, Reply, Scope,
+    Step, Store, StoreError, Told, WaitQueues,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -103,6 +103,18 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn wait_queues(&self) -> &WaitQueues {
         (**self).wait_queues()
+    }
+
+    fn apply_in_turn<'a>(
+        &'a self,
+        call: &Call<'a>,
+        place: QueuePlace,
+    ) -> Reply<'a, Result<Applied, StoreError>> {
+        (**self).apply_in_turn(call, place)
+    }
+
+    fn leave_queues(&self, rank: Rank) {
+        (**self).leave_queues(rank);
     }
 
     fn activity<'a>(

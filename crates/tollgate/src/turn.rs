@@ -3,13 +3,27 @@
 use std::time::Duration;
 
 use tollgate_core::{Costs, Denial, Limits, Ready, Span, Tick};
-use tollgate_store::{Backend, Key, Priority, QueueFull, QueueGuard, QueueKey, Reach};
+use tollgate_store::{
+    Applied, Backend, Call, Claim, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach, Reply,
+    StoreError,
+};
 
 /// Initial and maximum polling interval of a waiter that other processes take from and give back to without notifying it.
 const POLL: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
 
 /// Polling interval where processes share the queues: only processes that died do not notify.
 const SHARED_POLL: Span = Span::from_millis(200);
+
+/// Polling interval of a waiter that has many others ahead in a store across a network. Its claim holds for a second, so it is renewed in
+/// time, and a thousand processes leave the processors to those that are next.
+const FAR_POLL: Span = Span::from_millis(700);
+
+/// How many waiters that are.
+const FAR: u32 = 32;
+
+/// How many waiters behind the one that asks a store across a network have their claims renewed with its own. They are served
+/// one after the other, so those further back are in the list by the time they matter.
+const FOLLOWERS_MAX: usize = 16;
 
 /// How patient somebody is.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +53,8 @@ pub(crate) struct Turn<'a> {
     /// The limits that it was found short of. It stays in their queues until it is granted.
     claims: Vec<QueueKey>,
     looks: u32,
+    /// How many waiters are ahead of it, as far as the store said.
+    ahead: u32,
 }
 
 /// What to do about a denial.
@@ -54,7 +70,7 @@ pub(crate) enum Turned {
 impl<'a> Turn<'a> {
     pub(crate) fn new(backend: &'a dyn Backend, namespace: &'a str, patience: Patience) -> Turn<'a> {
         let since = backend.clock().now();
-        Turn { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0 }
+        Turn { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0, ahead: 0 }
     }
 
     /// How long ago it came.
@@ -101,6 +117,26 @@ impl<'a> Turn<'a> {
         keys.collect()
     }
 
+    /// Asks the store, which is told where the caller stands if it keeps the order of the waiters of all processes.
+    pub(crate) fn apply<'c>(&'c self, call: &Call<'c>) -> Reply<'c, Result<Applied, StoreError>> {
+        match self.backend.reach() {
+            Reach::Fleet => self.backend.apply_in_turn(call, self.place()),
+            _ => self.backend.apply(call),
+        }
+    }
+
+    fn place(&self) -> QueuePlace {
+        let (priority, queues) = (self.patience.priority, self.backend.wait_queues());
+        let Some(rank) = self.guard.as_ref().map(QueueGuard::rank) else {
+            return QueuePlace { priority, ..QueuePlace::default() };
+        };
+        let claim = |limit: &QueueKey| Claim {
+            limit: limit.clone(),
+            followers: queues.behind(limit, rank, FOLLOWERS_MAX),
+        };
+        QueuePlace { priority, rank: Some(rank), claims: self.claims.iter().map(claim).collect() }
+    }
+
     /// While others are ahead: until when to wait, or to give up.
     pub(crate) fn in_line(&mut self) -> Turned {
         let Patience { waits, deadline, .. } = self.patience;
@@ -120,6 +156,7 @@ impl<'a> Turn<'a> {
             return Ok(Turned::InVain);
         }
         self.claim(takes, denials);
+        self.ahead = denials.iter().map(Denial::ahead).max().unwrap_or(0);
         let queues = self.backend.wait_queues();
         let guard = self
             .guard
@@ -147,8 +184,9 @@ impl<'a> Turn<'a> {
             };
             limits.map(|(_, limit)| key(limit)).collect()
         };
-        let short: Vec<QueueKey> =
-            shortages().flat_map(|(takes, denial, shortage)| named(takes, denial, shortage.short)).collect();
+        let short: Vec<QueueKey> = shortages()
+            .flat_map(|(takes, denial, shortage)| named(takes, denial, shortage.short | denial.claimed()))
+            .collect();
         let longest = shortages().filter(|(.., shortage)| shortage.ready == slowest);
         let longest: Vec<QueueKey> =
             longest.flat_map(|(takes, denial, shortage)| named(takes, denial, shortage.slowest)).collect();
@@ -157,8 +195,8 @@ impl<'a> Turn<'a> {
         self.claims.retain(|claim| *claim.limit != *cooldown.name().as_str() || short.contains(claim));
         if !self.claims.iter().any(|claim| short.contains(claim)) {
             // Denied though short of nothing, it is behind waiters that the store knows of.
-            let new = if longest.is_empty() { self.keys(takes.iter().copied()) } else { longest };
-            self.claims.extend(new);
+            let new = [longest, short].into_iter().find(|keys| !keys.is_empty());
+            self.claims.extend(new.unwrap_or_else(|| self.keys(takes.iter().copied())));
         }
     }
 
@@ -185,7 +223,12 @@ impl<'a> Turn<'a> {
         let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
         let look = (self.backend.reach() != Reach::Process).then(|| {
             let is_shared = self.backend.wait_queues().is_shared() && is_notified;
-            let [first, last] = if is_shared { [SHARED_POLL; 2] } else { POLL }.map(Span::as_micros);
+            let interval = match is_shared {
+                true => [SHARED_POLL; 2],
+                false if self.ahead >= FAR => [FAR_POLL; 2],
+                false => POLL,
+            };
+            let [first, last] = interval.map(Span::as_micros);
             let pause = first.saturating_mul(1 << self.looks.min(10)).min(last);
             self.looks += 1;
             now + Span::from_micros(pause - jitter(now, pause / 2))
@@ -207,6 +250,17 @@ impl<'a> Turn<'a> {
     /// The same refusal, behind those who wait already.
     pub(crate) fn behind(&self, key: &Key, denial: Denial) -> Denial {
         behind(self.backend, self.namespace, key, self.patience.priority, denial)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // A store that granted it has removed its claims already.
+        if let Some(guard) = &self.guard
+            && self.backend.reach() == Reach::Fleet
+        {
+            self.backend.leave_queues(guard.rank());
+        }
     }
 }
 

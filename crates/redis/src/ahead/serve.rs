@@ -6,7 +6,7 @@ use tokio::sync::OwnedMutexGuard;
 use tollgate_core::{Costs, Limits};
 use tollgate_store::ahead::{Prefetch, Stash, bounds, with_ahead};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Applied, Call, Clock, Done, Op, OwnedCall, Step, StoreError, Taken};
+use tollgate_store::{Applied, Call, Clock, Done, Op, OwnedCall, QueuePlace, Step, StoreError, Taken};
 
 use super::known::Course;
 use crate::apply::unique_id;
@@ -41,21 +41,27 @@ impl Inner {
         call: &OwnedCall,
         writes: &[Write],
         remembered: std::time::Duration,
+        place: &QueuePlace,
     ) -> Result<Applied, RecordsError> {
         let Some(prefetch) = self.ahead.prefetch else {
-            return self.apply_told(call, writes, remembered, &[]).await;
+            return self.apply_in_turn(call, writes, remembered, &[], place).await;
         };
         match self.ahead.known.get(call.id) {
             Some(Course::Served(done)) => return Ok(Applied::Done(done)),
             Some(Course::Sent) => {}
             None => {
-                if let Some(done) = self.serve(call, writes, prefetch).await? {
+                if let Some(done) = self.serve(call, writes, prefetch, place).await? {
+                    place.rank.into_iter().for_each(|rank| self.leave_queues(rank));
                     self.ahead.known.note(call.id, Course::Served(done.clone()));
                     return Ok(Applied::Done(done));
                 }
             }
         }
-        let applied = self.apply_told(call, writes, remembered, &[]).await;
+        let applied = self.apply_in_turn(call, writes, remembered, &[], place).await;
+        if matches!(&applied, Ok(Applied::Denied(denials)) if denials.iter().any(|it| it.claimed() != 0)) {
+            // Waiters of other processes are ahead, and may be short of what is held here.
+            self.return_held(call).await;
+        }
         if matches!(applied, Err(RecordsError::Store(StoreError::Unavailable(..)))) {
             self.ahead.known.note(call.id, Course::Sent);
         }
@@ -67,23 +73,29 @@ impl Inner {
         call: &OwnedCall,
         writes: &[Write],
         prefetch: Prefetch,
+        place: &QueuePlace,
     ) -> Result<Option<Vec<Done>>, StoreError> {
         match self.asked(call, writes, prefetch.percent) {
-            Asked::Take(parts) => self.serve_take(call, parts, prefetch).await,
+            Asked::Take(parts) => self.serve_take(call, parts, prefetch, place).await,
             Asked::Settle(parts) => Ok(self.serve_settlement(&parts).await),
             Asked::Other => {
                 // What is done to the whole is done to what is held as well.
-                for step in call.steps() {
-                    let name = self.service.layout.bucket(step.place.namespace, step.place.key);
-                    if let Some(holding) = self.ahead.holdings.get(&name) {
-                        let mut stash = holding.stash.lock().await;
-                        let held = stash.empty();
-                        self.give_back(&holding, held).await;
-                    }
-                }
+                self.return_held(call).await;
                 Ok(None)
             }
             Asked::Elsewhere => Ok(None),
+        }
+    }
+
+    /// Gives back what is held of the buckets of a call.
+    async fn return_held(&self, call: &OwnedCall) {
+        for step in call.steps() {
+            let name = self.service.layout.bucket(step.place.namespace, step.place.key);
+            if let Some(holding) = self.ahead.holdings.get(&name) {
+                let mut stash = holding.stash.lock().await;
+                let held = stash.empty();
+                self.give_back(&holding, held).await;
+            }
         }
     }
 
@@ -147,6 +159,7 @@ impl Inner {
         call: &OwnedCall,
         parts: Vec<Part>,
         prefetch: Prefetch,
+        place: &QueuePlace,
     ) -> Result<Option<Vec<Done>>, StoreError> {
         // Whoever has one at hand keeps it from being forgotten.
         let holdings: Vec<_> = call
@@ -169,6 +182,10 @@ impl Inner {
             });
             return Ok(Some(taken.collect()));
         }
+        if place.rank.is_some() {
+            // A waiter takes no more than it waits for: others wait as well.
+            return Ok(None);
+        }
         let mut wanted = Vec::with_capacity(parts.len());
         for ((part, stash), holding) in parts.iter().zip(&mut stashes).zip(&holdings) {
             if stash.limits().is_some() && !stash.is_of(&part.limits, &part.costs) {
@@ -190,7 +207,8 @@ impl Inner {
             told.push(counted);
         }
         let portion = portion(call, wanted.iter().map(|(total, _)| total));
-        let applied = self.apply_told(&portion, &[], REMEMBERED, &told).await.map_err(without_tests);
+        let applied = self.apply_in_turn(&portion, &[], REMEMBERED, &told, place).await;
+        let applied = applied.map_err(without_tests);
         match applied {
             Ok(Applied::Done(done)) => {
                 let rows = parts.iter().zip(&mut stashes).zip(wanted.iter().zip(&done));

@@ -5,12 +5,25 @@
 -- usage of an hour that is over) is answered with the values and the time, and worked out by the caller.
 --
 -- KEYS: where what comes of the call is remembered, then the bucket of each step.
--- ARGV: the time or '' for the server's, how long the call is remembered, then the numbers and the limits of each step.
+-- ARGV: the time or '' for the server's, how long the call is remembered, then the numbers and the limits of each step;
+-- empty numbers are those of a step that is nothing for a script.
 -- A value that is there and empty is answered as '?', which is no value of ours: '' is for what is not there.
+--
+-- A call that takes in turn heeds the claims of waiters, and is told more:
+-- KEYS: the claims on each bucket, by waiter and limit; then, for each limit that is taken from, its waiters by rank.
+-- ARGV: the rank; then, for each limit that is taken from, its step, its place in the step, how much is taken of it, whether the
+-- caller claims it and its name, and the ranks of waiters behind the caller that claim it.
+-- A rank is when a waiter is due, and 16 bytes that order and name waiters that are due at once; a newcomer's is its patience.
+-- What is answered of such a call that changes nothing ends with the step and the place of the limit that waiters ahead claim, or
+-- zeros, and how many waiters are ahead of the caller if it claims a limit.
+-- Without that, a bucket whose `lasts` is odd, which says that it may have waiters, is not taken from.
 
 local BOUND, HOUR, SLACK, AHEAD = 2251799813685248, 3600000000, 600000000, 3600000000
+local CLAIM, CLAIM_MS, PAGE = 1000000, 1000, 16
 local un, pk, sub, floor = struct.unpack, struct.pack, string.sub, math.floor
-local steps, values, now = #KEYS - 1, {}, ARGV[1]
+local in_turn = #ARGV ~= 2 * #KEYS
+local steps = in_turn and (2 * #KEYS - #ARGV + 1) / 2 or #KEYS - 1
+local values, now = {}, ARGV[1]
 for i = 1, steps do
   values[i] = redis.call('GET', KEYS[i + 1])
 end
@@ -22,16 +35,133 @@ else
 end
 
 local outcome, written, keeps = {}, {}, {}
+local due, waiter, is_waiting, claims, places, held, standing
 
+if in_turn then
+  local rank = ARGV[2 * steps + 3]
+  is_waiting = #rank > 8
+  if is_waiting then
+    due, waiter = un('<d', rank), sub(rank, 9)
+  else
+    due, waiter = now + un('<d', rank), string.rep('\255', 16)
+  end
+  claims, places = {}, {}
+  for j = 1, #KEYS - 2 * steps - 1 do
+    local told = ARGV[2 * steps + 2 + 2 * j]
+    local step, place, amount, own = un('<dddd', told)
+    claims[j] = {
+      step = step, place = place, amount = amount, own = own == 1, name = sub(told, 33),
+      list = KEYS[steps + 1 + step], queue = KEYS[2 * steps + 1 + j], behind = ARGV[2 * steps + 3 + 2 * j],
+    }
+    places[64 * step + place] = claims[j]
+  end
+end
+
+local function is_ahead(score, other)
+  if score ~= due then
+    return score < due
+  end
+  -- In the order of the bytes, which is not that of texts in every locale.
+  local one, two = { un('>I4I4I4I4', other) }, { un('>I4I4I4I4', waiter) }
+  for part = 1, 4 do
+    if one[part] ~= two[part] then
+      return one[part] < two[part]
+    end
+  end
+  return false
+end
+
+-- How much waiters ahead claim of a limit: all of it, or more than `room`. Claims that have expired are removed on the way.
+local function claimed(claim, room)
+  local sum, from = 0, 0
+  while true do
+    local list, fields = redis.call('ZRANGE', claim.queue, from, from + PAGE - 1, 'WITHSCORES'), {}
+    if #list == 0 then
+      return sum
+    end
+    for at = 1, #list, 2 do
+      fields[#fields + 1] = list[at] .. claim.name
+    end
+    local known = redis.call('HMGET', claim.list, unpack(fields))
+    for at = 1, #fields do
+      local other, expires, amount = list[2 * at - 1], 0, 0
+      if known[at] then
+        expires, amount = un('<dd', known[at])
+      end
+      if expires <= now then
+        redis.call('ZREM', claim.queue, other)
+        redis.call('HDEL', claim.list, fields[at])
+      elseif other == waiter or not is_ahead(list[2 * at] + 0, other) then
+        return sum
+      else
+        sum, from = sum + amount, from + 1
+        if sum > room then
+          return sum
+        end
+      end
+    end
+  end
+end
+
+-- Has waiters claim a limit from now on: those behind the caller, of whom it is not known how much they want, and itself.
+local function register(claim, is_own)
+  local ranks, fields, expires = {}, {}, now + CLAIM
+  local function add(at, id, amount)
+    ranks[#ranks + 1] = string.format('%.0f', at)
+    ranks[#ranks + 1] = id
+    fields[#fields + 1] = id .. claim.name
+    fields[#fields + 1] = pk('<dd', expires, amount)
+  end
+  if is_own then
+    add(due, waiter, claim.amount)
+  end
+  for at = 1, #claim.behind, 24 do
+    local behind = un('<d', claim.behind, at)
+    add(behind, sub(claim.behind, at + 8, at + 23), math.huge)
+  end
+  if #ranks == 0 then
+    return
+  end
+  redis.call('ZADD', claim.queue, unpack(ranks))
+  redis.call('HSET', claim.list, unpack(fields))
+  if ARGV[1] == '' then
+    redis.call('PEXPIRE', claim.queue, CLAIM_MS)
+    redis.call('PEXPIRE', claim.list, CLAIM_MS)
+  end
+end
+
+-- Has the value of a bucket say whether there are claims on it, and answers the value.
+local function marked(i, value)
+  local mark, form = redis.call('EXISTS', KEYS[steps + 1 + i]), value and sub(value, 1, 1)
+  if form == 'M' then
+    local lasts = un('<d', value, 42)
+    if lasts % 2 ~= mark then
+      lasts = pk('<d', lasts - lasts % 2 + mark)
+      redis.call('SETRANGE', KEYS[i + 1], 41, lasts)
+      value = sub(value, 1, 41) .. lasts .. sub(value, 50)
+    end
+  elseif form == 'W' and (sub(value, -2) == '\r\n') ~= (mark == 1) then
+    value = mark == 1 and sub(value, 1, -2) .. '\r\n' or sub(value, 1, -3) .. '\n'
+    redis.call('SET', KEYS[i + 1], value, 'KEEPTTL')
+  end
+  return value
+end
+
+-- Answers true if everything is worked out, nil if a demand does not fit, and false if the caller has to work it out.
 local function work()
   for i = 1, steps do
     local v, numbers, text = values[i], ARGV[2 * i + 1], ARGV[2 * i + 2]
-    if not v or sub(v, 1, 1) ~= 'M' or sub(v, -#text) ~= text then
+    if not v or numbers == '' or sub(v, 1, 1) ~= 'M' or sub(v, -#text) ~= text then
       return false
     end
-    local op, metered, version, given, n, held = un('<dddddd', numbers)
+    local op, metered, version, given, n, holds = un('<dddddd', numbers)
     local hour, was, stamp, lasts, events = un('<ddddd', v, 18)
+    local mark = lasts % 2
+    lasts = lasts - mark
     if op == 1 then
+      if mark == 1 and not in_turn then
+        return false
+      end
       -- Only a take brings limits that are to be in force.
       if version ~= 0 and was > version then
         return false
@@ -40,7 +170,7 @@ local function work()
         was = version
       end
     end
-    local t, holder, q, p = now, held == 1 and sub(numbers, 49, 64), 65, 58
+    local t, holder, q, p = now, holds == 1 and sub(numbers, 49, 64), 65, 58
     if t < stamp then
       t = stamp
     end
@@ -92,7 +222,7 @@ local function work()
         end
         credit = credit - more * b
         if op == 1 and credit < 0 and more > 0 and not shadow or credit < -BOUND then
-          return false
+          return nil
         end
         if credit > c then
           credit = c
@@ -103,6 +233,9 @@ local function work()
         local full = t + (c - credit) / a
         if full > need then
           need = full
+        end
+        if in_turn then
+          left = credit / b
         end
         if counted then
           used = used + booked
@@ -121,7 +254,7 @@ local function work()
           end
         end
         if op == 1 and more > 0 and a - count < more and not shadow then
-          return false
+          return nil
         end
         if more >= 0 then
           count = count + more
@@ -160,7 +293,7 @@ local function work()
           need = math.max(need, last)
         end
         if op == 1 and more > 0 and anonymous + sum + more > a and not shadow then
-          return false
+          return nil
         end
         if more ~= 0 and holder then
           local at = string.find(holds, holder, 1, true)
@@ -224,7 +357,7 @@ local function work()
           end
         end
         if op == 1 and more > 0 and a - count < more and not shadow then
-          return false
+          return nil
         end
         if more > 0 then
           if ends == 0 then
@@ -274,7 +407,7 @@ local function work()
         local log = sub(v, from, to)
         if more > 0 then
           if count + more > a then
-            return false
+            return nil
           end
           local at, amount = 0, 0
           if log ~= '' then
@@ -317,7 +450,7 @@ local function work()
         p = p + 16
         lasting = math.max(0, lasting - (t - stamp))
         if op == 1 and more > 0 and lasting > 0 then
-          return false
+          return nil
         end
         if more > 0 then
           lasting = math.max(lasting, more - 1)
@@ -338,6 +471,11 @@ local function work()
       if kind ~= 1 and left < below then
         remarks = remarks + bit
       end
+      local claim = op == 1 and in_turn and places[64 * i + k]
+      if claim and claimed(claim, left) > left then
+        held = claim
+        return nil
+      end
       if used > BOUND or used < -BOUND then
         return false
       end
@@ -347,12 +485,12 @@ local function work()
     if forever then
       lasts = 0
     elseif lasts == 0 or lasts < need + SLACK then
-      lasts = math.ceil(need) + AHEAD
+      lasts = math.ceil(need / 2) * 2 + AHEAD
       keep = math.ceil((lasts - now) / 1000)
     else
       keep = -1
     end
-    parts[1] = sub(v, 1, 17) .. pk('<ddddd', hour, was, t, lasts, events)
+    parts[1] = sub(v, 1, 17) .. pk('<ddddd', hour, was, t, lasts + mark, events)
     parts[n + 2] = text
     written[i], keeps[i] = table.concat(parts), keep
     outcome[i] = op == 1 and '\1' .. pk('<I8I4', t, remarks) or '\2'
@@ -360,7 +498,8 @@ local function work()
   return true
 end
 
-if work() then
+local worked = work()
+if worked then
   local answer = table.concat(outcome)
   if not redis.call('SET', KEYS[1], answer, 'NX', 'PX', ARGV[2]) then
     return redis.call('GET', KEYS[1])
@@ -376,14 +515,50 @@ if work() then
       redis.call('SET', KEYS[i + 1], written[i], 'PX', keep)
     end
   end
+  if in_turn then
+    for _, claim in ipairs(claims) do
+      if is_waiting then
+        redis.call('ZREM', claim.queue, waiter)
+        redis.call('HDEL', claim.list, waiter .. claim.name)
+        register(claim, false)
+      end
+    end
+    for i = 1, steps do
+      marked(i, written[i])
+    end
+  end
   return answer
 end
 local was = redis.call('GET', KEYS[1])
 if was then
   return was
 end
+if in_turn then
+  for _, claim in ipairs(claims) do
+    -- What a script cannot work out may pass only if no waiter is ahead: how much would be left is not known.
+    if worked == false and not held and claimed(claim, 0) > 0 then
+      held = claim
+    end
+  end
+  local ahead = 0
+  for _, claim in ipairs(claims) do
+    -- A value of another form cannot say that there are waiters, so no call would look for their claims.
+    local form = sub(values[claim.step] or '', 1, 1)
+    if is_waiting and (form == 'M' or form == 'W') then
+      register(claim, claim.own or claim == held)
+      ahead = math.max(ahead, redis.call('ZRANK', claim.queue, waiter) or 0)
+    end
+  end
+  for i = 1, steps do
+    values[i] = marked(i, values[i])
+  end
+  standing = pk('<ddd', held and held.step or 0, held and held.place or 0, ahead)
+end
 local seen = { now }
 for i = 1, steps do
   seen[i + 1] = values[i] == '' and '?' or values[i] or ''
+end
+if in_turn then
+  seen[steps + 2] = standing
 end
 return seen

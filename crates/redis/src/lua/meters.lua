@@ -24,6 +24,10 @@ repeat
   do
     local from$(, gain$k, full$k, price$k, cost$k$) = un('<d$(dddd$)', wanted$i, 34)
     local t, lasts, events$(, used$k, credit$k$) = un('<ddd$(dd$)', value$i, 34)
+    -- An odd time says that there may be waiters, which apply.lua is told how to treat.
+    if lasts % 2 == 1 then
+      break
+    end
     local elapsed = now - t
     if elapsed < 0 then
       elapsed, is_late = 0, true
@@ -45,7 +49,7 @@ repeat
       local need = t
       if t + (full$k - credit$k) / gain$k > need then need = t + (full$k - credit$k) / gain$k end
       if lasts == 0 or lasts < need + SLACK then
-        lasts = math.ceil(need) + AHEAD
+        lasts = math.ceil(need / 2) * 2 + AHEAD
         keep$i = math.ceil((lasts - now) / 1000)
       end
     end

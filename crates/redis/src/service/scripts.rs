@@ -22,6 +22,7 @@ pub(crate) struct Scripts {
     pub(crate) look: Known,
     pub(crate) commit: Known,
     pub(crate) list: Known,
+    pub(crate) leave: Known,
 }
 
 impl Scripts {
@@ -33,6 +34,7 @@ impl Scripts {
             look: Known::new(include_str!("../lua/look.lua")),
             commit: Known::new(include_str!("../lua/commit.lua")),
             list: Known::new(include_str!("../lua/list.lua")),
+            leave: Known::new(include_str!("../lua/leave.lua")),
         }
     }
 }

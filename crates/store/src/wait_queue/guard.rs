@@ -38,7 +38,8 @@ impl<'a> QueueGuard<'a> {
         QueueGuard { queues, local, waiter, places: Vec::new() }
     }
 
-    fn rank(&self) -> Rank {
+    /// Returns the rank of the caller, which is the same in all queues.
+    pub fn rank(&self) -> Rank {
         self.waiter.rank
     }
 

@@ -1,6 +1,7 @@
 //! The wait queues of one process.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -46,6 +47,14 @@ impl LocalQueues {
     pub(super) fn head(&self, key: &QueueKey) -> Option<Arc<Waiter>> {
         let queues = self.queues.lock();
         find(&queues, key)?.head().cloned()
+    }
+
+    /// The first `max` ranks behind a waiter in a queue. Those that do not react are passed over.
+    pub(super) fn behind(&self, key: &QueueKey, rank: Rank, max: usize) -> Vec<Rank> {
+        let queues = self.queues.lock();
+        let Some(queue) = find(&queues, key) else { return Vec::new() };
+        let behind = queue.waiters.range((Bound::Excluded(rank), Bound::Unbounded));
+        behind.filter(|(_, waiter)| waiter.is_responsive()).map(|(rank, _)| *rank).take(max).collect()
     }
 
     /// How many different waiters wait for a limit of a bucket.

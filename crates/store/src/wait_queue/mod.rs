@@ -12,11 +12,13 @@
 //! - No waiting for a waiter that does not react, because its future is not polled or its process is stopped: others pass
 //!   it within a second, until it reacts.
 //!
-//! Where processes share a store, they can share the queues as well: see [`SharedQueues`].
+//! Where processes share a store, they can share the queues as well: see [`SharedQueues`]. A store across a network keeps the
+//! order itself: each take says where its caller stands, see [`QueuePlace`].
 
 mod guard;
 mod key;
 mod local;
+mod place;
 mod shared;
 mod waiter;
 
@@ -28,6 +30,7 @@ use tollgate_core::Tick;
 pub use guard::QueueGuard;
 pub use key::{Freed, QueueKey};
 use local::LocalQueues;
+pub use place::{Claim, QueuePlace};
 pub use shared::SharedQueues;
 
 use crate::queue::Rank;
@@ -148,6 +151,11 @@ impl WaitQueues {
     /// Returns the rank of the head of a queue in this process. For implementations of [`SharedQueues`].
     pub fn local_head(&self, key: &QueueKey) -> Option<Rank> {
         self.local().head(key).map(|head| head.rank)
+    }
+
+    /// Returns the first `max` ranks behind a waiter in a queue of this process, in order.
+    pub fn behind(&self, key: &QueueKey, rank: Rank, max: usize) -> Vec<Rank> {
+        self.local().behind(key, rank, max)
     }
 
     /// Notifies the heads of the queues of what a call has freed that was applied.

@@ -98,7 +98,7 @@ impl Remote {
                     turned => (turned, Vec::new()),
                 }
             } else {
-                match self.apply(parts).await? {
+                match self.apply(parts, &turn).await? {
                     Applied::Done(_) => {
                         let waited = turn.waited().map(|duration| Waited { limit: limited_by, duration });
                         return Ok(Ok(waited));
@@ -129,11 +129,11 @@ impl Remote {
         parts.iter().map(step).collect()
     }
 
-    async fn apply(&self, parts: &[Part]) -> Result<Applied, StoreError> {
+    async fn apply(&self, parts: &[Part], turn: &Turn<'_>) -> Result<Applied, StoreError> {
         // A reply is only ever lost on the way from another host.
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
         let call = Call { id, steps: &self.steps(parts), metered: false };
-        within(self.backend.clock(), STORE_TIMEOUT, self.backend.apply(&call)).await
+        within(self.backend.clock(), STORE_TIMEOUT, turn.apply(&call)).await
     }
 
     async fn ask(&self, parts: &[Part], turn: &Turn<'_>) -> Result<Vec<Denial>, StoreError> {

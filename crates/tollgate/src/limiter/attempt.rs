@@ -100,11 +100,11 @@ impl<'a> Trial<'a, '_> {
     async fn ask_store(&mut self, plan: Vec<Planned>) -> Result<Next<'a>, AcquireError> {
         let shared = self.shared();
         let term = shared.term(self.request, &plan);
-        let applied = match shared.apply_takes(&plan, term).await {
+        let applied = match shared.apply_takes(&plan, term, Some(&self.turn)).await {
             // A bucket that a route has cannot make room for another.
             Err(StoreError::NamespaceFull { .. }) if shared.backend.reach() == Reach::Process => {
                 shared.routes().clear();
-                shared.apply_takes(&plan, term).await
+                shared.apply_takes(&plan, term, Some(&self.turn)).await
             }
             applied => applied,
         };
@@ -184,22 +184,29 @@ impl Shared {
         }
     }
 
-    /// Takes all steps of a plan, or none.
+    /// Takes all steps of a plan, or none, for a caller that has a turn or is a newcomer.
     pub(super) async fn apply_takes(
         &self,
         plan: &[Planned],
         term: Option<Term>,
+        turn: Option<&Turn<'_>>,
     ) -> Result<Applied, StoreError> {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, term)).collect();
-        self.apply(&steps).await
+        let Some(turn) = turn else { return self.apply(&steps).await };
+        let call = self.call(&steps);
+        within(&self.clock, self.settings.timeout, turn.apply(&call)).await
     }
 
     /// Applies steps, as part of what is used.
     pub(super) async fn apply(&self, steps: &[Step<'_>]) -> Result<Applied, StoreError> {
+        let call = self.call(steps);
+        within(&self.clock, self.settings.timeout, self.backend.apply(&call)).await
+    }
+
+    fn call<'s>(&self, steps: &'s [Step<'s>]) -> Call<'s> {
         // A reply is only ever lost on the way from another host.
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
-        let call = Call { id, steps, metered: true };
-        within(&self.clock, self.settings.timeout, self.backend.apply(&call)).await
+        Call { id, steps, metered: true }
     }
 
     /// How a request would fare, behind those who wait already.

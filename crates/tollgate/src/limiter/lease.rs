@@ -363,7 +363,7 @@ impl<'a> Lease<'a> {
             let demands = vec![(&*resource, &demand as _)];
             let request = Request::now(&stored.entity, demands);
             let plan = limiter.0.plan(&request).await?;
-            match limiter.0.apply_takes(&plan, stored.term).await? {
+            match limiter.0.apply_takes(&plan, stored.term, None).await? {
                 Applied::Done(done) => {
                     stored.groups.push(hold(&limiter.0, plan, &done));
                     Ok(())

@@ -192,7 +192,7 @@ impl Shared {
         }
         // Every one is marked, also if the first is not new.
         let is_new = routes.iter().filter(|route| !route.is_heeded.swap(true, Ordering::AcqRel)).count() > 0;
-        if is_new && !matches!(self.apply_takes(&plan, None).await, Ok(Applied::Denied(_))) {
+        if is_new && !matches!(self.apply_takes(&plan, None, None).await, Ok(Applied::Denied(_))) {
             // The next one asks again. It decides nothing for this one, which fails in any case.
             routes.iter().for_each(|route| route.is_heeded.store(false, Ordering::Release));
         }

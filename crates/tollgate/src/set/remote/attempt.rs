@@ -121,7 +121,8 @@ impl<'a> Trial<'a, '_> {
     async fn ask_store(&mut self, priced: &Priced) -> Result<Next<'a>, AcquireError> {
         let Priced { in_force: InForce { limits, .. }, costs } = priced;
         let term = self.term(priced);
-        let taken = self.remote.apply(self.remote.step(limits, Op::Take { costs, term })).await?;
+        let step = self.remote.step(limits, Op::Take { costs, term });
+        let taken = self.remote.apply_in_turn(step, &self.turn).await?;
         match taken {
             Applied::Done(done) => Ok(Next::Admit(self.admit(priced, done.first(), term))),
             Applied::Denied(denials) => self.denied(priced, denials),

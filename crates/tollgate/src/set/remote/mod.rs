@@ -23,6 +23,7 @@ use tollgate_store::{
 use self::join::Known;
 use crate::away::Away;
 use crate::limiter::Heartbeats;
+use crate::turn::Turn;
 use crate::within::within;
 
 /// The second part of the key of every set, behind its name.
@@ -119,6 +120,13 @@ impl Remote {
         let steps = [step];
         let call = Call { id: self.call_id(), steps: &steps, metered: false };
         within(self.clock(), self.settings.timeout, self.backend.apply(&call)).await
+    }
+
+    /// As [`apply`](Self::apply), for a caller that waits its turn.
+    async fn apply_in_turn(&self, step: Step<'_>, turn: &Turn<'_>) -> Result<Applied, StoreError> {
+        let steps = [step];
+        let call = Call { id: self.call_id(), steps: &steps, metered: false };
+        within(self.clock(), self.settings.timeout, turn.apply(&call)).await
     }
 
     /// An id for a call whose reply can be lost: only ever on the way from another host.

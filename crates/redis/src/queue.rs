@@ -1,0 +1,219 @@
+//! Claims of waiters: what a take says of the place of its caller among the waiters of all processes.
+//!
+//! The server has a list of the waiters for each limit, by rank, and for each bucket until when its claims hold. Both are only
+//! looked at if the value of the bucket says that there may be waiters, so a take without waiters costs what it always did. A
+//! waiter claims with the same call that asks again, and the call that grants removes its claims.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+use tollgate_core::{Span, Tick};
+use tollgate_store::{Call, Clock, OwnedCall, QueuePlace, Rank, Step};
+
+use crate::inner::Inner;
+use crate::service::Watch;
+
+/// How many waiters may have claims before those are looked for that were not renewed.
+const NOTED_MAX: usize = 4_096;
+
+/// Longer than a claim holds that is not renewed.
+const OUTDATED_AFTER: Span = Span::from_secs(2);
+
+/// The claims of this process that the server may know of.
+pub(crate) struct Claims {
+    /// Tells waiters of this process from those of others.
+    instance: u64,
+    by_rank: Mutex<BTreeMap<Rank, Noted>>,
+}
+
+/// The claims of one waiter, and when the server was last told of them by this host's clock.
+struct Noted {
+    at: Tick,
+    claims: Vec<ClaimKeys>,
+}
+
+/// Where the server keeps a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ClaimKeys {
+    bucket: Vec<u8>,
+    claims: Vec<u8>,
+    queue: Vec<u8>,
+    limit: Box<str>,
+}
+
+/// A limit that a call takes from, and for which it may have to wait.
+struct TakenLimit {
+    step: usize,
+    place: usize,
+    amount: u64,
+    keys: ClaimKeys,
+}
+
+/// How a caller that took nothing stands among waiters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    /// The limit that waiters ahead of it claim.
+    pub(crate) held: Option<Held>,
+    /// How many of them there are, if it waits itself.
+    pub(crate) ahead: u32,
+}
+
+/// A limit that waiters claim that are ahead of a caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) step: usize,
+    pub(crate) place: usize,
+}
+
+/// What `apply.lua` is told of a call that takes in turn, behind what it is told of any call.
+pub(crate) struct InTurn {
+    pub(crate) keys: Vec<Vec<u8>>,
+    pub(crate) arguments: Vec<Vec<u8>>,
+}
+
+impl Claims {
+    pub(crate) fn new() -> Claims {
+        // Without randomness the order of waiters that are due in one microsecond is not told apart.
+        Claims { instance: getrandom::u64().unwrap_or_default(), by_rank: Mutex::default() }
+    }
+
+    /// The 16 bytes that name a waiter, and order those that are due at the same time.
+    fn waiter(&self, rank: Rank) -> Vec<u8> {
+        [rank.ticket.to_be_bytes(), self.instance.to_be_bytes()].concat()
+    }
+
+    fn rank_bytes(&self, rank: Rank) -> Vec<u8> {
+        [&number(rank.due.as_micros())[..], &self.waiter(rank)].concat()
+    }
+
+    fn note(&self, rank: Rank, keys: ClaimKeys) {
+        let at = Clock::system().now();
+        let mut by_rank = self.by_rank.lock();
+        if by_rank.len() >= NOTED_MAX {
+            // A waiter may leave while the call of one ahead of it is being made, and be noted after that.
+            by_rank.retain(|_, noted| at.since(noted.at) < OUTDATED_AFTER);
+        }
+        let noted = by_rank.entry(rank).or_insert(Noted { at, claims: Vec::new() });
+        noted.at = at;
+        if !noted.claims.contains(&keys) {
+            noted.claims.push(keys);
+        }
+    }
+
+    /// A waiter was granted, and the server has removed its claims.
+    pub(crate) fn granted(&self, rank: Option<Rank>) {
+        rank.map(|rank| self.by_rank.lock().remove(&rank));
+    }
+}
+
+impl Standing {
+    /// What `apply.lua` answers to a call that takes in turn.
+    pub(crate) fn of(bytes: &[u8]) -> Standing {
+        let (numbers, _) = bytes.as_chunks::<8>();
+        let [step, place, ahead] = numbers else { return Standing::default() };
+        let number = |bytes: &[u8; 8]| f64::from_le_bytes(*bytes) as u32;
+        let place_of = |bytes: &[u8; 8]| Some(number(bytes).checked_sub(1)? as usize);
+        let held = place_of(step).zip(place_of(place)).map(|(step, place)| Held { step, place });
+        Standing { held, ahead: number(ahead) }
+    }
+}
+
+impl Inner {
+    fn limits_taken(&self, call: &Call<'_>) -> Vec<TakenLimit> {
+        let of_step = |(index, step): (usize, &Step<'_>)| {
+            let (place, layout) = (step.place, &self.service.layout);
+            let costs = step.takes().into_iter().flat_map(|costs| costs.amounts().iter().copied());
+            // The others keep no caller waiting, or all of them until the same instant.
+            let limits = place.limits.iter().zip(costs).enumerate().filter(|(_, (limit, amount))| {
+                *amount > 0 && !limit.is_shadow() && !limit.is_cooldown() && !limit.is_unbounded()
+            });
+            let taken = limits.map(|(at, (limit, amount))| {
+                let limit = limit.name().as_str();
+                let keys = ClaimKeys {
+                    bucket: layout.bucket(place.namespace, place.key),
+                    claims: layout.claims(place.namespace, place.key),
+                    queue: layout.queue(place.namespace, place.key, limit),
+                    limit: limit.into(),
+                };
+                TakenLimit { step: index, place: at, amount, keys }
+            });
+            taken.collect::<Vec<_>>()
+        };
+        call.steps.iter().enumerate().flat_map(of_step).collect()
+    }
+
+    /// What the script is told of the caller's place. From here on the server may know of the claims.
+    pub(crate) fn in_turn(&self, call: &Call<'_>, place: &QueuePlace) -> InTurn {
+        let taken = self.limits_taken(call);
+        let own = |step: &Step<'_>| self.service.layout.claims(step.place.namespace, step.place.key);
+        let mut keys: Vec<Vec<u8>> = call.steps.iter().map(own).collect();
+        keys.extend(taken.iter().map(|limit| limit.keys.queue.clone()));
+        let mut arguments = vec![match place.rank {
+            Some(rank) => self.claims.rank_bytes(rank),
+            None => number(place.priority.patience().as_micros()).to_vec(),
+        }];
+        for TakenLimit { step, place: at, amount, keys } in taken {
+            let is_it = |queue: &tollgate_store::QueueKey| {
+                self.service.layout.queue(&queue.namespace, &queue.bucket, &queue.limit) == keys.queue
+            };
+            let claim = place.claims.iter().find(|claim| is_it(&claim.limit));
+            let numbers = [step as u64 + 1, at as u64 + 1, amount, u64::from(claim.is_some())];
+            let mut told: Vec<u8> = numbers.into_iter().flat_map(number).collect();
+            told.extend(keys.limit.as_bytes());
+            let followers = claim.map_or(&[][..], |claim| &claim.followers);
+            let behind = followers.iter().flat_map(|rank| self.claims.rank_bytes(*rank)).collect();
+            arguments.extend([told, behind]);
+            place.rank.iter().chain(followers).for_each(|rank| self.claims.note(*rank, keys.clone()));
+        }
+        InTurn { keys, arguments }
+    }
+
+    /// The commands that remove the claims of a waiter that is granted.
+    pub(crate) fn granting(&self, call: &Call<'_>, rank: Rank) -> Vec<[Vec<u8>; 3]> {
+        let waiter = self.claims.waiter(rank);
+        let removal = |TakenLimit { keys, .. }: TakenLimit| {
+            let field = [&waiter[..], keys.limit.as_bytes()].concat();
+            [[b"ZREM".to_vec(), keys.queue, waiter.clone()], [b"HDEL".to_vec(), keys.claims, field]]
+        };
+        self.limits_taken(call).into_iter().flat_map(removal).collect()
+    }
+
+    /// A waiter left that was not granted: its claims are removed in the background.
+    pub(crate) fn leave_queues(&self, rank: Rank) {
+        let noted = self.claims.by_rank.lock().remove(&rank);
+        noted.into_iter().for_each(|noted| self.remove_claims(rank, &noted.claims));
+    }
+
+    /// A waiter left while the server was being asked, which may have noted its claims after they were removed.
+    pub(crate) fn leave_late(&self, rank: Rank, call: &OwnedCall) {
+        self.claims.granted(Some(rank));
+        let taken = call.with(|call| self.limits_taken(call));
+        let claims: Vec<ClaimKeys> = taken.into_iter().map(|limit| limit.keys).collect();
+        self.remove_claims(rank, &claims);
+    }
+
+    fn remove_claims(&self, rank: Rank, claims: &[ClaimKeys]) {
+        if claims.is_empty() {
+            return;
+        }
+        let keys: Vec<Vec<u8>> =
+            claims.iter().flat_map(|it| [it.bucket.clone(), it.claims.clone(), it.queue.clone()]).collect();
+        let mut arguments = vec![self.claims.waiter(rank)];
+        arguments.extend(claims.iter().map(|claim| claim.limit.as_bytes().to_vec()));
+        // Callers of this process that come after it are not held back by what it claimed.
+        let buckets: Vec<Vec<u8>> = claims.iter().map(|claim| claim.bucket.clone()).collect();
+        self.unheard.add(&buckets);
+        self.in_background(move |inner| async move {
+            // Should it fail, the claims expire.
+            let left =
+                inner.service.run(Watch::start(), &inner.service.scripts.leave, &keys, &arguments).await;
+            inner.unheard.remove(&buckets);
+            left
+        });
+    }
+}
+
+/// A number as scripts unpack it. Ranks are times, and amounts are bounded, so a double holds them.
+fn number(number: u64) -> [u8; 8] {
+    (number as f64).to_le_bytes()
+}
