@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use parking_lot::Mutex;
 use tollgate_core::{Span, Tick};
+use tollgate_store::Mutex;
 use tollgate_store::{Call, Clock, OwnedCall, QueuePlace, Rank, Step};
 
 use crate::inner::Inner;
