@@ -19,6 +19,7 @@ use tollgate_store::{Clock, Freed, StoreError, WaitQueues};
 use tollgate_store::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Fault;
+use crate::no_fork::NoFork;
 
 /// How many errands may stand in line.
 pub(crate) const LINE_MAX: usize = 100_000;
@@ -179,8 +180,9 @@ impl<E: Engine> Desk<E> {
             // Those who were served together are back together. Who lets them join the line first serves them all.
             std::thread::yield_now();
         }
+        let no_fork = NoFork::begin();
         if let Some(engine) = self.engine.try_lock() {
-            self.serve(engine);
+            self.serve(engine, no_fork);
             self.ring();
         }
     }
@@ -205,7 +207,11 @@ impl<E: Engine> Desk<E> {
     pub(crate) fn keep(&self) {
         while self.wait_for_errands() {
             // A panic has answered those it hit. The others, and those who come later, still want to be served.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.serve(self.engine.lock())));
+            let serve = || {
+                let no_fork = NoFork::begin();
+                self.serve(self.engine.lock(), no_fork);
+            };
+            let _ = catch_unwind(AssertUnwindSafe(serve));
         }
     }
 
@@ -261,7 +267,7 @@ impl<E: Engine> Desk<E> {
         }
     }
 
-    fn serve(&self, mut engine: MutexGuard<'_, Option<E>>) {
+    fn serve(&self, mut engine: MutexGuard<'_, Option<E>>, no_fork: NoFork) {
         let Some(serving) = engine.as_mut() else { return };
         let errands: Vec<_> = {
             let mut line = self.line.lock();
@@ -277,6 +283,7 @@ impl<E: Engine> Desk<E> {
         // While the engine is not free, so that nobody comes between what was done and what undoes it.
         self.put_back(&mut after);
         drop(engine);
+        drop(no_fork);
         after.wakers.into_iter().for_each(Waker::wake);
         after.freed.iter().for_each(|freed| self.wait_queues.notify(freed));
     }

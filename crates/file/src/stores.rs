@@ -7,7 +7,8 @@
 //! file off the list. That changes nothing for the parent, as long as no transaction is open in them: no lock is the
 //! child's, and the log is left alone.
 //!
-//! A connection that a thread of the parent was using at that moment cannot be closed. Its file stays closed to the child.
+//! A connection that a thread of the parent was using at that moment cannot be closed. So a fork waits until none does; where it
+//! does not, the file stays closed to the child.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,6 +20,7 @@ use tollgate_store::{Mutex, MutexGuard};
 use crate::desk::{Desk, Engine, InUse};
 use crate::identity::Identity;
 use crate::keeper::Shared;
+use crate::no_fork::NoFork;
 
 /// The stores of this process.
 #[derive(Default)]
@@ -38,7 +40,8 @@ pub(crate) fn process() -> u64 {
 
 /// Lets this thread open and close files, one at a time in a process. A process that closes any handle of a file loses all its
 /// locks on it, and the handle that makes a new file is none of SQLite's, which knows about this.
-pub(crate) fn lock() -> MutexGuard<'static, Stores> {
+pub(crate) fn lock() -> Locked {
+    let no_fork = NoFork::begin();
     static STORES: OnceLock<PerProcess<Mutex<Stores>>> = OnceLock::new();
     let all = STORES.get_or_init(|| PerProcess::new(process()));
     let mut stores = all.get(process()).lock();
@@ -46,7 +49,27 @@ pub(crate) fn lock() -> MutexGuard<'static, Stores> {
         stores.has_inherited = true;
         all.inherited(process()).for_each(|elder| stores.inherit(elder));
     }
-    stores
+    Locked { stores, _no_fork: no_fork }
+}
+
+/// The stores of this process, and no fork meanwhile.
+pub(crate) struct Locked {
+    stores: MutexGuard<'static, Stores>,
+    _no_fork: NoFork,
+}
+
+impl std::ops::Deref for Locked {
+    type Target = Stores;
+
+    fn deref(&self) -> &Stores {
+        &self.stores
+    }
+}
+
+impl std::ops::DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut Stores {
+        &mut self.stores
+    }
 }
 
 impl Stores {

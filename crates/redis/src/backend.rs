@@ -53,8 +53,14 @@ impl Backend for RedisStore {
         Reply::later(async move { apply.await.map_err(without_tests) })
     }
 
-    fn leave_queues(&self, rank: Rank) {
-        self.0.leave_queues(rank);
+    fn leave_queues(&self, rank: Rank) -> Reply<'_, ()> {
+        let leaving = self.0.leave_queues(rank);
+        Reply::later(async move {
+            if let Some(leaving) = leaving {
+                // If it cannot be done, the claims expire.
+                let _ = leaving.await;
+            }
+        })
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

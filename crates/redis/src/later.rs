@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use tollgate_store::Mutex;
 use tollgate_store::ahead::Counted;
 use tollgate_store::records::RecordsError;
@@ -186,15 +187,13 @@ impl Inner {
         }
     }
 
-    pub(crate) fn in_background<F, T>(&self, job: impl FnOnce(Arc<Inner>) -> F)
+    pub(crate) fn in_background<F, T>(&self, job: impl FnOnce(Arc<Inner>) -> F) -> Option<JoinHandle<()>>
     where
         F: Future<Output = T> + Send + 'static,
         T: Send + 'static,
     {
-        if let Some(inner) = self.this.upgrade() {
-            let job = job(inner);
-            // What cannot be done now is done another time.
-            self.service.workers.handle().spawn(async move { drop(job.await) });
-        }
+        let job = job(self.this.upgrade()?);
+        // What cannot be done now is done another time.
+        Some(self.service.workers.handle().spawn(async move { drop(job.await) }))
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use tokio::task::JoinHandle;
 use tollgate_core::{Span, Tick};
 use tollgate_store::Mutex;
 use tollgate_store::{Call, Clock, OwnedCall, QueuePlace, Rank, Step};
@@ -179,9 +180,9 @@ impl Inner {
     }
 
     /// A waiter left that was not granted: its claims are removed in the background.
-    pub(crate) fn leave_queues(&self, rank: Rank) {
-        let noted = self.claims.by_rank.lock().remove(&rank);
-        noted.into_iter().for_each(|noted| self.remove_claims(rank, &noted.claims));
+    pub(crate) fn leave_queues(&self, rank: Rank) -> Option<JoinHandle<()>> {
+        let noted = self.claims.by_rank.lock().remove(&rank)?;
+        self.remove_claims(rank, &noted.claims)
     }
 
     /// A waiter left while the server was being asked, which may have noted its claims after they were removed.
@@ -192,9 +193,9 @@ impl Inner {
         self.remove_claims(rank, &claims);
     }
 
-    fn remove_claims(&self, rank: Rank, claims: &[ClaimKeys]) {
+    fn remove_claims(&self, rank: Rank, claims: &[ClaimKeys]) -> Option<JoinHandle<()>> {
         if claims.is_empty() {
-            return;
+            return None;
         }
         let keys: Vec<Vec<u8>> =
             claims.iter().flat_map(|it| [it.bucket.clone(), it.claims.clone(), it.queue.clone()]).collect();
@@ -209,7 +210,7 @@ impl Inner {
                 inner.service.run(Watch::start(), &inner.service.scripts.leave, &keys, &arguments).await;
             inner.unheard.remove(&buckets);
             left
-        });
+        })
     }
 }
 

@@ -63,9 +63,11 @@ pub trait Backend: Store + Records {
         self.apply(call)
     }
 
-    /// Removes the claims of a waiter of this rank that was not granted. Never blocks.
-    fn leave_queues(&self, rank: Rank) {
+    /// Removes the claims of a waiter of this rank that was not granted. It begins at once, also if the reply is dropped, and
+    /// the reply comes when callers of other processes are not held back any more.
+    fn leave_queues(&self, rank: Rank) -> Reply<'_, ()> {
         let _ = rank;
+        Reply::ready(())
     }
 
     /// What is in use of the buckets of a scope, and what was used of them that is in no record yet: some buckets at a

@@ -173,9 +173,10 @@ impl<S: Backend> Backend for FaultStore<S> {
         self.call(|inner| inner.apply_in_turn(call, place))
     }
 
-    fn leave_queues(&self, rank: Rank) {
-        if self.next_fault() != Some(Fault::LoseCall) {
-            self.inner.leave_queues(rank);
+    fn leave_queues(&self, rank: Rank) -> Reply<'_, ()> {
+        match self.next_fault() {
+            Some(Fault::LoseCall) => Reply::ready(()),
+            _ => self.inner.leave_queues(rank),
         }
     }
 

@@ -113,8 +113,8 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).apply_in_turn(call, place)
     }
 
-    fn leave_queues(&self, rank: Rank) {
-        (**self).leave_queues(rank);
+    fn leave_queues(&self, rank: Rank) -> Reply<'_, ()> {
+        (**self).leave_queues(rank)
     }
 
     fn activity<'a>(

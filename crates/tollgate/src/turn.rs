@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, Denial, Limits, Ready, Span, Tick};
 use tollgate_store::{
-    Applied, Backend, Call, Claim, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach, Reply,
-    StoreError,
+    Applied, Backend, Call, Claim, Clock, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach,
+    Reply, StoreError,
 };
+
+use crate::within::within;
 
 /// Initial and maximum polling interval of a waiter that other processes take from and give back to without notifying it.
 const POLL: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
@@ -24,6 +26,9 @@ const FAR: u32 = 32;
 /// How many waiters behind the one that asks a store across a network have their claims renewed with its own. They are served
 /// one after the other, so those further back are in the list by the time they matter.
 const FOLLOWERS_MAX: usize = 16;
+
+/// How long a store keeps claims that are not renewed.
+const CLAIMS_EXPIRE_AFTER: Duration = Duration::from_secs(1);
 
 /// How patient somebody is.
 #[derive(Clone, Copy, Debug)]
@@ -253,14 +258,34 @@ impl<'a> Turn<'a> {
     }
 }
 
+impl Turn<'_> {
+    /// Leaves all queues, and waits until the store knows: a process that gives up and ends at once would hold back others
+    /// until its claims expire.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves them all the same.
+    pub(crate) async fn leave(&mut self) {
+        if let Some(left) = self.begin_to_leave() {
+            let left = async {
+                left.await;
+                Ok::<(), StoreError>(())
+            };
+            // Should it take longer, the claims have expired.
+            let _ = within(&Clock::system(), CLAIMS_EXPIRE_AFTER, left).await;
+        }
+    }
+
+    fn begin_to_leave(&mut self) -> Option<Reply<'_, ()>> {
+        let guard = self.guard.take()?;
+        (self.backend.reach() == Reach::Fleet).then(|| self.backend.leave_queues(guard.rank()))
+    }
+}
+
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         // A store that granted it has removed its claims already.
-        if let Some(guard) = &self.guard
-            && self.backend.reach() == Reach::Fleet
-        {
-            self.backend.leave_queues(guard.rank());
-        }
+        drop(self.begin_to_leave());
     }
 }
 

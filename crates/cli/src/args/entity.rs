@@ -76,8 +76,8 @@ pub(crate) enum EntityCommand {
         resource: Option<String>,
     },
     /// Take that back, so that the resource decides, or the entity itself
-    #[command(after_help = "Example:\n  tollgate entity clear-cascade key-1 --resource budget")]
-    ClearCascade {
+    #[command(after_help = "Example:\n  tollgate entity unset-cascade key-1 --resource budget")]
+    UnsetCascade {
         /// The entity
         #[arg(value_name = "ENTITY", value_parser = names::entity)]
         entity: String,

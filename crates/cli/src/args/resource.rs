@@ -54,8 +54,8 @@ pub(crate) enum ResourceCommand {
         cascade: bool,
     },
     /// Take that back, so that each entity decides for itself
-    #[command(after_help = "Example:\n  tollgate resource clear-cascade budget")]
-    ClearCascade {
+    #[command(after_help = "Example:\n  tollgate resource unset-cascade budget")]
+    UnsetCascade {
         /// The resource
         #[arg(value_name = "RESOURCE", value_parser = names::resource)]
         resource: String,

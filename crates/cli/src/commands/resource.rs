@@ -27,7 +27,7 @@ pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output>
         ResourceCommand::SetCascade { resource, cascade } => {
             cascade::set(context, &OwnedLevel::resource(resource), Some(cascade))
         }
-        ResourceCommand::ClearCascade { resource } => {
+        ResourceCommand::UnsetCascade { resource } => {
             cascade::set(context, &OwnedLevel::resource(resource), None)
         }
         ResourceCommand::Disable { resource } => {

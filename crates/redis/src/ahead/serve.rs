@@ -51,7 +51,7 @@ impl Inner {
             Some(Course::Sent) => {}
             None => {
                 if let Some(done) = self.serve(call, writes, prefetch, place).await? {
-                    place.rank.into_iter().for_each(|rank| self.leave_queues(rank));
+                    place.rank.into_iter().for_each(|rank| drop(self.leave_queues(rank)));
                     self.ahead.known.note(call.id, Course::Served(done.clone()));
                     return Ok(Applied::Done(done));
                 }

@@ -18,12 +18,17 @@ use super::{Clock, Correction, HostClock};
 /// How often the offset is compared with the wall clock, in microseconds.
 const COMPARE_EVERY: u64 = 1_000_000;
 
+/// A store clock that is behind the wall clock by less than this is right, in microseconds. Two readings of two clocks
+/// differ by less, and a process that only looks at a store must not write for that.
+const JITTER: u64 = 1_000;
+
 /// Where the offset of a store clock is kept: in memory that processes share, or in that of this process.
 pub trait ClockWords: Send + Sync {
     /// The microseconds that store time is ahead of the monotonic clock.
     fn offset(&self) -> &AtomicU64;
 
-    /// When the offset was last compared with a wall clock, by the monotonic clock in microseconds.
+    /// When an offset that is too far ahead was last compared with a wall clock, by the monotonic clock in microseconds; 0 if it
+    /// is not.
     fn compared(&self) -> &AtomicU64;
 }
 
@@ -110,10 +115,23 @@ impl StoreClock {
         }
         let (wall, floor) = (self.host.wall_offset(), self.floor.load(Ordering::Relaxed));
         self.wall.store(wall, Ordering::Relaxed);
+        let (words, offset) = (&self.words, self.offset());
+        if offset <= wall.saturating_add(StoreClock::TOLERANCE) {
+            if words.compared().load(Ordering::Relaxed) != 0 {
+                words.compared().store(0, Ordering::Relaxed);
+            }
+            if offset.saturating_add(JITTER) < wall {
+                words.offset().fetch_max(wall, Ordering::Relaxed);
+            }
+            return;
+        }
         // One process has each part of the elapsed time to slew by. If it is killed before it does, that part is skipped.
-        let elapsed = monotonic.saturating_sub(self.words.compared().swap(monotonic, Ordering::Relaxed));
-        let compared = |offset| Some(compared(offset, wall, floor, elapsed));
-        let _ = self.words.offset().fetch_update(Ordering::Relaxed, Ordering::Relaxed, compared);
+        let elapsed = match words.compared().swap(monotonic, Ordering::Relaxed) {
+            0 => 0,
+            before => monotonic.saturating_sub(before),
+        };
+        let slewed = |offset| Some(slewed(offset, wall, floor, elapsed));
+        let _ = words.offset().fetch_update(Ordering::Relaxed, Ordering::Relaxed, slewed);
     }
 }
 
@@ -128,14 +146,12 @@ impl Correction for StoreClock {
     }
 }
 
-/// The offset after a comparison with the wall clock's.
-fn compared(offset: u64, wall: u64, floor: u64, elapsed: u64) -> u64 {
-    match offset.checked_sub(wall) {
-        None => wall,
-        Some(ahead) if ahead > StoreClock::AHEAD_MAX => wall,
-        Some(ahead) if ahead <= StoreClock::TOLERANCE => offset,
-        Some(_) => offset.saturating_sub(elapsed / StoreClock::SLEW).max(wall).max(floor.min(offset)),
+/// The offset that is ahead of the wall clock's, after it is slewed.
+fn slewed(offset: u64, wall: u64, floor: u64, elapsed: u64) -> u64 {
+    if offset.saturating_sub(wall) > StoreClock::AHEAD_MAX {
+        return wall;
     }
+    offset.saturating_sub(elapsed / StoreClock::SLEW).max(wall).max(floor.min(offset))
 }
 
 /// The words of a clock that this process has for itself.

@@ -113,7 +113,9 @@ impl Remote {
             match turned {
                 Turned::InVain => {
                     let denial = Denial::joined(&denials).ok_or_else(|| odd(&Applied::Denied(denials)))?;
-                    return Ok(Err((Box::new(denial), turn.so_far())));
+                    let waited = turn.so_far();
+                    turn.leave().await;
+                    return Ok(Err((Box::new(denial), waited)));
                 }
                 Turned::Again => {}
                 Turned::Wait(due) => turn.notified(due).await,

@@ -51,6 +51,9 @@ impl Limiter {
         let turn = Turn::new(&*shared.backend, &shared.namespace, patience);
         let mut trial = Trial { limiter: self, request, turn, limited_by: None, stale: 0 };
         let taken = trial.run().await;
+        if let Err(AcquireError::TimedOut { .. }) = taken {
+            trial.turn.leave().await;
+        }
         drop(trial);
         match taken {
             Err(error) if error.is_unavailable() => {

@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
         EntityCommand::SetCascade { entity, cascade, resource } => {
             cascade::set(context, &OwnedLevel::entity(entity, resource), Some(cascade))
         }
-        EntityCommand::ClearCascade { entity, resource } => {
+        EntityCommand::UnsetCascade { entity, resource } => {
             cascade::set(context, &OwnedLevel::entity(entity, resource), None)
         }
         EntityCommand::Disable { entity, resource } => {

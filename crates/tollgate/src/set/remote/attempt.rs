@@ -51,6 +51,9 @@ impl LimitSet {
         let (limited_by, stood_in_line, stale) = (None, false, 0);
         let mut trial = Trial { set: self, remote, wanted: &wanted, turn, limited_by, stood_in_line, stale };
         let taken = trial.run().await;
+        if let Err(AcquireError::TimedOut { .. }) = taken {
+            trial.turn.leave().await;
+        }
         drop(trial);
         match taken {
             Err(AcquireError::Store(StoreError::Unavailable(after, why))) => {
