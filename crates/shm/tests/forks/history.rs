@@ -52,6 +52,11 @@ fn monotonic() -> u64 {
     time.tv_sec as u64 * SECOND + time.tv_nsec as u64 / 1_000
 }
 
+/// Lets time pass, which no test waits for.
+fn pause(millis: u64) {
+    std::thread::park_timeout(Duration::from_millis(millis));
+}
+
 struct Random(u64);
 
 impl Random {
@@ -179,10 +184,10 @@ fn call(limiter: &Limiter, log: &Log, child: usize, random: &mut Random) {
     let demand = demand! { rate: 1, window: 1, slots: HELD };
     let attempt = limiter.try_acquire(CHILDREN[child], "api", demand).wait().expect("the store answers");
     let Attempt::Admitted(lease) = attempt else {
-        return std::thread::sleep(Duration::from_millis(random.below(4)));
+        return pause(random.below(4));
     };
     let noted = log.begin(child, before);
-    std::thread::sleep(Duration::from_millis(random.below(8)));
+    pause(random.below(8));
     log.end(noted);
     lease.commit().wait().expect("the store answers");
 }
@@ -209,7 +214,7 @@ fn history_of(store: &Kept<'_>) {
     };
     let mut processes: Vec<Forked> = (0..PROCESSES).map(|_| start(&mut random)).collect();
     while monotonic() < until {
-        std::thread::sleep(Duration::from_millis(50 + random.below(400)));
+        pause(50 + random.below(400));
         let chosen = random.below(PROCESSES as u64) as usize;
         if random.below(2) == 0 {
             // Or it was done just before.
@@ -218,7 +223,7 @@ fn history_of(store: &Kept<'_>) {
             processes.push(start(&mut random));
         } else {
             processes[chosen].signal(libc::SIGSTOP);
-            std::thread::sleep(Duration::from_millis(random.below(900)));
+            pause(random.below(900));
             processes[chosen].signal(libc::SIGCONT);
         }
     }
