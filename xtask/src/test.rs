@@ -79,7 +79,7 @@ fn tidy_step(root: &Path) -> Result<()> {
 }
 
 fn tests(root: &Path) -> Result<()> {
-    Cargo::new(["test", "--workspace"]).run(root)?;
+    Cargo::new(["test", "--workspace", "--no-fail-fast"]).run(root)?;
     // Nothing in the workspace carries the vocabularies, so nothing else would test with them.
     Cargo::new(["test", "--package", "tollgate-provider", "--features", "tiktoken", "--lib"]).run(root)
 }

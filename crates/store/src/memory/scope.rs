@@ -28,6 +28,7 @@ impl Space {
         self.closed.store(true, Ordering::Relaxed);
         // Whoever had a shard locked before this may not have seen it, and is waited for.
         self.shards().iter().for_each(|shard| drop(shard.lock()));
+        self.records.wait_for_writer();
     }
 
     /// Whether no cell is made any more.
@@ -38,9 +39,7 @@ impl Space {
     /// Forgets the buckets of a scope and what was counted of them, at most [`FORGET_MAX`], and says how many.
     pub(super) fn forget(&self, scope: Scope<'_>, now: Tick, afters: &mut Afters) -> usize {
         // First, so that who finds no cell finds the mark. In a closed namespace nothing is settled anyway.
-        if !self.is_closed() {
-            self.records.write_usage(&[forgotten_write(&self.namespace, scope, now)]);
-        }
+        self.records.write_unless(&self.closed, &[forgotten_write(&self.namespace, scope, now)]);
         let mut forgotten = 0;
         for index in self.shards_of(scope) {
             let mut table = self.shards()[index].lock();

@@ -3,7 +3,7 @@
 mod range;
 mod rows;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tollgate_core::Tick;
 
@@ -49,6 +49,19 @@ impl RecordTable {
     /// Makes writes that no cache has to hear of, because they are about usage.
     pub(crate) fn write_usage(&self, writes: &[Write]) {
         self.rows().lock().make(writes);
+    }
+
+    /// Writes records of a namespace, unless it is closed by then: what is written before it is closed, a purge finds.
+    pub(crate) fn write_unless(&self, is_closed: &AtomicBool, writes: &[Write]) {
+        let mut rows = self.rows().lock();
+        if !is_closed.load(Ordering::Relaxed) {
+            rows.make(writes);
+        }
+    }
+
+    /// Waits for a thread that is writing, and may not have seen that a namespace was closed.
+    pub(crate) fn wait_for_writer(&self) {
+        drop(self.rows().lock());
     }
 }
 
