@@ -1,8 +1,7 @@
 //! Ids of events: they sort by time, and those that are made here in the order in which they are made.
 
 use tollgate_core::Tick;
-use tollgate_store::Mutex;
-use tollgate_store::{PerProcess, generation};
+use tollgate_store::{Mutex, PerProcess, generation};
 
 use crate::{Result, random};
 

@@ -18,8 +18,7 @@ use aws_smithy_types::DateTime;
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use aws_smithy_types::date_time::Format;
 use tollgate_core::Tick;
-use tollgate_store::Clock;
-use tollgate_store::Mutex;
+use tollgate_store::{Clock, Mutex};
 
 const SECOND: i64 = 1_000_000;
 

@@ -15,8 +15,7 @@ use std::task::Waker;
 
 use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Clock, Freed, StoreError, WaitQueues};
-use tollgate_store::{Condvar, Mutex, MutexGuard};
+use tollgate_store::{Clock, Condvar, Freed, Mutex, MutexGuard, StoreError, WaitQueues};
 
 use crate::error::Fault;
 use crate::no_fork::NoFork;

@@ -7,8 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tollgate_core::Tick;
-use tollgate_store::Mutex;
-use tollgate_store::{StoreError, may_block};
+use tollgate_store::{Mutex, StoreError, may_block};
 
 use crate::desk::{After, Desk, Engine, Errand, LINE_MAX, Unheard};
 use crate::error::Fault;

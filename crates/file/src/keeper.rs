@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
-use tollgate_store::Mutex;
-use tollgate_store::{PerProcess, StoreError, WaitQueues};
+use tollgate_store::{Mutex, PerProcess, StoreError, WaitQueues};
 
 use crate::builder::FileStoreBuilder;
 use crate::clock::{Access, FileClock, Time};

@@ -7,6 +7,6 @@ use tollgate_store::{Condvar, Mutex};
 /// Waits for `time`, and for nothing else. Not by parking the thread: that might take a wake-up which is meant for what
 /// the thread does afterwards.
 pub(crate) fn pause(time: Duration) {
-    let nobody = Mutex::new(());
-    drop(Condvar::new().wait_for(nobody.lock(), time));
+    let unnotified = Mutex::new(());
+    drop(Condvar::new().wait_for(unnotified.lock(), time));
 }

@@ -14,8 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionState};
-use tollgate_store::PerProcess;
-use tollgate_store::{Mutex, MutexGuard};
+use tollgate_store::{Mutex, MutexGuard, PerProcess};
 
 use crate::desk::{Desk, Engine, InUse};
 use crate::identity::Identity;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use tollgate_core::Tick;
-use tollgate_store::Mutex;
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Applied, Key, OpId, OwnedCall, StoreError, Told};
+use tollgate_store::{Applied, Key, Mutex, OpId, OwnedCall, StoreError, Told};
 
 use crate::applied;
 use crate::batch::{Batch, View};

@@ -6,10 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tollgate_store::Mutex;
 use tollgate_store::ahead::Counted;
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Applied, OpId, OwnedCall, QueuePlace, StoreError, Told};
+use tollgate_store::{Applied, Mutex, OpId, OwnedCall, QueuePlace, StoreError, Told};
 
 use crate::apply::unique_id;
 use crate::change::Changes;

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use tokio::task::JoinHandle;
 use tollgate_core::{Span, Tick};
-use tollgate_store::Mutex;
-use tollgate_store::{Call, Clock, OwnedCall, QueuePlace, Rank, Step};
+use tollgate_store::{Call, Clock, Mutex, OwnedCall, QueuePlace, Rank, Step};
 
 use crate::inner::Inner;
 use crate::service::Watch;

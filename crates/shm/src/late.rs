@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tollgate_store::Mutex;
-use tollgate_store::OwnedCall;
+use tollgate_store::{Mutex, OwnedCall};
 
 /// How many may be late. Beyond that they are lost; what they would have given back expires.
 const LATE_MAX: usize = 10_000;

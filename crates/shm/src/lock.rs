@@ -2,7 +2,7 @@
 //!
 //! The low half of the word is the id of the thread, with a bit if others sleep on it; the high half is when the thread
 //! started, because ids are given again. One compare-and-swap writes all of it, so there is no instant at which somebody
-//! has the lock and nobody can tell who. Who sleeps looks now and then whether the owner is still there, and takes
+//! has the lock and no other can tell who. A thread that sleeps looks now and then whether the owner is still there, and takes
 //! over from one that is not. What the owner was doing is undone from the journal then.
 
 use std::cell::Cell;

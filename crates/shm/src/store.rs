@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{Denial, Status, Tick};
-use tollgate_store::Mutex;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
-    Applied, Call, Census, Clock, Kept, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store, StoreError,
-    Told, WaitQueues,
+    Applied, Call, Census, Clock, Kept, Mutex, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store,
+    StoreError, Told, WaitQueues,
 };
 
 use crate::apply;

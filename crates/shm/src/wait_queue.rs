@@ -8,9 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate_core::{Span, Tick};
-use tollgate_store::Mutex;
 use tollgate_store::{
-    Call, Clock, Freed, PerProcess, Process, QueueFull, QueueKey, Rank, SharedQueues, WaitQueues,
+    Call, Clock, Freed, Mutex, PerProcess, Process, QueueFull, QueueKey, Rank, SharedQueues, WaitQueues,
 };
 
 use crate::OpenError;

@@ -7,8 +7,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tollgate_core::{Span, Tick};
-use tollgate_store::Mutex;
-use tollgate_store::{Alarm, Clock, StoreError};
+use tollgate_store::{Alarm, Clock, Mutex, StoreError};
 
 #[derive(Default)]
 struct Bell(Mutex<(bool, Option<Waker>)>);

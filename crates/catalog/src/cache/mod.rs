@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Span, Tick};
 use tollgate_store::records::ItemKey;
-use tollgate_store::{Mutex, MutexGuard};
-use tollgate_store::{PerProcess, generation};
+use tollgate_store::{Mutex, MutexGuard, PerProcess, generation};
 
 use crate::switch::Switches;
 use crate::{OnUnavailable, StoredLimits};

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{Denial, Status};
-use tollgate_store::Mutex;
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use tollgate_store::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Pin, Place, Reach, Reply, Scope, Step, Store,
-    StoreError, WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Mutex, Pin, Place, Reach, Reply, Scope, Step,
+    Store, StoreError, WaitQueues,
 };
 
 /// Something to be done once, between what somebody reads and what they write.

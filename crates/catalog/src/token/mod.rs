@@ -10,9 +10,8 @@ mod secret;
 
 use std::sync::Arc;
 
-use tollgate_store::Mutex;
 use tollgate_store::records::{Fields, Test, Write};
-use tollgate_store::{Reply, StoreError};
+use tollgate_store::{Mutex, Reply, StoreError};
 
 use crate::audit::{Action, Subject};
 use crate::cache::Moment;

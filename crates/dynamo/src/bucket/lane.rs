@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use tokio::sync::{Notify, oneshot};
 use tollgate_core::{Denial, MILLIS, Tick};
-use tollgate_store::Mutex;
 use tollgate_store::ahead::Stash;
-use tollgate_store::{Done, OpId, OwnedCall, StoreError};
+use tollgate_store::{Done, Mutex, OpId, OwnedCall, StoreError};
 
 use super::draft::Metering;
 use super::image::{Image, WCU_FULL};

@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate_core::Span;
-use tollgate_store::Mutex;
-use tollgate_store::{Applied, Clock, Freed, OpId, OwnedCall, StoreError, Told};
+use tollgate_store::{Applied, Clock, Freed, Mutex, OpId, OwnedCall, StoreError, Told};
 
 use super::address::Address;
 use super::draft::Metering;

@@ -30,10 +30,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tollgate_core::{Span, Tick};
-use tollgate_store::Mutex;
 use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Done, OpId, StoreError};
+use tollgate_store::{Done, Mutex, OpId, StoreError};
 
 #[cfg(feature = "aggregate")]
 pub(crate) use stream::Seen;

@@ -1,9 +1,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollgate_store::Mutex;
 use tollgate_store::ahead::Stash;
-use tollgate_store::{Key, Place, Scope};
+use tollgate_store::{Key, Mutex, Place, Scope};
 
 /// What is held ahead of one bucket.
 pub(super) struct Holding {

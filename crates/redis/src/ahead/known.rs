@@ -1,7 +1,6 @@
 use std::collections::{HashMap, VecDeque};
 
-use tollgate_store::Mutex;
-use tollgate_store::{Done, OpId};
+use tollgate_store::{Done, Mutex, OpId};
 
 /// How many calls are remembered.
 const CALLS_MAX: usize = 65_536;

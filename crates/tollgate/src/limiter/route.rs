@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicBool;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use tollgate_catalog::Chain;
-use tollgate_store::Mutex;
-use tollgate_store::{Chain as Cells, Pin};
+use tollgate_store::{Chain as Cells, Mutex, Pin};
 
 /// How many routes are kept. They only save time: one that is not kept is found again.
 pub(crate) const ROUTES_MAX: usize = 4_096;

@@ -7,8 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use tollgate_store::Mutex;
-use tollgate_store::Reply;
+use tollgate_store::{Mutex, Reply};
 
 /// Why there is no result of a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

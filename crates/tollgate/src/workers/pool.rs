@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 
-use tollgate_store::Mutex;
-use tollgate_store::{Clock, Reply};
+use tollgate_store::{Clock, Mutex, Reply};
 
 use super::balance::{Balance, Choice, Load, WorkerLoad};
 use super::builder::{Kind, WorkerPoolBuilder};

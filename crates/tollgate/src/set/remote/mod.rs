@@ -14,9 +14,8 @@ pub(crate) use join::InForce;
 pub(super) use join::Named;
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limits, Tick};
-use tollgate_store::Mutex;
 use tollgate_store::{
-    Applied, Backend, Call, Clock, Key, Op, OpId, PerProcess, Place, Reach, Step, Store, StoreError,
+    Applied, Backend, Call, Clock, Key, Mutex, Op, OpId, PerProcess, Place, Reach, Step, Store, StoreError,
     generation,
 };
 
