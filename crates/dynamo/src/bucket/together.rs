@@ -81,7 +81,9 @@ impl Inner {
                 return Ok(Applied::Done(done));
             }
             misses += 1;
-            self.pause_after(misses, watch).await?;
+            if self.pause_after(misses, watch).await? {
+                seats.iter_mut().for_each(|seat| seat.state.forget());
+            }
         }
     }
 

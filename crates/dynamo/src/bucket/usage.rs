@@ -51,7 +51,9 @@ impl Inner {
                 Err(image) => {
                     state.saw(image, now);
                     misses += 1;
-                    self.pause_after(misses, watch).await?;
+                    if self.pause_after(misses, watch).await? {
+                        self.see(address, &lane, &mut state).await?;
+                    }
                 }
             }
         }

@@ -111,7 +111,9 @@ impl Inner {
                     state.saw(image.map(|image| *image), now);
                     has_looked = true;
                     misses += 1;
-                    self.pause_after(misses, watch).await?;
+                    if self.pause_after(misses, watch).await? {
+                        state.forget();
+                    }
                 }
                 Err(GivenUp::NotMade(error)) => {
                     state.forget();
@@ -197,18 +199,21 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) async fn pause_after(&self, misses: u32, watch: Watch) -> Result<(), StoreError> {
+    /// Lets the other writers of a bucket go first after so many misses. Answers whether time has passed: then the item must
+    /// be looked at again, because the others have written meanwhile, and the next write would miss as well.
+    pub(super) async fn pause_after(&self, misses: u32, watch: Watch) -> Result<bool, StoreError> {
         if misses >= MISSES_MAX || watch.waited() > self.service.timeout {
             let why = format!("others wrote to the same bucket {misses} times in a row; try again");
             return Err(StoreError::Unavailable(watch.waited(), why));
         }
-        if misses > MISSES_AT_ONCE {
-            let share = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
-            let [first, last] = MISS_PAUSES;
-            let longest = first.saturating_mul(1 << (misses - MISSES_AT_ONCE).min(16)).min(last);
-            tokio::time::sleep(longest.mul_f64(share)).await;
+        if misses <= MISSES_AT_ONCE {
+            return Ok(false);
         }
-        Ok(())
+        let share = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
+        let [first, last] = MISS_PAUSES;
+        let longest = first.saturating_mul(1 << (misses - MISSES_AT_ONCE).min(16)).min(last);
+        tokio::time::sleep(longest.mul_f64(share)).await;
+        Ok(true)
     }
 
     /// Finds out what came of a write whose answer was lost, before anything else is written. What it took is given
@@ -249,7 +254,9 @@ impl Inner {
                 Ok(Sent::Missed(image)) => {
                     state.saw(image.map(|image| *image), now);
                     misses += 1;
-                    self.pause_after(misses, watch).await?;
+                    if self.pause_after(misses, watch).await? {
+                        self.see(address, lane, state).await?;
+                    }
                 }
                 Err(GivenUp::NotMade(error)) => return Err(error),
                 Err(GivenUp::Unsure(seq, error)) => {

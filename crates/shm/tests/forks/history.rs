@@ -158,8 +158,6 @@ struct Kept<'a> {
     open: &'a dyn Fn(i64) -> Arc<dyn Backend>,
     /// By how much the time of the store may run ahead of that of the host while a history lasts, in microseconds.
     ahead: fn(Duration) -> u64,
-    /// Whether a process that works is forked.
-    forks: bool,
 }
 
 fn limiter(store: Arc<dyn Backend>) -> Limiter {
@@ -169,11 +167,11 @@ fn limiter(store: Arc<dyn Backend>) -> Limiter {
 }
 
 /// Calls until it is time to end, or is killed.
-fn work(limiter: &Limiter, log: &Log, until: u64, forks: bool, random: &mut Random) {
+fn work(limiter: &Limiter, log: &Log, until: u64, random: &mut Random) {
     while monotonic() < until {
         let child = random.below(2) as usize;
         call(limiter, log, child, random);
-        if forks && random.below(100) == 0 {
+        if random.below(100) == 0 {
             let mut random = Random(random.below(u64::MAX >> 33));
             let ended = fork_and_end(|| (0..5).for_each(|_| call(limiter, log, child, &mut random)));
             assert_eq!(ended, End::Code(0));
@@ -212,7 +210,7 @@ fn history_of(store: &Kept<'_>) {
     let start = |random: &mut Random| {
         let ahead = [-HOUR, 0, HOUR][random.below(3) as usize];
         let mut random = Random(random.below(u64::MAX >> 33));
-        fork(|| work(&limiter((store.open)(ahead)), &log, until, store.forks, &mut random))
+        fork(|| work(&limiter((store.open)(ahead)), &log, until, &mut random))
     };
     let mut processes: Vec<Forked> = (0..PROCESSES).map(|_| start(&mut random)).collect();
     while monotonic() < until {
@@ -275,7 +273,7 @@ fn the_joint_history_keeps_to_the_bound_in_shared_memory() {
         let store = ShmStore::builder("history").folder(folder.path()).timeout(stores::PATIENT);
         Arc::new(store.host(HostClock::shifted(ahead)).build().expect("it can be opened"))
     };
-    history_of(&Kept { open: &open, ahead: slewed, forks: true });
+    history_of(&Kept { open: &open, ahead: slewed });
 }
 
 #[test]
@@ -286,7 +284,7 @@ fn the_joint_history_keeps_to_the_bound_in_a_file() {
         let store = FileStore::builder(&path).timeout(stores::PATIENT).host(HostClock::shifted(ahead));
         Arc::new(store.build().expect("it can be opened"))
     };
-    history_of(&Kept { open: &open, ahead: slewed, forks: true });
+    history_of(&Kept { open: &open, ahead: slewed });
 }
 
 #[test]
@@ -294,7 +292,7 @@ fn the_joint_history_keeps_to_the_bound_on_redis() {
     let _alone = one_at_a_time();
     // The time is that of the server, whatever the clock of a client says.
     let open = |_| -> Arc<dyn Backend> { Arc::new(stores::redis("history")) };
-    history_of(&Kept { open: &open, ahead: |_| JITTER, forks: true });
+    history_of(&Kept { open: &open, ahead: |_| JITTER });
 }
 
 #[test]
@@ -304,7 +302,6 @@ fn the_joint_history_keeps_to_the_bound_on_dynamodb() {
         let clock = Clock::system().corrected(Arc::new(AtomicI64::new(ahead * SECOND as i64)));
         Arc::new(stores::dynamo_with("history", |store| store.clock(clock)))
     };
-    // The service says what time it is to the second. A child that is forked off while a call of its parent is under way may get
-    // no answer for the same bucket, which is a fault of the store that is known; so no process is forked here.
-    history_of(&Kept { open: &open, ahead: |_| 2 * SECOND, forks: false });
+    // The service says what time it is to the second.
+    history_of(&Kept { open: &open, ahead: |_| 2 * SECOND });
 }
