@@ -58,4 +58,4 @@ pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;
 pub use usage::{LimitUsage, UsageQuery, UsageRow, UsageSummary, WindowUsage};
-pub use waiting::{SeenWaiter, WAITER_SEEN_FOR, WAITERS_SEEN_MAX, Waiter};
+pub use waiting::{SeenWaiter, WAITERS_SEEN_MAX, Waiter};

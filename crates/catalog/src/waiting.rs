@@ -17,9 +17,6 @@ use crate::{Catalog, CatalogError, Result, keys, name, random, ulid};
 /// How many can be seen to wait in one namespace. Any others wait unseen.
 pub const WAITERS_SEEN_MAX: usize = 128;
 
-/// For how long somebody is seen to wait who does not say so again.
-pub const WAITER_SEEN_FOR: Span = Span::from_secs(5);
-
 /// How many resources a waiter names besides the one of its call.
 const ALSO_MAX: usize = 8;
 
@@ -75,7 +72,7 @@ impl Waiter {
 }
 
 impl Catalog {
-    /// Lets others see somebody who waits, for [`WAITER_SEEN_FOR`]. `None` if so many are seen that there is no place.
+    /// Lets others see somebody who waits, for `seen_for`. `None` if so many are seen that there is no place.
     ///
     /// # Cancel safety
     ///
@@ -84,14 +81,18 @@ impl Catalog {
     /// # Errors
     ///
     /// A name that is not valid, more amounts than there can be, a namespace that is gone, or the store's.
-    pub fn show_waiter<'a>(&'a self, waiter: &'a Waiter) -> Reply<'a, Result<Option<SeenWaiter>>> {
+    pub fn show_waiter<'a>(
+        &'a self,
+        waiter: &'a Waiter,
+        seen_for: Span,
+    ) -> Reply<'a, Result<Option<SeenWaiter>>> {
         Reply::later(async move {
             waiter.check()?;
             let id = ulid::text(self.shared().ulids.next(self.now())?);
             for _ in 0..ATTEMPTS_MAX {
                 let Some(key) = self.free_place().await? else { return Ok(None) };
                 let mut item = waiter.item(key.clone()).with("id", id.as_str());
-                item.expires = Some(self.now() + WAITER_SEEN_FOR);
+                item.expires = Some(self.now() + seen_for);
                 let put = Write::Put(item, vec![Test::Absent]);
                 if self.write_unheard(put).await? == Commit::Done {
                     return Ok(Some(SeenWaiter { key, id }));
@@ -101,7 +102,7 @@ impl Catalog {
         })
     }
 
-    /// Says that somebody waits still. `false` if that comes too late, and it has to be shown again.
+    /// Says that somebody waits still, and is to be seen for `seen_for` from now on. `false` if that comes too late, and it has to be shown again.
     ///
     /// # Cancel safety
     ///
@@ -110,9 +111,9 @@ impl Catalog {
     /// # Errors
     ///
     /// A namespace that is gone, or the store's.
-    pub fn renew_waiter<'a>(&'a self, seen: &'a SeenWaiter) -> Reply<'a, Result<bool>> {
+    pub fn renew_waiter<'a>(&'a self, seen: &'a SeenWaiter, seen_for: Span) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
-            let until = Change::Expire(Some(self.now() + WAITER_SEEN_FOR));
+            let until = Change::Expire(Some(self.now() + seen_for));
             let renewal = Write::Change(seen.key.clone(), vec![until], vec![seen.is_there()]);
             Ok(self.write_unheard(renewal).await? == Commit::Done)
         })

@@ -26,6 +26,11 @@ use crate::waiter_list::{self, Head, NOTES_AT_ONCE, Target, Waiter};
 /// How many times the listening thread finds no waiter before it ends: a process that waited once often waits again.
 const IDLE_LOOKS: u32 = 5;
 
+/// Behind how many others a waiter is far from the head, and how many looks of its process then pass before the next one at
+/// the head: those that are near look for it, so that a crowd of processes does not.
+const FAR_BEHIND: u64 = 32;
+const FAR_LOOKS: u32 = 5;
+
 /// How long a process that was seen to be there is not looked for again.
 const TRUSTED_FOR: Span = Span::from_millis(20);
 
@@ -211,10 +216,15 @@ impl Queues {
     }
 
     /// Notifies waiters of this process that are at the head although no one has notified them: those ahead of them were
-    /// stopped or have ended, or this process was stopped when it was its turn.
-    fn check_heads(&self, local: &WaitQueues) {
+    /// stopped or have ended, or this process was stopped when it was its turn. Returns whether all waiters are far from the
+    /// head.
+    fn check_heads(&self, local: &WaitQueues) -> bool {
+        let mut is_far = true;
         for key in local.keys() {
-            let head = self.head(&key).filter(|head| local.local_head(&key) == Some(*head));
+            let (head, own) = (self.head(&key), local.local_head(&key));
+            let behind = head.zip(own).map_or(0, |(head, own)| own.ticket.saturating_sub(head.ticket));
+            is_far &= behind > FAR_BEHIND;
+            let head = head.filter(|head| own == Some(*head));
             let known = self.with_this(|this| match head {
                 Some(head) => this.heads.insert(key.clone(), head),
                 None => this.heads.remove(&key),
@@ -223,6 +233,7 @@ impl Queues {
                 local.notify_local(&key);
             }
         }
+        is_far
     }
 
     /// The head of a queue. Waiters of processes that have ended are removed.
@@ -376,7 +387,7 @@ impl SharedQueues for Handle {
 
 /// Listens to the bell of a slot for as long as this process has waiters, and shows that it is awake.
 fn listen(arena: &Arena, queues: &Weak<Queues>, slot: Slot) {
-    let (mut idle, mut heard) = (0, None);
+    let (mut idle, mut heard, mut unchecked) = (0, None, 0);
     loop {
         let bell = slot.bell(arena);
         slot.beat(arena);
@@ -386,8 +397,13 @@ fn listen(arena: &Arena, queues: &Weak<Queues>, slot: Slot) {
         // What was noted by a process that was killed before it rang is seen by the look at the heads.
         if heard.replace(bell) != Some(bell) {
             queues.take_notes(&local, slot);
+            unchecked = 0;
         }
-        queues.check_heads(&local);
+        if unchecked > 0 {
+            unchecked -= 1;
+        } else if queues.check_heads(&local) {
+            unchecked = FAR_LOOKS - 1;
+        }
         let is_done = queues.with_this(|this| {
             idle = if this.waiting == 0 { idle + 1 } else { 0 };
             // The next waiter starts another thread.

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -156,9 +157,11 @@ impl Life {
 }
 
 fn life_of(process: &str) -> Option<Life> {
+    // A line of numbers is shorter than this; where it is read in pieces, each piece costs as much as the line.
+    let mut stat = [0; 2_048];
+    let read = fs::File::open(format!("/proc/{process}/stat")).and_then(|mut file| file.read(&mut stat));
     // The name of the program may be no text.
-    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
+    let stat = String::from_utf8_lossy(&stat[..read.ok()?]);
     let pid = stat.split(' ').next()?.parse().ok()?;
     // It is in brackets and may have anything in it.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');

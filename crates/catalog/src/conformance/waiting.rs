@@ -3,11 +3,13 @@
 use tollgate_core::Span;
 
 use super::fixture::{Fixture, START, Suite};
-use crate::{CatalogError, Counts, SeenWaiter, WAITER_SEEN_FOR, WAITERS_SEEN_MAX, Waiter};
+use crate::{CatalogError, Counts, SeenWaiter, WAITERS_SEEN_MAX, Waiter};
+
+const SEEN_FOR: Span = Span::from_secs(5);
 
 super::promises![
     one_who_waits_is_seen_with_all_that_it_wants_until_the_wait_ends,
-    one_who_says_nothing_more_is_seen_for_five_seconds,
+    one_who_says_nothing_more_is_seen_for_as_long_as_it_said,
     one_whose_place_was_taken_cannot_withdraw_the_other,
     who_waits_longest_comes_first,
     no_more_than_so_many_are_seen_to_wait,
@@ -21,7 +23,7 @@ fn waiter(entity: &str) -> Waiter {
 }
 
 fn show(fixture: &Fixture, waiter: &Waiter) -> Option<SeenWaiter> {
-    fixture.catalog.show_waiter(waiter).wait().unwrap()
+    fixture.catalog.show_waiter(waiter, SEEN_FOR).wait().unwrap()
 }
 
 fn seen(fixture: &Fixture) -> Vec<String> {
@@ -38,21 +40,21 @@ fn one_who_waits_is_seen_with_all_that_it_wants_until_the_wait_ends(suite: &Suit
     assert_eq!(another.catalog.waiters().wait().unwrap(), [waiter]);
     fixture.catalog.withdraw_waiter(&place).wait().unwrap();
     assert_eq!(another.catalog.waiters().wait().unwrap(), []);
-    assert!(!fixture.catalog.renew_waiter(&place).wait().unwrap());
+    assert!(!fixture.catalog.renew_waiter(&place, SEEN_FOR).wait().unwrap());
     assert_eq!(seen(&fixture), [""; 0]);
 }
 
-fn one_who_says_nothing_more_is_seen_for_five_seconds(suite: &Suite<'_>) {
+fn one_who_says_nothing_more_is_seen_for_as_long_as_it_said(suite: &Suite<'_>) {
     let fixture = suite.fixture();
     let place = show(&fixture, &waiter("a")).unwrap();
     for _ in 0..3 {
-        fixture.hands.advance(Span::from_micros(WAITER_SEEN_FOR.as_micros() - 1));
+        fixture.hands.advance(Span::from_micros(SEEN_FOR.as_micros() - 1));
         assert_eq!(seen(&fixture), ["a"]);
-        assert!(fixture.catalog.renew_waiter(&place).wait().unwrap());
+        assert!(fixture.catalog.renew_waiter(&place, SEEN_FOR).wait().unwrap());
     }
-    fixture.hands.advance(WAITER_SEEN_FOR);
+    fixture.hands.advance(SEEN_FOR);
     assert_eq!(seen(&fixture), [""; 0]);
-    assert!(!fixture.catalog.renew_waiter(&place).wait().unwrap());
+    assert!(!fixture.catalog.renew_waiter(&place, SEEN_FOR).wait().unwrap());
     assert_eq!(seen(&fixture), [""; 0]);
     assert!(show(&fixture, &waiter("a")).is_some());
     assert_eq!(seen(&fixture), ["a"]);
@@ -62,10 +64,10 @@ fn one_whose_place_was_taken_cannot_withdraw_the_other(suite: &Suite<'_>) {
     let fixture = suite.fixture();
     let late: Vec<SeenWaiter> =
         (0..WAITERS_SEEN_MAX).map(|_| show(&fixture, &waiter("late")).unwrap()).collect();
-    fixture.hands.advance(WAITER_SEEN_FOR);
+    fixture.hands.advance(SEEN_FOR);
     (0..WAITERS_SEEN_MAX).for_each(|_| drop(show(&fixture, &waiter("new")).unwrap()));
     for place in &late {
-        assert!(!fixture.catalog.renew_waiter(place).wait().unwrap());
+        assert!(!fixture.catalog.renew_waiter(place, SEEN_FOR).wait().unwrap());
         fixture.catalog.withdraw_waiter(place).wait().unwrap();
     }
     assert_eq!(seen(&fixture), ["new"; WAITERS_SEEN_MAX]);
@@ -106,11 +108,11 @@ fn a_purge_leaves_nobody_who_waits(suite: &Suite<'_>) {
     let id = fixture.catalog.namespace_id();
     fixture.registry.delete("default").wait().unwrap();
     let gone = CatalogError::NamespaceGone { name: "default".into(), id: id.to_owned() };
-    assert_eq!(fixture.catalog.show_waiter(&waiter("b")).wait(), Err(gone.clone()));
-    assert_eq!(fixture.catalog.renew_waiter(&place).wait(), Err(gone.clone()));
+    assert_eq!(fixture.catalog.show_waiter(&waiter("b"), SEEN_FOR).wait(), Err(gone.clone()));
+    assert_eq!(fixture.catalog.renew_waiter(&place, SEEN_FOR).wait(), Err(gone.clone()));
     fixture.registry.purge(id, |_| ()).wait().unwrap();
     assert_eq!(fixture.keys(), []);
-    assert_eq!(fixture.catalog.show_waiter(&waiter("b")).wait(), Err(gone));
+    assert_eq!(fixture.catalog.show_waiter(&waiter("b"), SEEN_FOR).wait(), Err(gone));
     assert_eq!(fixture.keys(), []);
 }
 
@@ -128,7 +130,7 @@ fn a_waiter_that_is_none_is_refused(suite: &Suite<'_>) {
         Waiter { host: "h".repeat(256), ..waiter("a") },
     ];
     for bad in bad {
-        assert!(fixture.catalog.show_waiter(&bad).wait().is_err(), "{bad:?}");
+        assert!(fixture.catalog.show_waiter(&bad, SEEN_FOR).wait().is_err(), "{bad:?}");
     }
     assert_eq!(seen(&fixture), [""; 0]);
 }

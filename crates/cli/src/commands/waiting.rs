@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tollgate::Catalog;
+use tollgate::{Catalog, Span};
 use tollgate::catalog::{SeenWaiter, Waiter};
 
 use super::call::Call;
@@ -14,8 +14,12 @@ use crate::demand_text::Exact;
 /// A wait that is over by then is not worth a write.
 const SHOWN_AFTER: Duration = Duration::from_millis(250);
 
-/// How often it is said that the wait goes on: often enough that one or two lost words do not matter.
-const RENEWED_EVERY: Duration = Duration::from_millis(1_500);
+/// For how long a wait is seen that is not said to go on: as long as it has lasted, within these bounds. So a wait costs
+/// fewer writes the longer it lasts, and one whose process was killed is not seen for much longer than it was.
+const SEEN_FOR: [Span; 2] = [Span::from_secs(5), Span::from_secs(60)];
+
+/// How often it is said that a wait goes on while it is seen: so often that one or two lost words do not matter.
+const RENEWALS: u32 = 3;
 
 /// A wait that others can see, until this is dropped.
 pub(super) struct VisibleWait {
@@ -54,8 +58,7 @@ impl Teller {
     fn tell_until(mut self, is_over: &Receiver<()>) {
         let mut pause = SHOWN_AFTER;
         while is_over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-            self.tell();
-            pause = RENEWED_EVERY;
+            pause = self.tell().to_duration() / RENEWALS;
         }
         if let Some(seen) = &self.seen {
             // What cannot be withdrawn is gone by itself in a moment.
@@ -63,12 +66,16 @@ impl Teller {
         }
     }
 
-    /// Says that the wait goes on. What fails is tried again next time: nothing but the view of others depends on it.
-    fn tell(&mut self) {
-        let is_seen = self.seen.as_ref().map(|seen| self.catalog.renew_waiter(seen).wait());
+    /// Says that the wait goes on. What fails is tried again next time: nothing but the view of others depends on it. Returns for
+    /// how long it is seen now.
+    fn tell(&mut self) -> Span {
+        let [least, most] = SEEN_FOR;
+        let seen_for = self.catalog.backend().clock().now().since(self.waiter.since).clamp(least, most);
+        let is_seen = self.seen.as_ref().map(|seen| self.catalog.renew_waiter(seen, seen_for).wait());
         if matches!(is_seen, None | Some(Ok(false))) {
-            self.seen = self.catalog.show_waiter(&self.waiter).wait().ok().flatten();
+            self.seen = self.catalog.show_waiter(&self.waiter, seen_for).wait().ok().flatten();
         }
+        seen_for
     }
 }
 

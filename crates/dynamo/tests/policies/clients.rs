@@ -15,6 +15,7 @@ use crate::policy::{Policy, Request};
 use crate::{common, policy};
 
 const START: Tick = Tick::from_secs(1_800_000_000);
+const SEEN_FOR: Span = Span::from_secs(5);
 
 struct World {
     hands: ManualClock,
@@ -79,8 +80,8 @@ fn acquire(world: &World, shards: u32) {
     limiter.available("user", "gpt-4").wait().expect("it answers");
     let catalog = limiter.catalog();
     let waiter = Waiter::new("user", "gpt-4", world.hands.clock().now(), 7, "host");
-    let seen = catalog.show_waiter(&waiter).wait().expect("it answers").expect("there is a place");
-    assert!(catalog.renew_waiter(&seen).wait().expect("it answers"));
+    let seen = catalog.show_waiter(&waiter, SEEN_FOR).wait().expect("it answers").expect("there is a place");
+    assert!(catalog.renew_waiter(&seen, SEEN_FOR).wait().expect("it answers"));
     catalog.withdraw_waiter(&seen).wait().expect("it answers");
     for query in [UsageQuery::of_entity("user", Window::Hour), UsageQuery::of_resource("gpt-4", Window::Day)]
     {
