@@ -32,9 +32,10 @@ Commands:
   soak   Run the tests that start processes, threads or servers again and again on busy cores
            --times N        how often each test binary is run, 20 if not said
            --load N         how many busy processes load the cores meanwhile, 8 if not said
+           --jobs N         how many test binaries run at once, 4 if not said
            --only PATTERN   only binaries whose name contains it, such as tollgate-cli/
            --list           name the binaries and stop
-         goes on where it stopped if it is interrupted; target/soak has the logs of failures
+         goes on where it stopped if it is interrupted; target/soak-runs has the logs of failures
   bench  Run the benchmarks against the peers, in release mode
            arguments go to tollgate-bench: --only PREFIX, --json FILE, --quick, --check
   lambda Build the aggregator for AWS Lambda, and zip it

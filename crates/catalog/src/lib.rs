@@ -20,6 +20,7 @@ mod entity;
 mod error;
 mod keys;
 mod limits;
+mod login;
 mod name;
 mod page;
 mod random;
@@ -43,6 +44,7 @@ pub use chain::{Chain, Link};
 pub use entity::{Entity, METADATA_MAX, NewEntity, TEXT_MAX};
 pub use error::{CatalogError, Result, Switchable};
 pub use limits::{LEVELS_MAX, Level, LevelChange, ManagedSet, OnUnavailable, Source, StoredLimits, Target};
+pub use login::{login_of, principal_of};
 pub use name::{DEFAULT_RESOURCE, NameError, Named};
 pub use page::PageRequest;
 pub use registry::{

@@ -11,6 +11,9 @@ use crate::command::Cargo;
 /// Packages whose tests start nothing: they are the same on a busy machine.
 const PURE: [&str; 4] = ["tollgate-core", "tollgate-calendar", "tollgate-provider", "xtask"];
 
+/// How tests are built that run so often: optimised a little, with all checks of a test.
+const PROFILE: &str = "soak";
+
 /// A program that runs tests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Binary {
@@ -23,7 +26,8 @@ pub(super) struct Binary {
 
 /// Builds all tests, and answers those that may depend on timing, by name.
 pub(super) fn build(root: &Path) -> Result<Vec<Binary>> {
-    let cargo = Cargo::new(["test", "--workspace", "--no-run", "--message-format", "json"]);
+    let arguments = ["test", "--workspace", "--no-run", "--profile", PROFILE, "--message-format", "json"];
+    let cargo = Cargo::new(arguments);
     // What cargo tells about its progress is worth seeing, and is no part of the answer.
     let mut binaries = parse(&cargo.answer(root)?)?;
     binaries.sort_by(|one, two| one.name.cmp(&two.name));

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -29,10 +29,10 @@ pub(super) enum Ended {
 }
 
 /// Runs a binary as cargo would, and keeps what it wrote in `log` unless it passes.
-pub(super) fn run(binary: &Binary, log: &Path, interruptions: &Receiver<()>) -> Result<Ended> {
+pub(super) fn run(binary: &Binary, log: &Path, is_interrupted: &AtomicBool) -> Result<Ended> {
     let child =
         start(binary, log).with_context(|| format!("cannot start {}", binary.executable.display()))?;
-    let ended = wait(child, RUN_MAX, interruptions)?;
+    let ended = wait(child, RUN_MAX, is_interrupted)?;
     if !matches!(ended, Ended::Failed(_)) {
         fs::remove_file(log).with_context(|| format!("cannot remove {}", log.display()))?;
     }
@@ -48,23 +48,21 @@ fn start(binary: &Binary, log: &Path) -> Result<Child> {
     Ok(command.process_group(0).spawn()?)
 }
 
-fn wait(mut child: Child, limit: Duration, interruptions: &Receiver<()>) -> Result<Ended> {
+fn wait(mut child: Child, limit: Duration, is_interrupted: &AtomicBool) -> Result<Ended> {
     let clock = Stopwatch::start();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(if status.success() { Ended::Passed } else { Ended::Failed(status.to_string()) });
         }
-        match interruptions.recv_timeout(LOOK_EVERY) {
-            Ok(()) => {
-                end(&mut child)?;
-                return Ok(Ended::Interrupted);
-            }
-            Err(RecvTimeoutError::Timeout) if clock.elapsed() < limit => {}
-            Err(_) => {
-                end(&mut child)?;
-                return Ok(Ended::Failed(format!("it did not end within {limit:?}")));
-            }
+        if is_interrupted.load(Ordering::Relaxed) {
+            end(&mut child)?;
+            return Ok(Ended::Interrupted);
         }
+        if clock.elapsed() >= limit {
+            end(&mut child)?;
+            return Ok(Ended::Failed(format!("it did not end within {limit:?}")));
+        }
+        std::thread::park_timeout(LOOK_EVERY);
     }
 }
 
@@ -82,7 +80,6 @@ fn end(child: &mut Child) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::sync::mpsc;
 
     use super::*;
 
@@ -104,27 +101,25 @@ mod tests {
 
     #[test]
     fn the_log_of_a_failure_is_kept_and_that_of_a_success_is_not() {
-        let (_sender, receiver) = mpsc::channel();
-        assert_eq!(run(&binary("/bin/true"), &log("true"), &receiver).unwrap(), Ended::Passed);
+        let no = AtomicBool::new(false);
+        assert_eq!(run(&binary("/bin/true"), &log("true"), &no).unwrap(), Ended::Passed);
         assert!(!log("true").exists());
-        let failed = run(&binary("/bin/false"), &log("false"), &receiver).unwrap();
+        let failed = run(&binary("/bin/false"), &log("false"), &no).unwrap();
         assert!(matches!(failed, Ended::Failed(_)) && log("false").exists());
         fs::remove_file(log("false")).unwrap();
-        assert!(run(&binary("/no/such/program"), &log("none"), &receiver).is_err());
+        assert!(run(&binary("/no/such/program"), &log("none"), &no).is_err());
         fs::remove_file(log("none")).unwrap();
     }
 
     #[test]
     fn a_run_that_hangs_is_ended_and_has_failed() {
-        let (_sender, receiver) = mpsc::channel();
-        let ended = wait(shell("sleep 1000 & wait"), Duration::ZERO, &receiver).unwrap();
+        let ended = wait(shell("sleep 1000 & wait"), Duration::ZERO, &AtomicBool::new(false)).unwrap();
         assert!(matches!(ended, Ended::Failed(why) if why.contains("did not end")));
     }
 
     #[test]
     fn an_interruption_ends_the_run() {
-        let (sender, receiver) = mpsc::channel();
-        sender.send(()).unwrap();
-        assert_eq!(wait(shell("exec sleep 1000"), RUN_MAX, &receiver).unwrap(), Ended::Interrupted);
+        let ended = wait(shell("exec sleep 1000"), RUN_MAX, &AtomicBool::new(true)).unwrap();
+        assert_eq!(ended, Ended::Interrupted);
     }
 }

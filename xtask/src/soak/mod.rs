@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: every test that starts processes, threads or servers, again and again on a machine that is busy.
 //!
 //! A test whose outcome depends on timing passes on an idle machine and fails on a loaded one. So everything is built
-//! first, then busy processes load the cores, and then each test binary is run so many times, one after the other. What
+//! first, then busy processes load the cores, and then each test binary is run so many times, a few of them at once. What
 //! was run is written down after each run: a soak that was interrupted goes on where it stopped, as long as the binaries
 //! are the same.
 
@@ -13,7 +13,8 @@ mod state;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
         binaries.iter().for_each(|binary| println!("{}", binary.name));
         return Ok(Outcome::Passed);
     }
-    let folder = metadata::load(&root)?.target_directory.join("soak");
+    let folder = metadata::load(&root)?.target_directory.join("soak-runs");
     Soak { folder, binaries, options }.run()
 }
 
@@ -59,9 +60,9 @@ impl Soak {
     fn run(&self) -> Result<Outcome> {
         fs::create_dir_all(&self.folder).with_context(|| format!("cannot make {}", self.folder.display()))?;
         let hashes = self.binaries.iter().map(Binary::hash).collect::<Result<Vec<u64>>>()?;
-        let mut state = State::load(&self.state_file(), &self.keys(&hashes))?;
-        let was_interrupted = self.run_what_is_left(&hashes, &mut state)?;
         let keys = self.keys(&hashes);
+        let mut state = State::load(&self.state_file(), &keys)?;
+        let was_interrupted = self.run_what_is_left(&keys, &mut state)?;
         let (runs, millis) = state.done(&keys);
         println!("soak: {runs} runs of {} binaries in {:.1} s", keys.len(), millis as f64 / 1_000.0);
         let failures = state.failures(&keys);
@@ -73,35 +74,48 @@ impl Soak {
     }
 
     /// Says whether it was interrupted.
-    fn run_what_is_left(&self, hashes: &[u64], state: &mut State) -> Result<bool> {
-        let keys = self.keys(hashes);
-        let mut left = state.left(&keys, self.options.times);
+    fn run_what_is_left(&self, keys: &[String], state: &mut State) -> Result<bool> {
+        let left = state.left(keys, self.options.times);
         if left == 0 {
             println!("soak: nothing is left to run; remove {} to begin anew", self.folder.display());
             return Ok(false);
         }
         println!("soak: {left} runs, beside {} busy processes", self.options.load);
-        let interruptions = interruptions()?;
+        let is_interrupted = interruption()?;
         let _busy = Busy::start(self.options.load)?;
-        while let Some((place, round)) = state.next(&keys, self.options.times) {
+        let queue = Mutex::new(Queue { state, running: Vec::new() });
+        let work = || self.work(keys, &queue, &is_interrupted);
+        std::thread::scope(|scope| {
+            let jobs: Vec<_> = (0..self.options.jobs).map(|_| scope.spawn(work)).collect();
+            jobs.into_iter().try_for_each(|job| match job.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })?;
+        Ok(is_interrupted.load(Ordering::Relaxed))
+    }
+
+    /// Runs one binary after the other until none is left.
+    fn work(&self, keys: &[String], queue: &Mutex<Queue<'_>>, is_interrupted: &AtomicBool) -> Result<()> {
+        let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let Some((place, round)) = lock().begin(keys, self.options.times) else { return Ok(()) };
             let clock = Stopwatch::start();
-            let log = self.log_of(&self.binaries[place], round);
-            let ended = child::run(&self.binaries[place], &log, &interruptions)?;
-            let name = &self.binaries[place].name;
-            left -= 1;
-            match &ended {
-                Ended::Interrupted => return Ok(true),
-                Ended::Passed => println!("{name}: run {round} passed in {clock}, {left} left"),
-                Ended::Failed(why) => println!("{name}: run {round} FAILED ({why}), see {}", log.display()),
-            }
+            let (binary, log) = (&self.binaries[place], self.log_of(&self.binaries[place], round));
+            let ended = child::run(binary, &log, is_interrupted)?;
+            let Queue { state, running } = &mut *lock();
+            running.retain(|other| *other != place);
+            let name = &binary.name;
             let failure = match ended {
+                Ended::Interrupted => return Ok(()),
+                Ended::Passed => None,
                 Ended::Failed(why) => Some(format!("{name}, run {round}: {why}, see {}", log.display())),
-                _ => None,
             };
+            let said = if failure.is_none() { "passed" } else { "FAILED" };
             state.add(&keys[place], clock.millis(), failure);
+            println!("{name}: run {round} {said} in {clock}, {} left", state.left(keys, self.options.times));
             state.save(&self.state_file())?;
         }
-        Ok(false)
     }
 
     /// What each binary is known by: its name, and what is in it.
@@ -120,14 +134,29 @@ impl Soak {
     }
 }
 
-/// A message for each Ctrl-C and the like.
-fn interruptions() -> Result<mpsc::Receiver<()>> {
+/// What was run, and what is being run: no binary runs twice at once, because its log has one name for each run.
+struct Queue<'a> {
+    state: &'a mut State,
+    running: Vec<usize>,
+}
+
+impl Queue<'_> {
+    fn begin(&mut self, keys: &[String], times: u64) -> Option<(usize, u64)> {
+        let next = self.state.next(keys, times, &self.running)?;
+        self.running.push(next.0);
+        Some(next)
+    }
+}
+
+/// Becomes true with Ctrl-C and the like.
+fn interruption() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
-        .context("cannot listen for signals")?;
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || signals.forever().try_for_each(|_| sender.send(())));
-    Ok(receiver)
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        let registered = signal_hook::flag::register(signal, Arc::clone(&is_interrupted));
+        registered.context("cannot listen for signals")?;
+    }
+    Ok(is_interrupted)
 }
 
 #[cfg(test)]
@@ -140,7 +169,7 @@ mod tests {
             executable: program.into(),
             folder: std::env::temp_dir(),
         };
-        let options = Options { times, load: 0, only: None, list: false };
+        let options = Options { times, load: 0, jobs: 2, only: None, list: false };
         Soak { folder: folder.into(), binaries: programs.iter().map(binary).collect(), options }
     }
 

@@ -6,6 +6,9 @@ const TIMES: u64 = 20;
 /// How many busy processes load the cores, unless `--load` says otherwise.
 const LOAD: usize = 8;
 
+/// How many test binaries run at once, unless `--jobs` says otherwise. They take the processors from each other as well.
+const JOBS: usize = 4;
+
 /// More than this many busy processes make nothing busier.
 const LOAD_MAX: usize = 1_000;
 
@@ -14,6 +17,7 @@ const LOAD_MAX: usize = 1_000;
 pub(super) struct Options {
     pub(super) times: u64,
     pub(super) load: usize,
+    pub(super) jobs: usize,
     /// Part of the name of the binaries to run.
     pub(super) only: Option<String>,
     pub(super) list: bool,
@@ -22,7 +26,7 @@ pub(super) struct Options {
 impl Options {
     /// What the arguments say; otherwise what is wrong with them.
     pub(super) fn parse(arguments: &[String]) -> Result<Options, String> {
-        let mut options = Options { times: TIMES, load: LOAD, only: None, list: false };
+        let mut options = Options { times: TIMES, load: LOAD, jobs: JOBS, only: None, list: false };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
@@ -31,15 +35,17 @@ impl Options {
                 "--only" => options.only = Some(value()?.clone()),
                 "--times" => options.times = number(word, value()?)?,
                 "--load" => options.load = number(word, value()?)?,
+                "--jobs" => options.jobs = number(word, value()?)?,
                 other => {
                     return Err(format!(
-                        "soak does not understand `{other}`; it takes --times N, --load N, --only PATTERN and --list"
+                        "soak does not understand `{other}`; it takes --times N, --load N, --jobs N, --only PATTERN and --list"
                     ));
                 }
             }
         }
         match options {
             Options { times: 0, .. } => Err("--times wants at least 1".to_owned()),
+            Options { jobs: 0, .. } => Err("--jobs wants at least 1".to_owned()),
             Options { load, .. } if load > LOAD_MAX => Err(format!("--load wants at most {LOAD_MAX}")),
             options => Ok(options),
         }
@@ -61,10 +67,10 @@ mod tests {
 
     #[test]
     fn every_option_is_heard_and_has_a_default() {
-        assert_eq!(parse(""), Ok(Options { times: 20, load: 8, only: None, list: false }));
+        assert_eq!(parse(""), Ok(Options { times: 20, load: 8, jobs: 4, only: None, list: false }));
         let only = Some("cli/".to_owned());
-        let expected = Options { times: 3, load: 0, only, list: true };
-        assert_eq!(parse("--list --times 3 --only cli/ --load 0"), Ok(expected));
+        let expected = Options { times: 3, load: 0, jobs: 2, only, list: true };
+        assert_eq!(parse("--list --times 3 --only cli/ --load 0 --jobs 2"), Ok(expected));
     }
 
     #[test]
@@ -73,6 +79,7 @@ mod tests {
             ("--times", "wants a value"),
             ("--times many", "\"many\" is none"),
             ("--times 0", "at least 1"),
+            ("--jobs 0", "at least 1"),
             ("--load -1", "\"-1\" is none"),
             ("--load 100000", "at most 1000"),
             ("now", "`now`"),

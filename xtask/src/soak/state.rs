@@ -60,9 +60,10 @@ impl State {
     }
 
     /// The next run: the place of the binary among the keys, and the how manieth it is. The binary that was run least goes
-    /// first, so that each was run once before any is run twice.
-    pub(super) fn next(&self, keys: &[String], times: u64) -> Option<(usize, u64)> {
+    /// first, so that each was run once before any is run twice; those in `running` are not to be run.
+    pub(super) fn next(&self, keys: &[String], times: u64, running: &[usize]) -> Option<(usize, u64)> {
         let counts = keys.iter().map(|key| self.of(key).count).enumerate();
+        let counts = counts.filter(|(place, _)| !running.contains(place));
         let (place, count) = counts.min_by_key(|(_, count)| *count)?;
         (count < times).then_some((place, count + 1))
     }
@@ -104,20 +105,24 @@ mod tests {
     fn each_binary_is_run_once_before_any_is_run_twice() {
         let (keys, mut state) = (keys(&["a 1", "b 1"]), State::default());
         let mut order = Vec::new();
-        while let Some((place, round)) = state.next(&keys, 2) {
+        while let Some((place, round)) = state.next(&keys, 2, &[]) {
             order.push((place, round, state.left(&keys, 2)));
             state.add(&keys[place], 10, None);
         }
         assert_eq!(order, [(0, 1, 4), (1, 1, 3), (0, 2, 2), (1, 2, 1)]);
         assert_eq!((state.left(&keys, 2), state.done(&keys)), (0, (4, 40)));
-        assert_eq!(state.next(&keys, 3), Some((0, 3)));
+        assert_eq!(state.next(&keys, 3, &[]), Some((0, 3)));
+        assert_eq!(state.next(&keys, 3, &[0]), Some((1, 3)), "what runs is not run twice at once");
     }
 
     #[test]
     fn a_failure_is_a_run_and_is_remembered() {
         let (keys, mut state) = (keys(&["a 1", "b 1"]), State::default());
         state.add("a 1", 5, Some("it hung".to_owned()));
-        assert_eq!((state.next(&keys, 1), state.failures(&keys)), (Some((1, 1)), vec!["it hung".to_owned()]));
+        assert_eq!(
+            (state.next(&keys, 1, &[]), state.failures(&keys)),
+            (Some((1, 1)), vec!["it hung".to_owned()])
+        );
     }
 
     #[test]

@@ -121,13 +121,13 @@ fn events_name_whoever_made_the_change(suite: &Suite<'_>) {
     fixture.catalog.disable_entity("e").wait().unwrap();
     let alice = fixture.catalog.acting_as("alice@example.com").unwrap();
     alice.enable_entity("e").wait().unwrap();
-    assert_eq!((fixture.catalog.principal(), alice.principal()), ("unknown", "alice@example.com"));
+    assert_eq!(alice.principal(), "alice@example.com");
     let registry = Registry::builder(fixture.spy.clone()).principal("service:1").build().unwrap();
     fixture.advance(1);
     registry.open("default").wait().unwrap().disable_entity("e").wait().unwrap();
     let told = events(&fixture.catalog, Subject::Entity("e"));
     let principals: Vec<&str> = told.iter().map(|event| event.principal.as_str()).collect();
-    assert_eq!(principals, ["unknown", "alice@example.com", "service:1"]);
+    assert_eq!(principals, [fixture.catalog.principal(), "alice@example.com", "service:1"]);
 }
 
 fn events_come_page_by_page_in_either_order(suite: &Suite<'_>) {

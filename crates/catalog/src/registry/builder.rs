@@ -7,7 +7,7 @@ use tollgate_core::Span;
 use tollgate_store::Backend;
 
 use super::Registry;
-use crate::{CatalogError, Result, name};
+use crate::{CatalogError, Result, login, name};
 
 /// Settings of a [`Registry`].
 #[derive(Clone)]
@@ -34,7 +34,7 @@ impl Default for Settings {
             cache_ttl: Span::from_secs(60),
             cache_max: 10_000,
             audit_retention: Some(Span::from_secs(90 * 86_400)),
-            principal: "unknown".into(),
+            principal: login::login().into(),
         }
     }
 }
@@ -67,7 +67,7 @@ impl RegistryBuilder {
         RegistryBuilder { audit_retention, ..self }
     }
 
-    /// Who makes the changes, for audit events; `unknown` if not said.
+    /// Who makes the changes, for audit events; the user that the program runs as if not said.
     pub fn principal(self, principal: impl Into<String>) -> RegistryBuilder {
         RegistryBuilder { principal: principal.into(), ..self }
     }

@@ -5,8 +5,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tollgate::{Catalog, Span};
 use tollgate::catalog::{SeenWaiter, Waiter};
+use tollgate::{Catalog, Span};
 
 use super::call::Call;
 use crate::demand_text::Exact;

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tollgate::catalog::{login_of, principal_of};
+
 use super::{SettingsError, redacted};
 use crate::reading::read_text;
 
@@ -83,24 +85,10 @@ impl<'a> Environment<'a> {
         Some(base.join("tollgate"))
     }
 
-    /// The login of the user, with what no principal may have replaced.
+    /// The login of the user, as a principal.
     pub(super) fn login(&self) -> String {
-        let login = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| self.get(name));
-        let login = login.map(|login| login.to_string_lossy().into_owned());
-        let login = login.or_else(|| self.login_by_number()).unwrap_or_default();
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "_.-:@".contains(c) { c } else { '-' };
-        let login: String = login.chars().map(plain).take(256).collect();
-        let login = login.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
-        if login.is_empty() { "unknown".into() } else { login.into() }
-    }
-
-    /// Services and containers often have no login in their environment.
-    fn login_by_number(&self) -> Option<String> {
-        let number = self.user?.to_string();
-        let users = self.read(Path::new("/etc/passwd")).ok()?;
-        let mut lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-        let line = lines.find(|line| line.get(2) == Some(&number.as_str()))?;
-        line.first().map(|login| (*login).to_owned())
+        let users = || self.read(Path::new("/etc/passwd")).ok();
+        principal_of(|name| self.get(name), || login_of(self.user?, &users()?))
     }
 }
 
