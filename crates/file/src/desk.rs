@@ -15,10 +15,9 @@ use std::task::Waker;
 
 use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Clock, Condvar, Freed, Mutex, MutexGuard, StoreError, WaitQueues};
+use tollgate_store::{Clock, Condvar, Freed, Mutex, MutexGuard, NoFork, StoreError, WaitQueues};
 
 use crate::error::Fault;
-use crate::no_fork::NoFork;
 
 /// How many errands may stand in line.
 pub(crate) const LINE_MAX: usize = 100_000;

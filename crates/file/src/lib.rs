@@ -22,7 +22,6 @@ mod integrity;
 mod keeper;
 mod limits;
 mod log;
-mod no_fork;
 mod open;
 mod pause;
 mod queues;

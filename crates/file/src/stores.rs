@@ -14,12 +14,11 @@ use std::sync::{Arc, OnceLock};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionState};
-use tollgate_store::{Mutex, MutexGuard, PerProcess};
+use tollgate_store::{Mutex, MutexGuard, NoFork, PerProcess};
 
 use crate::desk::{Desk, Engine, InUse};
 use crate::identity::Identity;
 use crate::keeper::Shared;
-use crate::no_fork::NoFork;
 
 /// The stores of this process.
 #[derive(Default)]

@@ -26,7 +26,6 @@ mod layout;
 mod limits;
 mod lock;
 mod map;
-mod no_fork;
 mod open;
 mod ordered;
 #[cfg(feature = "write-points")]
@@ -45,7 +44,6 @@ mod waiter_list;
 
 pub use builder::ShmStoreBuilder;
 pub use error::OpenError;
-pub use no_fork::NoFork;
 pub use store::ShmStore;
 pub use wait_queue::wait_queues;
 

@@ -61,7 +61,7 @@ impl Freed {
     }
 
     /// Returns what is free once what was taken is settled with what was used, if anything.
-    pub fn by_settling(place: &Place<'_>, usage: &Usage<'_>) -> Option<Freed> {
+    pub(super) fn by_settling(place: &Place<'_>, usage: &Usage<'_>) -> Option<Freed> {
         Freed::named(place, |index| {
             let reserved = usage.reserved.amount(index);
             let used = usage.used.get(index).copied().unwrap_or(0);

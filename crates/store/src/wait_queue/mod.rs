@@ -25,7 +25,7 @@ mod waiter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::Tick;
+use tollgate_core::{Tick, Usage};
 
 pub use guard::QueueGuard;
 pub use key::{Freed, QueueKey};
@@ -34,7 +34,7 @@ pub use place::{Claim, QueuePlace};
 pub use shared::SharedQueues;
 
 use crate::queue::Rank;
-use crate::{Call, Clock, Key, PerProcess, Priority, generation};
+use crate::{Call, Clock, Key, PerProcess, Place, Priority, generation};
 
 /// The wait queues in front of the limits of one store.
 pub struct WaitQueues {
@@ -162,6 +162,15 @@ impl WaitQueues {
     pub fn notify_freed(&self, call: &Call<'_>) {
         if !self.is_empty() {
             call.steps.iter().filter_map(Freed::by).for_each(|freed| self.notify(&freed));
+        }
+    }
+
+    /// Notifies those that wait for what is free once what was taken is settled with what was used. Costs next to nothing if
+    /// none waits.
+    #[inline]
+    pub fn notify_settled(&self, place: &Place<'_>, usage: &Usage<'_>) {
+        if !self.is_empty() {
+            Freed::by_settling(place, usage).iter().for_each(|freed| self.notify(freed));
         }
     }
 

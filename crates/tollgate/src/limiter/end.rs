@@ -2,7 +2,7 @@
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Call, Freed, Op, OpId, Pin, Place, Reply, Step, StoreError};
+use tollgate_store::{Call, Op, OpId, Pin, Place, Reply, Step, StoreError};
 
 use super::lease::{Grant, Held, Lease, Stored};
 use super::ticket::Ticket;
@@ -388,7 +388,7 @@ fn end_pinned(
             pin.count_settlement(shared.clock.now(), limits, &usage);
         }
         let place = Place { namespace: &shared.namespace, key: pin.key(), limits };
-        Freed::by_settling(&place, &usage).iter().for_each(|freed| queues.notify(freed));
+        queues.notify_settled(&place, &usage);
     }
     true
 }
@@ -406,8 +406,7 @@ fn settle_here(shared: &Shared, stored: &Stored, held: &Held, used: &[u64]) {
     if differs {
         pin.count_settlement(shared.clock.now(), planned.limits(), &usage);
     }
-    let freed = Freed::by_settling(&planned.place(&shared.namespace), &usage);
-    freed.iter().for_each(|freed| shared.backend.wait_queues().notify(freed));
+    shared.backend.wait_queues().notify_settled(&planned.place(&shared.namespace), &usage);
 }
 
 /// What was used of each limit of each bucket.
