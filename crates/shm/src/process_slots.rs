@@ -6,8 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-use tollgate_store::Process;
+use tollgate_store::{Process, monotonic_nanos};
 
 use crate::arena::Arena;
 use crate::error::Stop;
@@ -52,8 +51,7 @@ pub(crate) enum Liveness {
 
 /// The monotonic time in milliseconds, which is the same for all processes of the host and no one sets.
 fn monotonic() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000
+    monotonic_nanos() / 1_000_000
 }
 
 impl Slot {

@@ -61,5 +61,5 @@ pub use queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use random_id::random_id;
 pub use reply::Reply;
 pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken, Told};
-pub use tollgate_fork::{NoFork, generation};
+pub use tollgate_sys::{NoFork, generation, monotonic_nanos};
 pub use wait_queue::{Claim, Freed, QueueFull, QueueGuard, QueueKey, QueuePlace, SharedQueues, WaitQueues};

@@ -13,8 +13,8 @@ enum Allowed {
 /// The architecture as a table: a crate and the crates of this workspace it may use.
 const LAYERS: [(&str, Allowed); 21] = [
     ("tollgate-core", Allowed::Only(&[])),
-    ("tollgate-fork", Allowed::Only(&[])),
-    ("tollgate-store", Allowed::Only(&["tollgate-core", "tollgate-fork"])),
+    ("tollgate-sys", Allowed::Only(&[])),
+    ("tollgate-store", Allowed::Only(&["tollgate-core", "tollgate-sys"])),
     (
         "tollgate-file",
         Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar", "tollgate-shm"]),

@@ -3,7 +3,7 @@
 use super::{Violation, manifest, source};
 
 /// The crates whose job cannot be done without it.
-const HOMES: [&str; 2] = ["crates/fork/", "crates/shm/"];
+const HOMES: [&str; 2] = ["crates/sys/", "crates/shm/"];
 
 fn is_home(path: &str) -> bool {
     HOMES.iter().any(|home| path.starts_with(home))
@@ -14,7 +14,7 @@ pub(crate) fn check_source(path: &str, code: &str) -> Vec<Violation> {
     if is_home(path) {
         return Vec::new();
     }
-    let message = "unsafe code, it belongs in crates/fork or crates/shm, or has a safe equivalent";
+    let message = "unsafe code, it belongs in crates/sys or crates/shm, or has a safe equivalent";
     source::lines_with_word(code, "unsafe").map(|line| Violation::new(path, line, message)).collect()
 }
 

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use tollgate_core::Tick;
+use tollgate_sys::monotonic_nanos;
 
 /// How often the monotonic clock is compared with the time of day.
 const COMPARE_EVERY: u64 = 1_000_000_000;
@@ -115,22 +116,6 @@ pub(super) fn time_of_day_ahead() -> u64 {
     let today = u64::try_from(today.as_nanos()).unwrap_or(u64::MAX);
     // Read after the time of day: if something came between, the result is too small, never too large.
     today.saturating_sub(monotonic_nanos())
-}
-
-#[cfg(unix)]
-fn monotonic_nanos() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-/// Where processes do not see the monotonic clock of the host, it counts from the first reading in this one.
-#[cfg(not(unix))]
-#[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's clocks")]
-fn monotonic_nanos() -> u64 {
-    use std::time::Instant;
-    static STARTED: OnceLock<Instant> = OnceLock::new();
-    let elapsed = STARTED.get_or_init(Instant::now).elapsed();
-    elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos())
 }
 
 impl Counter {

@@ -1,9 +1,10 @@
-//! Forks.
+//! What the system tells, and the standard library does not: forks, and the clock that all processes of a host share.
 //!
 //! A process that is forked off has a copy of the memory of its parent: its leases, its waiters, the state of its random
 //! generators, and none of its threads. [`generation`] tells such processes apart, and [`NoFork`] keeps a fork from coming in
 //! the middle of something.
 
+mod clock;
 mod generation;
 #[cfg(unix)]
 mod no_fork;
@@ -20,5 +21,6 @@ mod no_fork {
     }
 }
 
+pub use clock::monotonic_nanos;
 pub use generation::generation;
 pub use no_fork::NoFork;
