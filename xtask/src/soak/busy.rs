@@ -1,6 +1,7 @@
 //! Busy processes: each keeps a core at work until this process ends it, or is gone.
 
 use std::io::{self, Read};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
@@ -12,13 +13,12 @@ pub(crate) const COMMAND: &str = "soak-busy";
 pub(super) struct Busy(Vec<Child>);
 
 impl Busy {
-    /// Starts so many.
-    pub(super) fn start(count: usize) -> Result<Busy> {
-        let this = std::env::current_exe().context("cannot tell where this program is")?;
+    /// Starts so many of `program`, which is this one.
+    pub(super) fn start(program: &Path, count: usize) -> Result<Busy> {
         // Those that were started are ended if a later one cannot be.
         let mut busy = Busy(Vec::new());
         for _ in 0..count {
-            let mut command = Command::new(&this);
+            let mut command = Command::new(program);
             command.arg(COMMAND).stdin(Stdio::piped()).stdout(Stdio::null());
             busy.0.push(command.spawn().context("cannot start a busy process")?);
         }

@@ -35,6 +35,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
         Err(why) => return Ok(Outcome::Misused(why)),
     };
     let root = repo::root()?;
+    // Before the tests are built, which may replace this program by another at the same place.
+    let program = std::env::current_exe().context("cannot tell where this program is")?;
     servers::prepare(&root)?;
     println!("soak: building all tests");
     let mut binaries = binaries::build(&root)?;
@@ -47,11 +49,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
         return Ok(Outcome::Passed);
     }
     let folder = metadata::load(&root)?.target_directory.join("soak-runs");
-    Soak { folder, binaries, options }.run()
+    Soak { folder, program, binaries, options }.run()
 }
 
 struct Soak {
     folder: PathBuf,
+    /// This one, which is also a busy process.
+    program: PathBuf,
     binaries: Vec<Binary>,
     options: Options,
 }
@@ -82,7 +86,7 @@ impl Soak {
         }
         println!("soak: {left} runs, beside {} busy processes", self.options.load);
         let is_interrupted = interruption()?;
-        let _busy = Busy::start(self.options.load)?;
+        let _busy = Busy::start(&self.program, self.options.load)?;
         let queue = Mutex::new(Queue { state, running: Vec::new() });
         let work = || self.work(keys, &queue, &is_interrupted);
         std::thread::scope(|scope| {
@@ -170,7 +174,8 @@ mod tests {
             folder: std::env::temp_dir(),
         };
         let options = Options { times, load: 0, jobs: 2, only: None, list: false };
-        Soak { folder: folder.into(), binaries: programs.iter().map(binary).collect(), options }
+        let program = PathBuf::new();
+        Soak { folder: folder.into(), program, binaries: programs.iter().map(binary).collect(), options }
     }
 
     fn runs(soak: &Soak) -> u64 {

@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn an_arrow_that_points_up_is_caught_with_its_line() {
-        let said = "Cargo.toml:2: tollgate-store may not use tollgate, it may use tollgate-core, tollgate-sys";
+        let said =
+            "Cargo.toml:2: tollgate-store may not use tollgate, it may use tollgate-core, tollgate-sys";
         assert_eq!(found("tollgate-store", "tollgate", false), [said]);
         assert_eq!(found("tollgate", "tollgate-batch", true).len(), 1);
         assert_eq!(found("tollgate-core", "tollgate-store", false).len(), 1);
