@@ -72,7 +72,7 @@ impl Waiter {
 }
 
 impl Catalog {
-    /// Lets others see somebody who waits, for `seen_for`. `None` if so many are seen that there is no place.
+    /// Shows a waiter to other processes, for `seen_for`. `None` if so many are seen that there is no place.
     ///
     /// # Cancel safety
     ///
@@ -102,7 +102,7 @@ impl Catalog {
         })
     }
 
-    /// Says that somebody waits still, and is to be seen for `seen_for` from now on. `false` if that comes too late, and it has to be shown again.
+    /// Shows a waiter for `seen_for` from now on, because it still waits. `false` if that comes too late, and it has to be shown again.
     ///
     /// # Cancel safety
     ///

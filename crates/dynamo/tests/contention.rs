@@ -34,9 +34,8 @@ async fn after_a_pause_a_writer_looks_before_it_writes_again() {
     let limits = Limits::new([Limit::resource("slots", 100)]).expect("it is valid");
     other.catalog().set_limits(Level::System, &limits).await.expect("it answers");
     take(&other).await;
-    let (asked, left) = (Arc::new(Mutex::new(Vec::new())), AtomicU64::new(0));
-    let (left, log) = (Arc::new(left), Arc::clone(&asked));
-    let count = Arc::clone(&left);
+    let (asked, misses) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
+    let (log, left) = (Arc::clone(&asked), Arc::clone(&misses));
     let meanwhile = move |operation: &str| {
         log.lock().expect("no test has failed").push(operation.to_owned());
         let is_beaten = operation == "UpdateItem"
@@ -50,7 +49,7 @@ async fn after_a_pause_a_writer_looks_before_it_writes_again() {
     let ours = limiter(Meanwhile::new(engine.http_client(), meanwhile));
     take(&ours).await;
     asked.lock().expect("no test has failed").clear();
-    count.store(MISSES, Ordering::Release);
+    misses.store(MISSES, Ordering::Release);
     take(&ours).await;
     let asked = asked.lock().expect("no test has failed");
     let writes: Vec<usize> = (0..asked.len()).filter(|at| asked[*at] == "UpdateItem").collect();

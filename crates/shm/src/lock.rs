@@ -1,8 +1,8 @@
 //! The lock: one word that says who has it, so that others see when that one is gone.
 //!
 //! The low half of the word is the id of the thread, with a bit if others sleep on it; the high half is when the thread
-//! started, because ids are given again. One compare-and-swap writes all of it, so there is no instant at which somebody
-//! has the lock and no other can tell who. A thread that sleeps looks now and then whether the owner is still there, and takes
+//! started, because ids are given again. One compare-and-swap writes all of it, so there is no instant at which a thread
+//! has the lock and no other can tell which. A thread that sleeps looks now and then whether the owner is still there, and takes
 //! over from one that is not. What the owner was doing is undone from the journal then.
 
 use std::cell::Cell;

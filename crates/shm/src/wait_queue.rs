@@ -219,8 +219,10 @@ impl Queues {
     /// stopped or have ended, or this process was stopped when it was its turn. Returns whether all waiters are far from the
     /// head.
     fn check_heads(&self, local: &WaitQueues) -> bool {
-        let mut is_far = true;
-        for key in local.keys() {
+        let keys = local.keys();
+        // One that is about to join is near for all that is known.
+        let mut is_far = !keys.is_empty();
+        for key in keys {
             let (head, own) = (self.head(&key), local.local_head(&key));
             let behind = head.zip(own).map_or(0, |(head, own)| own.ticket.saturating_sub(head.ticket));
             is_far &= behind > FAR_BEHIND;

@@ -14,6 +14,7 @@ pub fn monotonic_nanos() -> u64 {
 
 /// Where processes do not see the monotonic clock of the host, it counts from the first reading in this one.
 #[cfg(not(unix))]
+#[allow(clippy::disallowed_methods, reason = "this is the one place that reads this clock")]
 pub fn monotonic_nanos() -> u64 {
     use std::sync::OnceLock;
     use std::time::Instant;

@@ -68,7 +68,8 @@ impl Soak {
         let mut state = State::load(&self.state_file(), &keys)?;
         let was_interrupted = self.run_what_is_left(&keys, &mut state)?;
         let (runs, millis) = state.done(&keys);
-        println!("soak: {runs} runs of {} binaries in {:.1} s", keys.len(), millis as f64 / 1_000.0);
+        let seconds = millis as f64 / 1_000.0;
+        println!("soak: {runs} runs of {} binaries, {seconds:.1} s if they had run one by one", keys.len());
         let failures = state.failures(&keys);
         failures.iter().for_each(|failure| println!("flake: {failure}"));
         if was_interrupted {

@@ -6,6 +6,7 @@ use tollgate_core::{Limit, Limits, demand};
 use tollgate_store::records::Value;
 
 use super::fixture::{Suite, rpm};
+use crate::login::login;
 use crate::{Action, AuditEvent, Catalog, Level, NewEntity, OnUnavailable, PageRequest, Registry, Subject};
 
 super::promises![
@@ -121,7 +122,7 @@ fn events_name_whoever_made_the_change(suite: &Suite<'_>) {
     fixture.catalog.disable_entity("e").wait().unwrap();
     let alice = fixture.catalog.acting_as("alice@example.com").unwrap();
     alice.enable_entity("e").wait().unwrap();
-    assert_eq!(alice.principal(), "alice@example.com");
+    assert_eq!((fixture.catalog.principal(), alice.principal()), (&*login(), "alice@example.com"));
     let registry = Registry::builder(fixture.spy.clone()).principal("service:1").build().unwrap();
     fixture.advance(1);
     registry.open("default").wait().unwrap().disable_entity("e").wait().unwrap();

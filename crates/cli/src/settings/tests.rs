@@ -124,6 +124,15 @@ fn a_file_that_was_named_must_be_there() {
 }
 
 #[test]
+fn a_login_that_is_no_principal_becomes_one() {
+    let login =
+        |user: &str| resolve(GlobalArgs::default(), &[HOME, ("USER", user)], None).unwrap().principal.value;
+    assert_eq!(login("alice"), "alice");
+    assert_eq!(login("CORP\\alice b"), "CORP-alice-b");
+    assert_eq!(login("-"), "unknown");
+}
+
+#[test]
 fn a_user_without_a_login_in_the_environment_is_looked_up() {
     let get = |_: &str| None::<OsString>;
     let read = |_: &Path| Ok("root:x:0:0::/:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n".to_owned());
