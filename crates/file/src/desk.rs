@@ -257,9 +257,9 @@ impl<E: Engine> Desk<E> {
             }
             line.asleep = true;
             if has_failed {
-                line = self.bell.wait_for(line, rest);
+                self.bell.wait_for(&mut line, rest);
             } else {
-                line = self.bell.wait(line);
+                self.bell.wait(&mut line);
             }
             line.asleep = false;
         }

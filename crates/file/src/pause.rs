@@ -8,5 +8,5 @@ use tollgate_store::{Condvar, Mutex};
 /// the thread does afterwards.
 pub(crate) fn pause(time: Duration) {
     let unnotified = Mutex::new(());
-    drop(Condvar::new().wait_for(unnotified.lock(), time));
+    Condvar::new().wait_for(&mut unnotified.lock(), time);
 }

@@ -1,7 +1,7 @@
-//! The mutex that everything here is built on: [ours](crate::mutex), or loom's when its model checker runs the tests.
+//! The mutex that everything here is built on: [ours](tollgate_sys::Mutex), or loom's when its model checker runs the tests.
 
 #[cfg(not(loom))]
-pub(crate) use crate::mutex::{Mutex, MutexGuard};
+pub(crate) use tollgate_sys::{Mutex, MutexGuard};
 
 #[cfg(loom)]
 pub(crate) use model::{Mutex, MutexGuard, order_of};
