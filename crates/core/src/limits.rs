@@ -218,8 +218,20 @@ impl Limits {
     ///
     /// Every variant of [`DemandError`]; nothing is changed by any of them.
     pub fn costs(&self, demand: &impl AsDemand) -> Result<Costs, DemandError> {
-        let costs = self.resolve(demand, |name| Err(self.unknown(name)))?;
-        self.impossible(&costs).map_or(Ok(costs), Err)
+        let mut costs = Costs::none(self.len());
+        self.costs_into(&mut costs, demand)?;
+        Ok(costs)
+    }
+
+    /// As [`costs`](Limits::costs), into costs that take nothing yet: moving them about costs more than working them out.
+    ///
+    /// # Errors
+    ///
+    /// As [`costs`](Limits::costs).
+    #[inline]
+    pub fn costs_into(&self, costs: &mut Costs, demand: &impl AsDemand) -> Result<(), DemandError> {
+        self.resolve_into(costs, demand, |name| Err(self.unknown(name)))?;
+        self.impossible(costs).map_or(Ok(()), Err)
     }
 
     /// As [`costs`](Limits::costs), but `unknown` is asked what to do about names that are no limit here, and
@@ -374,11 +386,10 @@ impl Limits {
     }
 
     /// Why `costs` can never fit, if that is so.
+    #[inline]
     pub fn impossible(&self, costs: &Costs) -> Option<DemandError> {
         let never_fits = |(limit, asked): &(&Limit, &u64)| **asked > limit.capacity() && !limit.is_shadow();
-        let (limit, asked) = self.iter().zip(costs.amounts()).find(never_fits)?;
-        let (limit, capacity) = (limit.name().clone(), limit.capacity());
-        Some(DemandError::Impossible { limit, asked: *asked, capacity })
+        self.iter().zip(costs.amounts()).find(never_fits).map(too_much)
     }
 
     /// Whether both are the very same limits, not only equal ones.
@@ -386,6 +397,11 @@ impl Limits {
     pub fn same(&self, other: &Limits) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
+}
+
+#[cold]
+fn too_much((limit, asked): (&Limit, &u64)) -> DemandError {
+    DemandError::Impossible { limit: limit.name().clone(), asked: *asked, capacity: limit.capacity() }
 }
 
 #[cold]

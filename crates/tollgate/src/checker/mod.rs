@@ -313,10 +313,12 @@ impl Here {
         &self,
         entity: &str,
         operation: &str,
-        costs: &impl AsDemand,
+        demand: &impl AsDemand,
         limits: &Limits,
     ) -> Result<Verdict, CheckError> {
-        let costs = resolve(costs, limits)?;
+        check_kinds(limits)?;
+        let mut costs = Costs::none(limits.len());
+        limits.costs_into(&mut costs, demand)?;
         let taken = self.space.try_take(&self.clock, &[entity, operation], limits, &costs);
         match taken.map_err(AcquireError::from)? {
             Ok(_) => Ok(Verdict::Admitted),
@@ -331,9 +333,16 @@ fn resolve(costs: &impl AsDemand, limits: &Limits) -> Result<Costs, CheckError> 
 }
 
 /// Refuses limits that a check cannot count: resources, and rules that no store can keep.
+#[inline]
 fn check_kinds(limits: &Limits) -> Result<(), CheckError> {
-    match limits.iter().find(|limit| limit.is_resource()) {
-        Some(resource) => Err(CheckError::Resource(resource.name().clone())),
-        None => limits.check_storable().map_err(CheckError::Limits),
+    if limits.have_resources() {
+        return Err(is_resource(limits));
     }
+    limits.check_storable().map_err(CheckError::Limits)
+}
+
+#[cold]
+fn is_resource(limits: &Limits) -> CheckError {
+    let resource = limits.iter().find(|limit| limit.is_resource());
+    CheckError::Resource(resource.expect("one of them is a resource").name().clone())
 }
