@@ -107,6 +107,7 @@ pub struct Reply<O> {
     pub(crate) hint: Hint,
     pub(crate) usage: Usage,
     pub(crate) cost_micros: Option<u64>,
+    pub(crate) rejected: Option<O>,
 }
 
 /// What came of a call.
@@ -145,13 +146,20 @@ impl<O> Reply<O> {
             (None, Answer::Refused) if hint.class != Class::Transient => Usage::Zero,
             (None, _) => Usage::Unknown,
         };
-        Reply { result, hint, usage, cost_micros: None }
+        Reply { result, hint, usage, cost_micros: None, rejected: None }
     }
 
     /// The same with what was used, if the hint does not say so or is wrong.
     #[must_use]
     pub fn usage(self, usage: Usage) -> Reply<O> {
         Reply { usage, ..self }
+    }
+
+    /// Adds what the provider replied to a call that was refused or brought nothing of use. If the item fails by it, its
+    /// [outcome](crate::Outcome::rejected) has it.
+    #[must_use]
+    pub fn rejected(self, output: O) -> Reply<O> {
+        Reply { rejected: Some(output), ..self }
     }
 
     /// The same with what it cost, in the unit of [`Item::cost_micros`]. Otherwise that is estimated from the tokens.

@@ -43,6 +43,7 @@ mod shared;
 #[cfg(any(test, feature = "simulator"))]
 pub mod simulator;
 mod source;
+mod status;
 mod summary;
 mod time;
 
@@ -55,4 +56,5 @@ pub use policy::Retry;
 pub use processor::{Batch, Lost, Order, Run, SCOPES_MAX, Stopper};
 pub use scope::Rules;
 pub use shared::{Cooling, LOOK_EVERY, SharedCooldown};
+pub use status::{CooldownStatus, Learned, ScopeStatus};
 pub use summary::{Progress, Summary};

@@ -30,6 +30,8 @@ pub enum Event<'a> {
         class: Class,
         /// How long it took.
         took: Duration,
+        /// Why it was refused, in the words of the provider, if it gave a reason.
+        reason: Option<&'a str>,
     },
     /// An item met a 429, and waits with its state for the end of the cooldown.
     Parked {
@@ -46,6 +48,8 @@ pub enum Event<'a> {
         generation: u64,
         /// For how long from now on.
         left: Duration,
+        /// Why, in the words of the provider.
+        reason: &'a str,
     },
     /// A cooldown ended, or the batch did.
     CooledDown {
@@ -53,6 +57,17 @@ pub enum Event<'a> {
         scope: &'a str,
         /// Which cooldown it was.
         generation: u64,
+        /// How many calls met it.
+        participants: u64,
+        /// How long it lasted.
+        paused: Duration,
+    },
+    /// A parked item is called again.
+    HandedOut {
+        /// The item.
+        id: &'a str,
+        /// The scope.
+        scope: &'a str,
     },
     /// An item is tried again after a failure.
     Retrying {

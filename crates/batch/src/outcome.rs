@@ -16,6 +16,8 @@ pub struct Outcome<O> {
     pub index: u64,
     /// What came of it.
     pub result: Result<O, Failed>,
+    /// What the provider replied to the last call of an item that failed, if the handler passed it on.
+    pub rejected: Option<O>,
     /// How many attempts it took. Refusals with "not now" are none.
     pub attempts: u32,
     /// How many calls were made.

@@ -1,11 +1,11 @@
 //! How a batch stands, and how it went.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::histogram::Histogram;
 use crate::outcome::Why;
 use crate::scope::Counters;
+use crate::status::ScopeStatus;
 
 /// How a batch stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub struct Summary {
     pub progress: Progress,
     /// What all scopes counted, together.
     pub counters: Counters,
-    /// What each scope counted.
-    pub scopes: Vec<(Arc<str>, Counters)>,
+    /// How each scope ended.
+    pub scopes: Vec<ScopeStatus>,
     /// How long calls took that were answered.
     pub calls: Histogram,
     /// How long items took from when they were accepted.

@@ -13,7 +13,7 @@ pub struct Line {
     pub id: String,
     /// `done` or `failed`.
     pub status: Status,
-    /// What came of it, if it is done.
+    /// What came of it; of a failed item, what the provider replied last, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// In which way it failed, if it did.
@@ -63,7 +63,8 @@ pub(crate) fn encode<O: Serialize>(outcome: &Outcome<O>) -> Result<Option<Vec<u8
     let (status, output, class, reason) = match &outcome.result {
         Ok(output) => (Status::Done, Some(serde_json::to_value(output)?), None, None),
         Err(Failed::Item { class, reason }) => {
-            (Status::Failed, None, Some(class.name().to_owned()), Some(reason.clone()))
+            let rejected = outcome.rejected.as_ref().map(serde_json::to_value).transpose()?;
+            (Status::Failed, rejected, Some(class.name().to_owned()), Some(reason.clone()))
         }
         Err(Failed::Unfinished(_)) => return Ok(None),
     };

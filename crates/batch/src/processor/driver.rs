@@ -18,7 +18,7 @@ use super::call::{DemandOf, End, Reservation};
 use super::entry::{Entries, Entry, Slot, Whereabouts};
 use super::ledger::Ledger;
 use super::outbox::Outbox;
-use super::place::Places;
+use super::place::{Announced, Places};
 use super::shared::Link;
 use crate::histogram::Histogram;
 use crate::item::{Card, Try};
@@ -92,6 +92,8 @@ pub(super) struct Driver<P, S, O> {
     pub(super) call_times: Histogram,
     pub(super) item_times: Histogram,
     pub(super) stopped: Option<Why>,
+    /// What came with the reply that is being looked at, if that was no good.
+    pub(super) rejected: Option<O>,
     pub(super) wake: Option<Tick>,
     pub(super) sleep: Option<(Tick, Sleep)>,
     pub(super) turn: usize,
@@ -127,18 +129,18 @@ where
             self.hear_others(context, now);
             self.start(context, now);
             if self.is_over() {
-                self.outbox.set_progress(self.progress());
+                self.report_progress(now);
                 return Poll::Ready(());
             }
             // An item that came to nothing before it was called has left its place to the next, and calls are only heard of
             // by whoever asked after them while there were any.
             let moved = more || self.settled() != settled || was_idle && !self.calls.is_empty();
             if !moved && self.sleeps(context, now) {
-                self.outbox.set_progress(self.progress());
+                self.report_progress(now);
                 return Poll::Pending;
             }
         }
-        self.outbox.set_progress(self.progress());
+        self.report_progress(self.time.now());
         context.waker().wake_by_ref();
         Poll::Pending
     }
@@ -303,6 +305,7 @@ where
             Err(Failed::Item { .. }) => self.progress.failed += 1,
             Err(_) => self.progress.unfinished += 1,
         }
+        let rejected = class.and_then(|_| self.rejected.take());
         self.item_times.record(took.to_duration());
         let outcome = Outcome {
             id: Arc::clone(&entry.card.id),
@@ -314,6 +317,7 @@ where
             cost_micros: entry.cost_spent,
             took: took.to_duration(),
             result,
+            rejected,
         };
         match &mut self.journal {
             Some(journal) => {
@@ -341,6 +345,14 @@ where
         }
     }
 
+    /// Hands the progress to the reader, and the status of each scope if the reader has asked for it.
+    fn report_progress(&self, now: Tick) {
+        self.outbox.set_progress(self.progress());
+        if self.outbox.wants_scopes() {
+            self.outbox.set_scopes(self.places.all.iter().map(|place| place.status(now)).collect());
+        }
+    }
+
     fn progress(&self) -> Progress {
         let mut progress = self.progress;
         progress.in_flight = self.by_task.len() as u64;
@@ -358,19 +370,17 @@ where
 
     fn summary(mut self) -> Summary {
         let progress = self.progress();
-        let scopes: Vec<_> = std::mem::take(&mut self.places.all)
-            .into_iter()
-            .map(|place| (place.name, place.scope.counters().clone()))
-            .collect();
+        let now = self.time.now();
+        let scopes: Vec<_> = self.places.all.iter().map(|place| place.status(now)).collect();
         let mut counters = crate::scope::Counters::default();
-        scopes.iter().for_each(|(_, more)| counters.add(more));
+        scopes.iter().for_each(|scope| counters.add(&scope.counters));
         Summary {
             progress,
             counters,
             scopes,
             calls: std::mem::take(&mut self.call_times),
             items: std::mem::take(&mut self.item_times),
-            took: self.time.now().since(self.began).to_duration(),
+            took: now.since(self.began).to_duration(),
             stopped: self.stopped.take(),
         }
     }
@@ -382,8 +392,9 @@ impl<P, S, O> Driver<P, S, O> {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
+        let now = self.time.now();
         for place in 0..self.places.all.len() {
-            self.cooled_down(place);
+            self.cooled_down(now, place);
         }
         if let Some(observer) = &mut self.observer {
             observer.observe(&Event::Ended);
@@ -391,11 +402,17 @@ impl<P, S, O> Driver<P, S, O> {
         self.outbox.close();
     }
 
-    /// Tells the end of a cooldown whose beginning was told.
-    pub(super) fn cooled_down(&mut self, place: usize) {
+    /// Reports the end of a cooldown whose beginning was reported.
+    pub(super) fn cooled_down(&mut self, now: Tick, place: usize) {
         let place = &mut self.places.all[place];
-        if let (Some(generation), Some(observer)) = (place.announced.take(), &mut self.observer) {
-            observer.observe(&Event::CooledDown { scope: &place.name, generation });
+        let Some(Announced { generation, since, .. }) = place.announced.take() else { return };
+        let paused = now.since(since).to_duration();
+        place.paused += paused;
+        place.resumed = Some(now);
+        let participants = place.scope.counters().participants.last().copied().unwrap_or(0);
+        place.participants += participants;
+        if let Some(observer) = &mut self.observer {
+            observer.observe(&Event::CooledDown { scope: &place.name, generation, participants, paused });
         }
     }
 }

@@ -8,10 +8,14 @@ use tollgate_provider::{Class, FatalKind, Hint};
 use super::call::End;
 use super::driver::{Driver, Due, DueFor, at_least_a_tick, cost_of};
 use super::entry::{Cut, Flight, Slot, Whereabouts};
+use super::place::Announced;
 use crate::item::{Answer, Reply, Usage};
 use crate::observe::Event;
 use crate::scope::Effect;
 use crate::{Failed, FailureClass, Why};
+
+/// Stands for the reason that a provider did not give.
+const NO_REASON: &str = "the provider gave no reason";
 
 impl<P, S: Default, O: 'static> Driver<P, S, O> {
     /// A call came back: with an end, or with nothing because it panicked (`Err(true)`) or was called off.
@@ -59,17 +63,18 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     fn lost(&mut self, now: Tick, slot: Slot, flight: &Flight) {
         self.places.all[flight.place].scope.abandon(&flight.call);
         self.spend(slot, Usage::Unknown, None);
-        self.replied_event(now, slot, flight, Class::Transient);
+        self.replied_event(now, slot, flight, Class::Transient, None);
     }
 
     fn replied(&mut self, now: Tick, slot: Slot, flight: &Flight, reply: Reply<O>) {
         self.call_times.record(now.since(flight.started).to_duration());
         self.spend(slot, reply.usage, reply.cost_micros);
-        self.replied_event(now, slot, flight, reply.hint.class);
+        self.replied_event(now, slot, flight, reply.hint.class, reply.hint.reason.as_deref());
         let scope = &mut self.places.all[flight.place].scope;
         let effect = scope.reply(now, &flight.call, &reply.hint);
-        self.affect(now, flight.place, effect);
+        self.affect(now, flight.place, effect, &reply.hint);
         let hint = reply.hint;
+        self.rejected = reply.rejected;
         match (reply.result, hint.class) {
             (Answer::Done(output), _) => self.finish(now, slot, Ok(output)),
             (Answer::Invalid(why), _) => {
@@ -90,13 +95,14 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 self.again(now, slot, FailureClass::Transient, reason(hint), advised);
             }
         }
+        self.rejected = None;
     }
 
-    fn replied_event(&mut self, now: Tick, slot: Slot, flight: &Flight, class: Class) {
+    fn replied_event(&mut self, now: Tick, slot: Slot, flight: &Flight, class: Class, reason: Option<&str>) {
         let (Some(observer), Some(entry)) = (&mut self.observer, self.entries.get(slot)) else { return };
         let scope = &self.places.all[flight.place].name;
         let took = now.since(flight.started).to_duration();
-        observer.observe(&Event::Replied { id: &entry.card.id, scope, class, took });
+        observer.observe(&Event::Replied { id: &entry.card.id, scope, class, took, reason });
     }
 
     fn spend(&mut self, slot: Slot, usage: Usage, cost: Option<u64>) {
@@ -116,15 +122,16 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// What a reply means for all who share the scope.
-    fn affect(&mut self, now: Tick, place: usize, effect: Effect) {
+    fn affect(&mut self, now: Tick, place: usize, effect: Effect, hint: &Hint) {
+        let reason = hint.reason.as_deref().unwrap_or(NO_REASON);
         match effect {
             Effect::Opened(until) => {
-                self.announce(now, place, until);
+                self.announce(now, place, until, reason);
                 self.recall(place);
                 self.report(now, place, until);
             }
             Effect::Extended(until) => {
-                self.announce(now, place, until);
+                self.announce(now, place, until, reason);
                 self.report(now, place, until);
             }
             Effect::Closed(closed) => {
@@ -135,15 +142,19 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    pub(super) fn announce(&mut self, now: Tick, place: usize, until: Tick) {
+    /// Reports that a cooldown began, or lasts longer.
+    pub(super) fn announce(&mut self, now: Tick, place: usize, until: Tick, reason: &str) {
         let generation = self.places.all[place].scope.generation();
-        if self.places.all[place].announced != Some(generation) {
-            self.cooled_down(place);
+        let announced = self.places.all[place].announced.as_ref();
+        let since = announced.filter(|announced| announced.generation == generation).map(|on| on.since);
+        if since.is_none() {
+            self.cooled_down(now, place);
         }
         let here = &mut self.places.all[place];
-        here.announced = Some(generation);
+        here.announced = Some(Announced { generation, since: since.unwrap_or(now), reason: reason.into() });
         let scope = here.name.clone();
-        self.tell(&Event::CoolingDown { scope: &scope, generation, left: until.since(now).to_duration() });
+        let left = until.since(now).to_duration();
+        self.tell(&Event::CoolingDown { scope: &scope, generation, left, reason });
     }
 
     /// An item met a 429: it waits with all it knows, and its worker is free.
@@ -218,7 +229,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     pub(super) fn ring(&mut self, now: Tick) {
         for place in 0..self.places.all.len() {
             if self.places.all[place].scope.cooling(now).is_none() {
-                self.cooled_down(place);
+                self.cooled_down(now, place);
             }
         }
         while let Some(Reverse(due)) = self.dues.peek().copied().filter(|Reverse(due)| due.at <= now) {
@@ -281,5 +292,5 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
 }
 
 fn reason(hint: Hint) -> String {
-    hint.reason.unwrap_or_else(|| "the provider gave no reason".into())
+    hint.reason.unwrap_or_else(|| NO_REASON.into())
 }

@@ -1,16 +1,20 @@
 //! Many requests over HTTP, to providers that say "not now".
 
 mod account;
+mod bar;
 mod events;
 mod gate;
 mod http;
 mod input;
+mod last_error;
 mod output;
 mod price;
+mod progress;
 mod reasons;
 mod request;
 mod run;
 mod secret;
+mod throughput;
 mod view;
 mod watch;
 

@@ -16,6 +16,7 @@ use super::events;
 use super::gate::Gate;
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
+use super::last_error::LastError;
 use super::output::Answered;
 use super::price::Prices;
 use super::reasons::Reasons;
@@ -42,7 +43,8 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     )?;
     let shared = args.share.as_deref().map(|name| shared(context, name)).transpose()?;
     let journal = journal(&args)?;
-    let batch = batch(&args, &accounts, shared, context.format)?;
+    let last_error = LastError::default();
+    let batch = batch(&args, &accounts, shared, context.format, &last_error)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut reasons = Reasons::default();
     let (summary, earlier) = runtime.block_on(async {
@@ -55,7 +57,8 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
             async move { caller.call(&attempt).await }
         });
         let total = input::count_lines(&args.requests);
-        anyhow::Ok((watched(context, run, &mut ending, total, &mut reasons).await?, earlier))
+        let watch = Watch::new(context, total, Arc::clone(&bad), last_error);
+        anyhow::Ok((watched(watch, run, &mut ending, &mut reasons).await?, earlier))
     })?;
     if let Some(why) = bad.broken() {
         context.note(&why);
@@ -73,14 +76,12 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
 /// Reads outcomes until there are no more, and shows how far it has come. Told to end, it calls everything off; told
 /// again, it does not even wait for that.
 async fn watched(
-    context: &Context,
+    mut watch: Watch<'_>,
     mut run: Run<Answered>,
     ending: &mut Ending,
-    total: Option<u64>,
     reasons: &mut Reasons,
 ) -> Result<Summary> {
     let stopper = run.stopper();
-    let mut watch = Watch::new(context, total);
     let mut is_ending = false;
     loop {
         tokio::select! {
@@ -88,7 +89,7 @@ async fn watched(
                 Some(outcome) => reasons.count(&outcome),
                 None => break,
             },
-            () = watch.due() => watch.show(&run.progress()),
+            () = watch.due() => watch.show(&run),
             told = ending.told(None) => {
                 told?;
                 if is_ending {
@@ -156,6 +157,7 @@ fn batch(
     accounts: &[Account],
     shared: Option<SharedCooldown>,
     format: Format,
+    last_error: &LastError,
 ) -> Result<Batch> {
     let mut batch = Batch::new()
         .workers(args.workers.into())
@@ -181,10 +183,13 @@ fn batch(
     if let Some(shared) = shared {
         batch = batch.share(shared);
     }
-    if format == Format::Json {
-        batch = batch.observer(|event: &tollgate_batch::Event<'_>| events::write(event));
-    }
-    Ok(batch)
+    let last_error = last_error.clone();
+    Ok(batch.observer(move |event: &tollgate_batch::Event<'_>| {
+        last_error.observe(event);
+        if format == Format::Json {
+            events::write(event);
+        }
+    }))
 }
 
 /// The names of limits that count calls, and of those that count tokens.

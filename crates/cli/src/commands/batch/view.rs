@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate_batch::{Histogram, Summary};
+use tollgate_batch::pace::Rate;
+use tollgate_batch::{Histogram, ScopeStatus, Summary};
 
 use super::input::BadLines;
 use super::price::shown;
@@ -29,7 +30,13 @@ pub(crate) struct SummaryAnswer {
     /// Calls that were told to wait.
     rejected: u64,
     cooldowns: u64,
+    /// Calls that met a cooldown.
+    participants: u64,
     parked: u64,
+    /// Times a parked request was called again.
+    redistributed: u64,
+    /// How long accounts were paused by cooldowns, added up.
+    paused_ms: u64,
     tokens: u64,
     cost_micros: u64,
     took_ms: u64,
@@ -53,6 +60,41 @@ struct AccountLine {
     calls: u64,
     rejected: u64,
     cooldowns: u64,
+    /// How many calls met each of the last cooldowns.
+    participants: Vec<u64>,
+    parked: u64,
+    redistributed: u64,
+    paused_ms: u64,
+    /// Limits that its refusals have shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned_calls_per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned_tokens_per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned_concurrency: Option<u64>,
+    /// Why it was closed, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed: Option<String>,
+}
+
+impl AccountLine {
+    fn of(scope: &ScopeStatus) -> AccountLine {
+        let rate = |rate: Option<Rate>| rate.map(|rate| rate.millionths() as f64 / 1e6);
+        AccountLine {
+            name: scope.name.to_string(),
+            calls: scope.counters.calls,
+            rejected: scope.counters.rejected,
+            cooldowns: scope.counters.generations,
+            participants: scope.counters.participants.clone(),
+            parked: scope.counters.parked,
+            redistributed: scope.counters.handed_out,
+            paused_ms: ms(scope.paused),
+            learned_calls_per_second: rate(scope.learned.calls),
+            learned_tokens_per_second: rate(scope.learned.tokens),
+            learned_concurrency: scope.learned.concurrency,
+            closed: scope.closed.as_ref().map(|closed| closed.reason.to_string()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -84,13 +126,6 @@ impl SummaryAnswer {
         bad: &BadLines,
     ) -> SummaryAnswer {
         let (progress, counters) = (&summary.progress, &summary.counters);
-        let account =
-            |(name, counters): &(std::sync::Arc<str>, tollgate_batch::scope::Counters)| AccountLine {
-                name: name.to_string(),
-                calls: counters.calls,
-                rejected: counters.rejected,
-                cooldowns: counters.generations,
-            };
         SummaryAnswer {
             event: "summary",
             done: progress.done,
@@ -101,13 +136,16 @@ impl SummaryAnswer {
             calls: counters.calls,
             rejected: counters.rejected,
             cooldowns: counters.generations,
+            participants: summary.scopes.iter().map(|scope| scope.participants).sum(),
             parked: counters.parked,
+            redistributed: counters.handed_out,
+            paused_ms: summary.scopes.iter().map(|scope| ms(scope.paused)).sum(),
             tokens: progress.tokens,
             cost_micros: progress.cost_micros,
             took_ms: ms(summary.took),
             call_ms: Percentiles::of(&summary.calls),
             request_ms: Percentiles::of(&summary.items),
-            accounts: summary.scopes.iter().map(account).collect(),
+            accounts: summary.scopes.iter().map(AccountLine::of).collect(),
             reasons: reasons.shown(),
             stopped: summary.stopped.as_ref().map(ToString::to_string),
             results: results.display().to_string(),
@@ -126,6 +164,10 @@ fn ms(duration: Duration) -> u64 {
 }
 
 impl Answer for SummaryAnswer {
+    fn is_line(&self) -> bool {
+        true
+    }
+
     fn text(&self, page: &mut Page) {
         let count = |count: u64| Cell::from(grouped(count));
         let mut table = Table::bare().wrap(1);
@@ -147,6 +189,9 @@ impl Answer for SummaryAnswer {
         row("calls", count(self.calls));
         row("told to wait", Cell::from(self.wait_share()));
         row("cooldowns", count(self.cooldowns));
+        if self.paused_ms > 0 {
+            row("paused", Cell::from(roughly(Duration::from_millis(self.paused_ms))));
+        }
         row("tokens", count(self.tokens));
         if self.cost_micros > 0 {
             row("cost", Cell::from(shown(self.cost_micros)));
@@ -165,7 +210,7 @@ impl Answer for SummaryAnswer {
             let mut table =
                 Table::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
             for account in &self.accounts {
-                let AccountLine { name, calls, rejected, cooldowns } = account;
+                let AccountLine { name, calls, rejected, cooldowns, .. } = account;
                 table.row([Cell::name(name), count(*calls), count(*rejected), count(*cooldowns)]);
             }
             page.table(&table);
