@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::LimitArgs;
+use super::{BatchPatienceArgs, LimitArgs};
 use crate::commands::batch::{Api, dollars};
 use crate::duration_text;
 
@@ -65,6 +65,8 @@ pub(crate) struct BatchRunArgs {
     /// How long everything may take; what is not done by then can be resumed
     #[arg(long, value_name = "TIME", value_parser = duration_text::parse)]
     pub(crate) deadline: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) patience: BatchPatienceArgs,
     /// Start no call beyond this many dollars, by the prices of --accounts
     #[arg(long, value_name = "DOLLARS", value_parser = dollars, requires = "accounts")]
     pub(crate) max_cost: Option<u64>,

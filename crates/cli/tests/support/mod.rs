@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
 
 pub mod furnish;
+pub mod grid;
 pub mod json_page;
 #[cfg(unix)]
 pub mod provider;

@@ -8,6 +8,7 @@ mod http;
 mod input;
 mod last_error;
 mod output;
+mod patience;
 mod price;
 mod progress;
 mod reasons;

@@ -18,6 +18,7 @@ use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
 use super::last_error::LastError;
 use super::output::Answered;
+use super::patience;
 use super::price::Prices;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
@@ -169,6 +170,7 @@ fn batch(
             false => batch.account_with(&*account.name, LimitSet::new(account.limits.iter().cloned())?),
         };
     }
+    batch = patience::apply(batch, &args.patience);
     let names = Names::of(accounts);
     batch = batch.demand(move |tokens| names.demand(tokens));
     if let Some(deadline) = args.deadline {
