@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::{BatchPatienceArgs, LimitArgs};
-use crate::commands::batch::{Api, dollars};
+use crate::commands::batch::{Api, ResultFormat, dollars};
 use crate::duration_text;
 
 /// What to do with many requests at once.
@@ -24,6 +24,12 @@ pub(crate) struct BatchRunArgs {
     /// Where results go, one a line, in the order in which they come
     #[arg(short, long, value_name = "RESULTS")]
     pub(crate) output: PathBuf,
+    /// The form of results; requests are read in any form
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ResultFormat,
+    /// Write results in the order of the requests, at the end
+    #[arg(long)]
+    pub(crate) ordered: bool,
     /// Go on with the results that are there: only what is missing is called
     #[arg(long)]
     pub(crate) resume: bool,

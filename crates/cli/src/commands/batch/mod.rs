@@ -3,10 +3,12 @@
 mod account;
 mod bar;
 mod events;
+mod export;
 mod gate;
 mod http;
 mod input;
 mod last_error;
+mod openai_line;
 mod output;
 mod patience;
 mod price;
@@ -22,6 +24,7 @@ mod watch;
 use anyhow::Result;
 
 pub(crate) use account::Api;
+pub(crate) use export::ResultFormat;
 pub(crate) use price::dollars;
 
 use crate::args::BatchCommand;

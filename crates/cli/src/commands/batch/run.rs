@@ -12,7 +12,6 @@ use tollgate_batch::{Batch, Journal, Reply, Run, SharedCooldown, Summary, Try};
 use tollgate_provider::{Class, Estimator};
 
 use super::account::{self, Account, Accounts, Api, KeyAt};
-use super::events;
 use super::gate::Gate;
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
@@ -23,6 +22,7 @@ use super::price::Prices;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
+use super::{events, export};
 use crate::args::BatchRunArgs;
 use crate::commands::server_ending::Ending;
 use crate::context::Context;
@@ -61,6 +61,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
         let watch = Watch::new(context, total, Arc::clone(&bad), last_error);
         anyhow::Ok((watched(watch, run, &mut ending, &mut reasons).await?, earlier))
     })?;
+    export::write(&args)?;
     if let Some(why) = bad.broken() {
         context.note(&why);
     }
@@ -135,15 +136,18 @@ fn errors_path(output: &Path) -> PathBuf {
 }
 
 fn journal(args: &BatchRunArgs) -> Result<Journal> {
-    let there = std::fs::metadata(&args.output).is_ok_and(|found| found.len() > 0);
-    if there && !args.resume {
-        let path = args.output.display();
+    let path = export::journal_path(args);
+    let is_there = |path: &Path| std::fs::metadata(path).is_ok_and(|found| found.len() > 0);
+    let there = [&args.output, &path].into_iter().find(|path| is_there(path));
+    if let (Some(there), false) = (there, args.resume) {
+        let path = there.display();
         return Err(
             Usage(format!("{path} is there already; --resume goes on with it, or name another")).into()
         );
     }
     let on_failed = if args.retry_failed { OnFailed::Retry } else { OnFailed::Keep };
-    Ok(Journal::open(&args.output, on_failed)?)
+    export::check(args)?;
+    Ok(Journal::open(path, on_failed)?)
 }
 
 fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
@@ -252,7 +256,11 @@ impl Calls {
         };
         let hint = replied.hint.clone();
         if hint.class != Class::Ok {
-            return Reply::refused(hint);
+            let reply = Reply::refused(hint);
+            return match Answered::rejected(account, &replied) {
+                Some(rejected) => reply.rejected(rejected),
+                None => reply,
+            };
         }
         let cost = hint.usage.and_then(|tokens| {
             self.estimator.learn(estimate, tokens);
