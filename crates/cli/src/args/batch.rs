@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::{BatchPatienceArgs, LimitArgs};
-use crate::commands::batch::{Api, ResultFormat, dollars};
+use crate::commands::batch::{Api, ResultFormat, Secret, dollars, secret_word};
 use crate::duration_text;
 
 /// What to do with many requests at once.
@@ -40,18 +40,27 @@ pub(crate) struct BatchRunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) errors: Option<PathBuf>,
 
-    /// Where requests go [default: https://api.openai.com/v1, or Anthropic's]
+    /// Where requests go [default: https://api.openai.com/v1, or that of the --api]
     #[arg(long, value_name = "URL", conflicts_with = "accounts")]
     pub(crate) base_url: Option<String>,
     /// What is spoken there
     #[arg(long, value_enum, default_value_t, conflicts_with = "accounts")]
     pub(crate) api: Api,
-    /// The variable that has the key [default: OPENAI_API_KEY or ANTHROPIC_API_KEY, if set]
+    /// The variable that has the key [default: OPENAI_API_KEY, or that of the --api, if set]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["accounts", "key_file"])]
     pub(crate) key_env: Option<String>,
     /// The file that has the key
     #[arg(long, value_name = "FILE", conflicts_with = "accounts")]
     pub(crate) key_file: Option<PathBuf>,
+    /// The version of the API in the query, for --api azure [default: 2024-10-21]
+    #[arg(long, value_name = "VERSION", conflicts_with = "accounts")]
+    pub(crate) api_version: Option<String>,
+    /// Add a header to each request: 'Name: value'; may be repeated; the value is never shown
+    #[arg(long, value_name = "HEADER", value_parser = secret_word)]
+    pub(crate) header: Vec<Secret>,
+    /// Call through this proxy [default: as HTTPS_PROXY and NO_PROXY say]
+    #[arg(long, value_name = "URL", value_parser = secret_word)]
+    pub(crate) proxy: Option<Secret>,
     /// Spread over the accounts of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) accounts: Option<PathBuf>,

@@ -7,6 +7,7 @@ pub mod grid;
 pub mod json_page;
 #[cfg(unix)]
 pub mod provider;
+pub mod recorder;
 pub mod sandbox;
 pub mod session;
 #[cfg(unix)]

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_batch::Item;
 use tollgate_provider::{Estimate, Estimator, Tokens};
 
+use super::endpoint::model_of;
 use super::price::Prices;
 use super::request::Request;
 
@@ -105,6 +106,7 @@ impl Requests {
         let body = request.body.get();
         let Model { model } =
             serde_json::from_str(body).map_err(|why| format!("the model cannot be read: {why}"))?;
+        let model = model_of(model, request.path.as_deref());
         let price = self.prices.of(&model);
         if self.must_have_price && price.is_none() {
             return Err(format!("the model {model:?} has no price, so --max-cost could not hold"));

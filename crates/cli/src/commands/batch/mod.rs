@@ -2,9 +2,11 @@
 
 mod account;
 mod bar;
+mod endpoint;
 mod events;
 mod export;
 mod gate;
+mod header;
 mod http;
 mod input;
 mod last_error;
@@ -25,7 +27,9 @@ use anyhow::Result;
 
 pub(crate) use account::Api;
 pub(crate) use export::ResultFormat;
+pub(crate) use header::secret_word;
 pub(crate) use price::dollars;
+pub(crate) use secret::Secret;
 
 use crate::args::BatchCommand;
 use crate::context::Context;

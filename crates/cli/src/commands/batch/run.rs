@@ -13,6 +13,7 @@ use tollgate_provider::{Class, Estimator};
 
 use super::account::{self, Account, Accounts, Api, KeyAt};
 use super::gate::Gate;
+use super::header::{self, Header};
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
 use super::last_error::LastError;
@@ -22,7 +23,7 @@ use super::price::Prices;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
-use super::{events, export};
+use super::{endpoint, events, export};
 use crate::args::BatchRunArgs;
 use crate::commands::server_ending::Ending;
 use crate::context::Context;
@@ -51,8 +52,12 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let (summary, earlier) = runtime.block_on(async {
         let mut ending = Ending::watch()?;
         let earlier = journal.finished();
-        let caller =
-            Arc::new(Calls { caller: Caller::new()?, accounts: by_name(accounts), prices, estimator });
+        let caller = Arc::new(Calls {
+            caller: Caller::new(args.proxy.as_ref())?,
+            accounts: by_name(accounts),
+            prices,
+            estimator,
+        });
         let run = batch.resume(journal, requests, move |attempt: Try<Planned>| {
             let caller = Arc::clone(&caller);
             async move { caller.call(&attempt).await }
@@ -108,24 +113,41 @@ async fn watched(
 
 fn accounts(args: &BatchRunArgs) -> Result<Accounts> {
     let environment = |name: &str| std::env::var(name).ok();
+    let headers: Vec<Header> =
+        args.header.iter().map(header::parse).collect::<Result<_, _>>().map_err(Usage)?;
     if let Some(path) = &args.accounts {
         let mut accounts = Accounts::read(path, &environment)?;
         let limits: Vec<Limit> = args.limits.limits()?.iter().cloned().collect();
-        accounts.accounts.iter_mut().for_each(|account| account.limits.extend(limits.iter().cloned()));
+        for account in &mut accounts.accounts {
+            account.limits.extend(limits.iter().cloned());
+            account.headers.extend(headers.iter().cloned());
+        }
         return Ok(accounts);
     }
     let (url, usual) = match args.api {
         Api::Openai => ("https://api.openai.com/v1", "OPENAI_API_KEY"),
         Api::Anthropic => ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+        Api::Gemini => ("https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY"),
+        Api::Azure => match &args.base_url {
+            Some(url) => (url.as_str(), "AZURE_OPENAI_API_KEY"),
+            None => {
+                let why = "--api azure needs --base-url, such as https://NAME.openai.azure.com";
+                return Err(Usage(why.into()).into());
+            }
+        },
     };
     let base_url =
         account::base_url(args.base_url.as_deref().unwrap_or(url)).map_err(|why| Usage(why.to_string()))?;
     // The key of one provider is none of the business of another: it goes elsewhere only if somebody says so.
-    let is_usual = args.base_url.is_none() && args.key_file.is_none() && environment(usual).is_some();
+    let is_theirs = args.base_url.is_none() || args.api == Api::Azure && endpoint::is_azure(&base_url);
+    let is_usual = is_theirs && args.key_file.is_none() && environment(usual).is_some();
     let variable = args.key_env.clone().or_else(|| is_usual.then(|| usual.to_owned()));
     let key = KeyAt { variable, file: args.key_file.clone() }.read(&environment)?;
     let limits = args.limits.limits()?.iter().cloned().collect();
-    let account = Account { name: "default".into(), base_url, api: args.api, key, limits };
+    let api_version = args.api_version.clone();
+    endpoint::check_version(args.api, api_version.as_deref()).map_err(Usage)?;
+    let account =
+        Account { name: "default".into(), base_url, api: args.api, key, limits, api_version, headers };
     Ok(Accounts { accounts: vec![account], prices: Prices::default() })
 }
 
@@ -249,7 +271,7 @@ impl Calls {
     async fn call(&self, attempt: &Try<Planned>) -> Reply<Answered> {
         let Planned { request, model, estimate } = attempt.payload();
         let (account, gate) = &self.accounts[attempt.scope()];
-        let call = self.caller.call(account, request.path.as_deref(), request.body.get());
+        let call = self.caller.call(account, request.path.as_deref(), model, request.body.get());
         let replied = match gate.pass(call).await {
             Ok(replied) => replied,
             Err(refusal) => return Reply::refused(refusal),
