@@ -82,8 +82,11 @@ pub(crate) struct BatchRunArgs {
     pub(crate) deadline: Option<Duration>,
     #[command(flatten)]
     pub(crate) patience: BatchPatienceArgs,
-    /// Start no call beyond this many dollars, by the prices of --accounts
-    #[arg(long, value_name = "DOLLARS", value_parser = dollars, requires = "accounts")]
+    /// Prices of models; those of --accounts come first, those built in last
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
+    /// Start no call beyond this many dollars, by the prices of the models
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub(crate) max_cost: Option<u64>,
     /// Start no call beyond this many tokens
     #[arg(long, value_name = "COUNT")]

@@ -10,7 +10,7 @@ use tollgate::Limit;
 
 use super::endpoint;
 use super::header::{self, Header};
-use super::price::{PriceText, Prices};
+use super::price::{PriceSource, PriceText, Prices};
 use super::secret::{Secret, may_be_key, without_values};
 use crate::limit_text;
 use crate::reading::{read_regular, read_text};
@@ -133,7 +133,8 @@ impl Accounts {
             let account = text.account(folder, environment);
             accounts.push(account.map_err(|why| wrong(format!("{named}: {why:#}")))?);
         }
-        let prices = Prices::read(&file.price).map_err(wrong)?;
+        let source = PriceSource { source: path.display().to_string(), date: None };
+        let prices = Prices::read(&file.price, source).map_err(wrong)?;
         Ok(Accounts { accounts, prices })
     }
 }

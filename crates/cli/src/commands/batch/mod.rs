@@ -14,6 +14,7 @@ mod openai_line;
 mod output;
 mod patience;
 mod price;
+mod price_table;
 mod progress;
 mod reasons;
 mod request;

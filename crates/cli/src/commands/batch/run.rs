@@ -23,7 +23,7 @@ use super::price::Prices;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
-use super::{endpoint, events, export};
+use super::{endpoint, events, export, price_table};
 use crate::args::BatchRunArgs;
 use crate::commands::server_ending::Ending;
 use crate::context::Context;
@@ -33,7 +33,13 @@ use crate::output::{Format, Output};
 /// Sends all requests, and tells what came of it.
 pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let Accounts { accounts, prices } = accounts(&args)?;
+    let prices = match &args.prices {
+        Some(path) => prices.or(Prices::open(path)?),
+        None => prices,
+    };
+    let prices = prices.or(price_table::built_in());
     let (prices, estimator) = (Arc::new(prices), Arc::new(Estimator::new()));
+    let used_prices = Arc::clone(&prices);
     let bad = Arc::new(BadLines::new(args.errors.clone().unwrap_or_else(|| errors_path(&args.output))));
     let bounded = args.max_cost.is_some();
     let requests = Requests::open(
@@ -75,7 +81,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
         && summary.stopped.is_none()
         && bad.count() == 0
         && bad.broken().is_none();
-    let answer = SummaryAnswer::new(&summary, reasons, &args.output, earlier, &bad);
+    let answer = SummaryAnswer::new(&summary, reasons, &args.output, earlier, &bad).with_prices(&used_prices);
     let output = Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE });
     Ok(output)
 }

@@ -8,7 +8,7 @@ use tollgate_batch::pace::Rate;
 use tollgate_batch::{Histogram, ScopeStatus, Summary};
 
 use super::input::BadLines;
-use super::price::shown;
+use super::price::{PriceSource, Prices, shown};
 use super::reasons::{Reason, Reasons};
 use crate::duration_text::roughly;
 use crate::output::{Answer, Cell, Page, Table, counted, grouped};
@@ -39,6 +39,11 @@ pub(crate) struct SummaryAnswer {
     paused_ms: u64,
     tokens: u64,
     cost_micros: u64,
+    /// Where the prices come from that the cost was worked out by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<PriceSource>,
+    /// Whether a model has no price, so that the cost is too low.
+    has_unpriced: bool,
     took_ms: u64,
     call_ms: Percentiles,
     request_ms: Percentiles,
@@ -142,6 +147,8 @@ impl SummaryAnswer {
             paused_ms: summary.scopes.iter().map(|scope| ms(scope.paused)).sum(),
             tokens: progress.tokens,
             cost_micros: progress.cost_micros,
+            prices: Vec::new(),
+            has_unpriced: false,
             took_ms: ms(summary.took),
             call_ms: Percentiles::of(&summary.calls),
             request_ms: Percentiles::of(&summary.items),
@@ -150,6 +157,23 @@ impl SummaryAnswer {
             stopped: summary.stopped.as_ref().map(ToString::to_string),
             results: results.display().to_string(),
             errors: (bad.count() > 0).then(|| bad.path().display().to_string()),
+        }
+    }
+
+    /// The same with where the prices come from.
+    pub(crate) fn with_prices(self, prices: &Prices) -> SummaryAnswer {
+        SummaryAnswer { prices: prices.used(), has_unpriced: prices.has_missed(), ..self }
+    }
+
+    /// The cost, with the date of the prices.
+    fn cost(&self) -> String {
+        let sources: Vec<String> = self.prices.iter().map(ToString::to_string).collect();
+        match sources.is_empty() {
+            true => shown(self.cost_micros),
+            false => {
+                let rest = if self.has_unpriced { "; other models have no price" } else { "" };
+                format!("{} by prices {}{rest}", shown(self.cost_micros), sources.join("; "))
+            }
         }
     }
 
@@ -194,7 +218,7 @@ impl Answer for SummaryAnswer {
         }
         row("tokens", count(self.tokens));
         if self.cost_micros > 0 {
-            row("cost", Cell::from(shown(self.cost_micros)));
+            row("cost", Cell::from(self.cost()));
         }
         row("took", Cell::from(roughly(Duration::from_millis(self.took_ms))));
         row("results", Cell::from(self.results.clone()));
