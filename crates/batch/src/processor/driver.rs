@@ -347,8 +347,7 @@ where
 
     /// Hands the progress to the reader, and the status of each scope if the reader has asked for it.
     fn report_progress(&self, now: Tick) {
-        self.outbox.set_progress(self.progress());
-        if self.outbox.wants_scopes() {
+        if self.outbox.set_progress(self.progress()) {
             self.outbox.set_scopes(self.places.all.iter().map(|place| place.status(now)).collect());
         }
     }

@@ -160,16 +160,15 @@ impl<O> Outbox<O> {
         });
     }
 
-    pub(super) fn set_progress(&self, progress: Progress) {
-        self.0.lock().progress = progress;
+    /// Sets the progress. Returns true if the reader has asked for the status of the scopes, too.
+    pub(super) fn set_progress(&self, progress: Progress) -> bool {
+        let mut inside = self.0.lock();
+        inside.progress = progress;
+        inside.wants_scopes
     }
 
     pub(super) fn progress(&self) -> Progress {
         self.0.lock().progress
-    }
-
-    pub(super) fn wants_scopes(&self) -> bool {
-        self.0.lock().wants_scopes
     }
 
     pub(super) fn set_scopes(&self, scopes: Vec<ScopeStatus>) {

@@ -107,6 +107,8 @@ Examples:
   tollgate batch run requests.jsonl -o results.jsonl
   tollgate batch run requests.jsonl -o results.jsonl --resume
   tollgate batch run in.jsonl -o out.jsonl --accounts a.toml --max-cost 5
+  tollgate batch run in.jsonl -o out.jsonl --format openai --ordered
+  tollgate batch run in.jsonl -o out.jsonl --api azure --base-url URL
 
 Requests, in any of three forms:
   {\"custom_id\": \"a\", \"url\": \"/v1/chat/completions\", \"body\": {\"model\": ...}}
@@ -117,15 +119,19 @@ Results, of which there is one for each request that is finished:
   {\"id\": \"a\", \"status\": \"done\", \"output\": {\"status_code\": 200, \"body\": ...}, ...}
   {\"id\": \"b\", \"status\": \"failed\", \"class\": \"fatal\", \"reason\": ..., ...}
 
+Results with --format openai:
+  {\"id\": ..., \"custom_id\": \"a\", \"response\": {\"status_code\": 200, \"body\": ...}, \"error\": null}
+
 Accounts:
   [[account]]
   name = \"blue\"
   base_url = \"https://api.openai.com/v1\"
   key_env = \"OPENAI_API_KEY\"            # or key_file
   limits = [\"rpm:500\", \"tpm:200000\"]    # if they are known
+  headers = { \"X-Team\" = \"blue\" }
 
-  [price.\"gpt-4o*\"]                     # dollars for a million tokens
-  input = \"2.50\"
+  [price.\"gpt-4o*\"]                     # dollars for a million tokens; a file of
+  input = \"2.50\"                        # --prices has the same, and date = \"2026-10-01\"
   output = \"10\"
 
 Exit codes:

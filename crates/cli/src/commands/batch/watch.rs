@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tollgate::{Clock, Tick};
 use tollgate_batch::Run;
 
 use super::bar::Bar;
@@ -26,7 +27,8 @@ pub(crate) struct Watch<'a> {
     context: &'a Context,
     how: How,
     every: Interval,
-    began: Instant,
+    clock: Clock,
+    began: Tick,
     total: Option<u64>,
     bad: Arc<BadLines>,
     last_error: LastError,
@@ -53,8 +55,8 @@ impl<'a> Watch<'a> {
         let mut every = interval(if matches!(how, How::Bar(_)) { ON_A_TERMINAL } else { ELSEWHERE });
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         every.reset();
-        let throughput = Throughput::new();
-        Watch { context, how, every, began: Instant::now(), total, bad, last_error, throughput }
+        let (clock, throughput) = (Clock::system(), Throughput::new());
+        Watch { context, how, every, began: clock.now(), clock, total, bad, last_error, throughput }
     }
 
     /// Waits until progress is to be shown.
@@ -82,7 +84,8 @@ impl<'a> Watch<'a> {
     fn snapshot<O: Send + 'static>(&mut self, run: &Run<O>) -> Snapshot {
         let counts = run.progress();
         let ended = counts.done + counts.failed;
-        self.throughput.record(self.began.elapsed(), ended);
+        let elapsed = self.clock.now().since(self.began).to_duration();
+        self.throughput.record(elapsed, ended);
         let finished = ended + counts.skipped + self.bad.count();
         let left = self.total.unwrap_or(0).saturating_sub(finished);
         Snapshot {
