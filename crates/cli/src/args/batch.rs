@@ -11,7 +11,7 @@ use crate::duration_text;
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
     /// Send the requests of a file, and write what comes back to another
-    Run(BatchRunArgs),
+    Run(Box<BatchRunArgs>),
 }
 
 /// Which requests, to whom, and how hard to try.

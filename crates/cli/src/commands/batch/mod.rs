@@ -39,6 +39,6 @@ use crate::output::Output;
 /// Does what a command about batches says.
 pub(super) fn run(context: &Context, command: BatchCommand) -> Result<Output> {
     match command {
-        BatchCommand::Run(args) => run::run(context, args),
+        BatchCommand::Run(args) => run::run(context, *args),
     }
 }
