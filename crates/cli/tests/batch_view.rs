@@ -6,6 +6,7 @@ mod support;
 
 use std::fmt::Write as _;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::grid::Grid;
 use support::provider::Provider;
@@ -25,7 +26,7 @@ impl Scene {
     fn new(requests: usize) -> Scene {
         let folder = Sandbox::new();
         let steady = Provider::up(&["--rps", "60", "--latency", "20ms", "--outage", "503/30"]);
-        let busy = Provider::up(&["--rps", "20", "--latency", "20ms", "--outage", "429/5"]);
+        let busy = Provider::up(&["--rps", "20", "--latency", "20ms", "--outage", "429@0s..4s"]);
         let (one, two) = (&steady.address, &busy.address);
         let accounts = format!(
             "[[account]]\nname = \"steady\"\nbase_url = \"http://{one}/v1\"\n\
@@ -170,4 +171,28 @@ fn a_request_that_is_throttled_for_longer_than_its_budget_fails() {
     let summary = run("late.jsonl", &["--cooldown-max", "50ms", "--request-deadline", "300ms"]);
     assert!(summary["reasons"][0]["reason"].as_str().unwrap().starts_with("deadline"), "{summary}");
     assert!(summary["cooldowns"].as_u64().unwrap() > 2, "pauses are short: {summary}");
+}
+
+#[test]
+fn a_batch_that_is_interrupted_leaves_its_view_above_the_summary() {
+    let scene = Scene::new(5_000);
+    let mut terminal = Terminal::new(80, 24);
+    let mut command = scene.folder.command(TOLLGATE);
+    command.args(["batch", "run", "requests.jsonl", "-o", "results.jsonl", "--accounts", "accounts.toml"]);
+    command.env("TERM", "xterm-256color");
+    command.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
+    let mut child = command.spawn().unwrap();
+    let before = terminal.expect("last error");
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let after = terminal.expect("it ended early");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let lines = Grid::of(80, &format!("{before}last error{after}")).lines();
+    let at = |what: &str| lines.iter().position(|line| line.starts_with(what));
+    let (view, summary) = (at("last error"), at("done"));
+    assert!(view.is_some() && view < summary, "{lines:#?}");
+    assert!(
+        lines[0].contains('░') && lines.iter().filter(|line| line.contains('░')).count() == 1,
+        "{lines:#?}"
+    );
 }

@@ -1,7 +1,7 @@
 //! The bar on a terminal and the lines below it, drawn over by indicatif.
 
 use std::fmt::Write;
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -65,6 +65,14 @@ impl Bar {
         *self.frame.lock().unwrap_or_else(PoisonError::into_inner) = Frame { head, below };
         let position = snapshot.finished.min(snapshot.total.unwrap_or(u64::MAX));
         self.bar.update(|state| state.set_pos(position));
+    }
+
+    /// Leaves the last frame where it is. A key that was pressed may have moved the cursor, so that what is above it could no
+    /// longer be cleared.
+    pub(crate) fn leave(self) {
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+        // If stderr is gone there is nothing to leave.
+        let _ = writeln!(io::stderr());
     }
 }
 

@@ -6,7 +6,6 @@ use anstyle::Style;
 use tollgate_batch::pace::Rate;
 use tollgate_batch::{Progress, ScopeStatus};
 
-use super::price::shown;
 use crate::duration_text::roughly;
 use crate::output::style::{BAD, NAME, WARN, paint};
 use crate::output::{grouped, harmless};
@@ -90,7 +89,7 @@ impl Snapshot {
         }
         facts.push(format!("{} tokens", grouped(counts.tokens)));
         if counts.cost_micros > 0 {
-            facts.push(shown(counts.cost_micros));
+            facts.push(money(counts.cost_micros));
         }
         facts
     }
@@ -151,6 +150,15 @@ fn countdown(time: Duration) -> String {
 pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     let percent = u128::from(part) * 100 / u128::from(whole.max(1));
     u64::try_from(percent.min(100)).unwrap_or(100)
+}
+
+/// Millionths of a dollar in no more places than change slowly enough to be read: `$0.0421`, `$4.20`.
+fn money(micros: u64) -> String {
+    let (dollars, rest) = (micros / 1_000_000, micros % 1_000_000);
+    match dollars {
+        0 => format!("$0.{:04}", rest / 100),
+        _ => format!("${}.{:02}", grouped(dollars), rest / 10_000),
+    }
 }
 
 /// A part of a whole, as `2.1 %`.
@@ -247,6 +255,10 @@ mod tests {
     fn shares_and_times_of_nothing_can_be_shown() {
         assert_eq!((percent(0, 0), share(0, 0)), (0, "0.0 %".into()));
         assert_eq!(percent(9, 3), 100);
+        assert_eq!(
+            (money(0), money(42_199), money(1_234_567_899)),
+            ("$0.0000".into(), "$0.0421".into(), "$1,234.56".into())
+        );
         assert_eq!(countdown(Duration::ZERO), "0s");
         assert_eq!(countdown(Duration::from_millis(59_001)), "1m");
     }

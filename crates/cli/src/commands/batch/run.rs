@@ -109,6 +109,7 @@ async fn watched(
                     return Err(anyhow::anyhow!("told to end twice; --resume goes on"));
                 }
                 is_ending = true;
+                watch.end();
                 stopper.shut_down();
             }
         }

@@ -81,6 +81,13 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Shows nothing more: the batch is asked to end, and what it says then comes below what it has shown.
+    pub(crate) fn end(&mut self) {
+        if let How::Bar(bar) = std::mem::replace(&mut self.how, How::Nothing) {
+            bar.leave();
+        }
+    }
+
     fn snapshot<O: Send + 'static>(&mut self, run: &Run<O>) -> Snapshot {
         let counts = run.progress();
         let ended = counts.done + counts.failed;
