@@ -31,7 +31,7 @@ fn common_models_have_a_price_with_a_date_and_others_none() {
     assert_eq!(known["cost_micros"], 750);
     assert_eq!(known["prices"][0]["source"], "built in");
     let date = known["prices"][0]["date"].as_str().unwrap();
-    assert!(date.starts_with("202") && date.len() == 10, "{date}");
+    assert!(date.starts_with("20") && date.len() >= "2026-04".len(), "{date}");
     let text = run("gpt-4o-mini", &[]);
     assert!(text.stdout.contains(&format!("by prices built in, of {date}")), "{text:?}");
     let unknown = summary(&run("my-own", &["--json"]));

@@ -39,7 +39,7 @@ pub(crate) struct Prices {
 pub(crate) struct PriceSource {
     /// A file, or `built in`.
     pub(crate) source: String,
-    /// The day they were looked up, if that is known.
+    /// The day or month that they are of, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) date: Option<String>,
 }
