@@ -13,12 +13,21 @@ pub struct Item<P> {
     pub(crate) scope: Option<Arc<str>>,
     pub(crate) tokens: u64,
     pub(crate) cost_micros: u64,
+    pub(crate) label: Label,
+}
+
+/// What the journal's line says of an item besides what became of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) has_custom_id: bool,
+    pub(crate) fingerprint: Option<u64>,
 }
 
 impl<P> Item<P> {
     /// An item. The id is its name in results, and in the journal.
     pub fn new(id: impl Into<Arc<str>>, payload: P) -> Item<P> {
-        Item { id: id.into(), payload, scope: None, tokens: 0, cost_micros: 0 }
+        let label = Label::default();
+        Item { id: id.into(), payload, scope: None, tokens: 0, cost_micros: 0, label }
     }
 
     /// The same for one scope: a provider and an account, say. Without it any account of the batch will do.
@@ -37,6 +46,21 @@ impl<P> Item<P> {
     #[must_use]
     pub fn cost_micros(self, cost_micros: u64) -> Item<P> {
         Item { cost_micros, ..self }
+    }
+
+    /// Writes the id into the journal's line as `custom_id` as well, the field that files of batches have it in.
+    #[must_use]
+    pub fn with_custom_id(mut self) -> Item<P> {
+        self.label.has_custom_id = true;
+        self
+    }
+
+    /// Sets what the payload is recognised by: a hash of it, say, that is the same in every process. A later run reports an
+    /// item whose fingerprint is not the one in the journal, and does not call it.
+    #[must_use]
+    pub fn fingerprint(mut self, fingerprint: u64) -> Item<P> {
+        self.label.fingerprint = Some(fingerprint);
+        self
     }
 }
 

@@ -347,6 +347,7 @@ impl Batch {
             observer: self.observer,
             random: Random::new(seed),
             next_index: 0,
+            settled: 0,
             progress: Progress::default(),
             call_times: Histogram::default(),
             item_times: Histogram::default(),
