@@ -131,6 +131,7 @@ pub struct Reply<O> {
     pub(crate) hint: Hint,
     pub(crate) usage: Usage,
     pub(crate) cost_micros: Option<u64>,
+    pub(crate) was_sent: bool,
 }
 
 /// What came of a call.
@@ -163,13 +164,19 @@ impl<O> Reply<O> {
         Reply::new(Answer::Refused, hint)
     }
 
+    /// No call was made, because the handler knows that the provider refuses for good: the hint is what it said before. It
+    /// does not count as a call, and the item is called in another scope if there is one.
+    pub fn not_sent(hint: Hint) -> Reply<O> {
+        Reply { was_sent: false, usage: Usage::Zero, ..Reply::refused(hint) }
+    }
+
     fn new(result: Answer<O>, hint: Hint) -> Reply<O> {
         let usage = match (hint.usage, &result) {
             (Some(tokens), _) => Usage::Known(tokens.total),
             (None, Answer::Refused) if hint.class != Class::Transient => Usage::Zero,
             (None, _) => Usage::Unknown,
         };
-        Reply { result, hint, usage, cost_micros: None }
+        Reply { result, hint, usage, cost_micros: None, was_sent: true }
     }
 
     /// The same with what was used, if the hint does not say so or is wrong.

@@ -62,7 +62,19 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.replied_event(now, slot, flight, Class::Transient);
     }
 
+    /// A handler made no call, because it knows that the scope is closed or about to be.
+    fn not_sent(&mut self, now: Tick, slot: Slot, flight: &Flight) {
+        self.places.all[flight.place].scope.withdraw(&flight.call);
+        if let Some(entry) = self.entries.get_mut(slot) {
+            entry.calls -= 1;
+        }
+        self.shut_out(now, slot);
+    }
+
     fn replied(&mut self, now: Tick, slot: Slot, flight: &Flight, reply: Reply<O>) {
+        if !reply.was_sent {
+            return self.not_sent(now, slot, flight);
+        }
         self.call_times.record(now.since(flight.started).to_duration());
         self.spend(slot, reply.usage, reply.cost_micros);
         self.replied_event(now, slot, flight, reply.hint.class);

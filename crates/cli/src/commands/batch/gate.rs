@@ -59,7 +59,13 @@ mod tests {
     use super::*;
 
     fn replied(class: Class) -> Replied {
-        Replied { status: Some(200), request_id: None, body: Vec::new(), hint: Hint::of(class) }
+        Replied {
+            status: Some(200),
+            was_sent: true,
+            request_id: None,
+            body: Vec::new(),
+            hint: Hint::of(class),
+        }
     }
 
     fn together(class: Class) -> (usize, usize) {

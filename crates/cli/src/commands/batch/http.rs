@@ -29,6 +29,8 @@ pub(crate) struct Caller {
 pub(crate) struct Replied {
     /// `None` if no reply came.
     pub(crate) status: Option<u16>,
+    /// False if there was no connection, so that the provider cannot have counted anything.
+    pub(crate) was_sent: bool,
     /// How the provider calls the request, for those who want to ask about it.
     pub(crate) request_id: Option<String>,
     pub(crate) body: Vec<u8>,
@@ -64,7 +66,8 @@ impl Replied {
         let failure = if why.is_timeout() { Failure::Timeout } else { Failure::Connection };
         let mut hint = read_failure(failure);
         hint.reason = Some(innermost(why));
-        Replied { status: None, request_id: None, body: Vec::new(), hint }
+        let was_sent = !why.is_connect();
+        Replied { status: None, was_sent, request_id: None, body: Vec::new(), hint }
     }
 }
 
@@ -86,7 +89,13 @@ async fn received(mut response: reqwest::Response) -> Replied {
             Ok(Some(_)) => {
                 let mut hint = read_failure(Failure::Connection);
                 hint.reason = Some(format!("the reply has more than {REPLY_BYTES_MAX} bytes"));
-                return Replied { status: Some(status), request_id: None, body: Vec::new(), hint };
+                return Replied {
+                    status: Some(status),
+                    was_sent: true,
+                    request_id: None,
+                    body: Vec::new(),
+                    hint,
+                };
             }
             Ok(None) => break,
             Err(why) => return Replied::none(&why),
@@ -101,7 +110,7 @@ async fn received(mut response: reqwest::Response) -> Replied {
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(Clock::system().now().as_micros());
     let hint = read(&Response::new(status, &pairs, &body), now);
     let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
-    Replied { status: Some(status), request_id: id.map(str::to_owned), body, hint }
+    Replied { status: Some(status), was_sent: true, request_id: id.map(str::to_owned), body, hint }
 }
 
 /// Where a request goes. Addresses of OpenAI's kind have the version in them, and so have the paths.

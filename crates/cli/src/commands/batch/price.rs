@@ -45,6 +45,10 @@ impl Prices {
         texts.iter().map(price).collect::<Result<_, String>>().map(Prices)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The price of a model: its own, or that of the longest beginning.
     pub(crate) fn of(&self, model: &str) -> Option<Price> {
         let begins = |(name, _): &(&String, &Price)| {

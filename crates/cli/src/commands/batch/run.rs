@@ -1,18 +1,17 @@
 //! `tollgate batch run`.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use tollgate::store::records::Records;
 use tollgate::{Demand, Limit, LimitSet};
-use tollgate_batch::journal::OnFailed;
-use tollgate_batch::{Batch, Journal, Reply, Run, SharedCooldown, Summary, Try};
+use tollgate_batch::{Batch, Event, Reply, Run, SharedCooldown, SkipReason, Summary, Try, Usage as Used};
 use tollgate_provider::{Class, Estimator};
 
-use super::account::{self, Account, Accounts, Api, KeyAt};
-use super::events;
+use super::account::{self, Account, Accounts, Api};
+use super::closed::ClosedAccounts;
+use super::dry_run::dry_run;
 use super::gate::Gate;
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
@@ -21,6 +20,7 @@ use super::price::Prices;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
+use super::{changed, duplicate, events, files, key, survey};
 use crate::args::BatchRunArgs;
 use crate::commands::server_ending::Ending;
 use crate::context::Context;
@@ -29,45 +29,94 @@ use crate::output::{Format, Output};
 
 /// Sends all requests, and tells what came of it.
 pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
-    let Accounts { accounts, prices } = accounts(&args)?;
+    let accounts = accounts(context, &args)?;
+    let bad = Arc::new(BadLines::new(files::errors_path(&args), &args.requests));
+    let lines = input::open(&args.requests)?;
+    files::check(&args, &bad)?;
+    let total = survey::check(&args, &accounts.prices)?;
+    if context.dry_run {
+        return dry_run(&args, &accounts);
+    }
+    let Accounts { accounts, prices } = accounts;
     let (prices, estimator) = (Arc::new(prices), Arc::new(Estimator::new()));
-    let bad = Arc::new(BadLines::new(args.errors.clone().unwrap_or_else(|| errors_path(&args.output))));
     let bounded = args.max_cost.is_some();
-    let requests = Requests::open(
-        &args.requests,
-        Arc::clone(&estimator),
-        Arc::clone(&prices),
-        bounded,
-        Arc::clone(&bad),
-    )?;
+    let requests =
+        Requests::new(lines, Arc::clone(&estimator), Arc::clone(&prices), bounded, Arc::clone(&bad));
     let shared = args.share.as_deref().map(|name| shared(context, name)).transpose()?;
-    let journal = journal(&args)?;
-    let batch = batch(&args, &accounts, shared, context.format)?;
+    let journal = files::open_results(&args)?;
+    bad.empty_old().with_context(|| format!("{} cannot be written", bad.path().display()))?;
+    let closed = ClosedAccounts::default();
+    let batch = batch(&args, &accounts, shared)?;
+    let batch = batch.observer(observer(context.format, Arc::clone(&bad), closed.clone()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut reasons = Reasons::default();
-    let (summary, earlier) = runtime.block_on(async {
+    let summary = runtime.block_on(async {
         let mut ending = Ending::watch()?;
-        let earlier = journal.finished();
         let caller =
             Arc::new(Calls { caller: Caller::new()?, accounts: by_name(accounts), prices, estimator });
         let run = batch.resume(journal, requests, move |attempt: Try<Planned>| {
             let caller = Arc::clone(&caller);
             async move { caller.call(&attempt).await }
         });
-        let total = input::count_lines(&args.requests);
-        anyhow::Ok((watched(context, run, &mut ending, total, &mut reasons).await?, earlier))
+        watched(context, run, &mut ending, total, &mut reasons, &closed).await
     })?;
+    closed.take_notices().iter().for_each(|notice| context.note(notice));
+    note_bad_lines(context, &summary, &bad);
+    let is_good = is_good(&summary, &bad);
+    let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad);
+    let output = Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE });
+    Ok(output)
+}
+
+/// Returns true if every request of the input has a good reply.
+fn is_good(summary: &Summary, bad: &BadLines) -> bool {
+    let progress = &summary.progress;
+    let without = progress.failed + progress.failed_before + progress.unfinished;
+    let passed_over = progress.duplicates + progress.changed + bad.count();
+    without + passed_over == 0 && summary.stopped.is_none() && bad.broken().is_none()
+}
+
+/// Says on stderr that lines of the input have no result, which the screen may have no room for.
+fn note_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
+    let progress = &summary.progress;
+    let parts = [
+        (bad.count(), "are no requests"),
+        (progress.duplicates, "have the id of another"),
+        (progress.changed, "are not what their results are of"),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    if let (false, Some(first)) = (parts.is_empty(), bad.first()) {
+        let path = bad.path().display();
+        context
+            .note(format_args!("of the lines, {}; the first: {first}; all are in {path}", parts.join(", ")));
+    }
     if let Some(why) = bad.broken() {
         context.note(&why);
     }
-    let is_good = summary.progress.failed == 0
-        && summary.progress.unfinished == 0
-        && summary.stopped.is_none()
-        && bad.count() == 0
-        && bad.broken().is_none();
-    let answer = SummaryAnswer::new(&summary, reasons, &args.output, earlier, &bad);
-    let output = Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE });
-    Ok(output)
+}
+
+/// Writes events for programs, and puts requests aside that are passed over.
+fn observer(
+    format: Format,
+    bad: Arc<BadLines>,
+    closed: ClosedAccounts,
+) -> impl Fn(&Event<'_>) + Send + 'static {
+    move |event| {
+        closed.observe(event);
+        match event {
+            Event::Skipped { id, index, reason: SkipReason::Duplicate } => {
+                bad.put_item_aside(*index, id, &duplicate(id));
+            }
+            Event::Skipped { id, index, reason: SkipReason::Changed } => {
+                bad.put_item_aside(*index, id, &changed(id));
+            }
+            _ => {}
+        }
+        if format == Format::Json {
+            events::write(event);
+        }
+    }
 }
 
 /// Reads outcomes until there are no more, and shows how far it has come. Told to end, it calls everything off; told
@@ -78,6 +127,7 @@ async fn watched(
     ending: &mut Ending,
     total: Option<u64>,
     reasons: &mut Reasons,
+    closed: &ClosedAccounts,
 ) -> Result<Summary> {
     let stopper = run.stopper();
     let mut watch = Watch::new(context, total);
@@ -88,7 +138,10 @@ async fn watched(
                 Some(outcome) => reasons.count(&outcome),
                 None => break,
             },
-            () = watch.due() => watch.show(&run.progress()),
+            () = watch.due() => {
+                closed.take_notices().iter().for_each(|notice| note_over(context, notice));
+                watch.show(&run.progress());
+            }
             told = ending.told(None) => {
                 told?;
                 if is_ending {
@@ -103,45 +156,54 @@ async fn watched(
     run.finish().await.context("the batch was lost")
 }
 
-fn accounts(args: &BatchRunArgs) -> Result<Accounts> {
+/// Says something on stderr while a line of progress may be there, which is written over.
+fn note_over(context: &Context, notice: &str) {
+    let over = if context.terminal.writes_over() { "\r\u{1b}[2K" } else { "" };
+    // If nobody listens there is nobody to tell.
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), over.as_bytes());
+    context.note(notice);
+}
+
+/// Reads accounts with their keys and prices.
+fn accounts(context: &Context, args: &BatchRunArgs) -> Result<Accounts> {
     let environment = |name: &str| std::env::var(name).ok();
-    if let Some(path) = &args.accounts {
-        let mut accounts = Accounts::read(path, &environment)?;
-        let limits: Vec<Limit> = args.limits.limits()?.iter().cloned().collect();
-        accounts.accounts.iter_mut().for_each(|account| account.limits.extend(limits.iter().cloned()));
-        return Ok(accounts);
-    }
-    let (url, usual) = match args.api {
-        Api::Openai => ("https://api.openai.com/v1", "OPENAI_API_KEY"),
-        Api::Anthropic => ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    let accounts = match &args.accounts {
+        Some(path) => {
+            let mut accounts = Accounts::read(path, &environment)?;
+            let limits: Vec<Limit> = args.limits.limits()?.iter().cloned().collect();
+            for account in &mut accounts.accounts {
+                account.limits.extend(limits.iter().cloned());
+            }
+            accounts
+        }
+        None => single_account(context, args, &environment)?,
     };
-    let base_url =
-        account::base_url(args.base_url.as_deref().unwrap_or(url)).map_err(|why| Usage(why.to_string()))?;
-    // The key of one provider is none of the business of another: it goes elsewhere only if somebody says so.
-    let is_usual = args.base_url.is_none() && args.key_file.is_none() && environment(usual).is_some();
-    let variable = args.key_env.clone().or_else(|| is_usual.then(|| usual.to_owned()));
-    let key = KeyAt { variable, file: args.key_file.clone() }.read(&environment)?;
+    if args.max_cost.is_some() && accounts.prices.is_empty() {
+        let why = "--max-cost needs prices, and the file of --accounts has none; add one, such as \
+                   [price.\"gpt-4o*\"] with input = \"2.50\" and output = \"10\"";
+        return Err(Usage(why.into()).into());
+    }
+    Ok(accounts)
+}
+
+/// The account that the command line itself describes.
+fn single_account(
+    context: &Context,
+    args: &BatchRunArgs,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Accounts> {
+    let url = args.base_url.as_deref().unwrap_or(match args.api {
+        Api::Openai => "https://api.openai.com/v1",
+        Api::Anthropic => "https://api.anthropic.com",
+    });
+    let base_url = account::base_url(url).map_err(|why| Usage(why.to_string()))?;
+    let key::Chosen { key, notice } = key::choose(args, &base_url, environment)?;
+    if let Some(notice) = notice {
+        context.note(notice);
+    }
     let limits = args.limits.limits()?.iter().cloned().collect();
     let account = Account { name: "default".into(), base_url, api: args.api, key, limits };
     Ok(Accounts { accounts: vec![account], prices: Prices::default() })
-}
-
-fn errors_path(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".errors.jsonl");
-    name.into()
-}
-
-fn journal(args: &BatchRunArgs) -> Result<Journal> {
-    let there = std::fs::metadata(&args.output).is_ok_and(|found| found.len() > 0);
-    if there && !args.resume {
-        let path = args.output.display();
-        return Err(
-            Usage(format!("{path} is there already; --resume goes on with it, or name another")).into()
-        );
-    }
-    let on_failed = if args.retry_failed { OnFailed::Retry } else { OnFailed::Keep };
-    Ok(Journal::open(&args.output, on_failed)?)
 }
 
 fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
@@ -151,12 +213,7 @@ fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
     Ok(SharedCooldown::new(records, &format!("batch/{name}")).clock(clock))
 }
 
-fn batch(
-    args: &BatchRunArgs,
-    accounts: &[Account],
-    shared: Option<SharedCooldown>,
-    format: Format,
-) -> Result<Batch> {
+fn batch(args: &BatchRunArgs, accounts: &[Account], shared: Option<SharedCooldown>) -> Result<Batch> {
     let mut batch = Batch::new()
         .workers(args.workers.into())
         .attempts(args.attempts.into())
@@ -180,9 +237,6 @@ fn batch(
     }
     if let Some(shared) = shared {
         batch = batch.share(shared);
-    }
-    if format == Format::Json {
-        batch = batch.observer(|event: &tollgate_batch::Event<'_>| events::write(event));
     }
     Ok(batch)
 }
@@ -236,20 +290,21 @@ struct Calls {
 
 impl Calls {
     async fn call(&self, attempt: &Try<Planned>) -> Reply<Answered> {
-        let Planned { request, model, estimate } = attempt.payload();
+        let Planned { request, estimate } = attempt.payload();
         let (account, gate) = &self.accounts[attempt.scope()];
         let call = self.caller.call(account, request.path.as_deref(), request.body.get());
         let replied = match gate.pass(call).await {
             Ok(replied) => replied,
-            Err(refusal) => return Reply::refused(refusal),
+            Err(refusal) => return Reply::not_sent(refusal),
         };
         let hint = replied.hint.clone();
         if hint.class != Class::Ok {
-            return Reply::refused(hint);
+            let reply = Reply::refused(hint);
+            return if replied.was_sent { reply } else { reply.usage(Used::Zero) };
         }
         let cost = hint.usage.and_then(|tokens| {
             self.estimator.learn(estimate, tokens);
-            Some(self.prices.of(model)?.micros(tokens))
+            Some(self.prices.of(&request.model)?.micros(tokens))
         });
         let reply = match Answered::new(&account.name, replied) {
             Ok(answered) => Reply::done(answered, hint),
@@ -271,10 +326,5 @@ mod tests {
         for (name, tokens) in [("rpm", false), ("tpm", true), ("input_tokens", true), ("calls", false)] {
             assert_eq!(counts_tokens(name), tokens, "{name}");
         }
-    }
-
-    #[test]
-    fn lines_that_are_no_requests_go_beside_the_results() {
-        assert_eq!(errors_path(Path::new("out/results.jsonl")), Path::new("out/results.jsonl.errors.jsonl"));
     }
 }
