@@ -245,6 +245,33 @@ fn each_signal_that_ends_a_process_ends_a_batch_with_a_summary() {
 }
 
 #[test]
+fn a_dry_run_says_what_would_be_sent_and_at_what_cost() {
+    let (folder, server) = (Sandbox::new(), good());
+    let account = format!("[[account]]\nname = \"a\"\nbase_url = \"{}\"\n", server.url);
+    let prices = "[price.\"*\"]\ninput = \"1\"\noutput = \"1000\"\n";
+    write(&folder, "accounts.toml", format!("{account}{prices}"));
+    write(&folder, "requests.jsonl", format!("{}\nnonsense", ["a", "b", "a", "c"].map(request).join("\n")));
+    write(&folder, "results.jsonl", "{\"id\":\"c\",\"status\":\"done\"}\n");
+    let dry = |words: &[&str]| {
+        let mut run = folder.command(TOLLGATE);
+        run.args(["batch", "run", "requests.jsonl", "-o", "results.jsonl", "--accounts", "accounts.toml"]);
+        ran(run.args(["--dry-run", "--resume", "--max-cost", "1"]).args(words))
+    };
+    let ran = dry(&["--json"]);
+    let said = summary(&ran);
+    assert_eq!(ran.exit, 1, "a run would end so, too: {ran:?}");
+    let counts = ["requests", "earlier", "duplicates", "bad_lines"].map(|name| said[name].as_u64().unwrap());
+    assert_eq!(counts, [2, 1, 1, 1], "{said}");
+    let cost = said["cost_micros_max"].as_u64().unwrap();
+    assert!((18_000..19_000).contains(&cost), "9 tokens of each reply at a thousandth: {said}");
+    assert!(said["tokens_max"].as_u64().unwrap() > 18, "{said}");
+    let text = dry(&[]);
+    assert!(text.stdout.contains("2 requests") && text.stdout.contains("at most"), "{text:?}");
+    assert!(text.stderr.contains("nothing was sent or written"), "{text:?}");
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
 fn a_key_goes_to_its_own_provider_only_and_the_rest_is_said() {
     let (folder, server) = (Sandbox::new(), good());
     write(&folder, "requests.jsonl", request("a"));
