@@ -61,24 +61,24 @@ fn what_failed_before_is_not_done_before_and_a_retry_leaves_one_line() {
 #[test]
 fn a_reply_that_cannot_be_stored_is_a_failure_with_a_reason() {
     let folder = Sandbox::new();
-    write(&folder, "requests.jsonl", ["small", "huge", "number"].map(request).join("\n"));
     let server = HttpServer::up(|request| match &request.body {
+        body if body.contains("endless") => format!("{{\"text\": \"{}\"}}", "x".repeat(65 << 20)),
         body if body.contains("huge") => format!("{{\"text\": \"{}\"}}", "x".repeat(33 << 20)),
         body if body.contains("number") => "{\"value\": 1e400}".into(),
         _ => GOOD.into(),
     });
-    let bodies =
-        ["small", "huge", "number"].map(|id| json!({ "custom_id": id, "body": { "model": id } }).to_string());
+    let bodies = ["small", "huge", "endless", "number"]
+        .map(|id| json!({ "custom_id": id, "body": { "model": id } }).to_string());
     write(&folder, "requests.jsonl", bodies.join("\n"));
     let ran = run(&folder, &server.url, &["--json"]);
     let said = summary(&ran);
-    assert_eq!((ran.exit, &said["done"], &said["failed"]), (1, &json!(2), &json!(1)), "{said}");
+    assert_eq!((ran.exit, &said["done"], &said["failed"]), (1, &json!(2), &json!(2)), "{said}");
     let text = read(&folder, "results.jsonl");
     assert!(text.contains("{\"value\": 1e400}"), "it is stored as it came");
     let huge = text.lines().find(|line| line.contains("\"huge\"")).unwrap();
     assert!(huge.contains("\"failed\"") && huge.contains("can be stored"), "{huge}");
     assert_eq!(run(&folder, &server.url, &["--resume"]).exit, 1, "it stays a failure");
-    assert_eq!(server.requests().len(), 3, "and is not paid for again");
+    assert_eq!(server.requests().len(), 4, "and is not paid for again");
 }
 
 #[test]
@@ -180,6 +180,7 @@ fn a_call_that_was_not_made_is_not_counted_and_a_closed_account_is_named() {
     let said = summary(&ran);
     assert_eq!((ran.exit, &said["calls"], &said["unfinished"]), (1, &json!(1), &json!(50)), "{said}");
     assert!(ran.stderr.contains("account default is closed"), "{ran:?}");
+    assert!(said["accounts"][0]["closed"].as_str().unwrap().contains("key"), "{said}");
 }
 
 #[test]

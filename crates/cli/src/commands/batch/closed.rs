@@ -10,8 +10,10 @@ pub(super) struct ClosedAccounts(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    names: Vec<String>,
-    notices: Vec<String>,
+    /// Names and reasons.
+    accounts: Vec<(String, String)>,
+    /// How many of them were told.
+    told: usize,
 }
 
 impl ClosedAccounts {
@@ -19,14 +21,23 @@ impl ClosedAccounts {
     pub(super) fn observe(&self, event: &Event<'_>) {
         let Event::Closed { scope, closed } = event else { return };
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !state.names.iter().any(|name| name == scope) {
-            state.names.push((*scope).to_owned());
-            state.notices.push(format!("account {scope} is closed: {}", closed.reason));
+        if !state.accounts.iter().any(|(name, _)| name == scope) {
+            state.accounts.push(((*scope).to_owned(), closed.reason.to_string()));
         }
     }
 
     /// Takes what was not told yet.
     pub(super) fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).notices)
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (told, all) = (state.told, state.accounts.len());
+        state.told = all;
+        let news = state.accounts.iter().skip(told);
+        news.map(|(name, reason)| format!("account {name} is closed: {reason}")).collect()
+    }
+
+    /// Returns why an account was closed, if it was.
+    pub(super) fn reason(&self, account: &str) -> Option<String> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.accounts.iter().find(|(name, _)| name == account).map(|(_, reason)| reason.clone())
     }
 }

@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, redirect};
 use tollgate::Clock;
-use tollgate_provider::{Failure, Hint, Response, read, read_failure};
+use tollgate_batch::Usage;
+use tollgate_provider::{Failure, FatalKind, Hint, Response, read, read_failure};
 
 use super::account::{Account, Api};
 
@@ -29,8 +30,8 @@ pub(crate) struct Caller {
 pub(crate) struct Replied {
     /// `None` if no reply came.
     pub(crate) status: Option<u16>,
-    /// False if there was no connection, so that the provider cannot have counted anything.
-    pub(crate) was_sent: bool,
+    /// What the call used, where the hint cannot say it.
+    pub(crate) usage: Option<Usage>,
     /// How the provider calls the request, for those who want to ask about it.
     pub(crate) request_id: Option<String>,
     pub(crate) body: Vec<u8>,
@@ -62,12 +63,26 @@ impl Caller {
 }
 
 impl Replied {
+    /// A reply that is longer than what can be stored. Another call would bring as much, and cost as much.
+    fn too_long(status: u16) -> Replied {
+        let hint = Hint::fatal(FatalKind::Request)
+            .with_reason(format!("the reply has more than {REPLY_BYTES_MAX} bytes, which cannot be stored"));
+        Replied {
+            status: Some(status),
+            usage: Some(Usage::Unknown),
+            request_id: None,
+            body: Vec::new(),
+            hint,
+        }
+    }
+
     fn none(why: &reqwest::Error) -> Replied {
         let failure = if why.is_timeout() { Failure::Timeout } else { Failure::Connection };
         let mut hint = read_failure(failure);
         hint.reason = Some(innermost(why));
-        let was_sent = !why.is_connect();
-        Replied { status: None, was_sent, request_id: None, body: Vec::new(), hint }
+        // Without a connection nothing was sent that the provider could count.
+        let usage = why.is_connect().then_some(Usage::Zero);
+        Replied { status: None, usage, request_id: None, body: Vec::new(), hint }
     }
 }
 
@@ -86,17 +101,7 @@ async fn received(mut response: reqwest::Response) -> Replied {
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() <= REPLY_BYTES_MAX => body.extend_from_slice(&chunk),
-            Ok(Some(_)) => {
-                let mut hint = read_failure(Failure::Connection);
-                hint.reason = Some(format!("the reply has more than {REPLY_BYTES_MAX} bytes"));
-                return Replied {
-                    status: Some(status),
-                    was_sent: true,
-                    request_id: None,
-                    body: Vec::new(),
-                    hint,
-                };
-            }
+            Ok(Some(_)) => return Replied::too_long(status),
             Ok(None) => break,
             Err(why) => return Replied::none(&why),
         }
@@ -110,7 +115,7 @@ async fn received(mut response: reqwest::Response) -> Replied {
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(Clock::system().now().as_micros());
     let hint = read(&Response::new(status, &pairs, &body), now);
     let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
-    Replied { status: Some(status), was_sent: true, request_id: id.map(str::to_owned), body, hint }
+    Replied { status: Some(status), usage: None, request_id: id.map(str::to_owned), body, hint }
 }
 
 /// Where a request goes. Addresses of OpenAI's kind have the version in them, and so have the paths.

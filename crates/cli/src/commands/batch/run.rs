@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use tollgate::store::records::Records;
 use tollgate::{Demand, Limit, LimitSet};
-use tollgate_batch::{Batch, Event, Reply, Run, SharedCooldown, SkipReason, Summary, Try, Usage as Used};
+use tollgate_batch::{Batch, Event, Reply, Run, SharedCooldown, SkipReason, Summary, Try};
 use tollgate_provider::{Class, Estimator};
 
 use super::account::{self, Account, Accounts, Api};
@@ -63,7 +63,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     closed.take_notices().iter().for_each(|notice| context.note(notice));
     note_bad_lines(context, &summary, &bad);
     let is_good = is_good(&summary, &bad);
-    let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad);
+    let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad).with_closed(&closed);
     let output = Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE });
     Ok(output)
 }
@@ -300,7 +300,10 @@ impl Calls {
         let hint = replied.hint.clone();
         if hint.class != Class::Ok {
             let reply = Reply::refused(hint);
-            return if replied.was_sent { reply } else { reply.usage(Used::Zero) };
+            return match replied.usage {
+                Some(usage) => reply.usage(usage),
+                None => reply,
+            };
         }
         let cost = hint.usage.and_then(|tokens| {
             self.estimator.learn(estimate, tokens);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tollgate_batch::{Histogram, Summary};
 
+use super::closed::ClosedAccounts;
 use super::input::BadLines;
 use super::price::shown;
 use super::reasons::{Reason, Reasons};
@@ -59,6 +60,9 @@ struct AccountLine {
     calls: u64,
     rejected: u64,
     cooldowns: u64,
+    /// Why it was closed, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -90,6 +94,7 @@ impl SummaryAnswer {
                 calls: counters.calls,
                 rejected: counters.rejected,
                 cooldowns: counters.generations,
+                closed: None,
             };
         SummaryAnswer {
             event: "summary",
@@ -116,6 +121,14 @@ impl SummaryAnswer {
             results: results.display().to_string(),
             errors: (bad.first().is_some()).then(|| bad.path().display().to_string()),
         }
+    }
+
+    /// Adds why accounts were closed.
+    pub(crate) fn with_closed(mut self, closed: &ClosedAccounts) -> SummaryAnswer {
+        for account in &mut self.accounts {
+            account.closed = closed.reason(&account.name);
+        }
+        self
     }
 
     fn wait_share(&self) -> String {
@@ -168,6 +181,11 @@ impl Answer for SummaryAnswer {
         if self.cost_micros > 0 {
             row("cost", Cell::from(shown(self.cost_micros)));
         }
+        for AccountLine { name, closed, .. } in &self.accounts {
+            if let Some(reason) = closed {
+                row("closed", Cell::from(format!("account {name}: {reason}")));
+            }
+        }
         row("took", Cell::from(roughly(Duration::from_millis(self.took_ms))));
         row("results", Cell::from(self.results.clone()));
         page.table(&table);
@@ -182,7 +200,7 @@ impl Answer for SummaryAnswer {
             let mut table =
                 Table::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
             for account in &self.accounts {
-                let AccountLine { name, calls, rejected, cooldowns } = account;
+                let AccountLine { name, calls, rejected, cooldowns, .. } = account;
                 table.row([Cell::name(name), count(*calls), count(*rejected), count(*cooldowns)]);
             }
             page.table(&table);
