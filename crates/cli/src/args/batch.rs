@@ -24,13 +24,13 @@ pub(crate) struct BatchRunArgs {
     /// Where results go, one a line, in the order in which they come
     #[arg(short, long, value_name = "RESULTS")]
     pub(crate) output: PathBuf,
-    /// Go on with the results that are there: only what is missing is called
+    /// Go on with the results that are there: only what is missing is sent
     #[arg(long)]
     pub(crate) resume: bool,
-    /// With --resume, also call again what had failed
+    /// With --resume, also send again what had failed: its lines are removed from the results first
     #[arg(long, requires = "resume")]
     pub(crate) retry_failed: bool,
-    /// Where lines go that are no requests; RESULTS.errors.jsonl if not said
+    /// Where lines go that are not sent: no requests, duplicate ids, changed since [default: RESULTS.errors.jsonl]
     #[arg(long, value_name = "FILE")]
     pub(crate) errors: Option<PathBuf>,
 
@@ -40,7 +40,7 @@ pub(crate) struct BatchRunArgs {
     /// What is spoken there
     #[arg(long, value_enum, default_value_t, conflicts_with = "accounts")]
     pub(crate) api: Api,
-    /// The variable that has the key [default: OPENAI_API_KEY or ANTHROPIC_API_KEY, if set]
+    /// The variable that has the key [default for the provider's own hosts: OPENAI_API_KEY or ANTHROPIC_API_KEY]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["accounts", "key_file"])]
     pub(crate) key_env: Option<String>,
     /// The file that has the key
@@ -65,7 +65,7 @@ pub(crate) struct BatchRunArgs {
     /// How long everything may take; what is not done by then can be resumed
     #[arg(long, value_name = "TIME", value_parser = duration_text::parse)]
     pub(crate) deadline: Option<Duration>,
-    /// Start no call beyond this many dollars, by the prices of --accounts
+    /// Start no call beyond this many dollars, by the prices of --accounts, which every model must have
     #[arg(long, value_name = "DOLLARS", value_parser = dollars, requires = "accounts")]
     pub(crate) max_cost: Option<u64>,
     /// Start no call beyond this many tokens
@@ -80,12 +80,14 @@ const EXAMPLES: &str = "\
 Examples:
   tollgate batch run requests.jsonl -o results.jsonl
   tollgate batch run requests.jsonl -o results.jsonl --resume
+  tollgate batch run requests.jsonl -o results.jsonl --dry-run
   tollgate batch run in.jsonl -o out.jsonl --accounts a.toml --max-cost 5";
 
 const LONG_EXAMPLES: &str = "\
 Examples:
   tollgate batch run requests.jsonl -o results.jsonl
   tollgate batch run requests.jsonl -o results.jsonl --resume
+  tollgate batch run requests.jsonl -o results.jsonl --dry-run
   tollgate batch run in.jsonl -o out.jsonl --accounts a.toml --max-cost 5
 
 Requests, in any of three forms:
@@ -93,9 +95,9 @@ Requests, in any of three forms:
   {\"custom_id\": \"a\", \"params\": {\"model\": ...}}
   {\"model\": ..., \"messages\": ...}
 
-Results, of which there is one for each request that is finished:
-  {\"id\": \"a\", \"status\": \"done\", \"output\": {\"status_code\": 200, \"body\": ...}, ...}
-  {\"id\": \"b\", \"status\": \"failed\", \"class\": \"fatal\", \"reason\": ..., ...}
+Bodies are sent byte for byte. Results, one for each request that is finished:
+  {\"id\": \"a\", \"custom_id\": \"a\", \"status\": \"done\", \"output\": {\"body\": ...}, ...}
+  {\"id\": \"b\", \"custom_id\": \"b\", \"status\": \"failed\", \"reason\": ..., ...}
 
 Accounts:
   [[account]]
@@ -108,5 +110,13 @@ Accounts:
   input = \"2.50\"
   output = \"10\"
 
+Files:
+  RESULTS and the file of errors are written to only if they are new, empty or
+  of an earlier run. Any other file is refused, and so are two that are one.
+
 Exit codes:
-  0  every request has a good reply    1  some failed, or were left undone";
+  0  every line has a good reply
+  1  some failed now or before, were left undone, are no requests, have the id
+     of another or are not what their results are of
+  2  nothing was sent: the command line, a file, a price or a request that asks
+     for a stream is in the way";
