@@ -51,7 +51,7 @@ pub fn ran(command: &mut Command) -> Ran {
 
 /// The last line of a run with `--json`, each line of which is an object.
 pub fn summary(ran: &Ran) -> Value {
-    let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line));
+    let lines = ran.stdout.lines().map(serde_json::from_str::<Value>);
     let lines: Vec<Value> = lines.collect::<Result<_, _>>().unwrap_or_else(|why| panic!("{why}: {ran:?}"));
     lines.last().unwrap_or_else(|| panic!("{ran:?}")).clone()
 }
