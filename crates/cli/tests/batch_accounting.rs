@@ -184,14 +184,26 @@ fn a_call_that_was_not_made_is_not_counted_and_a_closed_account_is_named() {
 }
 
 #[test]
-fn a_call_that_reached_no_server_used_no_tokens() {
+fn a_batch_that_reaches_no_server_ends_with_the_reason_and_can_be_resumed() {
     let folder = Sandbox::new();
-    write(&folder, "requests.jsonl", request("a"));
+    let requests: String = (0..100).map(|number| request(&format!("r{number}")) + "\n").collect();
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let ran = run(&folder, &format!("http://{port}/v1"), &["--json", "--attempts", "2", "--deadline", "20s"]);
-    let said = summary(&ran);
-    assert_eq!((ran.exit, &said["tokens"]), (1, &json!(0)), "{said}");
+    for (requests, attempts) in [(requests, "5"), (request("r0"), "1")] {
+        write(&folder, "requests.jsonl", &requests);
+        let words = ["--json", "--resume", "--attempts", attempts, "--deadline", "2m"];
+        let ran = run(&folder, &format!("http://{port}/v1"), &words);
+        let said = summary(&ran);
+        assert_eq!((ran.exit, &said["failed"], &said["tokens"]), (4, &json!(0), &json!(0)), "{said}");
+        assert_eq!(said["unfinished"], requests.lines().count(), "{said}");
+        assert!(said["stopped"].as_str().unwrap().contains("no call has reached 127.0.0.1"), "{said}");
+        assert!(ran.stderr.contains("no call has reached 127.0.0.1"), "{ran:?}");
+        assert_eq!(read(&folder, "results.jsonl"), "", "nothing is finished");
+    }
+    let text = run(&folder, &format!("http://{port}/v1"), &["--resume", "--attempts", "1"]);
+    assert!(text.stderr.contains("no call has reached 127.0.0.1"), "{text:?}");
+    let server = good();
+    assert_eq!(run(&folder, &server.url, &["--resume"]).exit, 0);
 }
 
 #[test]

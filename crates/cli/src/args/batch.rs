@@ -119,4 +119,5 @@ Exit codes:
   1  some failed now or before, were left undone, are no requests, have the id
      of another or are not what their results are of
   2  nothing was sent: the command line, a file, a price or a request that asks
-     for a stream is in the way";
+     for a stream is in the way
+  4  no call has reached a server; --resume sends everything later";

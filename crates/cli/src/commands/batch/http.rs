@@ -63,6 +63,11 @@ impl Caller {
 }
 
 impl Replied {
+    /// Returns true if there was a connection, whatever came of it.
+    pub(super) fn has_connected(&self) -> bool {
+        self.usage != Some(Usage::Zero)
+    }
+
     /// A reply that is longer than what can be stored. Another call would bring as much, and cost as much.
     fn too_long(status: u16) -> Replied {
         let hint = Hint::fatal(FatalKind::Request)

@@ -63,7 +63,7 @@ fn usual_variable(host: &str) -> Option<&'static str> {
 }
 
 /// Returns the host of an address, and whether only that host can read what is sent there.
-fn host_of(base_url: &str) -> (&str, bool) {
+pub(super) fn host_of(base_url: &str) -> (&str, bool) {
     let (scheme, rest) = base_url.split_once("://").unwrap_or(("", base_url));
     let authority = rest.split('/').next().unwrap_or(rest);
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);

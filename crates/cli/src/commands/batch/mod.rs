@@ -14,6 +14,7 @@ mod line_numbers;
 mod lines;
 mod output;
 mod price;
+mod reachability;
 mod reasons;
 mod request;
 mod run;

@@ -17,6 +17,7 @@ use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
 use super::output::Answered;
 use super::price::Prices;
+use super::reachability::Reachability;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
@@ -50,22 +51,39 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let batch = batch.observer(observer(context.format, Arc::clone(&bad), closed.clone()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut reasons = Reasons::default();
+    let reachability = Arc::new(Reachability::default());
     let summary = runtime.block_on(async {
         let mut ending = Ending::watch()?;
-        let caller =
-            Arc::new(Calls { caller: Caller::new()?, accounts: by_name(accounts), prices, estimator });
+        let reachability = Arc::clone(&reachability);
+        let caller = Arc::new(Calls {
+            caller: Caller::new()?,
+            accounts: by_name(accounts),
+            prices,
+            estimator,
+            reachability: Arc::clone(&reachability),
+            attempts: args.attempts.into(),
+        });
         let run = batch.resume(journal, requests, move |attempt: Try<Planned>| {
             let caller = Arc::clone(&caller);
             async move { caller.call(&attempt).await }
         });
-        watched(context, run, &mut ending, total, &mut reasons, &closed).await
+        let watch = Watch::new(context, total);
+        watched(context, watch, run, &mut ending, &mut reasons, &closed, &reachability).await
     })?;
     closed.take_notices().iter().for_each(|notice| context.note(notice));
     note_bad_lines(context, &summary, &bad);
-    let is_good = is_good(&summary, &bad);
+    let unreachable = reachability.reason();
+    if let (Some(reason), Format::Json) = (&unreachable, context.format) {
+        // People read it beside the summary.
+        context.note(reason);
+    }
+    let exit = match (&unreachable, is_good(&summary, &bad)) {
+        (Some(_), _) => Exit::UNAVAILABLE,
+        (None, true) => Exit::OK,
+        (None, false) => Exit::FAILURE,
+    };
     let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad).with_closed(&closed);
-    let output = Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE });
-    Ok(output)
+    Ok(Output::new(answer.with_stop_reason(unreachable)).with_exit(exit))
 }
 
 /// Returns true if every request of the input has a good reply.
@@ -123,14 +141,14 @@ fn observer(
 /// again, it does not even wait for that.
 async fn watched(
     context: &Context,
+    mut watch: Watch<'_>,
     mut run: Run<Answered>,
     ending: &mut Ending,
-    total: Option<u64>,
     reasons: &mut Reasons,
     closed: &ClosedAccounts,
+    reachability: &Reachability,
 ) -> Result<Summary> {
     let stopper = run.stopper();
-    let mut watch = Watch::new(context, total);
     let mut is_ending = false;
     loop {
         tokio::select! {
@@ -142,6 +160,7 @@ async fn watched(
                 closed.take_notices().iter().for_each(|notice| note_over(context, notice));
                 watch.show(&run.progress());
             }
+            () = reachability.unreachable() => stopper.shut_down(),
             told = ending.told(None) => {
                 told?;
                 if is_ending {
@@ -286,6 +305,9 @@ struct Calls {
     accounts: HashMap<String, (Account, Gate)>,
     prices: Arc<Prices>,
     estimator: Arc<Estimator>,
+    reachability: Arc<Reachability>,
+    /// How often a request is tried.
+    attempts: u32,
 }
 
 impl Calls {
@@ -297,6 +319,12 @@ impl Calls {
             Ok(replied) => replied,
             Err(refusal) => return Reply::not_sent(refusal),
         };
+        let (host, _) = key::host_of(&account.base_url);
+        let is_last = attempt.attempt() >= self.attempts;
+        if self.reachability.observe(host, &replied, is_last, tokio::time::Instant::now()) {
+            // The batch is about to end. Until then no request fails for want of a connection.
+            return std::future::pending().await;
+        }
         let hint = replied.hint.clone();
         if hint.class != Class::Ok {
             let reply = Reply::refused(hint);

@@ -131,6 +131,11 @@ impl SummaryAnswer {
         self
     }
 
+    /// Replaces why it ended early by what the batch itself cannot know.
+    pub(crate) fn with_stop_reason(self, reason: Option<String>) -> SummaryAnswer {
+        SummaryAnswer { stopped: reason.or(self.stopped), ..self }
+    }
+
     fn wait_share(&self) -> String {
         let tenths = (self.rejected * 1_000).checked_div(self.calls).unwrap_or(0);
         format!("{} ({}.{} %)", grouped(self.rejected), tenths / 10, tenths % 10)
