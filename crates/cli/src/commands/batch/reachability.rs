@@ -2,16 +2,15 @@
 //! blame: the batch ends with the reason, and all requests can be resumed.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tollgate::{Span, Tick};
 
 use super::http::Replied;
 
 /// How many calls must have failed before the batch is ended, and for how long: a server may be about to start.
 const FAILURES_MIN: u64 = 10;
-const FAILING_MIN: Duration = Duration::from_secs(5);
+const FAILING_MIN: Span = Span::from_secs(5);
 
 /// Watches the calls of a batch until one has reached a server.
 #[derive(Default)]
@@ -25,7 +24,7 @@ enum State {
     #[default]
     Unknown,
     Failing {
-        since: Instant,
+        since: Tick,
         failures: u64,
     },
     Reached,
@@ -36,7 +35,7 @@ enum State {
 impl Reachability {
     /// Takes note of a call to a host. `is_last` says that its request would fail for good by it. Returns true if the batch is
     /// to end instead.
-    pub(super) fn observe(&self, host: &str, replied: &Replied, is_last: bool, now: Instant) -> bool {
+    pub(super) fn observe(&self, host: &str, replied: &Replied, is_last: bool, now: Tick) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if replied.has_connected() {
             if !matches!(*state, State::Unreachable(_)) {
@@ -50,7 +49,7 @@ impl Reachability {
             State::Unknown => (now, 1),
             State::Failing { since, failures } => (*since, failures + 1),
         };
-        if !is_last && (failures < FAILURES_MIN || now.duration_since(since) < FAILING_MIN) {
+        if !is_last && (failures < FAILURES_MIN || now.since(since) < FAILING_MIN) {
             *state = State::Failing { since, failures };
             return false;
         }
@@ -93,7 +92,7 @@ mod tests {
 
     #[test]
     fn only_a_batch_that_never_reached_a_server_for_a_while_ends() {
-        let start = Instant::now();
+        let start = Tick::from_secs(1);
         let late = start + FAILING_MIN;
         let never = Reachability::default();
         let fails = |now| never.observe("x", &replied(false), false, now);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use tollgate::store::records::Records;
-use tollgate::{Demand, Limit, LimitSet};
+use tollgate::{Clock, Demand, Limit, LimitSet};
 use tollgate_batch::{Batch, Event, Reply, Run, SharedCooldown, SkipReason, Summary, Try};
 use tollgate_provider::{Class, Estimator};
 
@@ -321,7 +321,7 @@ impl Calls {
         };
         let (host, _) = key::host_of(&account.base_url);
         let is_last = attempt.attempt() >= self.attempts;
-        if self.reachability.observe(host, &replied, is_last, tokio::time::Instant::now()) {
+        if self.reachability.observe(host, &replied, is_last, Clock::system().now()) {
             // The batch is about to end. Until then no request fails for want of a connection.
             return std::future::pending().await;
         }
