@@ -26,7 +26,7 @@ use crate::args::BatchRunArgs;
 use crate::commands::server_ending::Ending;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, grouped};
 
 /// Sends all requests, and tells what came of it.
 pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
@@ -98,16 +98,18 @@ fn is_good(summary: &Summary, bad: &BadLines) -> bool {
 fn note_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
     let progress = &summary.progress;
     let parts = [
-        (bad.count(), "are no requests"),
-        (progress.duplicates, "have the id of another"),
-        (progress.changed, "are not what their results are of"),
+        ("no requests", bad.count()),
+        ("duplicate ids", progress.duplicates),
+        ("changed since their results", progress.changed),
     ];
-    let parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{what}: {}", grouped(*count)))
+        .collect();
     if let (false, Some(first)) = (parts.is_empty(), bad.first()) {
-        let path = bad.path().display();
-        context
-            .note(format_args!("of the lines, {}; the first: {first}; all are in {path}", parts.join(", ")));
+        let (parts, path) = (parts.join(", "), bad.path().display());
+        context.note(format_args!("lines that were not sent, all of them in {path}: {parts}; {first}"));
     }
     if let Some(why) = bad.broken() {
         context.note(&why);
