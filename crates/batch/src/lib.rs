@@ -50,7 +50,7 @@ mod time;
 pub use histogram::Histogram;
 pub use item::{Item, Reply, Try, Usage};
 pub use journal::Journal;
-pub use observe::{Event, Observer};
+pub use observe::{Event, Observer, SkipReason};
 pub use outcome::{Failed, FailureClass, Outcome, Why};
 pub use policy::Retry;
 pub use processor::{Batch, Lost, Order, Run, SCOPES_MAX, Stopper};

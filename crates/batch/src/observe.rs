@@ -94,13 +94,43 @@ pub enum Event<'a> {
         /// Why.
         closed: &'a Closed,
     },
-    /// An item was finished by an earlier run, or is under way already, and is not called.
+    /// An item is not called.
     Skipped {
         /// The item.
         id: &'a str,
+        /// Which item of the input it is, from 0.
+        index: u64,
+        /// Why it is not called.
+        reason: SkipReason,
     },
     /// The batch has ended. Nothing follows.
     Ended,
+}
+
+/// Why an item is not called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// An earlier run wrote its output down.
+    Done,
+    /// It failed in an earlier run.
+    Failed,
+    /// An earlier run finished it, and its [fingerprint](crate::Item::fingerprint) was another one then.
+    Changed,
+    /// The input had an item of this id before.
+    Duplicate,
+}
+
+impl SkipReason {
+    /// Its name, as events write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SkipReason::Done => "done",
+            SkipReason::Failed => "failed",
+            SkipReason::Changed => "changed",
+            SkipReason::Duplicate => "duplicate",
+        }
+    }
 }
 
 /// Hears what happens. It is called from the batch's own task, and should be quick.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::item::Label;
 use crate::scope::Closed;
 
 /// What became of one item. There is exactly one for each item that was accepted.
@@ -30,6 +31,8 @@ pub struct Outcome<O> {
     pub cost_micros: u64,
     /// How long it took since it was accepted.
     pub took: Duration,
+    /// What the journal's line says of the item itself.
+    pub(crate) label: Label,
 }
 
 /// A class of failure of one item.

@@ -13,9 +13,17 @@ use crate::status::ScopeStatus;
 pub struct Progress {
     /// Items that were accepted.
     pub accepted: u64,
-    /// Items that an earlier run had finished.
+    /// Items that are not called, for one of the four reasons that follow.
     pub skipped: u64,
-    /// Items with an output.
+    /// Items with an output that an earlier run wrote down.
+    pub done_before: u64,
+    /// Items that failed in an earlier run, and are not tried again.
+    pub failed_before: u64,
+    /// Items that an earlier run finished with another payload.
+    pub changed: u64,
+    /// Items whose id the input had before.
+    pub duplicates: u64,
+    /// Items with an output, which is on disk if there is a journal.
     pub done: u64,
     /// Items that failed for good.
     pub failed: u64,

@@ -30,13 +30,13 @@ pub(crate) struct BatchRunArgs {
     /// Write results in the order of the requests, at the end
     #[arg(long)]
     pub(crate) ordered: bool,
-    /// Go on with the results that are there: only what is missing is called
+    /// Go on with the results that are there: only what is missing is sent
     #[arg(long)]
     pub(crate) resume: bool,
-    /// With --resume, also call again what had failed
+    /// With --resume, also send again what had failed: its lines are removed from the results first
     #[arg(long, requires = "resume")]
     pub(crate) retry_failed: bool,
-    /// Where lines go that are no requests; RESULTS.errors.jsonl if not said
+    /// Where lines go that are not sent: no requests, duplicate ids, changed since [default: RESULTS.errors.jsonl]
     #[arg(long, value_name = "FILE")]
     pub(crate) errors: Option<PathBuf>,
 
@@ -46,7 +46,7 @@ pub(crate) struct BatchRunArgs {
     /// What is spoken there
     #[arg(long, value_enum, default_value_t, conflicts_with = "accounts")]
     pub(crate) api: Api,
-    /// The variable that has the key [default: OPENAI_API_KEY, or that of the --api, if set]
+    /// The variable that has the key [default for the provider's own hosts: OPENAI_API_KEY, or that of the provider]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["accounts", "key_file"])]
     pub(crate) key_env: Option<String>,
     /// The file that has the key
@@ -85,7 +85,7 @@ pub(crate) struct BatchRunArgs {
     /// Prices of models; those of --accounts come first, those built in last
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
-    /// Start no call beyond this many dollars, by the prices of the models
+    /// Start no call beyond this many dollars, by the prices of the models, which each of them must have
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub(crate) max_cost: Option<u64>,
     /// Start no call beyond this many tokens
@@ -100,12 +100,14 @@ const EXAMPLES: &str = "\
 Examples:
   tollgate batch run requests.jsonl -o results.jsonl
   tollgate batch run requests.jsonl -o results.jsonl --resume
+  tollgate batch run requests.jsonl -o results.jsonl --dry-run
   tollgate batch run in.jsonl -o out.jsonl --accounts a.toml --max-cost 5";
 
 const LONG_EXAMPLES: &str = "\
 Examples:
   tollgate batch run requests.jsonl -o results.jsonl
   tollgate batch run requests.jsonl -o results.jsonl --resume
+  tollgate batch run requests.jsonl -o results.jsonl --dry-run
   tollgate batch run in.jsonl -o out.jsonl --accounts a.toml --max-cost 5
   tollgate batch run in.jsonl -o out.jsonl --format openai --ordered
   tollgate batch run in.jsonl -o out.jsonl --api azure --base-url URL
@@ -115,9 +117,9 @@ Requests, in any of three forms:
   {\"custom_id\": \"a\", \"params\": {\"model\": ...}}
   {\"model\": ..., \"messages\": ...}
 
-Results, of which there is one for each request that is finished:
-  {\"id\": \"a\", \"status\": \"done\", \"output\": {\"status_code\": 200, \"body\": ...}, ...}
-  {\"id\": \"b\", \"status\": \"failed\", \"class\": \"fatal\", \"reason\": ..., ...}
+Bodies are sent byte for byte. Results, one for each request that is finished:
+  {\"id\": \"a\", \"custom_id\": \"a\", \"status\": \"done\", \"output\": {\"body\": ...}, ...}
+  {\"id\": \"b\", \"custom_id\": \"b\", \"status\": \"failed\", \"reason\": ..., ...}
 
 Results with --format openai:
   {\"id\": ..., \"custom_id\": \"a\", \"response\": {\"status_code\": 200, \"body\": ...}, \"error\": null}
@@ -134,5 +136,14 @@ Accounts:
   input = \"2.50\"                        # --prices has the same, and date = \"2026-10-01\"
   output = \"10\"
 
+Files:
+  RESULTS and the file of errors are written to only if they are new, empty or
+  of an earlier run. Any other file is refused, and so are two that are one.
+
 Exit codes:
-  0  every request has a good reply    1  some failed, or were left undone";
+  0  every line has a good reply
+  1  some failed now or before, were left undone, are no requests, have the id
+     of another or are not what their results are of
+  2  nothing was sent: the command line, a file, a price or a request that asks
+     for a stream is in the way
+  4  no call has reached a server; --resume sends everything later";

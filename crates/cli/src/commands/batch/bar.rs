@@ -67,6 +67,11 @@ impl Bar {
         self.bar.update(|state| state.set_pos(position));
     }
 
+    /// Clears the bar, writes something in its place and draws it anew below that.
+    pub(crate) fn suspend(&self, write: impl FnOnce()) {
+        self.bar.suspend(write);
+    }
+
     /// Leaves the last frame where it is. A key that was pressed may have moved the cursor, so that what is above it could no
     /// longer be cleared.
     pub(crate) fn leave(self) {

@@ -42,7 +42,7 @@ fn line(event: &Event<'_>) -> Option<Value> {
         Event::Closed { scope, closed } => {
             json!({ "event": "closed", "account": scope, "reason": &*closed.reason })
         }
-        Event::Skipped { id } => json!({ "event": "skipped", "id": id }),
+        Event::Skipped { id, reason, .. } => json!({ "event": "skipped", "id": id, "reason": reason.name() }),
         _ => return None,
     })
 }

@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use serde::Deserialize;
+use tollgate_batch::Journal;
+use tollgate_batch::journal::{JournalError, LINE_BYTES_MAX, Line};
 
+use super::files::has_text;
 use super::openai_line;
 use crate::args::BatchRunArgs;
 use crate::exit::Usage;
@@ -33,26 +36,74 @@ pub(super) fn journal_path(args: &BatchRunArgs) -> PathBuf {
     if !is_needed(args) {
         return args.output.clone();
     }
+    journal_beside(args)
+}
+
+fn journal_beside(args: &BatchRunArgs) -> PathBuf {
     let mut name = args.output.as_os_str().to_owned();
     name.push(".journal");
     name.into()
 }
 
-/// Refuses results that `--resume` would replace and that no journal is beside.
+/// Refuses results that the run would replace and that its journal does not have: those of another program, those that no
+/// journal is beside, and, where no journal is wanted, those that have one. It reads only.
 ///
 /// # Errors
 ///
 /// [`Usage`] with what to do.
 pub(super) fn check(args: &BatchRunArgs) -> Result<(), Usage> {
-    let journal = journal_path(args);
-    if is_needed(args) && args.output.exists() && !journal.exists() {
-        let (results, journal) = (args.output.display(), journal.display());
+    let (results, journal) = (args.output.display(), journal_beside(args));
+    if !is_needed(args) {
+        return match has_results(&journal) {
+            // Results would go on without the journal, and a run that writes them from it anew would lose them.
+            true => Err(Usage(format!(
+                "{} is there, so an earlier run wrote {results} with --format or --ordered; give the same options, or \
+                 name another file",
+                journal.display()
+            ))),
+            false => Ok(()),
+        };
+    }
+    if !has_text(&args.output) {
+        return Ok(());
+    }
+    check_ours(&args.output)?;
+    if !has_text(&journal) {
         return Err(Usage(format!(
-            "{results} is there, but {journal} is not, so a run with other options or another program wrote it; name \
-             another file, or leave out --format and --ordered"
+            "{results} is there, but {} is not, so a run with other options wrote it; name another file, or leave out \
+             --format and --ordered",
+            journal.display()
         )));
     }
     Ok(())
+}
+
+/// Returns true if a file begins with a result, as a journal does.
+fn has_results(path: &Path) -> bool {
+    let first = Journal::read(path).map(|mut lines| lines.next());
+    matches!(first, Ok(Some(Ok(_))))
+}
+
+/// Checks that each line of a file is a result, in any format and order.
+fn check_ours(path: &Path) -> Result<(), Usage> {
+    let cannot_be_read = |cause: io::Error| Usage(format!("{} cannot be read: {cause}", path.display()));
+    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(cannot_be_read)?);
+    let (mut line, mut number) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        number += 1;
+        // A longer line is none of ours, and need not be in memory to be refused.
+        let read = (&mut reader).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
+        if read.map_err(cannot_be_read)? == 0 {
+            return Ok(());
+        }
+        if let Err(cause) = serde_json::from_slice::<Line>(&line)
+            && !openai_line::is_ours(&line)
+        {
+            let cause = cause.to_string();
+            return Err(Usage(JournalError::Foreign { path: path.into(), line: number, cause }.to_string()));
+        }
+    }
 }
 
 /// Writes the results from the journal, if they are another file. Those that were there are replaced whole, or not at all.
@@ -148,12 +199,18 @@ impl Index {
     }
 }
 
-/// Writes a file beside the one that is there, and puts it in its place.
+/// Writes a file beside the one that is there, and puts it in its place. A link stays a link: what it leads to is replaced.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut beside = target.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = PathBuf::from(beside);
-    let written = write_new(&beside, write).and_then(|()| std::fs::rename(&beside, path));
+    let written = write_new(&beside, write).and_then(|()| {
+        if let Ok(there) = std::fs::metadata(&target) {
+            std::fs::set_permissions(&beside, there.permissions())?;
+        }
+        std::fs::rename(&beside, &target)
+    });
     if written.is_err() {
         // It may not even have been made.
         let _ = std::fs::remove_file(&beside);

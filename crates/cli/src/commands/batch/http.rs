@@ -6,12 +6,13 @@ use anyhow::{Context as _, Result};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, NoProxy, Proxy, redirect};
 use tollgate::Clock;
+use tollgate_batch::Usage;
 use tollgate_provider::{Failure, FatalKind, Hint, Response, read, read_failure};
 
 use super::account::Account;
-use super::endpoint::{address, headers};
+use super::endpoint::headers;
 use super::secret::Secret;
-use crate::exit::Usage;
+use crate::exit;
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,8 +28,10 @@ pub(crate) struct Caller {
 
 /// What came back, if anything did.
 pub(crate) struct Replied {
-    /// `None` if no reply came.
+    /// `None` if no reply came, or one that is too long.
     pub(crate) status: Option<u16>,
+    /// What the call used, where the hint cannot say it.
+    pub(crate) usage: Option<Usage>,
     /// How the provider calls the request, for those who want to ask about it.
     pub(crate) request_id: Option<String>,
     pub(crate) body: Vec<u8>,
@@ -42,7 +45,7 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// [`Usage`] if the proxy has no valid address, which is not shown: it may have a password in it.
+    /// [`exit::Usage`] if the proxy has no valid address, which is not shown: it may have a password in it.
     pub(crate) fn new(proxy: Option<&Secret>) -> Result<Caller> {
         let agent = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
         // A key must not follow wherever a reply points.
@@ -50,7 +53,8 @@ impl Caller {
         let mut client = client.connect_timeout(CONNECT_TIMEOUT);
         if let Some(address) = proxy {
             let bad = |_| {
-                Usage("--proxy must be an address such as http://user:password@proxy.example:3128".into())
+                let why = "--proxy must be an address such as http://user:password@proxy.example:3128";
+                exit::Usage(why.into())
             };
             client = client.proxy(Proxy::all(address.reveal()).map_err(bad)?.no_proxy(NoProxy::from_env()));
         }
@@ -58,22 +62,12 @@ impl Caller {
         Ok(Caller { client: client.context("no HTTP client can be made")? })
     }
 
-    /// Sends a body to an account and reads what comes back.
+    /// Sends a body to an address of an account and reads what comes back.
     ///
     /// # Cancel safety
     ///
     /// Dropping it closes the connection. Whether the provider goes on is its own affair.
-    pub(crate) async fn call(
-        &self,
-        account: &Account,
-        path: Option<&str>,
-        model: &str,
-        body: &str,
-    ) -> Replied {
-        let address = match address(account, path, model) {
-            Ok(address) => address,
-            Err(why) => return Replied::not_sent(why),
-        };
+    pub(crate) async fn call(&self, account: &Account, address: String, body: &str) -> Replied {
         let headers = headers(account, &address);
         let request = self.client.post(address).headers(headers);
         match request.body(body.to_owned()).send().await {
@@ -84,17 +78,25 @@ impl Caller {
 }
 
 impl Replied {
-    /// A request that cannot be sent to this account, however often it is tried.
-    fn not_sent(why: String) -> Replied {
-        let hint = Hint::fatal(FatalKind::Request).with_reason(why);
-        Replied { status: None, request_id: None, body: Vec::new(), hint }
+    /// Returns true if there was a connection, whatever came of it.
+    pub(super) fn has_connected(&self) -> bool {
+        self.usage != Some(Usage::Zero)
+    }
+
+    /// A reply that is longer than what can be stored. Another call would bring as much, and cost as much.
+    fn too_long() -> Replied {
+        let hint = Hint::fatal(FatalKind::Request)
+            .with_reason(format!("the reply has more than {REPLY_BYTES_MAX} bytes, which cannot be stored"));
+        Replied { status: None, usage: Some(Usage::Unknown), request_id: None, body: Vec::new(), hint }
     }
 
     fn none(why: &reqwest::Error) -> Replied {
         let failure = if why.is_timeout() { Failure::Timeout } else { Failure::Connection };
         let mut hint = read_failure(failure);
         hint.reason = Some(innermost(why));
-        Replied { status: None, request_id: None, body: Vec::new(), hint }
+        // Without a connection nothing was sent that the provider could count.
+        let usage = why.is_connect().then_some(Usage::Zero);
+        Replied { status: None, usage, request_id: None, body: Vec::new(), hint }
     }
 }
 
@@ -113,11 +115,7 @@ async fn received(mut response: reqwest::Response) -> Replied {
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() <= REPLY_BYTES_MAX => body.extend_from_slice(&chunk),
-            Ok(Some(_)) => {
-                let mut hint = read_failure(Failure::Connection);
-                hint.reason = Some(format!("the reply has more than {REPLY_BYTES_MAX} bytes"));
-                return Replied { status: Some(status), request_id: None, body: Vec::new(), hint };
-            }
+            Ok(Some(_)) => return Replied::too_long(),
             Ok(None) => break,
             Err(why) => return Replied::none(&why),
         }
@@ -131,5 +129,5 @@ async fn received(mut response: reqwest::Response) -> Replied {
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(Clock::system().now().as_micros());
     let hint = read(&Response::new(status, &pairs, &body), now);
     let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
-    Replied { status: Some(status), request_id: id.map(str::to_owned), body, hint }
+    Replied { status: Some(status), usage: None, request_id: id.map(str::to_owned), body, hint }
 }

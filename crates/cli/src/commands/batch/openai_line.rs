@@ -9,12 +9,20 @@ use serde_json::value::RawValue;
 #[derive(Deserialize)]
 struct Stored<'a> {
     id: String,
+    status: Status,
     #[serde(borrow, default)]
     output: Option<Reply<'a>>,
     #[serde(default)]
     class: Option<String>,
     #[serde(default)]
     reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Done,
+    Failed,
 }
 
 #[derive(Deserialize)]
@@ -32,7 +40,7 @@ struct Line<'a> {
     custom_id: String,
     /// Missing if no reply came.
     response: Option<Response<'a>>,
-    /// What went wrong if no reply came: an error that the provider replied is in the response.
+    /// What went wrong if the response does not say so: no reply came, or one with a status that is good.
     error: Option<Error>,
 }
 
@@ -57,16 +65,31 @@ pub(super) fn write(line: &[u8], out: &mut dyn Write) -> io::Result<()> {
         request_id,
         body,
     });
-    let error = response.is_none().then(|| Error {
+    let says_so = response.as_ref().is_some_and(|response| response.status_code >= 400);
+    let error = (stored.status == Status::Failed && !says_so).then(|| Error {
         code: stored.class.unwrap_or_else(|| "unknown".into()),
         message: stored.reason.unwrap_or_default(),
     });
-    let id = format!("batch_req_{:016x}", fnv(stored.id.as_bytes()));
-    serde_json::to_writer(out, &Line { id, custom_id: stored.id, response, error })?;
+    serde_json::to_writer(out, &Line { id: id_of(&stored.id), custom_id: stored.id, response, error })?;
     Ok(())
 }
 
-/// The hash FNV-1a: an id that stays the same however often results are written.
+/// Returns true if [`write`] wrote a line. Files of OpenAI itself have other ids.
+pub(super) fn is_ours(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Ids {
+        id: String,
+        custom_id: String,
+    }
+    serde_json::from_slice::<Ids>(line).is_ok_and(|Ids { id, custom_id }| id == id_of(&custom_id))
+}
+
+/// An id that stays the same however often results are written.
+fn id_of(custom_id: &str) -> String {
+    format!("batch_req_{:016x}", fnv(custom_id.as_bytes()))
+}
+
+/// The hash FNV-1a.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -102,5 +125,22 @@ mod tests {
             (&"transient".into(), &"connection reset".into())
         );
         assert_ne!(done["id"], lost["id"]);
+        let hidden = written(
+            r#"{"id":"d","status":"failed","class":"fatal","reason":"no","output":{"status_code":200,"body":{"error":1}}}"#,
+        );
+        assert_eq!(
+            (&hidden["response"]["status_code"], &hidden["error"]["code"]),
+            (&200.into(), &"fatal".into())
+        );
+    }
+
+    #[test]
+    fn only_lines_that_were_written_here_are_ours() {
+        let mut line = Vec::new();
+        write(br#"{"id":"a","status":"done","output":{"status_code":200,"body":{}}}"#, &mut line).unwrap();
+        assert!(is_ours(&line));
+        for foreign in [r#"{"id":"batch_req_123","custom_id":"a","response":null}"#, "{}", "notes", ""] {
+            assert!(!is_ours(foreign.as_bytes()), "{foreign}");
+        }
     }
 }

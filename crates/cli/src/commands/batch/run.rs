@@ -1,17 +1,18 @@
 //! `tollgate batch run`.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use tollgate::store::records::Records;
-use tollgate::{Demand, Limit, LimitSet};
-use tollgate_batch::journal::OnFailed;
-use tollgate_batch::{Batch, Journal, Reply, Run, SharedCooldown, Summary, Try};
-use tollgate_provider::{Class, Estimator};
+use tollgate::{Clock, Demand, Limit, LimitSet};
+use tollgate_batch::{Batch, Event, Reply, Run, SharedCooldown, SkipReason, Summary, Try};
+use tollgate_provider::{Class, Estimator, FatalKind, Hint};
 
-use super::account::{self, Account, Accounts, Api, KeyAt};
+use super::account::{self, Account, Accounts, Api};
+use super::closed::ClosedAccounts;
+use super::dry_run::dry_run;
 use super::gate::Gate;
 use super::header::{self, Header};
 use super::http::Caller;
@@ -20,70 +21,138 @@ use super::last_error::LastError;
 use super::output::Answered;
 use super::patience;
 use super::price::Prices;
+use super::reachability::Reachability;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
-use super::{endpoint, events, export, price_table};
+use super::{changed, duplicate, endpoint, events, export, files, key, price_table, survey};
 use crate::args::BatchRunArgs;
 use crate::commands::server_ending::Ending;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, grouped};
 
 /// Sends all requests, and tells what came of it.
 pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
-    let Accounts { accounts, prices } = accounts(&args)?;
-    let prices = match &args.prices {
-        Some(path) => prices.or(Prices::open(path)?),
-        None => prices,
-    };
-    let prices = prices.or(price_table::built_in());
+    let accounts = accounts(context, &args)?;
+    let bad = Arc::new(BadLines::new(files::errors_path(&args), &args.requests));
+    let lines = input::open(&args.requests)?;
+    files::check(&args, &bad)?;
+    let total = survey::check(&args, &accounts.prices)?;
+    let caller = Caller::new(args.proxy.as_ref())?;
+    if context.dry_run {
+        return dry_run(&args, &accounts);
+    }
+    let Accounts { accounts, prices } = accounts;
     let (prices, estimator) = (Arc::new(prices), Arc::new(Estimator::new()));
     let used_prices = Arc::clone(&prices);
-    let bad = Arc::new(BadLines::new(args.errors.clone().unwrap_or_else(|| errors_path(&args.output))));
     let bounded = args.max_cost.is_some();
-    let requests = Requests::open(
-        &args.requests,
-        Arc::clone(&estimator),
-        Arc::clone(&prices),
-        bounded,
-        Arc::clone(&bad),
-    )?;
+    let requests =
+        Requests::new(lines, Arc::clone(&estimator), Arc::clone(&prices), bounded, Arc::clone(&bad));
     let shared = args.share.as_deref().map(|name| shared(context, name)).transpose()?;
-    let journal = journal(&args)?;
-    let last_error = LastError::default();
-    let batch = batch(&args, &accounts, shared, context.format, &last_error)?;
+    let journal = files::open_results(&args)?;
+    bad.empty_old().with_context(|| format!("{} cannot be written", bad.path().display()))?;
+    let (closed, last_error) = (ClosedAccounts::default(), LastError::default());
+    let batch = batch(&args, &accounts, shared)?;
+    let batch =
+        batch.observer(observer(context.format, &bad, &closed, &last_error, export::journal_path(&args)));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut reasons = Reasons::default();
-    let (summary, earlier) = runtime.block_on(async {
+    let reachability = Arc::new(Reachability::default());
+    let summary = runtime.block_on(async {
         let mut ending = Ending::watch()?;
-        let earlier = journal.finished();
+        let reachability = Arc::clone(&reachability);
         let caller = Arc::new(Calls {
-            caller: Caller::new(args.proxy.as_ref())?,
+            caller,
             accounts: by_name(accounts),
             prices,
             estimator,
+            reachability: Arc::clone(&reachability),
+            attempts: args.attempts.into(),
         });
         let run = batch.resume(journal, requests, move |attempt: Try<Planned>| {
             let caller = Arc::clone(&caller);
             async move { caller.call(&attempt).await }
         });
-        let total = input::count_lines(&args.requests);
         let watch = Watch::new(context, total, Arc::clone(&bad), last_error);
-        anyhow::Ok((watched(watch, run, &mut ending, &mut reasons).await?, earlier))
+        watched(watch, run, &mut ending, &mut reasons, &closed, &reachability).await
     })?;
-    export::write(&args)?;
+    closed.take_notices().iter().for_each(|notice| context.note(notice));
+    note_bad_lines(context, &summary, &bad);
+    let unwritten = export::write(&args).err();
+    if let Some(why) = &unwritten {
+        // The journal has all results, so the summary is as true as ever.
+        context.note(format_args!("{why:#}"));
+    }
+    let unreachable = reachability.reason();
+    if let (Some(reason), Format::Json) = (&unreachable, context.format) {
+        // People read it beside the summary.
+        context.note(reason);
+    }
+    let exit = match (&unreachable, is_good(&summary, &bad) && unwritten.is_none()) {
+        (Some(_), _) => Exit::UNAVAILABLE,
+        (None, true) => Exit::OK,
+        (None, false) => Exit::FAILURE,
+    };
+    let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad).with_prices(&used_prices);
+    Ok(Output::new(answer.with_stop_reason(unreachable)).with_exit(exit))
+}
+
+/// Returns true if every request of the input has a good reply.
+fn is_good(summary: &Summary, bad: &BadLines) -> bool {
+    let progress = &summary.progress;
+    let without = progress.failed + progress.failed_before + progress.unfinished;
+    let passed_over = progress.duplicates + progress.changed + bad.count();
+    without + passed_over == 0 && summary.stopped.is_none() && bad.broken().is_none()
+}
+
+/// Says on stderr that lines of the input have no result, which the screen may have no room for.
+fn note_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
+    let progress = &summary.progress;
+    let parts = [
+        ("no requests", bad.count()),
+        ("duplicate ids", progress.duplicates),
+        ("changed since their results", progress.changed),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{what}: {}", grouped(*count)))
+        .collect();
+    if let (false, Some(first)) = (parts.is_empty(), bad.first()) {
+        let (parts, path) = (parts.join(", "), bad.path().display());
+        context.note(format_args!("lines that were not sent, all of them in {path}: {parts}; {first}"));
+    }
     if let Some(why) = bad.broken() {
         context.note(&why);
     }
-    let is_good = summary.progress.failed == 0
-        && summary.progress.unfinished == 0
-        && summary.stopped.is_none()
-        && bad.count() == 0
-        && bad.broken().is_none();
-    let answer = SummaryAnswer::new(&summary, reasons, &args.output, earlier, &bad).with_prices(&used_prices);
-    let output = Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE });
-    Ok(output)
+}
+
+/// Keeps what the view shows, puts requests aside that are passed over, and writes events for programs.
+fn observer(
+    format: Format,
+    bad: &Arc<BadLines>,
+    closed: &ClosedAccounts,
+    last_error: &LastError,
+    results: PathBuf,
+) -> impl Fn(&Event<'_>) + Send + use<> + 'static {
+    let (bad, closed, last_error) = (Arc::clone(bad), closed.clone(), last_error.clone());
+    move |event| {
+        closed.observe(event);
+        last_error.observe(event);
+        match event {
+            Event::Skipped { id, index, reason: SkipReason::Duplicate } => {
+                bad.put_item_aside(*index, id, &duplicate(id));
+            }
+            Event::Skipped { id, index, reason: SkipReason::Changed } => {
+                bad.put_item_aside(*index, id, &changed(id, &results));
+            }
+            _ => {}
+        }
+        if format == Format::Json {
+            events::write(event);
+        }
+    }
 }
 
 /// Reads outcomes until there are no more, and shows how far it has come. Told to end, it calls everything off; told
@@ -93,6 +162,8 @@ async fn watched(
     mut run: Run<Answered>,
     ending: &mut Ending,
     reasons: &mut Reasons,
+    closed: &ClosedAccounts,
+    reachability: &Reachability,
 ) -> Result<Summary> {
     let stopper = run.stopper();
     let mut is_ending = false;
@@ -102,7 +173,11 @@ async fn watched(
                 Some(outcome) => reasons.count(&outcome),
                 None => break,
             },
-            () = watch.due() => watch.show(&run),
+            () = watch.due() => {
+                closed.take_notices().iter().for_each(|notice| watch.note(notice));
+                watch.show(&run);
+            }
+            () = reachability.unreachable() => stopper.shut_down(),
             told = ending.told(None) => {
                 told?;
                 if is_ending {
@@ -118,65 +193,66 @@ async fn watched(
     run.finish().await.context("the batch was lost")
 }
 
-fn accounts(args: &BatchRunArgs) -> Result<Accounts> {
+/// Reads accounts with their keys and prices.
+fn accounts(context: &Context, args: &BatchRunArgs) -> Result<Accounts> {
     let environment = |name: &str| std::env::var(name).ok();
     let headers: Vec<Header> =
         args.header.iter().map(header::parse).collect::<Result<_, _>>().map_err(Usage)?;
-    if let Some(path) = &args.accounts {
-        let mut accounts = Accounts::read(path, &environment)?;
-        let limits: Vec<Limit> = args.limits.limits()?.iter().cloned().collect();
-        for account in &mut accounts.accounts {
-            account.limits.extend(limits.iter().cloned());
-            account.headers.extend(headers.iter().cloned());
-        }
-        return Ok(accounts);
-    }
-    let (url, usual) = match args.api {
-        Api::Openai => ("https://api.openai.com/v1", "OPENAI_API_KEY"),
-        Api::Anthropic => ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
-        Api::Gemini => ("https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY"),
-        Api::Azure => match &args.base_url {
-            Some(url) => (url.as_str(), "AZURE_OPENAI_API_KEY"),
-            None => {
-                let why = "--api azure needs --base-url, such as https://NAME.openai.azure.com";
-                return Err(Usage(why.into()).into());
+    let mut accounts = match &args.accounts {
+        Some(path) => {
+            let mut accounts = Accounts::read(path, &environment)?;
+            let limits: Vec<Limit> = args.limits.limits()?.iter().cloned().collect();
+            for account in &mut accounts.accounts {
+                account.limits.extend(limits.iter().cloned());
             }
-        },
+            accounts
+        }
+        None => single_account(context, args, &environment)?,
     };
-    let base_url =
-        account::base_url(args.base_url.as_deref().unwrap_or(url)).map_err(|why| Usage(why.to_string()))?;
-    // The key of one provider is none of the business of another: it goes elsewhere only if somebody says so.
-    let is_theirs = args.base_url.is_none() || args.api == Api::Azure && endpoint::is_azure(&base_url);
-    let is_usual = is_theirs && args.key_file.is_none() && environment(usual).is_some();
-    let variable = args.key_env.clone().or_else(|| is_usual.then(|| usual.to_owned()));
-    let key = KeyAt { variable, file: args.key_file.clone() }.read(&environment)?;
+    for account in &mut accounts.accounts {
+        account.headers.extend(headers.iter().cloned());
+    }
+    if let Some(path) = &args.prices {
+        accounts.prices = accounts.prices.or(Prices::open(path)?);
+    }
+    accounts.prices = accounts.prices.or(price_table::built_in());
+    Ok(accounts)
+}
+
+/// The account that the command line itself describes.
+fn single_account(
+    context: &Context,
+    args: &BatchRunArgs,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Accounts> {
+    let url = match (&args.base_url, args.api) {
+        (Some(url), _) => url,
+        (None, Api::Openai) => "https://api.openai.com/v1",
+        (None, Api::Anthropic) => "https://api.anthropic.com",
+        (None, Api::Gemini) => "https://generativelanguage.googleapis.com/v1beta",
+        (None, Api::Azure) => {
+            let why = "--api azure needs --base-url, such as https://NAME.openai.azure.com";
+            return Err(Usage(why.into()).into());
+        }
+    };
+    let base_url = account::base_url(url).map_err(|why| Usage(why.to_string()))?;
+    let key::Chosen { key, notice } = key::choose(args, &base_url, environment)?;
+    if let Some(notice) = notice {
+        context.note(notice);
+    }
     let limits = args.limits.limits()?.iter().cloned().collect();
     let api_version = args.api_version.clone();
     endpoint::check_version(args.api, api_version.as_deref()).map_err(Usage)?;
-    let account =
-        Account { name: "default".into(), base_url, api: args.api, key, limits, api_version, headers };
+    let account = Account {
+        name: "default".into(),
+        base_url,
+        api: args.api,
+        key,
+        limits,
+        api_version,
+        headers: Vec::new(),
+    };
     Ok(Accounts { accounts: vec![account], prices: Prices::default() })
-}
-
-fn errors_path(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".errors.jsonl");
-    name.into()
-}
-
-fn journal(args: &BatchRunArgs) -> Result<Journal> {
-    let path = export::journal_path(args);
-    let is_there = |path: &Path| std::fs::metadata(path).is_ok_and(|found| found.len() > 0);
-    let there = [&args.output, &path].into_iter().find(|path| is_there(path));
-    if let (Some(there), false) = (there, args.resume) {
-        let path = there.display();
-        return Err(
-            Usage(format!("{path} is there already; --resume goes on with it, or name another")).into()
-        );
-    }
-    let on_failed = if args.retry_failed { OnFailed::Retry } else { OnFailed::Keep };
-    export::check(args)?;
-    Ok(Journal::open(path, on_failed)?)
 }
 
 fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
@@ -186,13 +262,7 @@ fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
     Ok(SharedCooldown::new(records, &format!("batch/{name}")).clock(clock))
 }
 
-fn batch(
-    args: &BatchRunArgs,
-    accounts: &[Account],
-    shared: Option<SharedCooldown>,
-    format: Format,
-    last_error: &LastError,
-) -> Result<Batch> {
+fn batch(args: &BatchRunArgs, accounts: &[Account], shared: Option<SharedCooldown>) -> Result<Batch> {
     let mut batch = Batch::new()
         .workers(args.workers.into())
         .attempts(args.attempts.into())
@@ -218,13 +288,7 @@ fn batch(
     if let Some(shared) = shared {
         batch = batch.share(shared);
     }
-    let last_error = last_error.clone();
-    Ok(batch.observer(move |event: &tollgate_batch::Event<'_>| {
-        last_error.observe(event);
-        if format == Format::Json {
-            events::write(event);
-        }
-    }))
+    Ok(batch)
 }
 
 /// The names of limits that count calls, and of those that count tokens.
@@ -272,20 +336,38 @@ struct Calls {
     accounts: HashMap<String, (Account, Gate)>,
     prices: Arc<Prices>,
     estimator: Arc<Estimator>,
+    reachability: Arc<Reachability>,
+    /// How often a request is tried.
+    attempts: u32,
 }
 
 impl Calls {
     async fn call(&self, attempt: &Try<Planned>) -> Reply<Answered> {
-        let Planned { request, model, estimate } = attempt.payload();
+        let Planned { request, estimate } = attempt.payload();
         let (account, gate) = &self.accounts[attempt.scope()];
-        let call = self.caller.call(account, request.path.as_deref(), model, request.body.get());
+        let address = match endpoint::address(account, request.path.as_deref(), &request.model) {
+            Ok(address) => address,
+            // However often it is tried, it cannot be sent to this account.
+            Err(why) => return Reply::refused(Hint::fatal(FatalKind::Request).with_reason(why)),
+        };
+        let call = self.caller.call(account, address, request.body.get());
         let replied = match gate.pass(call).await {
             Ok(replied) => replied,
-            Err(refusal) => return Reply::refused(refusal),
+            Err(refusal) => return Reply::not_sent(refusal),
         };
+        let (host, _) = key::host_of(&account.base_url);
+        let is_last = attempt.attempt() >= self.attempts;
+        if self.reachability.observe(host, &replied, is_last, Clock::system().now()) {
+            // The batch is about to end. Until then no request fails for want of a connection.
+            return std::future::pending().await;
+        }
         let hint = replied.hint.clone();
         if hint.class != Class::Ok {
             let reply = Reply::refused(hint);
+            let reply = match replied.usage {
+                Some(usage) => reply.usage(usage),
+                None => reply,
+            };
             return match Answered::rejected(account, &replied) {
                 Some(rejected) => reply.rejected(rejected),
                 None => reply,
@@ -293,7 +375,7 @@ impl Calls {
         }
         let cost = hint.usage.and_then(|tokens| {
             self.estimator.learn(estimate, tokens);
-            Some(self.prices.of(model)?.micros(tokens))
+            Some(self.prices.of(&request.model)?.micros(tokens))
         });
         let reply = match Answered::new(&account.name, replied) {
             Ok(answered) => Reply::done(answered, hint),
@@ -315,10 +397,5 @@ mod tests {
         for (name, tokens) in [("rpm", false), ("tpm", true), ("input_tokens", true), ("calls", false)] {
             assert_eq!(counts_tokens(name), tokens, "{name}");
         }
-    }
-
-    #[test]
-    fn lines_that_are_no_requests_go_beside_the_results() {
-        assert_eq!(errors_path(Path::new("out/results.jsonl")), Path::new("out/results.jsonl.errors.jsonl"));
     }
 }

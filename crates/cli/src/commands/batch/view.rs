@@ -22,8 +22,14 @@ pub(crate) struct SummaryAnswer {
     failed: u64,
     /// Requests that were not tried to the end: `--resume` goes on with them.
     unfinished: u64,
-    /// Requests that an earlier run had finished.
+    /// Requests to which an earlier run had a good reply.
     earlier: u64,
+    /// Requests that failed in an earlier run.
+    failed_before: u64,
+    /// Requests that are not those that their results are of.
+    changed: u64,
+    /// Requests with the id of another one.
+    duplicates: u64,
     /// Lines that are no requests.
     bad_lines: u64,
     calls: u64,
@@ -123,20 +129,17 @@ impl Percentiles {
 }
 
 impl SummaryAnswer {
-    pub(crate) fn new(
-        summary: &Summary,
-        reasons: Reasons,
-        results: &Path,
-        earlier: usize,
-        bad: &BadLines,
-    ) -> SummaryAnswer {
+    pub(crate) fn new(summary: &Summary, reasons: Reasons, results: &Path, bad: &BadLines) -> SummaryAnswer {
         let (progress, counters) = (&summary.progress, &summary.counters);
         SummaryAnswer {
             event: "summary",
             done: progress.done,
             failed: progress.failed,
             unfinished: progress.unfinished,
-            earlier: earlier as u64,
+            earlier: progress.done_before,
+            failed_before: progress.failed_before,
+            changed: progress.changed,
+            duplicates: progress.duplicates,
             bad_lines: bad.count(),
             calls: counters.calls,
             rejected: counters.rejected,
@@ -156,13 +159,18 @@ impl SummaryAnswer {
             reasons: reasons.shown(),
             stopped: summary.stopped.as_ref().map(ToString::to_string),
             results: results.display().to_string(),
-            errors: (bad.count() > 0).then(|| bad.path().display().to_string()),
+            errors: (bad.first().is_some()).then(|| bad.path().display().to_string()),
         }
     }
 
     /// The same with where the prices come from.
     pub(crate) fn with_prices(self, prices: &Prices) -> SummaryAnswer {
         SummaryAnswer { prices: prices.used(), has_unpriced: prices.has_missed(), ..self }
+    }
+
+    /// Replaces why it ended early by what the batch itself cannot know.
+    pub(crate) fn with_stop_reason(self, reason: Option<String>) -> SummaryAnswer {
+        SummaryAnswer { stopped: reason.or(self.stopped), ..self }
     }
 
     /// The cost, with the date of the prices.
@@ -201,14 +209,24 @@ impl Answer for SummaryAnswer {
             row("done before", count(self.earlier));
         }
         row("failed", count(self.failed));
+        if self.failed_before > 0 {
+            row(
+                "failed before",
+                Cell::from(format!("{}; --retry-failed sends them again", grouped(self.failed_before))),
+            );
+        }
         if self.unfinished > 0 {
             row("left undone", count(self.unfinished));
         }
         if let Some(errors) = &self.errors {
-            row(
-                "no requests",
-                Cell::from(format!("{} in {errors}", counted(self.bad_lines as usize, "line", "lines"))),
-            );
+            let parts = [
+                ("no requests", self.bad_lines),
+                ("duplicate ids", self.duplicates),
+                ("changed since", self.changed),
+            ];
+            for (name, lines) in parts.into_iter().filter(|(_, lines)| *lines > 0) {
+                row(name, Cell::from(format!("{} in {errors}", counted(lines, "line", "lines"))));
+            }
         }
         row("calls", count(self.calls));
         row("told to wait", Cell::from(self.wait_share()));
@@ -219,6 +237,11 @@ impl Answer for SummaryAnswer {
         row("tokens", count(self.tokens));
         if self.cost_micros > 0 {
             row("cost", Cell::from(self.cost()));
+        }
+        for AccountLine { name, closed, .. } in &self.accounts {
+            if let Some(reason) = closed {
+                row("closed", Cell::from(format!("account {name}: {reason}")));
+            }
         }
         row("took", Cell::from(roughly(Duration::from_millis(self.took_ms))));
         row("results", Cell::from(self.results.clone()));

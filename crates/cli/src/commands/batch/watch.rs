@@ -81,6 +81,14 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Says something on stderr that stays there: above the bar, if there is one.
+    pub(crate) fn note(&self, note: &str) {
+        match &self.how {
+            How::Bar(bar) => bar.suspend(|| self.context.note(note)),
+            How::Lines | How::Nothing => self.context.note(note),
+        }
+    }
+
     /// Shows nothing more: the batch is asked to end, and what it says then comes below what it has shown.
     pub(crate) fn end(&mut self) {
         if let How::Bar(bar) = std::mem::replace(&mut self.how, How::Nothing) {
