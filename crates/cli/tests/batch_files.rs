@@ -172,6 +172,25 @@ fn results_that_are_written_at_the_end_stay_behind_a_link() {
 }
 
 #[test]
+fn results_that_cannot_be_written_at_the_end_stay_in_the_journal_and_the_summary_says_so() {
+    let folder = Sandbox::new();
+    write(&folder, "requests.jsonl", format!("{}\n", request("a")));
+    let path = folder.path().join("results.jsonl");
+    let in_the_way = path.clone();
+    let server = HttpServer::up(move |_| {
+        std::fs::create_dir(&in_the_way).unwrap();
+        r#"{"usage": {"prompt_tokens": 1, "completion_tokens": 1}}"#.into()
+    });
+    let first = run(&folder, &server.url, &["--format", "openai", "--json"]);
+    let summary = support::batch::summary(&first);
+    assert_eq!((first.exit, &summary["done"]), (1, &1.into()), "{first:?}");
+    assert!(summary["unwritten"].as_str().unwrap().contains("--resume writes it again"), "{summary}");
+    std::fs::remove_dir(&path).unwrap();
+    assert_eq!(run(&folder, &server.url, &["--format", "openai", "--resume"]).exit, 0);
+    assert_eq!((lines(&folder, "results.jsonl").len(), server.requests().len()), (1, 1));
+}
+
+#[test]
 fn a_directory_or_a_device_holds_no_results() {
     let folder = Sandbox::new();
     write(&folder, "requests.jsonl", format!("{}\n", request("a")));

@@ -36,15 +36,12 @@ pub(super) fn check(args: &BatchRunArgs, bad: &BadLines) -> Result<(), Usage> {
         }
     }
     export::check(args)?;
-    if !args.resume {
-        for path in [output, &journal].into_iter().filter(|path| has_text(path)) {
-            if path == journal {
-                // A file of something else is not one to go on with.
-                check_journal(path)?;
-            }
-            let path = path.display();
-            return Err(Usage(format!("{path} is there already; --resume goes on with it, or name another")));
-        }
+    let there = [output, &journal].into_iter().find(|path| has_text(path));
+    if let (Some(there), false) = (there, args.resume) {
+        // A file of something else is not one to go on with.
+        check_journal(&journal)?;
+        let path = there.display();
+        return Err(Usage(format!("{path} is there already; --resume goes on with it, or name another")));
     }
     bad.check().map_err(Usage)
 }

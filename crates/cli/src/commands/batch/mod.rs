@@ -3,6 +3,7 @@
 mod account;
 mod bad_lines;
 mod bar;
+mod calls;
 mod closed;
 mod dry_run;
 mod endpoint;

@@ -1,19 +1,19 @@
 //! `tollgate batch run`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use tollgate::store::records::Records;
-use tollgate::{Clock, Demand, Limit, LimitSet};
-use tollgate_batch::{Batch, Event, Reply, Run, SharedCooldown, SkipReason, Summary, Try};
-use tollgate_provider::{Class, Estimator, FatalKind, Hint};
+use tollgate::{Demand, Limit, LimitSet};
+use tollgate_batch::{Batch, Event, Run, SharedCooldown, SkipReason, Summary, Try};
+use tollgate_provider::Estimator;
 
 use super::account::{self, Account, Accounts, Api};
+use super::calls::{Calls, by_name};
 use super::closed::ClosedAccounts;
 use super::dry_run::dry_run;
-use super::gate::Gate;
 use super::header::{self, Header};
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
@@ -79,10 +79,10 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     })?;
     closed.take_notices().iter().for_each(|notice| context.note(notice));
     note_bad_lines(context, &summary, &bad);
-    let unwritten = export::write(&args).err();
+    // The journal has all results by then, so what cannot be written is no reason to keep the summary back.
+    let unwritten = export::write(&args).err().map(|why| format!("{why:#}"));
     if let Some(why) = &unwritten {
-        // The journal has all results, so the summary is as true as ever.
-        context.note(format_args!("{why:#}"));
+        context.note(why);
     }
     let unreachable = reachability.reason();
     if let (Some(reason), Format::Json) = (&unreachable, context.format) {
@@ -95,7 +95,8 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
         (None, false) => Exit::FAILURE,
     };
     let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad).with_prices(&used_prices);
-    Ok(Output::new(answer.with_stop_reason(unreachable)).with_exit(exit))
+    let answer = answer.with_unwritten(unwritten).with_stop_reason(unreachable);
+    Ok(Output::new(answer).with_exit(exit))
 }
 
 /// Returns true if every request of the input has a good reply.
@@ -324,68 +325,6 @@ impl Names {
 /// Whether a limit counts tokens, by its name: `tpm`, `tpd`, `input_tokens`.
 fn counts_tokens(name: &str) -> bool {
     matches!(name, "tpm" | "tpd" | "tps" | "tph") || name.contains("token")
-}
-
-fn by_name(accounts: Vec<Account>) -> HashMap<String, (Account, Gate)> {
-    accounts.into_iter().map(|account| (account.name.clone(), (account, Gate::default()))).collect()
-}
-
-/// Makes the calls of a batch.
-struct Calls {
-    caller: Caller,
-    accounts: HashMap<String, (Account, Gate)>,
-    prices: Arc<Prices>,
-    estimator: Arc<Estimator>,
-    reachability: Arc<Reachability>,
-    /// How often a request is tried.
-    attempts: u32,
-}
-
-impl Calls {
-    async fn call(&self, attempt: &Try<Planned>) -> Reply<Answered> {
-        let Planned { request, estimate } = attempt.payload();
-        let (account, gate) = &self.accounts[attempt.scope()];
-        let address = match endpoint::address(account, request.path.as_deref(), &request.model) {
-            Ok(address) => address,
-            // However often it is tried, it cannot be sent to this account.
-            Err(why) => return Reply::refused(Hint::fatal(FatalKind::Request).with_reason(why)),
-        };
-        let call = self.caller.call(account, address, request.body.get());
-        let replied = match gate.pass(call).await {
-            Ok(replied) => replied,
-            Err(refusal) => return Reply::not_sent(refusal),
-        };
-        let (host, _) = key::host_of(&account.base_url);
-        let is_last = attempt.attempt() >= self.attempts;
-        if self.reachability.observe(host, &replied, is_last, Clock::system().now()) {
-            // The batch is about to end. Until then no request fails for want of a connection.
-            return std::future::pending().await;
-        }
-        let hint = replied.hint.clone();
-        if hint.class != Class::Ok {
-            let reply = Reply::refused(hint);
-            let reply = match replied.usage {
-                Some(usage) => reply.usage(usage),
-                None => reply,
-            };
-            return match Answered::rejected(account, &replied) {
-                Some(rejected) => reply.rejected(rejected),
-                None => reply,
-            };
-        }
-        let cost = hint.usage.and_then(|tokens| {
-            self.estimator.learn(estimate, tokens);
-            Some(self.prices.of(&request.model)?.micros(tokens))
-        });
-        let reply = match Answered::new(&account.name, replied) {
-            Ok(answered) => Reply::done(answered, hint),
-            Err(why) => Reply::invalid(why, hint),
-        };
-        match cost {
-            Some(cost) => reply.cost_micros(cost),
-            None => reply,
-        }
-    }
 }
 
 #[cfg(test)]

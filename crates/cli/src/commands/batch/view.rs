@@ -61,6 +61,9 @@ pub(crate) struct SummaryAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
     results: String,
+    /// Why the results could not be written from the journal, if they could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwritten: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<String>,
 }
@@ -159,6 +162,7 @@ impl SummaryAnswer {
             reasons: reasons.shown(),
             stopped: summary.stopped.as_ref().map(ToString::to_string),
             results: results.display().to_string(),
+            unwritten: None,
             errors: (bad.first().is_some()).then(|| bad.path().display().to_string()),
         }
     }
@@ -166,6 +170,11 @@ impl SummaryAnswer {
     /// The same with where the prices come from.
     pub(crate) fn with_prices(self, prices: &Prices) -> SummaryAnswer {
         SummaryAnswer { prices: prices.used(), has_unpriced: prices.has_missed(), ..self }
+    }
+
+    /// The same with why results could not be written from the journal.
+    pub(crate) fn with_unwritten(self, unwritten: Option<String>) -> SummaryAnswer {
+        SummaryAnswer { unwritten, ..self }
     }
 
     /// Replaces why it ended early by what the batch itself cannot know.
@@ -244,7 +253,7 @@ impl Answer for SummaryAnswer {
             }
         }
         row("took", Cell::from(roughly(Duration::from_millis(self.took_ms))));
-        row("results", Cell::from(self.results.clone()));
+        row("results", Cell::from(self.unwritten.as_ref().unwrap_or(&self.results).clone()));
         page.table(&table);
         page.gap();
         let mut times =
