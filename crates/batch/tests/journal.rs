@@ -265,3 +265,20 @@ async fn an_output_that_is_too_long_to_be_written_is_a_failure_and_the_others_ar
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     assert_eq!((journal.finished(), journal.failed()), (3, 1));
 }
+
+#[tokio::test]
+async fn a_reply_to_a_failed_item_that_is_too_long_is_left_out_and_the_failure_stays() {
+    let folder = Folder::new("long-reply");
+    let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+    let run = Batch::new().resume(journal, items(2), |call: Try<u64>| async move {
+        let length = if *call.payload() == 1 { LINE_BYTES_MAX } else { 10 };
+        let hint = Hint::fatal(FatalKind::Request).with_reason("no such model");
+        Reply::refused(hint).rejected("x".repeat(length))
+    });
+    one_each(run, 2).await;
+    let mut lines: Vec<_> = Journal::read(folder.file()).unwrap().map(|line| line.unwrap()).collect();
+    lines.sort_by_key(|line| line.index);
+    let reasons: Vec<_> = lines.iter().map(|line| line.reason.as_deref()).collect();
+    assert_eq!(reasons, [Some("no such model"), Some("no such model")]);
+    assert_eq!((lines[0].output.is_some(), lines[1].output.is_some()), (true, false));
+}

@@ -79,6 +79,14 @@ fn a_reply_that_cannot_be_stored_is_a_failure_with_a_reason() {
     assert!(huge.contains("\"failed\"") && huge.contains("can be stored"), "{huge}");
     assert_eq!(run(&folder, &server.url, &["--resume"]).exit, 1, "it stays a failure");
     assert_eq!(server.requests().len(), 4, "and is not paid for again");
+    for name in ["results.jsonl", "results.jsonl.journal"] {
+        let _ = std::fs::remove_file(folder.path().join(name));
+    }
+    assert_eq!(run(&folder, &server.url, &["--format", "openai", "--ordered"]).exit, 1);
+    let text = read(&folder, "results.jsonl");
+    assert!(text.contains("{\"value\": 1e400}"), "it is written as it came");
+    let errors: Vec<bool> = text.lines().map(|line| !line.contains("\"error\":null")).collect();
+    assert_eq!(errors, [false, true, true, false], "no failure looks like a reply");
 }
 
 #[test]
@@ -297,6 +305,11 @@ fn a_key_goes_to_its_own_provider_only_and_the_rest_is_said() {
     let silent = ran(command(&folder, &server.url, &[]).env("OPENAI_API_KEY", "canary"));
     assert!(silent.stderr.contains("no key is sent to 127.0.0.1"), "{silent:?}");
     assert!(silent.stderr.contains("--key-env OPENAI_API_KEY"), "{silent:?}");
+    let refused = run(&folder, &server.url, &[]);
+    assert!(
+        refused.exit == 2 && !refused.stderr.contains("no key"),
+        "what is refused needs none: {refused:?}"
+    );
     assert!(!server.requests()[0].head.contains("canary"));
     std::fs::remove_file(folder.path().join("results.jsonl")).unwrap();
     let sent =

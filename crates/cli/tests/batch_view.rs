@@ -61,6 +61,29 @@ impl Scene {
 }
 
 #[test]
+fn a_notice_stays_above_the_bar_and_breaks_no_frame() {
+    let scene = Scene::new(120);
+    let wrong = Provider::up(&["--key", "right"]);
+    let path = scene.folder.path().join("accounts.toml");
+    let accounts = std::fs::read_to_string(&path).unwrap();
+    let account = format!("[[account]]\nname = \"wrong\"\nbase_url = \"http://{}/v1\"\n", wrong.address);
+    std::fs::write(&path, format!("{account}{accounts}")).unwrap();
+    let text = scene.on_a_terminal(100, &["--workers", "8"], &[]);
+    let grid = Grid::of(100, &text);
+    let notice = "account wrong is closed: ";
+    let screen = grid.lines();
+    assert_eq!(screen.iter().filter(|line| line.starts_with(notice)).count(), 1, "{screen:#?}");
+    assert!(screen.iter().all(|line| !line.contains('░')), "the bar is gone in the end: {screen:#?}");
+    let count = |frame: &[String], what: &str| frame.iter().filter(|line| line.contains(what)).count();
+    let below: Vec<&Vec<String>> = grid.frames.iter().filter(|frame| count(frame, notice) > 0).collect();
+    assert!(below.iter().any(|frame| count(frame, " of 120") == 1), "{below:#?}");
+    for frame in below {
+        // Each account has a line of its own, and nothing is left of the frame before the notice.
+        assert!(count(frame, " of 120") <= 1 && count(frame, "wrong  ") <= 1, "{frame:#?}");
+    }
+}
+
+#[test]
 fn a_terminal_of_any_width_shows_all_of_it_and_no_line_wraps() {
     for columns in [50, 80, 140] {
         let text = Scene::new(300).on_a_terminal(columns, &[], &[]);

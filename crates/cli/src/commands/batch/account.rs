@@ -76,6 +76,8 @@ pub(crate) struct KeyAt {
 pub(crate) struct Accounts {
     pub(crate) accounts: Vec<Account>,
     pub(crate) prices: Prices,
+    /// What is to be said about keys before the start.
+    pub(crate) notice: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,7 +137,7 @@ impl Accounts {
         }
         let source = PriceSource { source: path.display().to_string(), date: None };
         let prices = Prices::read(&file.price, source).map_err(wrong)?;
-        Ok(Accounts { accounts, prices })
+        Ok(Accounts { accounts, prices, notice: None })
     }
 }
 
@@ -257,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_file_of_accounts_is_read_and_shows_no_key() {
-        let Accounts { accounts, prices } = read(FULL).unwrap();
+        let Accounts { accounts, prices, .. } = read(FULL).unwrap();
         assert_eq!(accounts[0].base_url, "https://api.openai.com/v1");
         assert_eq!(accounts[0].key.as_ref().unwrap().reveal(), "canary-key");
         assert_eq!(accounts[0].limits.len(), 2);

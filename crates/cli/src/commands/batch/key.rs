@@ -40,18 +40,23 @@ pub(super) fn choose(
                 "no key is sent to {host}: {variable} is not set, nor is there a --key-file"
             )),
         }),
-        None => Ok(Chosen { key: None, notice: Some(no_key(args.api, host)) }),
+        None => Ok(Chosen { key: None, notice: Some(no_key(args.api, host, environment)) }),
     }
 }
 
-fn no_key(api: Api, host: &str) -> String {
+fn no_key(api: Api, host: &str, environment: &dyn Fn(&str) -> Option<String>) -> String {
     let (variable, own) = match api {
         Api::Openai => ("OPENAI_API_KEY", "https://api.openai.com"),
         Api::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
         Api::Azure => ("AZURE_OPENAI_API_KEY", "https hosts of Azure"),
         Api::Gemini => ("GEMINI_API_KEY", "https://generativelanguage.googleapis.com"),
     };
-    format!("no key is sent to {host}: {variable} goes to {own} only; --key-env {variable} sends it")
+    match environment(variable) {
+        Some(_) => {
+            format!("no key is sent to {host}: {variable} goes to {own} only; --key-env {variable} sends it")
+        }
+        None => format!("no key is sent to {host}; --key-env or --key-file sends one"),
+    }
 }
 
 /// Returns the variable that the tools of the provider at this address find their key in.

@@ -34,16 +34,19 @@ use crate::output::{Format, Output, grouped};
 
 /// Sends all requests, and tells what came of it.
 pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
-    let accounts = accounts(context, &args)?;
+    let accounts = accounts(&args)?;
     let bad = Arc::new(BadLines::new(files::errors_path(&args), &args.requests));
     let lines = input::open(&args.requests)?;
     files::check(&args, &bad)?;
     let total = survey::check(&args, &accounts.prices)?;
     let caller = Caller::new(args.proxy.as_ref())?;
+    if let Some(notice) = &accounts.notice {
+        context.note(notice);
+    }
     if context.dry_run {
         return dry_run(&args, &accounts);
     }
-    let Accounts { accounts, prices } = accounts;
+    let Accounts { accounts, prices, .. } = accounts;
     let (prices, estimator) = (Arc::new(prices), Arc::new(Estimator::new()));
     let used_prices = Arc::clone(&prices);
     let bounded = args.max_cost.is_some();
@@ -95,7 +98,8 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
         (None, false) => Exit::FAILURE,
     };
     let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad).with_prices(&used_prices);
-    let answer = answer.with_unwritten(unwritten).with_stop_reason(unreachable);
+    let answer = answer.with_journal(&export::journal_path(&args), unwritten);
+    let answer = answer.with_stop_reason(unreachable);
     Ok(Output::new(answer).with_exit(exit))
 }
 
@@ -195,7 +199,7 @@ async fn watched(
 }
 
 /// Reads accounts with their keys and prices.
-fn accounts(context: &Context, args: &BatchRunArgs) -> Result<Accounts> {
+fn accounts(args: &BatchRunArgs) -> Result<Accounts> {
     let environment = |name: &str| std::env::var(name).ok();
     let headers: Vec<Header> =
         args.header.iter().map(header::parse).collect::<Result<_, _>>().map_err(Usage)?;
@@ -208,7 +212,7 @@ fn accounts(context: &Context, args: &BatchRunArgs) -> Result<Accounts> {
             }
             accounts
         }
-        None => single_account(context, args, &environment)?,
+        None => single_account(args, &environment)?,
     };
     for account in &mut accounts.accounts {
         account.headers.extend(headers.iter().cloned());
@@ -221,11 +225,7 @@ fn accounts(context: &Context, args: &BatchRunArgs) -> Result<Accounts> {
 }
 
 /// The account that the command line itself describes.
-fn single_account(
-    context: &Context,
-    args: &BatchRunArgs,
-    environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Accounts> {
+fn single_account(args: &BatchRunArgs, environment: &dyn Fn(&str) -> Option<String>) -> Result<Accounts> {
     let url = match (&args.base_url, args.api) {
         (Some(url), _) => url,
         (None, Api::Openai) => "https://api.openai.com/v1",
@@ -238,9 +238,6 @@ fn single_account(
     };
     let base_url = account::base_url(url).map_err(|why| Usage(why.to_string()))?;
     let key::Chosen { key, notice } = key::choose(args, &base_url, environment)?;
-    if let Some(notice) = notice {
-        context.note(notice);
-    }
     let limits = args.limits.limits()?.iter().cloned().collect();
     let api_version = args.api_version.clone();
     endpoint::check_version(args.api, api_version.as_deref()).map_err(Usage)?;
@@ -253,7 +250,7 @@ fn single_account(
         api_version,
         headers: Vec::new(),
     };
-    Ok(Accounts { accounts: vec![account], prices: Prices::default() })
+    Ok(Accounts { accounts: vec![account], prices: Prices::default(), notice })
 }
 
 fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {

@@ -61,6 +61,9 @@ pub(crate) struct SummaryAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
     results: String,
+    /// The file that the results were written from, if it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    journal: Option<String>,
     /// Why the results could not be written from the journal, if they could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     unwritten: Option<String>,
@@ -162,6 +165,7 @@ impl SummaryAnswer {
             reasons: reasons.shown(),
             stopped: summary.stopped.as_ref().map(ToString::to_string),
             results: results.display().to_string(),
+            journal: None,
             unwritten: None,
             errors: (bad.first().is_some()).then(|| bad.path().display().to_string()),
         }
@@ -172,9 +176,10 @@ impl SummaryAnswer {
         SummaryAnswer { prices: prices.used(), has_unpriced: prices.has_missed(), ..self }
     }
 
-    /// The same with why results could not be written from the journal.
-    pub(crate) fn with_unwritten(self, unwritten: Option<String>) -> SummaryAnswer {
-        SummaryAnswer { unwritten, ..self }
+    /// The same with the journal, which may be the results themselves, and why these could not be written from it.
+    pub(crate) fn with_journal(self, journal: &Path, unwritten: Option<String>) -> SummaryAnswer {
+        let journal = Some(journal.display().to_string()).filter(|journal| *journal != self.results);
+        SummaryAnswer { journal, unwritten, ..self }
     }
 
     /// Replaces why it ended early by what the batch itself cannot know.
@@ -254,13 +259,18 @@ impl Answer for SummaryAnswer {
         }
         row("took", Cell::from(roughly(Duration::from_millis(self.took_ms))));
         row("results", Cell::from(self.unwritten.as_ref().unwrap_or(&self.results).clone()));
+        if let Some(journal) = &self.journal {
+            row("journal", Cell::from(format!("{journal}, which --resume goes on with")));
+        }
         page.table(&table);
-        page.gap();
-        let mut times =
-            Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
-        times.row(self.call_ms.row("of a call"));
-        times.row(self.request_ms.row("of a request"));
-        page.table(&times);
+        if self.calls > 0 {
+            page.gap();
+            let mut times =
+                Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
+            times.row(self.call_ms.row("of a call"));
+            times.row(self.request_ms.row("of a request"));
+            page.table(&times);
+        }
         if self.accounts.len() > 1 {
             page.gap();
             let mut table =
