@@ -13,12 +13,21 @@ pub struct Item<P> {
     pub(crate) scope: Option<Arc<str>>,
     pub(crate) tokens: u64,
     pub(crate) cost_micros: u64,
+    pub(crate) label: Label,
+}
+
+/// What the journal's line says of an item besides what became of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) has_custom_id: bool,
+    pub(crate) fingerprint: Option<u64>,
 }
 
 impl<P> Item<P> {
     /// An item. The id is its name in results, and in the journal.
     pub fn new(id: impl Into<Arc<str>>, payload: P) -> Item<P> {
-        Item { id: id.into(), payload, scope: None, tokens: 0, cost_micros: 0 }
+        let label = Label::default();
+        Item { id: id.into(), payload, scope: None, tokens: 0, cost_micros: 0, label }
     }
 
     /// The same for one scope: a provider and an account, say. Without it any account of the batch will do.
@@ -37,6 +46,21 @@ impl<P> Item<P> {
     #[must_use]
     pub fn cost_micros(self, cost_micros: u64) -> Item<P> {
         Item { cost_micros, ..self }
+    }
+
+    /// Writes the id into the journal's line as `custom_id` as well, the field that files of batches have it in.
+    #[must_use]
+    pub fn with_custom_id(mut self) -> Item<P> {
+        self.label.has_custom_id = true;
+        self
+    }
+
+    /// Sets what the payload is recognised by: a hash of it, say, that is the same in every process. A later run reports an
+    /// item whose fingerprint is not the one in the journal, and does not call it.
+    #[must_use]
+    pub fn fingerprint(mut self, fingerprint: u64) -> Item<P> {
+        self.label.fingerprint = Some(fingerprint);
+        self
     }
 }
 
@@ -107,6 +131,8 @@ pub struct Reply<O> {
     pub(crate) hint: Hint,
     pub(crate) usage: Usage,
     pub(crate) cost_micros: Option<u64>,
+    pub(crate) rejected: Option<O>,
+    pub(crate) was_sent: bool,
 }
 
 /// What came of a call.
@@ -139,19 +165,32 @@ impl<O> Reply<O> {
         Reply::new(Answer::Refused, hint)
     }
 
+    /// No call was made, because the handler knows that the provider refuses for good: the hint is what it said before. It
+    /// does not count as a call, and the item is called in another scope if there is one.
+    pub fn not_sent(hint: Hint) -> Reply<O> {
+        Reply { was_sent: false, usage: Usage::Zero, ..Reply::refused(hint) }
+    }
+
     fn new(result: Answer<O>, hint: Hint) -> Reply<O> {
         let usage = match (hint.usage, &result) {
             (Some(tokens), _) => Usage::Known(tokens.total),
             (None, Answer::Refused) if hint.class != Class::Transient => Usage::Zero,
             (None, _) => Usage::Unknown,
         };
-        Reply { result, hint, usage, cost_micros: None }
+        Reply { result, hint, usage, cost_micros: None, rejected: None, was_sent: true }
     }
 
     /// The same with what was used, if the hint does not say so or is wrong.
     #[must_use]
     pub fn usage(self, usage: Usage) -> Reply<O> {
         Reply { usage, ..self }
+    }
+
+    /// Adds what the provider replied to a call that was refused or brought nothing of use. If the item fails by it, its
+    /// [outcome](crate::Outcome::rejected) has it.
+    #[must_use]
+    pub fn rejected(self, output: O) -> Reply<O> {
+        Reply { rejected: Some(output), ..self }
     }
 
     /// The same with what it cost, in the unit of [`Item::cost_micros`]. Otherwise that is estimated from the tokens.

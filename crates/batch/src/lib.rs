@@ -43,16 +43,18 @@ mod shared;
 #[cfg(any(test, feature = "simulator"))]
 pub mod simulator;
 mod source;
+mod status;
 mod summary;
 mod time;
 
 pub use histogram::Histogram;
 pub use item::{Item, Reply, Try, Usage};
 pub use journal::Journal;
-pub use observe::{Event, Observer};
+pub use observe::{Event, Observer, SkipReason};
 pub use outcome::{Failed, FailureClass, Outcome, Why};
 pub use policy::Retry;
 pub use processor::{Batch, Lost, Order, Run, SCOPES_MAX, Stopper};
 pub use scope::Rules;
 pub use shared::{Cooling, LOOK_EVERY, SharedCooldown};
+pub use status::{CooldownStatus, Learned, ScopeStatus};
 pub use summary::{Progress, Summary};

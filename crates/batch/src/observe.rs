@@ -30,6 +30,8 @@ pub enum Event<'a> {
         class: Class,
         /// How long it took.
         took: Duration,
+        /// Why it was refused, in the words of the provider, if it gave a reason.
+        reason: Option<&'a str>,
     },
     /// An item met a 429, and waits with its state for the end of the cooldown.
     Parked {
@@ -46,6 +48,8 @@ pub enum Event<'a> {
         generation: u64,
         /// For how long from now on.
         left: Duration,
+        /// Why, in the words of the provider.
+        reason: &'a str,
     },
     /// A cooldown ended, or the batch did.
     CooledDown {
@@ -53,6 +57,17 @@ pub enum Event<'a> {
         scope: &'a str,
         /// Which cooldown it was.
         generation: u64,
+        /// How many calls met it.
+        participants: u64,
+        /// How long it lasted.
+        paused: Duration,
+    },
+    /// A parked item is called again.
+    HandedOut {
+        /// The item.
+        id: &'a str,
+        /// The scope.
+        scope: &'a str,
     },
     /// An item is tried again after a failure.
     Retrying {
@@ -79,13 +94,43 @@ pub enum Event<'a> {
         /// Why.
         closed: &'a Closed,
     },
-    /// An item was finished by an earlier run, or is under way already, and is not called.
+    /// An item is not called.
     Skipped {
         /// The item.
         id: &'a str,
+        /// Which item of the input it is, from 0.
+        index: u64,
+        /// Why it is not called.
+        reason: SkipReason,
     },
     /// The batch has ended. Nothing follows.
     Ended,
+}
+
+/// Why an item is not called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// An earlier run wrote its output down.
+    Done,
+    /// It failed in an earlier run.
+    Failed,
+    /// An earlier run finished it, and its [fingerprint](crate::Item::fingerprint) was another one then.
+    Changed,
+    /// The input had an item of this id before.
+    Duplicate,
+}
+
+impl SkipReason {
+    /// Its name, as events write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SkipReason::Done => "done",
+            SkipReason::Failed => "failed",
+            SkipReason::Changed => "changed",
+            SkipReason::Duplicate => "duplicate",
+        }
+    }
 }
 
 /// Hears what happens. It is called from the batch's own task, and should be quick.

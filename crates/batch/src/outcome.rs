@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::item::Label;
 use crate::scope::Closed;
 
 /// What became of one item. There is exactly one for each item that was accepted.
@@ -16,6 +17,8 @@ pub struct Outcome<O> {
     pub index: u64,
     /// What came of it.
     pub result: Result<O, Failed>,
+    /// What the provider replied to the last call of an item that failed, if the handler passed it on.
+    pub rejected: Option<O>,
     /// How many attempts it took. Refusals with "not now" are none.
     pub attempts: u32,
     /// How many calls were made.
@@ -28,6 +31,8 @@ pub struct Outcome<O> {
     pub cost_micros: u64,
     /// How long it took since it was accepted.
     pub took: Duration,
+    /// What the journal's line says of the item itself.
+    pub(crate) label: Label,
 }
 
 /// A class of failure of one item.

@@ -1,11 +1,11 @@
 //! How a batch stands, and how it went.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::histogram::Histogram;
 use crate::outcome::Why;
 use crate::scope::Counters;
+use crate::status::ScopeStatus;
 
 /// How a batch stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,9 +13,17 @@ use crate::scope::Counters;
 pub struct Progress {
     /// Items that were accepted.
     pub accepted: u64,
-    /// Items that an earlier run had finished.
+    /// Items that are not called, for one of the four reasons that follow.
     pub skipped: u64,
-    /// Items with an output.
+    /// Items with an output that an earlier run wrote down.
+    pub done_before: u64,
+    /// Items that failed in an earlier run, and are not tried again.
+    pub failed_before: u64,
+    /// Items that an earlier run finished with another payload.
+    pub changed: u64,
+    /// Items whose id the input had before.
+    pub duplicates: u64,
+    /// Items with an output, which is on disk if there is a journal.
     pub done: u64,
     /// Items that failed for good.
     pub failed: u64,
@@ -45,8 +53,8 @@ pub struct Summary {
     pub progress: Progress,
     /// What all scopes counted, together.
     pub counters: Counters,
-    /// What each scope counted.
-    pub scopes: Vec<(Arc<str>, Counters)>,
+    /// How each scope ended.
+    pub scopes: Vec<ScopeStatus>,
     /// How long calls took that were answered.
     pub calls: Histogram,
     /// How long items took from when they were accepted.

@@ -342,3 +342,25 @@ async fn a_clock_that_is_turned_by_hand_moves_a_batch() {
     let outcome = run.next().await.unwrap();
     assert_eq!((outcome.result, outcome.took), (Ok(()), 60 * SECOND));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_handler_did_not_make_is_not_counted_and_its_item_goes_elsewhere() {
+    let batch = Batch::new().workers(4).account("right").account("wrong");
+    let (asked, counter) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let counting = Arc::clone(&counter);
+    let run = batch.run(items(20), move |call: Try<u64>| {
+        let was_known = call.scope() == "wrong" && asked.fetch_add(1, Ordering::SeqCst) > 0;
+        counting.fetch_add(u32::from(was_known), Ordering::SeqCst);
+        async move {
+            match call.scope() {
+                "wrong" if was_known => Reply::not_sent(Hint::fatal(FatalKind::Auth)),
+                "wrong" => Reply::refused(Hint::fatal(FatalKind::Auth)),
+                _ => fine(*call.payload()),
+            }
+        }
+    });
+    let (outcomes, summary) = run.collect().await.expect("the batch ends");
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    assert!(counter.load(Ordering::SeqCst) > 0, "some calls were not made");
+    assert_eq!(summary.counters.calls, 21);
+}

@@ -9,7 +9,7 @@ use clap::{CommandFactory, FromArgMatches};
 use serde::Serialize;
 use tollgate::catalog::CatalogError;
 
-use crate::args::Cli;
+use crate::args::{Cli, Command};
 use crate::asking::Cancelled;
 use crate::commands;
 use crate::context::Context;
@@ -25,12 +25,15 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     color_of(&words).unwrap_or_default().apply();
     let format = format_of(&words);
     match parsed(&words) {
-        Ok(cli) => exit_of(obey(cli), format),
+        Ok(cli) => {
+            let layout = Layout::of(&cli.command);
+            exit_of(obey(cli), format, layout)
+        }
         Err(answer) => {
             // What is wrong is said with the words that were given, so these must do nothing to a terminal.
             let answer = parsed(&shown_words(&words)).err().unwrap_or(answer);
             let exit = Exit(u8::try_from(answer.exit_code()).unwrap_or(Exit::USAGE.0));
-            exit_of(show(&answer, exit, format).map(|()| exit).map_err(Into::into), format)
+            exit_of(show(&answer, exit, format).map(|()| exit).map_err(Into::into), format, Layout::Page)
         }
     }
 }
@@ -60,7 +63,7 @@ fn show(answer: &clap::Error, exit: Exit, format: Format) -> io::Result<()> {
     }
     let message = answer.render().ansi().to_string();
     write!(anstream::stderr(), "{}", told(&redacted(&message), &Terminal::of_process()))?;
-    tell_programs(&said_by_clap(answer), exit.kind(), exit, format);
+    tell_programs(&said_by_clap(answer), exit.kind(), exit, format, Layout::Page);
     Ok(())
 }
 
@@ -91,7 +94,26 @@ fn obey(cli: Cli) -> Result<Exit> {
     Ok(output.exit)
 }
 
-fn exit_of(result: Result<Exit>, format: Format) -> Exit {
+/// How an object of JSON stands on stdout.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// On several lines, as people like to look at it.
+    Page,
+    /// On one line, since it ends a stream of events in which each line is an object.
+    Line,
+}
+
+impl Layout {
+    fn of(command: &Command) -> Layout {
+        match command {
+            #[cfg(feature = "batch")]
+            Command::Batch(_) => Layout::Line,
+            _ => Layout::Page,
+        }
+    }
+}
+
+fn exit_of(result: Result<Exit>, format: Format, layout: Layout) -> Exit {
     let error = match result {
         Ok(exit) => return exit,
         Err(error) => error,
@@ -105,7 +127,7 @@ fn exit_of(result: Result<Exit>, format: Format) -> Exit {
         // If nobody listens there is nobody to tell.
         let _ = writeln!(anstream::stderr(), "{}", told(&shown, &Terminal::of_process()));
         let kind = if error.is::<Cancelled>() { "cancelled" } else { exit.kind() };
-        tell_programs(&message, kind, exit, format);
+        tell_programs(&message, kind, exit, format, layout);
     }
     exit
 }
@@ -124,11 +146,14 @@ struct ErrorView<'a> {
 }
 
 /// Tells programs on stdout what went wrong, if they want JSON. They get one object, whatever happens.
-fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format) {
+fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format, layout: Layout) {
     if format == Format::Json {
-        let error = ErrorView { kind, message: &redacted(message), exit: exit.0 };
-        let answer =
-            serde_json::to_string_pretty(&ErrorAnswer { error }).map(harmless_json).unwrap_or_default();
+        let error = ErrorAnswer { error: ErrorView { kind, message: &redacted(message), exit: exit.0 } };
+        let answer = match layout {
+            Layout::Page => serde_json::to_string_pretty(&error),
+            Layout::Line => serde_json::to_string(&error),
+        };
+        let answer = answer.map(harmless_json).unwrap_or_default();
         // If nobody listens there is nobody to tell.
         let _ = writeln!(io::stdout(), "{answer}");
     }

@@ -191,6 +191,11 @@ impl Context {
         }
     }
 
+    /// Whether only errors and the answer are wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// A line on stderr that says how far something has come, where that is wanted.
     pub(crate) fn progress(&self) -> Progress {
         let is_watched = self.terminal.is_watched && !self.quiet;

@@ -10,9 +10,23 @@ pub enum JournalError {
         /// Which file.
         path: PathBuf,
     },
+    /// It is the file of another program. Nothing was written to it.
+    #[error(
+        "{} is not a file of results (line {line}: {cause}), so nothing was written to it; name another file, or remove \
+         it if it is not needed",
+        path.display()
+    )]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: u64,
+        /// Why that is not a result.
+        cause: String,
+    },
     /// There is a line that no run wrote.
     #[error(
-        "line {line} of {} is no result: {cause}; it is not at the end, so no crash explains it: restore the file, or \
+        "line {line} of {} is no result: {cause}; no crash explains that, so nothing was written: restore the file, or \
          remove the line to have its item called again",
         path.display()
     )]

@@ -1,26 +1,27 @@
 //! One line of a journal.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::{Failed, Outcome};
 
 /// One finished item, as it is written down.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct Line {
     /// The item.
     pub id: String,
     /// `done` or `failed`.
     pub status: Status,
-    /// What came of it, if it is done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Value>,
+    /// The output, if it is done; of a failed item, what the provider replied last, if that is known. It is the JSON that was
+    /// written, byte for byte.
+    #[serde(default)]
+    pub output: Option<Box<RawValue>>,
     /// In which way it failed, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub class: Option<String>,
     /// Why, if it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub reason: Option<String>,
     /// Which item of the input it was.
     #[serde(default)]
@@ -37,6 +38,9 @@ pub struct Line {
     /// What it cost, in millionths.
     #[serde(default)]
     pub cost_micros: u64,
+    /// The fingerprint of the item's payload, if it had one.
+    #[serde(default)]
+    pub fingerprint: Option<String>,
 }
 
 /// How an item was finished.
@@ -56,19 +60,41 @@ impl Line {
     }
 }
 
-/// The line of an outcome, with its end; `None` if a later run is to try it again.
-///
-/// An output that cannot be written as JSON is told as a reason.
+/// A line in the making. The module [`recognise`](super::recognise) relies on the order of the first fields.
+#[derive(Serialize)]
+struct NewLine<'a, O> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom_id: Option<&'a str>,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a O>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    index: u64,
+    attempts: u32,
+    throttles: u32,
+    tokens: u64,
+    cost_micros: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+}
+
+/// Encodes an outcome as a line with its end; `None` if a later run is to try it again.
 pub(crate) fn encode<O: Serialize>(outcome: &Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let (status, output, class, reason) = match &outcome.result {
-        Ok(output) => (Status::Done, Some(serde_json::to_value(output)?), None, None),
+        Ok(output) => (Status::Done, Some(output), None, None),
         Err(Failed::Item { class, reason }) => {
-            (Status::Failed, None, Some(class.name().to_owned()), Some(reason.clone()))
+            (Status::Failed, outcome.rejected.as_ref(), Some(class.name()), Some(&**reason))
         }
         Err(Failed::Unfinished(_)) => return Ok(None),
     };
-    let line = Line {
-        id: outcome.id.to_string(),
+    let label = outcome.label;
+    let line = NewLine {
+        id: &outcome.id,
+        custom_id: label.has_custom_id.then_some(&*outcome.id),
         status,
         output,
         class,
@@ -78,8 +104,20 @@ pub(crate) fn encode<O: Serialize>(outcome: &Outcome<O>) -> Result<Option<Vec<u8
         throttles: outcome.throttles,
         tokens: outcome.tokens,
         cost_micros: outcome.cost_micros,
+        fingerprint: label.fingerprint.map(fingerprint_text),
     };
     let mut bytes = serde_json::to_vec(&line)?;
+    // An output of raw JSON may have line breaks between its values; within its strings they are escaped.
+    bytes.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     bytes.push(b'\n');
     Ok(Some(bytes))
+}
+
+fn fingerprint_text(fingerprint: u64) -> String {
+    format!("{fingerprint:016x}")
+}
+
+/// Reads a fingerprint as [`encode`] writes it.
+pub(super) fn fingerprint_of(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }

@@ -3,21 +3,30 @@
 //! One line of JSON for each finished item. Lines are written and synced in groups: while one group is on its way, the
 //! next one gathers. What was not synced when the machine went down is a torn tail, which is dropped when the file is
 //! opened: nobody was told of it.
+//!
+//! A file is a journal only if its lines say so. Any other file is refused before a byte of it is changed.
 
+mod compact;
 mod error;
+mod finished;
 mod line;
 mod read;
+mod recognise;
+mod scan;
 mod writer;
 
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
 pub use error::JournalError;
+use finished::Finished;
+pub(crate) use finished::Seen;
 pub use line::Line;
+use line::Status;
 pub(crate) use line::encode;
 pub use read::Lines;
+use scan::Scan;
 pub(crate) use writer::Writer;
 
 /// How many outcomes are synced together at most.
@@ -32,12 +41,12 @@ pub const LINE_BYTES_MAX: usize = 32 << 20;
 /// How far from the end of a file a crash can have torn it: a group is written while another one is synced.
 const REACH: u64 = (GROUP_BYTES_MAX + LINE_BYTES_MAX) as u64;
 
-/// The file of a batch's results. As long as it is open nobody else can open it.
+/// The file of a batch's results. While it is open no other process can open it.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
     len: u64,
-    finished: HashSet<Box<str>>,
+    finished: Finished,
 }
 
 /// What a run does about items that failed in an earlier one.
@@ -46,71 +55,63 @@ pub enum OnFailed {
     /// They are finished.
     #[default]
     Keep,
-    /// They are tried again. The last line about an item counts.
+    /// They are tried again: their lines are removed when the journal is opened.
     Retry,
 }
 
 impl Journal {
-    /// Opens a journal or makes one, and reads what is finished. A torn tail is cut off, and torn lines
-    /// in the last group are blanked.
+    /// Opens a journal or creates one, and reads what is finished.
+    ///
+    /// A file that no run wrote is refused, and nothing is written to it. A torn tail is cut off. If there are torn lines in the
+    /// last group, several lines of one id or failures to retry, the file is replaced by a copy without them.
     ///
     /// # Errors
     ///
-    /// [`JournalError::InUse`] while another run has it open; [`JournalError::Corrupt`] if it is damaged in a way that no
-    /// crash explains; [`JournalError::Io`].
+    /// [`JournalError::InUse`] while another run has it open; [`JournalError::Foreign`] if it is the file of another program;
+    /// [`JournalError::Corrupt`] if it is damaged in a way that no crash explains; [`JournalError::Io`].
     pub fn open(path: impl AsRef<Path>, on_failed: OnFailed) -> Result<Journal, JournalError> {
         let path = path.as_ref();
         let io = |cause| JournalError::Io { path: path.into(), cause };
-        let made = !path.exists();
-        let mut options = OpenOptions::new();
-        // What was asked and answered is not for others.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
-        if !file.metadata().map_err(io)?.is_file() {
-            return Err(io(std::io::Error::other("it is no regular file")));
+        let is_new = !path.exists();
+        let mut file = open_regular(path)?;
+        let mut finished = Finished::default();
+        let (mut failed, mut repeated) = (0_usize, false);
+        let mut scan = Scan::new(path, &file)?;
+        while let Some(known) = scan.next()? {
+            failed += usize::from(known.status == Status::Failed);
+            repeated |= finished.insert(known);
         }
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(JournalError::InUse { path: path.into() }),
-            Err(TryLockError::Error(cause)) => return Err(io(cause)),
+        let mut len = scan.end();
+        let drops_failed = failed > 0 && on_failed == OnFailed::Retry;
+        if scan.has_gaps() || repeated || drops_failed {
+            (file, len) = compact::compact(path, &file, on_failed)?;
         }
-        let mut finished = HashSet::new();
-        let mut lines = Lines::new(path, &file)?;
-        for line in &mut lines {
-            let line = line?;
-            if line.is_done() || on_failed == OnFailed::Keep {
-                finished.insert(line.id.into_boxed_str());
-            } else {
-                finished.remove(line.id.as_str());
-            }
+        if drops_failed {
+            finished.remove_failed();
         }
-        let len = lines.end();
-        for torn in lines.torn()? {
-            // In place, so that nothing behind it moves or is lost; its item is called again.
-            let blank = vec![b' '; usize::try_from(torn.len - 1).unwrap_or_default()];
-            file.seek(SeekFrom::Start(torn.at)).and_then(|_| file.write_all(&blank)).map_err(io)?;
+        if file.metadata().map_err(io)?.len() > len {
+            file.set_len(len).and_then(|()| file.sync_all()).map_err(io)?;
         }
-        let torn = !lines.torn()?.is_empty() || file.metadata().map_err(io)?.len() > len;
-        file.set_len(len).map_err(io)?;
         file.seek(SeekFrom::Start(len)).map_err(io)?;
-        if torn || made {
-            file.sync_all().map_err(io)?;
-        }
-        if made {
-            sync_folder(path).map_err(io)?;
+        if is_new {
+            file.sync_all().and_then(|()| sync_folder(path)).map_err(io)?;
         }
         Ok(Journal { file, len, finished })
     }
 
-    /// How many items are finished.
+    /// Returns how many items are finished.
     pub fn finished(&self) -> usize {
         self.finished.len()
     }
 
+    /// Returns how many of the finished items have failed.
+    pub fn failed(&self) -> usize {
+        self.finished.failed()
+    }
+
     /// Whether the item of this id is finished.
     pub fn has(&self, id: &str) -> bool {
-        self.finished.contains(id)
+        self.finished.has(id)
     }
 
     /// Reads the lines of a journal, finished or torn, whoever has it open.
@@ -123,6 +124,47 @@ impl Journal {
         let file = File::open(path).map_err(|cause| JournalError::Io { path: path.into(), cause })?;
         Lines::new(path, &file)
     }
+}
+
+/// Opens the file, which is locked from then on. What is there stays as it is.
+fn open_regular(path: &Path) -> Result<File, JournalError> {
+    let io = |cause| JournalError::Io { path: path.into(), cause };
+    let mut options = OpenOptions::new();
+    // What was asked and answered is not for others.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+    if !file.metadata().map_err(io)?.is_file() {
+        return Err(io(std::io::Error::other("it is no regular file")));
+    }
+    lock(path, &file)?;
+    if !is_still_there(path, &file).map_err(io)? {
+        // Another run has replaced it since it was opened.
+        return Err(JournalError::InUse { path: path.into() });
+    }
+    Ok(file)
+}
+
+fn lock(path: &Path, file: &File) -> Result<(), JournalError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(JournalError::InUse { path: path.into() }),
+        Err(TryLockError::Error(cause)) => Err(JournalError::Io { path: path.into(), cause }),
+    }
+}
+
+/// Returns true if the path still leads to the file.
+#[cfg(unix)]
+fn is_still_there(path: &Path, file: &File) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (there, ours) = (std::fs::metadata(path)?, file.metadata()?);
+    Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+}
+
+/// Elsewhere a file that is open cannot be replaced.
+#[cfg(not(unix))]
+fn is_still_there(_: &Path, _: &File) -> std::io::Result<bool> {
+    Ok(true)
 }
 
 /// A new file is there after a crash only if its folder says so.

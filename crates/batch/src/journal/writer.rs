@@ -1,6 +1,6 @@
 //! Writing outcomes down in groups.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::future::Future;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 
 use tokio::task::JoinHandle;
 
-use super::{GROUP_BYTES_MAX, GROUP_MAX, Journal, LINE_BYTES_MAX};
-use crate::{Failed, Outcome, Why};
+use super::{Finished, GROUP_BYTES_MAX, GROUP_MAX, Journal, LINE_BYTES_MAX, Seen};
+use crate::{Failed, FailureClass, Outcome, Why};
 
 type Encode<O> = fn(&Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error>;
 
@@ -22,7 +22,7 @@ type Sync = JoinHandle<(File, io::Result<()>)>;
 pub(crate) struct Writer<O> {
     file: Option<File>,
     len: u64,
-    finished: HashSet<Box<str>>,
+    finished: Finished,
     encode: Encode<O>,
     waiting: VecDeque<(Vec<u8>, Outcome<O>)>,
     syncing: Option<(Sync, Vec<Outcome<O>>, u64)>,
@@ -36,8 +36,9 @@ impl<O> Writer<O> {
         Writer { file, len, finished, encode, waiting: VecDeque::new(), syncing: None, broken: None }
     }
 
-    pub(crate) fn has(&self, id: &str) -> bool {
-        self.finished.contains(id)
+    /// Says whether an item of the input is finished, and remembers that the input has it.
+    pub(crate) fn read(&mut self, id: &str, fingerprint: Option<u64>) -> Seen {
+        self.finished.read(id, fingerprint)
     }
 
     /// How many outcomes are not yet on disk.
@@ -50,24 +51,34 @@ impl<O> Writer<O> {
         self.broken.as_ref()
     }
 
-    /// Takes an outcome. One that is not written down comes back at once.
-    pub(crate) fn push(&mut self, outcome: Outcome<O>) -> Option<Outcome<O>> {
-        if let Some(cause) = &self.broken {
-            return Some(unwritten(outcome, cause));
-        }
-        match (self.encode)(&outcome) {
+    /// Returns the outcome with its line; with none if there is nothing to write down. An output that cannot be written
+    /// makes a failure of it: the item was called, and calling it again would not help.
+    pub(crate) fn encode(&self, outcome: Outcome<O>) -> (Outcome<O>, Option<Vec<u8>>) {
+        let reason = match (self.encode)(&outcome) {
             Ok(Some(line)) if line.len() > LINE_BYTES_MAX => {
-                let cause = format!("its line has {} bytes, {LINE_BYTES_MAX} is the most", line.len());
-                Some(unwritten(outcome, &cause.into()))
+                format!("the result has {} bytes, and at most {LINE_BYTES_MAX} can be stored", line.len())
             }
-            Ok(Some(line)) => {
+            Ok(line) => return (outcome, line),
+            Err(cause) => format!("the result cannot be stored as JSON: {cause}"),
+        };
+        if outcome.rejected.is_some() {
+            // What was replied to a failed item is worth less than why it failed.
+            return self.encode(Outcome { rejected: None, ..outcome });
+        }
+        let failed = Failed::Item { class: FailureClass::Invalid, reason };
+        let outcome = Outcome { result: Err(failed), ..outcome };
+        let line = (self.encode)(&outcome).unwrap_or_default();
+        (outcome, line)
+    }
+
+    /// Takes an outcome and its line. One that is not written down comes back at once.
+    pub(crate) fn push(&mut self, outcome: Outcome<O>, line: Option<Vec<u8>>) -> Option<Outcome<O>> {
+        match (line, &self.broken) {
+            (None, _) => Some(outcome),
+            (Some(_), Some(cause)) => Some(unwritten(outcome, cause)),
+            (Some(line), None) => {
                 self.waiting.push_back((line, outcome));
                 None
-            }
-            Ok(None) => Some(outcome),
-            Err(cause) => {
-                let cause: Arc<str> = format!("it is no JSON: {cause}").into();
-                Some(unwritten(outcome, &cause))
             }
         }
     }
@@ -91,7 +102,9 @@ impl<O> Writer<O> {
             match result {
                 Ok(()) => {
                     self.len += bytes;
-                    self.finished.extend(group.iter().map(|outcome| Box::from(&*outcome.id)));
+                    for outcome in &group {
+                        self.finished.add(&outcome.id, outcome.label.fingerprint, outcome.result.is_err());
+                    }
                     written.extend(group);
                 }
                 Err(cause) => self.give_up(group, &cause, written),
@@ -139,13 +152,12 @@ fn append(mut file: File, start: u64, bytes: &[u8]) -> (File, io::Result<()>) {
 }
 
 fn unwritten<O>(outcome: Outcome<O>, cause: &Arc<str>) -> Outcome<O> {
-    Outcome { result: Err(Failed::Unfinished(Why::Journal(Arc::clone(cause)))), ..outcome }
+    let result = Err(Failed::Unfinished(Why::Journal(Arc::clone(cause))));
+    Outcome { result, rejected: None, ..outcome }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
     use crate::{Batch, Item, Reply, Try};
     use tollgate_provider::Hint;
@@ -156,7 +168,7 @@ mod tests {
         File::create(&path).expect("a file");
         // Opened for reading only, it refuses every write.
         let file = File::open(&path).expect("a file");
-        let journal = Journal { file, len: 0, finished: HashSet::new() };
+        let journal = Journal { file, len: 0, finished: Finished::default() };
         let items = (0..100_u64).map(|at| Item::new(at.to_string(), at));
         let run = Batch::new()
             .workers(2)

@@ -174,6 +174,14 @@ impl Batch {
         self
     }
 
+    /// Lets the number of calls under way in a scope grow from one to all workers over this long, at the beginning and after
+    /// each cooldown. Unless it is set, only the learned pace holds calls back.
+    #[must_use]
+    pub fn slow_start(mut self, span: Duration) -> Batch {
+        self.policy.slow_start = Some(Span::covering(span));
+        self
+    }
+
     /// How long a call may take.
     #[must_use]
     pub fn attempt_deadline(mut self, deadline: Duration) -> Batch {
@@ -347,6 +355,7 @@ impl Batch {
             observer: self.observer,
             random: Random::new(seed),
             next_index: 0,
+            settled: 0,
             progress: Progress::default(),
             call_times: Histogram::default(),
             item_times: Histogram::default(),

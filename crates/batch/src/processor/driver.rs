@@ -18,12 +18,12 @@ use super::call::{DemandOf, End, Reservation};
 use super::entry::{Entries, Entry, Slot, Whereabouts};
 use super::ledger::Ledger;
 use super::outbox::Outbox;
-use super::place::Places;
+use super::place::{Announced, Places};
 use super::shared::Link;
 use crate::histogram::Histogram;
 use crate::item::{Card, Try};
-use crate::journal::Writer;
-use crate::observe::{Event, Observer};
+use crate::journal::{Seen, Writer};
+use crate::observe::{Event, Observer, SkipReason};
 use crate::policy::Policy;
 use crate::random::Random;
 use crate::source::Source;
@@ -88,6 +88,8 @@ pub(super) struct Driver<P, S, O> {
     pub(super) observer: Option<Box<dyn Observer>>,
     pub(super) random: Random,
     pub(super) next_index: u64,
+    /// How many items have come to an end, written down or not.
+    pub(super) settled: u64,
     pub(super) progress: Progress,
     pub(super) call_times: Histogram,
     pub(super) item_times: Histogram,
@@ -122,30 +124,25 @@ where
             self.collect(context, now);
             self.ring(now);
             self.write(context);
-            let (settled, was_idle) = (self.settled(), self.calls.is_empty());
+            let (settled, was_idle) = (self.settled, self.calls.is_empty());
             let more = self.pull(context, now);
             self.hear_others(context, now);
             self.start(context, now);
             if self.is_over() {
-                self.outbox.set_progress(self.progress());
+                self.report_progress(now);
                 return Poll::Ready(());
             }
             // An item that came to nothing before it was called has left its place to the next, and calls are only heard of
             // by whoever asked after them while there were any.
-            let moved = more || self.settled() != settled || was_idle && !self.calls.is_empty();
+            let moved = more || self.settled != settled || was_idle && !self.calls.is_empty();
             if !moved && self.sleeps(context, now) {
-                self.outbox.set_progress(self.progress());
+                self.report_progress(now);
                 return Poll::Pending;
             }
         }
-        self.outbox.set_progress(self.progress());
+        self.report_progress(self.time.now());
         context.waker().wake_by_ref();
         Poll::Pending
-    }
-
-    /// How many items have come to an end.
-    fn settled(&self) -> u64 {
-        self.progress.done + self.progress.failed + self.progress.unfinished
     }
 
     fn is_over(&self) -> bool {
@@ -220,9 +217,9 @@ where
     fn accept(&mut self, now: Tick, item: Item<P>) {
         let index = self.next_index;
         self.next_index += 1;
-        if self.is_known(&item.id) {
+        if let Some(reason) = self.skip_reason(&item) {
             self.progress.skipped += 1;
-            self.tell(&Event::Skipped { id: &item.id });
+            self.tell(&Event::Skipped { id: &item.id, index, reason });
             self.outbox.skip(index);
             return;
         }
@@ -232,6 +229,7 @@ where
         let slot = self.entries.insert(Entry {
             card: Arc::new(card),
             index,
+            label: item.label,
             lane: lane.unwrap_or_default(),
             load: item.tokens,
             cost_micros: item.cost_micros,
@@ -257,10 +255,24 @@ where
         }
     }
 
-    /// Whether an item is finished or under way, if there is a journal to tell by; one that is not is from now on.
-    fn is_known(&mut self, id: &Arc<str>) -> bool {
-        let Some(journal) = &self.journal else { return false };
-        journal.has(id) || !self.live.insert(Arc::clone(id))
+    /// Returns why an item is not called, if there is a journal to tell by. One that is called is remembered.
+    fn skip_reason(&mut self, item: &Item<P>) -> Option<SkipReason> {
+        let journal = self.journal.as_mut()?;
+        let reason = match journal.read(&item.id, item.label.fingerprint) {
+            Seen::New if self.live.insert(Arc::clone(&item.id)) => return None,
+            Seen::New | Seen::Again => SkipReason::Duplicate,
+            Seen::Earlier { has_changed: true, .. } => SkipReason::Changed,
+            Seen::Earlier { has_failed: true, .. } => SkipReason::Failed,
+            Seen::Earlier { .. } => SkipReason::Done,
+        };
+        let count = match reason {
+            SkipReason::Duplicate => &mut self.progress.duplicates,
+            SkipReason::Changed => &mut self.progress.changed,
+            SkipReason::Failed => &mut self.progress.failed_before,
+            SkipReason::Done => &mut self.progress.done_before,
+        };
+        *count += 1;
+        Some(reason)
     }
 
     /// Sees to it that the batch is polled at the next time that matters. Answers whether that lies ahead.
@@ -293,18 +305,24 @@ where
         self.wake = [self.wake, at].into_iter().flatten().min();
     }
 
-    /// Finishes an item. This is the one place where outcomes are made.
+    /// Finishes an item of which there is no reply to keep but the result.
     pub(super) fn finish(&mut self, now: Tick, slot: Slot, result: Result<O, Failed>) {
+        self.finish_with(now, slot, result, None);
+    }
+
+    /// Finishes an item. This is the one place where outcomes are made.
+    pub(super) fn finish_with(
+        &mut self,
+        now: Tick,
+        slot: Slot,
+        result: Result<O, Failed>,
+        rejected: Option<O>,
+    ) {
         let Some(entry) = self.entries.remove(slot) else { return };
+        self.settled += 1;
         let took = now.since(entry.accepted);
-        let class = class_of(&result);
-        match &result {
-            Ok(_) => self.progress.done += 1,
-            Err(Failed::Item { .. }) => self.progress.failed += 1,
-            Err(_) => self.progress.unfinished += 1,
-        }
         self.item_times.record(took.to_duration());
-        let outcome = Outcome {
+        let mut outcome = Outcome {
             id: Arc::clone(&entry.card.id),
             index: entry.index,
             attempts: entry.attempt(),
@@ -313,11 +331,18 @@ where
             tokens: entry.tokens_used,
             cost_micros: entry.cost_spent,
             took: took.to_duration(),
+            label: entry.label,
             result,
+            rejected,
         };
+        let mut line = None;
+        if let Some(journal) = &self.journal {
+            (outcome, line) = journal.encode(outcome);
+        }
+        let class = class_of(&outcome.result);
         match &mut self.journal {
             Some(journal) => {
-                if let Some(outcome) = journal.push(outcome) {
+                if let Some(outcome) = journal.push(outcome, line) {
                     self.publish(outcome);
                 }
             }
@@ -328,16 +353,33 @@ where
         }
     }
 
+    /// Counts an outcome and hands it out. Where there is a journal it is on disk by then, so that what is counted as done
+    /// is what a later run finds.
     fn publish(&mut self, outcome: Outcome<O>) {
+        match &outcome.result {
+            Ok(_) => self.progress.done += 1,
+            Err(Failed::Item { .. }) => self.progress.failed += 1,
+            Err(Failed::Unfinished(_)) => self.progress.unfinished += 1,
+        }
         let (failed, done) = (class_of(&outcome.result), outcome.result.is_ok());
         self.tell(&Event::Finished { id: &outcome.id, failed, done });
-        self.live.remove(&outcome.id);
+        // The journal knows what is final; the rest must not be accepted again if its id comes again.
+        if outcome.is_final() {
+            self.live.remove(&outcome.id);
+        }
         self.outbox.push(outcome);
     }
 
     pub(super) fn tell(&mut self, event: &Event<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(event);
+        }
+    }
+
+    /// Hands the progress to the reader, and the status of each scope if the reader has asked for it.
+    fn report_progress(&self, now: Tick) {
+        if self.outbox.set_progress(self.progress()) {
+            self.outbox.set_scopes(self.places.all.iter().map(|place| place.status(now)).collect());
         }
     }
 
@@ -358,19 +400,17 @@ where
 
     fn summary(mut self) -> Summary {
         let progress = self.progress();
-        let scopes: Vec<_> = std::mem::take(&mut self.places.all)
-            .into_iter()
-            .map(|place| (place.name, place.scope.counters().clone()))
-            .collect();
+        let now = self.time.now();
+        let scopes: Vec<_> = self.places.all.iter().map(|place| place.status(now)).collect();
         let mut counters = crate::scope::Counters::default();
-        scopes.iter().for_each(|(_, more)| counters.add(more));
+        scopes.iter().for_each(|scope| counters.add(&scope.counters));
         Summary {
             progress,
             counters,
             scopes,
             calls: std::mem::take(&mut self.call_times),
             items: std::mem::take(&mut self.item_times),
-            took: self.time.now().since(self.began).to_duration(),
+            took: now.since(self.began).to_duration(),
             stopped: self.stopped.take(),
         }
     }
@@ -382,8 +422,9 @@ impl<P, S, O> Driver<P, S, O> {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
+        let now = self.time.now();
         for place in 0..self.places.all.len() {
-            self.cooled_down(place);
+            self.cooled_down(now, place);
         }
         if let Some(observer) = &mut self.observer {
             observer.observe(&Event::Ended);
@@ -391,11 +432,17 @@ impl<P, S, O> Driver<P, S, O> {
         self.outbox.close();
     }
 
-    /// Tells the end of a cooldown whose beginning was told.
-    pub(super) fn cooled_down(&mut self, place: usize) {
+    /// Reports the end of a cooldown whose beginning was reported.
+    pub(super) fn cooled_down(&mut self, now: Tick, place: usize) {
         let place = &mut self.places.all[place];
-        if let (Some(generation), Some(observer)) = (place.announced.take(), &mut self.observer) {
-            observer.observe(&Event::CooledDown { scope: &place.name, generation });
+        let Some(Announced { generation, since, .. }) = place.announced.take() else { return };
+        let paused = now.since(since).to_duration();
+        place.paused += paused;
+        place.resumed = Some(now);
+        let participants = place.scope.counters().participants.last().copied().unwrap_or(0);
+        place.participants += participants;
+        if let Some(observer) = &mut self.observer {
+            observer.observe(&Event::CooledDown { scope: &place.name, generation, participants, paused });
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU8;
 use tokio::task::AbortHandle;
 use tollgate::Tick;
 
-use crate::item::Card;
+use crate::item::{Card, Label};
 use crate::pace::Load;
 use crate::scope::Call;
 
@@ -18,6 +18,7 @@ pub(super) struct Entry<P, S> {
     pub(super) card: Arc<Card<P, S>>,
     /// Which item of the input it was; no two have the same.
     pub(super) index: u64,
+    pub(super) label: Label,
     pub(super) lane: usize,
     pub(super) load: u64,
     pub(super) cost_micros: u64,

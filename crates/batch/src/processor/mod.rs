@@ -10,6 +10,7 @@ mod place;
 mod reply;
 mod run;
 mod shared;
+mod slow_start;
 mod start;
 
 pub use builder::Batch;

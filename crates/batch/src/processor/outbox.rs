@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use tollgate_store::Mutex;
 
 use crate::Outcome;
+use crate::status::ScopeStatus;
 use crate::summary::Progress;
 
 /// In which order outcomes are told.
@@ -27,6 +28,9 @@ struct Inside<O> {
     closed: bool,
     shutdown: bool,
     progress: Progress,
+    scopes: Vec<ScopeStatus>,
+    /// Whether the reader wants to know how the scopes stand, which is not worth working out for each poll.
+    wants_scopes: bool,
     reader: Option<Waker>,
     batch: Option<Waker>,
     /// Whether the batch waits for room. If not, it need not hear of everything that is read.
@@ -79,6 +83,8 @@ impl<O> Outbox<O> {
             closed: false,
             shutdown: false,
             progress: Progress::default(),
+            scopes: Vec::new(),
+            wants_scopes: true,
             reader: None,
             batch: None,
             held_up: false,
@@ -154,12 +160,33 @@ impl<O> Outbox<O> {
         });
     }
 
-    pub(super) fn set_progress(&self, progress: Progress) {
-        self.0.lock().progress = progress;
+    /// Sets the progress. Returns true if the reader has asked for the status of the scopes, too.
+    pub(super) fn set_progress(&self, progress: Progress) -> bool {
+        let mut inside = self.0.lock();
+        inside.progress = progress;
+        inside.wants_scopes
     }
 
     pub(super) fn progress(&self) -> Progress {
         self.0.lock().progress
+    }
+
+    pub(super) fn set_scopes(&self, scopes: Vec<ScopeStatus>) {
+        let mut inside = self.0.lock();
+        inside.wants_scopes = false;
+        inside.scopes = scopes;
+    }
+
+    /// The status of each scope when this was last asked for. Wakes the batch, so that the next answer is as new as this
+    /// question.
+    pub(super) fn scopes(&self) -> Vec<ScopeStatus> {
+        let (scopes, waker) = {
+            let mut inside = self.0.lock();
+            inside.wants_scopes = true;
+            (inside.scopes.clone(), inside.batch.take())
+        };
+        waker.into_iter().for_each(Waker::wake);
+        scopes
     }
 
     pub(super) fn poll_pop(&self, context: &mut Context<'_>) -> Poll<Option<Outcome<O>>> {

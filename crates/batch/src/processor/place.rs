@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tollgate::LimitSet;
+use tollgate::{LimitSet, Tick};
 
 use super::entry::Slot;
 use crate::scope::{Line, Rules, Scope};
+use crate::status::{CooldownStatus, Learned, ScopeStatus};
 
 /// How many scopes a batch may have.
 pub const SCOPES_MAX: usize = 64;
@@ -22,8 +24,44 @@ pub(super) struct Place {
     pub(super) name: Arc<str>,
     pub(super) scope: Scope,
     pub(super) limits: Option<LimitSet>,
-    /// The cooldown whose beginning was told, and whose end was not.
-    pub(super) announced: Option<u64>,
+    /// The cooldown whose beginning was reported, and whose end was not.
+    pub(super) announced: Option<Announced>,
+    /// How long the cooldowns lasted whose end was reported.
+    pub(super) paused: Duration,
+    /// How many calls met them.
+    pub(super) participants: u64,
+    /// When the last of them ended.
+    pub(super) resumed: Option<Tick>,
+}
+
+/// A cooldown whose beginning was reported.
+pub(super) struct Announced {
+    pub(super) generation: u64,
+    pub(super) since: Tick,
+    pub(super) reason: Arc<str>,
+}
+
+impl Place {
+    /// How it stands at `now`.
+    pub(super) fn status(&self, now: Tick) -> ScopeStatus {
+        let pace = self.scope.pace();
+        let cooldown = self.announced.as_ref().and_then(|announced| {
+            let left = self.scope.cooling(now)?.since(now).to_duration();
+            let reason = Arc::clone(&announced.reason);
+            Some(CooldownStatus { generation: announced.generation, left, reason })
+        });
+        let current = self.announced.as_ref().map(|announced| now.since(announced.since).to_duration());
+        ScopeStatus {
+            name: Arc::clone(&self.name),
+            counters: self.scope.counters().clone(),
+            in_flight: pace.in_flight(),
+            learned: Learned { calls: pace.calls(), tokens: pace.tokens(), concurrency: pace.window() },
+            cooldown,
+            closed: self.scope.closed().cloned(),
+            participants: self.participants,
+            paused: self.paused + current.unwrap_or_default(),
+        }
+    }
 }
 
 /// Items that wait for the same scopes.
@@ -71,7 +109,15 @@ impl Places {
         }
         let place = self.all.len();
         let scope = Scope::new(self.rules, self.seed.wrapping_add(place as u64));
-        self.all.push(Place { name: Arc::clone(&name), scope, limits: None, announced: None });
+        self.all.push(Place {
+            name: Arc::clone(&name),
+            scope,
+            limits: None,
+            announced: None,
+            paused: Duration::ZERO,
+            participants: 0,
+            resumed: None,
+        });
         self.lanes.push(Lane { line: Line::default(), places: vec![place] });
         self.names.insert(name, place);
         Some(place + 1)

@@ -8,10 +8,35 @@ use tollgate_provider::{Class, FatalKind, Hint};
 use super::call::End;
 use super::driver::{Driver, Due, DueFor, at_least_a_tick, cost_of};
 use super::entry::{Cut, Flight, Slot, Whereabouts};
+use super::place::Announced;
 use crate::item::{Answer, Reply, Usage};
 use crate::observe::Event;
 use crate::scope::Effect;
 use crate::{Failed, FailureClass, Why};
+
+/// Stands for the reason that a provider did not give.
+const NO_REASON: &str = "the provider gave no reason";
+
+/// The reason of an item that took too long.
+const ITEM_DEADLINE: &str = "the deadline of the item has passed";
+
+/// Why a call brought no output.
+struct Failure<O> {
+    class: FailureClass,
+    reason: String,
+    /// What the provider replied, if the handler passed it on.
+    rejected: Option<O>,
+}
+
+impl<O> Failure<O> {
+    fn new(class: FailureClass, reason: impl Into<String>) -> Failure<O> {
+        Failure { class, reason: reason.into(), rejected: None }
+    }
+
+    fn with_reply(self, rejected: Option<O>) -> Failure<O> {
+        Failure { rejected, ..self }
+    }
+}
 
 impl<P, S: Default, O: 'static> Driver<P, S, O> {
     /// A call came back: with an end, or with nothing because it panicked (`Err(true)`) or was called off.
@@ -25,19 +50,20 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             (Ok(End::GaveBack), _) | (Err(false), Some(Cut::Recalled)) => self.gave_back(now, slot, &flight),
             (Ok(End::Denied(reason)), _) => {
                 self.places.all[flight.place].scope.withdraw(&flight.call);
-                self.fail(now, slot, FailureClass::Fatal, reason);
+                self.fail(now, slot, Failure::new(FailureClass::Fatal, reason));
             }
             (Err(true), _) => {
                 self.lost(now, slot, &flight);
-                self.fail(now, slot, FailureClass::Panicked, "the handler panicked".into());
+                self.fail(now, slot, Failure::new(FailureClass::Panicked, "the handler panicked"));
             }
             (Err(false), Some(Cut::Item)) => {
                 self.lost(now, slot, &flight);
-                self.fail(now, slot, FailureClass::Deadline, "the deadline of the item has passed".into());
+                self.fail(now, slot, Failure::new(FailureClass::Deadline, ITEM_DEADLINE));
             }
             (Err(false), _) => {
                 self.lost(now, slot, &flight);
-                self.again(now, slot, FailureClass::Transient, "the call took too long".into(), Span::ZERO);
+                let failure = Failure::new(FailureClass::Transient, "the call took too long");
+                self.again(now, slot, failure, Span::ZERO);
             }
         }
     }
@@ -59,44 +85,62 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     fn lost(&mut self, now: Tick, slot: Slot, flight: &Flight) {
         self.places.all[flight.place].scope.abandon(&flight.call);
         self.spend(slot, Usage::Unknown, None);
-        self.replied_event(now, slot, flight, Class::Transient);
+        self.replied_event(now, slot, flight, Class::Transient, None);
+    }
+
+    /// A handler made no call, because it knows that the scope is closed or about to be.
+    fn not_sent(&mut self, now: Tick, slot: Slot, flight: &Flight) {
+        self.places.all[flight.place].scope.withdraw(&flight.call);
+        if let Some(entry) = self.entries.get_mut(slot) {
+            entry.calls -= 1;
+        }
+        self.shut_out(now, slot);
     }
 
     fn replied(&mut self, now: Tick, slot: Slot, flight: &Flight, reply: Reply<O>) {
+        if !reply.was_sent {
+            return self.not_sent(now, slot, flight);
+        }
         self.call_times.record(now.since(flight.started).to_duration());
         self.spend(slot, reply.usage, reply.cost_micros);
-        self.replied_event(now, slot, flight, reply.hint.class);
+        self.replied_event(now, slot, flight, reply.hint.class, reply.hint.reason.as_deref());
         let scope = &mut self.places.all[flight.place].scope;
         let effect = scope.reply(now, &flight.call, &reply.hint);
-        self.affect(now, flight.place, effect);
-        let hint = reply.hint;
+        self.affect(now, flight.place, effect, &reply.hint);
+        let Reply { hint, rejected, .. } = reply;
         match (reply.result, hint.class) {
             (Answer::Done(output), _) => self.finish(now, slot, Ok(output)),
             (Answer::Invalid(why), _) => {
                 self.places.all[flight.place].scope.counters_mut().wasted += 1;
-                self.again(now, slot, FailureClass::Invalid, why, Span::ZERO);
+                let failure = Failure::new(FailureClass::Invalid, why).with_reply(rejected);
+                self.again(now, slot, failure, Span::ZERO);
             }
-            (Answer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint),
+            (Answer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint, rejected),
             (Answer::Refused, Class::Overloaded) => {
                 let advised = hint.advice.map_or(Span::ZERO, Span::covering);
-                self.again(now, slot, FailureClass::Overloaded, reason(hint), advised);
+                let failure = Failure::new(FailureClass::Overloaded, reason(hint)).with_reply(rejected);
+                self.again(now, slot, failure, advised);
             }
             (Answer::Refused, Class::Exhausted { .. } | Class::Fatal(FatalKind::Auth)) => {
                 self.shut_out(now, slot)
             }
-            (Answer::Refused, Class::Fatal(_)) => self.fail(now, slot, FailureClass::Fatal, reason(hint)),
+            (Answer::Refused, Class::Fatal(_)) => {
+                let failure = Failure::new(FailureClass::Fatal, reason(hint)).with_reply(rejected);
+                self.fail(now, slot, failure);
+            }
             (Answer::Refused, _) => {
                 let advised = hint.advice.map_or(Span::ZERO, Span::covering);
-                self.again(now, slot, FailureClass::Transient, reason(hint), advised);
+                let failure = Failure::new(FailureClass::Transient, reason(hint)).with_reply(rejected);
+                self.again(now, slot, failure, advised);
             }
         }
     }
 
-    fn replied_event(&mut self, now: Tick, slot: Slot, flight: &Flight, class: Class) {
+    fn replied_event(&mut self, now: Tick, slot: Slot, flight: &Flight, class: Class, reason: Option<&str>) {
         let (Some(observer), Some(entry)) = (&mut self.observer, self.entries.get(slot)) else { return };
         let scope = &self.places.all[flight.place].name;
         let took = now.since(flight.started).to_duration();
-        observer.observe(&Event::Replied { id: &entry.card.id, scope, class, took });
+        observer.observe(&Event::Replied { id: &entry.card.id, scope, class, took, reason });
     }
 
     fn spend(&mut self, slot: Slot, usage: Usage, cost: Option<u64>) {
@@ -116,15 +160,16 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// What a reply means for all who share the scope.
-    fn affect(&mut self, now: Tick, place: usize, effect: Effect) {
+    fn affect(&mut self, now: Tick, place: usize, effect: Effect, hint: &Hint) {
+        let reason = hint.reason.as_deref().unwrap_or(NO_REASON);
         match effect {
             Effect::Opened(until) => {
-                self.announce(now, place, until);
+                self.announce(now, place, until, reason);
                 self.recall(place);
                 self.report(now, place, until);
             }
             Effect::Extended(until) => {
-                self.announce(now, place, until);
+                self.announce(now, place, until, reason);
                 self.report(now, place, until);
             }
             Effect::Closed(closed) => {
@@ -135,19 +180,23 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    pub(super) fn announce(&mut self, now: Tick, place: usize, until: Tick) {
+    /// Reports that a cooldown began, or lasts longer.
+    pub(super) fn announce(&mut self, now: Tick, place: usize, until: Tick, reason: &str) {
         let generation = self.places.all[place].scope.generation();
-        if self.places.all[place].announced != Some(generation) {
-            self.cooled_down(place);
+        let announced = self.places.all[place].announced.as_ref();
+        let since = announced.filter(|announced| announced.generation == generation).map(|on| on.since);
+        if since.is_none() {
+            self.cooled_down(now, place);
         }
         let here = &mut self.places.all[place];
-        here.announced = Some(generation);
+        here.announced = Some(Announced { generation, since: since.unwrap_or(now), reason: reason.into() });
         let scope = here.name.clone();
-        self.tell(&Event::CoolingDown { scope: &scope, generation, left: until.since(now).to_duration() });
+        let left = until.since(now).to_duration();
+        self.tell(&Event::CoolingDown { scope: &scope, generation, left, reason });
     }
 
     /// An item met a 429: it waits with all it knows, and its worker is free.
-    fn park(&mut self, now: Tick, slot: Slot, place: usize, hint: &Hint) {
+    fn park(&mut self, now: Tick, slot: Slot, place: usize, hint: &Hint, rejected: Option<O>) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.throttles += 1;
         let first = *entry.first_throttle.get_or_insert(now);
@@ -158,7 +207,8 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 entry.throttles,
                 now.since(first).to_duration()
             );
-            return self.fail(now, slot, FailureClass::Throttled, reason);
+            let failure = Failure::new(FailureClass::Throttled, reason).with_reply(rejected);
+            return self.fail(now, slot, failure);
         }
         entry.at = Whereabouts::Parked;
         let (id, lane) = (entry.card.id.clone(), entry.lane);
@@ -188,12 +238,14 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    pub(super) fn fail(&mut self, now: Tick, slot: Slot, class: FailureClass, reason: String) {
-        self.finish(now, slot, Err(Failed::Item { class, reason }));
+    fn fail(&mut self, now: Tick, slot: Slot, failure: Failure<O>) {
+        let Failure { class, reason, rejected } = failure;
+        self.finish_with(now, slot, Err(Failed::Item { class, reason }), rejected);
     }
 
     /// Tries again after a pause, or gives up.
-    fn again(&mut self, now: Tick, slot: Slot, class: FailureClass, reason: String, advised: Span) {
+    fn again(&mut self, now: Tick, slot: Slot, failure: Failure<O>, advised: Span) {
+        let class = failure.class;
         let (retry, which) = match class {
             FailureClass::Overloaded => (self.policy.overloaded, 0),
             FailureClass::Invalid => (self.policy.invalid, 2),
@@ -201,7 +253,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         };
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let Some(pause) = retry.pause(entry.failures[which] + 1, &mut self.random) else {
-            return self.fail(now, slot, class, reason);
+            return self.fail(now, slot, failure);
         };
         if let Some(why) = self.stopped.clone() {
             return self.finish(now, slot, Err(Failed::Unfinished(why)));
@@ -218,7 +270,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     pub(super) fn ring(&mut self, now: Tick) {
         for place in 0..self.places.all.len() {
             if self.places.all[place].scope.cooling(now).is_none() {
-                self.cooled_down(place);
+                self.cooled_down(now, place);
             }
         }
         while let Some(Reverse(due)) = self.dues.peek().copied().filter(|Reverse(due)| due.at <= now) {
@@ -243,8 +295,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 (DueFor::Item, _) => {
                     let lane = entry.lane;
                     self.places.lanes[lane].line.remove(|slot| *slot == due.slot);
-                    let reason = "the deadline of the item has passed".into();
-                    self.fail(now, due.slot, FailureClass::Deadline, reason);
+                    self.fail(now, due.slot, Failure::new(FailureClass::Deadline, ITEM_DEADLINE));
                 }
                 _ => {}
             }
@@ -281,5 +332,5 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
 }
 
 fn reason(hint: Hint) -> String {
-    hint.reason.unwrap_or_else(|| "the provider gave no reason".into())
+    hint.reason.unwrap_or_else(|| NO_REASON.into())
 }

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::outbox::Outbox;
 use crate::Outcome;
+use crate::status::ScopeStatus;
 use crate::summary::{Progress, Summary};
 
 /// A batch that runs: a stream of outcomes. Dropping it ends the batch and all calls under way.
@@ -49,6 +50,12 @@ impl<O: Send + 'static> Run<O> {
     /// How the batch stands.
     pub fn progress(&self) -> Progress {
         self.outbox.progress()
+    }
+
+    /// How each scope stood when this was last called, or when the batch began. A caller that shows it now and then is one
+    /// interval behind, and a batch that no caller asks does no work for it.
+    pub fn scopes(&self) -> Vec<ScopeStatus> {
+        self.outbox.scopes()
     }
 
     /// Ends the batch: nothing starts, calls under way are called off, and every accepted item has its outcome at once.

@@ -129,7 +129,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let scopes = self.places.all.iter().map(|place| Arc::clone(&place.name));
         for (place, left) in link.hear(context, scopes) {
             if let Some(until) = self.places.all[place].scope.share(now, Span::covering(left)) {
-                self.announce(now, place, until);
+                self.announce(now, place, until, "another process was refused");
                 self.recall(place);
             }
         }

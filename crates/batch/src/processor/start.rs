@@ -84,6 +84,10 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let (mut soonest, mut closed, mut in_line) = (None, None, None);
         for step in 0..places {
             let place = self.places.lanes[lane].places[(self.turn + step) % places];
+            if let Some(at) = self.slow_start(now, place) {
+                soonest = Some(soonest.map_or(at, |soonest: Tick| soonest.min(at)));
+                continue;
+            }
             let at = match self.places.all[place].scope.permit(now, load) {
                 // Where there is a choice, it is not made before it is known who has room.
                 Permit::Now if places > 1 => match self.room_in(place, tokens) {
@@ -127,6 +131,9 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let here = &mut self.places.all[place];
         if matches!(entry.at, Whereabouts::Parked) {
             here.scope.counters_mut().handed_out += 1;
+            if let Some(observer) = &mut self.observer {
+                observer.observe(&Event::HandedOut { id: &entry.card.id, scope: &here.name });
+            }
         }
         entry.calls += 1;
         let call = here.scope.start(now, entry.load());

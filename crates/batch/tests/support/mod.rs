@@ -44,7 +44,7 @@ impl Diary {
                 Event::Parked { id, .. } => format!("parked {id}"),
                 Event::Finished { id, done, .. } => format!("finished {id} {done}"),
                 Event::Closed { scope, closed } => format!("closed {scope} {}", closed.reason),
-                Event::Skipped { id } => format!("skipped {id}"),
+                Event::Skipped { id, .. } => format!("skipped {id}"),
                 Event::Ended => "ended".into(),
                 _ => return,
             };

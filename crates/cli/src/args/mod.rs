@@ -9,6 +9,8 @@ mod also;
 mod audit;
 #[cfg(feature = "batch")]
 mod batch;
+#[cfg(feature = "batch")]
+mod batch_patience;
 mod call;
 mod entity;
 mod global;
@@ -50,6 +52,8 @@ pub(crate) use also::AlsoArgs;
 pub(crate) use audit::{AuditCommand, AuditListArgs};
 #[cfg(feature = "batch")]
 pub(crate) use batch::{BatchCommand, BatchRunArgs};
+#[cfg(feature = "batch")]
+pub(crate) use batch_patience::BatchPatienceArgs;
 pub(crate) use call::CallArgs;
 pub(crate) use demo::DemoArgs;
 pub(crate) use entity::{

@@ -41,10 +41,15 @@ use anyhow::Result;
 
 use crate::args::Command;
 use crate::context::Context;
+use crate::exit::Usage;
 use crate::output::Output;
 
 /// Does what a command says.
 pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
+    if let (true, DryRun::Refused(name)) = (context.dry_run, DryRun::of(&command)) {
+        let why = format!("{name} cannot be tried with --dry-run; leave it out, and nothing was done");
+        return Err(Usage(why).into());
+    }
     match command {
         Command::Namespace(command) => namespace::run(context, command),
         Command::Entity(command) => entity::run(context, command),
@@ -85,5 +90,53 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Completions(args) => shell::completions(args),
         Command::Man(args) => shell::man(context, &args),
         Command::Reference => shell::reference(),
+    }
+}
+
+/// What a command makes of `--dry-run`. Every command is named here, so that a new one has to say it.
+enum DryRun {
+    /// It says what it would do, and writes nothing.
+    Supported,
+    /// All it does is to write or to serve.
+    Refused(&'static str),
+}
+
+impl DryRun {
+    fn of(command: &Command) -> DryRun {
+        match command {
+            Command::Namespace(_)
+            | Command::Entity(_)
+            | Command::Resource(_)
+            | Command::System(_)
+            | Command::Audit(_)
+            | Command::Usage(_)
+            | Command::Token(_)
+            | Command::Acquire(_)
+            | Command::Settle(_)
+            | Command::Peek(_)
+            | Command::Explain(_)
+            | Command::Simulate(_)
+            | Command::Limits(_)
+            | Command::Set(_)
+            | Command::Run(_)
+            | Command::Top(_)
+            | Command::Status
+            | Command::Version
+            | Command::Check
+            | Command::Upgrade(_)
+            | Command::Config(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Reference => DryRun::Supported,
+            #[cfg(feature = "batch")]
+            Command::Batch(_) => DryRun::Supported,
+            Command::Demo(_) => DryRun::Refused("demo"),
+            #[cfg(feature = "dynamodb")]
+            Command::Aggregate(_) => DryRun::Refused("aggregate"),
+            #[cfg(feature = "local")]
+            Command::Local(_) => DryRun::Refused("local up"),
+            #[cfg(feature = "mock-provider")]
+            Command::MockProvider(_) => DryRun::Refused("mock-provider"),
+        }
     }
 }

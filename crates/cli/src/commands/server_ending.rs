@@ -1,22 +1,28 @@
 //! What ends a server.
 
 use std::io;
+#[cfg(unix)]
+use std::task::Poll;
 use std::time::Duration;
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Somebody presses Ctrl-C, or the process is told to end.
+/// Ctrl-C is pressed, the process is told to end, or its terminal is gone.
 pub(in crate::commands) struct Ending {
     #[cfg(unix)]
-    signals: [Signal; 2],
+    signals: Vec<Signal>,
 }
 
 impl Ending {
     /// From now on the process does not end by itself when it is told to. To be called in a runtime.
     #[cfg(unix)]
     pub(in crate::commands) fn watch() -> io::Result<Ending> {
-        Ok(Ending { signals: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?] })
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        if hangup_ends() {
+            kinds.push(SignalKind::hangup());
+        }
+        Ok(Ending { signals: kinds.into_iter().map(signal).collect::<io::Result<_>>()? })
     }
 
     #[cfg(not(unix))]
@@ -37,10 +43,9 @@ impl Ending {
 
     #[cfg(unix)]
     async fn told_once(&mut self) -> io::Result<()> {
-        let [interrupt, terminate] = &mut self.signals;
-        std::future::poll_fn(|cx| match interrupt.poll_recv(cx) {
-            std::task::Poll::Pending => terminate.poll_recv(cx),
-            told => told,
+        std::future::poll_fn(|cx| {
+            let mut polled = self.signals.iter_mut().map(|signal| signal.poll_recv(cx));
+            polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
         })
         .await;
         Ok(())
@@ -50,4 +55,15 @@ impl Ending {
     async fn told_once(&mut self) -> io::Result<()> {
         tokio::signal::ctrl_c().await
     }
+}
+
+/// Returns true if a hangup would end the process. Under nohup(1) it is ignored, and handling it would undo that. Where this
+/// cannot be found out, the signal is left as it is.
+#[cfg(unix)]
+fn hangup_ends() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signal 1 is the lowest bit.
+    ignored.is_some_and(|mask| mask & 1 == 0)
 }

@@ -38,6 +38,11 @@ pub(crate) trait Answer: Serialize {
     fn is_echo(&self) -> bool {
         false
     }
+
+    /// Whether its JSON is one line, because it ends a stream of events in which each line is an object.
+    fn is_line(&self) -> bool {
+        false
+    }
 }
 
 /// An answer that was given, and the exit code that goes with it.
@@ -64,7 +69,9 @@ impl<A: Answer> Told for A {
     }
 
     fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self).map(harmless_json)
+        let json =
+            if self.is_line() { serde_json::to_string(self) } else { serde_json::to_string_pretty(self) };
+        json.map(harmless_json)
     }
 
     fn text(&self, page: &mut Page) {

@@ -2,10 +2,16 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
 
+#[cfg(unix)]
+pub mod batch;
 pub mod furnish;
+pub mod grid;
+#[cfg(unix)]
+pub mod http_server;
 pub mod json_page;
 #[cfg(unix)]
 pub mod provider;
+pub mod recorder;
 pub mod sandbox;
 pub mod session;
 #[cfg(unix)]

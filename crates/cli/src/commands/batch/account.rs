@@ -8,7 +8,9 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use tollgate::Limit;
 
-use super::price::{PriceText, Prices};
+use super::endpoint;
+use super::header::{self, Header};
+use super::price::{PriceSource, PriceText, Prices};
 use super::secret::{Secret, may_be_key, without_values};
 use crate::limit_text;
 use crate::reading::{read_regular, read_text};
@@ -32,6 +34,10 @@ pub(crate) enum Api {
     Openai,
     /// Anthropic
     Anthropic,
+    /// Azure OpenAI
+    Azure,
+    /// Gemini: its OpenAI-compatible endpoint, or its own where requests have its paths
+    Gemini,
 }
 
 /// One account, or one region of it.
@@ -46,6 +52,10 @@ pub(crate) struct Account {
     pub(crate) key: Option<Secret>,
     /// What it is known to allow. What is not known is found out.
     pub(crate) limits: Vec<Limit>,
+    /// The version of the API in the query, for Azure.
+    pub(crate) api_version: Option<String>,
+    /// Headers that are added to each request, or replace those of the provider.
+    pub(crate) headers: Vec<Header>,
 }
 
 /// What is said of a name that may be the key itself, which is not to be shown.
@@ -66,6 +76,8 @@ pub(crate) struct KeyAt {
 pub(crate) struct Accounts {
     pub(crate) accounts: Vec<Account>,
     pub(crate) prices: Prices,
+    /// What is to be said about keys before the start.
+    pub(crate) notice: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -88,6 +100,9 @@ struct AccountText {
     key_file: Option<PathBuf>,
     #[serde(default)]
     limits: Vec<String>,
+    api_version: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
 }
 
 impl Accounts {
@@ -120,8 +135,9 @@ impl Accounts {
             let account = text.account(folder, environment);
             accounts.push(account.map_err(|why| wrong(format!("{named}: {why:#}")))?);
         }
-        let prices = Prices::read(&file.price).map_err(wrong)?;
-        Ok(Accounts { accounts, prices })
+        let source = PriceSource { source: path.display().to_string(), date: None };
+        let prices = Prices::read(&file.price, source).map_err(wrong)?;
+        Ok(Accounts { accounts, prices, notice: None })
     }
 }
 
@@ -129,12 +145,17 @@ impl AccountText {
     fn account(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Account> {
         let at = KeyAt { variable: self.key_env, file: self.key_file.map(|file| folder.join(file)) };
         let limits = self.limits.iter().map(|text| limit_text::parse(text).map_err(SettingsError));
+        endpoint::check_version(self.api, self.api_version.as_deref()).map_err(SettingsError)?;
+        let headers =
+            self.headers.iter().map(|(name, value)| header::header(name, value).map_err(SettingsError));
         Ok(Account {
             name: self.name,
             base_url: base_url(&self.base_url)?,
             api: self.api,
             key: at.read(environment)?,
             limits: limits.collect::<Result<_, _>>()?,
+            api_version: self.api_version,
+            headers: headers.collect::<Result<_, _>>()?,
         })
     }
 }
@@ -229,6 +250,7 @@ mod tests {
         name = "claude"
         base_url = "http://127.0.0.1:8080"
         api = "anthropic"
+        headers = { "X-Team" = "canary" }
 
         [price."gpt-4o*"]
         input = "2.50"
@@ -237,11 +259,12 @@ mod tests {
 
     #[test]
     fn a_file_of_accounts_is_read_and_shows_no_key() {
-        let Accounts { accounts, prices } = read(FULL).unwrap();
+        let Accounts { accounts, prices, .. } = read(FULL).unwrap();
         assert_eq!(accounts[0].base_url, "https://api.openai.com/v1");
         assert_eq!(accounts[0].key.as_ref().unwrap().reveal(), "canary-key");
         assert_eq!(accounts[0].limits.len(), 2);
         assert_eq!((accounts[1].api, accounts[1].key.is_none()), (Api::Anthropic, true));
+        assert_eq!(accounts[1].headers[0].0, "x-team");
         assert!(prices.of("gpt-4o").is_some());
         assert!(!format!("{accounts:?}").contains("canary"));
     }
@@ -258,6 +281,8 @@ mod tests {
             (one("key_file = \"not-there\""), "not-there"),
             (one("key_file = \"/dev/zero\""), "not a regular file"),
             (one("limits = [\"rpm\"]"), "rpm"),
+            (one("api_version = \"1\""), "for accounts of azure only"),
+            (one("headers = { \"a b\" = \"x\" }"), "a name that is not valid"),
             (one(&one("")), "two accounts are called \"a\""),
             (one("[price.m]\ninput = \"x\"\noutput = \"1\""), "price of m: input"),
         ] {

@@ -19,16 +19,20 @@ pub(crate) fn write(event: &Event<'_>) {
 
 fn line(event: &Event<'_>) -> Option<Value> {
     Some(match event {
-        Event::Replied { id, scope, class, took } => {
-            json!({ "event": "replied", "id": id, "account": scope, "class": class_name(*class), "took_ms": ms(*took) })
-        }
+        Event::Replied { id, scope, class, took, reason } => json!({
+            "event": "replied", "id": id, "account": scope, "class": class_name(*class), "took_ms": ms(*took),
+            "reason": reason,
+        }),
         Event::Parked { id, scope } => json!({ "event": "parked", "id": id, "account": scope }),
-        Event::CoolingDown { scope, generation, left } => {
-            json!({ "event": "cooling_down", "account": scope, "generation": generation, "left_ms": ms(*left) })
-        }
-        Event::CooledDown { scope, generation } => {
-            json!({ "event": "cooled_down", "account": scope, "generation": generation })
-        }
+        Event::HandedOut { id, scope } => json!({ "event": "redistributed", "id": id, "account": scope }),
+        Event::CoolingDown { scope, generation, left, reason } => json!({
+            "event": "cooling_down", "account": scope, "generation": generation, "left_ms": ms(*left),
+            "reason": reason,
+        }),
+        Event::CooledDown { scope, generation, participants, paused } => json!({
+            "event": "cooled_down", "account": scope, "generation": generation,
+            "participants": participants, "paused_ms": ms(*paused),
+        }),
         Event::Retrying { id, class, pause } => {
             json!({ "event": "retrying", "id": id, "class": class.name(), "pause_ms": ms(*pause) })
         }
@@ -38,7 +42,7 @@ fn line(event: &Event<'_>) -> Option<Value> {
         Event::Closed { scope, closed } => {
             json!({ "event": "closed", "account": scope, "reason": &*closed.reason })
         }
-        Event::Skipped { id } => json!({ "event": "skipped", "id": id }),
+        Event::Skipped { id, reason, .. } => json!({ "event": "skipped", "id": id, "reason": reason.name() }),
         _ => return None,
     })
 }

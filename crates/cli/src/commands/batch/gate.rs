@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn replied(class: Class) -> Replied {
-        Replied { status: Some(200), request_id: None, body: Vec::new(), hint: Hint::of(class) }
+        Replied { status: Some(200), usage: None, request_id: None, body: Vec::new(), hint: Hint::of(class) }
     }
 
     fn together(class: Class) -> (usize, usize) {

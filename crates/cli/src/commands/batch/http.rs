@@ -3,21 +3,22 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, redirect};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, NoProxy, Proxy, redirect};
 use tollgate::Clock;
-use tollgate_provider::{Failure, Hint, Response, read, read_failure};
+use tollgate_batch::Usage;
+use tollgate_provider::{Failure, FatalKind, Hint, Response, read, read_failure};
 
-use super::account::{Account, Api};
+use super::account::Account;
+use super::endpoint::headers;
+use super::secret::Secret;
+use crate::exit;
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most bytes of a reply that are read. The longest answers have a few hundred thousand.
 const REPLY_BYTES_MAX: usize = 64 << 20;
-
-/// The version of Anthropic's API that is spoken.
-const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Makes calls, over connections that it keeps.
 #[derive(Clone)]
@@ -27,8 +28,10 @@ pub(crate) struct Caller {
 
 /// What came back, if anything did.
 pub(crate) struct Replied {
-    /// `None` if no reply came.
+    /// `None` if no reply came, or one that is too long.
     pub(crate) status: Option<u16>,
+    /// What the call used, where the hint cannot say it.
+    pub(crate) usage: Option<Usage>,
     /// How the provider calls the request, for those who want to ask about it.
     pub(crate) request_id: Option<String>,
     pub(crate) body: Vec<u8>,
@@ -37,21 +40,36 @@ pub(crate) struct Replied {
 }
 
 impl Caller {
-    pub(crate) fn new() -> Result<Caller> {
+    /// Calls through a proxy if one is given, else through those of `HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY`, if they are
+    /// set; hosts of `NO_PROXY` are called directly.
+    ///
+    /// # Errors
+    ///
+    /// [`exit::Usage`] if the proxy has no valid address, which is not shown: it may have a password in it.
+    pub(crate) fn new(proxy: Option<&Secret>) -> Result<Caller> {
         let agent = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
         // A key must not follow wherever a reply points.
         let client = Client::builder().user_agent(agent).redirect(redirect::Policy::none());
-        let client = client.connect_timeout(CONNECT_TIMEOUT).build();
+        let mut client = client.connect_timeout(CONNECT_TIMEOUT);
+        if let Some(address) = proxy {
+            let bad = |_| {
+                let why = "--proxy must be an address such as http://user:password@proxy.example:3128";
+                exit::Usage(why.into())
+            };
+            client = client.proxy(Proxy::all(address.reveal()).map_err(bad)?.no_proxy(NoProxy::from_env()));
+        }
+        let client = client.build();
         Ok(Caller { client: client.context("no HTTP client can be made")? })
     }
 
-    /// Sends a body to an account and reads what comes back.
+    /// Sends a body to an address of an account and reads what comes back.
     ///
     /// # Cancel safety
     ///
     /// Dropping it closes the connection. Whether the provider goes on is its own affair.
-    pub(crate) async fn call(&self, account: &Account, path: Option<&str>, body: &str) -> Replied {
-        let request = self.client.post(address(account, path)).headers(headers(account));
+    pub(crate) async fn call(&self, account: &Account, address: String, body: &str) -> Replied {
+        let headers = headers(account, &address);
+        let request = self.client.post(address).headers(headers);
         match request.body(body.to_owned()).send().await {
             Ok(response) => received(response).await,
             Err(why) => Replied::none(&why),
@@ -60,11 +78,25 @@ impl Caller {
 }
 
 impl Replied {
+    /// Returns true if there was a connection, whatever came of it.
+    pub(super) fn has_connected(&self) -> bool {
+        self.usage != Some(Usage::Zero)
+    }
+
+    /// A reply that is longer than what can be stored. Another call would bring as much, and cost as much.
+    fn too_long() -> Replied {
+        let hint = Hint::fatal(FatalKind::Request)
+            .with_reason(format!("the reply has more than {REPLY_BYTES_MAX} bytes, which cannot be stored"));
+        Replied { status: None, usage: Some(Usage::Unknown), request_id: None, body: Vec::new(), hint }
+    }
+
     fn none(why: &reqwest::Error) -> Replied {
         let failure = if why.is_timeout() { Failure::Timeout } else { Failure::Connection };
         let mut hint = read_failure(failure);
         hint.reason = Some(innermost(why));
-        Replied { status: None, request_id: None, body: Vec::new(), hint }
+        // Without a connection nothing was sent that the provider could count.
+        let usage = why.is_connect().then_some(Usage::Zero);
+        Replied { status: None, usage, request_id: None, body: Vec::new(), hint }
     }
 }
 
@@ -83,11 +115,7 @@ async fn received(mut response: reqwest::Response) -> Replied {
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() <= REPLY_BYTES_MAX => body.extend_from_slice(&chunk),
-            Ok(Some(_)) => {
-                let mut hint = read_failure(Failure::Connection);
-                hint.reason = Some(format!("the reply has more than {REPLY_BYTES_MAX} bytes"));
-                return Replied { status: Some(status), request_id: None, body: Vec::new(), hint };
-            }
+            Ok(Some(_)) => return Replied::too_long(),
             Ok(None) => break,
             Err(why) => return Replied::none(&why),
         }
@@ -101,58 +129,5 @@ async fn received(mut response: reqwest::Response) -> Replied {
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(Clock::system().now().as_micros());
     let hint = read(&Response::new(status, &pairs, &body), now);
     let id = ["x-request-id", "request-id"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
-    Replied { status: Some(status), request_id: id.map(str::to_owned), body, hint }
-}
-
-/// Where a request goes. Addresses of OpenAI's kind have the version in them, and so have the paths.
-fn address(account: &Account, path: Option<&str>) -> String {
-    let path = path.unwrap_or(match account.api {
-        Api::Openai => "/v1/chat/completions",
-        Api::Anthropic => "/v1/messages",
-    });
-    let base = &account.base_url;
-    match path.strip_prefix("/v1").filter(|rest| rest.starts_with('/') && base.ends_with("/v1")) {
-        Some(rest) => format!("{base}{rest}"),
-        None => format!("{base}{path}"),
-    }
-}
-
-fn headers(account: &Account) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if account.api == Api::Anthropic {
-        headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
-    }
-    let Some(key) = &account.key else { return headers };
-    let (name, value) = match account.api {
-        Api::Openai => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
-        Api::Anthropic => (HeaderName::from_static("x-api-key"), key.reveal().to_owned()),
-    };
-    // A key is printable ASCII, so this is always a valid one.
-    if let Ok(mut value) = HeaderValue::from_str(&value) {
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    headers
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn account(base_url: &str, api: Api) -> Account {
-        Account { name: "a".into(), base_url: base_url.into(), api, key: None, limits: Vec::new() }
-    }
-
-    #[test]
-    fn the_version_stands_in_an_address_once() {
-        let openai = account("https://api.openai.com/v1", Api::Openai);
-        assert_eq!(address(&openai, None), "https://api.openai.com/v1/chat/completions");
-        assert_eq!(address(&openai, Some("/v1/embeddings")), "https://api.openai.com/v1/embeddings");
-        assert_eq!(address(&openai, Some("/responses")), "https://api.openai.com/v1/responses");
-        let bare = account("http://127.0.0.1:8080", Api::Openai);
-        assert_eq!(address(&bare, None), "http://127.0.0.1:8080/v1/chat/completions");
-        let anthropic = account("https://api.anthropic.com", Api::Anthropic);
-        assert_eq!(address(&anthropic, None), "https://api.anthropic.com/v1/messages");
-    }
+    Replied { status: Some(status), usage: None, request_id: id.map(str::to_owned), body, hint }
 }

@@ -1,119 +1,94 @@
 //! The file of requests, as items of a batch. Lines that are none are put aside, and the rest goes on.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, BufReader};
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use serde::{Deserialize, Serialize};
 use tollgate_batch::Item;
 use tollgate_provider::{Estimate, Estimator, Tokens};
 
+pub(crate) use super::bad_lines::BadLines;
+use super::lines::Lines;
 use super::price::Prices;
 use super::request::Request;
-
-/// The longest line that is read. A request with pictures in it has some megabytes.
-const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// A request with what it is likely to cost.
 pub(crate) struct Planned {
     pub(crate) request: Request,
-    pub(crate) model: String,
     pub(crate) estimate: Estimate,
 }
 
 /// Reads requests, one after the other.
 pub(crate) struct Requests {
-    lines: Box<dyn BufRead + Send>,
-    name: String,
-    number: u64,
+    lines: Lines,
     estimator: Arc<Estimator>,
     prices: Arc<Prices>,
     must_have_price: bool,
     bad: Arc<BadLines>,
 }
 
-/// Lines that are no requests, and where they go.
-pub(crate) struct BadLines {
-    path: PathBuf,
-    state: Mutex<State>,
+/// Opens a file of requests, or stdin if it is called `-`.
+pub(super) fn open(path: &Path) -> Result<Lines> {
+    if path == Path::new("-") {
+        return Ok(Lines::new(Box::new(BufReader::new(io::stdin()))));
+    }
+    let cannot_be_read = || format!("{} cannot be read", path.display());
+    let file = File::open(path).with_context(cannot_be_read)?;
+    if file.metadata().with_context(cannot_be_read)?.is_dir() {
+        return Err(anyhow::anyhow!("{} is a directory, not a file of requests", path.display()));
+    }
+    Ok(Lines::new(Box::new(BufReader::with_capacity(1 << 16, file))))
 }
 
-#[derive(Default)]
-struct State {
-    file: Option<File>,
-    count: u64,
-    /// Why nothing more can be put aside, or nothing more be read.
-    broken: Option<String>,
-}
-
-/// How a line is put aside.
-#[derive(Serialize)]
-struct BadLine<'a> {
-    file: &'a str,
-    line: u64,
-    error: &'a str,
-    text: &'a str,
-}
-
-#[derive(Deserialize)]
-struct Model {
-    #[serde(default)]
-    model: String,
+/// Returns what is wrong with a request whose price is not known, if money is bounded.
+pub(super) fn without_price(model: &str) -> String {
+    format!(
+        "the model {model:?} has no price, so --max-cost cannot hold; give it one with --prices or --accounts"
+    )
 }
 
 impl Requests {
-    /// Those of a file, or of stdin if it is called `-`.
-    pub(crate) fn open(
-        path: &Path,
+    /// Those of an input. Lines that are none go to `bad`.
+    pub(crate) fn new(
+        lines: Lines,
         estimator: Arc<Estimator>,
         prices: Arc<Prices>,
         must_have_price: bool,
         bad: Arc<BadLines>,
-    ) -> Result<Requests> {
-        let (lines, name): (Box<dyn BufRead + Send>, String) = if path == Path::new("-") {
-            (Box::new(BufReader::new(io::stdin())), "stdin".into())
-        } else {
-            let file = File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
-            (Box::new(BufReader::with_capacity(1 << 16, file)), path.display().to_string())
-        };
-        Ok(Requests { lines, name, number: 0, estimator, prices, must_have_price, bad })
-    }
-
-    fn next_line(&mut self) -> Option<String> {
-        let mut line = Vec::new();
-        let mut limited = io::Read::take(&mut self.lines, LINE_BYTES_MAX);
-        match limited.read_until(b'\n', &mut line) {
-            Ok(0) => return None,
-            Ok(_) => self.number += 1,
-            Err(why) => {
-                self.bad.give_up(format!("{} cannot be read beyond line {}: {why}", self.name, self.number));
-                return None;
-            }
-        }
-        if line.len() as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
-            let why = format!("line {} has more than {LINE_BYTES_MAX} bytes", self.number);
-            self.bad.give_up(format!("{}: {why}; nothing behind it was read", self.name));
-            return None;
-        }
-        Some(String::from_utf8_lossy(&line).into_owned())
+    ) -> Requests {
+        Requests { lines, estimator, prices, must_have_price, bad }
     }
 
     fn plan(&self, line: &str) -> Result<Item<Planned>, String> {
-        let request = Request::parse(line, self.number).map_err(|why| why.to_string())?;
-        let body = request.body.get();
-        let Model { model } =
-            serde_json::from_str(body).map_err(|why| format!("the model cannot be read: {why}"))?;
-        let price = self.prices.of(&model);
+        let request = Request::parse(line, self.lines.number()).map_err(|why| why.to_string())?;
+        let price = self.prices.of(&request.model);
         if self.must_have_price && price.is_none() {
-            return Err(format!("the model {model:?} has no price, so --max-cost could not hold"));
+            return Err(without_price(&request.model));
         }
-        let estimate = self.estimator.estimate_body(body.as_bytes());
+        let estimate = self.estimator.estimate_body(request.body.get().as_bytes());
         let tokens = Tokens::new(estimate.input, estimate.output);
         let cost = price.map_or(0, |price| price.micros(tokens));
-        let (id, total) = (request.id.clone(), estimate.total());
-        Ok(Item::new(id, Planned { request, model, estimate }).tokens(total).cost_micros(cost))
+        let (id, fingerprint, total) = (request.id.clone(), request.fingerprint(), estimate.total());
+        let has_custom_id = request.has_custom_id;
+        let item = Item::new(id, Planned { request, estimate });
+        let item = item.tokens(total).cost_micros(cost).fingerprint(fingerprint);
+        Ok(if has_custom_id { item.with_custom_id() } else { item })
+    }
+
+    /// Reads the next line that is not empty; an error is what is wrong with it, and how it begins.
+    fn next_line(&mut self) -> Option<Result<String, (String, String)>> {
+        loop {
+            match self.lines.next() {
+                Ok(Some(Ok(line))) if line.trim().is_empty() => {}
+                Ok(line) => return line.map(|line| line.map_err(|bad| (bad.why, bad.text))),
+                Err(why) => {
+                    self.bad.give_up(self.lines.number(), &why);
+                    return None;
+                }
+            }
+        }
     }
 }
 
@@ -122,110 +97,41 @@ impl Iterator for Requests {
 
     fn next(&mut self) -> Option<Item<Planned>> {
         loop {
-            let line = self.next_line()?;
-            if line.trim().is_empty() {
-                continue;
+            if self.bad.broken().is_some() {
+                return None;
             }
-            match self.plan(&line) {
-                Ok(item) => return Some(item),
-                Err(why) => {
-                    let bad =
-                        BadLine { file: &self.name, line: self.number, error: &why, text: line.trim_end() };
-                    if !self.bad.put_aside(&bad) {
-                        return None;
-                    }
+            let planned = match self.next_line()? {
+                Ok(line) => self.plan(&line).map_err(|why| (why, line.trim_end().to_owned())),
+                Err(bad) => Err(bad),
+            };
+            match planned {
+                Ok(item) => {
+                    self.bad.add_item(self.lines.number());
+                    return Some(item);
                 }
+                // What cannot be put aside would be lost, so it ends the input.
+                Err((why, text)) if self.bad.put_aside(self.lines.number(), &why, &text) => {}
+                Err(_) => return None,
             }
         }
-    }
-}
-
-impl BadLines {
-    /// They go to this file, which is made when there is one.
-    pub(crate) fn new(path: PathBuf) -> BadLines {
-        BadLines { path, state: Mutex::default() }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.state().count
-    }
-
-    /// Why the input ended early, if it did.
-    pub(crate) fn broken(&self) -> Option<String> {
-        self.state().broken.clone()
-    }
-
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn give_up(&self, why: String) {
-        self.state().broken = Some(why);
-    }
-
-    /// Whether it could be written down: otherwise it would be lost.
-    fn put_aside(&self, bad: &BadLine<'_>) -> bool {
-        let mut state = self.state();
-        state.count += 1;
-        match self.write(&mut state, bad) {
-            Ok(()) => true,
-            Err(why) => {
-                state.broken = Some(format!("{} cannot be written: {why}", self.path.display()));
-                false
-            }
-        }
-    }
-
-    fn write(&self, state: &mut State, bad: &BadLine<'_>) -> io::Result<()> {
-        let file = match &mut state.file {
-            Some(file) => file,
-            empty => empty.insert(made_for_us(&self.path)?),
-        };
-        let mut line = serde_json::to_vec(bad)?;
-        line.push(b'\n');
-        file.write_all(&line)
-    }
-}
-
-/// Makes a file that others cannot read: what was to be sent is for the owner only.
-fn made_for_us(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.write(true).create(true).truncate(true).open(path)
-}
-
-/// How many lines a file has, to tell how far a batch has come; `None` where nobody can know.
-pub(crate) fn count_lines(path: &Path) -> Option<u64> {
-    if !path.is_file() {
-        return None;
-    }
-    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).ok()?);
-    let (mut lines, mut is_open) = (0, false);
-    loop {
-        let read = reader.fill_buf().ok()?;
-        if read.is_empty() {
-            return Some(lines + u64::from(is_open));
-        }
-        lines += read.iter().filter(|byte| **byte == b'\n').count() as u64;
-        is_open = read.last() != Some(&b'\n');
-        let len = read.len();
-        reader.consume(len);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("tollgate-batch-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         folder
+    }
+
+    fn requests(path: &Path, must_have_price: bool, bad: &Arc<BadLines>) -> Requests {
+        let lines = open(path).unwrap();
+        Requests::new(lines, Arc::default(), Arc::default(), must_have_price, Arc::clone(bad))
     }
 
     #[test]
@@ -237,14 +143,14 @@ mod tests {
             "{\"custom_id\":\"a\",\"body\":{}}\n\nnonsense\n{\"custom_id\":\"b\",\"body\":{}}",
         )
         .unwrap();
-        assert_eq!(count_lines(&path), Some(4));
-        let bad = Arc::new(BadLines::new(folder.join("errors.jsonl")));
-        let requests =
-            Requests::open(&path, Arc::default(), Arc::default(), false, Arc::clone(&bad)).unwrap();
-        assert_eq!(requests.count(), 2);
+        let bad = Arc::new(BadLines::new(folder.join("errors.jsonl"), &path));
+        assert_eq!(requests(&path, false, &bad).count(), 2);
         assert_eq!((bad.count(), bad.broken()), (1, None));
         let written = std::fs::read_to_string(bad.path()).unwrap();
         assert!(written.contains("\"line\":3") && written.contains("nonsense"), "{written}");
+        bad.put_item_aside(1, "b", "it is there twice");
+        let written = std::fs::read_to_string(bad.path()).unwrap();
+        assert!(written.contains("\"line\":4") && written.contains("twice"), "{written}");
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -253,10 +159,8 @@ mod tests {
         let folder = folder("lost");
         let path = folder.join("requests.jsonl");
         std::fs::write(&path, "nonsense\n{\"body\":{}}\n").unwrap();
-        let bad = Arc::new(BadLines::new(folder.join("no such folder").join("errors.jsonl")));
-        let mut requests =
-            Requests::open(&path, Arc::default(), Arc::default(), false, Arc::clone(&bad)).unwrap();
-        assert!(requests.next().is_none());
+        let bad = Arc::new(BadLines::new(folder.join("no such folder").join("errors.jsonl"), &path));
+        assert!(requests(&path, false, &bad).next().is_none());
         assert!(bad.broken().unwrap().contains("cannot be written"));
         std::fs::remove_dir_all(folder).unwrap();
     }
@@ -266,10 +170,8 @@ mod tests {
         let folder = folder("price");
         let path = folder.join("requests.jsonl");
         std::fs::write(&path, "{\"body\":{\"model\":\"m\"}}\n").unwrap();
-        let bad = Arc::new(BadLines::new(folder.join("errors.jsonl")));
-        let mut requests =
-            Requests::open(&path, Arc::default(), Arc::default(), true, Arc::clone(&bad)).unwrap();
-        assert!(requests.next().is_none());
+        let bad = Arc::new(BadLines::new(folder.join("errors.jsonl"), &path));
+        assert!(requests(&path, true, &bad).next().is_none());
         assert_eq!(bad.count(), 1);
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -1,23 +1,48 @@
 //! Many requests over HTTP, to providers that say "not now".
 
 mod account;
+mod bad_lines;
+mod bar;
+mod calls;
+mod closed;
+mod dry_run;
+mod endpoint;
 mod events;
+mod export;
+mod files;
 mod gate;
+mod header;
 mod http;
 mod input;
+mod key;
+mod last_error;
+mod line_numbers;
+mod lines;
+mod openai_line;
 mod output;
+mod patience;
 mod price;
+mod price_table;
+mod progress;
+mod reachability;
 mod reasons;
 mod request;
 mod run;
 mod secret;
+mod survey;
+mod throughput;
 mod view;
 mod watch;
+
+use std::path::Path;
 
 use anyhow::Result;
 
 pub(crate) use account::Api;
+pub(crate) use export::ResultFormat;
+pub(crate) use header::secret_word;
 pub(crate) use price::dollars;
+pub(crate) use secret::Secret;
 
 use crate::args::BatchCommand;
 use crate::context::Context;
@@ -26,6 +51,21 @@ use crate::output::Output;
 /// Does what a command about batches says.
 pub(super) fn run(context: &Context, command: BatchCommand) -> Result<Output> {
     match command {
-        BatchCommand::Run(args) => run::run(context, args),
+        BatchCommand::Run(args) => run::run(context, *args),
     }
+}
+
+/// What is wrong with a request whose id another one has.
+fn duplicate(id: &str) -> String {
+    format!("another request before it has the custom_id {id:?}, so it is not sent")
+}
+
+/// What is wrong with a request that is not the one that the result of its id is of. The results are those that a run goes
+/// on with.
+fn changed(id: &str, results: &Path) -> String {
+    format!(
+        "the result of {id:?} is of another request than this; remove its line from {} to have this one sent, or write to \
+         another file",
+        results.display()
+    )
 }

@@ -3,7 +3,11 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::account::Account;
 use super::http::Replied;
+
+/// How many bytes of a reply that is an error are kept.
+const REJECTED_BYTES_MAX: usize = 64 << 10;
 
 /// What came back, and from whom.
 #[derive(Serialize)]
@@ -28,6 +32,28 @@ impl Answered {
             account: account.into(),
             request_id: replied.request_id,
             body: body.map_err(|why| format!("the reply is not valid JSON: {why}"))?,
+        })
+    }
+
+    /// The reply to a request that failed, if there was one: as JSON if it is some, as text otherwise. The key of the account
+    /// is not in it, whatever the provider repeats.
+    pub(crate) fn rejected(account: &Account, replied: &Replied) -> Option<Answered> {
+        let status_code = replied.status?;
+        let mut text = String::from_utf8_lossy(&replied.body).into_owned();
+        if let Some(key) = &account.key {
+            text = text.replace(key.reveal(), "***");
+        }
+        let is_short = text.len() <= REJECTED_BYTES_MAX;
+        let json: Option<Box<RawValue>> = serde_json::from_str(&text).ok().filter(|_| is_short);
+        let body = json.or_else(|| {
+            text.truncate(text.floor_char_boundary(REJECTED_BYTES_MAX));
+            serde_json::value::to_raw_value(&text).ok()
+        })?;
+        Some(Answered {
+            status_code,
+            account: account.name.clone(),
+            request_id: replied.request_id.clone(),
+            body,
         })
     }
 }

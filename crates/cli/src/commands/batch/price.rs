@@ -1,9 +1,19 @@
 //! What tokens cost.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tollgate_provider::Tokens;
+
+use crate::reading::read_text;
+use crate::settings::SettingsError;
+
+/// How long a file of prices may be.
+const FILE_MAX: u64 = 1 << 20;
 
 /// Millionths in a dollar.
 const MICROS: u64 = 1_000_000;
@@ -13,7 +23,35 @@ const DOLLARS_MAX: u64 = 1_000_000;
 
 /// Prices by the name of the model. A name that ends in `*` is for all that begin with it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Prices(BTreeMap<String, Price>);
+pub(crate) struct Prices {
+    by_model: BTreeMap<String, Price>,
+    source: PriceSource,
+    /// Whether a price was asked for and found here.
+    is_used: Arc<AtomicBool>,
+    /// Whether a price was asked for that neither this nor a fallback has.
+    has_missed: Arc<AtomicBool>,
+    /// Prices of models that are not here.
+    fallback: Option<Box<Prices>>,
+}
+
+/// Where prices come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct PriceSource {
+    /// A file, or `built in`.
+    pub(crate) source: String,
+    /// The day or month that they are of, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) date: Option<String>,
+}
+
+/// A file of prices.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    date: Option<String>,
+    #[serde(default)]
+    price: BTreeMap<String, PriceText>,
+}
 
 /// What a token costs, in picodollars: a dollar for a million tokens is a million of them each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +69,61 @@ pub(super) struct PriceText {
 }
 
 impl Prices {
-    pub(super) fn read(texts: &BTreeMap<String, PriceText>) -> Result<Prices, String> {
-        let price = |(model, text): (&String, &PriceText)| {
-            let token = |amount: &str| {
-                // A millionth of a dollar for a million tokens is a picodollar for each.
-                dollars(amount)
-            };
+    /// Those of a section of a file.
+    pub(super) fn read(texts: &BTreeMap<String, PriceText>, source: PriceSource) -> Result<Prices, String> {
+        let entries = texts.iter().map(|(model, text)| (model.clone(), &*text.input, &*text.output));
+        Prices::parse(entries, source)
+    }
+
+    /// Those of a file of prices.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError`] with the file and what is wrong in it.
+    pub(super) fn open(path: &Path) -> Result<Prices, SettingsError> {
+        let wrong = |why: String| SettingsError(format!("file {}: {why}", path.display()));
+        let text = read_text(path, FILE_MAX).map_err(|why| wrong(format!("it cannot be read: {why}")))?;
+        let file: File = toml::from_str(&text).map_err(|why| wrong(why.message().trim_end().to_owned()))?;
+        if let Some(date) = &file.date {
+            date.parse::<jiff::civil::Date>()
+                .map_err(|_| wrong(format!("date is {date:?}, but must be a day, such as 2026-10-01")))?;
+        }
+        let source = PriceSource { source: path.display().to_string(), date: file.date };
+        Prices::read(&file.price, source).map_err(wrong)
+    }
+
+    /// Those of a table in this program.
+    pub(super) fn built_in(
+        entries: impl Iterator<Item = (String, &'static str, &'static str)>,
+        date: &str,
+    ) -> Prices {
+        let source = PriceSource { source: "built in".into(), date: Some(date.into()) };
+        Prices::parse(entries, source).expect("a test reads every price of the table")
+    }
+
+    fn parse<'a>(
+        entries: impl Iterator<Item = (String, &'a str, &'a str)>,
+        source: PriceSource,
+    ) -> Result<Prices, String> {
+        let price = |(model, input, output): (String, &str, &str)| {
             let named = |which: &str, why: String| format!("price of {model}: {which}: {why}");
-            let input = token(&text.input).map_err(|why| named("input", why))?;
-            let output = token(&text.output).map_err(|why| named("output", why))?;
-            Ok((model.clone(), Price { input, output }))
+            // A millionth of a dollar for a million tokens is a picodollar for each.
+            let input = dollars(input).map_err(|why| named("input", why))?;
+            let output = dollars(output).map_err(|why| named("output", why))?;
+            Ok((model, Price { input, output }))
         };
-        texts.iter().map(price).collect::<Result<_, String>>().map(Prices)
+        let by_model = entries.map(price).collect::<Result<_, String>>()?;
+        Ok(Prices { by_model, source, ..Prices::default() })
+    }
+
+    /// The same with other prices for models that are not here.
+    #[must_use]
+    pub(super) fn or(self, fallback: Prices) -> Prices {
+        let fallback = match self.fallback {
+            Some(first) => first.or(fallback),
+            None => fallback,
+        };
+        Prices { fallback: Some(Box::new(fallback)), ..self }
     }
 
     /// The price of a model: its own, or that of the longest beginning.
@@ -51,8 +132,41 @@ impl Prices {
             name.strip_suffix('*').is_some_and(|beginning| model.starts_with(beginning))
         };
         let longest =
-            || self.0.iter().filter(begins).max_by_key(|(name, _)| name.len()).map(|(_, price)| price);
-        self.0.get(model).or_else(longest).copied()
+            || self.by_model.iter().filter(begins).max_by_key(|(name, _)| name.len()).map(|(_, price)| price);
+        match self.by_model.get(model).or_else(longest) {
+            Some(price) => {
+                self.is_used.store(true, Ordering::Relaxed);
+                Some(*price)
+            }
+            None => {
+                let price = self.fallback.as_ref().and_then(|fallback| fallback.of(model));
+                if price.is_none() {
+                    self.has_missed.store(true, Ordering::Relaxed);
+                }
+                price
+            }
+        }
+    }
+
+    /// Whether a price was asked for that is not known, so that a cost is too low.
+    pub(super) fn has_missed(&self) -> bool {
+        self.has_missed.load(Ordering::Relaxed)
+    }
+
+    /// Where the prices come from that were asked for.
+    pub(super) fn used(&self) -> Vec<PriceSource> {
+        let own = self.is_used.load(Ordering::Relaxed).then(|| self.source.clone());
+        let others = self.fallback.as_ref().map(|fallback| fallback.used()).unwrap_or_default();
+        own.into_iter().chain(others).collect()
+    }
+}
+
+impl fmt::Display for PriceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.date {
+            Some(date) => write!(f, "{}, of {date}", self.source),
+            None => f.write_str(&self.source),
+        }
     }
 }
 
@@ -112,7 +226,7 @@ mod tests {
     #[test]
     fn a_call_costs_its_tokens() {
         let text = PriceText { input: "0.15".into(), output: "0.60".into() };
-        let prices = Prices::read(&[("gpt-4o*".to_owned(), text)].into()).unwrap();
+        let prices = Prices::read(&[("gpt-4o*".to_owned(), text)].into(), PriceSource::default()).unwrap();
         assert_eq!(prices.of("gpt-5"), None);
         let price = prices.of("gpt-4o-mini").unwrap();
         assert_eq!(price.micros(Tokens::new(1_000_000, 500_000)), 450_000);
@@ -127,11 +241,27 @@ mod tests {
         let text = |input: &str| PriceText { input: input.into(), output: "0".into() };
         let names = [("gpt*", "1"), ("gpt-4*", "2"), ("gpt-4o", "3")];
         let texts = names.map(|(name, input)| (name.to_owned(), text(input))).into();
-        let prices = Prices::read(&texts).unwrap();
+        let prices = Prices::read(&texts, PriceSource::default()).unwrap();
         let input = |model: &str| prices.of(model).map(|price| price.input / MICROS);
         assert_eq!(
             (input("gpt-3"), input("gpt-4"), input("gpt-4o"), input("x")),
             (Some(1), Some(2), Some(3), None)
         );
+    }
+
+    #[test]
+    fn a_price_comes_from_the_first_that_has_one_and_only_those_are_named() {
+        let layer = |name: &str, model: &str, input: &str| {
+            let text = PriceText { input: input.into(), output: "0".into() };
+            let source = PriceSource { source: name.into(), date: Some("2026-01-02".into()) };
+            Prices::read(&[(model.to_owned(), text)].into(), source).unwrap()
+        };
+        let prices = layer("accounts", "a*", "1").or(layer("file", "*", "2").or(layer("table", "a", "3")));
+        let input = |model: &str| prices.of(model).map(|price| price.input / MICROS);
+        assert!(prices.used().is_empty());
+        assert_eq!((input("a"), input("b"), prices.has_missed()), (Some(1), Some(2), false));
+        assert_eq!(layer("file", "a", "1").or(layer("table", "b", "1")).of("c"), None);
+        let used: Vec<String> = prices.used().iter().map(ToString::to_string).collect();
+        assert_eq!(used, ["accounts, of 2026-01-02", "file, of 2026-01-02"]);
     }
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::endpoint::model_of;
+
 /// The most bytes that an id may have.
 const ID_BYTES_MAX: usize = 512;
 
@@ -13,10 +15,23 @@ const ID_BYTES_MAX: usize = 512;
 pub(crate) struct Request {
     /// What its result is found by.
     pub(crate) id: String,
+    /// The line has a `custom_id`, which is the id; otherwise that is made of the line's number.
+    pub(crate) has_custom_id: bool,
     /// Where it goes, below the address of the account, if it says so itself.
     pub(crate) path: Option<String>,
-    /// What is sent.
+    /// What is sent, byte for byte as it stands in the line.
     pub(crate) body: Box<RawValue>,
+    /// The model that the body or the path names; empty if neither does.
+    pub(crate) model: String,
+}
+
+/// What has to be known of a body before it is sent.
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(borrow, default)]
+    stream: Option<&'a RawValue>,
 }
 
 /// What is wrong with a line.
@@ -56,18 +71,52 @@ impl Request {
             return Err(BadLine(format!("method is {method:?}, but only POST can be sent")));
         }
         let path = envelope.url.map(|url| path_of(&url)).transpose()?;
-        let id = id_of(envelope.custom_id, number)?;
+        let custom_id = id_of(envelope.custom_id)?;
         let body = match (envelope.body, envelope.params) {
             (Some(_), Some(_)) => return Err(BadLine("it has both body and params; one is enough".into())),
             (Some(body), None) | (None, Some(body)) => body.to_owned(),
-            (None, None) => without_id(line)?,
+            (None, None) => without_custom_id(line)?,
         };
         if !body.get().starts_with('{') {
             return Err(BadLine("the body must be an object".into()));
         }
-        Ok(Request { id, path, body })
+        let known: Body<'_> = serde_json::from_str(body.get())
+            .map_err(|why| BadLine(format!("the model cannot be read: {why}")))?;
+        if known.stream.is_some_and(|stream| stream.get() == "true") {
+            return Err(BadLine(STREAMS.into()));
+        }
+        if path.as_ref().is_some_and(|path| path.contains(":streamGenerateContent")) {
+            return Err(BadLine(STREAMING_PATH.into()));
+        }
+        let model = model_of(known.model.unwrap_or_default(), path.as_deref());
+        let has_custom_id = custom_id.is_some();
+        let id = custom_id.unwrap_or_else(|| format!("line-{number}"));
+        Ok(Request { id, has_custom_id, path, body, model })
+    }
+
+    /// Returns what the request is recognised by in a later run: a hash (64-bit FNV-1a) of where it goes and what is sent.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let path = self.path.as_deref().unwrap_or_default();
+        let bytes = path.bytes().chain([0]).chain(self.body.get().bytes());
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
     }
 }
+
+impl BadLine {
+    /// Returns true if the line asks for a stream, as requests that were copied from a program do.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.0 == STREAMS || self.0 == STREAMING_PATH
+    }
+}
+
+/// What is wrong with a request whose reply would be a stream of events.
+const STREAMS: &str = "it has \"stream\": true, and a result is one reply, not a stream; leave it out";
+
+/// What is wrong with a request to the path that Gemini streams replies from.
+const STREAMING_PATH: &str =
+    "its url has :streamGenerateContent, and a result is one reply, not a stream; write :generateContent";
 
 const EXAMPLE: &str = r#"{"custom_id": "a", "body": {"model": "gpt-4o-mini", "messages": []}}"#;
 
@@ -75,9 +124,9 @@ fn not_json(why: serde_json::Error) -> BadLine {
     BadLine(format!("it is not valid JSON: {why}"))
 }
 
-fn id_of(id: Option<serde_json::Value>, number: u64) -> Result<String, BadLine> {
+fn id_of(id: Option<serde_json::Value>) -> Result<Option<String>, BadLine> {
     let id = match id {
-        None | Some(serde_json::Value::Null) => return Ok(format!("line-{number}")),
+        None | Some(serde_json::Value::Null) => return Ok(None),
         Some(serde_json::Value::String(id)) => id,
         Some(serde_json::Value::Number(id)) => id.to_string(),
         Some(other) => return Err(BadLine(format!("custom_id is {other}, but must be text"))),
@@ -87,7 +136,7 @@ fn id_of(id: Option<serde_json::Value>, number: u64) -> Result<String, BadLine> 
         bytes if bytes > ID_BYTES_MAX => {
             Err(BadLine(format!("custom_id has {bytes} bytes, but may have {ID_BYTES_MAX}")))
         }
-        _ => Ok(id),
+        _ => Ok(Some(id)),
     }
 }
 
@@ -99,14 +148,48 @@ fn path_of(url: &str) -> Result<String, BadLine> {
     }
 }
 
-/// A body that has its own id in it, which the provider does not know.
-fn without_id(line: &str) -> Result<Box<RawValue>, BadLine> {
-    let mut body: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(line).map_err(not_json)?;
-    if body.remove("custom_id").is_none() {
+/// The members of an object, in their order, with where each value ends.
+struct Members(Vec<(String, usize)>);
+
+/// Cuts `custom_id` out of a body, since the provider does not know it. The rest stays as it is, byte for byte.
+fn without_custom_id(line: &str) -> Result<Box<RawValue>, BadLine> {
+    let Members(members) = Members::of(line).map_err(not_json)?;
+    let Some(at) = members.iter().position(|(name, _)| name == "custom_id") else {
         return RawValue::from_string(line.to_owned()).map_err(not_json);
+    };
+    let end = members[at].1;
+    let rest = &line[end..];
+    let cut = match at.checked_sub(1) {
+        // With the comma before it.
+        Some(before) => format!("{}{rest}", &line[..members[before].1]),
+        // With the comma behind it, if there is another member.
+        None => format!("{{{}", rest.trim_start().strip_prefix(',').unwrap_or(rest).trim_start()),
+    };
+    RawValue::from_string(cut).map_err(not_json)
+}
+
+impl Members {
+    fn of(line: &str) -> serde_json::Result<Members> {
+        struct Visitor<'a>(&'a str);
+        impl<'de> serde::de::Visitor<'de> for Visitor<'de> {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
+                    // The value is borrowed from the line, so where it is says where it ends.
+                    let start = value.get().as_ptr() as usize - self.0.as_ptr() as usize;
+                    members.push((name, start + value.get().len()));
+                }
+                Ok(Members(members))
+            }
+        }
+        serde::Deserializer::deserialize_map(&mut serde_json::Deserializer::from_str(line), Visitor(line))
     }
-    serde_json::value::to_raw_value(&body).map_err(not_json)
 }
 
 #[cfg(test)]
@@ -131,6 +214,51 @@ mod tests {
     }
 
     #[test]
+    fn the_model_stands_in_the_body_or_in_the_path() {
+        let model = |line: &str| Request::parse(line, 1).unwrap().model;
+        assert_eq!(model(r#"{"body":{"model":"m"}}"#), "m");
+        assert_eq!(model(r#"{"url":"/v1beta/models/g:generateContent","body":{}}"#), "g");
+        assert_eq!(model(r#"{"body":{}}"#), "");
+    }
+
+    #[test]
+    fn a_body_is_sent_byte_for_byte() {
+        for (line, body) in [
+            (
+                r#"{"body": {"z": 12345678901234567890123, "a": 1e400, "b":1.0}}"#,
+                r#"{"z": 12345678901234567890123, "a": 1e400, "b":1.0}"#,
+            ),
+            (r#"{"z":1.50, "custom_id":"a", "a":"\u00e9"}"#, r#"{"z":1.50, "a":"\u00e9"}"#),
+            (
+                r#"{ "custom_id" : "a" , "z": 12345678901234567890123,"a":2 }"#,
+                r#"{"z": 12345678901234567890123,"a":2 }"#,
+            ),
+            (r#"{"z":1, "custom_id":"a"}"#, r#"{"z":1}"#),
+            (r#"{"custom_id":"a"}"#, "{}"),
+        ] {
+            assert_eq!(parse(line).unwrap().2, body, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_same_in_every_process_and_of_no_other_request() {
+        let fingerprint = |line: &str| Request::parse(line, 1).unwrap().fingerprint();
+        let lines = [
+            r#"{"body":{"a":1}}"#,
+            r#"{"body":{"a":2}}"#,
+            r#"{"body":{"a": 1}}"#,
+            r#"{"url":"/v1/embeddings","body":{"a":1}}"#,
+        ];
+        let all: std::collections::BTreeSet<u64> = lines.into_iter().map(fingerprint).collect();
+        assert_eq!(all.len(), lines.len());
+        assert_eq!(fingerprint(r#"{"custom_id":"x","body":{"a":1}}"#), fingerprint(lines[0]));
+        assert_eq!(fingerprint(lines[0]), FINGERPRINT);
+    }
+
+    /// Of `{"a":1}` without a path, which is stored in files.
+    const FINGERPRINT: u64 = 0x4d51_ed4f_450f_d4af;
+
+    #[test]
     fn a_bad_line_says_what_is_wrong() {
         for (line, what) in [
             ("", "must be an object"),
@@ -142,6 +270,9 @@ mod tests {
             (r#"{"body": 1}"#, "must be an object"),
             (r#"{"body": {}, "params": {}}"#, "one is enough"),
             (r#"{"method": "GET", "body": {}}"#, "only POST"),
+            (r#"{"body": {"stream": true}}"#, "not a stream"),
+            (r#"{"url": "/v1beta/models/m:streamGenerateContent", "body": {}}"#, "not a stream"),
+            (r#"{"body": {"model": 3}}"#, "the model cannot be read"),
             (r#"{"url": "https://evil.example/v1", "body": {}}"#, "must be a path"),
             (r#"{"url": "//evil.example/v1", "body": {}}"#, "must be a path"),
         ] {

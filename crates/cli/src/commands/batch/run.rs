@@ -1,86 +1,176 @@
 //! `tollgate batch run`.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use tollgate::store::records::Records;
 use tollgate::{Demand, Limit, LimitSet};
-use tollgate_batch::journal::OnFailed;
-use tollgate_batch::{Batch, Journal, Reply, Run, SharedCooldown, Summary, Try};
-use tollgate_provider::{Class, Estimator};
+use tollgate_batch::{Batch, Event, Run, SharedCooldown, SkipReason, Summary, Try};
+use tollgate_provider::Estimator;
 
-use super::account::{self, Account, Accounts, Api, KeyAt};
-use super::events;
-use super::gate::Gate;
+use super::account::{self, Account, Accounts, Api};
+use super::calls::{Calls, by_name};
+use super::closed::ClosedAccounts;
+use super::dry_run::dry_run;
+use super::header::{self, Header};
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
+use super::last_error::LastError;
 use super::output::Answered;
+use super::patience;
 use super::price::Prices;
+use super::reachability::Reachability;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
+use super::{changed, duplicate, endpoint, events, export, files, key, price_table, survey};
 use crate::args::BatchRunArgs;
 use crate::commands::server_ending::Ending;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, grouped};
 
 /// Sends all requests, and tells what came of it.
 pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
-    let Accounts { accounts, prices } = accounts(&args)?;
+    let accounts = accounts(&args)?;
+    let bad = Arc::new(BadLines::new(files::errors_path(&args), &args.requests));
+    let lines = input::open(&args.requests)?;
+    files::check(&args, &bad)?;
+    let total = survey::check(&args, &accounts.prices)?;
+    let caller = Caller::new(args.proxy.as_ref())?;
+    if let Some(notice) = &accounts.notice {
+        context.note(notice);
+    }
+    if context.dry_run {
+        return dry_run(&args, &accounts);
+    }
+    let Accounts { accounts, prices, .. } = accounts;
     let (prices, estimator) = (Arc::new(prices), Arc::new(Estimator::new()));
-    let bad = Arc::new(BadLines::new(args.errors.clone().unwrap_or_else(|| errors_path(&args.output))));
+    let used_prices = Arc::clone(&prices);
     let bounded = args.max_cost.is_some();
-    let requests = Requests::open(
-        &args.requests,
-        Arc::clone(&estimator),
-        Arc::clone(&prices),
-        bounded,
-        Arc::clone(&bad),
-    )?;
+    let requests =
+        Requests::new(lines, Arc::clone(&estimator), Arc::clone(&prices), bounded, Arc::clone(&bad));
     let shared = args.share.as_deref().map(|name| shared(context, name)).transpose()?;
-    let journal = journal(&args)?;
-    let batch = batch(&args, &accounts, shared, context.format)?;
+    let journal = files::open_results(&args)?;
+    bad.empty_old().with_context(|| format!("{} cannot be written", bad.path().display()))?;
+    let (closed, last_error) = (ClosedAccounts::default(), LastError::default());
+    let batch = batch(&args, &accounts, shared)?;
+    let batch =
+        batch.observer(observer(context.format, &bad, &closed, &last_error, export::journal_path(&args)));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut reasons = Reasons::default();
-    let (summary, earlier) = runtime.block_on(async {
+    let reachability = Arc::new(Reachability::default());
+    let summary = runtime.block_on(async {
         let mut ending = Ending::watch()?;
-        let earlier = journal.finished();
-        let caller =
-            Arc::new(Calls { caller: Caller::new()?, accounts: by_name(accounts), prices, estimator });
+        let reachability = Arc::clone(&reachability);
+        let caller = Arc::new(Calls {
+            caller,
+            accounts: by_name(accounts),
+            prices,
+            estimator,
+            reachability: Arc::clone(&reachability),
+            attempts: args.attempts.into(),
+        });
         let run = batch.resume(journal, requests, move |attempt: Try<Planned>| {
             let caller = Arc::clone(&caller);
             async move { caller.call(&attempt).await }
         });
-        let total = input::count_lines(&args.requests);
-        anyhow::Ok((watched(context, run, &mut ending, total, &mut reasons).await?, earlier))
+        let watch = Watch::new(context, total, Arc::clone(&bad), last_error);
+        watched(watch, run, &mut ending, &mut reasons, &closed, &reachability).await
     })?;
+    closed.take_notices().iter().for_each(|notice| context.note(notice));
+    note_bad_lines(context, &summary, &bad);
+    // The journal has all results by then, so what cannot be written is no reason to keep the summary back.
+    let unwritten = export::write(&args).err().map(|why| format!("{why:#}"));
+    if let Some(why) = &unwritten {
+        context.note(why);
+    }
+    let unreachable = reachability.reason();
+    if let (Some(reason), Format::Json) = (&unreachable, context.format) {
+        // People read it beside the summary.
+        context.note(reason);
+    }
+    let exit = match (&unreachable, is_good(&summary, &bad) && unwritten.is_none()) {
+        (Some(_), _) => Exit::UNAVAILABLE,
+        (None, true) => Exit::OK,
+        (None, false) => Exit::FAILURE,
+    };
+    let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad).with_prices(&used_prices);
+    let answer = answer.with_journal(&export::journal_path(&args), unwritten);
+    let answer = answer.with_stop_reason(unreachable);
+    Ok(Output::new(answer).with_exit(exit))
+}
+
+/// Returns true if every request of the input has a good reply.
+fn is_good(summary: &Summary, bad: &BadLines) -> bool {
+    let progress = &summary.progress;
+    let without = progress.failed + progress.failed_before + progress.unfinished;
+    let passed_over = progress.duplicates + progress.changed + bad.count();
+    without + passed_over == 0 && summary.stopped.is_none() && bad.broken().is_none()
+}
+
+/// Says on stderr that lines of the input have no result, which the screen may have no room for.
+fn note_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
+    let progress = &summary.progress;
+    let parts = [
+        ("no requests", bad.count()),
+        ("duplicate ids", progress.duplicates),
+        ("changed since their results", progress.changed),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{what}: {}", grouped(*count)))
+        .collect();
+    if let (false, Some(first)) = (parts.is_empty(), bad.first()) {
+        let (parts, path) = (parts.join(", "), bad.path().display());
+        context.note(format_args!("lines that were not sent, all of them in {path}: {parts}; {first}"));
+    }
     if let Some(why) = bad.broken() {
         context.note(&why);
     }
-    let is_good = summary.progress.failed == 0
-        && summary.progress.unfinished == 0
-        && summary.stopped.is_none()
-        && bad.count() == 0
-        && bad.broken().is_none();
-    let answer = SummaryAnswer::new(&summary, reasons, &args.output, earlier, &bad);
-    let output = Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE });
-    Ok(output)
+}
+
+/// Keeps what the view shows, puts requests aside that are passed over, and writes events for programs.
+fn observer(
+    format: Format,
+    bad: &Arc<BadLines>,
+    closed: &ClosedAccounts,
+    last_error: &LastError,
+    results: PathBuf,
+) -> impl Fn(&Event<'_>) + Send + use<> + 'static {
+    let (bad, closed, last_error) = (Arc::clone(bad), closed.clone(), last_error.clone());
+    move |event| {
+        closed.observe(event);
+        last_error.observe(event);
+        match event {
+            Event::Skipped { id, index, reason: SkipReason::Duplicate } => {
+                bad.put_item_aside(*index, id, &duplicate(id));
+            }
+            Event::Skipped { id, index, reason: SkipReason::Changed } => {
+                bad.put_item_aside(*index, id, &changed(id, &results));
+            }
+            _ => {}
+        }
+        if format == Format::Json {
+            events::write(event);
+        }
+    }
 }
 
 /// Reads outcomes until there are no more, and shows how far it has come. Told to end, it calls everything off; told
 /// again, it does not even wait for that.
 async fn watched(
-    context: &Context,
+    mut watch: Watch<'_>,
     mut run: Run<Answered>,
     ending: &mut Ending,
-    total: Option<u64>,
     reasons: &mut Reasons,
+    closed: &ClosedAccounts,
+    reachability: &Reachability,
 ) -> Result<Summary> {
     let stopper = run.stopper();
-    let mut watch = Watch::new(context, total);
     let mut is_ending = false;
     loop {
         tokio::select! {
@@ -88,13 +178,18 @@ async fn watched(
                 Some(outcome) => reasons.count(&outcome),
                 None => break,
             },
-            () = watch.due() => watch.show(&run.progress()),
+            () = watch.due() => {
+                closed.take_notices().iter().for_each(|notice| watch.note(notice));
+                watch.show(&run);
+            }
+            () = reachability.unreachable() => stopper.shut_down(),
             told = ending.told(None) => {
                 told?;
                 if is_ending {
                     return Err(anyhow::anyhow!("told to end twice; --resume goes on"));
                 }
                 is_ending = true;
+                watch.end();
                 stopper.shut_down();
             }
         }
@@ -103,45 +198,59 @@ async fn watched(
     run.finish().await.context("the batch was lost")
 }
 
+/// Reads accounts with their keys and prices.
 fn accounts(args: &BatchRunArgs) -> Result<Accounts> {
     let environment = |name: &str| std::env::var(name).ok();
-    if let Some(path) = &args.accounts {
-        let mut accounts = Accounts::read(path, &environment)?;
-        let limits: Vec<Limit> = args.limits.limits()?.iter().cloned().collect();
-        accounts.accounts.iter_mut().for_each(|account| account.limits.extend(limits.iter().cloned()));
-        return Ok(accounts);
-    }
-    let (url, usual) = match args.api {
-        Api::Openai => ("https://api.openai.com/v1", "OPENAI_API_KEY"),
-        Api::Anthropic => ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    let headers: Vec<Header> =
+        args.header.iter().map(header::parse).collect::<Result<_, _>>().map_err(Usage)?;
+    let mut accounts = match &args.accounts {
+        Some(path) => {
+            let mut accounts = Accounts::read(path, &environment)?;
+            let limits: Vec<Limit> = args.limits.limits()?.iter().cloned().collect();
+            for account in &mut accounts.accounts {
+                account.limits.extend(limits.iter().cloned());
+            }
+            accounts
+        }
+        None => single_account(args, &environment)?,
     };
-    let base_url =
-        account::base_url(args.base_url.as_deref().unwrap_or(url)).map_err(|why| Usage(why.to_string()))?;
-    // The key of one provider is none of the business of another: it goes elsewhere only if somebody says so.
-    let is_usual = args.base_url.is_none() && args.key_file.is_none() && environment(usual).is_some();
-    let variable = args.key_env.clone().or_else(|| is_usual.then(|| usual.to_owned()));
-    let key = KeyAt { variable, file: args.key_file.clone() }.read(&environment)?;
-    let limits = args.limits.limits()?.iter().cloned().collect();
-    let account = Account { name: "default".into(), base_url, api: args.api, key, limits };
-    Ok(Accounts { accounts: vec![account], prices: Prices::default() })
-}
-
-fn errors_path(output: &Path) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(".errors.jsonl");
-    name.into()
-}
-
-fn journal(args: &BatchRunArgs) -> Result<Journal> {
-    let there = std::fs::metadata(&args.output).is_ok_and(|found| found.len() > 0);
-    if there && !args.resume {
-        let path = args.output.display();
-        return Err(
-            Usage(format!("{path} is there already; --resume goes on with it, or name another")).into()
-        );
+    for account in &mut accounts.accounts {
+        account.headers.extend(headers.iter().cloned());
     }
-    let on_failed = if args.retry_failed { OnFailed::Retry } else { OnFailed::Keep };
-    Ok(Journal::open(&args.output, on_failed)?)
+    if let Some(path) = &args.prices {
+        accounts.prices = accounts.prices.or(Prices::open(path)?);
+    }
+    accounts.prices = accounts.prices.or(price_table::built_in());
+    Ok(accounts)
+}
+
+/// The account that the command line itself describes.
+fn single_account(args: &BatchRunArgs, environment: &dyn Fn(&str) -> Option<String>) -> Result<Accounts> {
+    let url = match (&args.base_url, args.api) {
+        (Some(url), _) => url,
+        (None, Api::Openai) => "https://api.openai.com/v1",
+        (None, Api::Anthropic) => "https://api.anthropic.com",
+        (None, Api::Gemini) => "https://generativelanguage.googleapis.com/v1beta",
+        (None, Api::Azure) => {
+            let why = "--api azure needs --base-url, such as https://NAME.openai.azure.com";
+            return Err(Usage(why.into()).into());
+        }
+    };
+    let base_url = account::base_url(url).map_err(|why| Usage(why.to_string()))?;
+    let key::Chosen { key, notice } = key::choose(args, &base_url, environment)?;
+    let limits = args.limits.limits()?.iter().cloned().collect();
+    let api_version = args.api_version.clone();
+    endpoint::check_version(args.api, api_version.as_deref()).map_err(Usage)?;
+    let account = Account {
+        name: "default".into(),
+        base_url,
+        api: args.api,
+        key,
+        limits,
+        api_version,
+        headers: Vec::new(),
+    };
+    Ok(Accounts { accounts: vec![account], prices: Prices::default(), notice })
 }
 
 fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
@@ -151,12 +260,7 @@ fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
     Ok(SharedCooldown::new(records, &format!("batch/{name}")).clock(clock))
 }
 
-fn batch(
-    args: &BatchRunArgs,
-    accounts: &[Account],
-    shared: Option<SharedCooldown>,
-    format: Format,
-) -> Result<Batch> {
+fn batch(args: &BatchRunArgs, accounts: &[Account], shared: Option<SharedCooldown>) -> Result<Batch> {
     let mut batch = Batch::new()
         .workers(args.workers.into())
         .attempts(args.attempts.into())
@@ -167,6 +271,7 @@ fn batch(
             false => batch.account_with(&*account.name, LimitSet::new(account.limits.iter().cloned())?),
         };
     }
+    batch = patience::apply(batch, &args.patience);
     let names = Names::of(accounts);
     batch = batch.demand(move |tokens| names.demand(tokens));
     if let Some(deadline) = args.deadline {
@@ -180,9 +285,6 @@ fn batch(
     }
     if let Some(shared) = shared {
         batch = batch.share(shared);
-    }
-    if format == Format::Json {
-        batch = batch.observer(|event: &tollgate_batch::Event<'_>| events::write(event));
     }
     Ok(batch)
 }
@@ -222,46 +324,6 @@ fn counts_tokens(name: &str) -> bool {
     matches!(name, "tpm" | "tpd" | "tps" | "tph") || name.contains("token")
 }
 
-fn by_name(accounts: Vec<Account>) -> HashMap<String, (Account, Gate)> {
-    accounts.into_iter().map(|account| (account.name.clone(), (account, Gate::default()))).collect()
-}
-
-/// Makes the calls of a batch.
-struct Calls {
-    caller: Caller,
-    accounts: HashMap<String, (Account, Gate)>,
-    prices: Arc<Prices>,
-    estimator: Arc<Estimator>,
-}
-
-impl Calls {
-    async fn call(&self, attempt: &Try<Planned>) -> Reply<Answered> {
-        let Planned { request, model, estimate } = attempt.payload();
-        let (account, gate) = &self.accounts[attempt.scope()];
-        let call = self.caller.call(account, request.path.as_deref(), request.body.get());
-        let replied = match gate.pass(call).await {
-            Ok(replied) => replied,
-            Err(refusal) => return Reply::refused(refusal),
-        };
-        let hint = replied.hint.clone();
-        if hint.class != Class::Ok {
-            return Reply::refused(hint);
-        }
-        let cost = hint.usage.and_then(|tokens| {
-            self.estimator.learn(estimate, tokens);
-            Some(self.prices.of(model)?.micros(tokens))
-        });
-        let reply = match Answered::new(&account.name, replied) {
-            Ok(answered) => Reply::done(answered, hint),
-            Err(why) => Reply::invalid(why, hint),
-        };
-        match cost {
-            Some(cost) => reply.cost_micros(cost),
-            None => reply,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,10 +333,5 @@ mod tests {
         for (name, tokens) in [("rpm", false), ("tpm", true), ("input_tokens", true), ("calls", false)] {
             assert_eq!(counts_tokens(name), tokens, "{name}");
         }
-    }
-
-    #[test]
-    fn lines_that_are_no_requests_go_beside_the_results() {
-        assert_eq!(errors_path(Path::new("out/results.jsonl")), Path::new("out/results.jsonl.errors.jsonl"));
     }
 }

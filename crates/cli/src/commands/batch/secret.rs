@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) struct Secret(String);
 
 impl Secret {
-    pub(super) fn new(key: &str) -> Secret {
+    pub(crate) fn new(key: &str) -> Secret {
         Secret(key.into())
     }
 

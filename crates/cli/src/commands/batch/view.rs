@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate_batch::{Histogram, Summary};
+use tollgate_batch::pace::Rate;
+use tollgate_batch::{Histogram, ScopeStatus, Summary};
 
 use super::input::BadLines;
-use super::price::shown;
+use super::price::{PriceSource, Prices, shown};
 use super::reasons::{Reason, Reasons};
 use crate::duration_text::roughly;
 use crate::output::{Answer, Cell, Page, Table, counted, grouped};
@@ -21,17 +22,34 @@ pub(crate) struct SummaryAnswer {
     failed: u64,
     /// Requests that were not tried to the end: `--resume` goes on with them.
     unfinished: u64,
-    /// Requests that an earlier run had finished.
+    /// Requests to which an earlier run had a good reply.
     earlier: u64,
+    /// Requests that failed in an earlier run.
+    failed_before: u64,
+    /// Requests that are not those that their results are of.
+    changed: u64,
+    /// Requests with the id of another one.
+    duplicates: u64,
     /// Lines that are no requests.
     bad_lines: u64,
     calls: u64,
     /// Calls that were told to wait.
     rejected: u64,
     cooldowns: u64,
+    /// Calls that met a cooldown.
+    participants: u64,
     parked: u64,
+    /// Times a parked request was called again.
+    redistributed: u64,
+    /// How long accounts were paused by cooldowns, added up.
+    paused_ms: u64,
     tokens: u64,
     cost_micros: u64,
+    /// Where the prices come from that the cost was worked out by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<PriceSource>,
+    /// Whether a model has no price, so that the cost is too low.
+    has_unpriced: bool,
     took_ms: u64,
     call_ms: Percentiles,
     request_ms: Percentiles,
@@ -43,6 +61,12 @@ pub(crate) struct SummaryAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
     results: String,
+    /// The file that the results were written from, if it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    journal: Option<String>,
+    /// Why the results could not be written from the journal, if they could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwritten: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<String>,
 }
@@ -53,6 +77,41 @@ struct AccountLine {
     calls: u64,
     rejected: u64,
     cooldowns: u64,
+    /// How many calls met each of the last cooldowns.
+    participants: Vec<u64>,
+    parked: u64,
+    redistributed: u64,
+    paused_ms: u64,
+    /// Limits that its refusals have shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned_calls_per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned_tokens_per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned_concurrency: Option<u64>,
+    /// Why it was closed, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed: Option<String>,
+}
+
+impl AccountLine {
+    fn of(scope: &ScopeStatus) -> AccountLine {
+        let rate = |rate: Option<Rate>| rate.map(|rate| rate.millionths() as f64 / 1e6);
+        AccountLine {
+            name: scope.name.to_string(),
+            calls: scope.counters.calls,
+            rejected: scope.counters.rejected,
+            cooldowns: scope.counters.generations,
+            participants: scope.counters.participants.clone(),
+            parked: scope.counters.parked,
+            redistributed: scope.counters.handed_out,
+            paused_ms: ms(scope.paused),
+            learned_calls_per_second: rate(scope.learned.calls),
+            learned_tokens_per_second: rate(scope.learned.tokens),
+            learned_concurrency: scope.learned.concurrency,
+            closed: scope.closed.as_ref().map(|closed| closed.reason.to_string()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -76,42 +135,67 @@ impl Percentiles {
 }
 
 impl SummaryAnswer {
-    pub(crate) fn new(
-        summary: &Summary,
-        reasons: Reasons,
-        results: &Path,
-        earlier: usize,
-        bad: &BadLines,
-    ) -> SummaryAnswer {
+    pub(crate) fn new(summary: &Summary, reasons: Reasons, results: &Path, bad: &BadLines) -> SummaryAnswer {
         let (progress, counters) = (&summary.progress, &summary.counters);
-        let account =
-            |(name, counters): &(std::sync::Arc<str>, tollgate_batch::scope::Counters)| AccountLine {
-                name: name.to_string(),
-                calls: counters.calls,
-                rejected: counters.rejected,
-                cooldowns: counters.generations,
-            };
         SummaryAnswer {
             event: "summary",
             done: progress.done,
             failed: progress.failed,
             unfinished: progress.unfinished,
-            earlier: earlier as u64,
+            earlier: progress.done_before,
+            failed_before: progress.failed_before,
+            changed: progress.changed,
+            duplicates: progress.duplicates,
             bad_lines: bad.count(),
             calls: counters.calls,
             rejected: counters.rejected,
             cooldowns: counters.generations,
+            participants: summary.scopes.iter().map(|scope| scope.participants).sum(),
             parked: counters.parked,
+            redistributed: counters.handed_out,
+            paused_ms: summary.scopes.iter().map(|scope| ms(scope.paused)).sum(),
             tokens: progress.tokens,
             cost_micros: progress.cost_micros,
+            prices: Vec::new(),
+            has_unpriced: false,
             took_ms: ms(summary.took),
             call_ms: Percentiles::of(&summary.calls),
             request_ms: Percentiles::of(&summary.items),
-            accounts: summary.scopes.iter().map(account).collect(),
+            accounts: summary.scopes.iter().map(AccountLine::of).collect(),
             reasons: reasons.shown(),
             stopped: summary.stopped.as_ref().map(ToString::to_string),
             results: results.display().to_string(),
-            errors: (bad.count() > 0).then(|| bad.path().display().to_string()),
+            journal: None,
+            unwritten: None,
+            errors: (bad.first().is_some()).then(|| bad.path().display().to_string()),
+        }
+    }
+
+    /// The same with where the prices come from.
+    pub(crate) fn with_prices(self, prices: &Prices) -> SummaryAnswer {
+        SummaryAnswer { prices: prices.used(), has_unpriced: prices.has_missed(), ..self }
+    }
+
+    /// The same with the journal, which may be the results themselves, and why these could not be written from it.
+    pub(crate) fn with_journal(self, journal: &Path, unwritten: Option<String>) -> SummaryAnswer {
+        let journal = Some(journal.display().to_string()).filter(|journal| *journal != self.results);
+        SummaryAnswer { journal, unwritten, ..self }
+    }
+
+    /// Replaces why it ended early by what the batch itself cannot know.
+    pub(crate) fn with_stop_reason(self, reason: Option<String>) -> SummaryAnswer {
+        SummaryAnswer { stopped: reason.or(self.stopped), ..self }
+    }
+
+    /// The cost, with the date of the prices.
+    fn cost(&self) -> String {
+        let sources: Vec<String> = self.prices.iter().map(ToString::to_string).collect();
+        match sources.is_empty() {
+            true => shown(self.cost_micros),
+            false => {
+                let rest = if self.has_unpriced { "; other models have no price" } else { "" };
+                format!("{} by prices {}{rest}", shown(self.cost_micros), sources.join("; "))
+            }
         }
     }
 
@@ -126,6 +210,10 @@ fn ms(duration: Duration) -> u64 {
 }
 
 impl Answer for SummaryAnswer {
+    fn is_line(&self) -> bool {
+        true
+    }
+
     fn text(&self, page: &mut Page) {
         let count = |count: u64| Cell::from(grouped(count));
         let mut table = Table::bare().wrap(1);
@@ -135,37 +223,60 @@ impl Answer for SummaryAnswer {
             row("done before", count(self.earlier));
         }
         row("failed", count(self.failed));
+        if self.failed_before > 0 {
+            row(
+                "failed before",
+                Cell::from(format!("{}; --retry-failed sends them again", grouped(self.failed_before))),
+            );
+        }
         if self.unfinished > 0 {
             row("left undone", count(self.unfinished));
         }
         if let Some(errors) = &self.errors {
-            row(
-                "no requests",
-                Cell::from(format!("{} in {errors}", counted(self.bad_lines as usize, "line", "lines"))),
-            );
+            let parts = [
+                ("no requests", self.bad_lines),
+                ("duplicate ids", self.duplicates),
+                ("changed since", self.changed),
+            ];
+            for (name, lines) in parts.into_iter().filter(|(_, lines)| *lines > 0) {
+                row(name, Cell::from(format!("{} in {errors}", counted(lines, "line", "lines"))));
+            }
         }
         row("calls", count(self.calls));
         row("told to wait", Cell::from(self.wait_share()));
         row("cooldowns", count(self.cooldowns));
+        if self.paused_ms > 0 {
+            row("paused", Cell::from(roughly(Duration::from_millis(self.paused_ms))));
+        }
         row("tokens", count(self.tokens));
         if self.cost_micros > 0 {
-            row("cost", Cell::from(shown(self.cost_micros)));
+            row("cost", Cell::from(self.cost()));
+        }
+        for AccountLine { name, closed, .. } in &self.accounts {
+            if let Some(reason) = closed {
+                row("closed", Cell::from(format!("account {name}: {reason}")));
+            }
         }
         row("took", Cell::from(roughly(Duration::from_millis(self.took_ms))));
-        row("results", Cell::from(self.results.clone()));
+        row("results", Cell::from(self.unwritten.as_ref().unwrap_or(&self.results).clone()));
+        if let Some(journal) = &self.journal {
+            row("journal", Cell::from(format!("{journal}, which --resume goes on with")));
+        }
         page.table(&table);
-        page.gap();
-        let mut times =
-            Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
-        times.row(self.call_ms.row("of a call"));
-        times.row(self.request_ms.row("of a request"));
-        page.table(&times);
+        if self.calls > 0 {
+            page.gap();
+            let mut times =
+                Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
+            times.row(self.call_ms.row("of a call"));
+            times.row(self.request_ms.row("of a request"));
+            page.table(&times);
+        }
         if self.accounts.len() > 1 {
             page.gap();
             let mut table =
                 Table::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
             for account in &self.accounts {
-                let AccountLine { name, calls, rejected, cooldowns } = account;
+                let AccountLine { name, calls, rejected, cooldowns, .. } = account;
                 table.row([Cell::name(name), count(*calls), count(*rejected), count(*cooldowns)]);
             }
             page.table(&table);

@@ -1,76 +1,130 @@
-//! How far a batch has come, for those who wait for it.
+//! Progress of a running batch: a bar on a terminal, a line now and then elsewhere.
 
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tollgate_batch::Progress as Counts;
+use tollgate::{Clock, Tick};
+use tollgate_batch::Run;
 
+use super::bar::Bar;
+use super::input::BadLines;
+use super::last_error::LastError;
+use super::progress::Snapshot;
+use super::throughput::Throughput;
 use crate::context::Context;
-use crate::output::{Format, Progress, grouped};
+use crate::output::Format;
 
-/// How often the line on a terminal is written anew.
+/// How often the bar is drawn anew.
 const ON_A_TERMINAL: Duration = Duration::from_millis(200);
 
 /// How often a line is written elsewhere, where each one stays.
 const ELSEWHERE: Duration = Duration::from_secs(30);
 
-/// One line that is written over on a terminal, a line now and then elsewhere, nothing for programs.
+/// Shows how a batch goes on, on stderr.
 pub(crate) struct Watch<'a> {
     context: &'a Context,
-    line: Progress,
+    how: How,
     every: Interval,
+    clock: Clock,
+    began: Tick,
     total: Option<u64>,
-    /// How many were finished at each look of the last ten seconds.
-    recent: Vec<u64>,
+    bad: Arc<BadLines>,
+    last_error: LastError,
+    throughput: Throughput,
+}
+
+/// How progress is shown.
+enum How {
+    Bar(Bar),
+    Lines,
+    /// With `--quiet`, or to a program that reads events.
+    Nothing,
 }
 
 impl<'a> Watch<'a> {
-    /// To be called in a runtime.
-    pub(crate) fn new(context: &'a Context, total: Option<u64>) -> Watch<'a> {
-        let every = if context.terminal.writes_over() { ON_A_TERMINAL } else { ELSEWHERE };
-        let mut every = interval(every);
+    /// Begins to watch. To be called in a runtime.
+    pub(crate) fn new(
+        context: &'a Context,
+        total: Option<u64>,
+        bad: Arc<BadLines>,
+        last_error: LastError,
+    ) -> Watch<'a> {
+        let how = how(context, total);
+        let mut every = interval(if matches!(how, How::Bar(_)) { ON_A_TERMINAL } else { ELSEWHERE });
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         every.reset();
-        Watch { context, line: Progress::new(&context.terminal), every, total, recent: vec![0] }
+        let (clock, throughput) = (Clock::system(), Throughput::new());
+        Watch { context, how, every, began: clock.now(), clock, total, bad, last_error, throughput }
     }
 
-    /// Waits until something is to be shown.
+    /// Waits until progress is to be shown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it is due all the same.
     pub(crate) async fn due(&mut self) {
         self.every.tick().await;
     }
 
-    /// Shows how it stands.
-    pub(crate) fn show(&mut self, counts: &Counts) {
-        let line = self.text(counts);
-        if self.context.terminal.writes_over() {
-            self.line.show(line);
-        } else if self.context.format == Format::Text {
-            self.context.note(line);
+    /// Shows how the batch stands.
+    pub(crate) fn show<O: Send + 'static>(&mut self, run: &Run<O>) {
+        if matches!(self.how, How::Nothing) {
+            return;
+        }
+        let snapshot = self.snapshot(run);
+        match &self.how {
+            How::Bar(bar) => bar.draw(&snapshot),
+            How::Lines => self.context.note(snapshot.line()),
+            How::Nothing => {}
         }
     }
 
-    fn text(&mut self, counts: &Counts) -> String {
-        let finished = counts.done + counts.failed;
-        self.recent.push(finished);
-        // Ten seconds of it.
-        let kept = (10_000 / self.every.period().as_millis().max(1) as usize).max(1) + 1;
-        if self.recent.len() > kept {
-            self.recent.remove(0);
+    /// Says something on stderr that stays there: above the bar, if there is one.
+    pub(crate) fn note(&self, note: &str) {
+        match &self.how {
+            How::Bar(bar) => bar.suspend(|| self.context.note(note)),
+            How::Lines | How::Nothing => self.context.note(note),
         }
-        let span_ms = (self.recent.len() as u64 - 1) * self.every.period().as_millis() as u64;
-        let tenths = (finished - self.recent[0]) * 10_000 / span_ms.max(1);
-        let of = self.total.map_or(String::new(), |total| format!(" of {}", grouped(total)));
-        let mut line = format!("{}{of} done", grouped(finished + counts.skipped));
-        let parts = [
-            (counts.failed, "failed"),
-            (counts.in_flight, "under way"),
-            (counts.rejected, "told to wait"),
-            (counts.generations, "cooldowns"),
-        ];
-        for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
-            line.push_str(&format!(", {} {what}", grouped(count)));
+    }
+
+    /// Shows nothing more: the batch is asked to end, and what it says then comes below what it has shown.
+    pub(crate) fn end(&mut self) {
+        if let How::Bar(bar) = std::mem::replace(&mut self.how, How::Nothing) {
+            bar.leave();
         }
-        line.push_str(&format!(", {}.{}/s", tenths / 10, tenths % 10));
-        line
+    }
+
+    fn snapshot<O: Send + 'static>(&mut self, run: &Run<O>) -> Snapshot {
+        let counts = run.progress();
+        let ended = counts.done + counts.failed;
+        let elapsed = self.clock.now().since(self.began).to_duration();
+        self.throughput.record(elapsed, ended);
+        let finished = ended + counts.skipped + self.bad.count();
+        let left = self.total.unwrap_or(0).saturating_sub(finished);
+        Snapshot {
+            counts,
+            finished,
+            total: self.total,
+            per_second: self.throughput.per_second(),
+            eta: self.throughput.eta(left),
+            scopes: run.scopes(),
+            last_error: self.last_error.text(),
+        }
+    }
+}
+
+fn how(context: &Context, total: Option<u64>) -> How {
+    // Events and a bar on the same terminal would write over each other.
+    let is_for_programs = context.format == Format::Json;
+    if context.is_quiet() || is_for_programs && io::stdout().is_terminal() {
+        How::Nothing
+    } else if context.terminal.writes_over() {
+        How::Bar(Bar::new(total, context.terminal.width))
+    } else if is_for_programs {
+        How::Nothing
+    } else {
+        How::Lines
     }
 }

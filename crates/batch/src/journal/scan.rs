@@ -1,0 +1,122 @@
+//! Reads a file line by line and stops at what no run wrote.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::recognise::{Kind, Known, kind, may_be_cut_off};
+use super::{GROUP_MAX, JournalError, LINE_BYTES_MAX, REACH};
+
+/// How many lines a crash can have torn.
+const TORN_MAX: usize = GROUP_MAX;
+
+/// A pass over the lines of a journal. It writes nothing.
+#[derive(Debug)]
+pub(super) struct Scan {
+    path: PathBuf,
+    reader: BufReader<File>,
+    /// The line that was read last, without its end.
+    line: Vec<u8>,
+    number: u64,
+    /// Where the next line begins.
+    at: u64,
+    has_result: bool,
+    blanks: u64,
+    torn: usize,
+    first_torn: Option<(u64, u64, String)>,
+}
+
+impl Scan {
+    /// Begins at the first line.
+    pub(super) fn new(path: &Path, file: &File) -> Result<Scan, JournalError> {
+        let io = |cause| JournalError::Io { path: path.into(), cause };
+        let mut file = file.try_clone().map_err(io)?;
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        Ok(Scan {
+            path: path.into(),
+            reader: BufReader::new(file),
+            line: Vec::new(),
+            number: 0,
+            at: 0,
+            has_result: false,
+            blanks: 0,
+            torn: 0,
+            first_torn: None,
+        })
+    }
+
+    /// Returns where the last line that ends has its end.
+    pub(super) fn end(&self) -> u64 {
+        self.at
+    }
+
+    /// Returns the line that was read last, without its end.
+    pub(super) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Returns true if lines were passed over that are no results.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.blanks > 0 || self.torn > 0
+    }
+
+    /// Reads the next result; `None` at the end. What a crash can have torn is passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Foreign`], [`JournalError::Corrupt`], [`JournalError::Io`].
+    pub(super) fn next(&mut self) -> Result<Option<Known>, JournalError> {
+        loop {
+            self.line.clear();
+            self.number += 1;
+            let most = LINE_BYTES_MAX as u64 + 1;
+            let read = (&mut self.reader).take(most).read_until(b'\n', &mut self.line);
+            let read = read.map_err(|cause| JournalError::Io { path: self.path.clone(), cause })?;
+            if self.line.last() != Some(&b'\n') {
+                return self.check_tail(read).map(|()| None);
+            }
+            self.line.pop();
+            let at = self.at;
+            self.at += read as u64;
+            match kind(&self.line) {
+                Kind::Result(known) => {
+                    self.has_result = true;
+                    return Ok(Some(known));
+                }
+                Kind::Blank => self.blanks += 1,
+                Kind::Torn(cause) if self.torn < TORN_MAX => {
+                    self.torn += 1;
+                    self.first_torn.get_or_insert((self.number, at, cause));
+                }
+                Kind::Torn(cause) | Kind::Foreign(cause) => return Err(self.not_ours(self.number, cause)),
+            }
+        }
+    }
+
+    /// Checks what is behind the last line that ends, and the file as a whole.
+    fn check_tail(&self, read: usize) -> Result<(), JournalError> {
+        if read > LINE_BYTES_MAX {
+            return Err(self.not_ours(self.number, "it does not end".into()));
+        }
+        if !may_be_cut_off(&self.line) {
+            return Err(self.not_ours(self.number, "it is not the beginning of a result".into()));
+        }
+        let is_new = self.at == 0 && self.line.first() != Some(&0);
+        if !self.has_result && !is_new {
+            return Err(self.not_ours(1, "no line of the file is a result".into()));
+        }
+        match &self.first_torn {
+            // Blocks of the last group may have reached the disk in any order, so whole lines may follow a torn one.
+            Some((line, at, cause)) if at + REACH < self.at => Err(self.not_ours(*line, cause.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    fn not_ours(&self, line: u64, cause: String) -> JournalError {
+        let path = self.path.clone();
+        match self.has_result {
+            true => JournalError::Corrupt { path, line, cause },
+            false => JournalError::Foreign { path, line, cause },
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The status of scopes, slow start, and what a failed item leaves behind.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use support::{fine, items};
+use tokio::time::sleep;
+use tollgate_batch::{Batch, Event, Reply, Run, ScopeStatus, Try};
+use tollgate_provider::{FatalKind, Hint};
+use tollgate_store::Mutex;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The status of the one scope now: the first answer is as old as the last question.
+async fn status<O: Send + 'static>(run: &Run<O>) -> ScopeStatus {
+    run.scopes();
+    sleep(Duration::from_millis(1)).await;
+    run.scopes().pop().expect("a batch has a scope")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cooldown_is_reported_with_its_reason_what_is_left_of_it_and_how_long_it_lasted() {
+    let (events, heard) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+    let (began, ended) = (Arc::clone(&events), Arc::clone(&heard));
+    let batch = Batch::new().workers(3).seed(1).observer(move |event: &Event<'_>| match event {
+        Event::CoolingDown { reason, .. } => began.lock().push((*reason).to_owned()),
+        Event::CooledDown { participants, paused, .. } => ended.lock().push((*participants, *paused)),
+        Event::HandedOut { id, .. } => began.lock().push(format!("again {id}")),
+        _ => {}
+    });
+    let run = batch.run(items(3), |call: Try<u64>| async move {
+        sleep(SECOND).await;
+        match call.number() {
+            1 => Reply::refused(Hint::throttled(Some(10 * SECOND)).with_reason("slow down")),
+            _ => fine(()),
+        }
+    });
+    sleep(5 * SECOND).await;
+    let now = status(&run).await;
+    let cooldown = now.cooldown.as_ref().expect("it cools down");
+    assert_eq!((&*cooldown.reason, cooldown.generation), ("slow down", 1));
+    assert!((5 * SECOND..8 * SECOND).contains(&cooldown.left), "{cooldown:?}");
+    assert!((3 * SECOND..5 * SECOND).contains(&now.paused), "{now:?}");
+    assert_eq!((now.in_flight, now.counters.parked), (0, 3));
+
+    let summary = run.finish().await.expect("the batch ends");
+    let scope = &summary.scopes[0];
+    assert_eq!((scope.participants, scope.counters.handed_out), (3, 3));
+    assert!((10 * SECOND..11 * SECOND).contains(&scope.paused), "{scope:?}");
+    assert_eq!(*heard.lock(), [(3, scope.paused)]);
+    assert_eq!(events.lock()[0], "slow down");
+    assert_eq!(events.lock().iter().filter(|event| event.starts_with("again")).count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_start_lets_calls_in_flight_grow_from_one_to_all() {
+    let batch = Batch::new().workers(11).slow_start(10 * SECOND);
+    let run = batch.run(items(100), |_: Try<u64>| async move {
+        sleep(1_000 * SECOND).await;
+        fine(())
+    });
+    for (seconds, most) in [(0, 1), (5, 6), (5, 11), (5, 11)] {
+        sleep(seconds * SECOND + Duration::from_millis(10)).await;
+        let in_flight = status(&run).await.in_flight;
+        assert!(in_flight <= most, "{in_flight} calls, {most} may be");
+        assert!(in_flight + 1 >= most.min(10), "{in_flight} calls, {most} may be");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_item_has_the_last_reply_and_one_that_is_done_has_none() {
+    let run = Batch::new().attempts(2).run(items(2), |call: Try<u64>| async move {
+        let reply = format!("reply {}", call.number());
+        match (call.payload(), call.number()) {
+            (0, 1) => Reply::refused(Hint::transient()).rejected(reply),
+            (0, _) => Reply::refused(Hint::fatal(FatalKind::Request)).rejected(reply),
+            (_, 1) => Reply::invalid("no", Hint::ok()).rejected(reply),
+            _ => fine(reply),
+        }
+    });
+    let (outcomes, _) = run.collect().await.expect("the batch ends");
+    assert_eq!(outcomes[0].rejected.as_deref(), Some("reply 2"));
+    assert_eq!((outcomes[1].result.as_deref().ok(), &outcomes[1].rejected), (Some("reply 2"), &None));
+}

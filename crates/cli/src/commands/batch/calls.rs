@@ -1,0 +1,85 @@
+//! The calls of a batch: to which account and address, and what a reply is to the batch.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tollgate::Clock;
+use tollgate_batch::{Reply, Try};
+use tollgate_provider::{Class, Estimator, FatalKind, Hint};
+
+use super::account::Account;
+use super::gate::Gate;
+use super::http::Caller;
+use super::input::Planned;
+use super::output::Answered;
+use super::price::Prices;
+use super::reachability::Reachability;
+use super::{endpoint, key};
+
+/// Makes the calls of a batch.
+pub(super) struct Calls {
+    pub(super) caller: Caller,
+    pub(super) accounts: HashMap<String, (Account, Gate)>,
+    pub(super) prices: Arc<Prices>,
+    pub(super) estimator: Arc<Estimator>,
+    pub(super) reachability: Arc<Reachability>,
+    /// How often a request is tried.
+    pub(super) attempts: u32,
+}
+
+impl Calls {
+    /// Makes one call, and says what came of it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Caller::call`].
+    pub(super) async fn call(&self, attempt: &Try<Planned>) -> Reply<Answered> {
+        let Planned { request, estimate } = attempt.payload();
+        let (account, gate) = &self.accounts[attempt.scope()];
+        let address = match endpoint::address(account, request.path.as_deref(), &request.model) {
+            Ok(address) => address,
+            // However often it is tried, it cannot be sent to this account.
+            Err(why) => return Reply::refused(Hint::fatal(FatalKind::Request).with_reason(why)),
+        };
+        let call = self.caller.call(account, address, request.body.get());
+        let replied = match gate.pass(call).await {
+            Ok(replied) => replied,
+            Err(refusal) => return Reply::not_sent(refusal),
+        };
+        let (host, _) = key::host_of(&account.base_url);
+        let is_last = attempt.attempt() >= self.attempts;
+        if self.reachability.observe(host, &replied, is_last, Clock::system().now()) {
+            // The batch is about to end. Until then no request fails for want of a connection.
+            return std::future::pending().await;
+        }
+        let hint = replied.hint.clone();
+        if hint.class != Class::Ok {
+            let reply = Reply::refused(hint);
+            let reply = match replied.usage {
+                Some(usage) => reply.usage(usage),
+                None => reply,
+            };
+            return match Answered::rejected(account, &replied) {
+                Some(rejected) => reply.rejected(rejected),
+                None => reply,
+            };
+        }
+        let cost = hint.usage.and_then(|tokens| {
+            self.estimator.learn(estimate, tokens);
+            Some(self.prices.of(&request.model)?.micros(tokens))
+        });
+        let reply = match Answered::new(&account.name, replied) {
+            Ok(answered) => Reply::done(answered, hint),
+            Err(why) => Reply::invalid(why, hint),
+        };
+        match cost {
+            Some(cost) => reply.cost_micros(cost),
+            None => reply,
+        }
+    }
+}
+
+/// Accounts by their names, each with its gate.
+pub(super) fn by_name(accounts: Vec<Account>) -> HashMap<String, (Account, Gate)> {
+    accounts.into_iter().map(|account| (account.name.clone(), (account, Gate::default()))).collect()
+}

@@ -1,0 +1,127 @@
+//! `tollgate batch run --dry-run`: what would be sent, and what it would cost at most.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::account::{Account, Accounts};
+use super::price::{PriceSource, shown};
+use super::survey::Survey;
+use crate::args::BatchRunArgs;
+use crate::exit::Exit;
+use crate::output::{Answer, Cell, Output, Page, Table, counted, grouped};
+
+/// Reads requests, results, accounts and prices, and says what a run would do with them. Nothing is sent or written.
+pub(super) fn dry_run(args: &BatchRunArgs, accounts: &Accounts) -> Result<Output> {
+    let survey = Survey::of(args, &accounts.prices)?;
+    let is_good = survey.bad_lines + survey.duplicates + survey.changed + survey.failed_before == 0;
+    let is_priced = survey.requests == 0 || survey.requests > survey.without_price;
+    let answer = DryRunAnswer {
+        dry_run: true,
+        requests: survey.requests,
+        earlier: survey.done_before,
+        failed_before: survey.failed_before,
+        changed: survey.changed,
+        duplicates: survey.duplicates,
+        bad_lines: survey.bad_lines,
+        first_bad: survey.first_bad,
+        tokens_max: survey.tokens_max,
+        cost_micros_max: is_priced.then_some(survey.cost_micros_max),
+        prices: accounts.prices.used(),
+        without_price: survey.without_price,
+        accounts: accounts.accounts.iter().map(AccountLine::of).collect(),
+        results: args.output.display().to_string(),
+    };
+    Ok(Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE }))
+}
+
+/// What a run would do.
+#[derive(Serialize)]
+struct DryRunAnswer {
+    dry_run: bool,
+    /// Requests that would be sent.
+    requests: u64,
+    /// Requests that an earlier run has done.
+    earlier: u64,
+    failed_before: u64,
+    changed: u64,
+    duplicates: u64,
+    bad_lines: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_bad: Option<String>,
+    tokens_max: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_micros_max: Option<u64>,
+    /// Where the prices come from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<PriceSource>,
+    without_price: u64,
+    accounts: Vec<AccountLine>,
+    results: String,
+}
+
+#[derive(Serialize)]
+struct AccountLine {
+    name: String,
+    base_url: String,
+    has_key: bool,
+}
+
+impl AccountLine {
+    fn of(account: &Account) -> AccountLine {
+        let Account { name, base_url, key, .. } = account;
+        AccountLine { name: name.clone(), base_url: base_url.clone(), has_key: key.is_some() }
+    }
+}
+
+impl Answer for DryRunAnswer {
+    fn is_line(&self) -> bool {
+        true
+    }
+
+    fn text(&self, page: &mut Page) {
+        let mut table = Table::bare().wrap(1);
+        let mut row = |name: &str, cell: String| table.row([Cell::name(name), Cell::from(cell)]);
+        row("would be sent", counted(self.requests, "request", "requests"));
+        for (name, count) in [
+            ("done before", self.earlier),
+            ("failed before", self.failed_before),
+            ("changed since", self.changed),
+            ("duplicate ids", self.duplicates),
+            ("no requests", self.bad_lines),
+        ] {
+            if count > 0 {
+                row(name, grouped(count));
+            }
+        }
+        if let Some(first) = &self.first_bad {
+            row("the first of these", first.clone());
+        }
+        row("tokens", format!("{} at most, by estimate", grouped(self.tokens_max)));
+        row("cost", self.cost());
+        for AccountLine { name, base_url, has_key } in &self.accounts {
+            let key = if *has_key { "with a key" } else { "without a key" };
+            row("account", format!("{name}: {base_url}, {key}"));
+        }
+        row("results", self.results.clone());
+        page.table(&table);
+        page.remark("nothing was sent or written");
+    }
+}
+
+impl DryRunAnswer {
+    fn cost(&self) -> String {
+        let unknown = counted(self.without_price, "request", "requests");
+        let Some(micros) = self.cost_micros_max else {
+            return "not known: no model of the requests has a price; --prices gives it one".into();
+        };
+        let mut cost = format!("{} at most, by estimate", shown(micros));
+        if !self.prices.is_empty() {
+            let sources: Vec<String> = self.prices.iter().map(ToString::to_string).collect();
+            cost.push_str(&format!(", by prices {}", sources.join("; ")));
+        }
+        if self.without_price > 0 {
+            cost.push_str(&format!(", without {unknown} that have no price"));
+        }
+        cost
+    }
+}

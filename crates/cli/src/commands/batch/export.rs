@@ -1,0 +1,274 @@
+//! Results in another format or order than that of the journal.
+//!
+//! A journal is written as requests finish, in the form that a later run reads. Where other results are wanted it is a file
+//! beside them, and they are written from it when the run ends: one pass finds where each result is, another writes them.
+//! Memory holds an id and a position for each request, and one result at a time.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+use serde::Deserialize;
+use tollgate_batch::Journal;
+use tollgate_batch::journal::{JournalError, LINE_BYTES_MAX, Line};
+
+use super::files::has_text;
+use super::openai_line;
+use crate::args::BatchRunArgs;
+use crate::exit::Usage;
+
+/// The form of results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResultFormat {
+    /// With attempts, tokens and cost of each request
+    #[default]
+    Tollgate,
+    /// As in the output files of OpenAI's batches
+    Openai,
+}
+
+/// Where the journal of a run is: the results themselves, unless they have another format or order.
+pub(super) fn journal_path(args: &BatchRunArgs) -> PathBuf {
+    if !is_needed(args) {
+        return args.output.clone();
+    }
+    journal_beside(args)
+}
+
+fn journal_beside(args: &BatchRunArgs) -> PathBuf {
+    let mut name = args.output.as_os_str().to_owned();
+    name.push(".journal");
+    name.into()
+}
+
+/// Refuses results that the run would replace and that its journal does not have: those of another program, those that no
+/// journal is beside, and, where no journal is wanted, those that have one. It reads only.
+///
+/// # Errors
+///
+/// [`Usage`] with what to do.
+pub(super) fn check(args: &BatchRunArgs) -> Result<(), Usage> {
+    let (results, journal) = (args.output.display(), journal_beside(args));
+    if !is_needed(args) {
+        return match has_results(&journal) {
+            // Results would go on without the journal, and a run that writes them from it anew would lose them.
+            true => Err(Usage(format!(
+                "{} is there, so an earlier run wrote {results} with --format or --ordered; give the same options, or \
+                 name another file",
+                journal.display()
+            ))),
+            false => Ok(()),
+        };
+    }
+    if !has_text(&args.output) {
+        return Ok(());
+    }
+    check_ours(&args.output)?;
+    if !has_text(&journal) {
+        return Err(Usage(format!(
+            "{results} is there, but {} is not, so a run with other options wrote it; name another file, or leave out \
+             --format and --ordered",
+            journal.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Returns true if a file begins with a result, as a journal does.
+fn has_results(path: &Path) -> bool {
+    let first = Journal::read(path).map(|mut lines| lines.next());
+    matches!(first, Ok(Some(Ok(_))))
+}
+
+/// Checks that each line of a file is a result, in any format and order.
+fn check_ours(path: &Path) -> Result<(), Usage> {
+    let cannot_be_read = |cause: io::Error| Usage(format!("{} cannot be read: {cause}", path.display()));
+    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(cannot_be_read)?);
+    let (mut line, mut number) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        number += 1;
+        // A longer line is none of ours, and need not be in memory to be refused.
+        let read = (&mut reader).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
+        if read.map_err(cannot_be_read)? == 0 {
+            return Ok(());
+        }
+        if let Err(cause) = serde_json::from_slice::<Line>(&line)
+            && !openai_line::is_ours(&line)
+        {
+            let cause = cause.to_string();
+            return Err(Usage(JournalError::Foreign { path: path.into(), line: number, cause }.to_string()));
+        }
+    }
+}
+
+/// Writes the results from the journal, if they are another file. Those that were there are replaced whole, or not at all.
+///
+/// # Errors
+///
+/// The journal cannot be read, or the results cannot be written.
+pub(super) fn write(args: &BatchRunArgs) -> Result<()> {
+    if !is_needed(args) {
+        return Ok(());
+    }
+    let journal = journal_path(args);
+    let file = File::open(&journal).with_context(|| format!("{} cannot be read", journal.display()))?;
+    let mut index = Index::read(&file).with_context(|| format!("{} cannot be read", journal.display()))?;
+    if args.ordered {
+        index.sort();
+    }
+    replace(&args.output, |out| index.copy(&file, args.format, out))
+        .with_context(|| format!("{} cannot be written; --resume writes it again", args.output.display()))
+}
+
+fn is_needed(args: &BatchRunArgs) -> bool {
+    args.ordered || args.format != ResultFormat::Tollgate
+}
+
+/// Where the result of each request is in a journal.
+struct Index {
+    positions: Vec<Position>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    /// Which request of the input it is.
+    number: u64,
+    at: u64,
+    len: u64,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    id: Box<str>,
+    #[serde(default)]
+    index: u64,
+}
+
+impl Index {
+    /// Reads where results are. Of several about one request the last counts.
+    fn read(file: &File) -> io::Result<Index> {
+        let mut reader = BufReader::with_capacity(1 << 16, file);
+        reader.seek(SeekFrom::Start(0))?;
+        let (mut positions, mut places) = (Vec::new(), HashMap::new());
+        let (mut line, mut at) = (Vec::new(), 0);
+        loop {
+            line.clear();
+            let len = reader.read_until(b'\n', &mut line)? as u64;
+            if len == 0 {
+                return Ok(Index { positions });
+            }
+            // Lines that a crash had torn are blank by now.
+            if !line.trim_ascii().is_empty() {
+                let head: Head = serde_json::from_slice(&line)?;
+                let position = Position { number: head.index, at, len };
+                match places.entry(head.id) {
+                    Entry::Occupied(place) => positions[*place.get()] = position,
+                    Entry::Vacant(place) => {
+                        place.insert(positions.len());
+                        positions.push(position);
+                    }
+                }
+            }
+            at += len;
+        }
+    }
+
+    /// Puts results in the order of the input.
+    fn sort(&mut self) {
+        self.positions.sort_unstable();
+    }
+
+    fn copy(&self, mut file: &File, format: ResultFormat, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Vec::new();
+        for Position { at, len, .. } in &self.positions {
+            file.seek(SeekFrom::Start(*at))?;
+            line.clear();
+            file.take(*len).read_to_end(&mut line)?;
+            match format {
+                ResultFormat::Tollgate => out.write_all(line.trim_ascii())?,
+                ResultFormat::Openai => openai_line::write(&line, out)?,
+            }
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file beside the one that is there, and puts it in its place. A link stays a link: what it leads to is replaced.
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut beside = target.as_os_str().to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = write_new(&beside, write).and_then(|()| {
+        if let Ok(there) = std::fs::metadata(&target) {
+            std::fs::set_permissions(&beside, there.permissions())?;
+        }
+        std::fs::rename(&beside, &target)
+    });
+    if written.is_err() {
+        // It may not even have been made.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut options = File::options();
+    // What was asked and answered is for the owner only, as the journal is.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = BufWriter::with_capacity(1 << 16, options.write(true).create_new(true).open(path)?);
+    write(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exported(lines: &[&str], format: ResultFormat, ordered: bool) -> String {
+        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("tollgate-export-{}-{number}.journal", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let file = File::open(&path).unwrap();
+        let mut index = Index::read(&file).unwrap();
+        if ordered {
+            index.sort();
+        }
+        let mut out = Vec::new();
+        index.copy(&file, format, &mut out).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    const LINES: [&str; 4] = [
+        r#"{"id":"c","status":"failed","class":"fatal","reason":"no","index":2}"#,
+        "     ",
+        r#"{"id":"a","status":"done","output":{"status_code":200,"body":{"z":1,"a":12345678901234567890}},"index":0}"#,
+        r#"{"id":"c","status":"done","output":{"status_code":200,"body":1},"index":2}"#,
+    ];
+
+    #[test]
+    fn the_last_line_about_a_request_counts_and_blank_ones_do_not() {
+        assert_eq!(exported(&LINES, ResultFormat::Tollgate, false), [LINES[3], LINES[2], ""].join("\n"));
+    }
+
+    #[test]
+    fn ordered_results_are_in_the_order_of_the_input() {
+        assert_eq!(exported(&LINES, ResultFormat::Tollgate, true), [LINES[2], LINES[3], ""].join("\n"));
+    }
+
+    #[test]
+    fn bodies_are_copied_byte_for_byte() {
+        let text = exported(&LINES, ResultFormat::Openai, true);
+        assert!(text.contains(r#""body":{"z":1,"a":12345678901234567890}"#), "{text}");
+    }
+}

@@ -1,0 +1,111 @@
+//! The files of a batch: which may be written to, and that no two of them are one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use tollgate_batch::Journal;
+use tollgate_batch::journal::{JournalError, OnFailed};
+
+use super::export;
+use super::input::BadLines;
+use crate::args::BatchRunArgs;
+use crate::exit::Usage;
+
+/// Returns the file that lines without a result go to.
+pub(super) fn errors_path(args: &BatchRunArgs) -> PathBuf {
+    let beside = || {
+        let mut name = args.output.as_os_str().to_owned();
+        name.push(".errors.jsonl");
+        name.into()
+    };
+    args.errors.clone().unwrap_or_else(beside)
+}
+
+/// Checks that nothing that is there would be written over. It writes nothing.
+///
+/// # Errors
+///
+/// [`Usage`] with the file, and what to do.
+pub(super) fn check(args: &BatchRunArgs, bad: &BadLines) -> Result<(), Usage> {
+    let (output, journal) = (args.output.as_path(), export::journal_path(args));
+    check_apart(args, &journal, bad.path())?;
+    for path in [output, &journal] {
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return Err(Usage(format!("{} is no regular file; results go to one", path.display())));
+        }
+    }
+    export::check(args)?;
+    let there = [output, &journal].into_iter().find(|path| has_text(path));
+    if let (Some(there), false) = (there, args.resume) {
+        // A file of something else is not one to go on with.
+        check_journal(&journal)?;
+        let path = there.display();
+        return Err(Usage(format!("{path} is there already; --resume goes on with it, or name another")));
+    }
+    bad.check().map_err(Usage)
+}
+
+/// Refuses files that are one, by whatever links.
+fn check_apart(args: &BatchRunArgs, journal: &Path, errors: &Path) -> Result<(), Usage> {
+    let mut files =
+        vec![(args.requests.as_path(), "requests"), (&args.output, "results"), (errors, "errors")];
+    if journal != args.output {
+        files.push((journal, "journal"));
+    }
+    for (at, (one, what)) in files.iter().enumerate() {
+        for (other, what_else) in &files[at + 1..] {
+            if is_same(one, other) {
+                return Err(Usage(format!(
+                    "the {what} and the {what_else} are the same file, {}; nothing was written: name another",
+                    other.display()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if there is a file that is not empty.
+pub(super) fn has_text(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| there.len() > 0)
+}
+
+fn check_journal(path: &Path) -> Result<(), Usage> {
+    match Journal::read(path).and_then(|mut lines| lines.next().transpose()) {
+        Err(foreign @ JournalError::Foreign { .. }) => Err(Usage(foreign.to_string())),
+        _ => Ok(()),
+    }
+}
+
+/// Opens the file that results are written to as they come: the results themselves, or the journal beside them.
+pub(super) fn open_results(args: &BatchRunArgs) -> Result<Journal> {
+    let on_failed = if args.retry_failed { OnFailed::Retry } else { OnFailed::Keep };
+    Journal::open(export::journal_path(args), on_failed).map_err(|error| match error {
+        JournalError::Foreign { .. } => Usage(error.to_string()).into(),
+        _ => error.into(),
+    })
+}
+
+/// Returns true if two paths lead to one file, by whatever links, or would if it were there.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let is_one_file = identity(one).ok().zip(identity(other).ok()).is_some_and(|(one, other)| one == other);
+    one == other || is_one_file || place(one).zip(place(other)).is_some_and(|(one, other)| one == other)
+}
+
+/// Returns the folder that a file is in or would be in, without links, and its name there.
+fn place(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(std::fs::canonicalize(folder).ok()?.join(path.file_name()?))
+}
+
+#[cfg(unix)]
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let there = std::fs::metadata(path)?;
+    Ok((std::os::unix::fs::MetadataExt::dev(&there), std::os::unix::fs::MetadataExt::ino(&there)))
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
+}

@@ -1,0 +1,106 @@
+//! Which key goes to an address that was given on the command line.
+
+use anyhow::Result;
+
+use super::account::{Api, KeyAt};
+use super::endpoint::is_azure;
+use super::secret::Secret;
+use crate::args::BatchRunArgs;
+
+/// The key, if there is one, and what is to be said about it.
+pub(super) struct Chosen {
+    pub(super) key: Option<Secret>,
+    pub(super) notice: Option<String>,
+}
+
+/// Chooses the key for an address. A key that a provider's own tools find in the environment is sent to that provider only:
+/// another host gets one only if the command line says so.
+///
+/// # Errors
+///
+/// Those of [`KeyAt::read`].
+pub(super) fn choose(
+    args: &BatchRunArgs,
+    base_url: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Chosen> {
+    if args.key_env.is_some() || args.key_file.is_some() {
+        let at = KeyAt { variable: args.key_env.clone(), file: args.key_file.clone() };
+        return Ok(Chosen { key: at.read(environment)?, notice: None });
+    }
+    let (host, is_private) = host_of(base_url);
+    match usual_variable(base_url).filter(|_| is_private) {
+        Some(variable) if environment(variable).is_some() => {
+            let at = KeyAt { variable: Some(variable.into()), file: None };
+            Ok(Chosen { key: at.read(environment)?, notice: None })
+        }
+        Some(variable) => Ok(Chosen {
+            key: None,
+            notice: Some(format!(
+                "no key is sent to {host}: {variable} is not set, nor is there a --key-file"
+            )),
+        }),
+        None => Ok(Chosen { key: None, notice: Some(no_key(args.api, host, environment)) }),
+    }
+}
+
+fn no_key(api: Api, host: &str, environment: &dyn Fn(&str) -> Option<String>) -> String {
+    let (variable, own) = match api {
+        Api::Openai => ("OPENAI_API_KEY", "https://api.openai.com"),
+        Api::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
+        Api::Azure => ("AZURE_OPENAI_API_KEY", "https hosts of Azure"),
+        Api::Gemini => ("GEMINI_API_KEY", "https://generativelanguage.googleapis.com"),
+    };
+    match environment(variable) {
+        Some(_) => {
+            format!("no key is sent to {host}: {variable} goes to {own} only; --key-env {variable} sends it")
+        }
+        None => format!("no key is sent to {host}; --key-env or --key-file sends one"),
+    }
+}
+
+/// Returns the variable that the tools of the provider at this address find their key in.
+fn usual_variable(base_url: &str) -> Option<&'static str> {
+    let (host, _) = host_of(base_url);
+    let is_of =
+        |name: &str| host == name || host.strip_suffix(name).is_some_and(|region| region.ends_with('.'));
+    match host {
+        _ if is_of("api.openai.com") => Some("OPENAI_API_KEY"),
+        _ if is_of("api.anthropic.com") => Some("ANTHROPIC_API_KEY"),
+        _ if is_of("generativelanguage.googleapis.com") => Some("GEMINI_API_KEY"),
+        _ if is_azure(base_url) => Some("AZURE_OPENAI_API_KEY"),
+        _ => None,
+    }
+}
+
+/// Returns the host of an address, and whether only that host can read what is sent there.
+pub(super) fn host_of(base_url: &str) -> (&str, bool) {
+    let (scheme, rest) = base_url.split_once("://").unwrap_or(("", base_url));
+    let authority = rest.split('/').next().unwrap_or(rest);
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    (host, scheme == "https")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_usual_key_goes_to_the_hosts_of_its_provider_only() {
+        for (host, variable) in [
+            ("api.openai.com", Some("OPENAI_API_KEY")),
+            ("eu.api.openai.com", Some("OPENAI_API_KEY")),
+            ("api.anthropic.com", Some("ANTHROPIC_API_KEY")),
+            ("generativelanguage.googleapis.com", Some("GEMINI_API_KEY")),
+            ("me.openai.azure.com", Some("AZURE_OPENAI_API_KEY")),
+            ("me.openai.azure.com.evil.example", None),
+            ("evilapi.openai.com", None),
+            ("api.openai.com.evil.example", None),
+            ("127.0.0.1", None),
+        ] {
+            assert_eq!(usual_variable(&format!("https://{host}/v1")), variable, "{host}");
+        }
+        assert_eq!(host_of("https://api.openai.com:443/v1"), ("api.openai.com", true));
+        assert_eq!(host_of("http://api.openai.com"), ("api.openai.com", false));
+    }
+}

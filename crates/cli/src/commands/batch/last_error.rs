@@ -1,0 +1,27 @@
+//! The last error of a batch, for the view.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollgate_batch::Event;
+use tollgate_provider::Class;
+
+/// The last call that failed, other than by a 429: those are what the cooldown shows.
+#[derive(Clone, Default)]
+pub(crate) struct LastError(Arc<Mutex<Option<String>>>);
+
+impl LastError {
+    /// Keeps the error of an event, if it has one.
+    pub(crate) fn observe(&self, event: &Event<'_>) {
+        let Event::Replied { class, reason, .. } = event else { return };
+        if matches!(class, Class::Ok | Class::Throttled) {
+            return;
+        }
+        let text = reason.unwrap_or("no reply came in time, and no reason was given");
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.to_owned());
+    }
+
+    /// The last error so far.
+    pub(crate) fn text(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,41 @@
+//! Which line of the input an item of the batch stands in.
+
+/// The line of each item. Most lines are items, so only where that is not so is something stored.
+#[derive(Debug, Default)]
+pub(super) struct LineNumbers {
+    /// An item and its line, where the distance between the two changes.
+    jumps: Vec<(u64, u64)>,
+    items: u64,
+}
+
+impl LineNumbers {
+    /// Adds the next item, which stands in this line.
+    pub(super) fn add(&mut self, line: u64) {
+        let expected = self.jumps.last().map(|(item, first)| first + (self.items - item));
+        if expected != Some(line) {
+            self.jumps.push((self.items, line));
+        }
+        self.items += 1;
+    }
+
+    /// Returns the line of an item, which is counted from 0.
+    pub(super) fn line_of(&self, item: u64) -> Option<u64> {
+        let after = self.jumps.partition_point(|(first, _)| *first <= item);
+        let (first, line) = self.jumps.get(after.checked_sub(1)?)?;
+        (item < self.items).then(|| line + (item - first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_no_items_are_passed_over() {
+        let (mut numbers, lines) = (LineNumbers::default(), [1, 2, 3, 5, 9, 10]);
+        lines.iter().for_each(|line| numbers.add(*line));
+        let found: Vec<u64> = (0..6).filter_map(|item| numbers.line_of(item)).collect();
+        assert_eq!((found.as_slice(), numbers.line_of(6)), (&lines[..], None));
+        assert_eq!(numbers.jumps.len(), 3);
+    }
+}

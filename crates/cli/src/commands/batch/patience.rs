@@ -1,0 +1,27 @@
+//! Cooldowns, slow start and time budgets of a batch, as the command line sets them.
+
+use tollgate_batch::{Batch, Rules};
+
+use crate::args::BatchPatienceArgs;
+
+/// Applies the options to a batch. What is not given stays as the library has it.
+pub(super) fn apply(mut batch: Batch, args: &BatchPatienceArgs) -> Batch {
+    let mut rules = Rules::default();
+    if let Some(cooldown) = args.cooldown {
+        rules = rules.default_cooldown(cooldown);
+    }
+    if let Some(longest) = args.cooldown_max {
+        rules = rules.cap(longest);
+    }
+    batch = batch.rules(rules);
+    if let Some(budget) = args.throttle_budget {
+        batch = batch.throttle_budget(budget);
+    }
+    if let Some(deadline) = args.request_deadline {
+        batch = batch.item_deadline(deadline);
+    }
+    if let Some(span) = args.slow_start {
+        batch = batch.slow_start(span);
+    }
+    batch
+}

@@ -1,0 +1,152 @@
+//! A look at all requests before the first one is sent.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use tollgate_batch::Journal;
+use tollgate_provider::{Estimator, Tokens};
+
+use super::export;
+use super::input::{self, without_price};
+use super::price::Prices;
+use super::request::Request;
+use crate::args::BatchRunArgs;
+use crate::exit::Usage;
+
+/// What a batch would do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Survey {
+    /// Requests that would be called.
+    pub(super) requests: u64,
+    pub(super) done_before: u64,
+    pub(super) failed_before: u64,
+    /// Requests that an earlier run finished and that are others now.
+    pub(super) changed: u64,
+    pub(super) duplicates: u64,
+    /// Lines that are no requests.
+    pub(super) bad_lines: u64,
+    /// What is wrong with the first of these, duplicates included.
+    pub(super) first_bad: Option<String>,
+    /// Tokens of all calls, with the longest answers that the requests allow.
+    pub(super) tokens_max: u64,
+    /// What they cost, in millionths of a dollar.
+    pub(super) cost_micros_max: u64,
+    /// Requests whose model has no price.
+    pub(super) without_price: u64,
+}
+
+/// Refuses requests of which it is certain before the start that they cannot be sent as the command line says. Returns how
+/// many lines there are; `None` if the input can be read only once.
+///
+/// # Errors
+///
+/// [`Usage`] with the line and the reason.
+pub(super) fn check(args: &BatchRunArgs, prices: &Prices) -> Result<Option<u64>> {
+    if !args.requests.is_file() {
+        return Ok(None);
+    }
+    let (mut lines, mut count) = (input::open(&args.requests)?, 0);
+    let refused = |line: u64, why: &str| {
+        Usage(format!("line {line} of {}: {why}; nothing was sent", args.requests.display()))
+    };
+    // What cannot be read beyond some line is for the run itself to report, with what came before it.
+    while let Ok(Some(line)) = lines.next() {
+        let line = line.as_deref().map_err(|_| ()).unwrap_or("unreadable").trim();
+        if line.is_empty() {
+            continue;
+        }
+        count += 1;
+        match Request::parse(line, lines.number()) {
+            Ok(request) if args.max_cost.is_some() && prices.of(&request.model).is_none() => {
+                return Err(refused(lines.number(), &without_price(&request.model)).into());
+            }
+            Err(bad) if bad.is_stream() => return Err(refused(lines.number(), &bad.to_string()).into()),
+            _ => {}
+        }
+    }
+    Ok(Some(count))
+}
+
+impl Survey {
+    /// Reads all requests, and the results that are there.
+    pub(super) fn of(args: &BatchRunArgs, prices: &Prices) -> Result<Survey> {
+        let earlier = match args.resume {
+            true => earlier(&export::journal_path(args), args.retry_failed)?,
+            false => HashMap::new(),
+        };
+        let (mut lines, mut seen) = (input::open(&args.requests)?, HashSet::new());
+        let (estimator, mut survey) = (Estimator::new(), Survey::default());
+        while let Some(line) = lines.next().context("the requests cannot be read")? {
+            let request = match &line {
+                Ok(line) if line.trim().is_empty() => continue,
+                Ok(line) => Request::parse(line, lines.number()).map_err(|bad| bad.to_string()),
+                Err(bad) => Err(bad.why.clone()),
+            };
+            match request {
+                Ok(request) if !seen.insert(request.id.clone()) => {
+                    survey.duplicates += 1;
+                    survey.note(lines.number(), &super::duplicate(&request.id));
+                }
+                Ok(request) => survey.add(&request, earlier.get(&request.id), prices, &estimator),
+                Err(why) => {
+                    survey.bad_lines += 1;
+                    survey.note(lines.number(), &why);
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    fn note(&mut self, line: u64, why: &str) {
+        self.first_bad.get_or_insert_with(|| format!("line {line}: {why}"));
+    }
+
+    fn add(&mut self, request: &Request, earlier: Option<&Earlier>, prices: &Prices, estimator: &Estimator) {
+        let count = match earlier {
+            Some(earlier) if earlier.is_of_another(request) => &mut self.changed,
+            Some(Earlier { is_done: true, .. }) => &mut self.done_before,
+            Some(_) => &mut self.failed_before,
+            None => &mut self.requests,
+        };
+        *count += 1;
+        if earlier.is_some() {
+            return;
+        }
+        let estimate = estimator.estimate_body(request.body.get().as_bytes());
+        self.tokens_max = self.tokens_max.saturating_add(estimate.total_max());
+        let tokens = Tokens::new(estimate.input, estimate.output_max.unwrap_or(estimate.output));
+        match prices.of(&request.model) {
+            Some(price) => self.cost_micros_max = self.cost_micros_max.saturating_add(price.micros(tokens)),
+            None => self.without_price += 1,
+        }
+    }
+}
+
+/// What an earlier run found out about a request.
+struct Earlier {
+    is_done: bool,
+    fingerprint: Option<String>,
+}
+
+impl Earlier {
+    fn is_of_another(&self, request: &Request) -> bool {
+        let ours = format!("{:016x}", request.fingerprint());
+        self.fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != ours)
+    }
+}
+
+fn earlier(journal: &Path, retries_failed: bool) -> Result<HashMap<String, Earlier>> {
+    let mut earlier = HashMap::new();
+    if !journal.exists() {
+        return Ok(earlier);
+    }
+    for line in Journal::read(journal)? {
+        let line = line.map_err(|error| Usage(error.to_string()))?;
+        let is_done = line.is_done();
+        if is_done || !retries_failed {
+            earlier.insert(line.id, Earlier { is_done, fingerprint: line.fingerprint });
+        }
+    }
+    Ok(earlier)
+}

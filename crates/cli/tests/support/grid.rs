@@ -1,0 +1,69 @@
+//! What a terminal shows after a stream of text and the few escape sequences that a progress bar uses.
+
+/// Rows of a terminal that only grows.
+pub struct Grid {
+    columns: usize,
+    rows: Vec<Vec<char>>,
+    row: usize,
+    column: usize,
+    /// What stood there each time the cursor went up to draw over it.
+    pub frames: Vec<Vec<String>>,
+}
+
+impl Grid {
+    pub fn of(columns: usize, text: &str) -> Grid {
+        let mut grid = Grid { columns, rows: vec![Vec::new()], row: 0, column: 0, frames: Vec::new() };
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            rest = &rest[c.len_utf8()..];
+            match c {
+                '\r' => grid.column = 0,
+                '\n' => grid.down(1),
+                '\u{1b}' => rest = grid.escape(rest),
+                c => grid.print(c),
+            }
+        }
+        grid
+    }
+
+    /// The rows as they stand, without spaces at their ends.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |row: &Vec<char>| row.iter().collect::<String>().trim_end().to_owned();
+        self.rows.iter().map(line).collect()
+    }
+
+    fn print(&mut self, c: char) {
+        // The cursor stays behind the last column until something is printed there.
+        if self.column == self.columns {
+            self.column = 0;
+            self.down(1);
+        }
+        let row = &mut self.rows[self.row];
+        row.resize(row.len().max(self.column + 1), ' ');
+        row[self.column] = c;
+        self.column += 1;
+    }
+
+    fn down(&mut self, by: usize) {
+        self.row += by;
+        self.rows.resize(self.rows.len().max(self.row + 1), Vec::new());
+    }
+
+    /// Obeys the sequence that the text begins with, and returns what follows it.
+    fn escape<'a>(&mut self, text: &'a str) -> &'a str {
+        let text = text.strip_prefix('[').expect("only control sequences are used");
+        let end = text.find(|c: char| c.is_ascii_alphabetic()).expect("a sequence has an end");
+        let count: usize = text[..end].parse().unwrap_or(1);
+        match &text[end..=end] {
+            "A" => {
+                self.frames.push(self.lines());
+                self.row = self.row.saturating_sub(count);
+            }
+            "B" => self.down(count),
+            "K" => self.rows[self.row].clear(),
+            "m" => {}
+            other => panic!("an unexpected sequence ends with {other}"),
+        }
+        &text[end + 1..]
+    }
+}
