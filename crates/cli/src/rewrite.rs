@@ -1,7 +1,18 @@
 //! Files that are there whole, or as they were.
 
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::Path;
+
+/// Who may read a file that is new. One that is replaced keeps its permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// As the process makes files.
+    Default,
+    /// The owner only.
+    #[cfg(feature = "batch")]
+    Owner,
+}
 
 /// Writes a file beside the one that is there, and puts it in its place. Whoever reads it meanwhile has the old one or the
 /// new one, and a full disk leaves the old one.
@@ -12,11 +23,28 @@ use std::path::Path;
 pub(crate) fn rewrite(path: &Path, text: &str) -> io::Result<()> {
     // What is no ordinary file, a pipe say, is written to as it is; so is what a link leads to.
     let is_plain = std::fs::symlink_metadata(path).map_or(true, |there| there.is_file());
-    let (true, Some(name)) = (is_plain, path.file_name()) else { return std::fs::write(path, text) };
+    if !is_plain {
+        return std::fs::write(path, text);
+    }
+    replace(path, Readers::Default, |out| out.write_all(text.as_bytes()))
+}
+
+/// As [`rewrite`], with what `write` writes. What a link leads to is replaced, and the link stays.
+///
+/// # Errors
+///
+/// Those of the disk and of `write`; then nothing is left behind.
+pub(crate) fn replace(
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     let mut beside = name.to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = path.with_file_name(beside);
-    let written = write_new(&beside, path, text).and_then(|()| std::fs::rename(&beside, path));
+    let written = write_new(&beside, &path, readers, write).and_then(|()| std::fs::rename(&beside, &path));
     if written.is_err() {
         // It may not even have been made.
         let _ = std::fs::remove_file(&beside);
@@ -24,13 +52,31 @@ pub(crate) fn rewrite(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-fn write_new(beside: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(beside)?;
+fn write_new(
+    beside: &Path,
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = create(beside, readers)?;
     if let Ok(there) = std::fs::metadata(path) {
         file.set_permissions(there.permissions())?;
     }
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    write(&mut out)?;
+    out.into_inner().map_err(IntoInnerError::into_error)?.sync_all()
+}
+
+fn create(path: &Path, readers: Readers) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(all(unix, feature = "batch"))]
+    if readers == Readers::Owner {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(all(unix, feature = "batch")))]
+    let _ = readers;
+    options.open(path)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use support::grid::Grid;
 use support::provider::Provider;
 use support::sandbox::{Sandbox, TOLLGATE};
-use support::terminal::Terminal;
+use support::terminal::{Terminal, shown};
 
 /// Yellow and white, bright or not, as text: none of them can be read on every terminal.
 const UNREADABLE: [&str; 4] = ["33m", "37m", "93m", "97m"];
@@ -46,17 +46,8 @@ impl Scene {
 
     /// What a run writes to a terminal of so many columns, on both streams.
     fn on_a_terminal(&self, columns: u16, words: &[&str], variables: &[(&str, &str)]) -> String {
-        let mut terminal = Terminal::new(columns, 24);
-        let mut command = self.folder.command("sh");
-        let script = "\"$@\"; echo end-of-output";
-        command.args(["-c", script, "sh", TOLLGATE, "batch", "run", "requests.jsonl", "-o", "results.jsonl"]);
-        command.args(["--accounts", "accounts.toml"]).args(words);
-        command.env("TERM", "xterm-256color").envs(variables.iter().copied());
-        command.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
-        let mut child = command.spawn().expect("there is a shell");
-        let text = terminal.expect("end-of-output");
-        child.wait().expect("it ends");
-        text
+        let run = ["batch", "run", "requests.jsonl", "-o", "results.jsonl", "--accounts", "accounts.toml"];
+        shown(&self.folder, columns, &[&run, words].concat(), variables)
     }
 }
 

@@ -90,13 +90,7 @@ fn words(sandbox: &Sandbox, line: &str) -> Vec<String> {
 fn dry(sandbox: &Sandbox, words: &[String]) -> Ran {
     let mut command = sandbox.command(TOLLGATE);
     command.env("TMPDIR", sandbox.path().join("tmp")).arg("--dry-run").args(words);
-    let output = command.output().expect("the program is built");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ran {
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-        exit: output.status.code().unwrap_or(-1),
-    }
+    Ran::of(&command.output().expect("the program is built"))
 }
 
 /// Commands that only serve or write: they refuse to be tried.

@@ -4,8 +4,8 @@
 mod support;
 
 use support::furnish;
-use support::sandbox::{Sandbox, TOLLGATE};
-use support::terminal::Terminal;
+use support::sandbox::Sandbox;
+use support::terminal;
 
 /// Yellow and white, bright or not, as text: none of them can be read on every terminal.
 const UNREADABLE: [&str; 4] = ["33m", "37m", "93m", "97m"];
@@ -23,15 +23,7 @@ fn shown(words: &[&str]) -> String {
 }
 
 fn shown_in(sandbox: &Sandbox, words: &[&str]) -> String {
-    let mut terminal = Terminal::new(COLUMNS, 24);
-    let mut command = sandbox.command("sh");
-    let script = "\"$@\"; echo end-of-output";
-    command.args(["-c", script, "sh", TOLLGATE]).args(words).env("TERM", "xterm-256color");
-    command.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
-    let mut child = command.spawn().expect("there is a shell");
-    let text = terminal.expect("end-of-output");
-    child.wait().expect("it ends");
-    text
+    terminal::shown(sandbox, COLUMNS, words, &[])
 }
 
 #[test]

@@ -40,13 +40,7 @@ pub fn run(folder: &Sandbox, url: &str, words: &[&str]) -> Ran {
 }
 
 pub fn ran(command: &mut Command) -> Ran {
-    let output = command.output().expect("the program is built");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ran {
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-        exit: output.status.code().unwrap_or(-1),
-    }
+    Ran::of(&command.output().expect("the program is built"))
 }
 
 /// The last line of a run with `--json`, each line of which is an object.

@@ -62,16 +62,19 @@ impl Sandbox {
     /// Runs a line as a shell would.
     pub fn shell(&self, line: &str) -> Ran {
         let output = self.command("sh").args(["-c", line]).output().expect("there is a shell");
-        self.ran(&output)
+        Ran::of(&output)
     }
 
     /// Runs the program with these words.
     pub fn tollgate(&self, words: &[&str]) -> Ran {
         let output = self.command(TOLLGATE).args(words).output().expect("the program is built");
-        self.ran(&output)
+        Ran::of(&output)
     }
+}
 
-    fn ran(&self, output: &Output) -> Ran {
+impl Ran {
+    /// What came of a command.
+    pub fn of(output: &Output) -> Ran {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ran {
             stdout: text(&output.stdout),

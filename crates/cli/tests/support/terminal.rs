@@ -11,8 +11,24 @@ use std::time::Duration;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
+use super::sandbox::{Sandbox, TOLLGATE};
+
 /// Nothing takes that long, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the program writes with these words and variables to a terminal of so many columns, on both streams.
+pub fn shown(sandbox: &Sandbox, columns: u16, words: &[&str], variables: &[(&str, &str)]) -> String {
+    let mut terminal = Terminal::new(columns, 24);
+    let mut command = sandbox.command("sh");
+    let script = "\"$@\"; echo end-of-output";
+    command.args(["-c", script, "sh", TOLLGATE]).args(words);
+    command.env("TERM", "xterm-256color").envs(variables.iter().copied());
+    command.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
+    let mut child = command.spawn().expect("there is a shell");
+    let text = terminal.expect("end-of-output");
+    child.wait().expect("it ends");
+    text
+}
 
 /// Both ends of a terminal.
 pub struct Terminal {

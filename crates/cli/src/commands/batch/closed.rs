@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate_batch::Event;
 
-/// Collects accounts that were closed, with the reasons, until somebody can be told.
+/// Collects accounts that were closed, with the reasons, until the command reports them.
 #[derive(Clone, Default)]
 pub(super) struct ClosedAccounts(Arc<Mutex<State>>);
 

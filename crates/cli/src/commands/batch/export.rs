@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -20,6 +20,7 @@ use super::files::has_text;
 use super::openai_line;
 use crate::args::BatchRunArgs;
 use crate::exit::Usage;
+use crate::rewrite::{Readers, replace};
 
 /// The form of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -92,7 +93,7 @@ fn check_ours(path: &Path) -> Result<(), Usage> {
     loop {
         line.clear();
         number += 1;
-        // A longer line is none of ours, and need not be in memory to be refused.
+        // No run writes a longer line, and it need not be in memory to be refused.
         let read = (&mut reader).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
         if read.map_err(cannot_be_read)? == 0 {
             return Ok(());
@@ -121,7 +122,8 @@ pub(super) fn write(args: &BatchRunArgs) -> Result<()> {
     if args.ordered {
         index.sort();
     }
-    replace(&args.output, |out| index.copy(&file, args.format, out))
+    // What was asked and answered is for the owner only, as the journal is.
+    replace(&args.output, Readers::Owner, |out| index.copy(&file, args.format, out))
         .with_context(|| format!("{} cannot be written; --resume writes it again", args.output.display()))
 }
 
@@ -197,35 +199,6 @@ impl Index {
         }
         Ok(())
     }
-}
-
-/// Writes a file beside the one that is there, and puts it in its place. A link stays a link: what it leads to is replaced.
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut beside = target.as_os_str().to_owned();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = write_new(&beside, write).and_then(|()| {
-        if let Ok(there) = std::fs::metadata(&target) {
-            std::fs::set_permissions(&beside, there.permissions())?;
-        }
-        std::fs::rename(&beside, &target)
-    });
-    if written.is_err() {
-        // It may not even have been made.
-        let _ = std::fs::remove_file(&beside);
-    }
-    written
-}
-
-fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut options = File::options();
-    // What was asked and answered is for the owner only, as the journal is.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut out = BufWriter::with_capacity(1 << 16, options.write(true).create_new(true).open(path)?);
-    write(&mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
 }
 
 #[cfg(test)]

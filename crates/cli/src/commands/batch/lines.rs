@@ -39,7 +39,7 @@ impl Lines {
     ///
     /// # Errors
     ///
-    /// Those of the file. A line that is too long or no UTF-8 is one in vain, and the next one can be read.
+    /// Those of the file. A line that is too long or no UTF-8 is not one of them: the next line can be read.
     pub(super) fn next(&mut self) -> io::Result<Option<Result<String, Unreadable>>> {
         let mut line = Vec::new();
         (&mut self.reader).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line)?;

@@ -162,7 +162,7 @@ fn money(micros: u64) -> String {
 }
 
 /// A part of a whole, as `2.1 %`.
-fn share(part: u64, whole: u64) -> String {
+pub(crate) fn share(part: u64, whole: u64) -> String {
     let tenths = u128::from(part) * 1_000 / u128::from(whole.max(1));
     format!("{}.{} %", tenths / 10, tenths % 10)
 }

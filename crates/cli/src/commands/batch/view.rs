@@ -9,6 +9,7 @@ use tollgate_batch::{Histogram, ScopeStatus, Summary};
 
 use super::input::BadLines;
 use super::price::{PriceSource, Prices, shown};
+use super::progress::share;
 use super::reasons::{Reason, Reasons};
 use crate::duration_text::roughly;
 use crate::output::{Answer, Cell, Page, Table, counted, grouped};
@@ -200,8 +201,7 @@ impl SummaryAnswer {
     }
 
     fn wait_share(&self) -> String {
-        let tenths = (self.rejected * 1_000).checked_div(self.calls).unwrap_or(0);
-        format!("{} ({}.{} %)", grouped(self.rejected), tenths / 10, tenths % 10)
+        format!("{} ({})", grouped(self.rejected), share(self.rejected, self.calls))
     }
 }
 
