@@ -43,6 +43,8 @@ struct Turn {
     clock: Clock,
     since: Tick,
     until: Tick,
+    /// It was seen in this turn that the path still names the file. A look takes as long as a tenth of a transaction.
+    is_named: bool,
 }
 
 impl Writer {
@@ -55,7 +57,7 @@ impl Writer {
         // It looks for itself when the file is free.
         connection.busy_timeout(Duration::ZERO)?;
         let log = Log::of(&mut connection)?;
-        let turn = Turn { clock: Clock::system(), since: Tick::ZERO, until: Tick::ZERO };
+        let turn = Turn::new(Clock::system());
         let (known, sweep) = (KnownLimits::default(), Sweep::default());
         Ok(Writer { connection, identity, log, clock, timeout, known, sweep, turn })
     }
@@ -74,8 +76,9 @@ impl Writer {
                 Err(fault) if is_busy(&fault) && self.turn.clock.now() < until => {
                     pause(wait);
                     wait = LOOK_AGAIN;
+                    self.turn.is_named = false;
                 }
-                begun => return begun.and_then(|_| self.identity.check()),
+                begun => return begun.and_then(|_| self.turn.check(&self.identity)),
             }
         }
     }
@@ -142,15 +145,32 @@ impl Writer {
 }
 
 impl Turn {
+    fn new(clock: Clock) -> Turn {
+        Turn { clock, since: Tick::ZERO, until: Tick::ZERO, is_named: false }
+    }
+
     /// Leaves others a gap, if there was none for long.
     fn begin(&mut self) {
-        let now = self.clock.now();
-        if now.since(self.until) > Span::covering(LOOK_AGAIN) {
-            self.since = now;
-        } else if now.since(self.since) > TURN {
+        let mut now = self.clock.now();
+        let is_over = now.since(self.since) > TURN;
+        if now.since(self.until) <= Span::covering(LOOK_AGAIN) {
+            if !is_over {
+                return;
+            }
             pause(LOOK_AGAIN * 2);
-            self.since = self.clock.now();
+            now = self.clock.now();
         }
+        (self.since, self.is_named) = (now, false);
+    }
+
+    /// Whether the path names the file, as of this turn. A file that is replaced meanwhile is noticed in the next: it has
+    /// lost what was taken before anyway.
+    fn check(&mut self, identity: &Identity) -> Result<(), Fault> {
+        if !self.is_named {
+            identity.check()?;
+            self.is_named = true;
+        }
+        Ok(())
     }
 
     fn end(&mut self) {

