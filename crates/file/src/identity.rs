@@ -1,7 +1,8 @@
 //! Which file it is that a path names.
 //!
 //! A file that is deleted or replaced stays there for those who have it open, and for nobody else: they would go on
-//! taking from buckets that nobody else sees. So whoever uses a file looks first whether its path still names it.
+//! taking from buckets that no other process sees. So a reader looks before each read whether the path still names the file,
+//! and the writer once in each turn.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;

@@ -57,7 +57,7 @@ impl Writer {
         // It looks for itself when the file is free.
         connection.busy_timeout(Duration::ZERO)?;
         let log = Log::of(&mut connection)?;
-        let turn = Turn::new(Clock::system());
+        let turn = Turn::new();
         let (known, sweep) = (KnownLimits::default(), Sweep::default());
         Ok(Writer { connection, identity, log, clock, timeout, known, sweep, turn })
     }
@@ -145,22 +145,21 @@ impl Writer {
 }
 
 impl Turn {
-    fn new(clock: Clock) -> Turn {
-        Turn { clock, since: Tick::ZERO, until: Tick::ZERO, is_named: false }
+    fn new() -> Turn {
+        Turn { clock: Clock::system(), since: Tick::ZERO, until: Tick::ZERO, is_named: false }
     }
 
     /// Leaves others a gap, if there was none for long.
     fn begin(&mut self) {
-        let mut now = self.clock.now();
-        let is_over = now.since(self.since) > TURN;
-        if now.since(self.until) <= Span::covering(LOOK_AGAIN) {
-            if !is_over {
-                return;
-            }
-            pause(LOOK_AGAIN * 2);
-            now = self.clock.now();
+        let now = self.clock.now();
+        let has_paused = now.since(self.until) > Span::covering(LOOK_AGAIN);
+        if !has_paused && now.since(self.since) <= TURN {
+            return;
         }
-        (self.since, self.is_named) = (now, false);
+        if !has_paused {
+            pause(LOOK_AGAIN * 2);
+        }
+        (self.since, self.is_named) = (self.clock.now(), false);
     }
 
     /// Whether the path names the file, as of this turn. A file that is replaced meanwhile is noticed in the next: it has
