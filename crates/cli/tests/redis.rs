@@ -70,7 +70,8 @@ fn check_finds_what_cannot_be_read_on_the_server() {
 
 #[test]
 fn a_port_where_no_server_listens_is_reported_before_the_time_is_up() {
-    let store = format!("redis://127.0.0.1:{}", tollgate_redis_local::free_port());
+    let port = tollgate_redis_local::Port::reserve();
+    let store = format!("redis://127.0.0.1:{}", port.number());
     // Were it tried for as long as it may take, the test would not end.
     let output = tollgate(&store, &["status", "--store-timeout", "1d"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");

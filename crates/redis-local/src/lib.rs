@@ -6,6 +6,7 @@
 
 mod cluster;
 mod installed;
+mod port;
 mod proxy;
 mod resp;
 mod sentinel;
@@ -13,7 +14,8 @@ mod server;
 
 pub use cluster::Cluster;
 pub use installed::Kind;
+pub use port::Port;
 pub use proxy::{Fault, Proxy};
 pub use resp::{Client, Reply};
 pub use sentinel::Watched;
-pub use server::{Server, free_port};
+pub use server::Server;

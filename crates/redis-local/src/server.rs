@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::installed::{Kind, libraries};
+use crate::port::Port;
 use crate::resp::{Client, Reply};
 
 /// Starts the server, says which process it is, and ends it when nobody holds the other end of its input any more: also when
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 pub struct Server {
     program: PathBuf,
     folder: Folder,
-    port: u16,
+    port: Port,
     /// The file with its settings, if it has one.
     config: Option<PathBuf>,
     arguments: Vec<String>,
@@ -60,18 +60,6 @@ impl Drop for Folder {
     }
 }
 
-/// A port that was free a moment ago, and whose cluster port was too.
-pub fn free_port() -> u16 {
-    loop {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr());
-        let port = port.expect("there is a free port").port();
-        // A node of a cluster listens on a second port as well, 10000 above.
-        if port < 55_000 && TcpListener::bind((Ipv4Addr::LOCALHOST, port + 10_000)).is_ok() {
-            return port;
-        }
-    }
-}
-
 impl Server {
     /// Starts a server that keeps nothing on disk.
     pub fn start(kind: Kind) -> Server {
@@ -94,7 +82,7 @@ impl Server {
 
     fn of(kind: Kind, config: Option<PathBuf>, arguments: &[&str]) -> Server {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let (program, folder, port) = (kind.find(), Folder::new(), free_port());
+        let (program, folder, port) = (kind.find(), Folder::new(), Port::reserve());
         let mut server = Server { program, folder, port, config, arguments, running: None };
         server.restart();
         server
@@ -102,12 +90,12 @@ impl Server {
 
     /// The port.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// The address.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://127.0.0.1:{}", self.port())
     }
 
     /// Its folder.
@@ -117,7 +105,7 @@ impl Server {
 
     /// A connection to it.
     pub fn client(&self) -> Client {
-        Client::connect(self.port)
+        Client::connect(self.port())
     }
 
     /// Says something to it.
@@ -136,7 +124,7 @@ impl Server {
         let mut start = Command::new("sh");
         start.arg("-c").arg(WATCHED).arg("sh").arg(&self.program).args(&self.config);
         start
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--dir"])
+            .args(["--port", &self.port().to_string(), "--bind", "127.0.0.1", "--dir"])
             .arg(self.folder.path());
         start.args(&self.arguments).env("TOLLGATE_LOG", &log).current_dir(self.folder.path());
         let libraries = std::env::join_paths(libraries(&self.program)).expect("paths can be joined");
@@ -155,7 +143,7 @@ impl Server {
     fn wait_until_it_answers(&self, log: &Path) {
         for _ in 0..TRIES {
             // One that asks for a password answers as well.
-            if Client::try_connect(self.port)
+            if Client::try_connect(self.port())
                 .and_then(|mut it| it.try_say(&["PING"]))
                 .is_ok_and(|it| it.is_up())
             {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::{Limit, Limits, demand};
 use tollgate_redis::{OpenError, RedisStore, Trouble};
-use tollgate_redis_local::{Cluster, Kind, Server, free_port};
+use tollgate_redis_local::{Cluster, Kind, Port, Server};
 use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store, StoreError};
 
 /// No message may have this in it.
@@ -43,7 +43,8 @@ fn a_server_that_evicts_is_refused_unless_that_is_accepted() {
 
 #[test]
 fn a_host_that_refuses_is_reported_at_once_to_who_is_in_a_hurry() {
-    let url = format!("redis://127.0.0.1:{}", free_port());
+    let port = Port::reserve();
+    let url = format!("redis://127.0.0.1:{}", port.number());
     let timeout = Duration::from_secs(600);
     let builder = RedisStore::builder(&url).timeout(timeout).connect_within(Duration::from_millis(500));
     let error = builder.build().wait().expect_err("no server listens");
@@ -132,7 +133,8 @@ fn a_server_without_memory_is_away_and_has_taken_nothing() {
 
 #[test]
 fn nobody_there_is_told_within_the_timeout() {
-    let url = format!("redis://:{CANARY}@127.0.0.1:{}", free_port());
+    let port = Port::reserve();
+    let url = format!("redis://:{CANARY}@127.0.0.1:{}", port.number());
     let error = RedisStore::builder(url).timeout(Duration::from_secs(2)).build().wait();
     let error = error.expect_err("nobody listens");
     assert!(!format!("{error} {error:?}").contains(CANARY));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tollgate_redis::{OpenError, RedisStore};
-use tollgate_redis_local::{Kind, Server, free_port};
+use tollgate_redis_local::{Kind, Port, Server};
 
 const CANARY: &str = "hunter2-canary";
 
@@ -23,7 +23,8 @@ fn open(url: &str) -> Result<RedisStore, OpenError> {
 
 #[test]
 fn a_server_is_talked_to_if_its_certificate_is_good() {
-    let port = free_port();
+    let reserved = Port::reserve();
+    let port = reserved.number();
     let (cert, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
     let number = port.to_string();
     let tls = ["--tls-port", &number, "--tls-cert-file", &cert, "--tls-key-file", &key];
