@@ -33,14 +33,14 @@ pub enum Event<'a> {
         /// Why it was refused, in the words of the provider, if it gave a reason.
         reason: Option<&'a str>,
     },
-    /// An item met a 429, and waits with its state for the end of the cooldown.
+    /// An item met a 429 or an outage, and waits with its state for the end of the cooldown.
     Parked {
         /// The item.
         id: &'a str,
         /// The scope.
         scope: &'a str,
     },
-    /// A cooldown began, or lasts longer than was said before.
+    /// A cooldown began, or ends at another time than was said before.
     CoolingDown {
         /// The scope.
         scope: &'a str,

@@ -36,8 +36,6 @@ pub struct Learned {
     pub calls: Option<Rate>,
     /// Tokens a second.
     pub tokens: Option<Rate>,
-    /// Calls at the same time.
-    pub concurrency: Option<u64>,
 }
 
 /// A cooldown that is on.

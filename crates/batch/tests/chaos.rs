@@ -42,9 +42,9 @@ fn check(items: u64, facts: &[Fact]) -> Result<(), String> {
     let mut outcomes: BTreeMap<&str, u32> = BTreeMap::new();
     for fact in facts {
         match fact {
+            // What was said last holds: what was advised may prove to be too long.
             Fact::Cooling { scope, until, .. } => {
-                let longest = cooling.entry(scope).or_default();
-                *longest = (*longest).max(*until);
+                cooling.insert(scope, *until);
             }
             Fact::Started { at, scope, id } => {
                 if cooling.get(scope.as_str()).is_some_and(|until| at < until) {

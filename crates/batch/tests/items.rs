@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use support::{Calls, exact, fine, items, not_now, one_each};
 use tokio::time::{Instant, sleep};
-use tollgate::{Demand, Limit, LimitSet};
+use tollgate::{Demand, Limit, LimitSet, Span, Tick};
+use tollgate_batch::simulator::{Limit as SimulatedLimit, Provider};
 use tollgate_batch::{Batch, Failed, FailureClass, Item, Order, Reply, Retry, Try, Usage, Why};
-use tollgate_provider::{FatalKind, Hint, Tokens};
+use tollgate_provider::{Class, FatalKind, Hint, Tokens};
 use tollgate_store::Mutex;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -244,6 +245,36 @@ async fn of_several_accounts_an_item_goes_to_one_that_has_room() {
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
     let left = [small.peek().await.unwrap(), large.peek().await.unwrap()];
     assert_eq!(left.map(|peek| peek.limit("tpm").unwrap().available()), [0, 600]);
+}
+
+/// Three accounts, one of which answers ten times slower: it gets calls only while the others are at their limits, and none
+/// that would end last.
+#[tokio::test(start_paused = true)]
+async fn of_three_accounts_the_slow_one_holds_nothing_up() {
+    for (workers, rate, ideal) in [(20, 1_000_000, 25_000), (300, 10, 33_000)] {
+        let began = Instant::now();
+        let limit = SimulatedLimit::Bucket { rate, burst: rate };
+        let providers = ["fast", "quick", "slow"].map(|name| {
+            let millis = if name == "slow" { 5_000 } else { 500 };
+            let provider = Provider::of_calls(limit, Span::from_millis(millis));
+            (name, Arc::new(Mutex::new(provider.refuses_within(Span::from_millis(100)))))
+        });
+        let mut batch = Batch::new().workers(workers).seed(1);
+        for (name, _) in &providers {
+            batch = batch.account(*name);
+        }
+        let run = batch.run(items(1_000), move |call: Try<u64>| {
+            let provider = &providers.iter().find(|(name, _)| *name == call.scope()).unwrap().1;
+            let (hint, took) = provider.lock().call(Tick::ZERO + Span::covering(began.elapsed()), 0);
+            async move {
+                sleep(took.to_duration()).await;
+                if hint.class == Class::Ok { Reply::done((), hint) } else { Reply::refused(hint) }
+            }
+        });
+        assert!(one_each(run, 1_000).await.iter().all(|outcome| outcome.result.is_ok()));
+        let took = began.elapsed().as_millis();
+        assert!(took <= ideal * 13 / 10, "{workers} workers: {took} ms of {ideal}");
+    }
 }
 
 #[tokio::test]

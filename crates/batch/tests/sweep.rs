@@ -5,7 +5,7 @@
 //! least), since nobody learns a limit in less than a few round trips.
 
 use tollgate::{Span, Tick};
-use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter, play};
+use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter, play, sweep};
 
 struct Case {
     rate: u64,
@@ -172,5 +172,32 @@ fn an_hour_in_which_everything_is_refused_is_recovered_from() {
         let late = played.makespan.since(Tick::from_secs(4_600));
         assert!(late <= Span::from_secs(600), "{rate}: {late:?} late");
         assert!(played.rejected <= items / 20 + 200, "{rate}: {} refused", played.rejected);
+    }
+}
+
+/// A part of what `cargo xtask bench --only sweep/` plays: half of the cases of each family at least are within this of the best,
+/// of a thousand.
+#[test]
+fn each_family_of_providers_is_met_about_as_well_as_can_be() {
+    let families = [
+        (sweep::noise(10, false, false), 1_150),
+        (sweep::noise(10, true, false), 1_150),
+        (sweep::noise(50, false, false), 1_300),
+        (sweep::noise(50, true, false), 1_300),
+        (sweep::noise(300, false, false), 2_500),
+        (sweep::noise(300, true, false), 2_500),
+        (sweep::headers_that_lie(), 1_100),
+        (sweep::advice_of_a_minute(), 2_000),
+        (sweep::windows(1, false), 1_200),
+        (sweep::windows(60, false), 1_200),
+        (sweep::windows(1, true), 1_200),
+        (sweep::changes("doubles", 2_000, None), 1_200),
+        (sweep::changes("rises-tenfold", 10_000, None), 1_200),
+        (sweep::calls_and_tokens(), 1_200),
+        (sweep::stress(), 1_500),
+    ];
+    for (family, most) in families {
+        let summary = family.play((family.len() / 16).max(1));
+        assert!(summary.took.p50 <= most, "{}: {summary:?}", family.name);
     }
 }

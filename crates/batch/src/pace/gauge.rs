@@ -13,9 +13,6 @@ const START_AT: u64 = 990;
 /// How much more is tried after one term, of a thousand, of a limit that is known well.
 const PROBE: u64 = 40;
 
-/// What a limit is raised to at a time, of a thousand, where it is not the pace that is refused.
-const RAISED_TO: u64 = 1_070;
-
 /// The most that older measurements weigh.
 const WEIGHT_MAX: u64 = 400;
 
@@ -24,6 +21,15 @@ const CALLS_UNSURE: u64 = 20;
 
 /// How much more is tried at most, of a thousand, however long ago the last refusal was.
 const GROWTH_MAX: u128 = 10_000_000;
+
+/// How often what is tried doubles in each further term in which nothing is refused.
+const DOUBLINGS: u128 = 8;
+
+/// How many round trips it takes to double at least: refusals come that late.
+const ROUND_TRIPS_DOUBLING: u128 = 2;
+
+/// How much more than what was measured a limit may be that lies between that and what was too much, of a thousand.
+const BETWEEN_MAX: u64 = 1_300;
 
 /// What a provider says of a bucket that fills up within so few round trips is over before it is heard.
 const ROUND_TRIPS_TOLD: u64 = 4;
@@ -54,6 +60,7 @@ pub(super) struct Found {
 pub(super) struct Term {
     pub(super) length: Span,
     pub(super) round_trip: Span,
+    pub(super) latency: Span,
 }
 
 /// How a measurement compares with what was known.
@@ -70,14 +77,14 @@ impl Gauge {
 
     /// What the provider says of this limit, if that is worth anything.
     pub(super) fn told(&self) -> Option<Told> {
-        self.told.filter(|_| self.is_heard_in_time)
+        self.told.filter(|told| self.is_heard_in_time && told.is_credible())
     }
 
     /// Hears what the provider says of this limit in a reply that took about `latency`.
-    pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64, latency: Span) {
+    pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64, latency: Span, passed: bool) {
         match &mut self.told {
-            Some(told) => told.hear(meter, at, started),
-            none => *none = Told::first(meter, at, started),
+            Some(told) => told.hear(meter, at, started, passed),
+            none => *none = Told::first(meter, at, started, passed),
         }
         let lasts = self.told.map_or(Span::ZERO, |told| told.lasts());
         self.is_heard_in_time = lasts.as_micros() / ROUND_TRIPS_TOLD >= latency.as_micros();
@@ -95,13 +102,23 @@ impl Gauge {
     /// The pace after `growth` of a term. A guess is not worth much patience, and doubles within a round trip.
     pub(super) fn pace(&self, growth: Span, term: Term) -> Option<Rate> {
         let found = self.found?;
+        let latency = term.latency;
         let (term, probe) = match found.weight {
             0 => (term.round_trip, 1_000),
             weight => (term.length, PROBE + 2_000 / (weight + 2)),
         };
         let (growth, term) = (u128::from(growth.as_micros()), u128::from(term.as_micros().max(1)));
         let probe = u128::from(probe);
-        let more = (probe.saturating_mul(growth) / term).saturating_mul(growth) / term;
+        let over = growth.saturating_sub(term);
+        let more = if over == 0 || found.weight == 0 {
+            (probe.saturating_mul(growth) / term).saturating_mul(growth) / term
+        } else {
+            // What was tried passed for a while: the limit has risen.
+            let each = (term / DOUBLINGS).max(u128::from(latency.as_micros()) * ROUND_TRIPS_DOUBLING).max(1);
+            let (times, rest) = (over / each, over % each);
+            let doubled = probe << times.min(20);
+            doubled + doubled * rest / each
+        };
         let more = more.min(GROWTH_MAX);
         Some(found.rate.scaled(START_AT + u64::try_from(more).unwrap_or(u64::MAX), 1_000))
     }
@@ -120,12 +137,9 @@ impl Gauge {
         self.next = from + one;
     }
 
-    /// Takes the limit for a little higher than it was thought to be, and for no less than `before`.
-    pub(super) fn raise(&mut self, before: Option<Rate>) {
-        if let Some(found) = &mut self.found {
-            let raised = found.rate.scaled(RAISED_TO, 1_000);
-            found.rate = before.map_or(raised, |before| before.max(raised));
-        }
+    /// This one, from now on; `now` is the one that went on meanwhile.
+    pub(super) fn resume(self, now: &Gauge) -> Gauge {
+        Gauge { found: self.found, ..*now }
     }
 
     /// Sets a limit nobody measured.
@@ -147,11 +161,13 @@ impl Gauge {
     pub(super) fn learn(&mut self, measured: Measured, calls: u64, pace: Rate) -> News {
         let rate = measured.rate().min(pace).max(pace.scaled(1, 4));
         let resumed_at = self.found.map_or(rate, |found| found.rate.scaled(START_AT, 1_000));
-        if resumed_at < rate.scaled(985, 1_000) {
+        let by_few =
+            self.found.filter(|found| found.weight > 0).map_or(0, |found| 1_000 / (found.weight + 1));
+        if resumed_at < rate.scaled(985 - by_few.min(300), 1_000) {
             // It was below the limit for a while, when the bucket may have been full: the limit lies between what was
             // measured and what was too much.
             let between = u128::from(rate.millionths()).midpoint(u128::from(pace.millionths()));
-            let between = Rate::from_millionths(between);
+            let between = Rate::from_millionths(between).min(rate.scaled(BETWEEN_MAX, 1_000));
             self.found = Some(Found { rate: between, weight: CALLS_UNSURE.min(calls) });
             return News::Differs;
         }

@@ -4,6 +4,12 @@ use tollgate::{Span, Tick};
 
 use super::{Load, Rate};
 
+/// So many calls pass of what fills up steadily.
+const SILENT_CALLS: u64 = 3;
+
+/// By how much what is advised is rounded up at most.
+const ROUNDED_UP: Span = Span::from_secs(1);
+
 /// Starts so far, in calls and in tokens.
 pub(super) type Sums = [u64; 2];
 
@@ -19,6 +25,9 @@ pub(super) struct Mark {
     rejected: Sums,
     /// The last call that was refused since, and what had been refused before it.
     last: (Tick, Sums, Sums),
+    /// When the first call started that passed since, and the last one of those that were refused before it.
+    passed_at: Option<Tick>,
+    silent_until: Tick,
 }
 
 /// What passed between two marks.
@@ -26,6 +35,8 @@ pub(super) struct Mark {
 pub(super) struct Measured {
     pub(super) amount: u64,
     pub(super) span: Span,
+    /// Whether it filled up at the end of a window, not steadily.
+    pub(super) is_window: bool,
 }
 
 impl Measured {
@@ -36,7 +47,21 @@ impl Measured {
 
 impl Mark {
     pub(super) fn new(at: Tick, before: Sums, load: Load) -> Mark {
-        Mark { at, before, rejected: load.sums(), last: (at, before, [0; 2]) }
+        Mark {
+            at,
+            before,
+            rejected: load.sums(),
+            last: (at, before, [0; 2]),
+            passed_at: None,
+            silent_until: at,
+        }
+    }
+
+    /// Counts a refusal that says nothing of when the provider had nothing left.
+    pub(super) fn discount(&mut self, load: Load) {
+        for (sum, more) in self.rejected.iter_mut().zip(load.sums()) {
+            *sum = sum.saturating_add(more);
+        }
     }
 
     /// Counts another refusal of a call that started after this one.
@@ -44,9 +69,34 @@ impl Mark {
         if at > self.last.0 {
             self.last = (at, before, self.rejected);
         }
-        for (sum, more) in self.rejected.iter_mut().zip(load.sums()) {
-            *sum = sum.saturating_add(more);
+        if self.passed_at.is_none_or(|passed| at < passed) {
+            self.silent_until = self.silent_until.max(at);
         }
+        self.discount(load);
+    }
+
+    /// The provider says that nothing passes for this long. That may be rounded up.
+    pub(super) fn advise(&mut self, advice: Span) {
+        self.silent_until = self.silent_until.max(self.at + advice - ROUNDED_UP);
+    }
+
+    /// A call passed that started after this one.
+    pub(super) fn pass(&mut self, at: Tick) {
+        let first = self.passed_at.map_or(at, |passed| passed.min(at));
+        self.passed_at = Some(first);
+        self.silent_until = self.silent_until.min(first);
+    }
+
+    /// How long nothing passed, if that is so long that something would have passed of what fills up steadily at this rate: it
+    /// fills up at the end of a window.
+    pub(super) fn silence(&self, rate: Rate) -> Option<Span> {
+        let is_window = rate.amount_in(self.silent_until.since(self.at)) >= SILENT_CALLS;
+        self.passed_at.filter(|_| is_window).map(|passed| passed.since(self.at))
+    }
+
+    /// How many calls were refused since, this one included.
+    pub(super) fn refusals(&self) -> u64 {
+        self.rejected[0]
     }
 
     /// Whether a call that started then belongs to what followed.
@@ -58,14 +108,14 @@ impl Mark {
     pub(super) fn until(&self, later: &Mark, unit: usize) -> Measured {
         let started = later.before[unit].saturating_sub(self.before[unit]);
         let amount = started.saturating_sub(self.rejected[unit]);
-        Measured { amount, span: later.at.since(self.at) }
+        Measured { amount, span: later.at.since(self.at), is_window: false }
     }
 
     /// What passed from here to the last refusal that followed.
     pub(super) fn tail(&self, unit: usize) -> Measured {
         let (at, before, rejected) = self.last;
         let started = before[unit].saturating_sub(self.before[unit]);
-        Measured { amount: started.saturating_sub(rejected[unit]), span: at.since(self.at) }
+        Measured { amount: started.saturating_sub(rejected[unit]), span: at.since(self.at), is_window: false }
     }
 }
 
@@ -80,8 +130,11 @@ mod tests {
         first.reject(Tick::from_secs(3), [30, 3_000], load);
         first.reject(Tick::from_secs(2), [20, 2_000], load);
         let second = Mark::new(Tick::from_secs(6), [60, 6_000], load);
-        assert_eq!(first.until(&second, 0), Measured { amount: 47, span: Span::from_secs(5) });
+        assert_eq!(
+            first.until(&second, 0),
+            Measured { amount: 47, span: Span::from_secs(5), is_window: false }
+        );
         assert_eq!(first.until(&second, 1).amount, 4_700);
-        assert_eq!(first.tail(0), Measured { amount: 19, span: Span::from_secs(2) });
+        assert_eq!(first.tail(0), Measured { amount: 19, span: Span::from_secs(2), is_window: false });
     }
 }

@@ -1,65 +1,69 @@
 //! The pace: how fast to call a provider of whom nothing is known.
 //!
-//! A provider that refuses a call says one thing exactly: it had nothing left when that call came. What it let pass
-//! between two such instants is what it filled up by, so that divided by the time is its rate, whatever the size of its
-//! bucket. So the pace is measured, not felt for: it starts a hair below what was measured, and rises ever so slowly
-//! until the next refusal, which is the next measurement. Each that confirms the last makes the time until the next
-//! twice as long. A refusal that comes early measures over a short time, and so finds a limit that has fallen at once.
-//!
-//! Until the first refusal the pace doubles with every round trip. Where replies tell how the limits stand, that is
-//! believed instead, until a refusal proves it wrong.
-//!
-//! Nobody says whether calls or tokens were too many. Both are measured, and the one that comes out the same each time is
-//! the limit; the other one goes up and down with the sizes of the calls, and hardly holds anybody back.
+//! Refusals are weighed before anything follows from them ([`noise`]): providers refuse some calls whatever the pace. If they speak
+//! for a limit, it is [measured](estimate), calls go slower, and those calls are put on [trial]: if as many of them are
+//! refused as before, it was noise, and the pace is again what it was.
 
-mod anyway;
+mod estimate;
 mod gauge;
+mod history;
 mod mark;
+mod noise;
 mod ramp;
 mod rate;
 mod told;
-mod window;
+mod trial;
 
 use tollgate::{Span, Tick};
-use tollgate_provider::{Meter, Unit};
+use tollgate_provider::Meter;
 
-use anyway::Anyway;
-use gauge::{Gauge, News, Term};
-use mark::{Mark, Measured, Sums};
-use ramp::Ramp;
-use window::Window;
+use estimate::Estimate;
+use history::History;
+use mark::Sums;
+use noise::Noise;
+use trial::{Trial, Verdict};
 
 pub use rate::Rate;
-
-/// Fewer calls than this measure nothing.
-const CALLS_MIN: u64 = 4;
-
-/// How often in a row the wrong unit may be suspected.
-const DOUBTS_MAX: u32 = 3;
-
-/// The least term after which a little more is tried.
-const TERM_MIN: Span = Span::from_secs(5);
-
-/// A guess is not doubled faster than in this time.
-const ROUND_TRIP_MIN: Span = Span::from_millis(500);
-
-/// Nor slower, however little went through: after an outage that says nothing.
-const ROUND_TRIP_MAX: Span = Span::from_secs(30);
-
-/// The slowest pace that is guessed, for the same reason.
-const SLOWEST_GUESS: Rate = Rate::of(1, Span::from_secs(60));
-
-/// The longest term of a limit that few calls speak for.
-const TERM_UNSURE: Span = Span::from_secs(60);
-
-/// The longest term.
-const TERM_MAX: Span = Span::from_secs(600);
 
 /// How late a timer may ring. What should have started meanwhile starts then, or a thousand a second were the most there is.
 const TIMER: Span = Span::from_millis(2);
 
+/// If more than this share is refused, of a thousand, calls go at this part of what was found until it has proved to be a limit: so
+/// few calls tell the rate.
+const MANY_REFUSED: u64 = 150;
+const HELD_IF_MANY: u64 = 820;
+
+/// So many calls that passed while calls went too fast tell the rate of a limit.
+const TAIL_CALLS: u64 = 8;
+
+/// By how much more noise there must be than was known, of a thousand, to doubt what was found before.
+const NOISE_NEWS: u64 = 10;
+
+/// From which share on, of a thousand, noise is doubted again and again, by calls that go so many times slower.
+const NOISE_DOUBTED: u64 = 150;
+const DOUBTED_SLOWER: u64 = 3;
+
+/// After how many calls that is, at first and at last.
+const DOUBTED_FIRST: u64 = 120;
+const DOUBTED_LAST: u64 = 2_000;
+
+/// How much noise is made up for by calls on trial, at most.
+const NOISE_ON_TRIAL: u64 = 100;
+
+/// So many calls after the first tell why some of the first were refused.
+const OPENING_CALLS: u64 = 8;
+
+/// So many calls tell whether nearly all pass.
+const PASSING_CALLS: u64 = 16;
+
+/// If so many calls in a row are refused, all are.
+const RUN: u64 = 6;
+
+/// If that goes on for this long, it says nothing of the pace: a window of the provider may be shorter.
+const RUN_LASTS: Span = Span::from_secs(2);
+
 /// What a call puts on its provider: one call, and so many tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load {
     tokens: u64,
 }
@@ -75,89 +79,69 @@ impl Load {
     }
 }
 
-/// When a call may start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// At this time, which may be now.
-    At(Tick),
-    /// When another call has been answered.
-    AfterReply,
-}
-
 /// A call that has started, to be given back with its reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     at: Tick,
     before: Sums,
     load: Load,
+    /// How often a limit had been met.
+    epoch: u64,
+}
+
+impl Start {
+    /// What the call puts on its provider.
+    pub fn load(&self) -> Load {
+        self.load
+    }
+
+    /// How many calls had started before.
+    fn number(&self) -> u64 {
+        self.before[0]
+    }
 }
 
 /// The pace of one scope.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Pace {
-    gauges: [Gauge; 2],
-    ramp: Option<Ramp>,
-    window: Window,
-    mark: Option<Mark>,
+    estimate: Estimate,
+    noise: Noise,
+    history: History,
+    /// What calls that go slower are to show, and the estimate as it was before.
+    trial: Option<(Trial, Box<Estimate>)>,
+    /// Some of the first calls, which started together, were refused, and it is not known yet why.
+    is_opening: bool,
+    /// The number of the call that was the first of those in a row that were refused, and how many they are.
+    run: Option<(u64, u64)>,
+    /// The number of the call at which much noise is doubted, and after how many more it is again.
+    doubted: Option<(u64, u64)>,
+    /// How often a limit was met.
+    epoch: u64,
     started: Sums,
+    accepted: u64,
     in_flight: u64,
-    latency: Option<Span>,
-    last_start: Tick,
-    /// Whether the pace held a call back since the last start.
-    held_back: bool,
-    growth: Span,
-    term: Span,
-    cooldown: Span,
-    first_start: Tick,
-    /// Which unit is thought to be the limit, and how often in a row that seemed wrong.
-    suspect: usize,
-    doubts: u32,
-    /// How many calls had started when the last cooldown began.
-    begun: u64,
-    anyway: Anyway,
-    /// How much the provider lets pass at once, if that is so little that it is known.
-    burst: Option<u64>,
-}
-
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace {
-            gauges: Default::default(),
-            ramp: Some(Ramp::default()),
-            window: Window::default(),
-            mark: None,
-            started: [0; 2],
-            in_flight: 0,
-            latency: None,
-            last_start: Tick::ZERO,
-            held_back: false,
-            growth: Span::ZERO,
-            term: TERM_MIN,
-            cooldown: Span::ZERO,
-            first_start: Tick::ZERO,
-            suspect: 0,
-            doubts: 0,
-            begun: 0,
-            anyway: Anyway::default(),
-            burst: None,
-        }
-    }
+    /// How long a refusal takes to come.
+    refusal: Span,
+    /// The pace at which the limit was met.
+    too_fast: Option<Rate>,
+    /// And at the first of several times in a row.
+    at_first: Option<Rate>,
 }
 
 impl Pace {
     /// The rate of calls that is thought to be the limit, once a refusal has shown one.
     pub fn calls(&self) -> Option<Rate> {
-        self.gauges[0].found().map(|found| found.rate)
+        self.estimate.calls()
     }
 
     /// The rate of tokens that is thought to be the limit, once a refusal has shown one.
     pub fn tokens(&self) -> Option<Rate> {
-        self.gauges[1].found().map(|found| found.rate)
+        self.estimate.tokens()
     }
 
-    /// How many calls may be under way, once the provider has said that it has too much to do.
-    pub fn window(&self) -> Option<u64> {
-        self.window.most()
+    /// How many of a thousand calls are refused whatever the pace.
+    pub fn noise(&self) -> u64 {
+        self.noise.share()
     }
 
     /// How many calls are under way.
@@ -165,337 +149,278 @@ impl Pace {
         self.in_flight
     }
 
-    /// When a call may start.
-    pub fn ready(&mut self, now: Tick, load: Load) -> Ready {
-        if !self.window.has_room(self.in_flight) {
-            return Ready::AfterReply;
-        }
-        let mut at = now;
-        if let Some(ramp) = &self.ramp {
-            at = at.max(ramp.ready(now));
-        }
-        for ((gauge, load), started) in self.gauges.iter().zip(load.sums()).zip(self.started) {
-            at = at.max(gauge.ready(now, started, load));
-        }
-        self.held_back |= at > now;
-        Ready::At(at)
+    /// How long a call takes that passes, as far as that is known.
+    pub fn latency(&self) -> Option<Span> {
+        self.estimate.latency()
     }
 
-    /// A call starts.
-    pub fn start(&mut self, now: Tick, load: Load) -> Start {
-        let start = Start { at: now, before: self.started, load };
-        if self.started[0] == 0 {
-            self.first_start = now;
-        }
-        if self.started[0] == self.begun {
-            self.settle_tail();
-        }
-        if self.held_back {
-            let held = now.since(self.last_start).as_micros();
-            self.growth = Span::from_micros(self.growth.as_micros().saturating_add(held));
-        }
-        if let Some(ramp) = &mut self.ramp {
-            ramp.start(now, self.latency, self.held_back);
-        }
-        let (growth, term) = (self.growth, self.term());
-        for (unit, (gauge, load)) in self.gauges.iter_mut().zip(load.sums()).enumerate() {
-            let pace = gauge.pace(growth, term);
-            // What is not thought to be the limit holds back only what is far beyond anything seen.
-            let pace = if unit == self.suspect { pace } else { pace.map(|pace| pace.scaled(2, 1)) };
-            gauge.start(now, load, pace);
-        }
+    /// When a call may start, which may be now.
+    pub fn ready(&mut self, now: Tick, load: Load) -> Tick {
+        self.estimate.ready(now, load)
+    }
+
+    /// A call starts, which may be the first after a cooldown.
+    pub fn start(&mut self, now: Tick, load: Load, after_cooldown: bool) -> Start {
+        self.judge(now);
+        self.doubt_noise();
+        let start = Start { at: now, before: self.started, load, epoch: self.epoch };
+        self.history.start(now, after_cooldown);
+        // What is refused anyway takes nothing from a limit; but calls on trial are to show whether that is so.
+        let noise =
+            if self.trial.is_some() { self.noise.share().min(NOISE_ON_TRIAL) } else { self.noise.share() };
+        self.estimate.start(now, load, noise);
         for (sum, load) in self.started.iter_mut().zip(load.sums()) {
             *sum = sum.saturating_add(load);
         }
-        (self.last_start, self.held_back) = (now, false);
         self.in_flight += 1;
         start
     }
 
-    /// Nobody starts before `until`, for a reason that says nothing of the pace.
+    /// No call starts before `until`, for a reason that says nothing of the pace.
     pub fn pause(&mut self, until: Tick) {
-        self.last_start = self.last_start.max(until);
+        self.estimate.pause(until);
     }
 
     /// A call has ended, and nothing is to be learned from that.
-    pub fn ended(&mut self, _start: &Start) {
+    pub fn ended(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.estimate.ended();
     }
 
     /// A call was answered.
     pub fn accepted(&mut self, now: Tick, start: &Start, meters: &[Meter]) {
-        self.ended(start);
-        self.window.accepted();
-        self.time(now.since(start.at));
-        if let Some(ramp) = &mut self.ramp {
-            ramp.reply(now, now.since(start.at));
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.accepted += 1;
+        self.run = self.run.filter(|(first, _)| start.number() < *first);
+        self.estimate.accepted(now, start, meters);
+    }
+
+    /// A call was refused, because of a limit or because the provider has too much to do. Returns whether enough speaks for a
+    /// limit that was met.
+    pub fn refused(&mut self, now: Tick, start: &Start, meters: &[Meter], is_advised: bool) -> bool {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let took = now.since(start.at).max(Span::from_millis(1)).as_micros();
+        let known = self.refusal.as_micros();
+        self.refusal = Span::from_micros(if known == 0 { took } else { (known * 3 + took) / 4 });
+        self.history.refuse(start.number());
+        self.estimate.refused(now, start, meters);
+        self.count_run(start.number());
+        if self.is_refusing_all() && self.run_lasts(start.number()) >= RUN_LASTS {
+            self.noise.skip(start.number());
+            self.estimate.discount(start);
+            return false;
         }
-        self.hear(start, meters);
-    }
-
-    /// A call was refused because the provider has too much to do.
-    pub fn overloaded(&mut self, start: &Start) {
-        self.window.overloaded(self.in_flight);
-        self.ended(start);
-    }
-
-    /// A call was refused because of a limit, and it is the first of its generation. Those who share the scope now wait
-    /// for `cooldown`.
-    pub fn refused_first(&mut self, now: Tick, start: &Start, meters: &[Meter], cooldown: Span) {
-        self.ended(start);
-        self.latency.get_or_insert(now.since(start.at).max(Span::from_millis(1)));
-        self.hear(start, meters);
-        let mark = Mark::new(start.at, start.before, start.load);
-        if self.is_of_the_first(start) && self.ramp.is_some() {
-            // A burst that is refused says that the bucket is small, and nothing of the rate.
-            self.mark = Some(mark);
-            self.learn_burst(start);
-            (self.cooldown, self.begun, self.last_start) = (cooldown, self.started[0], now + cooldown);
-            self.ramp.iter_mut().for_each(|ramp| ramp.reply(now + cooldown, now.since(start.at)));
-            return;
+        if start.epoch != self.epoch {
+            if self.estimate.met_again(start)
+                && let Some((trial, _)) = &mut self.trial
+            {
+                let pace = self.estimate.pace();
+                (trial.slower, trial.slower_in_all) =
+                    (slower(self.too_fast, pace), slower(self.at_first, pace));
+                trial.from = self.started[0];
+            }
+            return false;
         }
-        self.count_below();
-        let news = match self.mark.filter(|_| self.ramp.is_none()) {
-            Some(_) if self.anyway.is_in_vain() => {
-                self.mark.iter_mut().for_each(|last| last.reject(start.at, start.before, start.load));
-                self.go_faster()
-            }
-            Some(last) if last.until(&mark, 0).amount >= CALLS_MIN => {
-                self.mark = Some(mark);
-                self.take_over([0, 1].map(|unit| self.passed(&last, &mark, unit)))
-            }
-            Some(last) => {
-                self.slow_down(start, [last.until(&mark, 0), last.until(&mark, 1)]);
-                self.mark.iter_mut().for_each(|last| last.reject(start.at, start.before, start.load));
-                News::Differs
-            }
-            None => {
-                self.mark = Some(mark);
-                self.first_guess(now, start)
-            }
-        };
-        (self.cooldown, self.begun) = (cooldown, self.started[0]);
-        // The time of the cooldown is no time in which the pace proved right.
-        self.last_start = now + cooldown;
-        self.learn_burst(start);
-        self.ramp = None;
-        self.renew(news);
-    }
-
-    /// Counts refusals below what is thought to be the limit.
-    fn count_below(&mut self) {
-        let gauge = &self.gauges[self.suspect];
-        let pace = gauge.pace(self.growth, self.term());
-        let is_below = gauge.found().zip(pace).is_some_and(|(found, pace)| pace <= found.rate);
-        // What the provider says itself is heard instead.
-        let is_below = is_below && gauge.told().is_none();
-        self.anyway.count(is_below, self.gauges.map(|gauge| gauge.found().map(|found| found.rate)));
-        if self.anyway.is_likely() {
-            // What was measured may be too much, because the bucket is not as small as it seemed.
-            self.burst = None;
+        if is_advised && let Some((trial, _)) = &mut self.trial {
+            trial.is_advised = true;
         }
-    }
-
-    /// Whether it is not the pace that is refused, but some calls whatever the pace.
-    pub fn is_refused_anyway(&self) -> bool {
-        self.anyway.is_sure()
-    }
-
-    /// Takes back what going slower did not help, and tries a little more each time from there.
-    fn go_faster(&mut self) -> News {
-        for (gauge, before) in self.gauges.iter_mut().zip(self.anyway.take_back()) {
-            gauge.raise(before);
+        if !is_advised && self.trial.is_none() && self.estimate.is_of_the_first(start) {
+            self.is_opening = true;
         }
-        News::Differs
-    }
-
-    /// A call was refused because of a limit, as others were that started about then.
-    pub fn refused_again(&mut self, start: &Start, meters: &[Meter]) {
-        self.ended(start);
-        self.hear(start, meters);
-        self.learn_burst(start);
-        let Some(mark) = self.mark.as_mut().filter(|mark| mark.precedes(start.at)) else { return };
-        mark.reject(start.at, start.before, start.load);
-        let (mark, guessed) = (*mark, self.gauges[0].is_a_guess());
-        let tail = [mark.tail(0), mark.tail(1)];
-        if guessed && tail[0].amount >= CALLS_MIN {
-            // It stays a guess until all have answered: what is still under way counts as let through.
-            for (gauge, measured) in self.gauges.iter_mut().zip(tail) {
-                if gauge.found().is_some() && measured.amount > 0 {
-                    gauge.guess(measured.rate());
+        if self.is_opening {
+            match self.judge_opening(now) {
+                Verdict::Lower => return true,
+                Verdict::Limit(..) => {}
+                Verdict::Open | Verdict::Noise(..) => {
+                    self.estimate.discount(start);
+                    return false;
                 }
             }
         }
+        let is_over = self.noise.weigh(start.number(), &self.history);
+        let is_met = match self.judge(now) {
+            Some(Verdict::Noise(..) | Verdict::Open) => false,
+            Some(Verdict::Lower) => true,
+            Some(Verdict::Limit(..)) | None => is_over,
+        };
+        if !is_met {
+            self.estimate.discount(start);
+        }
+        is_met
     }
 
-    /// The calls that were under way when a cooldown began have told what passed: with the limit as it was met, that is as
-    /// good as a measurement.
-    fn settle_tail(&mut self) {
-        let Some(mark) = self.mark.filter(|_| self.gauges[0].is_a_guess()) else { return };
-        let calls = mark.tail(0).amount;
-        if calls < CALLS_MIN || self.in_flight * 10 > calls {
+    /// Whether nearly all of the last calls pass.
+    pub fn is_passing(&self) -> bool {
+        let number = self.started[0];
+        let (refused, calls) = self.history.refused(number.saturating_sub(PASSING_CALLS)..number);
+        self.accepted >= PASSING_CALLS && refused * 4 <= calls
+    }
+
+    /// How many calls in a row were refused, with none passing in between.
+    pub fn run(&self) -> u64 {
+        self.run.map_or(0, |(_, calls)| calls)
+    }
+
+    /// Whether every call is refused, so that it is not the pace that is wrong.
+    pub fn is_refusing_all(&self) -> bool {
+        self.run() >= RUN
+    }
+
+    /// How long the calls in a row took to start, up to this one.
+    fn run_lasts(&self, number: u64) -> Span {
+        self.run.map_or(Span::ZERO, |(first, _)| self.history.span(first, number))
+    }
+
+    /// It is not known any more that every call is refused.
+    pub fn end_run(&mut self) {
+        self.run = None;
+    }
+
+    /// Counts a refusal. What started before it and after the first of the run, and was not refused, has passed: refusals all
+    /// take about as long.
+    fn count_run(&mut self, number: u64) {
+        let (first, calls) = self.run.unwrap_or((number, 0));
+        let between = self.history.refused(first + 1..number);
+        self.run = Some(if between.1 > between.0 { (number, 1) } else { (first, calls + 1) });
+    }
+
+    /// A limit was met, by a call that was refused. Those who share the scope now wait for `cooldown`, and the
+    /// provider advised to wait for `advice`.
+    pub fn met(&mut self, now: Tick, start: &Start, cooldown: Span, advice: Span) {
+        let first = self.noise.first().min(start.number());
+        let is_news = self.trial.is_none();
+        let chain = self.trial.as_ref().map(|(trial, _)| *trial);
+        let before = self.trial.take().map_or_else(|| Box::new(self.estimate.clone()), |(_, before)| before);
+        let was = self.estimate.pace().map(|pace| pace.min(self.history.rate(self.started[0])));
+        self.too_fast = was;
+        if is_news {
+            self.at_first = was;
+        }
+        self.estimate.met(now, start, cooldown, advice, was);
+        let (refused, calls) = self.history.refused(first + 1..self.started[0]);
+        if refused >= 3 && refused * 1_000 > calls * MANY_REFUSED {
+            self.estimate.held = Some(HELD_IF_MANY);
+        }
+        let pace = self.estimate.pace();
+        let (slower, slower_in_all) = (slower(was, pace), slower(self.at_first, pace));
+        let from = self.started[0];
+        // All that went before is compared with what comes next, if it is not the first trial.
+        let (first, alarm) = chain.map_or((first, start.number()), |it| (it.first, it.first));
+        let trial = Trial {
+            first,
+            alarm,
+            last: chain.map_or(start.number() + 1, |it| it.from),
+            until: from,
+            from,
+            slower,
+            slower_in_all,
+            depth: chain.map_or(0, |it| it.depth + 1),
+            is_advised: false,
+            fast: None,
+        };
+        self.trial = (slower_in_all >= trial::SLOWER_MIN).then_some((trial, before));
+        if self.trial.is_none() {
+            self.estimate.held = None;
+        }
+        self.epoch += 1;
+        self.noise.met(&self.history, self.started[0], is_news);
+    }
+
+    /// Puts calls on trial where many are thought to be noise: a limit that was taken for noise would be run into for ever.
+    fn doubt_noise(&mut self) {
+        let number = self.started[0];
+        if self.noise.share() < NOISE_DOUBTED {
+            self.doubted = None;
             return;
         }
-        for (unit, gauge) in self.gauges.iter_mut().enumerate().filter(|(_, gauge)| gauge.found().is_some()) {
-            gauge.trust(mark.tail(unit).rate(), calls);
-        }
-    }
-
-    fn is_of_the_first(&self, start: &Start) -> bool {
-        start.before[0] < ramp::FIRST && start.at == self.first_start
-    }
-
-    /// A refusal among the first calls, which started together, shows the size of the bucket.
-    fn learn_burst(&mut self, start: &Start) {
-        if self.is_of_the_first(start) {
-            self.burst = Some(self.burst.unwrap_or(ramp::FIRST).saturating_sub(1));
-        }
-    }
-
-    /// The first refusal measures nothing: the bucket was full at first, of a size that nobody knows.
-    fn first_guess(&mut self, now: Tick, start: &Start) -> News {
-        let latency = self.latency.unwrap_or(now.since(start.at));
-        let ramp = self.ramp.and_then(|ramp| ramp.pace());
-        let calls = ramp.unwrap_or(Rate::of(ramp::FIRST, latency)).scaled(1, 2);
-        let each = self.started[1] / self.started[0].max(1);
-        for (unit, guess) in [calls, calls.scaled(each, 1)].into_iter().enumerate() {
-            let told = self.gauges[unit].told();
-            // Without a way up that went well for a while, even a bound is worth more than a guess.
-            let bound = told.and_then(|told| told.bound()).filter(|bound| ramp.is_none() || *bound < guess);
-            match told.and_then(|told| told.rate()).or(bound) {
-                Some(told) => self.gauges[unit].believe(told),
-                None if unit == 0 || each > 0 => self.gauges[unit].guess(guess),
-                None => {}
-            }
-        }
-        self.suspect = usize::from(each > 0);
-        News::Differs
-    }
-
-    /// Too little passed to measure anything by it. If nothing did in this generation, the cooldown was too short, which
-    /// says nothing of the pace.
-    fn slow_down(&mut self, start: &Start, measured: [Measured; 2]) {
-        if start.before[0] <= self.begun {
+        let (at, after) = *self.doubted.get_or_insert((number + DOUBTED_FIRST, DOUBTED_FIRST));
+        if number < at || self.trial.is_some() {
             return;
         }
-        let term = self.term();
-        for (gauge, measured) in self.gauges.iter_mut().zip(measured) {
-            let Some(pace) = gauge.pace(self.growth, term) else { continue };
-            let little = Rate::of(measured.amount.saturating_mul(2).max(1), measured.span);
-            gauge.guess(pace.scaled(3, 4).min(little.max(SLOWEST_GUESS)));
-        }
+        self.doubted = Some((number + after * 2, (after * 2).min(DOUBTED_LAST)));
+        let Some(was) = self.estimate.pace().map(|pace| pace.min(self.history.rate(number))) else { return };
+        let before = Box::new(self.estimate.clone());
+        self.estimate.try_at(was.scaled(1, DOUBTED_SLOWER));
+        (self.too_fast, self.at_first) = (Some(was), Some(was));
+        let first = number.saturating_sub(DOUBTED_FIRST);
+        let slower = DOUBTED_SLOWER * 1_000;
+        let trial = Trial {
+            first,
+            alarm: first,
+            last: first,
+            until: number,
+            from: number,
+            slower,
+            slower_in_all: slower,
+            depth: 0,
+            is_advised: false,
+            fast: None,
+        };
+        self.trial = Some((trial, before));
     }
 
-    /// What passed between two refusals, without the time in which a bucket that is known to be small was full.
-    fn passed(&self, last: &Mark, mark: &Mark, unit: usize) -> Measured {
-        let whole = last.until(mark, unit);
-        // If none of the first passed, somebody else had emptied it, and its size is not known.
-        let Some(burst) = self.burst.filter(|burst| unit == 0 && *burst > 0) else { return whole };
-        let span = Span::from_micros(whole.span.as_micros().saturating_sub(self.cooldown.as_micros()));
-        let awake = Measured { amount: whole.amount.saturating_sub(burst), span };
-        if span > Span::ZERO && awake.rate() > whole.rate() { awake } else { whole }
+    /// Judges why some of the first calls were refused, by those that followed at no lower pace: a small bucket was empty then,
+    /// and noise refuses as many as before.
+    fn judge_opening(&mut self, now: Tick) -> Verdict {
+        let decided = self.history.since(now - Span::from_micros(self.refusal.as_micros() * 3 / 2));
+        let (before, calls_before) = self.history.refused(0..ramp::FIRST);
+        let (after, calls) = self.history.refused(ramp::FIRST..decided.min(3 * ramp::FIRST));
+        let is_sure = before * 1_000 >= ramp::FIRST * trial::NOISE_MAX;
+        if calls < OPENING_CALLS && !is_sure {
+            return Verdict::Open;
+        }
+        self.is_opening = false;
+        if is_sure {
+            return Verdict::Lower;
+        }
+        let (share, share_before) = (after * 1_000 / calls, before * 1_000 / calls_before.max(1));
+        if share >= trial::NOISE_MAX.min(share_before + 250) {
+            return Verdict::Lower;
+        }
+        if share * 3 < share_before {
+            self.noise.skip(self.started[0]);
+            return Verdict::Limit(after, calls);
+        }
+        self.noise.was_noise((before + after, calls_before + calls), self.started[0]);
+        Verdict::Noise(before + after, calls_before + calls)
     }
 
-    /// Measures, unless some calls are refused anyway, and going faster pays.
-    fn take_over(&mut self, measured: [Measured; 2]) -> News {
-        if self.anyway.is_sure() && self.anyway.pays(measured[self.suspect].rate()) {
-            return self.go_faster();
-        }
-        self.measure(measured)
-    }
-
-    /// Takes over what passed between two refusals.
-    fn measure(&mut self, measured: [Measured; 2]) -> News {
-        let calls = measured[0].amount;
-        let paces = self.gauges.map(|gauge| gauge.pace(self.growth, self.term()));
-        let strays = [0, 1].map(|unit| self.strays(unit, measured[unit]));
-        if let [Some(calls), Some(tokens)] = strays {
-            self.suspect(calls, tokens);
-        }
-        let mut news = News::Differs;
-        for (unit, gauge) in self.gauges.iter_mut().enumerate() {
-            let Some(pace) = paces[unit] else { continue };
-            let told = gauge.told().and_then(|told| told.rate());
-            let learned = gauge.learn(measured[unit], calls, pace);
-            if let Some(told) = told.filter(|told| is_likely(*told, measured[unit].rate())) {
-                gauge.believe(told);
+    /// Ends the trial that is on, if enough calls say what it was. Returns what they say.
+    fn judge(&mut self, now: Tick) -> Option<Verdict> {
+        let (trial, _) = self.trial.as_mut()?;
+        let decided = self.history.since(now - Span::from_micros(self.refusal.as_micros() * 3 / 2));
+        let (verdict, trial) = (trial.judge(&self.history, decided, self.noise.share()), *trial);
+        let number = self.started[0];
+        match verdict {
+            Verdict::Open | Verdict::Lower => return Some(verdict),
+            Verdict::Limit(refused, calls) => {
+                match self.doubted {
+                    Some(_) => self.estimate.trust(self.history.passed(trial.first..trial.until)),
+                    None => self.estimate.settle_tail(TAIL_CALLS),
+                }
+                self.noise.was_limit((refused, calls), number);
             }
-            if unit == self.suspect {
-                news = learned;
+            Verdict::Noise(refused, calls) => {
+                let known = self.noise.share();
+                self.noise.was_noise((refused, calls), number);
+                if let Some((_, before)) = self.trial.take() {
+                    self.estimate = before.resume(&self.estimate);
+                }
+                if self.noise.share() > 2 * known + NOISE_NEWS {
+                    // What was taken for a limit before may have been noise as well.
+                    self.estimate.doubt();
+                }
             }
         }
-        news
-    }
-
-    /// By how much a measurement differs from what was known, of a thousand.
-    fn strays(&self, unit: usize, measured: Measured) -> Option<u64> {
-        let known = self.gauges[unit].found()?.rate.millionths();
-        let stray = u128::from(known.abs_diff(measured.rate().millionths())) * 1_000 / u128::from(known);
-        Some(u64::try_from(stray).unwrap_or(u64::MAX))
-    }
-
-    /// The unit whose limit is met is the one that is measured the same each time.
-    fn suspect(&mut self, calls: u64, tokens: u64) {
-        let (mine, other) = if self.suspect == 0 { (calls, tokens) } else { (tokens, calls) };
-        if mine > other.saturating_mul(2).saturating_add(30) {
-            self.doubts += 1;
-        } else if other > mine {
-            self.doubts = 0;
-        }
-        if self.doubts >= DOUBTS_MAX {
-            (self.suspect, self.doubts) = (1 - self.suspect, 0);
-        }
-    }
-
-    /// Begins a new term: longer if the last refusal told nothing new.
-    fn renew(&mut self, news: News) {
-        let latency = self.latency.unwrap_or(Span::ZERO);
-        let of_calls = self.calls().map_or(Span::ZERO, |rate| rate.time_of(50));
-        let round_trips = Span::from_micros(latency.as_micros().saturating_mul(10));
-        let least = TERM_MIN
-            .max(round_trips)
-            .max(Span::from_micros(self.cooldown.as_micros().saturating_mul(20)))
-            .max(of_calls);
-        self.term = match news {
-            News::Confirms => Span::from_micros(self.term.as_micros() * 2).max(least),
-            News::Differs => least,
-        }
-        .min(if self.gauges[self.suspect].is_unsure() {
-            TERM_UNSURE.max(round_trips)
-        } else {
-            TERM_MAX
-        });
-        self.growth = Span::ZERO;
-    }
-
-    fn term(&self) -> Term {
-        let few = self.calls().map_or(Span::ZERO, |rate| rate.time_of(CALLS_MIN)).min(ROUND_TRIP_MAX);
-        let round_trip = self.latency.unwrap_or(TERM_MIN).max(ROUND_TRIP_MIN).max(few);
-        Term { length: self.term, round_trip }
-    }
-
-    fn time(&mut self, took: Span) {
-        let took = took.max(Span::from_micros(1)).as_micros();
-        let smooth = self.latency.map_or(took, |old| (old.as_micros() * 7 + took) / 8);
-        self.latency = Some(Span::from_micros(smooth));
-    }
-
-    fn hear(&mut self, start: &Start, meters: &[Meter]) {
-        let latency = self.latency.unwrap_or(Span::ZERO);
-        for (unit, name) in [Unit::Requests, Unit::Tokens].into_iter().enumerate() {
-            // Of several limits on one unit the one counts of which least is left.
-            let tightest = meters.iter().filter(|meter| meter.unit == name && meter.remaining.is_some());
-            let Some(meter) = tightest.min_by_key(|meter| meter.remaining) else { continue };
-            let started = start.before[unit].saturating_add(start.load.sums()[unit]);
-            self.gauges[unit].hear(meter, start.at, started, latency);
-        }
-        if self.gauges[0].told().is_some() {
-            self.ramp = None;
-        }
+        self.estimate.held = None;
+        self.trial = None;
+        Some(verdict)
     }
 }
 
-/// Whether what a provider says of a rate fits what was measured.
-fn is_likely(told: Rate, measured: Rate) -> bool {
-    told >= measured.scaled(1, 2) && told <= measured.scaled(2, 1)
+/// How many times slower one pace is than another, in thousandths.
+fn slower(fast: Option<Rate>, slow: Option<Rate>) -> u64 {
+    let times =
+        |(fast, slow): (Rate, Rate)| u128::from(fast.millionths()) * 1_000 / u128::from(slow.millionths());
+    fast.zip(slow).map_or(0, |paces| u64::try_from(times(paces)).unwrap_or(u64::MAX).min(1_000_000))
 }

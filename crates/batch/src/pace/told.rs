@@ -23,7 +23,12 @@ pub(super) struct Told {
     longest: Span,
     rate: Option<Rate>,
     fills: Fills,
+    /// Whether more passed than it said was left.
+    is_false: bool,
 }
+
+/// How many calls more may pass: other words are under way.
+const SLACK: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
 struct Word {
@@ -45,19 +50,24 @@ enum Fills {
 
 impl Told {
     /// What a first word says, if it says enough.
-    pub(super) fn first(meter: &Meter, at: Tick, started: u64) -> Option<Told> {
+    pub(super) fn first(meter: &Meter, at: Tick, started: u64, passed: bool) -> Option<Told> {
         let (limit, remaining) = (meter.limit?, meter.remaining?);
+        // Nothing passes where the limit is 0.
+        let is_false = passed && limit == 0;
         let word = Word { at, remaining: remaining.min(limit), started };
         let full_at = meter.reset.map(|reset| at + Span::covering(reset));
         let longest = full_at.map_or(Span::ZERO, |full| full.since(at));
-        Some(Told { word, base: word, limit, full_at, longest, rate: None, fills: Fills::Unknown })
+        Some(Told { word, base: word, limit, full_at, longest, rate: None, fills: Fills::Unknown, is_false })
     }
 
     /// Hears another word; an older one than the last is no news.
-    pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64) {
+    pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64, passed: bool) {
         let (Some(limit), Some(remaining)) = (meter.limit, meter.remaining) else { return };
         if at < self.word.at {
             return;
+        }
+        if passed {
+            self.check(limit, at, started);
         }
         let word = Word { at, remaining: remaining.min(limit), started };
         let same_window = self.full_at.is_none_or(|full| at < full);
@@ -65,6 +75,22 @@ impl Told {
         (self.word, self.limit) = (word, limit);
         self.full_at = meter.reset.map(|reset| at + Span::covering(reset));
         self.longest = self.longest.max(self.full_at.map_or(Span::ZERO, |full| full.since(at)));
+    }
+
+    /// A call passed. If so many have that it cannot have been so little that was left, even if it fills up twice as fast as it
+    /// says, nothing that it says is believed any more.
+    fn check(&mut self, limit: u64, at: Tick, started: u64) {
+        let used = started.saturating_sub(self.base.started);
+        let rate = self.claimed().max(self.bound()).unwrap_or(Rate::MIN);
+        let filled = rate.amount_in(at.since(self.base.at)).saturating_mul(2);
+        let is_over = self.full_at.is_some_and(|full| at >= full);
+        self.is_false |=
+            limit == 0 || !is_over && used > self.base.remaining.saturating_add(filled).saturating_add(SLACK);
+    }
+
+    /// Whether what passes does not contradict it.
+    pub(super) fn is_credible(&self) -> bool {
+        self.limit > 0 && !self.is_false
     }
 
     fn learn(&mut self, word: Word, same_window: bool) {
@@ -127,5 +153,44 @@ impl Told {
             (_, Some(rate)) => (self.word.at + rate.time_of(missing)).min(at_the_edge.max(now)),
         }
         .max(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tollgate_provider::Unit;
+
+    fn meter(limit: u64, remaining: u64) -> Meter {
+        Meter::new(Unit::Requests)
+            .with_limit(limit)
+            .with_remaining(remaining)
+            .with_reset(Duration::from_secs(60))
+    }
+
+    #[test]
+    fn a_limit_of_0_is_false_once_a_call_has_passed() {
+        let told = Told::first(&meter(0, 0), Tick::ZERO, 1, true).expect("it says enough");
+        assert!(!told.is_credible());
+    }
+
+    #[test]
+    fn a_remaining_count_that_never_moves_is_false_once_more_have_passed() {
+        let mut told = Told::first(&meter(60, 0), Tick::ZERO, 1, true).expect("it says enough");
+        assert!(told.is_credible());
+        for started in 2..10 {
+            told.hear(&meter(60, 0), Tick::from_secs(1), started, true);
+        }
+        assert!(!told.is_credible());
+    }
+
+    #[test]
+    fn what_is_left_after_each_call_is_believed() {
+        let mut told = Told::first(&meter(60, 59), Tick::ZERO, 1, true).expect("it says enough");
+        for started in 2..50 {
+            told.hear(&meter(60, 60 - started), Tick::from_secs(started / 10), started, true);
+        }
+        assert!(told.is_credible());
     }
 }

@@ -238,6 +238,7 @@ where
             throttles: 0,
             first_throttle: None,
             failures: [0; 3],
+            failed_in: None,
             tokens_used: 0,
             cost_spent: 0,
             at: Whereabouts::Waiting,

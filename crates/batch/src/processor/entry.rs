@@ -28,6 +28,8 @@ pub(super) struct Entry<P, S> {
     pub(super) first_throttle: Option<Tick>,
     /// How often it failed: overloaded, transient, invalid.
     pub(super) failures: [u32; 3],
+    /// In which place and which run of failures there it failed last.
+    pub(super) failed_in: Option<(usize, u64)>,
     pub(super) tokens_used: u64,
     pub(super) cost_spent: u64,
     pub(super) at: Whereabouts,
@@ -71,6 +73,11 @@ impl<P, S> Entry<P, S> {
     /// Which attempt the next call is, or the one under way.
     pub(super) fn attempt(&self) -> u32 {
         1 + self.failures.iter().sum::<u32>()
+    }
+
+    /// Whether it has not failed, unless in this run of failures.
+    pub(super) fn is_blameless(&self, run: (usize, u64)) -> bool {
+        self.attempt() == 1 && self.failed_in.is_none_or(|failed_in| failed_in == run)
     }
 
     pub(super) fn load(&self) -> Load {

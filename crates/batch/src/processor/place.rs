@@ -55,7 +55,7 @@ impl Place {
             name: Arc::clone(&self.name),
             counters: self.scope.counters().clone(),
             in_flight: pace.in_flight(),
-            learned: Learned { calls: pace.calls(), tokens: pace.tokens(), concurrency: pace.window() },
+            learned: Learned { calls: pace.calls(), tokens: pace.tokens() },
             cooldown,
             closed: self.scope.closed().cloned(),
             participants: self.participants,

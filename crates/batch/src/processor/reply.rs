@@ -11,13 +11,16 @@ use super::entry::{Cut, Flight, Slot, Whereabouts};
 use super::place::Announced;
 use crate::item::{Answer, Reply, Usage};
 use crate::observe::Event;
-use crate::scope::Effect;
+use crate::scope::{Effect, Line};
 use crate::{Failed, FailureClass, Why};
 
 /// Stands for the reason that a provider did not give.
 const NO_REASON: &str = "the provider gave no reason";
 
-/// The reason of an item that took too long.
+/// The reason of a call that took too long.
+const TOO_LONG: &str = "the call took too long";
+
+/// The reason of an item that did.
 const ITEM_DEADLINE: &str = "the deadline of the item has passed";
 
 /// Why a call brought no output.
@@ -49,7 +52,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             (Ok(End::Replied(reply)), _) => self.replied(now, slot, &flight, reply),
             (Ok(End::GaveBack), _) | (Err(false), Some(Cut::Recalled)) => self.gave_back(now, slot, &flight),
             (Ok(End::Denied(reason)), _) => {
-                self.places.all[flight.place].scope.withdraw(&flight.call);
+                self.places.all[flight.place].scope.withdraw();
                 self.fail(now, slot, Failure::new(FailureClass::Fatal, reason));
             }
             (Err(true), _) => {
@@ -61,9 +64,10 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 self.fail(now, slot, Failure::new(FailureClass::Deadline, ITEM_DEADLINE));
             }
             (Err(false), _) => {
-                self.lost(now, slot, &flight);
-                let failure = Failure::new(FailureClass::Transient, "the call took too long");
-                self.again(now, slot, failure, Span::ZERO);
+                self.spend(slot, Usage::Unknown, None);
+                let hint = Hint::transient().with_reason(TOO_LONG);
+                self.hear(now, slot, &flight, &hint);
+                self.failed(now, slot, flight.place, hint, None);
             }
         }
     }
@@ -71,7 +75,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     /// A call never started. It is the next one to do so.
     fn gave_back(&mut self, now: Tick, slot: Slot, flight: &Flight) {
         let scope = &mut self.places.all[flight.place].scope;
-        scope.withdraw(&flight.call);
+        scope.withdraw();
         scope.counters_mut().given_back += 1;
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.calls -= 1;
@@ -83,14 +87,14 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
 
     /// A call ended and nobody knows what it used, so what was estimated counts.
     fn lost(&mut self, now: Tick, slot: Slot, flight: &Flight) {
-        self.places.all[flight.place].scope.abandon(&flight.call);
+        self.places.all[flight.place].scope.abandon();
         self.spend(slot, Usage::Unknown, None);
         self.replied_event(now, slot, flight, Class::Transient, None);
     }
 
     /// A handler made no call, because it knows that the scope is closed or about to be.
     fn not_sent(&mut self, now: Tick, slot: Slot, flight: &Flight) {
-        self.places.all[flight.place].scope.withdraw(&flight.call);
+        self.places.all[flight.place].scope.withdraw();
         if let Some(entry) = self.entries.get_mut(slot) {
             entry.calls -= 1;
         }
@@ -103,11 +107,8 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
         self.call_times.record(now.since(flight.started).to_duration());
         self.spend(slot, reply.usage, reply.cost_micros);
-        self.replied_event(now, slot, flight, reply.hint.class, reply.hint.reason.as_deref());
-        let scope = &mut self.places.all[flight.place].scope;
-        let effect = scope.reply(now, &flight.call, &reply.hint);
-        self.affect(now, flight.place, effect, &reply.hint);
         let Reply { hint, rejected, .. } = reply;
+        self.hear(now, slot, flight, &hint);
         match (reply.result, hint.class) {
             (Answer::Done(output), _) => self.finish(now, slot, Ok(output)),
             (Answer::Invalid(why), _) => {
@@ -116,11 +117,6 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 self.again(now, slot, failure, Span::ZERO);
             }
             (Answer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint, rejected),
-            (Answer::Refused, Class::Overloaded) => {
-                let advised = hint.advice.map_or(Span::ZERO, Span::covering);
-                let failure = Failure::new(FailureClass::Overloaded, reason(hint)).with_reply(rejected);
-                self.again(now, slot, failure, advised);
-            }
             (Answer::Refused, Class::Exhausted { .. } | Class::Fatal(FatalKind::Auth)) => {
                 self.shut_out(now, slot)
             }
@@ -128,12 +124,39 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 let failure = Failure::new(FailureClass::Fatal, reason(hint)).with_reply(rejected);
                 self.fail(now, slot, failure);
             }
-            (Answer::Refused, _) => {
-                let advised = hint.advice.map_or(Span::ZERO, Span::covering);
-                let failure = Failure::new(FailureClass::Transient, reason(hint)).with_reply(rejected);
-                self.again(now, slot, failure, advised);
-            }
+            (Answer::Refused, _) => self.failed(now, slot, flight.place, hint, rejected),
         }
+    }
+
+    /// A call failed in a way that may pass.
+    fn failed(&mut self, now: Tick, slot: Slot, place: usize, hint: Hint, rejected: Option<O>) {
+        let scope = &self.places.all[place].scope;
+        if scope.closed().is_some() {
+            return self.shut_out(now, slot);
+        }
+        if scope.is_out() {
+            return self.stand_in_line(now, slot, place, Line::park_behind);
+        }
+        let advised = hint.advice.map_or(Span::ZERO, Span::covering);
+        let class = match hint.class {
+            Class::Overloaded => FailureClass::Overloaded,
+            _ => FailureClass::Transient,
+        };
+        self.again(now, slot, Failure::new(class, reason(hint)).with_reply(rejected), advised);
+    }
+
+    /// Tells the scope of a call what the provider said, and the observer.
+    fn hear(&mut self, now: Tick, slot: Slot, flight: &Flight, hint: &Hint) {
+        self.replied_event(now, slot, flight, hint.class, hint.reason.as_deref());
+        let scope = &mut self.places.all[flight.place].scope;
+        let run = (flight.place, scope.failing_run());
+        let entry = self.entries.get_mut(slot);
+        let is_blameless = entry.as_ref().is_some_and(|entry| entry.is_blameless(run));
+        let effect = scope.reply(now, &flight.call, hint, is_blameless);
+        if let Some(entry) = entry.filter(|_| hint.class == Class::Transient) {
+            entry.failed_in = Some((flight.place, scope.failing_run()));
+        }
+        self.affect(now, flight.place, effect, hint);
     }
 
     fn replied_event(&mut self, now: Tick, slot: Slot, flight: &Flight, class: Class, reason: Option<&str>) {
@@ -168,7 +191,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 self.recall(place);
                 self.report(now, place, until);
             }
-            Effect::Extended(until) => {
+            Effect::Changed(until) => {
                 self.announce(now, place, until, reason);
                 self.report(now, place, until);
             }
@@ -180,7 +203,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    /// Reports that a cooldown began, or lasts longer.
+    /// Reports that a cooldown began, or ends at another time than was said before.
     pub(super) fn announce(&mut self, now: Tick, place: usize, until: Tick, reason: &str) {
         let generation = self.places.all[place].scope.generation();
         let announced = self.places.all[place].announced.as_ref();
@@ -195,7 +218,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.tell(&Event::CoolingDown { scope: &scope, generation, left, reason });
     }
 
-    /// An item met a 429: it waits with all it knows, and its worker is free.
+    /// An item met a 429.
     fn park(&mut self, now: Tick, slot: Slot, place: usize, hint: &Hint, rejected: Option<O>) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.throttles += 1;
@@ -210,9 +233,15 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             let failure = Failure::new(FailureClass::Throttled, reason).with_reply(rejected);
             return self.fail(now, slot, failure);
         }
+        self.stand_in_line(now, slot, place, Line::park);
+    }
+
+    /// An item goes back in line with all it knows, and its worker is free.
+    fn stand_in_line(&mut self, now: Tick, slot: Slot, place: usize, put: fn(&mut Line<Slot>, Slot)) {
+        let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.at = Whereabouts::Parked;
         let (id, lane) = (entry.card.id.clone(), entry.lane);
-        self.places.lanes[lane].line.park(slot);
+        put(&mut self.places.lanes[lane].line, slot);
         let here = &mut self.places.all[place];
         here.scope.counters_mut().parked += 1;
         let scope = here.name.clone();

@@ -36,8 +36,8 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.turn = self.turn.wrapping_add(1);
         for step in 0..lanes {
             let lane = (self.turn + step) % lanes;
-            while let Some(slot) = self.places.lanes[lane].line.peek().copied() {
-                if self.by_task.len() >= self.sizes.workers || !self.has_room(context, slot) {
+            while let Some(slot) = self.head(context, lane) {
+                if self.by_task.len() >= self.sizes.workers {
                     break;
                 }
                 match self.turn_of(now, lane, slot) {
@@ -54,6 +54,19 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 }
             }
         }
+    }
+
+    /// The next item of a lane for whose outcome there is room. Those that are parked are not in the order of the input.
+    fn head(&mut self, context: &mut Context<'_>, lane: usize) -> Option<Slot> {
+        let slot = *self.places.lanes[lane].line.peek()?;
+        if self.has_room(context, slot) {
+            return Some(slot);
+        }
+        let mut line = std::mem::take(&mut self.places.lanes[lane].line);
+        let found = line.bring_forward(|slot| self.has_room(context, *slot));
+        let head = line.peek().copied().filter(|_| found);
+        self.places.lanes[lane].line = line;
+        head
     }
 
     /// Whether there will be room for the outcome. Whoever reads in the order of the input must get the item they wait
@@ -80,17 +93,18 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             }
         }
         let tokens = entry.load;
-        let places = self.places.lanes[lane].places.len();
-        let (mut soonest, mut closed, mut in_line) = (None, None, None);
-        for step in 0..places {
-            let place = self.places.lanes[lane].places[(self.turn + step) % places];
-            if let Some(at) = self.slow_start(now, place) {
-                soonest = Some(soonest.map_or(at, |soonest: Tick| soonest.min(at)));
-                continue;
-            }
-            let at = match self.places.all[place].scope.permit(now, load) {
+        let (mut soonest, mut closed, mut in_line) = (None::<Tick>, None, None);
+        let order = self.by_latency(lane);
+        for (rank, place) in order.iter().copied().enumerate() {
+            let permit = match self.slow_start(now, place) {
+                Some(at) => Permit::PacedUntil(at),
+                None => self.places.all[place].scope.permit(now, load),
+            };
+            let at = match permit {
+                // A faster account is done with all that wait before this one is with a single call.
+                Permit::Now if self.is_too_slow(now, lane, place, &order[..rank], soonest) => continue,
                 // Where there is a choice, it is not made before it is known who has room.
-                Permit::Now if places > 1 => match self.room_in(place, tokens) {
+                Permit::Now if order.len() > 1 => match self.room_in(place, tokens) {
                     Room::Taken(held) => return Turn::In(place, held),
                     Room::In(wait) => now + at_least_a_tick(Span::covering(wait)),
                     Room::Unknown => {
@@ -100,21 +114,53 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 },
                 Permit::Now => return Turn::In(place, None),
                 Permit::CoolingUntil(at) | Permit::PacedUntil(at) => at,
-                Permit::AfterReply => Tick::MAX,
                 Permit::Closed(why) => {
                     closed = Some(why);
                     continue;
                 }
             };
-            soonest = Some(soonest.map_or(at, |soonest: Tick| soonest.min(at)));
+            soonest = Some(soonest.map_or(at, |soonest| soonest.min(at)));
         }
         match (in_line, soonest, closed) {
             (Some(place), _, _) => Turn::In(place, None),
-            (None, Some(Tick::MAX), _) => Turn::Later,
             (None, Some(at), _) => Turn::At(at),
             (None, None, Some(closed)) => Turn::Never(Why::Closed(closed)),
             (None, None, None) => Turn::Later,
         }
+    }
+
+    /// The places of a lane, those first that answer sooner. Those that answer about as soon take turns; one of which
+    /// nothing is known is tried first.
+    fn by_latency(&self, lane: usize) -> Vec<usize> {
+        let places = &self.places.lanes[lane].places;
+        let mut order: Vec<usize> =
+            (0..places.len()).map(|step| places[(self.turn + step) % places.len()]).collect();
+        let latency = |place: &usize| self.places.all[*place].scope.pace().latency().unwrap_or(Span::ZERO);
+        let known = order.iter().map(latency).filter(|latency| *latency > Span::ZERO);
+        let Some(least) = known.min().filter(|_| order.len() > 1) else { return order };
+        order.sort_by_key(|place| latency(place).as_micros() * 2 / (least.as_micros() * 3).max(1));
+        order
+    }
+
+    /// Whether a call here ends later than all that wait would if the faster places, the first of which is ready at
+    /// `soonest`, took them. As long as there may be more items, it does not.
+    fn is_too_slow(
+        &self,
+        now: Tick,
+        lane: usize,
+        place: usize,
+        faster: &[usize],
+        soonest: Option<Tick>,
+    ) -> bool {
+        let (Some(soonest), None) = (soonest, &self.source) else { return false };
+        let pace = |place: usize| self.places.all[place].scope.pace();
+        let Some(latency) = pace(place).latency() else { return false };
+        let waiting = self.places.lanes[lane].line.len() as u64;
+        let all_done = |faster: &usize| {
+            let (rate, took) = pace(*faster).calls().zip(pace(*faster).latency())?;
+            Some(soonest + rate.time_of(waiting) + took)
+        };
+        faster.iter().filter_map(all_done).min().is_some_and(|all_done| now + latency > all_done)
     }
 
     /// Whether a place has room for a call of so many tokens. One without limits always has.

@@ -26,6 +26,22 @@ impl<T> Line<T> {
         self.parked.push_back(item);
     }
 
+    /// An item that failed as all others do: behind those that are parked, and the next is one that has not been called yet.
+    pub fn park_behind(&mut self, item: T) {
+        self.parked.push_back(item);
+        if let Some(fresh) = self.fresh.pop_front() {
+            self.parked.push_front(fresh);
+        }
+    }
+
+    /// Makes the first that is parked and that `chosen` names the next. Returns whether there is one.
+    pub fn bring_forward(&mut self, chosen: impl FnMut(&T) -> bool) -> bool {
+        let found = self.parked.iter().position(chosen).and_then(|at| self.parked.remove(at));
+        let is_found = found.is_some();
+        found.into_iter().for_each(|item| self.parked.push_front(item));
+        is_found
+    }
+
     /// An item that was the next and could not start after all.
     pub fn put_back(&mut self, item: T) {
         self.parked.push_front(item);
@@ -76,7 +92,9 @@ mod tests {
         line.park(11);
         line.put_back(9);
         assert_eq!((line.len(), line.parked()), (6, 3));
+        assert!(line.bring_forward(|item| *item == 11) && !line.bring_forward(|item| *item == 1));
+        line.park_behind(8);
         let order: Vec<i32> = std::iter::from_fn(|| line.take().map(|(item, _)| item)).collect();
-        assert_eq!(order, [9, 10, 11, 0, 1, 2]);
+        assert_eq!(order, [0, 11, 9, 10, 8, 1, 2]);
     }
 }

@@ -8,37 +8,47 @@
 
 mod counters;
 mod line;
+mod outage;
 mod rules;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::{Span, Tick};
 use tollgate_provider::{Class, FatalKind, Hint};
 
-use crate::pace::{Load, Pace, Ready, Start};
+use crate::pace::{Load, Pace, Start};
 use crate::random::Random;
 
 pub use counters::{Counters, GENERATIONS_KEPT};
 pub use line::Line;
+use outage::Outage;
 pub use rules::Rules;
 
 /// How many calls a cooldown gives back, where nothing is advised and the rate is known.
-const FEW_CALLS: u64 = 8;
+const FEW_CALLS: u64 = 2;
 
 /// The least cooldown then.
-const LEAST: Span = Span::from_millis(20);
+const LEAST: Span = Span::from_millis(1);
 
-/// And where calls are refused whatever the pace.
-const LEAST_ANYWAY: Span = Span::from_millis(1);
-
-/// After so many cooldowns in a row in which nothing has gone through, one call goes alone.
-const STREAK_MAX: u32 = 2;
+/// The least cooldown in an outage.
+const LEAST_IN_OUTAGE: Span = Span::from_millis(100);
 
 /// How long a call that goes alone is waited for before the next goes, at least.
 const PROBE_MIN: Span = Span::from_millis(100);
 
 /// And at most.
 const PROBE_MAX: Span = Span::from_secs(5);
+
+/// After so many refusals in a row what is advised is heeded again.
+const RUN_ADVISED: u64 = 3;
+
+/// What is advised is heeded for at least this part of it: two to the power of this.
+const DOUBTS_MAX: u32 = 10;
+
+/// Where other calls pass, one call finds out whether advice of at least this length is true, after this part of it.
+const ADVICE_LONG: Duration = Duration::from_secs(5);
+const PROBED_PART: u32 = 8;
 
 /// By how much two clocks that tell the same time may differ. What others say is no news within that.
 const SLACK: Span = Span::from_millis(20);
@@ -55,10 +65,17 @@ pub struct Scope {
     streak: u32,
     /// When the last call of this generation started.
     last_start: Option<Tick>,
-    /// When the first did, until it is answered.
-    unanswered: Option<Tick>,
-    /// How long the last refusal took to come.
+    /// How long the last refusal or failure took to come.
     refusal: Span,
+    /// Since when every call is refused.
+    refused_since: Option<Tick>,
+    /// The call whose refusal came with the advice that is heeded: when it started, what it asked for, and half of the time.
+    advised: Option<(Tick, Load, Span)>,
+    /// How often what was advised was too long.
+    doubts: u32,
+    /// Whether the next call is to find out if what was advised is true.
+    is_suspect: bool,
+    outage: Outage,
     random: Random,
     counters: Counters,
 }
@@ -81,8 +98,6 @@ pub enum Permit {
     CoolingUntil(Tick),
     /// Not before this time, at the pace that is thought right.
     PacedUntil(Tick),
-    /// Not before another call has been answered.
-    AfterReply,
     /// Never.
     Closed(Closed),
 }
@@ -102,8 +117,8 @@ pub enum Effect {
     None,
     /// A cooldown began; nobody starts before its end.
     Opened(Tick),
-    /// The cooldown that is on lasts longer.
-    Extended(Tick),
+    /// The cooldown that is on lasts longer, or less long: a call has passed meanwhile.
+    Changed(Tick),
     /// The cooldown that is on was met by another call.
     Joined,
     /// It was a 429 of a generation that is over.
@@ -123,8 +138,12 @@ impl Scope {
             closed: None,
             streak: 0,
             last_start: None,
-            unanswered: None,
             refusal: Span::ZERO,
+            refused_since: None,
+            advised: None,
+            doubts: 0,
+            is_suspect: false,
+            outage: Outage::default(),
             random: Random::new(seed),
             counters: Counters::default(),
         }
@@ -170,20 +189,32 @@ impl Scope {
         match self.probing() {
             Some(at) if at > now => return Permit::PacedUntil(at),
             // It was not refused in time, so it went through, or is lost.
-            Some(_) => self.streak = STREAK_MAX - 1,
-            None => {}
+            Some(_) if self.outage.since().is_none() => {
+                self.pace.end_run();
+                self.is_suspect = false;
+            }
+            _ => {}
         }
         match self.pace.ready(now, load) {
-            Ready::At(at) if at <= now => Permit::Now,
-            Ready::At(at) => Permit::PacedUntil(at),
-            Ready::AfterReply => Permit::AfterReply,
+            at if at <= now => Permit::Now,
+            at => Permit::PacedUntil(at),
         }
     }
 
-    /// When the next call may start, if the last ones have all been refused: then one goes alone, and finds out whether that
-    /// is over. It may be lost, so nobody waits for it for ever.
+    /// The number of the run of failures that is on, or was the last: none passed between them.
+    pub(crate) fn failing_run(&self) -> u64 {
+        self.outage.run()
+    }
+
+    /// Whether no call passes, so that it is no item's fault that its call did not.
+    pub fn is_out(&self) -> bool {
+        self.outage.since().is_some() || self.pace.is_refusing_all()
+    }
+
+    /// When the next call may start, if none has passed of late: then one goes alone, and finds out whether that is over. It may
+    /// be lost, so it is not waited for without an end.
     fn probing(&self) -> Option<Tick> {
-        let last = self.last_start.filter(|_| self.streak >= STREAK_MAX)?;
+        let last = self.last_start.filter(|_| self.is_out() || self.is_suspect)?;
         // By then it would have been refused.
         let refusal = Span::from_micros(self.refusal.as_micros().saturating_mul(4));
         Some(last + refusal.clamp(PROBE_MIN, PROBE_MAX))
@@ -192,107 +223,165 @@ impl Scope {
     /// A call starts. Whoever starts one has a permit for now.
     pub fn start(&mut self, now: Tick, load: Load) -> Call {
         self.counters.calls += 1;
-        if self.last_start.replace(now).is_none() {
-            self.unanswered = Some(now);
-        }
-        Call { generation: self.generation, at: now, start: self.pace.start(now, load) }
+        let after_cooldown = self.last_start.replace(now).is_none();
+        Call { generation: self.generation, at: now, start: self.pace.start(now, load, after_cooldown) }
     }
 
     /// A call that was stamped never reached the provider.
-    pub fn withdraw(&mut self, call: &Call) {
-        self.answered(call);
+    pub fn withdraw(&mut self) {
         self.counters.calls = self.counters.calls.saturating_sub(1);
-        self.pace.ended(&call.start);
+        self.pace.ended();
     }
 
-    /// A call ended and nobody knows how.
-    pub fn abandon(&mut self, call: &Call) {
-        self.answered(call);
+    /// A call ended, and it is not known how.
+    pub fn abandon(&mut self) {
         self.counters.wasted += 1;
-        self.pace.ended(&call.start);
+        self.pace.ended();
     }
 
-    /// A call was answered.
-    pub fn reply(&mut self, now: Tick, call: &Call, hint: &Hint) -> Effect {
+    /// A call was answered. `is_blameless` says that its item had not failed before, unless in
+    /// the run of failures that is on.
+    pub fn reply(&mut self, now: Tick, call: &Call, hint: &Hint, is_blameless: bool) -> Effect {
         self.counters.wasted += u64::from(hint.class != Class::Ok);
-        self.answered(call);
         match hint.class {
             Class::Ok => {
                 if call.generation == self.generation {
-                    self.streak = 0;
+                    (self.streak, self.is_suspect) = (0, false);
                 }
+                self.outage.pass(call.at);
                 self.pace.accepted(now, &call.start, &hint.meters);
-                Effect::None
+                self.doubt(now, call).map_or(Effect::None, Effect::Changed)
             }
-            Class::Throttled => self.throttled(now, call, hint),
-            Class::Overloaded => {
-                self.pace.overloaded(&call.start);
-                Effect::None
-            }
+            Class::Transient => self.failed(now, call, hint, is_blameless),
+            Class::Throttled | Class::Overloaded => self.throttled(now, call, hint),
             Class::Exhausted { .. } | Class::Fatal(FatalKind::Auth) => {
-                self.pace.ended(&call.start);
-                self.close(hint)
+                self.pace.ended();
+                let reason = hint.reason.as_deref().unwrap_or("the provider gave no reason");
+                self.close(hint.class, reason)
             }
             _ => {
-                self.pace.ended(&call.start);
+                self.pace.ended();
                 Effect::None
             }
         }
     }
 
-    fn answered(&mut self, call: &Call) {
-        if call.generation == self.generation && self.unanswered == Some(call.at) {
-            self.unanswered = None;
+    /// A call failed, or took too long. If all do, that is an outage: calls go one by one until one passes, or it has lasted
+    /// too long.
+    fn failed(&mut self, now: Tick, call: &Call, hint: &Hint, is_blameless: bool) -> Effect {
+        self.pace.ended();
+        self.outage.fail(now, call.at, is_blameless);
+        let Some(lasts) = self.outage.lasts(now) else { return Effect::None };
+        if lasts >= self.rules.longest_outage() {
+            let said = hint.reason.as_deref().unwrap_or("no reason given");
+            let reason = format!("no call has passed for {:?}: {said}", lasts.to_duration());
+            return self.close(hint.class, &reason);
         }
+        self.refusal = now.since(call.at);
+        let length = self.rules.length(hint.advice, LEAST_IN_OUTAGE, 0, lasts);
+        let until = now + length + self.rules.added(length, self.random.next());
+        if call.generation == self.generation {
+            return self.open(now, until);
+        }
+        self.join(now)
+    }
+
+    /// A call did not pass that had started before the cooldown began.
+    fn join(&mut self, now: Tick) -> Effect {
+        if self.cooling(now).is_none() {
+            return Effect::Old;
+        }
+        self.counters.participate();
+        Effect::Joined
     }
 
     fn throttled(&mut self, now: Tick, call: &Call, hint: &Hint) -> Effect {
         self.counters.rejected += 1;
         self.refusal = now.since(call.at);
         let is_first = call.generation == self.generation;
-        let length = self.rules.length(hint.advice, self.learned(), if is_first { self.streak } else { 0 });
+        let streak = if is_first { self.streak } else { 0 };
+        let is_advised = hint.advice.is_some() && self.doubts == 0;
+        let is_met = self.pace.refused(now, &call.start, &hint.meters, is_advised);
+        if self.pace.run() <= 1 {
+            self.refused_since = None;
+        }
+        let refused_for = now.since(*self.refused_since.get_or_insert(now));
+        let advice = hint.advice.map(|advice| self.believed(advice));
+        self.is_suspect = advice.is_some_and(|advice| advice >= ADVICE_LONG)
+            && self.pace.run() <= 1
+            && self.pace.is_passing();
+        // What is believed of it is too long if a call passes before half of it is over.
+        let half = Span::covering(advice.unwrap_or_default() / 2);
+        let advice = advice.map(|advice| if self.is_suspect { advice / PROBED_PART } else { advice });
+        let length = self.rules.length(advice, self.learned(is_met), streak, refused_for);
         let until = now + length + self.rules.added(length, self.random.next());
+        if is_met {
+            let until = self.cooling(now).map_or(until, |cooling| cooling.max(until));
+            let advised = hint.advice.filter(|_| is_advised).map_or(Span::ZERO, Span::covering);
+            self.pace.met(now, &call.start, until.since(now), advised);
+        }
         if is_first {
-            return self.open(now, call, hint, until);
+            if hint.advice.is_some() {
+                if self.pace.run() >= RUN_ADVISED {
+                    self.doubts = 0;
+                }
+                self.advised = Some((call.at, call.start.load(), half));
+            }
+            return self.open(now, until);
         }
-        self.pace.refused_again(&call.start, &hint.meters);
-        let Some(cooling) = self.cooling(now) else { return Effect::Old };
-        self.counters.participate();
-        // Only what was advised makes a cooldown longer; a default is no news.
-        if hint.advice.is_some() && until > cooling {
+        let effect = self.join(now);
+        // Only what was advised makes a cooldown longer, or that a limit was met; a default is no news.
+        let is_news = hint.advice.is_some() || is_met;
+        if is_news && self.cooling(now).is_some_and(|cooling| until > cooling) {
             self.until = Some(until);
-            return Effect::Extended(until);
+            return Effect::Changed(until);
         }
-        Effect::Joined
+        effect
     }
 
-    /// How long to cool down where nothing is advised, once the rate is known: until a few calls pass again. Where some are
-    /// refused whatever the pace, it is not waiting that helps.
-    fn learned(&self) -> Option<Span> {
-        let rate = self.pace.calls()?;
-        Some(match self.pace.is_refused_anyway() {
-            true => rate.time_of(1).max(LEAST_ANYWAY),
-            false => rate.time_of(FEW_CALLS).max(LEAST),
-        })
+    /// How long to cool down where nothing is advised: until a call or two pass again. A pace that is slower, not a pause, is what
+    /// heeds a limit.
+    fn learned(&self, is_met: bool) -> Span {
+        let calls = if is_met { FEW_CALLS } else { 1 };
+        let known = self.pace.calls().map(|rate| rate.time_of(calls));
+        let first = if is_met { Span::from_micros(self.refusal.as_micros() * 2) } else { Span::ZERO };
+        known.unwrap_or(first).clamp(LEAST, Rules::FIRST)
     }
 
-    fn open(&mut self, now: Tick, call: &Call, hint: &Hint, until: Tick) -> Effect {
+    /// How much of what was advised is heeded: less each time that it proved to be too long.
+    fn believed(&self, advice: Duration) -> Duration {
+        advice / (1_u32 << self.doubts.min(DOUBTS_MAX))
+    }
+
+    /// A call passed. If it started after the one that was refused, and is no smaller, what was advised to all is too long.
+    /// Returns when the cooldown ends then.
+    fn doubt(&mut self, now: Tick, call: &Call) -> Option<Tick> {
+        let (at, load, advice) = self.advised?;
+        // In the second half of it one may pass: what is advised is rounded up.
+        if call.at <= at || call.start.load() < load || call.at.since(at) >= advice {
+            return None;
+        }
+        self.advised = None;
+        self.doubts = self.doubts.saturating_add(1);
+        let soon = now + self.learned(false);
+        self.cooling(now).filter(|until| *until > soon)?;
+        self.until = Some(soon);
+        self.until
+    }
+
+    fn open(&mut self, now: Tick, until: Tick) -> Effect {
         let until = self.cooling(now).map_or(until, |cooling| cooling.max(until));
-        self.pace.refused_first(now, &call.start, &hint.meters, until.since(now));
         self.generation += 1;
-        // Refusals are often faster than answers: what started before this call and has not come back went through.
-        let passes = self.unanswered.is_some_and(|first| first < call.at);
-        self.streak = if passes { 1 } else { self.streak.saturating_add(1) };
-        (self.last_start, self.unanswered) = (None, None);
+        self.streak = if self.pace.run() <= 1 { 1 } else { self.streak.saturating_add(1) };
+        self.last_start = None;
         self.until = Some(until);
         self.counters.begin();
         self.counters.participate();
         Effect::Opened(until)
     }
 
-    fn close(&mut self, hint: &Hint) -> Effect {
-        let reason = hint.reason.as_deref().unwrap_or("the provider gave no reason");
-        let closed = Closed { class: hint.class, reason: reason.into() };
+    fn close(&mut self, class: Class, reason: &str) -> Effect {
+        let closed = Closed { class, reason: reason.into() };
         Effect::Closed(self.closed.get_or_insert(closed).clone())
     }
 

@@ -4,17 +4,21 @@ use std::time::Duration;
 
 use tollgate::Span;
 
+/// How long every call was refused, by this, is how long to cool down: what lasts longer is tried more rarely.
+const REFUSED_PART: u64 = 8;
+
 /// What holds for a cooldown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     default: Option<Span>,
     cap: Span,
     jitter: u64,
+    outage_max: Span,
 }
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { default: None, cap: Rules::CAP, jitter: Rules::JITTER }
+        Rules { default: None, cap: Rules::CAP, jitter: Rules::JITTER, outage_max: Rules::OUTAGE_MAX }
     }
 }
 
@@ -27,6 +31,9 @@ impl Rules {
 
     /// The longest cooldown where nothing is advised.
     pub const UNADVISED_MAX: Span = Span::from_secs(60);
+
+    /// The longest outage, unless it is set.
+    pub const OUTAGE_MAX: Span = Span::from_secs(30 * 60);
 
     /// How much is added at most to a cooldown, of a thousand, unless it is set.
     pub const JITTER: u64 = 50;
@@ -50,19 +57,35 @@ impl Rules {
         Rules { jitter: thousandths.min(1_000), ..self }
     }
 
+    /// For how long every call may fail before the scope is closed.
+    #[must_use]
+    pub fn outage_max(self, longest: Duration) -> Rules {
+        Rules { outage_max: Span::covering(longest), ..self }
+    }
+
+    pub(super) fn longest_outage(&self) -> Span {
+        self.outage_max
+    }
+
     pub(super) fn cap_span(&self) -> Span {
         self.cap
     }
 
     /// How long to cool down for, before jitter. `learned` is how long it takes where nothing is advised, if that is known,
     /// and `streak` how many cooldowns nothing has gone through in.
-    pub(super) fn length(&self, advice: Option<Duration>, learned: Option<Span>, streak: u32) -> Span {
+    pub(super) fn length(
+        &self,
+        advice: Option<Duration>,
+        learned: Span,
+        streak: u32,
+        refused_for: Span,
+    ) -> Span {
         let length = match (advice, self.default) {
             (Some(advice), _) => Span::covering(advice),
             (None, Some(default)) => doubled(default, streak, self.cap),
             (None, None) => {
-                let first = learned.map_or(Rules::FIRST, |learned| learned.min(Rules::FIRST));
-                doubled(first, streak, Rules::UNADVISED_MAX)
+                let part = Span::from_micros(refused_for.as_micros() / REFUSED_PART);
+                doubled(learned, streak.min(1), Rules::UNADVISED_MAX).max(part.min(Rules::UNADVISED_MAX))
             }
         };
         length.min(self.cap)

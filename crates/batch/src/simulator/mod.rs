@@ -2,6 +2,7 @@
 
 mod play;
 mod provider;
+pub mod sweep;
 
-pub use play::{Played, play};
-pub use provider::{Limit, Manners, Provider, RetryAfter, Seen};
+pub use play::{Played, play, play_at_once};
+pub use provider::{Lie, Limit, Manners, Noise, Provider, RetryAfter, Seen};

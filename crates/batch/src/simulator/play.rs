@@ -1,7 +1,7 @@
 //! A batch on a clock that jumps, with nothing but the machine of the scope.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use tollgate::Tick;
 use tollgate_provider::{Class, Hint};
@@ -9,6 +9,9 @@ use tollgate_provider::{Class, Hint};
 use super::Provider;
 use crate::pace::Load;
 use crate::scope::{Call, Line, Permit, Rules, Scope};
+
+/// After so many calls for each item it ends, whatever is left: a pace that lets nothing pass would never end.
+const CALLS_MAX: u64 = 50;
 
 /// What came of it.
 #[derive(Clone, Debug)]
@@ -37,9 +40,9 @@ pub fn play(provider: &mut Provider, sizes: &[u64], workers: usize, seed: u64) -
     let mut line = Line::default();
     (0..sizes.len()).for_each(|item| line.put(item));
     let mut replies: BinaryHeap<Reverse<(Tick, u64)>> = BinaryHeap::new();
-    let mut under_way: std::collections::HashMap<u64, Reply> = Default::default();
+    let mut under_way: HashMap<u64, Reply> = HashMap::new();
     let (mut now, mut number, mut done) = (Tick::ZERO, 0_u64, 0);
-    while done < sizes.len() {
+    while done < sizes.len() && number < CALLS_MAX * sizes.len() as u64 {
         let mut wake = None;
         while under_way.len() < workers {
             let Some(item) = line.peek().copied() else { break };
@@ -50,7 +53,7 @@ pub fn play(provider: &mut Provider, sizes: &[u64], workers: usize, seed: u64) -
                     wake = Some(at);
                     break;
                 }
-                Permit::AfterReply | Permit::Closed(_) => break,
+                Permit::Closed(_) => break,
             }
             line.take();
             let call = scope.start(now, load);
@@ -68,7 +71,7 @@ pub fn play(provider: &mut Provider, sizes: &[u64], workers: usize, seed: u64) -
             }
             replies.pop();
             let Some(reply) = under_way.remove(&number) else { continue };
-            scope.reply(now, &reply.call, &reply.hint);
+            scope.reply(now, &reply.call, &reply.hint, true);
             match reply.hint.class {
                 Class::Ok => done += 1,
                 _ => line.park(reply.item),
@@ -78,4 +81,24 @@ pub fn play(provider: &mut Provider, sizes: &[u64], workers: usize, seed: u64) -
     let counters = scope.counters();
     let (calls, rejected, generations) = (counters.calls, counters.rejected, counters.generations);
     Played { makespan: now, calls, rejected, generations, scope }
+}
+
+/// How long it takes who never waits: a call starts as soon as a worker is free, and what is refused is called again at once.
+pub fn play_at_once(provider: &mut Provider, sizes: &[u64], workers: usize) -> Tick {
+    let mut waiting: Vec<usize> = (0..sizes.len()).rev().collect();
+    let mut replies: BinaryHeap<Reverse<(Tick, usize, bool)>> = BinaryHeap::new();
+    let mut now = Tick::ZERO;
+    loop {
+        while replies.len() < workers
+            && let Some(item) = waiting.pop()
+        {
+            let (hint, latency) = provider.call(now, sizes[item]);
+            replies.push(Reverse((now + latency, item, hint.class == Class::Ok)));
+        }
+        let Some(Reverse((at, item, is_done))) = replies.pop() else { return now };
+        now = at;
+        if !is_done {
+            waiting.push(item);
+        }
+    }
 }

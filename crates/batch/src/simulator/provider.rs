@@ -1,5 +1,7 @@
 //! A provider that is not there.
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use tollgate::{Span, Tick};
@@ -30,6 +32,33 @@ pub enum Limit {
         /// How long a window is.
         span: Span,
     },
+    /// So much in any stretch of this length.
+    Sliding {
+        /// How much.
+        amount: u64,
+        /// How long a stretch is.
+        span: Span,
+    },
+}
+
+/// Calls that are refused by chance, whatever the limits say.
+#[derive(Clone, Copy, Debug)]
+pub struct Noise {
+    /// How many of a thousand calls.
+    pub of_thousand: u64,
+    /// Whether it says that it has too much to do, not that a limit was met.
+    pub overloaded: bool,
+    /// How long it says to wait.
+    pub advice: Option<Duration>,
+}
+
+/// What headers say that is not so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// That the limit is 0.
+    LimitZero,
+    /// That nothing is left, for a minute.
+    NothingLeft,
 }
 
 /// What a provider says beside yes and no.
@@ -56,7 +85,7 @@ pub enum RetryAfter {
 }
 
 /// A limit and how it stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Bucket {
     limit: Limit,
     /// In parts of a unit.
@@ -64,6 +93,8 @@ struct Bucket {
     at: Tick,
     /// What was taken in this minute of the clock.
     in_minute: u64,
+    /// What was taken when, of a sliding window.
+    taken: VecDeque<(Tick, u64)>,
 }
 
 /// A provider: limits on calls and on tokens, and a latency.
@@ -71,8 +102,15 @@ struct Bucket {
 pub struct Provider {
     calls: Option<Bucket>,
     tokens: Option<Bucket>,
-    /// From when on the limits are half of what they were.
-    halves_at: Option<Tick>,
+    /// From when on the limits are how many times what they were, of a thousand.
+    changes: Vec<(Tick, u64)>,
+    noise: Option<Noise>,
+    lie: Option<Lie>,
+    /// How many calls may be under way, and when those that are end.
+    at_once: Option<usize>,
+    under_way: BinaryHeap<Reverse<Tick>>,
+    /// Whether a few answers take much longer than the others.
+    is_heavy: bool,
     /// From when to when it refuses everything.
     away: Option<(Tick, Tick)>,
     manners: Manners,
@@ -98,24 +136,32 @@ impl Bucket {
     fn new(limit: Limit) -> Bucket {
         let credit = match limit {
             Limit::Bucket { burst, .. } => u128::from(burst),
-            Limit::Window { amount, .. } => u128::from(amount),
+            Limit::Window { amount, .. } | Limit::Sliding { amount, .. } => u128::from(amount),
         };
-        Bucket { limit, credit: credit * PART, at: Tick::ZERO, in_minute: 0 }
+        Bucket { limit, credit: credit * PART, at: Tick::ZERO, in_minute: 0, taken: VecDeque::new() }
     }
 
-    fn fill(&mut self, now: Tick, halves_at: Option<Tick>) {
-        let half = halves_at.is_some_and(|at| now >= at);
-        let scale = if half { 2 } else { 1 };
+    fn fill(&mut self, now: Tick, scale: u64) {
+        let scale = u128::from(scale);
         match self.limit {
             Limit::Bucket { rate, burst } => {
                 let micros = u128::from(now.since(self.at).as_micros());
-                let more = micros * u128::from(rate) * PART / 1_000_000 / scale;
+                let more = micros * u128::from(rate) * PART / 1_000_000 * scale / 1_000;
                 self.credit = (self.credit + more).min(u128::from(burst) * PART);
             }
             Limit::Window { amount, span } => {
                 let window = |tick: Tick| tick.as_micros() / span.as_micros().max(1);
                 if window(now) > window(self.at) {
-                    self.credit = u128::from(amount) * PART / scale;
+                    self.credit = u128::from(amount) * PART * scale / 1_000;
+                }
+            }
+            Limit::Sliding { span, .. } => {
+                while let Some((at, amount)) = self.taken.front().copied() {
+                    if now.since(at) < span {
+                        break;
+                    }
+                    self.taken.pop_front();
+                    self.credit += u128::from(amount) * PART;
                 }
             }
         }
@@ -126,7 +172,7 @@ impl Bucket {
     }
 
     /// How long until `amount` fits.
-    fn wait(&self, amount: u64, half: bool) -> Span {
+    fn wait(&self, amount: u64, scale: u64) -> Span {
         let missing = (u128::from(amount) * PART).saturating_sub(self.credit);
         if missing == 0 {
             return Span::ZERO;
@@ -134,13 +180,31 @@ impl Bucket {
         match self.limit {
             Limit::Bucket { rate, .. } => {
                 let rate = u128::from(rate).max(1);
-                let micros = missing.div_ceil(rate) * if half { 2 } else { 1 };
+                let micros = (missing.div_ceil(rate) * 1_000).div_ceil(u128::from(scale.max(1)));
                 Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
             }
             Limit::Window { span, .. } => {
                 let into = self.at.as_micros() % span.as_micros().max(1);
                 Span::from_micros(span.as_micros() - into)
             }
+            Limit::Sliding { span, .. } => {
+                let mut freed = 0;
+                for (at, amount) in &self.taken {
+                    freed += u128::from(*amount) * PART;
+                    if freed >= missing {
+                        return (*at + span).since(self.at);
+                    }
+                }
+                span
+            }
+        }
+    }
+
+    fn take(&mut self, now: Tick, amount: u64) {
+        self.credit -= u128::from(amount) * PART;
+        self.in_minute += amount;
+        if let Limit::Sliding { .. } = self.limit {
+            self.taken.push_back((now, amount));
         }
     }
 
@@ -151,7 +215,11 @@ impl Bucket {
             Limit::Bucket { burst, .. } => meter
                 .with_limit(burst)
                 .with_remaining(remaining)
-                .with_reset(self.wait(burst, false).to_duration()),
+                .with_reset(self.wait(burst, 1_000).to_duration()),
+            Limit::Sliding { amount, .. } => meter
+                .with_limit(amount)
+                .with_remaining(remaining)
+                .with_reset(self.wait(amount, 1_000).to_duration()),
             Limit::Window { amount, span } if minutes => {
                 let limit = amount * MINUTE / span.as_micros().max(1);
                 let reset = MINUTE - self.at.as_micros() % MINUTE;
@@ -182,7 +250,12 @@ impl Provider {
         Provider {
             calls: calls.map(Bucket::new),
             tokens: tokens.map(Bucket::new),
-            halves_at: None,
+            changes: Vec::new(),
+            noise: None,
+            lie: None,
+            at_once: None,
+            under_way: BinaryHeap::new(),
+            is_heavy: false,
             away: None,
             manners: Manners::default(),
             latency,
@@ -202,7 +275,49 @@ impl Provider {
     /// The same, whose limits halve at a time.
     #[must_use]
     pub fn halves_at(self, at: Tick) -> Provider {
-        Provider { halves_at: Some(at), ..self }
+        self.changes_at(at, 500)
+    }
+
+    /// The same, whose limits are so many times what they were from a time on, of a thousand.
+    #[must_use]
+    pub fn changes_at(mut self, at: Tick, of_thousand: u64) -> Provider {
+        self.changes.push((at, of_thousand));
+        self
+    }
+
+    /// A provider without any limit.
+    pub fn free(latency: Span) -> Provider {
+        Provider::new(None, None, latency)
+    }
+
+    /// The same with a limit on tokens, too.
+    #[must_use]
+    pub fn and_tokens(self, limit: Limit) -> Provider {
+        Provider { tokens: Some(Bucket::new(limit)), ..self }
+    }
+
+    /// The same, which refuses some calls by chance.
+    #[must_use]
+    pub fn noise(self, noise: Noise, seed: u64) -> Provider {
+        Provider { noise: Some(noise), random: Random::new(seed), ..self }
+    }
+
+    /// The same, whose headers lie.
+    #[must_use]
+    pub fn lies(self, lie: Lie) -> Provider {
+        Provider { lie: Some(lie), ..self }
+    }
+
+    /// The same, which refuses calls while so many are under way.
+    #[must_use]
+    pub fn at_once(self, most: usize) -> Provider {
+        Provider { at_once: Some(most), ..self }
+    }
+
+    /// The same, of whose answers a tenth takes five times as long and a hundredth thirty times.
+    #[must_use]
+    pub fn heavy(self, seed: u64) -> Provider {
+        Provider { is_heavy: true, random: Random::new(seed), ..self }
     }
 
     /// The same, which refuses everything for a while.
@@ -233,19 +348,28 @@ impl Provider {
 
     /// Answers a call that comes now: what it says, and how long that takes.
     pub fn call(&mut self, now: Tick, tokens: u64) -> (Hint, Span) {
-        let halves = self.halves_at;
-        let half = halves.is_some_and(|at| now >= at);
+        let scale = self.changes.iter().rev().find(|(at, _)| now >= *at).map_or(1_000, |(_, scale)| *scale);
+        self.seen.calls += 1;
+        if let Some(noise) = self.noise.filter(|noise| self.random.next() % 1_000 < noise.of_thousand) {
+            self.seen.refused += 1;
+            let hint =
+                if noise.overloaded { Hint::overloaded(noise.advice) } else { Hint::throttled(noise.advice) };
+            return (self.with_meters(hint), self.refusal_latency);
+        }
         let mut wait = Span::ZERO;
         for (bucket, amount) in [(&mut self.calls, 1), (&mut self.tokens, tokens)] {
             if let Some(bucket) = bucket {
-                bucket.fill(now, halves);
-                wait = wait.max(bucket.wait(amount, half));
+                bucket.fill(now, scale);
+                wait = wait.max(bucket.wait(amount, scale));
             }
         }
-        if self.away.is_some_and(|(from, to)| now >= from && now < to) {
+        while self.under_way.peek().is_some_and(|Reverse(end)| *end <= now) {
+            self.under_way.pop();
+        }
+        let is_away = self.away.is_some_and(|(from, to)| now >= from && now < to);
+        if is_away || self.at_once.is_some_and(|most| self.under_way.len() >= most) {
             wait = wait.max(Span::from_micros(1));
         }
-        self.seen.calls += 1;
         if wait > Span::ZERO {
             self.seen.refused += 1;
             let advice = match self.manners.retry_after {
@@ -256,19 +380,28 @@ impl Provider {
             return (self.with_meters(Hint::throttled(advice)), self.refusal_latency);
         }
         for (bucket, amount) in [(&mut self.calls, 1), (&mut self.tokens, tokens)] {
-            if let Some(bucket) = bucket {
-                bucket.credit -= u128::from(amount) * PART;
-                bucket.in_minute += amount;
-            }
+            bucket.iter_mut().for_each(|bucket| bucket.take(now, amount));
         }
         let more = self.random.next() % self.spread.as_micros().saturating_add(1).max(1);
-        (
-            self.with_meters(Hint::ok().with_usage(Tokens::new(tokens, 0))),
-            Span::from_micros(self.latency.as_micros() + more),
-        )
+        let factor = match self.random.next() % 100 {
+            _ if !self.is_heavy => 1,
+            0 => 30,
+            1..10 => 5,
+            _ => 1,
+        };
+        let latency = Span::from_micros((self.latency.as_micros() + more) * factor);
+        if self.at_once.is_some() {
+            self.under_way.push(Reverse(now + latency));
+        }
+        (self.with_meters(Hint::ok().with_usage(Tokens::new(tokens, 0))), latency)
     }
 
     fn with_meters(&self, hint: Hint) -> Hint {
+        if let Some(lie) = self.lie {
+            let limit = if lie == Lie::LimitZero { 0 } else { 1_000 };
+            let meter = Meter::new(Unit::Requests).with_limit(limit).with_remaining(0);
+            return hint.with_meter(meter.with_reset(Duration::from_secs(60)));
+        }
         if !self.manners.headers {
             return hint;
         }

@@ -8,6 +8,7 @@ mod file;
 mod limiter;
 mod redis;
 mod shm;
+mod sweep;
 
 use anyhow::{Context, Result};
 
@@ -59,6 +60,7 @@ pub(crate) fn all() -> Vec<Row> {
     rows.extend(dynamo::rows());
     rows.extend(redis::rows());
     rows.extend(batch::rows());
+    rows.extend(sweep::rows());
     rows.extend(cli::rows());
     rows
 }

@@ -19,6 +19,9 @@ pub(crate) struct BatchPatienceArgs {
     /// The longest pause, whatever the provider says [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = duration_text::parse)]
     pub(crate) cooldown_max: Option<Duration>,
+    /// How long every call may fail before the account is closed and the rest is left for --resume [default: 30m]
+    #[arg(long, value_name = "TIME", value_parser = duration_text::parse)]
+    pub(crate) outage_max: Option<Duration>,
     /// Let calls in flight grow from one to --workers over this time, at the start and after each pause [default: off]
     #[arg(long, value_name = "TIME", value_parser = duration_text::parse)]
     pub(crate) slow_start: Option<Duration>,

@@ -13,6 +13,9 @@ pub(super) fn apply(mut batch: Batch, args: &BatchPatienceArgs) -> Batch {
     if let Some(longest) = args.cooldown_max {
         rules = rules.cap(longest);
     }
+    if let Some(longest) = args.outage_max {
+        rules = rules.outage_max(longest);
+    }
     batch = batch.rules(rules);
     if let Some(budget) = args.throttle_budget {
         batch = batch.throttle_budget(budget);

@@ -116,7 +116,6 @@ fn account_facts(scope: &ScopeStatus) -> Vec<String> {
     let limits = [
         learned.calls.map(|rate| rate_text(rate, "")),
         learned.tokens.map(|rate| rate_text(rate, " tokens")),
-        learned.concurrency.map(|most| format!("{} at once", grouped(most))),
     ];
     let mut facts: Vec<String> = limits.into_iter().flatten().collect();
     match facts.first_mut() {

@@ -88,8 +88,6 @@ struct AccountLine {
     learned_calls_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     learned_tokens_per_second: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    learned_concurrency: Option<u64>,
     /// Why it was closed, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     closed: Option<String>,
@@ -109,7 +107,6 @@ impl AccountLine {
             paused_ms: ms(scope.paused),
             learned_calls_per_second: rate(scope.learned.calls),
             learned_tokens_per_second: rate(scope.learned.tokens),
-            learned_concurrency: scope.learned.concurrency,
             closed: scope.closed.as_ref().map(|closed| closed.reason.to_string()),
         }
     }

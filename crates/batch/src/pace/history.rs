@@ -1,0 +1,144 @@
+//! The last calls that started, and which of them were refused.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use tollgate::{Span, Tick};
+
+use super::Rate;
+
+/// How many are kept.
+const KEPT: usize = 2_048;
+
+/// How many calls tell how fast they start.
+const RATED: usize = 24;
+
+/// More of a pause than this says nothing of how fast they start: it was advised, or an outage.
+const PAUSE_MAX: Span = Span::from_secs(2);
+
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    at: Tick,
+    is_refused: bool,
+    /// Whether nobody had started for a while, for a reason that says nothing of the pace.
+    after_pause: bool,
+}
+
+/// The last calls that started, each by its number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// The number of the first that is kept.
+    first: u64,
+    starts: VecDeque<Started>,
+}
+
+impl History {
+    /// A call starts, which may be the first after a pause.
+    pub(super) fn start(&mut self, at: Tick, after_pause: bool) {
+        if self.starts.len() == KEPT {
+            self.starts.pop_front();
+            self.first += 1;
+        }
+        self.starts.push_back(Started { at, is_refused: false, after_pause });
+    }
+
+    /// A call was refused.
+    pub(super) fn refuse(&mut self, number: u64) {
+        let start =
+            number.checked_sub(self.first).and_then(|at| self.starts.get_mut(usize::try_from(at).ok()?));
+        if let Some(start) = start {
+            start.is_refused = true;
+        }
+    }
+
+    /// How many of these calls were refused, and how many are kept of them.
+    pub(super) fn refused(&self, calls: Range<u64>) -> (u64, u64) {
+        let at = |number: u64| {
+            usize::try_from(number.saturating_sub(self.first))
+                .map_or(self.starts.len(), |at| at.min(self.starts.len()))
+        };
+        let (from, to) = (at(calls.start), at(calls.end.max(calls.start)));
+        let refused = self.starts.range(from..to).filter(|start| start.is_refused).count();
+        (refused as u64, (to - from) as u64)
+    }
+
+    /// Whether the call with this number is kept.
+    pub(super) fn keeps(&self, number: u64) -> bool {
+        number >= self.first
+    }
+
+    /// The number of the first of these calls that was not refused.
+    pub(super) fn first_passed(&self, mut calls: Range<u64>) -> Option<u64> {
+        calls.find(|number| {
+            let at = number.checked_sub(self.first).and_then(|at| self.starts.get(usize::try_from(at).ok()?));
+            at.is_some_and(|start| !start.is_refused)
+        })
+    }
+
+    /// The number of the first call that started at this time or later.
+    pub(super) fn since(&self, at: Tick) -> u64 {
+        self.first + self.starts.partition_point(|start| start.at < at) as u64
+    }
+
+    /// How fast the calls before this number started, without long pauses.
+    pub(super) fn rate(&self, before: u64) -> Rate {
+        let end = usize::try_from(before.saturating_sub(self.first))
+            .map_or(self.starts.len(), |end| end.min(self.starts.len()));
+        let (mut calls, mut span) = (0, 0);
+        for at in end.saturating_sub(RATED)..end.saturating_sub(1) {
+            let (one, next) = (self.starts[at], self.starts[at + 1]);
+            let gap = next.at.since(one.at);
+            let gap = if next.after_pause { gap.min(PAUSE_MAX) } else { gap };
+            (calls, span) = (calls + 1, span + gap.as_micros());
+        }
+        Rate::of(calls.max(1), Span::from_micros(span.max(1)))
+    }
+
+    /// How fast these calls passed, and how many they were.
+    pub(super) fn passed(&self, calls: Range<u64>) -> (Rate, u64) {
+        let span = self.span(calls.start, calls.end.saturating_sub(1)).max(Span::from_micros(1));
+        let (refused, all) = self.refused(calls);
+        let passed = all.saturating_sub(refused).max(1);
+        (Rate::of(passed, span), passed)
+    }
+
+    /// When a call started, if it is kept.
+    fn at(&self, number: u64) -> Option<Tick> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.starts.get(at).map(|start| start.at)
+    }
+
+    /// How long it took from the start of one call to the start of another.
+    pub(super) fn span(&self, from: u64, to: u64) -> Span {
+        self.at(from.max(self.first)).zip(self.at(to)).map_or(Span::ZERO, |(from, to)| to.since(from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_counts_what_was_refused_of_the_calls_that_are_kept() {
+        let mut history = History::default();
+        for at in 0..KEPT as u64 + 10 {
+            history.start(Tick::from_secs(at), false);
+        }
+        for number in [3, 10, 12, 15] {
+            history.refuse(number);
+        }
+        assert!(!history.keeps(9) && history.keeps(10));
+        assert_eq!(history.refused(0..20), (3, 10), "the first ten are not kept");
+        assert_eq!(history.refused(12..12), (0, 0));
+        assert_eq!(history.first_passed(10..20), Some(11));
+        assert_eq!(history.since(Tick::from_secs(15)), 15);
+        assert_eq!(history.passed(10..20), (Rate::of(7, Span::from_secs(9)), 7));
+        assert_eq!(history.rate(100), Rate::of(1, Span::from_secs(1)));
+        history.start(Tick::from_secs(10_000), true);
+        assert_eq!(
+            history.rate(KEPT as u64 + 11),
+            Rate::of(23, Span::from_secs(24)),
+            "two seconds of a pause count"
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! An outage: every call fails, and it is no item's fault.
+//!
+//! A call that fails is usually its item's fault, or chance: others pass meanwhile. Only calls that fail one after the other,
+//! with none that passes in between, speak of an outage. An item that has failed before, while others passed, says nothing:
+//! at the end of a batch only such items may be left.
+
+use tollgate::{Span, Tick};
+
+/// So many calls that fail one after the other make an outage.
+const FAILURES_MIN: u64 = 4;
+
+/// Calls that fail, with none that passes in between.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outage {
+    run: Option<Run>,
+    /// How many runs there were.
+    runs: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// When the first of the calls started, and when it failed.
+    first: Tick,
+    since: Tick,
+    failures: u64,
+}
+
+impl Outage {
+    /// A call failed that had started at `at`. `is_blameless` says that its item had not failed before this run.
+    pub(super) fn fail(&mut self, now: Tick, at: Tick, is_blameless: bool) {
+        if self.run.is_none() {
+            self.runs += 1;
+        }
+        let run = self.run.get_or_insert(Run { first: at, since: now, failures: 0 });
+        run.failures += u64::from(is_blameless);
+    }
+
+    /// The number of the run that is on, or was the last.
+    pub(super) fn run(&self) -> u64 {
+        self.runs
+    }
+
+    /// A call passed. One that started before the first of those that failed says nothing.
+    pub(super) fn pass(&mut self, at: Tick) {
+        self.run = self.run.filter(|run| at < run.first);
+    }
+
+    /// Since when every call fails, if there is an outage.
+    pub(super) fn since(&self) -> Option<Tick> {
+        self.run.filter(|run| run.failures >= FAILURES_MIN).map(|run| run.since)
+    }
+
+    /// How long it has lasted.
+    pub(super) fn lasts(&self, now: Tick) -> Option<Span> {
+        self.since().map(|since| now.since(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: u64) -> Tick {
+        Tick::from_secs(second)
+    }
+
+    #[test]
+    fn calls_that_all_fail_make_an_outage_until_one_passes_that_started_later() {
+        let mut outage = Outage::default();
+        for second in 10..10 + FAILURES_MIN {
+            assert_eq!(outage.lasts(at(20)), None);
+            outage.fail(at(second), at(second - 1), true);
+        }
+        assert_eq!(outage.lasts(at(20)), Some(Span::from_secs(10)));
+        outage.pass(at(8));
+        assert!(outage.since().is_some(), "it started before the outage");
+        outage.pass(at(13));
+        assert_eq!(outage.since(), None);
+    }
+
+    #[test]
+    fn calls_that_fail_now_and_then_are_chance() {
+        let mut outage = Outage::default();
+        for second in 10..100 {
+            match second % FAILURES_MIN {
+                0 => outage.pass(at(second)),
+                _ => outage.fail(at(second), at(second), true),
+            }
+            assert_eq!(outage.since(), None);
+        }
+    }
+
+    #[test]
+    fn items_that_failed_before_make_no_outage() {
+        let mut outage = Outage::default();
+        (10..100).for_each(|second| outage.fail(at(second), at(second), false));
+        assert_eq!(outage.since(), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! Providers that refuse calls whatever the pace, and say what is not so.
+
+use std::time::Duration;
+
+use tollgate::Span;
+
+use super::{Best, Case, Family, Sizes};
+use crate::random::Random;
+use crate::simulator::{Lie, Limit, Noise, Provider};
+
+const ITEMS: u64 = 5_000;
+
+fn pick(random: &mut Random, of: &[u64]) -> u64 {
+    of[usize::try_from(random.next() % of.len() as u64).unwrap_or(0)]
+}
+
+/// So many of a thousand calls are refused by chance, as one says it that has too much to do, or as one whose limit was met;
+/// `is_limited` says that it has a limit as well.
+pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
+    let mut random = Random::new(of_thousand);
+    let mut cases = Vec::new();
+    for seed in 0..100 {
+        let latency = pick(&mut random, &[20, 60, 200, 1_000, 5_000]);
+        let workers = pick(&mut random, &[8, 32, 100]);
+        let refusal = pick(&mut random, &[latency, 20]);
+        let rate = pick(&mut random, &[10, 100, 500]);
+        let burst = pick(&mut random, &[1, rate, rate * 60]);
+        let latency = Span::from_millis(latency);
+        let provider = if is_limited {
+            Provider::of_calls(Limit::Bucket { rate, burst }, latency)
+        } else {
+            Provider::free(latency)
+        }
+        .refuses_within(Span::from_millis(refusal));
+        let noise = Noise { of_thousand, overloaded, advice: None };
+        cases.push(Case {
+            provider: provider.clone().noise(noise, seed),
+            sizes: Sizes::Calls(ITEMS),
+            workers,
+            seed,
+            best: Best::With(Box::new(provider)),
+        });
+    }
+    let status = if overloaded { 529 } else { 429 };
+    let beside = if is_limited { "-beside-a-limit" } else { "" };
+    Family::new(format!("noise-{}%-{status}{beside}", of_thousand / 10), cases)
+}
+
+/// Headers that say limit 0, or that nothing is left, for ever.
+pub fn headers_that_lie() -> Family {
+    let mut cases = Vec::new();
+    for lie in [Lie::LimitZero, Lie::NothingLeft] {
+        for (rate, latency, workers) in
+            [(10, 1_000, 50), (100, 100, 50), (100, 1_000, 300), (0, 100, 50), (3, 200, 10)]
+        {
+            for of_thousand in [0, 10] {
+                for seed in 0..3 {
+                    let latency = Span::from_millis(latency);
+                    let provider = match rate {
+                        0 => Provider::free(latency),
+                        rate => Provider::of_calls(Limit::Bucket { rate, burst: rate }, latency),
+                    };
+                    let noise = Noise { of_thousand, overloaded: false, advice: None };
+                    let provider = provider.noise(noise, seed);
+                    cases.push(Case {
+                        provider: provider.clone().lies(lie),
+                        sizes: Sizes::Calls(2_000),
+                        workers,
+                        seed,
+                        best: Best::With(Box::new(provider)),
+                    });
+                }
+            }
+        }
+    }
+    Family::new("headers-that-lie", cases)
+}
+
+/// A twentieth of the calls is told to wait for a minute.
+pub fn advice_of_a_minute() -> Family {
+    let mut cases = Vec::new();
+    for (latency, workers) in [(20, 8), (200, 32), (1_000, 100), (5_000, 100), (1_000, 8)] {
+        for seed in 0..20 {
+            let provider = Provider::free(Span::from_millis(latency));
+            let advice = Some(Duration::from_secs(60));
+            let noise = Noise { of_thousand: 50, overloaded: false, advice };
+            cases.push(Case {
+                provider: provider.clone().noise(noise, seed),
+                sizes: Sizes::Calls(ITEMS),
+                workers,
+                seed,
+                best: Best::With(Box::new(provider)),
+            });
+        }
+    }
+    Family::new("advice-of-a-minute", cases)
+}
+
+/// A provider that answers so many calls at a time.
+pub fn at_once() -> Family {
+    let mut cases = Vec::new();
+    for most in [4, 16, 64] {
+        for latency in [100, 1_000] {
+            for is_heavy in [false, true] {
+                for seed in 0..5 {
+                    let provider = Provider::free(Span::from_millis(latency));
+                    let provider = if is_heavy { provider.heavy(seed) } else { provider };
+                    let average = latency * if is_heavy { 1_650 } else { 1_000 };
+                    cases.push(Case {
+                        provider: provider
+                            .at_once(usize::try_from(most).unwrap_or(usize::MAX))
+                            .refuses_within(Span::from_millis(30)),
+                        sizes: Sizes::Calls(3_000),
+                        workers: most * 4,
+                        seed,
+                        best: Best::Takes(Span::from_micros(3_000 * average / most)),
+                    });
+                }
+            }
+        }
+    }
+    Family::new("at-once", cases)
+}
+
+/// A hundred items and twenty workers, and half of the calls is refused.
+pub fn stress() -> Family {
+    let cases = (0..100).map(|seed| {
+        let noise = Noise { of_thousand: 500, overloaded: false, advice: None };
+        Case {
+            provider: Provider::free(Span::from_secs(1)).noise(noise, seed),
+            sizes: Sizes::Calls(100),
+            workers: 20,
+            seed,
+            best: Best::AtOnce,
+        }
+    });
+    Family::new("half-refused", cases.collect())
+}

@@ -1,0 +1,171 @@
+//! Providers that have limits.
+
+use tollgate::{Span, Tick};
+
+use super::{Best, Case, Family, Sizes};
+use crate::random::Random;
+use crate::simulator::{Limit, Manners, Provider, RetryAfter};
+
+const SECOND: u64 = 1_000_000;
+
+fn silent(retry_after: RetryAfter) -> Manners {
+    Manners { retry_after, ..Manners::default() }
+}
+
+/// Buckets of a second and more that say nothing, or how long to wait.
+pub fn clean() -> Family {
+    let bursts = |rate: u64| vec![rate.max(10), rate * 5, rate * 60];
+    Family::new("clean", buckets(&[1, 3, 10, 30, 100], &[100, 1_000, 10_000], bursts))
+}
+
+/// Buckets of one call.
+pub fn burst_of_one() -> Family {
+    let mut cases = buckets(&[1, 3, 10, 30, 100, 500, 2_000], &[20, 100, 1_000, 7_000], |_| vec![1]);
+    // One in two seconds is half of one.
+    let slow = buckets(&[1], &[20, 1_000, 7_000], |_| vec![1]);
+    cases.extend(slow.into_iter().map(|case| {
+        let Best::Takes(best) = case.best else { return case };
+        let provider = case.provider.changes_at(Tick::ZERO, 500);
+        Case { provider, best: Best::Takes(Span::from_micros(best.as_micros() * 2)), ..case }
+    }));
+    Family::new("burst-1", cases)
+}
+
+fn buckets(rates: &[u64], latencies: &[u64], bursts: impl Fn(u64) -> Vec<u64>) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for retry_after in [RetryAfter::None, RetryAfter::Exact, RetryAfter::Seconds] {
+        for &rate in rates {
+            for &latency in latencies {
+                for burst in bursts(rate) {
+                    for refusal in [latency, latency.min(50)] {
+                        for share in [2, 5] {
+                            let limit = Limit::Bucket { rate, burst };
+                            let workers = (rate * latency * share / 1_000).max(10);
+                            let most = if rate > 100 { rate * 60 } else { rate * 100 * latency / 1_000 };
+                            let items = most.max(2_000).max((rate * 200).min(100_000)) + burst;
+                            let by_rate = (items - burst) * SECOND / rate + latency * 1_000;
+                            let by_workers = items * latency * 1_000 / workers;
+                            cases.push(Case {
+                                provider: Provider::of_calls(limit, Span::from_millis(latency))
+                                    .manners(silent(retry_after))
+                                    .refuses_within(Span::from_millis(refusal)),
+                                sizes: Sizes::Calls(items),
+                                workers,
+                                seed: 1,
+                                best: Best::Takes(Span::from_micros(by_rate.max(by_workers))),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// Windows of so many seconds, of the clock or sliding, with latencies of which a few are very long.
+pub fn windows(seconds: u64, sliding: bool) -> Family {
+    let mut cases = Vec::new();
+    for rate in [3, 37, 200] {
+        for headers in [false, true] {
+            for retry_after in [RetryAfter::None, RetryAfter::Seconds] {
+                for seed in 0..4 {
+                    let (amount, span) = (rate * seconds, Span::from_secs(seconds));
+                    let limit = if sliding {
+                        Limit::Sliding { amount, span }
+                    } else {
+                        Limit::Window { amount, span }
+                    };
+                    let (items, workers) = ((rate * 900).clamp(2_000, 30_000), (rate * 8).max(16));
+                    // An answer takes 1.65 times half a second on average.
+                    let by_windows = (items.div_ceil(amount) - 1) * seconds * SECOND;
+                    let by_workers = items * SECOND * 825 / 1_000 / workers;
+                    cases.push(Case {
+                        provider: Provider::of_calls(limit, Span::from_millis(500))
+                            .heavy(seed * 31 + 7)
+                            .manners(Manners { headers, retry_after, minutes: false }),
+                        sizes: Sizes::Calls(items),
+                        workers,
+                        seed: seed + 1,
+                        best: Best::Takes(Span::from_micros(by_windows.max(by_workers) + SECOND)),
+                    });
+                }
+            }
+        }
+    }
+    Family::new(format!("{}-window-{seconds}s", if sliding { "sliding" } else { "fixed" }), cases)
+}
+
+/// A limit that is so many times what it was from the hundredth second on, of a thousand, and as before from another on.
+pub fn changes(name: &str, of_thousand: u64, until: Option<u64>) -> Family {
+    let mut cases = Vec::new();
+    let steps: Vec<(u64, u64)> =
+        [Some((100, of_thousand)), until.map(|until| (until, 1_000))].into_iter().flatten().collect();
+    for rate in [3, 10, 50] {
+        for latency in [200, 1_000] {
+            for headers in [false, true] {
+                for burst in [1, rate, rate * 10] {
+                    let limit = Limit::Bucket { rate, burst };
+                    let mut provider = Provider::of_calls(limit, Span::from_millis(latency))
+                        .manners(Manners { headers, ..Manners::default() });
+                    for (at, of_thousand) in &steps {
+                        provider = provider.changes_at(Tick::from_secs(*at), *of_thousand);
+                    }
+                    let workers = rate * latency / 1_000 * 30 + 20;
+                    let items = rate * 400;
+                    let last = with_changes(items, rate, workers * 1_000 / latency, &steps);
+                    cases.push(Case {
+                        provider,
+                        sizes: Sizes::Calls(items + burst),
+                        workers,
+                        seed: burst,
+                        best: Best::Takes((last + Span::from_millis(latency)).since(Tick::ZERO)),
+                    });
+                }
+            }
+        }
+    }
+    Family::new(format!("limit-{name}"), cases)
+}
+
+/// When the last of so many calls starts at a rate that changes, and is never above `most`.
+fn with_changes(items: u64, rate: u64, most: u64, steps: &[(u64, u64)]) -> Tick {
+    // In thousandths of a call, as changes are.
+    let (mut at, mut left, mut pace) = (0, items * 1_000, rate * 1_000);
+    for (second, of_thousand) in steps {
+        let pass = (second * SECOND - at) / 1_000 * pace.min(most * 1_000) / 1_000;
+        if pass >= left {
+            break;
+        }
+        (at, left, pace) = (second * SECOND, left - pass, rate * of_thousand);
+    }
+    Tick::from_micros(at + left * SECOND / pace.min(most * 1_000))
+}
+
+/// A limit on calls and one on tokens, with a few calls that are very large.
+pub fn calls_and_tokens() -> Family {
+    const ITEMS: u64 = 3_000;
+    let mut cases = Vec::new();
+    for seed in 0..20 {
+        for share in [12, 20, 30] {
+            let mut random = Random::new(777 + seed);
+            // Twice as large half as often, up to 64 times.
+            let size = |draw: u64| 100 * (1 << (draw % 64).trailing_ones()) + draw / 64 % 100;
+            let sizes: Vec<u64> = (0..ITEMS).map(|_| size(random.next())).collect();
+            let total: u64 = sizes.iter().sum();
+            let (rate, tokens) = (20, total / ITEMS * share);
+            let burst = tokens * 5;
+            let calls = Limit::Bucket { rate, burst: rate };
+            let by_tokens = total.saturating_sub(burst) * SECOND / tokens;
+            cases.push(Case {
+                provider: Provider::of_calls(calls, Span::from_millis(800))
+                    .and_tokens(Limit::Bucket { rate: tokens, burst }),
+                sizes: Sizes::Tokens(sizes),
+                workers: 60,
+                seed: seed + 1,
+                best: Best::Takes(Span::from_micros((ITEMS * SECOND / rate).max(by_tokens))),
+            });
+        }
+    }
+    Family::new("calls-and-tokens", cases)
+}

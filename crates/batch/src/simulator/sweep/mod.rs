@@ -1,0 +1,138 @@
+//! Many providers, by family: how long a batch takes with each, compared with the best there is.
+
+mod families;
+mod limits;
+
+use tollgate::{Span, Tick};
+
+use super::{Provider, play, play_at_once};
+
+pub use families::{advice_of_a_minute, at_once, headers_that_lie, noise, stress};
+pub use limits::{burst_of_one, calls_and_tokens, changes, clean, windows};
+
+/// A batch, and what its time is compared with.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    provider: Provider,
+    sizes: Sizes,
+    workers: u64,
+    seed: u64,
+    best: Best,
+}
+
+/// The items of a batch.
+#[derive(Clone, Debug)]
+enum Sizes {
+    /// So many, whose tokens nobody counts.
+    Calls(u64),
+    /// One of so many tokens each.
+    Tokens(Vec<u64>),
+}
+
+/// The best time there is.
+#[derive(Clone, Debug)]
+enum Best {
+    /// That of whoever knows everything.
+    Takes(Span),
+    /// That of the same batch with a provider that refuses nothing without reason.
+    With(Box<Provider>),
+    /// That of whoever calls again at once, whatever is refused.
+    AtOnce,
+}
+
+/// Providers that have something in common.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// What they have in common.
+    pub name: String,
+    cases: Vec<Case>,
+}
+
+/// The median, the ninth tenth and the worst, each of a thousand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Half of the cases are not above it.
+    pub p50: u64,
+    /// Nine tenths of them are not.
+    pub p90: u64,
+    /// None is.
+    pub worst: u64,
+}
+
+/// How the batches of a family went.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// How many they were.
+    pub cases: usize,
+    /// How long they took, of a thousandth of the best time.
+    pub took: Spread,
+    /// How many calls were refused, of a thousand.
+    pub refused: Spread,
+    /// The one that took longest.
+    pub slowest: String,
+}
+
+impl Spread {
+    fn of(mut values: Vec<u64>) -> Spread {
+        values.sort_unstable();
+        let at = |part: usize| values.get((values.len() * part / 10).min(values.len().saturating_sub(1)));
+        let at = |part| at(part).copied().unwrap_or(0);
+        Spread { p50: at(5), p90: at(9), worst: at(10) }
+    }
+}
+
+impl Family {
+    fn new(name: impl Into<String>, cases: Vec<Case>) -> Family {
+        Family { name: name.into(), cases }
+    }
+
+    /// How many cases there are.
+    pub fn len(&self) -> usize {
+        self.cases.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.cases.is_empty()
+    }
+
+    /// Plays each `nth` of the cases.
+    pub fn play(&self, nth: usize) -> Summary {
+        let (mut took, mut refused, mut slowest) = (Vec::new(), Vec::new(), (0, String::new()));
+        for case in self.cases.iter().step_by(nth.max(1)) {
+            let (time, of_thousand) = case.play();
+            took.push(time);
+            refused.push(of_thousand);
+            if time >= slowest.0 {
+                slowest = (time, format!("{case:?}"));
+            }
+        }
+        Summary {
+            cases: took.len(),
+            took: Spread::of(took),
+            refused: Spread::of(refused),
+            slowest: slowest.1,
+        }
+    }
+}
+
+impl Case {
+    /// How long it took, and how many calls were refused, both of a thousand.
+    fn play(&self) -> (u64, u64) {
+        let sizes = match &self.sizes {
+            Sizes::Calls(count) => vec![0; usize::try_from(*count).unwrap_or(usize::MAX)],
+            Sizes::Tokens(sizes) => sizes.clone(),
+        };
+        let workers = usize::try_from(self.workers).unwrap_or(usize::MAX);
+        let best = match &self.best {
+            Best::Takes(span) => *span,
+            Best::With(provider) => {
+                play(&mut provider.as_ref().clone(), &sizes, workers, self.seed).makespan.since(Tick::ZERO)
+            }
+            Best::AtOnce => play_at_once(&mut self.provider.clone(), &sizes, workers).since(Tick::ZERO),
+        };
+        let played = play(&mut self.provider.clone(), &sizes, workers, self.seed);
+        let took = played.makespan.as_micros() * 1_000 / best.as_micros().max(1);
+        (took, played.rejected * 1_000 / played.calls.max(1))
+    }
+}

@@ -1,0 +1,152 @@
+//! Outages: for a while every call fails, and no item is to blame. On a virtual clock.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{Calls, Diary, fine, items, one_each};
+use tokio::time::{Instant, sleep};
+use tollgate_batch::{Batch, Failed, FailureClass, Reply, Rules, Try, Why};
+use tollgate_provider::Hint;
+
+const LATENCY: Duration = Duration::from_secs(1);
+
+/// How calls fail in an outage.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// With a 529, after a while.
+    Overloaded,
+    /// With a 503, after a while.
+    Unavailable,
+    /// At once: the connection is reset.
+    Reset,
+    /// After seconds: the name of the host cannot be resolved.
+    Unresolved,
+    /// Never: nothing answers.
+    Hang,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] = [Kind::Overloaded, Kind::Unavailable, Kind::Reset, Kind::Unresolved, Kind::Hang];
+
+    async fn fail(self) -> Reply<()> {
+        let (millis, hint) = match self {
+            Kind::Overloaded => (200, Hint::overloaded(None)),
+            Kind::Unavailable => (200, Hint::transient().with_reason("503 Service Unavailable")),
+            Kind::Reset => (1, Hint::transient().with_reason("connection reset")),
+            Kind::Unresolved => (4_000, Hint::transient().with_reason("no such host")),
+            Kind::Hang => (86_400_000, Hint::ok()),
+        };
+        sleep(Duration::from_millis(millis)).await;
+        Reply::refused(hint)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_minute_of_outage_fails_no_item_and_costs_few_calls() {
+    for kind in Kind::ALL {
+        for workers in [5, 50, 200] {
+            let (began, calls, count) = (Instant::now(), Calls::default(), 5_000);
+            let counted = calls.clone();
+            let total = LATENCY * count / workers;
+            let outage = total / 2..total / 2 + Duration::from_secs(60);
+            let batch =
+                Batch::new().workers(workers as usize).seed(1).attempt_deadline(Duration::from_secs(20));
+            let run = batch.run(items(count.into()), move |call: Try<u64>| {
+                counted.count(&call);
+                let is_out = outage.contains(&began.elapsed());
+                async move {
+                    if is_out {
+                        return kind.fail().await;
+                    }
+                    sleep(LATENCY).await;
+                    fine(())
+                }
+            });
+            let outcomes = one_each(run, count.into()).await;
+            assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()), "{kind:?}, {workers} workers");
+            let more = calls.total() - count;
+            assert!(more <= count / 20, "{kind:?}, {workers} workers: {more} calls more");
+            let took = began.elapsed().saturating_sub(total + Duration::from_secs(60));
+            assert!(took <= Duration::from_secs(25), "{kind:?}, {workers} workers: {took:?} longer");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_at_a_time_finds_out_whether_an_outage_is_over() {
+    let (began, diary) = (Instant::now(), Diary::default());
+    let batch = Batch::new().workers(20).seed(1).observer(diary.observer());
+    let run = batch.run(items(100), move |_: Try<u64>| async move {
+        if began.elapsed() < Duration::from_secs(60) {
+            return Kind::Unavailable.fail().await;
+        }
+        sleep(LATENCY).await;
+        fine(())
+    });
+    let outcomes = one_each(run, 100).await;
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    let calls = diary.count("start");
+    assert!((120..200).contains(&calls), "{calls} calls");
+    assert!(diary.count("cooling") <= calls - 100, "each cooldown begins with a call that failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_that_fail_at_any_time_fail_though_nothing_else_is_left() {
+    for workers in [1, 5, 10, 20] {
+        all_but_ten_pass(workers).await;
+    }
+}
+
+/// The first ten fail whenever they are called, the others pass: at the end only those ten are left.
+async fn all_but_ten_pass(workers: usize) {
+    let (began, calls) = (Instant::now(), Calls::default());
+    let counted = calls.clone();
+    let run = Batch::new().workers(workers).seed(1).run(items(500), move |call: Try<u64>| {
+        counted.count(&call);
+        async move {
+            if *call.payload() < 10 {
+                return Kind::Unavailable.fail().await;
+            }
+            sleep(LATENCY).await;
+            fine(())
+        }
+    });
+    let outcomes = one_each(run, 500).await;
+    for outcome in outcomes {
+        let failed = matches!(outcome.result, Err(Failed::Item { class: FailureClass::Transient, .. }));
+        assert_eq!(failed, outcome.index < 10, "{}", outcome.index);
+    }
+    assert!(calls.total() < 500 + 70, "{workers} workers, {} calls", calls.total());
+    let more = began.elapsed().saturating_sub(LATENCY * 490 / workers as u32);
+    assert!(more < Duration::from_secs(60), "{workers} workers, {more:?} more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_does_not_end_ends_the_batch_and_fails_no_item() {
+    let rules = Rules::default().outage_max(Duration::from_secs(300));
+    let (began, calls) = (Instant::now(), Calls::default());
+    let counted = calls.clone();
+    let run = Batch::new().workers(20).seed(1).rules(rules).run(items(1_000), move |call: Try<u64>| {
+        counted.count(&call);
+        async move {
+            if began.elapsed() < Duration::from_secs(10) {
+                sleep(LATENCY).await;
+                return fine(());
+            }
+            Kind::Reset.fail().await
+        }
+    });
+    let outcomes = one_each(run, 1_000).await;
+    let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
+    assert!((180..=220).contains(&done), "{done}");
+    for outcome in outcomes.iter().filter(|outcome| outcome.result.is_err()) {
+        let Err(Failed::Unfinished(Why::Closed(closed))) = &outcome.result else {
+            panic!("{:?}", outcome.result)
+        };
+        assert!(closed.reason.contains("no call has passed for"), "{}", closed.reason);
+        assert!(closed.reason.contains("connection reset"), "{}", closed.reason);
+    }
+    let took = began.elapsed();
+    assert!((310..400).contains(&took.as_secs()), "{took:?}");
+}
