@@ -201,3 +201,24 @@ fn each_family_of_providers_is_met_about_as_well_as_can_be() {
         assert!(summary.took.p50 <= most, "{}: {summary:?}", family.name);
     }
 }
+
+/// Whatever the calls under way were doing when it began, the pace is what it was before as soon as it is over.
+#[test]
+fn a_minute_in_which_everything_is_refused_costs_hardly_more_than_a_minute() {
+    for refusal in [2, 5, 200] {
+        for at in (0..280).step_by(35) {
+            for (latency, workers) in [(200, 50), (1_000, 50), (200, 8), (1_000, 200)] {
+                let (from, to) = (Tick::from_millis(10_000 + at), Tick::from_millis(70_000 + at));
+                let mut provider = Provider::free(Span::from_millis(latency))
+                    .away(from, to)
+                    .refuses_within(Span::from_millis(refusal));
+                let played = play(&mut provider, &[0; 5_000], workers, 1);
+                let ideal = 60_000 + 5_000 * latency / workers as u64;
+                let most = Tick::from_millis(ideal * 13 / 10);
+                let what = format!("refusal {refusal} at {at} latency {latency} workers {workers}");
+                assert!(played.makespan <= most, "{what}: {:?} of {ideal} ms", played.makespan);
+                assert!(played.rejected <= 250, "{what}: {}", played.rejected);
+            }
+        }
+    }
+}

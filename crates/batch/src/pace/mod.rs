@@ -62,6 +62,12 @@ const RUN: u64 = 6;
 /// If that goes on for this long, it says nothing of the pace: a window of the provider may be shorter.
 const RUN_LASTS: Span = Span::from_secs(2);
 
+/// If it went on for this long, and then calls pass, it was an outage.
+const OUTAGE_LASTS: Span = Span::from_secs(5);
+
+/// After an outage so many calls pass before another one is believed.
+const RECOVERED_CALLS: u64 = 300;
+
 /// What a call puts on its provider: one call, and so many tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load {
@@ -113,6 +119,10 @@ pub struct Pace {
     is_opening: bool,
     /// The number of the call that was the first of those in a row that were refused, and how many they are.
     run: Option<(u64, u64)>,
+    /// Whether one of them was told how long to wait.
+    is_run_advised: bool,
+    /// How many calls had passed when the last outage was over.
+    recovered: u64,
     /// The number of the call at which much noise is doubted, and after how many more it is again.
     doubted: Option<(u64, u64)>,
     /// How often a limit was met.
@@ -191,7 +201,9 @@ impl Pace {
     pub fn accepted(&mut self, now: Tick, start: &Start, meters: &[Meter]) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.accepted += 1;
-        self.run = self.run.filter(|(first, _)| start.number() < *first);
+        if let Some((first, _)) = self.run.take_if(|(first, _)| start.number() >= *first) {
+            self.recover(first, start.number());
+        }
         self.estimate.accepted(now, start, meters);
     }
 
@@ -205,6 +217,7 @@ impl Pace {
         self.history.refuse(start.number());
         self.estimate.refused(now, start, meters);
         self.count_run(start.number());
+        self.is_run_advised = is_advised || self.is_run_advised && self.run() > 1;
         if self.is_refusing_all() && self.run_lasts(start.number()) >= RUN_LASTS {
             self.noise.skip(start.number());
             self.estimate.discount(start);
@@ -249,6 +262,23 @@ impl Pace {
         is_met
     }
 
+    /// The first call passes after all were refused since the one with the number `first`. If that took long, it was an outage, and the
+    /// pace is again what it was before, unless the provider said how
+    /// long to wait. That may be wrong where hardly anything passes, so it is not done again soon.
+    fn recover(&mut self, first: u64, number: u64) {
+        if self.history.span(first, number) < OUTAGE_LASTS || self.accepted < self.recovered + RECOVERED_CALLS
+        {
+            return;
+        }
+        if let Some((_, before)) =
+            self.trial.take_if(|(trial, _)| trial.first + RUN >= first && !self.is_run_advised)
+        {
+            self.recovered = self.accepted;
+            self.estimate = before.resume(&self.estimate);
+            self.noise.skip(self.started[0]);
+        }
+    }
+
     /// Whether nearly all of the last calls pass.
     pub fn is_passing(&self) -> bool {
         let number = self.started[0];
@@ -273,7 +303,9 @@ impl Pace {
 
     /// It is not known any more that every call is refused.
     pub fn end_run(&mut self) {
-        self.run = None;
+        if let Some((first, _)) = self.run.take() {
+            self.recover(first, self.started[0].saturating_sub(1));
+        }
     }
 
     /// Counts a refusal. What started before it and after the first of the run, and was not refused, has passed: refusals all
