@@ -1,7 +1,7 @@
 //! The pace: how fast to call a provider of whom nothing is known.
 //!
-//! Refusals are weighed before anything follows from them ([`noise`]): providers refuse some calls whatever the pace. If they speak
-//! for a limit, it is [measured](estimate), calls go slower, and those calls are put on [trial]: if as many of them are
+//! Refusals are weighed before anything follows from them (`noise.rs`): providers refuse some calls whatever the pace. If they speak
+//! for a limit, it is measured (`estimate.rs`), calls go slower, and those calls are put on trial (`trial.rs`): if as many of them are
 //! refused as before, it was noise, and the pace is again what it was.
 
 mod estimate;
