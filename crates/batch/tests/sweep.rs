@@ -197,7 +197,7 @@ fn each_family_of_providers_is_met_about_as_well_as_can_be() {
         (sweep::stress(), 1_500),
     ];
     for (family, most) in families {
-        let summary = family.play((family.len() / 16).max(1));
+        let summary = family.play((family.cases() / 16).max(1));
         assert!(summary.took.p50 <= most, "{}: {summary:?}", family.name);
     }
 }

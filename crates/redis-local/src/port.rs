@@ -10,10 +10,10 @@ use rustix::net::{
 /// How far above its own port a node of a cluster listens for the other nodes.
 const CLUSTER: u16 = 10_000;
 
-/// A port of this host on which nobody else listens as long as this lives, also while the server that belongs there is down.
+/// A port of this host on which no other program listens as long as this lives, also while the server that belongs there is down.
 ///
 /// A socket is bound to it that never listens. A server that sets `SO_REUSEADDR`, as all do here, may listen on it all the same;
-/// but the system gives it to nobody who asks for any port, nor to a connection that goes out.
+/// but the system gives it to no program that asks for any port, nor to a connection that goes out.
 pub struct Port {
     number: u16,
     /// Bound to it, and to the one of the cluster.
@@ -45,7 +45,7 @@ impl Port {
 /// A socket that is bound to a port, 0 for any, and the number of the port.
 fn bound(port: u16) -> rustix::io::Result<(OwnedFd, u16)> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // Who asks for any port must not get one that somebody else has reserved.
+    // A program that asks for any port must not get one that another has reserved.
     sockopt::set_socket_reuseaddr(&socket, port != 0)?;
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -62,7 +62,7 @@ mod tests {
     fn a_server_may_listen_on_it_again_and_again_and_nobody_else_gets_it() {
         let port = Port::reserve();
         for _ in 0..3 {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).expect_err("nobody listens");
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).expect_err("no server listens");
             // The standard library sets SO_REUSEADDR, as Redis does.
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.number())).expect("it is ours");
             TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).expect("it listens");

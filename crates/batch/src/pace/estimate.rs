@@ -125,6 +125,16 @@ impl Estimate {
         self.gauges[1].found().map(|found| found.rate)
     }
 
+    /// How many calls are under way.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// What has started, in calls and in tokens.
+    pub(super) fn started(&self) -> Sums {
+        self.started
+    }
+
     pub(super) fn latency(&self) -> Option<Span> {
         self.latency
     }
@@ -173,7 +183,7 @@ impl Estimate {
         self.in_flight += 1;
     }
 
-    /// Nobody starts before `until`, for a reason that says nothing of the pace.
+    /// No call starts before `until`, for a reason that says nothing of the pace.
     pub(super) fn pause(&mut self, until: Tick) {
         self.last_start = self.last_start.max(until);
     }
@@ -210,9 +220,14 @@ impl Estimate {
         }
     }
 
+    /// How many tokens a call has on average.
+    fn tokens_each(&self) -> u64 {
+        self.started[1] / self.started[0].max(1)
+    }
+
     /// Goes at this pace for a while.
     pub(super) fn try_at(&mut self, pace: Rate) {
-        let each = self.started[1] / self.started[0].max(1);
+        let each = self.tokens_each();
         self.gauges[0].guess(pace);
         if each > 0 {
             self.gauges[1].guess(pace.scaled(each, 1));
@@ -222,7 +237,7 @@ impl Estimate {
 
     /// Takes what passed for measured.
     pub(super) fn trust(&mut self, (rate, calls): (Rate, u64)) {
-        let each = self.started[1] / self.started[0].max(1);
+        let each = self.tokens_each();
         self.gauges[0].trust(rate, calls);
         if each > 0 {
             self.gauges[1].trust(rate.scaled(each, 1), calls);
@@ -357,13 +372,13 @@ impl Estimate {
         }
     }
 
-    /// The first refusal measures nothing: the bucket was full at first, of a size that nobody knows.
+    /// The first refusal measures nothing: the bucket was full at first, of a size that is not known.
     fn first_guess(&mut self, now: Tick, start: &Start, pace: Option<Rate>, passed: Option<Rate>) -> News {
         let latency = self.latency.unwrap_or(now.since(start.at));
         let ramp = self.ramp.and_then(|ramp| ramp.pace());
         let half = pace.unwrap_or(Rate::of(ramp::FIRST, latency)).scaled(1, 2);
         let calls = passed.map_or(half, |passed| passed.max(half));
-        let each = self.started[1] / self.started[0].max(1);
+        let each = self.tokens_each();
         for (unit, guess) in [calls, calls.scaled(each, 1)].into_iter().enumerate() {
             let told = self.gauges[unit].told();
             // Without a way up that went well for a while, even a bound is worth more than a guess.
@@ -401,7 +416,7 @@ impl Estimate {
             let span = Span::from_micros(whole.span.as_micros().saturating_sub(silence.as_micros() / 2));
             return Measured { span, is_window: true, ..whole };
         }
-        // If none of the first passed, somebody else had emptied it, and its size is not known.
+        // If none of the first passed, another caller had emptied it, and its size is not known.
         let Some(burst) = self.burst.filter(|burst| unit == 0 && *burst > 0) else { return whole };
         let span = Span::from_micros(whole.span.as_micros().saturating_sub(self.cooldown.as_micros()));
         let awake = Measured { amount: whole.amount.saturating_sub(burst), span, is_window: false };
@@ -456,12 +471,12 @@ impl Estimate {
     fn renew(&mut self, news: News) {
         let latency = self.latency.unwrap_or(Span::ZERO);
         let of_calls = self.calls().map_or(Span::ZERO, |rate| rate.time_of(50));
-        let round_trips = Span::from_micros(latency.as_micros().saturating_mul(10));
+        let times = |times| Span::from_micros(latency.as_micros().saturating_mul(times));
+        let round_trips = times(10);
         let least = TERM_MIN
             .max(round_trips)
             .max(Span::from_micros(self.cooldown.as_micros().saturating_mul(20)))
             .max(of_calls);
-        let times = |times| Span::from_micros(latency.as_micros().saturating_mul(times));
         let of_window = if self.is_window { times(TERM_WINDOW_ROUND_TRIPS) } else { Span::ZERO };
         let longest = if self.gauges[self.suspect].is_unsure() {
             TERM_UNSURE.max(round_trips)

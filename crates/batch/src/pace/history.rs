@@ -20,7 +20,7 @@ const PAUSE_MAX: Span = Span::from_secs(2);
 struct Started {
     at: Tick,
     is_refused: bool,
-    /// Whether nobody had started for a while, for a reason that says nothing of the pace.
+    /// Whether no call had started for a while, for a reason that says nothing of the pace.
     after_pause: bool,
 }
 

@@ -127,9 +127,7 @@ pub struct Pace {
     doubted: Option<(u64, u64)>,
     /// How often a limit was met.
     epoch: u64,
-    started: Sums,
     accepted: u64,
-    in_flight: u64,
     /// How long a refusal takes to come.
     refusal: Span,
     /// The pace at which the limit was met.
@@ -149,14 +147,9 @@ impl Pace {
         self.estimate.tokens()
     }
 
-    /// How many of a thousand calls are refused whatever the pace.
-    pub fn noise(&self) -> u64 {
-        self.noise.share()
-    }
-
     /// How many calls are under way.
     pub fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.estimate.in_flight()
     }
 
     /// How long a call takes that passes, as far as that is known.
@@ -173,16 +166,12 @@ impl Pace {
     pub fn start(&mut self, now: Tick, load: Load, after_cooldown: bool) -> Start {
         self.judge(now);
         self.doubt_noise();
-        let start = Start { at: now, before: self.started, load, epoch: self.epoch };
+        let start = Start { at: now, before: self.estimate.started(), load, epoch: self.epoch };
         self.history.start(now, after_cooldown);
         // What is refused anyway takes nothing from a limit; but calls on trial are to show whether that is so.
         let noise =
             if self.trial.is_some() { self.noise.share().min(NOISE_ON_TRIAL) } else { self.noise.share() };
         self.estimate.start(now, load, noise);
-        for (sum, load) in self.started.iter_mut().zip(load.sums()) {
-            *sum = sum.saturating_add(load);
-        }
-        self.in_flight += 1;
         start
     }
 
@@ -193,13 +182,11 @@ impl Pace {
 
     /// A call has ended, and nothing is to be learned from that.
     pub fn ended(&mut self) {
-        self.in_flight = self.in_flight.saturating_sub(1);
         self.estimate.ended();
     }
 
     /// A call was answered.
     pub fn accepted(&mut self, now: Tick, start: &Start, meters: &[Meter]) {
-        self.in_flight = self.in_flight.saturating_sub(1);
         self.accepted += 1;
         if let Some((first, _)) = self.run.take_if(|(first, _)| start.number() >= *first) {
             self.recover(first, start.number());
@@ -210,7 +197,6 @@ impl Pace {
     /// A call was refused, because of a limit or because the provider has too much to do. Returns whether enough speaks for a
     /// limit that was met.
     pub fn refused(&mut self, now: Tick, start: &Start, meters: &[Meter], is_advised: bool) -> bool {
-        self.in_flight = self.in_flight.saturating_sub(1);
         let took = now.since(start.at).max(Span::from_millis(1)).as_micros();
         let known = self.refusal.as_micros();
         self.refusal = Span::from_micros(if known == 0 { took } else { (known * 3 + took) / 4 });
@@ -230,7 +216,7 @@ impl Pace {
                 let pace = self.estimate.pace();
                 (trial.slower, trial.slower_in_all) =
                     (slower(self.too_fast, pace), slower(self.at_first, pace));
-                trial.from = self.started[0];
+                trial.from = self.estimate.started()[0];
             }
             return false;
         }
@@ -262,9 +248,9 @@ impl Pace {
         is_met
     }
 
-    /// The first call passes after all were refused since the one with the number `first`. If that took long, it was an outage, and the
-    /// pace is again what it was before, unless the provider said how
-    /// long to wait. That may be wrong where hardly anything passes, so it is not done again soon.
+    /// The first call passes after all were refused since the one with the number `first`. If that took long, it was an outage,
+    /// and the pace is again what it was before, unless the provider said how long to wait. That may be wrong where hardly
+    /// anything passes, so it is not done again soon.
     fn recover(&mut self, first: u64, number: u64) {
         if self.history.span(first, number) < OUTAGE_LASTS || self.accepted < self.recovered + RECOVERED_CALLS
         {
@@ -275,13 +261,13 @@ impl Pace {
         {
             self.recovered = self.accepted;
             self.estimate = before.resume(&self.estimate);
-            self.noise.skip(self.started[0]);
+            self.noise.skip(self.started());
         }
     }
 
     /// Whether nearly all of the last calls pass.
     pub fn is_passing(&self) -> bool {
-        let number = self.started[0];
+        let number = self.started();
         let (refused, calls) = self.history.refused(number.saturating_sub(PASSING_CALLS)..number);
         self.accepted >= PASSING_CALLS && refused * 4 <= calls
     }
@@ -304,7 +290,7 @@ impl Pace {
     /// It is not known any more that every call is refused.
     pub fn end_run(&mut self) {
         if let Some((first, _)) = self.run.take() {
-            self.recover(first, self.started[0].saturating_sub(1));
+            self.recover(first, self.started().saturating_sub(1));
         }
     }
 
@@ -323,19 +309,19 @@ impl Pace {
         let is_news = self.trial.is_none();
         let chain = self.trial.as_ref().map(|(trial, _)| *trial);
         let before = self.trial.take().map_or_else(|| Box::new(self.estimate.clone()), |(_, before)| before);
-        let was = self.estimate.pace().map(|pace| pace.min(self.history.rate(self.started[0])));
+        let was = self.running_at();
         self.too_fast = was;
         if is_news {
             self.at_first = was;
         }
         self.estimate.met(now, start, cooldown, advice, was);
-        let (refused, calls) = self.history.refused(first + 1..self.started[0]);
+        let (refused, calls) = self.history.refused(first + 1..self.started());
         if refused >= 3 && refused * 1_000 > calls * MANY_REFUSED {
             self.estimate.held = Some(HELD_IF_MANY);
         }
         let pace = self.estimate.pace();
         let (slower, slower_in_all) = (slower(was, pace), slower(self.at_first, pace));
-        let from = self.started[0];
+        let from = self.started();
         // All that went before is compared with what comes next, if it is not the first trial.
         let (first, alarm) = chain.map_or((first, start.number()), |it| (it.first, it.first));
         let trial = Trial {
@@ -355,12 +341,27 @@ impl Pace {
             self.estimate.held = None;
         }
         self.epoch += 1;
-        self.noise.met(&self.history, self.started[0], is_news);
+        self.noise.met(&self.history, self.started(), is_news);
+    }
+
+    /// How many calls have started.
+    fn started(&self) -> u64 {
+        self.estimate.started()[0]
+    }
+
+    /// The number of the first call that may still be refused: refusals all take about as long.
+    fn decided(&self, now: Tick) -> u64 {
+        self.history.since(now - Span::from_micros(self.refusal.as_micros() * 3 / 2))
+    }
+
+    /// How fast calls start, which may be slower than they might.
+    fn running_at(&self) -> Option<Rate> {
+        self.estimate.pace().map(|pace| pace.min(self.history.rate(self.started())))
     }
 
     /// Puts calls on trial where many are thought to be noise: a limit that was taken for noise would be run into for ever.
     fn doubt_noise(&mut self) {
-        let number = self.started[0];
+        let number = self.started();
         if self.noise.share() < NOISE_DOUBTED {
             self.doubted = None;
             return;
@@ -370,7 +371,7 @@ impl Pace {
             return;
         }
         self.doubted = Some((number + after * 2, (after * 2).min(DOUBTED_LAST)));
-        let Some(was) = self.estimate.pace().map(|pace| pace.min(self.history.rate(number))) else { return };
+        let Some(was) = self.running_at() else { return };
         let before = Box::new(self.estimate.clone());
         self.estimate.try_at(was.scaled(1, DOUBTED_SLOWER));
         (self.too_fast, self.at_first) = (Some(was), Some(was));
@@ -394,7 +395,7 @@ impl Pace {
     /// Judges why some of the first calls were refused, by those that followed at no lower pace: a small bucket was empty then,
     /// and noise refuses as many as before.
     fn judge_opening(&mut self, now: Tick) -> Verdict {
-        let decided = self.history.since(now - Span::from_micros(self.refusal.as_micros() * 3 / 2));
+        let decided = self.decided(now);
         let (before, calls_before) = self.history.refused(0..ramp::FIRST);
         let (after, calls) = self.history.refused(ramp::FIRST..decided.min(3 * ramp::FIRST));
         let is_sure = before * 1_000 >= ramp::FIRST * trial::NOISE_MAX;
@@ -410,19 +411,19 @@ impl Pace {
             return Verdict::Lower;
         }
         if share * 3 < share_before {
-            self.noise.skip(self.started[0]);
+            self.noise.skip(self.started());
             return Verdict::Limit(after, calls);
         }
-        self.noise.was_noise((before + after, calls_before + calls), self.started[0]);
+        self.noise.was_noise((before + after, calls_before + calls), self.started());
         Verdict::Noise(before + after, calls_before + calls)
     }
 
     /// Ends the trial that is on, if enough calls say what it was. Returns what they say.
     fn judge(&mut self, now: Tick) -> Option<Verdict> {
+        let decided = self.decided(now);
         let (trial, _) = self.trial.as_mut()?;
-        let decided = self.history.since(now - Span::from_micros(self.refusal.as_micros() * 3 / 2));
         let (verdict, trial) = (trial.judge(&self.history, decided, self.noise.share()), *trial);
-        let number = self.started[0];
+        let number = self.started();
         match verdict {
             Verdict::Open | Verdict::Lower => return Some(verdict),
             Verdict::Limit(refused, calls) => {

@@ -169,3 +169,29 @@ pub fn calls_and_tokens() -> Family {
     }
     Family::new("calls-and-tokens", cases)
 }
+
+/// A provider that answers so many calls at a time.
+pub fn at_once() -> Family {
+    let mut cases = Vec::new();
+    for most in [4, 16, 64] {
+        for latency in [100, 1_000] {
+            for is_heavy in [false, true] {
+                for seed in 0..5 {
+                    let provider = Provider::free(Span::from_millis(latency));
+                    let provider = if is_heavy { provider.heavy(seed) } else { provider };
+                    let average = latency * if is_heavy { 1_650 } else { 1_000 };
+                    cases.push(Case {
+                        provider: provider
+                            .at_once(usize::try_from(most).unwrap_or(usize::MAX))
+                            .refuses_within(Span::from_millis(30)),
+                        sizes: Sizes::Calls(3_000),
+                        workers: most * 4,
+                        seed,
+                        best: Best::Takes(Span::from_micros(3_000 * average / most)),
+                    });
+                }
+            }
+        }
+    }
+    Family::new("at-once", cases)
+}

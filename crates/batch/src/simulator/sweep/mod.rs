@@ -1,14 +1,14 @@
 //! Many providers, by family: how long a batch takes with each, compared with the best there is.
 
-mod families;
 mod limits;
+mod noise;
 
 use tollgate::{Span, Tick};
 
 use super::{Provider, play, play_at_once};
 
-pub use families::{advice_of_a_minute, at_once, headers_that_lie, noise, stress};
-pub use limits::{burst_of_one, calls_and_tokens, changes, clean, windows};
+pub use limits::{at_once, burst_of_one, calls_and_tokens, changes, clean, windows};
+pub use noise::{advice_of_a_minute, headers_that_lie, noise, stress};
 
 /// A batch, and what its time is compared with.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Case {
 /// The items of a batch.
 #[derive(Clone, Debug)]
 enum Sizes {
-    /// So many, whose tokens nobody counts.
+    /// So many, whose tokens are not counted.
     Calls(u64),
     /// One of so many tokens each.
     Tokens(Vec<u64>),
@@ -32,11 +32,11 @@ enum Sizes {
 /// The best time there is.
 #[derive(Clone, Debug)]
 enum Best {
-    /// That of whoever knows everything.
+    /// That of a caller that knows everything.
     Takes(Span),
     /// That of the same batch with a provider that refuses nothing without reason.
     With(Box<Provider>),
-    /// That of whoever calls again at once, whatever is refused.
+    /// That of a caller that calls again at once, whatever is refused.
     AtOnce,
 }
 
@@ -87,13 +87,8 @@ impl Family {
     }
 
     /// How many cases there are.
-    pub fn len(&self) -> usize {
+    pub fn cases(&self) -> usize {
         self.cases.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.cases.is_empty()
     }
 
     /// Plays each `nth` of the cases.
@@ -117,6 +112,12 @@ impl Family {
 }
 
 impl Case {
+    /// A batch whose calls are refused for no reason that its pace could change, compared with one where they are not.
+    fn beside(best: Provider, provider: Provider, items: u64, workers: u64, seed: u64) -> Case {
+        let best = Best::With(Box::new(best));
+        Case { provider, sizes: Sizes::Calls(items), workers, seed, best }
+    }
+
     /// How long it took, and how many calls were refused, both of a thousand.
     fn play(&self) -> (u64, u64) {
         let sizes = match &self.sizes {

@@ -33,13 +33,7 @@ pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
         }
         .refuses_within(Span::from_millis(refusal));
         let noise = Noise { of_thousand, overloaded, advice: None };
-        cases.push(Case {
-            provider: provider.clone().noise(noise, seed),
-            sizes: Sizes::Calls(ITEMS),
-            workers,
-            seed,
-            best: Best::With(Box::new(provider)),
-        });
+        cases.push(Case::beside(provider.clone(), provider.noise(noise, seed), ITEMS, workers, seed));
     }
     let status = if overloaded { 529 } else { 429 };
     let beside = if is_limited { "-beside-a-limit" } else { "" };
@@ -62,13 +56,7 @@ pub fn headers_that_lie() -> Family {
                     };
                     let noise = Noise { of_thousand, overloaded: false, advice: None };
                     let provider = provider.noise(noise, seed);
-                    cases.push(Case {
-                        provider: provider.clone().lies(lie),
-                        sizes: Sizes::Calls(2_000),
-                        workers,
-                        seed,
-                        best: Best::With(Box::new(provider)),
-                    });
+                    cases.push(Case::beside(provider.clone(), provider.lies(lie), 2_000, workers, seed));
                 }
             }
         }
@@ -84,42 +72,10 @@ pub fn advice_of_a_minute() -> Family {
             let provider = Provider::free(Span::from_millis(latency));
             let advice = Some(Duration::from_secs(60));
             let noise = Noise { of_thousand: 50, overloaded: false, advice };
-            cases.push(Case {
-                provider: provider.clone().noise(noise, seed),
-                sizes: Sizes::Calls(ITEMS),
-                workers,
-                seed,
-                best: Best::With(Box::new(provider)),
-            });
+            cases.push(Case::beside(provider.clone(), provider.noise(noise, seed), ITEMS, workers, seed));
         }
     }
     Family::new("advice-of-a-minute", cases)
-}
-
-/// A provider that answers so many calls at a time.
-pub fn at_once() -> Family {
-    let mut cases = Vec::new();
-    for most in [4, 16, 64] {
-        for latency in [100, 1_000] {
-            for is_heavy in [false, true] {
-                for seed in 0..5 {
-                    let provider = Provider::free(Span::from_millis(latency));
-                    let provider = if is_heavy { provider.heavy(seed) } else { provider };
-                    let average = latency * if is_heavy { 1_650 } else { 1_000 };
-                    cases.push(Case {
-                        provider: provider
-                            .at_once(usize::try_from(most).unwrap_or(usize::MAX))
-                            .refuses_within(Span::from_millis(30)),
-                        sizes: Sizes::Calls(3_000),
-                        workers: most * 4,
-                        seed,
-                        best: Best::Takes(Span::from_micros(3_000 * average / most)),
-                    });
-                }
-            }
-        }
-    }
-    Family::new("at-once", cases)
 }
 
 /// A hundred items and twenty workers, and half of the calls is refused.
