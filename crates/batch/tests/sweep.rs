@@ -180,6 +180,7 @@ fn an_hour_in_which_everything_is_refused_is_recovered_from() {
 #[test]
 fn each_family_of_providers_is_met_about_as_well_as_can_be() {
     let families = [
+        (sweep::burst_of_one(), 1_150),
         (sweep::noise(10, false, false), 1_150),
         (sweep::noise(10, true, false), 1_150),
         (sweep::noise(50, false, false), 1_300),
@@ -200,6 +201,14 @@ fn each_family_of_providers_is_met_about_as_well_as_can_be() {
         let summary = family.play((family.cases() / 16).max(1));
         assert!(summary.took.p50 <= most, "{}: {summary:?}", family.name);
     }
+}
+
+/// A bucket of fewer calls than start at first refuses the last of them, which is not taken for noise.
+#[test]
+fn a_bucket_of_a_few_calls_is_met_with_few_refusals() {
+    let summary = sweep::small_bursts().play(7);
+    assert!(summary.took.p50 <= 1_050 && summary.took.p90 <= 1_200, "{summary:?}");
+    assert!(summary.refused.p50 <= 40 && summary.refused.worst <= 80, "{summary:?}");
 }
 
 /// Whatever the calls under way were doing when it began, the pace is what it was before as soon as it is over.

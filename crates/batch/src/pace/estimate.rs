@@ -17,6 +17,7 @@ use tollgate::{Span, Tick};
 use tollgate_provider::{Meter, Unit};
 
 use super::gauge::{Gauge, News, Term};
+use super::history::History;
 use super::mark::{Mark, Measured, Sums};
 use super::ramp::{self, Ramp};
 use super::{Load, Rate, Start};
@@ -160,7 +161,7 @@ impl Estimate {
         if self.started[0] == self.begun
             && self.in_flight * 10 <= self.mark.map_or(0, |mark| mark.tail(0).amount)
         {
-            self.settle_tail(CALLS_MIN);
+            self.settle_tail();
         }
         if self.held_back && self.held.is_none() {
             let held = now.since(self.last_start).as_micros();
@@ -210,6 +211,7 @@ impl Estimate {
     pub(super) fn refused(&mut self, now: Tick, start: &Start, meters: &[Meter]) {
         self.ended();
         self.latency.get_or_insert(now.since(start.at).max(Span::from_millis(1)));
+        self.learn_burst(start);
         self.hear(start, meters, false);
     }
 
@@ -273,13 +275,20 @@ impl Estimate {
     }
 
     /// A limit was met, by a call that was refused. Those who share the scope now wait for `cooldown`.
-    pub(super) fn met(&mut self, now: Tick, start: &Start, cooldown: Span, advice: Span, pace: Option<Rate>) {
+    pub(super) fn met(
+        &mut self,
+        now: Tick,
+        start: &Start,
+        cooldown: Span,
+        advice: Span,
+        pace: Option<Rate>,
+        history: &History,
+    ) {
         let mut mark = Mark::new(start.at, start.before, start.load);
         mark.advise(advice);
         if self.is_of_the_first(start) && self.ramp.is_some() {
             // A burst that is refused says that the bucket is small, and nothing of the rate.
             self.mark = Some(mark);
-            self.learn_burst(start);
             (self.cooldown, self.begun, self.last_start) = (cooldown, self.started[0], now + cooldown);
             self.ramp
                 .iter_mut()
@@ -290,7 +299,7 @@ impl Estimate {
         let news = match self.mark.filter(|_| self.gauges[0].found().is_some()) {
             Some(last) if last.until(&mark, 0).amount >= CALLS_MIN => {
                 self.mark = Some(mark);
-                self.measure([0, 1].map(|unit| self.passed(&last, &mark, unit)))
+                self.measure([0, 1].map(|unit| self.passed(&last, &mark, unit, history)))
             }
             Some(last) => {
                 self.slow_down(start, [last.until(&mark, 0), last.until(&mark, 1)]);
@@ -307,7 +316,6 @@ impl Estimate {
         (self.cooldown, self.begun) = (cooldown, self.started[0]);
         // The time of the cooldown is no time in which the pace proved right.
         self.last_start = now + cooldown;
-        self.learn_burst(start);
         self.ramp = None;
         self.renew(news);
         self.held = Some(if news == News::Confirms && !self.gauges[self.suspect].is_unsure() {
@@ -320,7 +328,6 @@ impl Estimate {
     /// A call was refused as others were that started about then, by which a limit was met. Returns whether that changes what the
     /// limit is thought to be.
     pub(super) fn met_again(&mut self, start: &Start) -> bool {
-        self.learn_burst(start);
         let Some(mark) = self.mark.as_mut().filter(|mark| mark.precedes(start.at)) else { return false };
         mark.reject(start.at, start.before, start.load);
         let (mark, guessed) = (*mark, self.gauges[0].is_a_guess());
@@ -350,10 +357,10 @@ impl Estimate {
 
     /// The calls that were under way when a cooldown began have told what passed: with the limit as it was met, that is as
     /// good as a measurement.
-    pub(super) fn settle_tail(&mut self, least: u64) {
+    pub(super) fn settle_tail(&mut self) {
         let Some(mark) = self.mark.filter(|_| self.gauges[0].is_a_guess()) else { return };
         let calls = mark.tail(0).amount;
-        if calls < least {
+        if calls < CALLS_MIN {
             return;
         }
         for (unit, gauge) in self.gauges.iter_mut().enumerate().filter(|(_, gauge)| gauge.found().is_some()) {
@@ -408,7 +415,7 @@ impl Estimate {
     }
 
     /// What passed between two refusals, without the time in which a bucket that is known to be small was full.
-    fn passed(&self, last: &Mark, mark: &Mark, unit: usize) -> Measured {
+    fn passed(&self, last: &Mark, mark: &Mark, unit: usize, history: &History) -> Measured {
         let whole = last.until(mark, unit);
         if let Some(silence) = last.silence(whole.rate()) {
             // What a window has left at its end is lost, so that the rate is higher than it seems, and lower than it is without
@@ -417,10 +424,12 @@ impl Estimate {
             return Measured { span, is_window: true, ..whole };
         }
         // If none of the first passed, another caller had emptied it, and its size is not known.
-        let Some(burst) = self.burst.filter(|burst| unit == 0 && *burst > 0) else { return whole };
-        let span = Span::from_micros(whole.span.as_micros().saturating_sub(self.cooldown.as_micros()));
-        let awake = Measured { amount: whole.amount.saturating_sub(burst), span, is_window: false };
-        if span > Span::ZERO && awake.rate() > whole.rate() { awake } else { whole }
+        let Some(burst) = self.burst.filter(|burst| unit == 0 && self.suspect == 0 && *burst > 0) else {
+            return whole;
+        };
+        let Some((amount, span)) = history.fastest(last.next()..mark.number(), burst) else { return whole };
+        let fastest = Measured { amount, span, is_window: false, is_exact: true };
+        if fastest.rate() > whole.rate() { fastest } else { whole }
     }
 
     /// Takes over what passed between two refusals.

@@ -22,6 +22,9 @@ const CALLS_UNSURE: u64 = 20;
 /// How much more is tried at most, of a thousand, however long ago the last refusal was.
 const GROWTH_MAX: u128 = 10_000_000;
 
+/// What part of a term proves that a limit has risen, of a thousand, if a call is refused as soon as the pace is too high.
+const SHARP_TERM: u128 = 700;
+
 /// How often what is tried doubles in each further term in which nothing is refused.
 const DOUBLINGS: u128 = 8;
 
@@ -53,6 +56,8 @@ pub(super) struct Found {
     pub(super) rate: Rate,
     /// How many calls it was measured by; 0 if it is a guess.
     weight: u64,
+    /// Whether a bucket so small was measured that a call is refused as soon as the pace is too high.
+    is_sharp: bool,
 }
 
 /// How long to wait before a little more is tried.
@@ -109,7 +114,8 @@ impl Gauge {
         };
         let (growth, term) = (u128::from(growth.as_micros()), u128::from(term.as_micros().max(1)));
         let probe = u128::from(probe);
-        let over = growth.saturating_sub(term);
+        let proven = if found.is_sharp { term * SHARP_TERM / 1_000 } else { term };
+        let over = growth.saturating_sub(proven);
         let more = if over == 0 || found.weight == 0 {
             (probe.saturating_mul(growth) / term).saturating_mul(growth) / term
         } else {
@@ -144,17 +150,17 @@ impl Gauge {
 
     /// Sets a limit nobody measured.
     pub(super) fn guess(&mut self, rate: Rate) {
-        self.found = Some(Found { rate, weight: 0 });
+        self.found = Some(Found { rate, weight: 0, is_sharp: false });
     }
 
     /// Sets a limit the provider told.
     pub(super) fn believe(&mut self, rate: Rate) {
-        self.found = Some(Found { rate, weight: WEIGHT_MAX });
+        self.found = Some(Found { rate, weight: WEIGHT_MAX, is_sharp: false });
     }
 
     /// Takes a guess for measured, by so many calls.
     pub(super) fn trust(&mut self, rate: Rate, calls: u64) {
-        self.found = Some(Found { rate, weight: calls.clamp(1, WEIGHT_MAX) });
+        self.found = Some(Found { rate, weight: calls.clamp(1, WEIGHT_MAX), is_sharp: false });
     }
 
     /// Takes over what `calls` calls measured. The limit lies below the `pace` that was too much.
@@ -163,18 +169,19 @@ impl Gauge {
         let resumed_at = self.found.map_or(rate, |found| found.rate.scaled(START_AT, 1_000));
         let by_few =
             self.found.filter(|found| found.weight > 0).map_or(0, |found| 1_000 / (found.weight + 1));
-        if resumed_at < rate.scaled(985 - by_few.min(300), 1_000) {
+        if !measured.is_exact && resumed_at < rate.scaled(985 - by_few.min(300), 1_000) {
             // It was below the limit for a while, when the bucket may have been full: the limit lies between what was
             // measured and what was too much.
             let between = u128::from(rate.millionths()).midpoint(u128::from(pace.millionths()));
             let between = Rate::from_millionths(between).min(rate.scaled(BETWEEN_MAX, 1_000));
-            self.found = Some(Found { rate: between, weight: CALLS_UNSURE.min(calls) });
+            self.found = Some(Found { rate: between, weight: CALLS_UNSURE.min(calls), is_sharp: false });
             return News::Differs;
         }
         let old = self.found.filter(|found| found.weight > 0);
         let confirmed = old.filter(|old| is_close(old.rate, rate, calls));
         let Some(old) = confirmed else {
-            self.found = Some(Found { rate, weight: calls.clamp(1, WEIGHT_MAX) });
+            self.found =
+                Some(Found { rate, weight: calls.clamp(1, WEIGHT_MAX), is_sharp: measured.is_exact });
             return News::Differs;
         };
         let weight = old.weight.min(WEIGHT_MAX);
@@ -182,7 +189,8 @@ impl Gauge {
             + u128::from(rate.millionths()) * u128::from(calls);
         let mean = sum / u128::from(weight + calls);
         let rate = Rate::from_millionths(mean);
-        self.found = Some(Found { rate, weight: (weight + calls).min(WEIGHT_MAX) });
+        self.found =
+            Some(Found { rate, weight: (weight + calls).min(WEIGHT_MAX), is_sharp: measured.is_exact });
         News::Confirms
     }
 }

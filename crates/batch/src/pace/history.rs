@@ -16,6 +16,9 @@ const RATED: usize = 24;
 /// More of a pause than this says nothing of how fast they start: it was advised, or an outage.
 const PAUSE_MAX: Span = Span::from_secs(2);
 
+/// Over how many calls the fastest is looked for.
+const WINDOWS: [u64; 6] = [16, 32, 64, 128, 256, 512];
+
 #[derive(Clone, Copy, Debug)]
 struct Started {
     at: Tick,
@@ -102,6 +105,17 @@ impl History {
         (Rate::of(passed, span), passed)
     }
 
+    /// The fastest that calls passed before the last of these, which was refused, where `burst` calls may pass at once: a bucket
+    /// that was full at some time since fills up no faster, and hardly slower, because the call before passed.
+    pub(super) fn fastest(&self, calls: Range<u64>, burst: u64) -> Option<(u64, Span)> {
+        let from = WINDOWS.map(|window| calls.end.saturating_sub(window)).into_iter();
+        let passed = from.filter(|from| *from >= calls.start.max(self.first)).map(|from| {
+            let (refused, all) = self.refused(from..calls.end);
+            (all.saturating_sub(refused + burst.saturating_sub(1)), self.span(from, calls.end))
+        });
+        passed.filter(|(_, span)| *span > Span::ZERO).max_by_key(|(amount, span)| Rate::of(*amount, *span))
+    }
+
     /// When a call started, if it is kept.
     fn at(&self, number: u64) -> Option<Tick> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
@@ -140,5 +154,20 @@ mod tests {
             Rate::of(23, Span::from_secs(24)),
             "two seconds of a pause count"
         );
+    }
+    #[test]
+    fn the_fastest_before_a_refusal_leaves_out_what_a_full_bucket_gave() {
+        let mut history = History::default();
+        // Forty calls in forty seconds, then twenty in ten, after which one is refused.
+        for number in 0..40 {
+            history.start(Tick::from_secs(number), false);
+        }
+        for number in 0..=20 {
+            history.start(Tick::from_millis(40_000 + number * 500), false);
+        }
+        history.refuse(60);
+        assert_eq!(history.fastest(1..60, 1), Some((16, Span::from_secs(8))));
+        assert_eq!(history.fastest(1..60, 3), Some((14, Span::from_secs(8))), "three were there at once");
+        assert_eq!(history.fastest(50..60, 1), None, "too few");
     }
 }

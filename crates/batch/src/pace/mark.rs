@@ -37,6 +37,8 @@ pub(super) struct Measured {
     pub(super) span: Span,
     /// Whether it filled up at the end of a window, not steadily.
     pub(super) is_window: bool,
+    /// Whether the bucket may have been full in between, and the rate is right all the same.
+    pub(super) is_exact: bool,
 }
 
 impl Measured {
@@ -94,6 +96,16 @@ impl Mark {
         self.passed_at.filter(|_| is_window).map(|passed| passed.since(self.at))
     }
 
+    /// The number of this call.
+    pub(super) fn number(&self) -> u64 {
+        self.before[0]
+    }
+
+    /// The number of the first call that started after the last one that was refused since.
+    pub(super) fn next(&self) -> u64 {
+        self.last.1[0] + 1
+    }
+
     /// How many calls were refused since, this one included.
     pub(super) fn refusals(&self) -> u64 {
         self.rejected[0]
@@ -108,14 +120,19 @@ impl Mark {
     pub(super) fn until(&self, later: &Mark, unit: usize) -> Measured {
         let started = later.before[unit].saturating_sub(self.before[unit]);
         let amount = started.saturating_sub(self.rejected[unit]);
-        Measured { amount, span: later.at.since(self.at), is_window: false }
+        Measured { amount, span: later.at.since(self.at), is_window: false, is_exact: false }
     }
 
     /// What passed from here to the last refusal that followed.
     pub(super) fn tail(&self, unit: usize) -> Measured {
         let (at, before, rejected) = self.last;
         let started = before[unit].saturating_sub(self.before[unit]);
-        Measured { amount: started.saturating_sub(rejected[unit]), span: at.since(self.at), is_window: false }
+        Measured {
+            amount: started.saturating_sub(rejected[unit]),
+            span: at.since(self.at),
+            is_window: false,
+            is_exact: false,
+        }
     }
 }
 
@@ -132,9 +149,12 @@ mod tests {
         let second = Mark::new(Tick::from_secs(6), [60, 6_000], load);
         assert_eq!(
             first.until(&second, 0),
-            Measured { amount: 47, span: Span::from_secs(5), is_window: false }
+            Measured { amount: 47, span: Span::from_secs(5), is_window: false, is_exact: false }
         );
         assert_eq!(first.until(&second, 1).amount, 4_700);
-        assert_eq!(first.tail(0), Measured { amount: 19, span: Span::from_secs(2), is_window: false });
+        assert_eq!(
+            first.tail(0),
+            Measured { amount: 19, span: Span::from_secs(2), is_window: false, is_exact: false }
+        );
     }
 }

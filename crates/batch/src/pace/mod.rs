@@ -33,9 +33,6 @@ const TIMER: Span = Span::from_millis(2);
 const MANY_REFUSED: u64 = 150;
 const HELD_IF_MANY: u64 = 820;
 
-/// So many calls that passed while calls went too fast tell the rate of a limit.
-const TAIL_CALLS: u64 = 8;
-
 /// By how much more noise there must be than was known, of a thousand, to doubt what was found before.
 const NOISE_NEWS: u64 = 10;
 
@@ -52,6 +49,9 @@ const NOISE_ON_TRIAL: u64 = 100;
 
 /// So many calls after the first tell why some of the first were refused.
 const OPENING_CALLS: u64 = 8;
+
+/// If so many calls at the end of the first are refused, and none before them, a bucket was empty.
+const OPENING_REST: u64 = 3;
 
 /// So many calls tell whether nearly all pass.
 const PASSING_CALLS: u64 = 16;
@@ -314,7 +314,7 @@ impl Pace {
         if is_news {
             self.at_first = was;
         }
-        self.estimate.met(now, start, cooldown, advice, was);
+        self.estimate.met(now, start, cooldown, advice, was, &self.history);
         let (refused, calls) = self.history.refused(first + 1..self.started());
         if refused >= 3 && refused * 1_000 > calls * MANY_REFUSED {
             self.estimate.held = Some(HELD_IF_MANY);
@@ -398,7 +398,10 @@ impl Pace {
         let decided = self.decided(now);
         let (before, calls_before) = self.history.refused(0..ramp::FIRST);
         let (after, calls) = self.history.refused(ramp::FIRST..decided.min(3 * ramp::FIRST));
-        let is_sure = before * 1_000 >= ramp::FIRST * trial::NOISE_MAX;
+        // A bucket lets the first of them pass and refuses the rest, which noise hardly ever does.
+        let is_rest =
+            before >= OPENING_REST && self.history.refused(ramp::FIRST - before..ramp::FIRST).0 == before;
+        let is_sure = is_rest || before * 1_000 >= ramp::FIRST * trial::NOISE_MAX;
         if calls < OPENING_CALLS && !is_sure {
             return Verdict::Open;
         }
@@ -429,7 +432,7 @@ impl Pace {
             Verdict::Limit(refused, calls) => {
                 match self.doubted {
                     Some(_) => self.estimate.trust(self.history.passed(trial.first..trial.until)),
-                    None => self.estimate.settle_tail(TAIL_CALLS),
+                    None => self.estimate.settle_tail(),
                 }
                 self.noise.was_limit((refused, calls), number);
             }

@@ -14,6 +14,7 @@ pub(crate) fn rows() -> Vec<Row> {
     vec![
         row("sweep/clean", |effort| read(&sweep::clean(), effort), 1.05),
         row("sweep/burst-1", |effort| read(&sweep::burst_of_one(), effort), 1.15),
+        row("sweep/burst-2-to-9", |effort| read(&sweep::small_bursts(), effort), 1.05),
         row("sweep/noise-1%-429", |effort| read(&sweep::noise(10, false, false), effort), 1.15),
         row("sweep/noise-5%-429", |effort| read(&sweep::noise(50, false, false), effort), 1.3),
         row("sweep/noise-30%-429", |effort| read(&sweep::noise(300, false, false), effort), 2.5),
@@ -40,7 +41,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 fn lifted() -> Family {
-    sweep::changes("lifted", 1_000_000, Some(160))
+    sweep::changes("lifted", 1_000_000, Some(60))
 }
 
 fn row(name: &'static str, read: fn(&Effort) -> Result<Reading>, most: f64) -> Row {

@@ -31,6 +31,11 @@ pub fn burst_of_one() -> Family {
     Family::new("burst-1", cases)
 }
 
+/// Buckets of two calls to nine: fewer than start at first.
+pub fn small_bursts() -> Family {
+    Family::new("burst-2-to-9", buckets(&[1, 5, 30], &[200, 1_000, 5_000], |_| vec![2, 4, 6, 9]))
+}
+
 fn buckets(rates: &[u64], latencies: &[u64], bursts: impl Fn(u64) -> Vec<u64>) -> Vec<Case> {
     let mut cases = Vec::new();
     for retry_after in [RetryAfter::None, RetryAfter::Exact, RetryAfter::Seconds] {
@@ -96,11 +101,18 @@ pub fn windows(seconds: u64, sliding: bool) -> Family {
     Family::new(format!("{}-window-{seconds}s", if sliding { "sliding" } else { "fixed" }), cases)
 }
 
-/// A limit that is so many times what it was from the hundredth second on, of a thousand, and as before from another on.
-pub fn changes(name: &str, of_thousand: u64, until: Option<u64>) -> Family {
+/// A limit that is so many times what it was from about the hundredth second on, of a thousand, and as before after so many
+/// seconds, if it ever is.
+pub fn changes(name: &str, of_thousand: u64, lasts: Option<u64>) -> Family {
+    // What is tried at the time of the change matters, so there are several.
+    let cases = [100, 109, 117, 126].into_iter().flat_map(|at| changes_at(at, of_thousand, lasts));
+    Family::new(format!("limit-{name}"), cases.collect())
+}
+
+fn changes_at(second: u64, of_thousand: u64, lasts: Option<u64>) -> Vec<Case> {
     let mut cases = Vec::new();
-    let steps: Vec<(u64, u64)> =
-        [Some((100, of_thousand)), until.map(|until| (until, 1_000))].into_iter().flatten().collect();
+    let back = lasts.map(|lasts| (second + lasts, 1_000));
+    let steps: Vec<(u64, u64)> = [Some((second, of_thousand)), back].into_iter().flatten().collect();
     for rate in [3, 10, 50] {
         for latency in [200, 1_000] {
             for headers in [false, true] {
@@ -125,7 +137,7 @@ pub fn changes(name: &str, of_thousand: u64, until: Option<u64>) -> Family {
             }
         }
     }
-    Family::new(format!("limit-{name}"), cases)
+    cases
 }
 
 /// When the last of so many calls starts at a rate that changes, and is never above `most`.
