@@ -167,6 +167,14 @@ async fn a_limit_is_kept_to_though_a_tenth_is_refused_whatever_the_pace() {
     }
 }
 
+/// Calls that take ten seconds are not started one by one until the first is answered.
+#[tokio::test(start_paused = true)]
+async fn calls_that_take_long_do_not_wait_for_the_first_reply() {
+    let provider = Provider::free(Span::from_secs(10));
+    let went = run(provider, vec![0; 128], 64).await;
+    assert!(went.millis <= 36_000, "{} ms, where 20 s are ideal", went.millis);
+}
+
 /// Timers are as fine as a millisecond, which is five calls here.
 #[tokio::test(start_paused = true)]
 async fn five_thousand_a_second_are_met_as_well() {

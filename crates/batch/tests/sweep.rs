@@ -192,6 +192,8 @@ fn each_family_of_providers_is_met_about_as_well_as_can_be() {
         (sweep::windows(1, false), 1_200),
         (sweep::windows(60, false), 1_200),
         (sweep::windows(1, true), 1_200),
+        (sweep::windows(60, true), 1_200),
+        (sweep::changes("halves", 500, None), 1_200),
         (sweep::changes("doubles", 2_000, None), 1_200),
         (sweep::changes("rises-tenfold", 10_000, None), 1_200),
         (sweep::calls_and_tokens(), 1_200),
@@ -200,6 +202,13 @@ fn each_family_of_providers_is_met_about_as_well_as_can_be() {
     for (family, most) in families {
         let summary = family.play((family.cases() / 16).max(1));
         assert!(summary.took.p50 <= most, "{}: {summary:?}", family.name);
+    }
+    // Nine of ten, and not only half of them.
+    let advised = sweep::advice_of_a_minute().play(1);
+    assert!(advised.took.p90 <= 2_000, "{advised:?}");
+    for (family, most) in [(sweep::windows(60, false), 160), (sweep::windows(60, true), 150)] {
+        let summary = family.play(1);
+        assert!(summary.refused.worst <= most, "{}: {summary:?}", family.name);
     }
 }
 

@@ -54,7 +54,7 @@ const OPENING_CALLS: u64 = 8;
 const OPENING_REST: u64 = 3;
 
 /// So many calls tell whether nearly all pass.
-const PASSING_CALLS: u64 = 16;
+const PASSING_CALLS: u64 = 8;
 
 /// If so many calls in a row are refused, all are.
 const RUN: u64 = 6;

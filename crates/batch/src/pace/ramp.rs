@@ -7,9 +7,12 @@ use super::{Rate, TIMER};
 /// How many calls may start before the first reply.
 pub(super) const FIRST: u64 = 10;
 
-/// How long a reply is waited for before one more call starts all the same: a provider may take minutes, and first calls
-/// may be lost.
+/// How long the ramp waits for a first reply before more calls start all the same: a provider may take minutes, first calls may be
+/// lost, and refusals mostly come sooner than that.
 const PATIENCE: Span = Span::from_secs(2);
+
+/// The pace of those calls: slow enough that a provider that takes long to refuse does not refuse too many of them.
+const WITHOUT_REPLY: Rate = Rate::of(5, PATIENCE);
 
 /// By how much the pace grows with every round trip.
 const GROWTH: u64 = 2;
@@ -43,7 +46,8 @@ impl Ramp {
     pub(super) fn start(&mut self, now: Tick, latency: Option<Span>, held_back: bool) {
         self.started += 1;
         if self.pace.is_none() {
-            self.next = now + PATIENCE;
+            let wait = if self.started <= FIRST { PATIENCE } else { WITHOUT_REPLY.time_of(1) };
+            self.next = now + wait;
         }
         let (Some(pace), Some(latency)) = (self.pace, latency) else { return };
         let one = pace.time_of(1);

@@ -41,7 +41,7 @@ const PROBE_MIN: Span = Span::from_millis(100);
 const PROBE_MAX: Span = Span::from_secs(5);
 
 /// After so many refusals in a row what is advised is heeded again.
-const RUN_ADVISED: u64 = 3;
+const RUN_ADVISED: u64 = 4;
 
 /// What is advised is heeded for at least this part of it: two to the power of this.
 const DOUBTS_MAX: u32 = 10;
@@ -49,6 +49,9 @@ const DOUBTS_MAX: u32 = 10;
 /// Where other calls pass, one call finds out whether advice of at least this length is true, after this part of it.
 const ADVICE_LONG: Duration = Duration::from_secs(5);
 const PROBED_PART: u32 = 8;
+
+/// So many refusals in a row, or fewer, are no reason to believe it.
+const ODD_RUN: u64 = 2;
 
 /// By how much two clocks that tell the same time may differ. What others say is no news within that.
 const SLACK: Span = Span::from_millis(20);
@@ -75,6 +78,8 @@ pub struct Scope {
     doubts: u32,
     /// Whether the next call is to find out if what was advised is true.
     is_suspect: bool,
+    /// Since when a long advice is heeded that was not suspect when it came, and how long it is.
+    long_advice: Option<(Tick, Duration)>,
     outage: Outage,
     random: Random,
     counters: Counters,
@@ -143,6 +148,7 @@ impl Scope {
             advised: None,
             doubts: 0,
             is_suspect: false,
+            long_advice: None,
             outage: Outage::default(),
             random: Random::new(seed),
             counters: Counters::default(),
@@ -250,7 +256,8 @@ impl Scope {
                 }
                 self.outage.pass(call.at);
                 self.pace.accepted(now, &call.start, &hint.meters);
-                self.doubt(now, call).map_or(Effect::None, Effect::Changed)
+                let until = self.doubt(now, call).or_else(|| self.suspect(now));
+                until.map_or(Effect::None, Effect::Changed)
             }
             Class::Transient => self.failed(now, call, hint, is_blameless),
             Class::Throttled | Class::Overloaded => self.throttled(now, call, hint),
@@ -307,12 +314,12 @@ impl Scope {
         }
         let refused_for = now.since(*self.refused_since.get_or_insert(now));
         let advice = hint.advice.map(|advice| self.believed(advice));
-        self.is_suspect = advice.is_some_and(|advice| advice >= ADVICE_LONG)
-            && self.pace.run() <= 1
-            && self.pace.is_passing();
+        let is_long = advice.is_some_and(|advice| advice >= ADVICE_LONG);
+        self.is_suspect = is_long && self.is_odd();
+        self.long_advice = advice.filter(|_| is_long && !self.is_suspect).map(|advice| (now, advice));
         // What is believed of it is too long if a call passes before half of it is over.
         let half = Span::covering(advice.unwrap_or_default() / 2);
-        let advice = advice.map(|advice| if self.is_suspect { advice / PROBED_PART } else { advice });
+        let advice = advice.map(|advice| if self.is_suspect { self.probed(advice) } else { advice });
         let length = self.rules.length(advice, self.learned(is_met), streak, refused_for);
         let until = now + length + self.rules.added(length, self.random.next());
         if is_met {
@@ -346,6 +353,28 @@ impl Scope {
         let known = self.pace.calls().map(|rate| rate.time_of(calls));
         let first = if is_met { Span::from_micros(self.refusal.as_micros() * 2) } else { Span::ZERO };
         known.unwrap_or(first).clamp(LEAST, Rules::FIRST)
+    }
+
+    /// Whether hardly any call is refused but the last.
+    fn is_odd(&self) -> bool {
+        self.pace.run() <= ODD_RUN && self.pace.is_passing()
+    }
+
+    /// After how much of a long wait one call finds out whether it is true: twice as much after each that was refused.
+    fn probed(&self, advice: Duration) -> Duration {
+        advice * (1 << self.pace.run().clamp(1, ODD_RUN) - 1) / PROBED_PART
+    }
+
+    /// A call passed. If nearly all do, a long wait that was advised is suspect: one call finds out whether it is true. Returns
+    /// when the cooldown ends then.
+    fn suspect(&mut self, now: Tick) -> Option<Tick> {
+        let (since, advice) = self.long_advice.filter(|_| self.is_odd())?;
+        self.long_advice = None;
+        let soon = now.max(since + Span::covering(self.probed(advice)));
+        self.cooling(now).filter(|until| *until > soon)?;
+        self.is_suspect = true;
+        self.until = Some(soon);
+        self.until
     }
 
     /// How much of what was advised is heeded: less each time that it proved to be too long.
