@@ -12,7 +12,7 @@ pub(super) const FIRST: u64 = 10;
 const PATIENCE: Span = Span::from_secs(2);
 
 /// The pace of those calls: slow enough that a provider that takes long to refuse does not refuse too many of them.
-const WITHOUT_REPLY: Rate = Rate::of(5, PATIENCE);
+const WITHOUT_REPLY: Rate = Rate::of(7, PATIENCE);
 
 /// By how much the pace grows with every round trip.
 const GROWTH: u64 = 2;
