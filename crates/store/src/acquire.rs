@@ -11,6 +11,7 @@ use tollgate_core::{Costs, DemandError, Denial, Limits, Name, Ready, Tick};
 use crate::block_on::block_on;
 use crate::inner::Inner;
 use crate::queue::{Fate, Rank, Waiter};
+use crate::sync::MutexGuard;
 use crate::{Cell, Clock, Priority, Term, WAITERS_MAX};
 
 /// What somebody wants to wait for, and how long.
@@ -77,6 +78,9 @@ impl Request {
 }
 
 /// A wait in the queue of a [`Cell`]. Does nothing until it is polled.
+///
+/// A waiter that is granted what it waits for takes it from then on, and is woken. If it is not polled within a second,
+/// others may have what it was granted; it keeps its rank, and waits again when it is polled.
 ///
 /// # Cancel safety
 ///
@@ -196,6 +200,9 @@ impl Acquire<'_> {
         let _replaced;
         let mut inner = self.cell.lock();
         let queue = &mut inner.side.as_mut()?.queue;
+        if queue.take_place_again(rank, waker) {
+            return self.return_to_queue(inner, rank);
+        }
         let Some(fate) = queue.forget(rank) else {
             _replaced = queue.leave_waker(rank, waker);
             return None;
@@ -203,6 +210,16 @@ impl Acquire<'_> {
         // The last one to hear leaves nothing behind.
         inner.tidy(self.clock.now());
         Some(fate)
+    }
+
+    /// What becomes of a waiter that was passed over, and has taken its place again.
+    fn return_to_queue(&self, mut inner: MutexGuard<'_, Inner>, rank: Rank) -> Option<Fate> {
+        let now = self.clock.now();
+        let after = inner.serve(now);
+        let fate = inner.side.as_mut().and_then(|side| side.queue.forget(rank));
+        inner.tidy(now);
+        self.cell.finish(inner, after, self.clock);
+        fate
     }
 }
 
@@ -228,8 +245,9 @@ impl Future for Acquire<'_> {
         };
         this.stage = Stage::Done;
         Poll::Ready(match fate {
-            Fate::Granted { at, costs, waited } => {
-                Ok(Granted { at, costs, waited: Some(waited.to_duration()), limited_by })
+            Fate::Granted { at, waited, waiter, .. } => {
+                let waited = Some(waited.to_duration());
+                Ok(Granted { at, costs: waiter.costs, waited, limited_by })
             }
             Fate::TimedOut { denial, waited } => {
                 Err(WaitError::TimedOut { denial, waited: waited.to_duration() })

@@ -12,7 +12,7 @@ use std::task::Waker;
 use tollgate_core::{Bucket, Costs, Denial, Few, Holder, Limits, Packed, Ready, Span, Status, Tick, Usage};
 
 use crate::inner::{Aftermath, Inner};
-use crate::queue::{Fate, Rank};
+use crate::queue::{Fate, Rank, Waiter};
 use crate::sync::{Mutex, MutexGuard, order_of};
 use crate::{Alarm, Clock, Key, Priority};
 
@@ -80,7 +80,22 @@ impl Cell {
             let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
             clock.alarm(at, alarm);
         }
+        if let Some(at) = after.watch {
+            self.watch(at, clock);
+        }
         wake_all(after.wakers);
+    }
+
+    /// Looks at `at`, by the clock of the system, for grants that are not collected.
+    #[cold]
+    fn watch(self: &Arc<Self>, at: Tick, clock: &Clock) {
+        let watch: Arc<dyn Alarm> = Arc::new(Watch { cell: Arc::downgrade(self), clock: clock.clone() });
+        Clock::system().alarm(at, Arc::downgrade(&watch));
+        // Dropped when the lock is free. If no waiter is left, there is nothing to look for.
+        let _replaced;
+        if let Some(side) = &mut self.lock().side {
+            _replaced = side.watch.replace(watch);
+        }
     }
 
     /// Takes `costs` now if nobody waits, the bucket is plain and they fit, which is the common case; otherwise
@@ -175,8 +190,9 @@ impl Cell {
 
     /// How every limit stands, how many wait, and when the cooldown ends if one lasts: all as of one instant.
     pub fn snapshot(&self, clock: &Clock) -> (Vec<Status>, usize, Option<Tick>) {
-        let inner = self.lock();
+        let mut inner = self.lock();
         let now = clock.now();
+        inner.take_back_for_newcomer(now);
         let side = inner.side.as_ref();
         let cooling_until = side.map(|side| side.closed_until).filter(|until| *until > now);
         (inner.bucket.peek(&inner.limits, now), side.map_or(0, |side| side.queue.len()), cooling_until)
@@ -185,7 +201,9 @@ impl Cell {
     /// When `costs` would be admitted to a newcomer, as far as can be told now.
     pub fn ready(&self, clock: &Clock, costs: &Costs, priority: Priority) -> Ready {
         let now = clock.now();
-        self.lock().ready(now, costs, priority)
+        let mut inner = self.lock();
+        inner.take_back_for_newcomer(now);
+        inner.ready(now, costs, priority)
     }
 
     /// The limits.
@@ -267,7 +285,9 @@ impl Cell {
         let Some(side) = &mut inner.side else { return };
         // Kept until the lock is free: dropping its waker may drop a task that waits here, too.
         let waiter = side.queue.remove(rank);
-        if let (None, Some(Fate::Granted { at, costs, .. })) = (&waiter, side.queue.forget(rank)) {
+        if let (None, Some(Fate::Granted { at, waiter: Waiter { costs, .. }, .. })) =
+            (&waiter, side.queue.forget(rank))
+        {
             let limits = inner.limits.clone();
             let nothing = vec![0; costs.len()];
             let holder = term.map(|term| term.holder);
@@ -304,6 +324,23 @@ impl Alarm for Cell {
         inner.alarm_rang(at);
         let after = inner.serve(now);
         self.finish(inner, after, clock);
+    }
+}
+
+/// Looks for grants of a cell that are not collected. It rings by the clock of the system; the cell may go by another.
+struct Watch {
+    cell: Weak<Cell>,
+    clock: Clock,
+}
+
+impl Alarm for Watch {
+    fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
+        let Some(cell) = self.cell.upgrade() else { return };
+        let now = self.clock.now();
+        let mut inner = cell.lock();
+        inner.watch_rang();
+        let after = inner.serve(now);
+        cell.finish(inner, after, &self.clock);
     }
 }
 

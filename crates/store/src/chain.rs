@@ -80,7 +80,7 @@ impl Chain {
             locked[*index] = Some(self.cells[*index].lock());
         }
         let locked = &mut locked[..costs.len()];
-        let mut inners = locked.iter().flatten().zip(costs);
+        let mut inners = locked.iter_mut().flatten().zip(costs);
         if !inners.all(|(inner, costs)| inner.fits(now, costs, priority)) {
             let inners = locked.iter().flatten().zip(costs);
             return Err(inners.map(|(inner, costs)| inner.denial(now, costs, priority)).collect());

@@ -3,12 +3,13 @@
 //! Everything here happens under that lock. What must happen without it, because a waker may do anything, is left
 //! to the [`Aftermath`].
 
+use std::sync::Arc;
 use std::task::Waker;
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
 
 use crate::queue::{Fate, Queue, Waiter};
-use crate::{Priority, Term};
+use crate::{Alarm, Priority, Term};
 
 pub(crate) struct Inner {
     pub(crate) limits: Limits,
@@ -26,6 +27,10 @@ pub(crate) struct Side {
     unserved: bool,
     /// The alarms that are set, the next one last: each was set because it comes before those that were.
     armed: Vec<Tick>,
+    /// Whether an alarm of the clock of the system is set to look for grants that are not collected.
+    is_watched: bool,
+    /// That alarm, which is gone with the queue.
+    pub(crate) watch: Option<Arc<dyn Alarm>>,
     /// Waiters who were told that they can never pass, and have yet to be woken.
     refused: Vec<Waker>,
     /// The bucket was forgotten while somebody had the cell. Nobody is admitted any more.
@@ -51,6 +56,8 @@ impl Side {
 pub(crate) struct Aftermath {
     pub(crate) wakers: Vec<Waker>,
     pub(crate) alarm: Option<Tick>,
+    /// When to look for grants that are not collected, by the clock of the system.
+    pub(crate) watch: Option<Tick>,
 }
 
 impl Inner {
@@ -71,7 +78,10 @@ impl Inner {
 
     /// Whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
     #[inline]
-    pub(crate) fn fits(&self, now: Tick, costs: &Costs, priority: Priority) -> bool {
+    pub(crate) fn fits(&mut self, now: Tick, costs: &Costs, priority: Priority) -> bool {
+        if self.side.is_some() {
+            self.take_back_for_newcomer(now);
+        }
         let open = self.side.is_none() || self.is_open(now, costs, priority);
         open && self.bucket.fits(&self.limits, now, costs)
     }
@@ -221,6 +231,7 @@ impl Inner {
 
     /// Grants to every waiter that can pass, then tells those whose deadline has come.
     pub(crate) fn serve(&mut self, now: Tick) -> Aftermath {
+        self.take_back(now);
         let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
         let mut wakers = refused.unwrap_or_default();
         let ready = loop {
@@ -232,8 +243,50 @@ impl Inner {
             }
         };
         let alarm = self.next_alarm(now, ready);
+        let watch = self.next_watch();
         self.tidy(now);
-        Aftermath { wakers, alarm }
+        Aftermath { wakers, alarm, watch }
+    }
+
+    /// Takes back what was granted to waiters that have not collected it in time, so that they do not keep it from others.
+    /// Whoever calls this serves.
+    fn take_back(&mut self, now: Tick) {
+        let Inner { limits, bucket, side } = self;
+        let Some(side) = side.as_mut().filter(|side| !side.gone) else { return };
+        let mut is_changed = false;
+        while let Some((at, Waiter { costs, term, .. })) = side.queue.pass_over() {
+            let nothing = vec![0; costs.len()];
+            let holder = term.map(|term| term.holder);
+            bucket.settle(limits, now, &Usage { at, reserved: costs, used: &nothing, holder });
+            is_changed = true;
+        }
+        if is_changed {
+            // Limits may have been lowered since it was granted.
+            self.refuse_impossible();
+        }
+    }
+
+    /// The same for a caller that does not wait. If others do, they are served first, when the alarm rings.
+    pub(crate) fn take_back_for_newcomer(&mut self, now: Tick) {
+        if self.side.as_ref().is_some_and(|side| side.queue.is_empty()) {
+            self.take_back(now);
+        }
+    }
+
+    /// When to look for grants that are not collected, if a waiter is there to have them and no alarm is set.
+    fn next_watch(&mut self) -> Option<Tick> {
+        let side = self.side.as_mut().filter(|side| !side.is_watched && !side.queue.is_empty())?;
+        // A model has no timer.
+        let at = side.queue.collected_by().filter(|_| cfg!(not(loom)))?;
+        side.is_watched = true;
+        Some(at)
+    }
+
+    /// The alarm that looks for grants that are not collected has rung.
+    pub(crate) fn watch_rang(&mut self) {
+        if let Some(side) = &mut self.side {
+            side.is_watched = false;
+        }
     }
 
     /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
@@ -263,9 +316,7 @@ impl Inner {
             if bucket.fits(limits, now, costs) {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                wakers.extend(side.queue.decide(rank, |Waiter { costs, since, waker, .. }| {
-                    (Fate::Granted { at, costs, waited: now.since(since) }, waker)
-                }));
+                wakers.extend(side.queue.grant(rank, at, now));
                 continue;
             }
             let shortage = bucket.shortage(limits, now, costs);

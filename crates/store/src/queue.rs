@@ -9,6 +9,10 @@
 //! from the same limits are a [`Class`]: if the first of a class does not pass, none behind it does, because the first
 //! claims a limit that all of them take from, or is held back by such a claim. So a look at the first of each class is a
 //! look at all waiters, however many there are.
+//!
+//! A grant takes at once what the waiter asks for, and the waiter collects it when it is polled. One that does not within
+//! [`REACTION_MAX`] would keep it from all others, for ever if it is a resource. So the grant is taken back, and the waiter
+//! is *passed over*: it claims nothing and is granted nothing until it is polled, and then has the rank that it had.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
@@ -17,12 +21,20 @@ use std::time::Duration;
 use tollgate_core::{Costs, DemandError, Denial, Shortage, Span, Tick};
 
 use crate::cell::Term;
+#[cfg(not(loom))]
+use crate::clock::Clock;
 
 /// How many may wait for one bucket unless the request says otherwise.
 pub const WAITERS_MAX: usize = 1_000_000;
 
 /// How long a waiter of each priority may be passed over, from [`Priority::Interactive`] to [`Priority::Batch`].
 pub const PATIENCE: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(60)];
+
+/// How long a waiter may take to react, to a grant in memory or at the head of a wait queue, before others pass it. With
+/// the time it takes to find that out, it holds them back for less than a second. By the clock of the system, whatever that
+/// of the bucket or the store is: it is a thread or a task that takes this long, and it runs no faster when a test moves
+/// another clock.
+pub(crate) const REACTION_MAX: Span = Span::from_millis(750);
 
 /// Who goes first when several wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,8 +95,17 @@ struct Class {
 
 /// What became of a waiter. The grant is the commit: what is granted has been taken.
 pub(crate) enum Fate {
-    Granted { at: Tick, costs: Costs, waited: Span },
-    TimedOut { denial: Box<Denial>, waited: Span },
+    /// It has been granted since `since`, by the clock of the system. The waker of the waiter has been called.
+    Granted {
+        at: Tick,
+        waited: Span,
+        waiter: Waiter,
+        since: Tick,
+    },
+    TimedOut {
+        denial: Box<Denial>,
+        waited: Span,
+    },
     Impossible(DemandError),
     Gone,
 }
@@ -97,21 +118,27 @@ pub(crate) struct Queue {
     claims: BTreeMap<Rank, u64>,
     deadlines: BTreeSet<(Tick, Rank)>,
     fates: BTreeMap<Rank, Fate>,
+    /// The grants among the fates, the oldest first, by the clock of the system.
+    uncollected: BTreeSet<(Tick, Rank)>,
+    /// The waiters that did not collect a grant in time. They have no place in a class and claim nothing until they are
+    /// polled, and no deadline: they have been woken, and would not notice.
+    passed_over: BTreeMap<Rank, Waiter>,
     tickets: u64,
 }
 
 impl Queue {
     pub(crate) fn len(&self) -> usize {
-        self.classes.iter().map(|class| class.waiting.len()).sum()
+        self.classes.iter().map(|class| class.waiting.len()).sum::<usize>() + self.passed_over.len()
     }
 
+    /// Whether no waiter is to be looked at. Those that were passed over are not.
     pub(crate) fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }
 
     /// Whether no waiter is left, and none has yet to hear what became of it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.classes.is_empty() && self.fates.is_empty()
+        self.classes.is_empty() && self.fates.is_empty() && self.passed_over.is_empty()
     }
 
     /// The least rank behind `rank` that is the first of its class.
@@ -169,11 +196,15 @@ impl Queue {
     pub(crate) fn push(&mut self, priority: Priority, waiter: Waiter) -> Rank {
         self.tickets += 1;
         let rank = Rank::new(priority, waiter.since, self.tickets);
+        self.enqueue(rank, waiter);
+        rank
+    }
+
+    fn enqueue(&mut self, rank: Rank, waiter: Waiter) {
         if let Some(deadline) = waiter.deadline {
             self.deadlines.insert((deadline, rank));
         }
         self.insert(rank, waiter);
-        rank
     }
 
     fn insert(&mut self, rank: Rank, waiter: Waiter) {
@@ -196,6 +227,9 @@ impl Queue {
 
     /// Takes a waiter out; `None` if it does not wait any more.
     pub(crate) fn remove(&mut self, rank: Rank) -> Option<Waiter> {
+        if let Some(waiter) = self.passed_over.remove(&rank) {
+            return Some(waiter);
+        }
         let index = self.classes.iter().position(|class| class.waiting.contains_key(&rank))?;
         let class = &mut self.classes[index];
         let waiter = class.waiting.remove(&rank)?;
@@ -218,6 +252,40 @@ impl Queue {
         Some(waker)
     }
 
+    /// Takes a waiter out that has been granted what it asks, as of `at`. Answers whom to wake.
+    pub(crate) fn grant(&mut self, rank: Rank, at: Tick, now: Tick) -> Option<Waker> {
+        let since = system_now();
+        self.uncollected.insert((since, rank));
+        self.decide(rank, |mut waiter| {
+            let waker = std::mem::replace(&mut waiter.waker, Waker::noop().clone());
+            (Fate::Granted { at, waited: now.since(waiter.since), waiter, since }, waker)
+        })
+    }
+
+    /// When the oldest grant will have been left uncollected for too long, by the clock of the system.
+    pub(crate) fn collected_by(&self) -> Option<Tick> {
+        self.uncollected.first().map(|(since, _)| *since + REACTION_MAX)
+    }
+
+    /// Passes over a waiter that has not collected its grant in time, if there is one. Answers what the grant took, and
+    /// when; whoever calls this gives it back.
+    pub(crate) fn pass_over(&mut self) -> Option<(Tick, &Waiter)> {
+        let overdue = self.collected_by()?;
+        if system_now() < overdue {
+            return None;
+        }
+        let (_, rank) = self.uncollected.pop_first()?;
+        let Some(Fate::Granted { at, waiter, .. }) = self.fates.remove(&rank) else { return None };
+        Some((at, self.passed_over.entry(rank).or_insert(waiter)))
+    }
+
+    /// Lets a waiter that was passed over take its place again, because it is polled. `false` if it was not passed over.
+    pub(crate) fn take_place_again(&mut self, rank: Rank, waker: &Waker) -> bool {
+        let Some(waiter) = self.passed_over.remove(&rank) else { return false };
+        self.enqueue(rank, Waiter { waker: waker.clone(), ..waiter });
+        true
+    }
+
     /// Makes `waker` the one to wake, and answers the one it replaces: to be dropped when no lock is held,
     /// because it may be the last of a task that waits here, too.
     pub(crate) fn leave_waker(&mut self, rank: Rank, waker: &Waker) -> Option<Waker> {
@@ -230,7 +298,11 @@ impl Queue {
 
     /// What became of the waiter, told once.
     pub(crate) fn forget(&mut self, rank: Rank) -> Option<Fate> {
-        self.fates.remove(&rank)
+        let fate = self.fates.remove(&rank)?;
+        if let Fate::Granted { since, .. } = &fate {
+            self.uncollected.remove(&(*since, rank));
+        }
+        Some(fate)
     }
 
     /// The next deadline.
@@ -243,23 +315,26 @@ impl Queue {
         self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, rank)| *rank)
     }
 
-    /// All waiters.
+    /// All waiters, those that were passed over as well.
     pub(crate) fn ranks(&self) -> Vec<Rank> {
-        self.classes.iter().flat_map(|class| class.waiting.keys().copied()).collect()
+        let waiting = self.classes.iter().flat_map(|class| class.waiting.keys());
+        waiting.chain(self.passed_over.keys()).copied().collect()
     }
 
     pub(crate) fn waiter(&self, rank: Rank) -> Option<&Waiter> {
-        self.classes.iter().find_map(|class| class.waiting.get(&rank))
+        let waiting = self.classes.iter().find_map(|class| class.waiting.get(&rank));
+        waiting.or_else(|| self.passed_over.get(&rank))
     }
 
     /// Changes all costs that the queue remembers, when the limits they are counted in have changed places. Claims, which
     /// are by place as well, are made anew by the next look at the queue.
     pub(crate) fn for_each_costs(&mut self, mut change: impl FnMut(&mut Costs)) {
         for fate in self.fates.values_mut() {
-            if let Fate::Granted { costs, .. } = fate {
-                change(costs);
+            if let Fate::Granted { waiter, .. } = fate {
+                change(&mut waiter.costs);
             }
         }
+        self.passed_over.values_mut().for_each(|waiter| change(&mut waiter.costs));
         self.claims.clear();
         for (rank, mut waiter) in
             std::mem::take(&mut self.classes).into_iter().flat_map(|class| class.waiting)
@@ -268,4 +343,12 @@ impl Queue {
             self.insert(rank, waiter);
         }
     }
+}
+
+/// The clock that reactions go by. In a model no time passes for them.
+fn system_now() -> Tick {
+    #[cfg(loom)]
+    return Tick::ZERO;
+    #[cfg(not(loom))]
+    Clock::system().now()
 }

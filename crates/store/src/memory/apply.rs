@@ -76,6 +76,7 @@ impl Memory {
                 continue;
             }
             let now = self.clock.now();
+            locked.iter_mut().flatten().for_each(|inner| inner.take_back_for_newcomer(now));
             let applied = apply_locked(call.steps, &mut locked, records, writes, now)?;
             // Also if it was denied: the limits it came with may let others pass.
             for (cell, inner) in cells.iter().zip(&mut locked) {

@@ -3,17 +3,12 @@
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
-use tollgate_core::{Span, Tick};
+use tollgate_core::Tick;
 
 use super::local::LocalQueues;
-use crate::queue::Rank;
+use crate::queue::{REACTION_MAX, Rank};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Alarm, Clock};
-
-/// How long a waiter at the head of a queue may take to react before others pass it. With the time it takes to find
-/// that out, it holds them back for less than a second. By the clock of the system, whatever that of the store is: it is
-/// a thread or a task that takes this long, and it runs no faster when a test moves the clock of the store.
-pub(super) const REACTION_MAX: Span = Span::from_millis(750);
 
 pub(super) struct Waiter {
     pub(super) rank: Rank,

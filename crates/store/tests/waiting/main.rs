@@ -10,3 +10,4 @@ mod notice;
 mod order;
 mod runtimes;
 mod term;
+mod unpolled;

@@ -99,9 +99,23 @@ pub(super) fn available(set: &LimitSet, limit: &str) -> i64 {
     status.limit(limit).expect("the limit is there").available()
 }
 
-/// Gives way to other threads until `done`. Time does not pass, so this is no sleep.
+/// How long a law waits for what is to come within a second, on a machine with other work to do.
+const PATIENCE: Span = Span::from_secs(30);
+
+/// Gives way to other threads until `done`. Time does not pass by the clock of the law, so this is no sleep.
 pub(super) fn until(done: impl Fn() -> bool) {
-    while !done() {
+    eventually(|| done().then_some(()));
+}
+
+/// What `look` finds, which is to come soon: a mechanism that does not work fails the law instead of hanging it.
+fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let real = Clock::system();
+    let given_up = real.now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(real.now() < given_up, "it did not come within {:?}", PATIENCE.to_duration());
         thread::yield_now();
     }
 }
@@ -119,10 +133,11 @@ impl<'a, T> Waiting<'a, T> {
     {
         let waiting = || sets.iter().map(LimitSet::waiting).sum::<usize>();
         let (before, mut this) = (waiting(), Waiting(Box::pin(future.into_future())));
-        while waiting() == before || sets.iter().any(is_asking) {
-            assert!(this.poll().is_pending(), "it does not fit");
-            thread::yield_now();
-        }
+        eventually(|| {
+            let is_parked = waiting() != before && !sets.iter().any(is_asking);
+            assert!(is_parked || this.poll().is_pending(), "it does not fit");
+            is_parked.then_some(())
+        });
         this.still_waits();
         this
     }
@@ -141,12 +156,10 @@ impl<'a, T> Waiting<'a, T> {
 
     /// What comes of it, which is to come now.
     pub(super) fn answer(&mut self) -> T {
-        loop {
-            if let Poll::Ready(answer) = self.poll() {
-                return answer;
-            }
-            thread::yield_now();
-        }
+        eventually(|| match self.poll() {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        })
     }
 }
 

@@ -85,6 +85,8 @@ macro_rules! set_suite {
             more_than_may_wait_are_turned_away
             a_waiter_holds_back_no_demand_for_other_limits
             a_waiter_that_is_not_polled_holds_nobody_back_for_long
+            a_waiter_that_is_not_polled_keeps_no_resource
+            a_grant_that_is_not_collected_goes_to_a_newcomer
         );
         $crate::set_suite!(@of changes, $open,
             a_cooldown_stops_everybody_to_the_microsecond

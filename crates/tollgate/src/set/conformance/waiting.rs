@@ -230,3 +230,36 @@ pub fn a_waiter_that_is_not_polled_holds_nobody_back_for_long(open: Open<'_>) {
     drop(left);
     assert_eq!(set.waiting(), 0);
 }
+
+/// The same for a resource, which no passing of time would bring back: it goes to the next, and nothing is lost.
+pub fn a_waiter_that_is_not_polled_keeps_no_resource(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::resource("slots", 1)]);
+    let held = take(&set, demand! { slots: 1 }).expect("it is free");
+    let mut left = wait_for(&set, demand! { slots: 1 });
+    let mut next = wait_for(&set, demand! { slots: 1 });
+    drop(held);
+    let lease = next.answer().expect("the waiter ahead of it does not react");
+    left.still_waits();
+    assert_eq!(set.waiting(), 1, "a waiter that was passed waits again");
+    drop(lease);
+    let lease = left.answer().expect("it reacts now");
+    drop(lease);
+    drop((left, next));
+    until(|| available(&set, "slots") == 1);
+    assert_eq!(set.waiting(), 0);
+}
+
+/// A grant that is not collected keeps no resource from a caller that does not wait, and none from the waiter itself.
+pub fn a_grant_that_is_not_collected_goes_to_a_newcomer(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let set = bench.set([Limit::resource("slots", 1)]);
+    let held = take(&set, demand! { slots: 1 }).expect("it is free");
+    let mut left = wait_for(&set, demand! { slots: 1 });
+    drop(held);
+    until(|| take(&set, demand! { slots: 1 }).is_some());
+    let lease = left.answer().expect("the newcomer is done");
+    drop(lease);
+    until(|| available(&set, "slots") == 1);
+    assert_eq!(set.waiting(), 0);
+}
