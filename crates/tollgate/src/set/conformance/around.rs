@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_core::{Limit, Limits, Span, demand};
 use tollgate_store::WaitQueues;
 
-use super::bench_of::{Ears, START, Waiting, spend, take, wait_for};
+use super::bench_of::{Ears, START, Waiting, eventually, spend, take, wait_for};
 use super::{Bench, Open};
 use crate::{
     AcquireError, CheckError, CheckInfo, Checker, Event, LimitPool, LimitSet, Observer, Spread, Verdict,
@@ -124,6 +124,42 @@ pub fn checks_charge_all_or_nothing_and_wait_for_the_slowest(open: Open<'_>) {
     assert!(matches!(refused, Err(CheckError::Resource(_))), "{refused:?}");
 }
 
+/// Polls a check that does not pass until it has nothing to do but wait: a store may take a moment to deny it.
+fn until_parked(bench: &Bench, poll: &mut impl FnMut() -> bool) {
+    assert!(!poll(), "it does not fit");
+    let is_asking = |queues: &WaitQueues| queues.is_empty() || queues.is_busy();
+    eventually(|| {
+        let is_parked = !bench.backend.as_ref().is_some_and(|backend| is_asking(backend.wait_queues()));
+        assert!(is_parked || !poll(), "it does not fit");
+        is_parked.then_some(())
+    });
+}
+
+/// A budget that is spent for the day holds back only the checks that take from it.
+pub fn a_check_that_waits_holds_back_no_check_of_another_limit(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let checker = bench.checker();
+    let limits = Limits::new([Limit::per_day("budget", 1), Limit::per_second("rps", 100)]).expect("valid");
+    let check = |budget: u64, rps: u64| {
+        let costs = demand! { budget: budget, rps: rps };
+        checker.check("key", "chat", &costs, &limits).wait().expect("it is valid")
+    };
+    assert!(check(1, 0).is_admitted());
+    let costs = demand! { budget: 1, rps: 1 };
+    let mut waiting = Box::pin(checker.check_and_wait("key", "chat", &costs, &limits, None));
+    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    until_parked(&bench, &mut poll);
+    for number in 0..100 {
+        assert!(check(0, 1).is_admitted(), "check {number} takes nothing of the budget");
+    }
+    let Verdict::Denied(denied) = check(0, 1) else { panic!("the second is used up") };
+    assert_eq!(denied.wait(), Some(Duration::from_millis(10)), "the rate denies it, and no waiter");
+    assert!(!check(1, 0).is_admitted(), "a waiter is ahead of it");
+    assert!(!poll());
+    bench.hands.advance(Span::from_secs(86_400));
+    eventually(|| poll().then_some(()));
+}
+
 /// Labels come from closed sets.
 pub fn events_are_told_once_and_never_name_what_nobody_knows(open: Open<'_>) {
     let (bench, ears) = (Bench::new(open), Ears::default());
@@ -217,18 +253,10 @@ pub fn checks_are_told_with_what_they_are_about(open: Open<'_>) {
     let late = traced.check_and_wait("key", "chat", &costs, &limits, SECOND).wait();
     assert!(late.is_err(), "told at once");
     let mut waiting = Box::pin(traced.check_and_wait("key", "chat", &costs, &limits, None));
-    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    assert!(poll().is_pending());
-    // A store may take a moment to deny it.
-    let is_asking = |queues: &WaitQueues| queues.is_empty() || queues.is_busy();
-    while bench.backend.as_ref().is_some_and(|backend| is_asking(backend.wait_queues())) {
-        assert!(poll().is_pending());
-        std::thread::yield_now();
-    }
+    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    until_parked(&bench, &mut poll);
     bench.advance_ms(60_000);
-    while poll().is_pending() {
-        std::thread::yield_now();
-    }
+    eventually(|| poll().then_some(()));
     let expected = [
         "key chat -: Allowed",
         r#"key chat t1: Denied { limit: Some("rpm") }"#,

@@ -108,7 +108,7 @@ pub(super) fn until(done: impl Fn() -> bool) {
 }
 
 /// What `look` finds, which is to come soon: a mechanism that does not work fails the law instead of hanging it.
-fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+pub(super) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let real = Clock::system();
     let given_up = real.now() + PATIENCE;
     loop {

@@ -103,6 +103,7 @@ macro_rules! set_suite {
             a_pool_waits_in_all_sets_and_takes_the_first_grant
             a_pool_that_waits_is_granted_by_a_set_that_becomes_free
             checks_charge_all_or_nothing_and_wait_for_the_slowest
+            a_check_that_waits_holds_back_no_check_of_another_limit
             counts_of_checks_can_be_looked_at_charged_and_given_back
             checks_are_told_with_what_they_are_about
             events_are_told_once_and_never_name_what_nobody_knows
