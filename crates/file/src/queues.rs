@@ -2,7 +2,8 @@
 //!
 //! They are in memory that those processes map, in a file beside the store, so a waiter is woken in microseconds and a caller
 //! that does not wait pays for one load. Nothing is decided there: limits hold whatever becomes of that file. Where it
-//! cannot be made, waiters of different processes poll, and have no order among each other.
+//! cannot be made, waiters of different processes poll, and have no order among each other. That is a warning and no error:
+//! an administrator who looks at the store of another user must not keep its processes from starting.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,15 @@ const SUFFIX: &str = "-queue";
 pub(crate) fn open(store: &Path) -> Arc<WaitQueues> {
     let mut name = store.as_os_str().to_os_string();
     name.push(SUFFIX);
-    tollgate_shm::wait_queues(Path::new(&name)).unwrap_or_default()
+    tollgate_shm::wait_queues(Path::new(&name)).unwrap_or_else(|why| {
+        tracing::warn!(
+            target: "tollgate",
+            store = %store.display(),
+            %why,
+            "processes that share this file wait in no order, because their queue cannot be opened; they poll instead"
+        );
+        Arc::default()
+    })
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,5 +1,8 @@
 //! Two stores on one file, as two processes have them: one set, one cooldown.
 
+#[cfg(target_os = "linux")]
+mod support;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -50,6 +53,48 @@ fn both_take_of_one_set_and_either_cools_it_down_for_both() {
     assert!(takes(&other) && takes(&one));
 }
 
+/// The clock stands still, so no waiter polls.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_waits_is_notified_of_what_the_other_gave_back() {
+    let hands = ManualClock::at(START);
+    let [one, other] = two("notified", &hands);
+    let held = one.try_acquire(demand! { rpm: 1 }).wait().expect("valid").admitted().expect("it is free");
+    let mut waiting = Box::pin(other.acquire(demand! { rpm: 1 }).into_future());
+    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let real = Clock::system();
+    let given_up = real.now() + Span::from_secs(30);
+    while other.peek().wait().expect("the file is there").waiting == 0 {
+        assert!(poll().is_pending() && real.now() < given_up);
+        thread::yield_now();
+    }
+    held.settle(demand! { rpm: 1 }).wait().expect("it is valid");
+    let lease = loop {
+        match poll() {
+            Poll::Ready(lease) => break lease,
+            Poll::Pending => assert!(real.now() < given_up, "it was not notified"),
+        }
+        thread::yield_now();
+    };
+    drop(lease.expect("it is free"));
+}
+
+/// Limits hold without a queue beside the file, so the store opens; that waiters have no order is a warning.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_queue_that_cannot_be_opened_is_a_warning_that_names_it() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("shared-no-queue.db");
+    let in_the_way = PathBuf::from(format!("{}-queue", path.display()));
+    std::fs::create_dir_all(&in_the_way).expect("a folder can be made");
+    let warnings = support::Warnings::during(|| {
+        let store = FileStore::open(&path).expect("the file can be opened");
+        assert!(!store.wait_queues().is_shared());
+    });
+    let [warning] = &warnings[..] else { panic!("one warning, not {warnings:?}") };
+    let queue = in_the_way.display().to_string();
+    assert!(warning.contains(&queue) && warning.contains("is a folder"), "{warning}");
+}
+
 #[test]
 fn who_waits_hears_of_what_the_other_gave_back_when_it_looks_again() {
     let hands = ManualClock::at(START);
@@ -63,8 +108,9 @@ fn who_waits_hears_of_what_the_other_gave_back_when_it_looks_again() {
         thread::yield_now();
     }
     held.release().wait().expect_err("rpm was not reported");
-    // Nobody pokes across processes: it looks again, at most 200 ms apart. The file is real and takes real time, so the
-    // hands wait for it: twenty looks stay well below the time after which a store is given up.
+    // Where processes share a queue beside the file, the release notifies the waiter; elsewhere it polls, at most 200 ms
+    // apart, and the clock is turned for it. The file is real and takes real time, so the hands wait for it: twenty polls
+    // stay well below the time after which a store is given up.
     let real = Clock::system();
     let lease = (0..20).find_map(|_| {
         hands.advance(Span::from_millis(200));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::file::FileStore;
+use tollgate::store::Backend;
 use tollgate::{Clock, Limiter, Registry, demand};
 
 /// What to do, and on which file.
@@ -24,6 +25,8 @@ pub(crate) enum What {
     CallForever,
     /// Takes a slot and keeps it.
     Hold,
+    /// Waits for so many slots, and gives them back.
+    Wait(u32),
 }
 
 const TASK: &str = "TOLLGATE_CHILD_TASK";
@@ -42,6 +45,7 @@ impl Task {
             "try-uncached" => What::TryUncached(count),
             "call-forever" => What::CallForever,
             "hold" => What::Hold,
+            "wait" => What::Wait(count),
             other => panic!("no such task: {other:?}"),
         };
         Some(Task { what, path: std::env::var_os(FILE).expect("a child is given its file").into() })
@@ -54,6 +58,7 @@ impl Task {
             What::TryUncached(count) => format!("try-uncached {count}"),
             What::CallForever => "call-forever".into(),
             What::Hold => "hold".into(),
+            What::Wait(slots) => format!("wait {slots}"),
         };
         [(TASK, task), (FILE, self.path.display().to_string())]
     }
@@ -64,13 +69,17 @@ impl Task {
             What::TryUncached(count) => try_often(&limiter(&self.path, Duration::ZERO), count),
             What::CallForever => call_forever(&limiter(&self.path, Duration::from_secs(60))),
             What::Hold => hold(&limiter(&self.path, Duration::from_secs(60))),
+            What::Wait(slots) => wait(&self.path, slots),
         }
     }
 }
 
 /// A limiter on the file.
 pub(crate) fn limiter(path: &Path, cache_ttl: Duration) -> Limiter {
-    let store = Arc::new(FileStore::open(path).expect("the file can be opened"));
+    limiter_on(Arc::new(FileStore::open(path).expect("the file can be opened")), cache_ttl)
+}
+
+fn limiter_on(store: Arc<FileStore>, cache_ttl: Duration) -> Limiter {
     let registry = Registry::builder(store).cache_ttl(cache_ttl).build().expect("the settings are valid");
     let catalog = registry.open_or_register("default").wait().expect("the store answers");
     Limiter::builder(catalog).build()
@@ -116,4 +125,23 @@ fn hold(limiter: &Limiter) {
     loop {
         std::thread::park();
     }
+}
+
+/// Says that it waits once it is in the queue, and then when it was served, while no other process can be.
+fn wait(path: &Path, slots: u32) {
+    let store = Arc::new(FileStore::open(path).expect("the file can be opened"));
+    let limiter = limiter_on(Arc::clone(&store), Duration::from_secs(60));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let queues = store.wait_queues();
+            while queues.waiting() == 0 || queues.is_busy() {
+                std::thread::yield_now();
+            }
+            say("waits");
+        });
+        let wait = limiter.acquire_wait("user", RESOURCE, demand! { slots: u64::from(slots) });
+        let lease = wait.timeout(Duration::from_secs(600)).wait().expect("the store answers");
+        say(&format!("served {}", Clock::system().now().as_micros()));
+        lease.commit().wait().expect("the store answers");
+    });
 }

@@ -43,6 +43,11 @@ impl Kin {
         self.lines.recv().expect("the child died before it said anything")
     }
 
+    /// The next thing that it said, if it has said any.
+    pub(crate) fn heard(&self) -> Option<String> {
+        self.lines.try_recv().ok()
+    }
+
     /// Waits until it is done, and answers the rest of what it said.
     pub(crate) fn finish(mut self) -> Vec<String> {
         let status = self.child.wait().expect("it can be waited for");

@@ -10,6 +10,8 @@
 mod child;
 mod family;
 mod history;
+#[cfg(target_os = "linux")]
+mod order;
 mod tests;
 
 use std::panic::catch_unwind;
@@ -22,7 +24,7 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted = arguments.iter().find(|argument| !argument.starts_with('-')).cloned().unwrap_or_default();
-    let chosen = tests::ALL.into_iter().filter(|(name, _)| name.contains(&wanted));
+    let chosen = tests::ALL.iter().filter(|(name, _)| name.contains(&wanted));
     if arguments.iter().any(|argument| argument == "--list") {
         chosen.for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;

@@ -10,12 +10,18 @@ use tollgate::{Level, Limit, Limiter, Limits};
 use crate::child::{RESOURCE, What, limiter};
 use crate::family::Kin;
 use crate::history;
+#[cfg(target_os = "linux")]
+use crate::order;
 
 /// Every test, by its name.
-pub(crate) const ALL: [(&str, fn()); 5] = [
+pub(crate) const ALL: &[(&str, fn())] = &[
     ("a_planted_fault_is_noticed", history::a_planted_fault_is_noticed),
     ("of_200_tries_from_10_processes_on_100_exactly_100_are_admitted", ten_on_100),
     ("a_holder_killed_with_sigkill_gives_back", killed_holder),
+    #[cfg(target_os = "linux")]
+    ("waiters_of_several_processes_are_served_in_the_order_of_their_arrival", order::of_arrival),
+    #[cfg(target_os = "linux")]
+    ("a_large_demand_is_not_starved_by_small_ones_of_another_process", order::large_beside_small),
     ("eight_processes_on_one_key_keep_to_the_bound_together", eight_on_one_key),
     ("killed_at_random_instants_the_file_is_whole_and_nothing_admitted_is_forgotten", killed_at_random),
 ];
@@ -27,15 +33,15 @@ const PER_SECOND: u64 = 2_000;
 /// How much the clocks of two processes may differ.
 const SLACK_US: u64 = 20_000;
 
-fn fresh_file(name: &str) -> PathBuf {
+pub(crate) fn fresh_file(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("processes-{name}.db"));
-    for suffix in ["", "-wal", "-shm"] {
+    for suffix in ["", "-wal", "-shm", "-queue"] {
         let _ = fs::remove_file(format!("{}{suffix}", path.display()));
     }
     path
 }
 
-fn with_limits<const N: usize>(path: &Path, limits: [tollgate::LimitBuilder; N]) -> Limiter {
+pub(crate) fn with_limits<const N: usize>(path: &Path, limits: [tollgate::LimitBuilder; N]) -> Limiter {
     let limiter = limiter(path, Duration::from_secs(60));
     let limits = Limits::new(limits).expect("the limits are valid");
     limiter.catalog().set_limits(Level::System, &limits).wait().expect("the store answers");
