@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use support::fork::{End, fork, one_at_a_time};
+use support::fork::{End, fork, lock_owner, one_at_a_time};
 use support::{Folder, Tap, open};
 use tollgate_shm::{OpenError, ShmStore};
 use tollgate_store::{Store, StoreError};
@@ -243,16 +243,7 @@ fn a_lock_of_one_who_is_stopped_is_not_waited_for_for_ever() {
     let store = ShmStore::builder("x").folder(folder.path()).timeout(short).build().unwrap();
     let tap = Tap::new(&store, "user");
     assert!(tap.take(1, 0));
-    // One who has the lock and neither goes on nor ends.
-    let owner = fork(|| {
-        loop {
-            std::thread::park();
-        }
-    });
-    let stat = fs::read_to_string(format!("/proc/{}/stat", owner.pid())).unwrap();
-    let started: u64 = stat.rsplit_once(") ").unwrap().1.split(' ').nth(19).unwrap().parse().unwrap();
-    let file = File::options().write(true).open(path(&folder)).unwrap();
-    file.write_all_at(&(started << 32 | owner.pid() as u64).to_ne_bytes(), 16 * 8).unwrap();
+    let owner = lock_owner(&path(&folder));
     let Err(StoreError::Unavailable(waited, why)) = tap.try_take(1, 0, None) else { panic!("it is locked") };
     assert!(waited == short && why.contains("another process"), "{why}");
     let busy = ShmStore::builder("x").folder(folder.path()).timeout(short).build().unwrap_err();

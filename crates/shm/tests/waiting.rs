@@ -10,13 +10,30 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::Duration;
 
-use support::fork::{Board, End, Forked, fork, one_at_a_time};
+use support::fork::{Board, End, Forked, fork, lock_owner, one_at_a_time};
 use support::{Folder, Tap, open, queue};
+use tollgate_core::Span;
 use tollgate_shm::ShmStore;
-use tollgate_store::{Backend, Freed, Priority, QueueKey, Store, Term};
+use tollgate_store::{Backend, Clock, Freed, Priority, QueueGuard, QueueKey, Store, Term};
 
-/// Waits for a future on this thread.
+/// How long a test waits for what is to come within a second, on a machine with other work to do.
+const PATIENCE: Span = Span::from_secs(30);
+
+/// Gives way until `done`.
+fn until(what: &str, done: impl Fn() -> bool) {
+    let given_up = Clock::system().now() + PATIENCE;
+    while !done() {
+        assert!(Clock::system().now() < given_up, "{what}: not within {:?}", PATIENCE.to_duration());
+        std::thread::yield_now();
+    }
+}
+
+/// How long a waiter waits while a test starts others.
+const WAIT_MAX: Duration = Duration::from_secs(180);
+
+/// Waits for a future on this thread. It panics after [`WAIT_MAX`].
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -26,10 +43,12 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    let given_up = Clock::system().now() + Span::covering(WAIT_MAX);
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(answer) => return answer,
-            Poll::Pending => std::thread::park(),
+            Poll::Pending if Clock::system().now() < given_up => std::thread::park_timeout(WAIT_MAX),
+            Poll::Pending => panic!("it was not notified within {WAIT_MAX:?}"),
         }
     }
 }
@@ -47,7 +66,7 @@ fn acquire(store: &ShmStore, queued: impl Fn()) {
         guard.clear_notification(100);
         let was_queued = guard.is_queued();
         if guard.may_ask(&keys, 100).expect("there is room") {
-            let term = Term { holder: store.new_holder(), ttl: tollgate_core::Span::from_secs(3_600) };
+            let term = Term { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
             if tap.try_take(0, 1, Some(term)).expect("the store answers") {
                 return;
             }
@@ -72,9 +91,7 @@ fn exhaust(store: &ShmStore) {
 }
 
 fn wait_for(board: &Board, at: usize, value: u64) {
-    while board[at].load(Ordering::SeqCst) < value {
-        std::thread::yield_now();
-    }
+    until(&format!("word {at} is {value}"), || board[at].load(Ordering::SeqCst) >= value);
 }
 
 const STANDING: usize = 0;
@@ -182,9 +199,7 @@ fn one_behind_a_dead_head_notices_by_itself() {
     let second = waiter(&store, &board, 2);
     // A slot is free, and the first is stopped before it can take it. It dies, and nobody else ever looks.
     first.signal(libc::SIGSTOP);
-    while !is_stopped(&first) {
-        std::thread::yield_now();
-    }
+    until("the process is stopped", || is_stopped(&first));
     give_back(&store);
     assert_eq!(first.kill(), End::Signal(libc::SIGKILL));
     wait_for(&board, SERVED, 1);
@@ -202,9 +217,7 @@ fn a_process_that_is_stopped_is_passed_and_has_its_place_when_it_goes_on() {
     let second = waiter(&store, &board, 2);
     let third = waiter(&store, &board, 3);
     first.signal(libc::SIGSTOP);
-    while !is_stopped(&first) {
-        std::thread::yield_now();
-    }
+    until("the process is stopped", || is_stopped(&first));
     give_back(&store);
     wait_for(&board, SERVED, 1);
     assert_eq!(board[ORDER].load(Ordering::SeqCst), 2);
@@ -213,13 +226,9 @@ fn a_process_that_is_stopped_is_passed_and_has_its_place_when_it_goes_on() {
     wait_for(&board, SERVED, 2);
     assert_eq!(board[ORDER + 1].load(Ordering::SeqCst), 3);
     // A newcomer passes it, too, once its last heartbeat is old enough.
-    while is_waited_for(&store) {
-        std::thread::yield_now();
-    }
+    until("the stopped process is passed", || !is_waited_for(&store));
     first.signal(libc::SIGCONT);
-    while !is_waited_for(&store) {
-        std::thread::yield_now();
-    }
+    until("it has its place again", || is_waited_for(&store));
     assert_eq!(second.kill(), End::Signal(libc::SIGKILL));
     store.wait_queues().notify(&Freed::all("tests", &slots().bucket));
     wait_for(&board, SERVED, 3);
@@ -274,4 +283,72 @@ fn a_line_is_as_long_as_it_may_be_over_all_processes() {
     assert_eq!((full.waiting, full.max), (3, 3));
     assert!(guard.enqueue([slots()], 4).unwrap());
     drop((guard, line));
+}
+
+fn guard(store: &ShmStore) -> QueueGuard<'_> {
+    store.wait_queues().guard(store.clock(), Priority::default(), store.clock().now())
+}
+
+fn is_notified(guard: &QueueGuard<'_>) -> bool {
+    pin!(guard.notified(None)).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[test]
+fn a_waiter_that_joins_and_one_that_leaves_while_the_lock_is_taken_are_dealt_with_later() {
+    let _alone = one_at_a_time();
+    let folder = Folder::new();
+    let store =
+        ShmStore::builder("x").folder(folder.path()).timeout(Duration::from_millis(50)).build().unwrap();
+    let other = open(folder.path());
+    exhaust(&store);
+    let mut leaver = guard(&store);
+    assert!(leaver.enqueue([slots()], 100).unwrap() && leaver.is_notified_of_all());
+    let owner = lock_owner(store.path());
+    let mut joiner = guard(&store);
+    assert!(joiner.enqueue([slots()], 100).unwrap());
+    assert!(!joiner.is_notified_of_all(), "no other process knows of it, so it polls");
+    drop(leaver);
+    assert_eq!(owner.kill(), End::Signal(libc::SIGKILL));
+    until("the waiter that left is removed", || !is_waited_for(&other));
+    joiner.clear_notification(100);
+    assert!(joiner.is_notified_of_all() && is_waited_for(&other), "it is in the queue of all processes");
+    assert!(!is_notified(&joiner));
+    give_back(&other);
+    until("it is notified by the other", || is_notified(&joiner));
+    assert!(joiner.may_ask(&[slots()], 100).unwrap() && Tap::new(&store, "user").take(0, 1));
+    drop(joiner);
+    assert!(!is_waited_for(&other));
+    store.check().unwrap();
+}
+
+/// How many times this thread has read a file, those of `/proc` included.
+fn reads() -> u64 {
+    let io = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let count = io.lines().find_map(|line| line.strip_prefix("syscr: "));
+    count.expect("the system counts them").parse().unwrap()
+}
+
+/// How many files are read to open a store, and to join and leave a queue in it.
+fn reads_to_open_and_to_join(folder: &Folder) -> [u64; 2] {
+    let before = reads();
+    let store = open(folder.path());
+    let opened = reads();
+    let mut newcomer = guard(&store);
+    assert!(newcomer.enqueue([slots()], 1_000).unwrap());
+    drop(newcomer);
+    [opened - before, reads() - opened]
+}
+
+#[test]
+fn processes_that_wait_make_it_no_dearer_to_open_a_store_and_to_join() {
+    let _alone = one_at_a_time();
+    let (folder, board) = (Folder::new(), Board::new(64));
+    let store = open(folder.path());
+    exhaust(&store);
+    let mut crowd = vec![waiter(&store, &board, 1)];
+    // What a thread finds out once.
+    reads_to_open_and_to_join(&folder);
+    let few = reads_to_open_and_to_join(&folder);
+    crowd.extend((2..=40).map(|number| waiter(&store, &board, number)));
+    assert_eq!(reads_to_open_and_to_join(&folder), few, "beside {} processes that wait", crowd.len());
 }

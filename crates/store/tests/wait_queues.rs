@@ -181,9 +181,14 @@ fn a_notification_reaches_only_those_who_wait_for_what_was_freed() {
     assert!(is_notified(&budget));
 }
 
+/// How long a test waits for what is to come within a second, on a machine with other work to do.
+const PATIENCE: Span = Span::from_secs(30);
+
 /// Gives way until `done`. How long a waiter takes to react is measured by the clock of the system.
 fn until(done: impl Fn() -> bool) {
+    let given_up = Clock::system().now() + PATIENCE;
     while !done() {
+        assert!(Clock::system().now() < given_up, "it did not come within {:?}", PATIENCE.to_duration());
         thread::yield_now();
     }
 }
@@ -273,4 +278,73 @@ fn a_waiter_that_reacts_while_it_is_passed_over_is_not_lost() {
     until(|| is_notified(&guard));
     guard.clear_notification(MAX);
     assert!(!shared.is_empty(), "it is in the queue of all processes again");
+}
+
+/// Queues of all processes whose lock is taken for the first joins.
+#[derive(Default)]
+struct Locked {
+    queue: Mutex<BTreeSet<Rank>>,
+    /// How many more joins find the lock taken.
+    busy: AtomicU64,
+}
+
+impl SharedQueues for Locked {
+    fn is_empty(&self) -> bool {
+        self.queue.lock().expect("no test panics").is_empty()
+    }
+
+    fn next_ticket(&self) -> u64 {
+        0
+    }
+
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    fn join(&self, _: &QueueKey, rank: Rank, _: usize) -> Result<bool, QueueFull> {
+        let is_busy = self.busy.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |busy| busy.checked_sub(1));
+        if is_busy.is_ok() {
+            return Ok(false);
+        }
+        self.queue.lock().expect("no test panics").insert(rank);
+        Ok(true)
+    }
+
+    fn leave(&self, _: &QueueKey, rank: Rank) {
+        self.queue.lock().expect("no test panics").remove(&rank);
+    }
+
+    fn head(&self, _: &QueueKey) -> Option<Rank> {
+        self.queue.lock().expect("no test panics").first().copied()
+    }
+
+    fn notify(&self, _: &Freed) {}
+}
+
+#[test]
+fn a_waiter_that_could_not_join_polls_until_it_is_in_the_queue_of_all_processes() {
+    let shared = Arc::new(Locked { busy: AtomicU64::new(2), ..Locked::default() });
+    let queues = WaitQueues::shared_by(shared.clone());
+    let mut guard = queues.guard(&Clock::system(), Priority::Normal, Tick::from_secs(1));
+    assert!(enqueue(&mut guard, &["a"]), "it is in the queue of this process");
+    assert!(shared.is_empty() && !guard.is_notified_of_all(), "no other process knows of it");
+    assert!(may_ask(&mut guard, &["a"]), "it is the first that this process knows of");
+    guard.clear_notification(MAX);
+    assert!(shared.is_empty() && !guard.is_notified_of_all(), "the lock is still taken");
+    guard.clear_notification(MAX);
+    assert!(guard.is_notified_of_all());
+    assert_eq!(shared.head(&key("a")), Some(guard.rank()));
+    drop(guard);
+    assert!(shared.is_empty());
+}
+
+#[test]
+fn a_waiter_that_could_join_one_of_two_queues_is_not_notified_of_all() {
+    let shared = Arc::new(Locked { busy: AtomicU64::new(1), ..Locked::default() });
+    let queues = WaitQueues::shared_by(shared.clone());
+    let mut guard = queues.guard(&Clock::system(), Priority::Normal, Tick::from_secs(1));
+    enqueue(&mut guard, &["a", "b"]);
+    assert!(!guard.is_notified_of_all());
+    guard.clear_notification(MAX);
+    assert!(guard.is_notified_of_all());
 }

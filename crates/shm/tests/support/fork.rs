@@ -1,6 +1,9 @@
 //! Processes that are forked off a test, and memory that they share with it beside the store.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -56,6 +59,22 @@ pub fn fork(work: impl FnOnce()) -> Forked {
         unsafe { libc::_exit(if ended.is_ok() { 0 } else { 101 }) };
     }
     Forked(pid)
+}
+
+/// A process that has the lock of a store, and neither goes on nor ends.
+pub fn lock_owner(store: &Path) -> Forked {
+    let owner = fork(|| {
+        loop {
+            std::thread::park();
+        }
+    });
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", owner.pid())).expect("it is there");
+    let fields = stat.rsplit_once(") ").expect("the name of a process is in brackets").1;
+    let started = fields.split(' ').nth(19).and_then(|started| started.parse::<u64>().ok());
+    let name = started.expect("it says when it started") << 32 | owner.pid() as u64;
+    let file = File::options().write(true).open(store).expect("the store is there");
+    file.write_all_at(&name.to_ne_bytes(), 16 * 8).expect("it can be written");
+    owner
 }
 
 /// How long a process may take for what takes no time.
