@@ -38,6 +38,9 @@ pub struct Acquire<'a, D> {
 
 /// The future of an [`Acquire`].
 ///
+/// A waiter whose turn has come and that is not polled, as in a busy `select!`, holds others back for less than a second.
+/// Then they pass it; it keeps its place, and waits again when it is polled.
+///
 /// # Cancel safety
 ///
 /// Dropping it at any time leaves no trace: nothing stays taken, and the next waiter is looked at.
