@@ -54,6 +54,12 @@ async fn run(
     run.collect().await.expect("the batch ends").0
 }
 
+/// The line of a result, as the first version wrote it.
+fn result(id: &str, output: &str) -> String {
+    let numbers = "\"index\":0,\"attempts\":1,\"throttles\":0,\"tokens\":0,\"cost_micros\":0";
+    format!("{{\"id\":\"{id}\",\"status\":\"done\",\"output\":{output},{numbers}}}\n")
+}
+
 #[tokio::test]
 async fn a_second_run_calls_only_what_is_missing() {
     let folder = Folder::new("missing");
@@ -118,8 +124,8 @@ async fn a_torn_tail_is_dropped_wherever_it_is_torn() {
 fn damage_that_no_crash_explains_is_told_with_its_line_and_nothing_is_touched() {
     let folder = Folder::new("damage");
     let mut file = fs::File::create(folder.file()).unwrap();
-    writeln!(file, "{{\"id\":\"0\",\"status\":\"done\"}}\nnonsense").unwrap();
-    let line = format!("{{\"id\":\"1\",\"status\":\"done\",\"output\":\"{}\"}}\n", "x".repeat(1 << 20));
+    writeln!(file, "{}nonsense", result("0", "1")).unwrap();
+    let line = result("1", &format!("\"{}\"", "x".repeat(1 << 20)));
     (0..40).for_each(|_| file.write_all(line.as_bytes()).unwrap());
     let before = fs::metadata(folder.file()).unwrap().len();
     let Err(JournalError::Corrupt { line, .. }) = Journal::open(folder.file(), OnFailed::Keep) else {
@@ -170,10 +176,15 @@ async fn an_id_that_comes_twice_is_called_once() {
 }
 
 /// Files that people have, none of which is a journal.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 14] = [
     "{\"custom_id\":\"a\",\"body\":{}}\n{\"custom_id\":\"b\",\"body\":{}}\n",
     "{\"id\":\"a\",\"name\":\"b\"}",
     "{\"id\":\"a\",\"status\":\"open\"}\n",
+    "{\"id\":\"x\",\"status\":\"failed\",\"title\":\"a task\"}\n{\"id\":\"y\",\"status\":\"done\",\"title\":\"b\"}\n",
+    "{\"id\":\"x\",\"status\":\"done\"}\n",
+    "{\"id\":\"x\",\"status\":\"done\",\"title\":\"a task\"}",
+    "{\"id\":\"x\",\"status\":\"failed\",\"index\":0,\"attempts\":3}\n",
+    "{\"id\":\"x\",\"status\":\"done\",\"output\":{}}",
     "notes\n{\"id\":\"a\",\"status\":\"done\"}\n",
     "one line without an end",
     "\n\n",
@@ -198,10 +209,27 @@ fn a_file_of_another_program_is_refused_and_keeps_every_byte() {
 }
 
 #[test]
+fn lines_of_earlier_versions_are_results() {
+    let folder = Folder::new("versions");
+    let failed = "{\"id\":\"b\",\"status\":\"failed\",\"class\":\"fatal\",\"reason\":\"no\",\"index\":1,\"attempts\":1,\
+                  \"throttles\":0,\"tokens\":0,\"cost_micros\":0}\n";
+    let text = format!("{}{failed}", result("a", "{\"body\":[1]}"));
+    fs::write(folder.file(), &text).unwrap();
+    let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
+    assert_eq!((journal.finished(), journal.failed()), (2, 1));
+    assert_eq!(fs::read_to_string(folder.file()).unwrap(), text);
+}
+
+#[test]
 fn a_line_of_another_program_in_a_journal_is_refused_wherever_it_is() {
     let folder = Folder::new("mixed");
-    let ours = "{\"id\":\"0\",\"status\":\"done\"}\n";
-    for text in [format!("{ours}notes\n{ours}"), format!("{ours}notes")] {
+    let (ours, task) = (result("0", "1"), "{\"id\":\"x\",\"status\":\"failed\",\"title\":\"a task\"}");
+    for text in [
+        format!("{ours}notes\n{ours}"),
+        format!("{ours}notes"),
+        format!("{ours}{task}\n{ours}"),
+        format!("{ours}{task}"),
+    ] {
         fs::write(folder.file(), &text).unwrap();
         let refused = Journal::open(folder.file(), OnFailed::Retry).unwrap_err();
         assert!(matches!(refused, JournalError::Corrupt { line: 2, .. }), "{text:?}: {refused}");

@@ -278,7 +278,9 @@ fn a_dry_run_says_what_would_be_sent_and_at_what_cost() {
     let prices = "[price.\"*\"]\ninput = \"1\"\noutput = \"1000\"\n";
     write(&folder, "accounts.toml", format!("{account}{prices}"));
     write(&folder, "requests.jsonl", format!("{}\nnonsense", ["a", "b", "a", "c"].map(request).join("\n")));
-    write(&folder, "results.jsonl", "{\"id\":\"c\",\"status\":\"done\"}\n");
+    let numbers = "\"index\":0,\"attempts\":1,\"throttles\":0,\"tokens\":0,\"cost_micros\":0";
+    let done = format!("{{\"id\":\"c\",\"status\":\"done\",\"output\":{{}},{numbers}}}\n");
+    write(&folder, "results.jsonl", done);
     let dry = |words: &[&str]| {
         let mut run = folder.command(TOLLGATE);
         run.args(["batch", "run", "requests.jsonl", "-o", "results.jsonl", "--accounts", "accounts.toml"]);

@@ -11,6 +11,9 @@ use support::batch::{command, lines, ran, read, request, run, write};
 use support::http_server::HttpServer;
 use support::sandbox::{Sandbox, TOLLGATE};
 
+/// Fields that every result has.
+const NUMBERS: &str = "\"index\":0,\"attempts\":1,\"throttles\":0,\"tokens\":0,\"cost_micros\":0";
+
 /// All files of a folder with what is in them.
 fn contents(folder: &Sandbox) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -64,6 +67,9 @@ fn a_file_of_something_else_is_refused_with_and_without_resume() {
         ("data.json", "{\"id\":\"a\",\"name\":\"b\"}".into()),
         ("blank", "\n\n\n".into()),
         ("picture", "\u{0}\u{0}\n\u{0}".into()),
+        ("tasks.jsonl", "{\"id\":\"x\",\"status\":\"failed\",\"title\":\"a task\"}\n".into()),
+        ("task.json", "{\"id\":\"x\",\"status\":\"done\",\"title\":\"a task\"}".into()),
+        ("lint.jsonl", "{\"file\":\"a.rs\",\"line\":3,\"error\":\"unused variable\"}\n".into()),
     ] {
         write(&folder, name, text);
         for resume in [&[][..], &["--resume"], &["--resume", "--retry-failed"]] {
@@ -85,12 +91,15 @@ const EXPORTS: [&[&str]; 3] = [&["--format", "openai"], &["--ordered"], &["--for
 fn results_that_are_written_at_the_end_replace_no_file_of_something_else() {
     let folder = Sandbox::new();
     write(&folder, "requests.jsonl", format!("{}\n", request("a")));
-    let result = "{\"id\":\"a\",\"status\":\"done\",\"output\":{\"status_code\":200,\"body\":{}}}\n";
+    let result = format!(
+        "{{\"id\":\"a\",\"status\":\"done\",\"output\":{{\"status_code\":200,\"body\":{{}}}},{NUMBERS}}}\n"
+    );
     for (name, text) in [
         ("other.jsonl", format!("{}\n", request("b"))),
         ("notes.txt", "milk\nbread\n".into()),
         ("openai.jsonl", "{\"id\":\"batch_req_1\",\"custom_id\":\"a\",\"response\":null}\n".into()),
         ("half.jsonl", format!("{result}notes\n")),
+        ("tasks.jsonl", format!("{result}{{\"id\":\"x\",\"status\":\"failed\",\"title\":\"a task\"}}\n")),
         ("blank", "\n\n\n".into()),
     ] {
         for resume in [&[][..], &["--resume"], &["--resume", "--retry-failed"]] {
@@ -100,7 +109,7 @@ fn results_that_are_written_at_the_end_replace_no_file_of_something_else() {
                 write(&folder, name, &text);
                 assert_refused(&folder, &words, "is not a file of results");
                 // A journal of ours beside it does not make it ours.
-                std::fs::write(&journal, result).unwrap();
+                std::fs::write(&journal, &result).unwrap();
                 assert_refused(&folder, &words, "is not a file of results");
                 // Nor is a journal ours because the results are.
                 write(&folder, name, "");
@@ -225,7 +234,9 @@ fn an_empty_file_and_files_of_an_earlier_run_are_ours() {
 fn results_behind_a_link_stay_behind_it() {
     let (folder, server) = (Sandbox::new(), server());
     write(&folder, "requests.jsonl", format!("{}\n", request("a")));
-    write(&folder, "real.jsonl", "{\"id\":\"a\",\"status\":\"failed\"}\n");
+    let failed =
+        format!("{{\"id\":\"a\",\"status\":\"failed\",\"class\":\"fatal\",\"reason\":\"no\",{NUMBERS}}}\n");
+    write(&folder, "real.jsonl", failed);
     std::os::unix::fs::symlink("real.jsonl", folder.path().join("results.jsonl")).unwrap();
     let retried = run(&folder, &server.url, &["--resume", "--retry-failed"]);
     assert_eq!(retried.exit, 0, "{retried:?}");

@@ -24,19 +24,14 @@ pub struct Line {
     #[serde(default)]
     pub reason: Option<String>,
     /// Which item of the input it was.
-    #[serde(default)]
     pub index: u64,
     /// How many attempts it took.
-    #[serde(default)]
     pub attempts: u32,
     /// How many calls were refused with "not now".
-    #[serde(default)]
     pub throttles: u32,
     /// Tokens used.
-    #[serde(default)]
     pub tokens: u64,
     /// What it cost, in millionths.
-    #[serde(default)]
     pub cost_micros: u64,
     /// The fingerprint of the item's payload, if it had one.
     #[serde(default)]
@@ -60,7 +55,7 @@ impl Line {
     }
 }
 
-/// A line in the making. The module [`recognise`](super::recognise) relies on the order of the first fields.
+/// A line in the making. The module [`recognise`](super::recognise) relies on the order of the fields.
 #[derive(Serialize)]
 struct NewLine<'a, O> {
     id: &'a str,

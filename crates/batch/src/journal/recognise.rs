@@ -1,8 +1,9 @@
 //! Recognises lines of a journal, so that no other file is ever written to.
 //!
-//! A journal has no header: each line is a result, and programs read it line by line. What tells it from other files is
-//! how its lines begin, `{"id":"..","status":"done"` or `"failed"`, which [`encode`](super::encode) always writes in that
-//! order.
+//! A journal has no header: each line is a result, and programs read it line by line. What tells it from other files are the
+//! fields that [`encode`](super::encode) writes into every line. An id and a status are not enough: many programs write
+//! these. A line that ends may have its fields in another order, as a program that edits JSON leaves them; one that does
+//! not end must be what [`encode`](super::encode) wrote, byte for byte as far as it goes.
 
 use serde::Deserialize;
 
@@ -20,14 +21,28 @@ pub(super) enum Kind {
     Foreign(String),
 }
 
-/// What a run has to know of a line without reading its output.
+/// What a run has to know of a line without reading its output. Numbers are there to be required: each line has all of them.
 #[derive(Deserialize)]
 pub(super) struct Known {
     pub(super) id: String,
     pub(super) status: Status,
+    #[serde(rename = "index")]
+    _index: u64,
+    #[serde(rename = "attempts")]
+    _attempts: u32,
+    #[serde(rename = "throttles")]
+    _throttles: u32,
+    #[serde(rename = "tokens")]
+    _tokens: u64,
+    #[serde(rename = "cost_micros")]
+    _cost_micros: u64,
     #[serde(default)]
     pub(super) fingerprint: Option<String>,
 }
+
+/// The numbers of a line, in the order in which they are written.
+const NUMBERS: [&[u8]; 5] =
+    [b",\"index\":", b",\"attempts\":", b",\"throttles\":", b",\"tokens\":", b",\"cost_micros\":"];
 
 /// Says what a line is, which is given without its end.
 pub(super) fn kind(line: &[u8]) -> Kind {
@@ -55,18 +70,40 @@ enum Mismatch {
     Differs,
 }
 
+/// Follows a text through all fields of a result.
 fn beginning(text: &[u8]) -> Result<(), Mismatch> {
     let rest = string(literal(text, b"{\"id\":")?)?;
-    let rest = match literal(rest, b",\"custom_id\":") {
-        Ok(rest) => string(rest)?,
-        Err(Mismatch::Ended) => return Err(Mismatch::Ended),
-        Err(Mismatch::Differs) => rest,
-    };
+    let rest = optional(rest, b",\"custom_id\":", string)?;
     let rest = literal(rest, b",\"status\":")?;
-    match (literal(rest, b"\"done\""), literal(rest, b"\"failed\"")) {
-        (Ok(_), _) | (_, Ok(_)) => Ok(()),
-        (Err(Mismatch::Ended), _) | (_, Err(Mismatch::Ended)) => Err(Mismatch::Ended),
+    let mut rest = match literal(rest, b"\"done\"") {
+        Ok(rest) => value(literal(rest, b",\"output\":")?)?,
+        Err(Mismatch::Ended) => return Err(Mismatch::Ended),
+        Err(Mismatch::Differs) => {
+            let rest = optional(literal(rest, b"\"failed\"")?, b",\"output\":", value)?;
+            let rest = string(literal(rest, b",\"class\":")?)?;
+            string(literal(rest, b",\"reason\":")?)?
+        }
+    };
+    for name in NUMBERS {
+        rest = digits(literal(rest, name)?)?;
+    }
+    let rest = optional(rest, b",\"fingerprint\":", string)?;
+    match literal(rest, b"}")? {
+        [] => Ok(()),
         _ => Err(Mismatch::Differs),
+    }
+}
+
+/// Takes a field from the beginning of a text if it is there.
+fn optional<'a>(
+    text: &'a [u8],
+    name: &[u8],
+    take: fn(&'a [u8]) -> Result<&'a [u8], Mismatch>,
+) -> Result<&'a [u8], Mismatch> {
+    match literal(text, name) {
+        Ok(rest) => take(rest),
+        Err(Mismatch::Ended) => Err(Mismatch::Ended),
+        Err(Mismatch::Differs) => Ok(text),
     }
 }
 
@@ -96,15 +133,59 @@ fn string(text: &[u8]) -> Result<&[u8], Mismatch> {
     Err(Mismatch::Ended)
 }
 
+/// Takes a number from the beginning of a text.
+fn digits(text: &[u8]) -> Result<&[u8], Mismatch> {
+    match text.iter().position(|byte| !byte.is_ascii_digit()) {
+        None => Err(Mismatch::Ended),
+        Some(0) => Err(Mismatch::Differs),
+        Some(end) => Ok(&text[end..]),
+    }
+}
+
+/// Takes a JSON value of any type from the beginning of a text.
+fn value(text: &[u8]) -> Result<&[u8], Mismatch> {
+    let (mut rest, mut depth) = (text, 0_usize);
+    loop {
+        match rest.first() {
+            None => return Err(Mismatch::Ended),
+            Some(b'"') => rest = string(rest)?,
+            Some(b',' | b'}' | b']') if depth == 0 => {
+                // A number, a word or what follows a value ends here; a value that is empty is not one.
+                return if rest.len() < text.len() { Ok(rest) } else { Err(Mismatch::Differs) };
+            }
+            Some(byte) => {
+                depth += usize::from(matches!(byte, b'{' | b'['));
+                depth -= usize::from(matches!(byte, b'}' | b']'));
+                rest = &rest[1..];
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const NUMBERS: &str = r#""index":7,"attempts":1,"throttles":0,"tokens":31,"cost_micros":0"#;
+
     #[test]
     fn only_the_beginning_of_a_result_may_be_cut_off() {
-        let line = br#"{"id":"a\"b","custom_id":"a\"b","status":"failed","class":"fatal"}"#;
-        for end in 0..=line.len() {
-            assert!(may_be_cut_off(&line[..end]), "{end}");
+        let output = r#"{"a":[1,"}\"]",{}], "b":null}"#;
+        for line in [
+            format!(
+                r#"{{"id":"a\"b","custom_id":"a\"b","status":"failed","class":"fatal","reason":"no",{NUMBERS}}}"#
+            ),
+            format!(
+                r#"{{"id":"a","status":"failed","output":{output},"class":"fatal","reason":"no",{NUMBERS}}}"#
+            ),
+            format!(r#"{{"id":"a","status":"done","output":{output},{NUMBERS},"fingerprint":"00ff"}}"#),
+            format!(r#"{{"id":"a","status":"done","output":null,{NUMBERS}}}"#),
+            format!(r#"{{"id":"a","status":"done","output":-1.5e3 ,{NUMBERS}}}"#),
+        ] {
+            for end in 0..=line.len() {
+                assert!(may_be_cut_off(&line.as_bytes()[..end]), "{}", &line[..end]);
+            }
+            assert!(!may_be_cut_off(format!("{line}x").as_bytes()), "{line}");
         }
         assert!(may_be_cut_off(b"{\"id\":\"a\0\0\0\0"));
         assert!(may_be_cut_off(b"\0\0\0"));
@@ -113,6 +194,12 @@ mod tests {
             "{\"id\":\"a\",\"name\":\"b\"",
             "{\"id\":1",
             "{\"id\":\"a\",\"status\":\"open\"",
+            "{\"id\":\"a\",\"status\":\"done\"}",
+            "{\"id\":\"a\",\"status\":\"done\",\"title\":\"b\"",
+            "{\"id\":\"a\",\"status\":\"done\",\"output\":1}",
+            "{\"id\":\"a\",\"status\":\"done\",\"output\":,",
+            "{\"id\":\"a\",\"status\":\"failed\",\"reason\":\"b\"",
+            "{\"id\":\"a\",\"status\":\"done\",\"output\":1,\"index\":\"",
             "{ \"id\":\"a\"",
             "notes",
             " ",
@@ -123,10 +210,22 @@ mod tests {
 
     #[test]
     fn a_line_of_another_program_is_foreign_unless_a_crash_explains_it() {
-        assert!(matches!(kind(br#"{"id":"a","status":"done","output":1e400}"#), Kind::Result(_)));
+        for ours in [
+            format!(r#"{{"id":"a","status":"done","output":1e400,{NUMBERS}}}"#),
+            format!(r#"{{{NUMBERS}, "status": "failed", "id": "a"}}"#),
+        ] {
+            assert!(matches!(kind(ours.as_bytes()), Kind::Result(_)), "{ours}");
+        }
         assert!(matches!(kind(b"   "), Kind::Blank));
         assert!(matches!(kind(b"{\"id\":\"a\",\0\0"), Kind::Torn(_)));
-        for foreign in ["nonsense", "{}", r#"{"id":"a","status":"open"}"#, r#"{"id":1,"status":"done"}"#] {
+        for foreign in [
+            "nonsense",
+            "{}",
+            r#"{"id":"a","status":"open"}"#,
+            r#"{"id":1,"status":"done"}"#,
+            r#"{"id":"a","status":"failed","title":"b"}"#,
+            r#"{"id":"a","status":"done","output":1,"index":1,"attempts":1}"#,
+        ] {
             assert!(matches!(kind(foreign.as_bytes()), Kind::Foreign(_)), "{foreign}");
         }
     }

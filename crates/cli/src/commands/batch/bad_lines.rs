@@ -1,7 +1,8 @@
 //! Lines of the input that have no result of their own, and the file that says why.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::line_numbers::LineNumbers;
 
-/// The longest first line of a file of ours. An entry has the text of a line of the input.
-const FIRST_LINE_BYTES_MAX: u64 = 2 * super::lines::LINE_BYTES_MAX;
+/// The longest line of a file of ours. An entry has the text of a line of the input, in which a byte is escaped by at most
+/// six.
+const ENTRY_BYTES_MAX: u64 = 8 * super::lines::LINE_BYTES_MAX;
 
 /// Lines that have no result, and where they go.
 pub(crate) struct BadLines {
@@ -29,27 +31,36 @@ struct State {
     broken: Option<String>,
 }
 
-/// An entry of the file.
-#[derive(Serialize)]
+/// An entry of the file: a line that is no request with its text, or a request that is not sent with its id.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Entry<'a> {
-    file: &'a str,
+    file: Cow<'a, str>,
     line: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    custom_id: Option<&'a str>,
-    error: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    text: &'a str,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    custom_id: Option<Cow<'a, str>>,
+    error: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
 }
 
-/// What an entry of ours has.
-#[derive(Deserialize)]
-struct Ours {
-    #[serde(rename = "file")]
-    _file: String,
-    #[serde(rename = "line")]
-    _line: u64,
-    #[serde(rename = "error")]
-    _error: String,
+impl Entry<'_> {
+    /// Returns true if a run wrote this line: it is what the writer makes of its fields, byte for byte. Linters write a file,
+    /// a line and an error as well.
+    fn is_ours(line: &[u8]) -> bool {
+        serde_json::from_slice::<Entry<'_>>(line).is_ok_and(|entry| {
+            let has_one = entry.custom_id.is_some() != entry.text.is_some();
+            has_one && serde_json::to_vec(&entry).is_ok_and(|written| written == line)
+        })
+    }
+
+    /// Returns true if a crash can have left this at the end of a file of ours: an entry that is not whole, or zeros.
+    fn may_be_cut_off(tail: &[u8]) -> bool {
+        let known = tail.split(|byte| *byte == 0).next().unwrap_or_default();
+        let is_cut = |cause: serde_json::Error| cause.is_eof();
+        let is_beginning = known.starts_with(b"{\"file\":") || b"{\"file\":".starts_with(known);
+        is_beginning && serde_json::from_slice::<Entry<'_>>(known).is_err_and(is_cut) || Entry::is_ours(known)
+    }
 }
 
 impl BadLines {
@@ -69,16 +80,13 @@ impl BadLines {
             Ok(there) if there.len() == 0 => return Ok(()),
             Ok(_) => {}
         }
-        let mut first = Vec::new();
-        File::open(&self.path)
-            .and_then(|file| BufReader::new(file).take(FIRST_LINE_BYTES_MAX).read_until(b'\n', &mut first))
-            .map_err(|cause| format!("{path} cannot be read: {cause}"))?;
-        match serde_json::from_slice::<Ours>(&first) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(format!(
+        match File::open(&self.path).and_then(is_of_a_run) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!(
                 "{path} is not a file of errors of an earlier run, so nothing was written to it; name another with \
                  --errors"
             )),
+            Err(cause) => Err(format!("{path} cannot be read: {cause}")),
         }
     }
 
@@ -129,14 +137,16 @@ impl BadLines {
     pub(super) fn put_aside(&self, line: u64, error: &str, text: &str) -> bool {
         let mut state = self.state();
         state.count += 1;
-        self.write(&mut state, &Entry { file: &self.input, line, custom_id: None, error, text })
+        let (file, text) = (Cow::from(&self.input), Some(text.into()));
+        self.write(&mut state, &Entry { file, line, custom_id: None, error: error.into(), text })
     }
 
     /// Puts a request aside that is not called, by its number in the batch.
     pub(super) fn put_item_aside(&self, item: u64, id: &str, error: &str) {
         let mut state = self.state();
         let line = state.numbers.line_of(item).unwrap_or_default();
-        self.write(&mut state, &Entry { file: &self.input, line, custom_id: Some(id), error, text: "" });
+        let (file, custom_id) = (Cow::from(&self.input), Some(id.into()));
+        self.write(&mut state, &Entry { file, line, custom_id, error: error.into(), text: None });
     }
 
     fn write(&self, state: &mut State, entry: &Entry<'_>) -> bool {
@@ -157,7 +167,27 @@ impl BadLines {
         };
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
-        file.write_all(&line)
+        let start = file.stream_position()?;
+        file.write_all(&line).inspect_err(|_| {
+            // A disk that is full may have taken a part of it.
+            let _ = file.set_len(start).and_then(|()| file.seek(SeekFrom::Start(start)));
+        })
+    }
+}
+
+/// Returns true if each line of a file is an entry that a run wrote. A crash may have cut off the last one.
+fn is_of_a_run(file: File) -> io::Result<bool> {
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let (mut line, mut has_entry) = (Vec::new(), false);
+    loop {
+        line.clear();
+        (&mut reader).take(ENTRY_BYTES_MAX).read_until(b'\n', &mut line)?;
+        match line.strip_suffix(b"\n") {
+            Some(entry) if Entry::is_ours(entry) => has_entry = true,
+            Some(_) => return Ok(false),
+            None if line.first().is_none_or(|byte| *byte == 0) => return Ok(has_entry),
+            None => return Ok((line.len() as u64) < ENTRY_BYTES_MAX && Entry::may_be_cut_off(&line)),
+        }
     }
 }
 
@@ -167,4 +197,47 @@ fn create_private(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.write(true).create(true).truncate(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_ours(text: &str) -> bool {
+        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tollgate-errors-{}-{number}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        let checked = BadLines::new(path.clone(), Path::new("-")).check();
+        std::fs::remove_file(&path).unwrap();
+        checked.is_ok()
+    }
+
+    #[test]
+    fn a_file_of_errors_is_ours_if_each_line_is_and_the_last_one_may_be_cut_off() {
+        let ours = [
+            r#"{"file":"a.jsonl","line":3,"error":"no \"body\"","text":"{\"é\": 1}"}"#,
+            r#"{"file":"stdin","line":4,"custom_id":"b","error":"twice"}"#,
+        ];
+        let text = format!("{}\n{}\n", ours[0], ours[1]);
+        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+            assert!(is_ours(&text[..end]), "{}", &text[..end]);
+        }
+        assert!(is_ours(&format!("{text}\0\0\0")));
+        for foreign in [
+            r#"{"file":"a.rs","line":3,"error":"unused variable"}"#,
+            r#"{"file":"a.rs","line":3,"column":1,"error":"unused variable","text":"x"}"#,
+            r#"{"line":3,"file":"a.rs","error":"unused variable","text":"x"}"#,
+            r#"{"file": "a.rs", "line": 3, "error": "unused variable", "text": "x"}"#,
+            r#"{"file":"a.rs","line":3,"custom_id":"b","error":"e","text":"x"}"#,
+            "notes",
+            "\0\0",
+            " ",
+        ] {
+            for text in [foreign.to_owned(), format!("{foreign}\n")] {
+                assert!(!is_ours(&text), "{text}");
+            }
+            assert!(!is_ours(&format!("{}\n{foreign}\n{}\n", ours[0], ours[1])), "{foreign}");
+        }
+    }
 }
