@@ -143,7 +143,7 @@ Files:
 Exit codes:
   0  every line has a good reply
   1  some failed now or before, were left undone, are no requests, have the id
-     of another or are not what their results are of
+     of another or are not what their results are of; or an account was closed
   2  nothing was sent: the command line, a file, a price or a request that asks
      for a stream is in the way
   4  no call has reached a server; --resume sends everything later";

@@ -103,12 +103,13 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     Ok(Output::new(answer).with_exit(exit))
 }
 
-/// Returns true if every request of the input has a good reply.
+/// Returns true if every request of the input has a good reply, and no account was closed.
 fn is_good(summary: &Summary, bad: &BadLines) -> bool {
     let progress = &summary.progress;
     let without = progress.failed + progress.failed_before + progress.unfinished;
     let passed_over = progress.duplicates + progress.changed + bad.count();
-    without + passed_over == 0 && summary.stopped.is_none() && bad.broken().is_none()
+    let is_open = summary.scopes.iter().all(|scope| scope.closed.is_none());
+    without + passed_over == 0 && is_open && summary.stopped.is_none() && bad.broken().is_none()
 }
 
 /// Says on stderr that lines of the input have no result, which the screen may have no room for.

@@ -54,6 +54,8 @@ pub(crate) struct SummaryAnswer {
     took_ms: u64,
     call_ms: Percentiles,
     request_ms: Percentiles,
+    /// Accounts that were closed.
+    closed_accounts: u64,
     accounts: Vec<AccountLine>,
     /// Why requests have no reply, the most common first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -159,6 +161,7 @@ impl SummaryAnswer {
             took_ms: ms(summary.took),
             call_ms: Percentiles::of(&summary.calls),
             request_ms: Percentiles::of(&summary.items),
+            closed_accounts: summary.scopes.iter().filter(|scope| scope.closed.is_some()).count() as u64,
             accounts: summary.scopes.iter().map(AccountLine::of).collect(),
             reasons: reasons.shown(),
             stopped: summary.stopped.as_ref().map(ToString::to_string),
@@ -248,6 +251,10 @@ impl Answer for SummaryAnswer {
         row("tokens", count(self.tokens));
         if self.cost_micros > 0 {
             row("cost", Cell::from(self.cost()));
+        }
+        if self.closed_accounts > 0 {
+            let text = format!("{} of {}", self.closed_accounts, self.accounts.len());
+            row("closed accounts", Cell::from(text));
         }
         for AccountLine { name, closed, .. } in &self.accounts {
             if let Some(reason) = closed {
