@@ -7,17 +7,19 @@ use anyhow::Result;
 use clap::ValueEnum;
 use serde::Deserialize;
 use tollgate::Limit;
+use tollgate_batch::SCOPES_MAX;
 
 use super::endpoint;
 use super::header::{self, Header};
+use super::key::{self, Chosen, Recipient, Ways};
 use super::price::{PriceSource, PriceText, Prices};
 use super::secret::{Secret, may_be_key, without_values};
 use crate::limit_text;
 use crate::reading::{read_regular, read_text};
 use crate::settings::SettingsError;
 
-/// How many accounts there may be.
-const ACCOUNTS_MAX: usize = 100;
+/// How many accounts there may be: as many as a batch can use.
+const ACCOUNTS_MAX: usize = SCOPES_MAX;
 
 /// How long a file of accounts may be.
 const FILE_MAX: u64 = 1 << 20;
@@ -77,7 +79,7 @@ pub(crate) struct Accounts {
     pub(crate) accounts: Vec<Account>,
     pub(crate) prices: Prices,
     /// What is to be said about keys before the start.
-    pub(crate) notice: Option<String>,
+    pub(crate) notices: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,37 +128,48 @@ impl Accounts {
             .into());
         }
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut accounts: Vec<Account> = Vec::with_capacity(file.account.len());
+        let (mut accounts, mut notices) = (Vec::<Account>::with_capacity(file.account.len()), Vec::new());
         for text in file.account {
             if accounts.iter().any(|account| account.name == text.name) {
                 return Err(wrong(format!("two accounts are called {:?}", text.name)).into());
             }
             let named = format!("account {:?}", text.name);
             let account = text.account(folder, environment);
-            accounts.push(account.map_err(|why| wrong(format!("{named}: {why:#}")))?);
+            let (account, notice) = account.map_err(|why| wrong(format!("{named}: {why:#}")))?;
+            accounts.push(account);
+            notices.extend(notice.map(|notice| format!("{named}: {notice}")));
         }
         let source = PriceSource { source: path.display().to_string(), date: None };
         let prices = Prices::read(&file.price, source).map_err(wrong)?;
-        Ok(Accounts { accounts, prices, notice: None })
+        Ok(Accounts { accounts, prices, notices })
     }
 }
 
 impl AccountText {
-    fn account(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Account> {
+    /// Returns the account, and what is to be said about its key.
+    fn account(
+        self,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Account, Option<String>)> {
         let at = KeyAt { variable: self.key_env, file: self.key_file.map(|file| folder.join(file)) };
         let limits = self.limits.iter().map(|text| limit_text::parse(text).map_err(SettingsError));
         endpoint::check_version(self.api, self.api_version.as_deref()).map_err(SettingsError)?;
         let headers =
             self.headers.iter().map(|(name, value)| header::header(name, value).map_err(SettingsError));
-        Ok(Account {
+        let base_url = base_url(&self.base_url)?;
+        let recipient = Recipient { api: self.api, base_url: &base_url, at, ways: Ways::Fields };
+        let Chosen { key, notice } = key::choose(recipient, environment)?;
+        let account = Account {
             name: self.name,
-            base_url: base_url(&self.base_url)?,
+            base_url,
             api: self.api,
-            key: at.read(environment)?,
+            key,
             limits: limits.collect::<Result<_, _>>()?,
             api_version: self.api_version,
             headers: headers.collect::<Result<_, _>>()?,
-        })
+        };
+        Ok((account, notice))
     }
 }
 
@@ -259,7 +272,9 @@ mod tests {
 
     #[test]
     fn a_file_of_accounts_is_read_and_shows_no_key() {
-        let Accounts { accounts, prices, .. } = read(FULL).unwrap();
+        let Accounts { accounts, prices, notices } = read(FULL).unwrap();
+        let notice = "account \"claude\": no key is sent to 127.0.0.1; key_env or key_file sends one";
+        assert_eq!(notices, [notice]);
         assert_eq!(accounts[0].base_url, "https://api.openai.com/v1");
         assert_eq!(accounts[0].key.as_ref().unwrap().reveal(), "canary-key");
         assert_eq!(accounts[0].limits.len(), 2);

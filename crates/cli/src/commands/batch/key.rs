@@ -1,11 +1,53 @@
-//! Which key goes to an address that was given on the command line.
+//! Which key goes to an address.
 
 use anyhow::Result;
 
 use super::account::{Api, KeyAt};
 use super::endpoint::is_azure;
 use super::secret::Secret;
-use crate::args::BatchRunArgs;
+
+/// Where a key is to be sent, and how it is asked for.
+pub(super) struct Recipient<'a> {
+    pub(super) api: Api,
+    pub(super) base_url: &'a str,
+    /// Where the key is, if that was said.
+    pub(super) at: KeyAt,
+    /// How a notice names the two ways to send a key.
+    pub(super) ways: Ways,
+}
+
+/// How a user says where a key is.
+#[derive(Clone, Copy)]
+pub(super) enum Ways {
+    /// By options of the command line.
+    Options,
+    /// By fields of an account.
+    Fields,
+}
+
+impl Ways {
+    fn env(self) -> &'static str {
+        match self {
+            Ways::Options => "--key-env",
+            Ways::Fields => "key_env",
+        }
+    }
+
+    fn file(self) -> &'static str {
+        match self {
+            Ways::Options => "--key-file",
+            Ways::Fields => "key_file",
+        }
+    }
+
+    /// How the key of a variable is sent.
+    fn env_of(self, variable: &str) -> String {
+        match self {
+            Ways::Options => format!("--key-env {variable}"),
+            Ways::Fields => format!("key_env = \"{variable}\""),
+        }
+    }
+}
 
 /// The key, if there is one, and what is to be said about it.
 pub(super) struct Chosen {
@@ -14,18 +56,17 @@ pub(super) struct Chosen {
 }
 
 /// Chooses the key for an address. A key that a provider's own tools find in the environment is sent to that provider only:
-/// another host gets one only if the command line says so.
+/// another host gets one only if the user says so.
 ///
 /// # Errors
 ///
 /// Those of [`KeyAt::read`].
 pub(super) fn choose(
-    args: &BatchRunArgs,
-    base_url: &str,
+    recipient: Recipient<'_>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Chosen> {
-    if args.key_env.is_some() || args.key_file.is_some() {
-        let at = KeyAt { variable: args.key_env.clone(), file: args.key_file.clone() };
+    let Recipient { api, base_url, at, ways } = recipient;
+    if at.variable.is_some() || at.file.is_some() {
         return Ok(Chosen { key: at.read(environment)?, notice: None });
     }
     let (host, is_private) = host_of(base_url);
@@ -37,14 +78,16 @@ pub(super) fn choose(
         Some(variable) => Ok(Chosen {
             key: None,
             notice: Some(format!(
-                "no key is sent to {host}: {variable} is not set, nor is there a --key-file"
+                "no key is sent to {host}: {variable} is not set; {} or {} sends one",
+                ways.env(),
+                ways.file()
             )),
         }),
-        None => Ok(Chosen { key: None, notice: Some(no_key(args.api, host, environment)) }),
+        None => Ok(Chosen { key: None, notice: Some(no_key(api, host, ways, environment)) }),
     }
 }
 
-fn no_key(api: Api, host: &str, environment: &dyn Fn(&str) -> Option<String>) -> String {
+fn no_key(api: Api, host: &str, ways: Ways, environment: &dyn Fn(&str) -> Option<String>) -> String {
     let (variable, own) = match api {
         Api::Openai => ("OPENAI_API_KEY", "https://api.openai.com"),
         Api::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
@@ -52,10 +95,11 @@ fn no_key(api: Api, host: &str, environment: &dyn Fn(&str) -> Option<String>) ->
         Api::Gemini => ("GEMINI_API_KEY", "https://generativelanguage.googleapis.com"),
     };
     match environment(variable) {
-        Some(_) => {
-            format!("no key is sent to {host}: {variable} goes to {own} only; --key-env {variable} sends it")
-        }
-        None => format!("no key is sent to {host}; --key-env or --key-file sends one"),
+        Some(_) => format!(
+            "no key is sent to {host}: {variable} goes to {own} only; {} sends it",
+            ways.env_of(variable)
+        ),
+        None => format!("no key is sent to {host}; {} or {} sends one", ways.env(), ways.file()),
     }
 }
 

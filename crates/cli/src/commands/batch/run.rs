@@ -10,13 +10,14 @@ use tollgate::{Demand, Limit, LimitSet};
 use tollgate_batch::{Batch, Event, Run, SharedCooldown, SkipReason, Summary, Try};
 use tollgate_provider::Estimator;
 
-use super::account::{self, Account, Accounts, Api};
+use super::account::{self, Account, Accounts, Api, KeyAt};
 use super::calls::{Calls, by_name};
 use super::closed::ClosedAccounts;
 use super::dry_run::dry_run;
 use super::header::{self, Header};
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
+use super::key::{self, Chosen, Recipient, Ways};
 use super::last_error::LastError;
 use super::output::Answered;
 use super::patience;
@@ -25,7 +26,7 @@ use super::reachability::Reachability;
 use super::reasons::Reasons;
 use super::view::SummaryAnswer;
 use super::watch::Watch;
-use super::{changed, duplicate, endpoint, events, export, files, key, price_table, survey};
+use super::{changed, duplicate, endpoint, events, export, files, price_table, survey};
 use crate::args::BatchRunArgs;
 use crate::commands::server_ending::Ending;
 use crate::context::Context;
@@ -40,9 +41,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     files::check(&args, &bad)?;
     let total = survey::check(&args, &accounts.prices)?;
     let caller = Caller::new(args.proxy.as_ref())?;
-    if let Some(notice) = &accounts.notice {
-        context.note(notice);
-    }
+    accounts.notices.iter().for_each(|notice| context.note(notice));
     if context.dry_run {
         return dry_run(&args, &accounts);
     }
@@ -238,7 +237,9 @@ fn single_account(args: &BatchRunArgs, environment: &dyn Fn(&str) -> Option<Stri
         }
     };
     let base_url = account::base_url(url).map_err(|why| Usage(why.to_string()))?;
-    let key::Chosen { key, notice } = key::choose(args, &base_url, environment)?;
+    let at = KeyAt { variable: args.key_env.clone(), file: args.key_file.clone() };
+    let recipient = Recipient { api: args.api, base_url: &base_url, at, ways: Ways::Options };
+    let Chosen { key, notice } = key::choose(recipient, environment)?;
     let limits = args.limits.limits()?.iter().cloned().collect();
     let api_version = args.api_version.clone();
     endpoint::check_version(args.api, api_version.as_deref()).map_err(Usage)?;
@@ -251,7 +252,7 @@ fn single_account(args: &BatchRunArgs, environment: &dyn Fn(&str) -> Option<Stri
         api_version,
         headers: Vec::new(),
     };
-    Ok(Accounts { accounts: vec![account], prices: Prices::default(), notice })
+    Ok(Accounts { accounts: vec![account], prices: Prices::default(), notices: notice.into_iter().collect() })
 }
 
 fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
