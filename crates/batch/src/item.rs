@@ -186,8 +186,8 @@ impl<O> Reply<O> {
         Reply { usage, ..self }
     }
 
-    /// Adds what the provider replied to a call that was refused or brought nothing of use. If the item fails by it, its
-    /// [outcome](crate::Outcome::rejected) has it.
+    /// Adds what the provider replied to a call that was refused or brought nothing of use. If the item fails, its
+    /// [outcome](crate::Outcome::rejected) has the last of these.
     #[must_use]
     pub fn rejected(self, output: O) -> Reply<O> {
         Reply { rejected: Some(output), ..self }

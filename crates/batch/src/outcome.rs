@@ -17,7 +17,8 @@ pub struct Outcome<O> {
     pub index: u64,
     /// What came of it.
     pub result: Result<O, Failed>,
-    /// What the provider replied to the last call of an item that failed, if the handler passed it on.
+    /// The last reply of the provider that the handler passed on, if the item failed, by whatever: a call after it that brought
+    /// no reply, or a deadline.
     pub rejected: Option<O>,
     /// How many attempts it took. Refusals with "not now" are none.
     pub attempts: u32,

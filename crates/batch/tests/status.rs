@@ -84,3 +84,33 @@ async fn a_failed_item_has_the_last_reply_and_one_that_is_done_has_none() {
     assert_eq!(outcomes[0].rejected.as_deref(), Some("reply 2"));
     assert_eq!((outcomes[1].result.as_deref().ok(), &outcomes[1].rejected), (Some("reply 2"), &None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_fails_without_a_reply_has_the_one_before() {
+    let batch = Batch::new().attempts(3).attempt_deadline(2 * SECOND).item_deadline(20 * SECOND);
+    let run = batch.run(items(4), |call: Try<u64>| async move {
+        let reply = format!("reply {}", call.number());
+        match (call.payload(), call.number()) {
+            // The deadline of the item passes while it waits.
+            (0, _) => Reply::refused(Hint::throttled(Some(15 * SECOND))).rejected(reply),
+            // All its calls after the first hang, or are reset.
+            (1 | 2, 1) => Reply::refused(Hint::transient()).rejected(reply),
+            (1, _) => {
+                sleep(1_000 * SECOND).await;
+                fine(reply)
+            }
+            (2, _) => Reply::refused(Hint::transient().with_reason("connection reset")),
+            _ => Reply::refused(Hint::fatal(FatalKind::Request)),
+        }
+    });
+    let (mut outcomes, _) = run.collect().await.expect("the batch ends");
+    outcomes.sort_by_key(|outcome| outcome.index);
+    let classes = outcomes.iter().map(|outcome| match &outcome.result {
+        Err(Failed::Item { class, .. }) => *class,
+        other => panic!("{other:?}"),
+    });
+    let late = [FailureClass::Deadline, FailureClass::Transient, FailureClass::Transient, FailureClass::Fatal];
+    assert_eq!(classes.collect::<Vec<_>>(), late);
+    let replies: Vec<Option<&str>> = outcomes.iter().map(|outcome| outcome.rejected.as_deref()).collect();
+    assert_eq!(replies, [Some("reply 2"), Some("reply 1"), Some("reply 1"), None]);
+}

@@ -7,6 +7,7 @@ mod support;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use support::http_server::HttpServer;
 use support::provider::Provider;
 use support::sandbox::{Ran, Sandbox};
 
@@ -93,4 +94,24 @@ fn failed_lines_carry_the_status_and_the_body() {
     let line = &results(&folder)[0];
     assert_eq!((&line["response"]["status_code"], &line["error"]), (&json!(500), &Value::Null), "{line}");
     assert!(line["response"]["body"]["error"]["message"].is_string(), "{line}");
+}
+
+#[test]
+fn a_failed_line_has_the_last_reply_though_it_is_no_json_or_came_before_the_deadline() {
+    let folder = Sandbox::new();
+    requests(&folder, 1);
+    let server = HttpServer::up(|_| "<html>welcome</html>".into());
+    let words = ["--attempts", "1"];
+    assert_eq!(support::batch::run(&folder, &server.url, &words).exit, 1);
+    let line = &results(&folder)[0];
+    assert_eq!((&line["class"], &line["output"]["status_code"]), (&json!("invalid"), &json!(200)), "{line}");
+    assert_eq!(line["output"]["body"], "<html>welcome</html>", "{line}");
+
+    std::fs::remove_file(folder.path().join("results.jsonl")).unwrap();
+    let provider = Provider::up(&["--outage", "429@0s..600s", "--no-advice"]);
+    let words = ["--cooldown-max", "50ms", "--request-deadline", "2s"];
+    assert_eq!(run(&folder, &provider, &words).exit, 1);
+    let line = &results(&folder)[0];
+    assert_eq!((&line["class"], &line["output"]["status_code"]), (&json!("deadline"), &json!(429)), "{line}");
+    assert!(line["output"]["body"]["error"]["message"].is_string(), "{line}");
 }

@@ -75,7 +75,7 @@ pub(super) struct Driver<P, S, O> {
     pub(super) spawn: Spawn<P, S, O>,
     pub(super) demand: DemandOf,
     pub(super) places: Places,
-    pub(super) entries: Entries<P, S>,
+    pub(super) entries: Entries<P, S, O>,
     pub(super) calls: JoinSet<End<O>>,
     pub(super) by_task: foldhash::HashMap<Id, Slot>,
     pub(super) dues: BinaryHeap<Reverse<Due>>,
@@ -241,6 +241,7 @@ where
             failed_in: None,
             tokens_used: 0,
             cost_spent: 0,
+            rejected: None,
             at: Whereabouts::Waiting,
         });
         match lane {
@@ -306,19 +307,9 @@ where
         self.wake = [self.wake, at].into_iter().flatten().min();
     }
 
-    /// Finishes an item of which there is no reply to keep but the result.
+    /// Finishes an item. This is the one place where outcomes are made: whatever an item fails by, its outcome has the last
+    /// reply.
     pub(super) fn finish(&mut self, now: Tick, slot: Slot, result: Result<O, Failed>) {
-        self.finish_with(now, slot, result, None);
-    }
-
-    /// Finishes an item. This is the one place where outcomes are made.
-    pub(super) fn finish_with(
-        &mut self,
-        now: Tick,
-        slot: Slot,
-        result: Result<O, Failed>,
-        rejected: Option<O>,
-    ) {
         let Some(entry) = self.entries.remove(slot) else { return };
         self.settled += 1;
         let took = now.since(entry.accepted);
@@ -333,8 +324,8 @@ where
             cost_micros: entry.cost_spent,
             took: took.to_duration(),
             label: entry.label,
+            rejected: entry.rejected.filter(|_| matches!(result, Err(Failed::Item { .. }))),
             result,
-            rejected,
         };
         let mut line = None;
         if let Some(journal) = &self.journal {

@@ -14,7 +14,7 @@ use crate::scope::Call;
 pub(super) type Slot = u32;
 
 /// An item that was accepted and is not finished.
-pub(super) struct Entry<P, S> {
+pub(super) struct Entry<P, S, O> {
     pub(super) card: Arc<Card<P, S>>,
     /// Which item of the input it was; no two have the same.
     pub(super) index: u64,
@@ -32,6 +32,8 @@ pub(super) struct Entry<P, S> {
     pub(super) failed_in: Option<(usize, u64)>,
     pub(super) tokens_used: u64,
     pub(super) cost_spent: u64,
+    /// What the provider replied last to a call that was refused or brought nothing of use, if the handler passed it on.
+    pub(super) rejected: Option<O>,
     pub(super) at: Whereabouts,
 }
 
@@ -69,7 +71,7 @@ pub(super) enum Cut {
     Recalled,
 }
 
-impl<P, S> Entry<P, S> {
+impl<P, S, O> Entry<P, S, O> {
     /// Which attempt the next call is, or the one under way.
     pub(super) fn attempt(&self) -> u32 {
         1 + self.failures.iter().sum::<u32>()
@@ -86,23 +88,23 @@ impl<P, S> Entry<P, S> {
 }
 
 /// Entries by slot.
-pub(super) struct Entries<P, S> {
-    slots: Vec<Option<Entry<P, S>>>,
+pub(super) struct Entries<P, S, O> {
+    slots: Vec<Option<Entry<P, S, O>>>,
     free: Vec<Slot>,
 }
 
-impl<P, S> Default for Entries<P, S> {
-    fn default() -> Entries<P, S> {
+impl<P, S, O> Default for Entries<P, S, O> {
+    fn default() -> Entries<P, S, O> {
         Entries { slots: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<P, S> Entries<P, S> {
+impl<P, S, O> Entries<P, S, O> {
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    pub(super) fn insert(&mut self, entry: Entry<P, S>) -> Slot {
+    pub(super) fn insert(&mut self, entry: Entry<P, S, O>) -> Slot {
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(entry);
@@ -115,15 +117,15 @@ impl<P, S> Entries<P, S> {
         }
     }
 
-    pub(super) fn get(&self, slot: Slot) -> Option<&Entry<P, S>> {
+    pub(super) fn get(&self, slot: Slot) -> Option<&Entry<P, S, O>> {
         self.slots.get(slot as usize)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Entry<P, S>> {
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Entry<P, S, O>> {
         self.slots.get_mut(slot as usize)?.as_mut()
     }
 
-    pub(super) fn remove(&mut self, slot: Slot) -> Option<Entry<P, S>> {
+    pub(super) fn remove(&mut self, slot: Slot) -> Option<Entry<P, S, O>> {
         let entry = self.slots.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
         Some(entry)

@@ -24,20 +24,14 @@ const TOO_LONG: &str = "the call took too long";
 const ITEM_DEADLINE: &str = "the deadline of the item has passed";
 
 /// Why a call brought no output.
-struct Failure<O> {
+struct Failure {
     class: FailureClass,
     reason: String,
-    /// What the provider replied, if the handler passed it on.
-    rejected: Option<O>,
 }
 
-impl<O> Failure<O> {
-    fn new(class: FailureClass, reason: impl Into<String>) -> Failure<O> {
-        Failure { class, reason: reason.into(), rejected: None }
-    }
-
-    fn with_reply(self, rejected: Option<O>) -> Failure<O> {
-        Failure { rejected, ..self }
+impl Failure {
+    fn new(class: FailureClass, reason: impl Into<String>) -> Failure {
+        Failure { class, reason: reason.into() }
     }
 }
 
@@ -67,7 +61,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 self.spend(slot, Usage::Unknown, None);
                 let hint = Hint::transient().with_reason(TOO_LONG);
                 self.hear(now, slot, &flight, &hint);
-                self.failed(now, slot, flight.place, hint, None);
+                self.failed(now, slot, flight.place, hint);
             }
         }
     }
@@ -108,28 +102,29 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.call_times.record(now.since(flight.started).to_duration());
         self.spend(slot, reply.usage, reply.cost_micros);
         let Reply { hint, rejected, .. } = reply;
+        if let (Some(entry), Some(rejected)) = (self.entries.get_mut(slot), rejected) {
+            entry.rejected = Some(rejected);
+        }
         self.hear(now, slot, flight, &hint);
         match (reply.result, hint.class) {
             (Answer::Done(output), _) => self.finish(now, slot, Ok(output)),
             (Answer::Invalid(why), _) => {
                 self.places.all[flight.place].scope.counters_mut().wasted += 1;
-                let failure = Failure::new(FailureClass::Invalid, why).with_reply(rejected);
-                self.again(now, slot, failure, Span::ZERO);
+                self.again(now, slot, Failure::new(FailureClass::Invalid, why), Span::ZERO);
             }
-            (Answer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint, rejected),
+            (Answer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint),
             (Answer::Refused, Class::Exhausted { .. } | Class::Fatal(FatalKind::Auth)) => {
                 self.shut_out(now, slot)
             }
             (Answer::Refused, Class::Fatal(_)) => {
-                let failure = Failure::new(FailureClass::Fatal, reason(hint)).with_reply(rejected);
-                self.fail(now, slot, failure);
+                self.fail(now, slot, Failure::new(FailureClass::Fatal, reason(hint)));
             }
-            (Answer::Refused, _) => self.failed(now, slot, flight.place, hint, rejected),
+            (Answer::Refused, _) => self.failed(now, slot, flight.place, hint),
         }
     }
 
     /// A call failed in a way that may pass.
-    fn failed(&mut self, now: Tick, slot: Slot, place: usize, hint: Hint, rejected: Option<O>) {
+    fn failed(&mut self, now: Tick, slot: Slot, place: usize, hint: Hint) {
         let scope = &self.places.all[place].scope;
         if scope.closed().is_some() {
             return self.shut_out(now, slot);
@@ -142,7 +137,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             Class::Overloaded => FailureClass::Overloaded,
             _ => FailureClass::Transient,
         };
-        self.again(now, slot, Failure::new(class, reason(hint)).with_reply(rejected), advised);
+        self.again(now, slot, Failure::new(class, reason(hint)), advised);
     }
 
     /// Tells the scope of a call what the provider said, and the observer.
@@ -219,7 +214,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// An item met a 429.
-    fn park(&mut self, now: Tick, slot: Slot, place: usize, hint: &Hint, rejected: Option<O>) {
+    fn park(&mut self, now: Tick, slot: Slot, place: usize, hint: &Hint) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.throttles += 1;
         let first = *entry.first_throttle.get_or_insert(now);
@@ -230,8 +225,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 entry.throttles,
                 now.since(first).to_duration()
             );
-            let failure = Failure::new(FailureClass::Throttled, reason).with_reply(rejected);
-            return self.fail(now, slot, failure);
+            return self.fail(now, slot, Failure::new(FailureClass::Throttled, reason));
         }
         self.stand_in_line(now, slot, place, Line::park);
     }
@@ -267,13 +261,13 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    fn fail(&mut self, now: Tick, slot: Slot, failure: Failure<O>) {
-        let Failure { class, reason, rejected } = failure;
-        self.finish_with(now, slot, Err(Failed::Item { class, reason }), rejected);
+    fn fail(&mut self, now: Tick, slot: Slot, failure: Failure) {
+        let Failure { class, reason } = failure;
+        self.finish(now, slot, Err(Failed::Item { class, reason }));
     }
 
     /// Tries again after a pause, or gives up.
-    fn again(&mut self, now: Tick, slot: Slot, failure: Failure<O>, advised: Span) {
+    fn again(&mut self, now: Tick, slot: Slot, failure: Failure, advised: Span) {
         let class = failure.class;
         let (retry, which) = match class {
             FailureClass::Overloaded => (self.policy.overloaded, 0),

@@ -9,7 +9,7 @@ use tollgate_provider::{Class, Estimator, FatalKind, Hint};
 
 use super::account::Account;
 use super::gate::Gate;
-use super::http::Caller;
+use super::http::{Caller, Replied};
 use super::input::Planned;
 use super::output::Answered;
 use super::price::Prices;
@@ -54,13 +54,9 @@ impl Calls {
         }
         let hint = replied.hint.clone();
         if hint.class != Class::Ok {
-            let reply = Reply::refused(hint);
-            let reply = match replied.usage {
+            let reply = with_rejected(Reply::refused(hint), account, &replied);
+            return match replied.usage {
                 Some(usage) => reply.usage(usage),
-                None => reply,
-            };
-            return match Answered::rejected(account, &replied) {
-                Some(rejected) => reply.rejected(rejected),
                 None => reply,
             };
         }
@@ -68,14 +64,22 @@ impl Calls {
             self.estimator.learn(estimate, tokens);
             Some(self.prices.of(&request.model)?.micros(tokens))
         });
-        let reply = match Answered::new(&account.name, replied) {
+        let reply = match Answered::new(&account.name, &replied) {
             Ok(answered) => Reply::done(answered, hint),
-            Err(why) => Reply::invalid(why, hint),
+            Err(why) => with_rejected(Reply::invalid(why, hint), account, &replied),
         };
         match cost {
             Some(cost) => reply.cost_micros(cost),
             None => reply,
         }
+    }
+}
+
+/// Adds what a server replied, if one did, to what its request may fail by.
+fn with_rejected(reply: Reply<Answered>, account: &Account, replied: &Replied) -> Reply<Answered> {
+    match Answered::rejected(account, replied) {
+        Some(rejected) => reply.rejected(rejected),
+        None => reply,
     }
 }
 

@@ -25,12 +25,12 @@ impl Answered {
     /// # Errors
     ///
     /// What is wrong with it.
-    pub(crate) fn new(account: &str, replied: Replied) -> Result<Answered, String> {
+    pub(crate) fn new(account: &str, replied: &Replied) -> Result<Answered, String> {
         let body: Result<Box<RawValue>, _> = serde_json::from_slice(&replied.body);
         Ok(Answered {
             status_code: replied.status.unwrap_or_default(),
             account: account.into(),
-            request_id: replied.request_id,
+            request_id: replied.request_id.clone(),
             body: body.map_err(|why| format!("the reply is not valid JSON: {why}"))?,
         })
     }
