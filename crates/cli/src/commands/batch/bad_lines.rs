@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::input::is_stdin;
 use super::line_numbers::LineNumbers;
 
 /// The longest line of a file of ours. An entry has the text of a line of the input, in which a byte is escaped by at most
@@ -66,7 +67,7 @@ impl Entry<'_> {
 impl BadLines {
     /// Lines of this input go to the file at `path`, which is created when there is one.
     pub(crate) fn new(path: PathBuf, input: &Path) -> BadLines {
-        let input = if input == Path::new("-") { "stdin".into() } else { input.display().to_string() };
+        let input = if is_stdin(input) { "stdin".into() } else { input.display().to_string() };
         BadLines { path, input, state: Mutex::default() }
     }
 

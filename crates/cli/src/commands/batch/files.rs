@@ -8,7 +8,7 @@ use tollgate_batch::Journal;
 use tollgate_batch::journal::{JournalError, OnFailed};
 
 use super::export;
-use super::input::BadLines;
+use super::input::{BadLines, is_stdin};
 use crate::args::BatchRunArgs;
 use crate::exit::Usage;
 
@@ -48,8 +48,10 @@ pub(super) fn check(args: &BatchRunArgs, bad: &BadLines) -> Result<(), Usage> {
 
 /// Refuses files that are one, by whatever links.
 fn check_apart(args: &BatchRunArgs, journal: &Path, errors: &Path) -> Result<(), Usage> {
-    let mut files =
-        vec![(args.requests.as_path(), "requests"), (&args.output, "results"), (errors, "errors")];
+    let mut files = vec![(args.output.as_path(), "results"), (errors, "errors")];
+    if !is_stdin(&args.requests) {
+        files.insert(0, (&args.requests, "requests"));
+    }
     if journal != args.output {
         files.push((journal, "journal"));
     }

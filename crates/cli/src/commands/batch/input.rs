@@ -29,9 +29,14 @@ pub(crate) struct Requests {
     bad: Arc<BadLines>,
 }
 
+/// Returns true if requests come from stdin: a file that is called `-` has a path, such as `./-`.
+pub(super) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Opens a file of requests, or stdin if it is called `-`.
 pub(super) fn open(path: &Path) -> Result<Lines> {
-    if path == Path::new("-") {
+    if is_stdin(path) {
         return Ok(Lines::new(Box::new(BufReader::new(io::stdin()))));
     }
     let cannot_be_read = || format!("{} cannot be read", path.display());

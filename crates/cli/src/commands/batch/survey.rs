@@ -37,13 +37,14 @@ pub(super) struct Survey {
 }
 
 /// Refuses requests of which it is certain before the start that they cannot be sent as the command line says. Returns how
-/// many lines there are; `None` if the input can be read only once.
+/// many lines there are; `None` if the input can be read only once. Then such requests are put aside one by one, since
+/// others may have been sent before them.
 ///
 /// # Errors
 ///
 /// [`Usage`] with the line and the reason.
 pub(super) fn check(args: &BatchRunArgs, prices: &Prices) -> Result<Option<u64>> {
-    if !args.requests.is_file() {
+    if input::is_stdin(&args.requests) || !args.requests.is_file() {
         return Ok(None);
     }
     let (mut lines, mut count) = (input::open(&args.requests)?, 0);
