@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use support::{Calls, Diary, fine, items, one_each};
 use tokio::time::{Instant, sleep};
-use tollgate_batch::{Batch, Failed, FailureClass, Reply, Rules, Try, Why};
+use tollgate_batch::{Batch, Failed, FailureClass, Item, Reply, Rules, Try, Why};
 use tollgate_provider::Hint;
 
 const LATENCY: Duration = Duration::from_secs(1);
@@ -149,4 +149,50 @@ async fn an_outage_that_does_not_end_ends_the_batch_and_fails_no_item() {
     }
     let took = began.elapsed();
     assert!((310..400).contains(&took.as_secs()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_one_account_holds_up_no_item_of_another_and_its_own_keep_their_attempts() {
+    let (began, calls) = (Instant::now(), Calls::default());
+    let counted = calls.clone();
+    let outage = Duration::from_secs(5)..Duration::from_secs(65);
+    let scope = |number: u64| if number % 2 == 0 { "blue" } else { "green" };
+    let work = (0..400_u64).map(move |number| Item::new(number.to_string(), number).scope(scope(number)));
+    let batch = Batch::new().workers(20).seed(1).attempts(3).account("blue").account("green");
+    let run = batch.run(work, move |call: Try<u64>| {
+        counted.count(&call);
+        let is_out = call.scope() == "blue" && outage.contains(&began.elapsed());
+        async move {
+            if is_out {
+                return Kind::Unavailable.fail().await;
+            }
+            sleep(LATENCY).await;
+            fine(())
+        }
+    });
+    let outcomes = one_each(run, 400).await;
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()), "three attempts last for a few seconds only");
+    let last = |of: &str| {
+        let theirs = outcomes.iter().filter(|outcome| scope(outcome.index) == of);
+        theirs.map(|outcome| outcome.took).max().unwrap_or_default()
+    };
+    assert!(last("green") < Duration::from_secs(30), "{:?}", last("green"));
+    assert!((66..100).contains(&last("blue").as_secs()), "{:?}", last("blue"));
+    assert!(calls.total() < 400 + 60, "{} calls", calls.total());
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_of_any_account_go_to_the_one_that_is_not_out() {
+    let began = Instant::now();
+    let batch = Batch::new().workers(20).seed(1).attempts(3).account("blue").account("green");
+    let run = batch.run(items(400), move |call: Try<u64>| async move {
+        if call.scope() == "blue" && began.elapsed() > Duration::from_secs(5) {
+            return Kind::Reset.fail().await;
+        }
+        sleep(LATENCY).await;
+        fine(())
+    });
+    let outcomes = one_each(run, 400).await;
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
 }

@@ -164,3 +164,30 @@ fn accounts_share_the_work_and_money_is_bounded() {
     assert!(summary["cost_micros"].as_u64().unwrap() <= 200_000, "{summary}");
     assert!(summary["done"].as_u64().unwrap() > 0, "{summary}");
 }
+
+#[test]
+fn a_slow_start_holds_back_calls_that_would_be_made_at_once() {
+    let concurrent_max = |words: &[&str]| {
+        let (folder, provider) = (Sandbox::new(), Provider::up(&["--latency", "100ms"]));
+        requests(&folder, 8);
+        let output = run(&folder, &provider, words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        stats(&provider)["concurrent_max"].as_u64().unwrap()
+    };
+    assert!(concurrent_max(&["--workers", "8"]) > 1);
+    assert_eq!(concurrent_max(&["--workers", "8", "--slow-start", "10h"]), 1);
+}
+
+#[test]
+fn an_outage_that_lasts_longer_than_the_bound_closes_the_account_and_fails_no_request() {
+    let (folder, provider) = (Sandbox::new(), Provider::up(&["--outage", "503@0s..3600s"]));
+    requests(&folder, 20);
+    // Without an effect of the bound, the deadline ends the batch.
+    let output =
+        run(&folder, &provider, &["--json", "--outage-max", "1s", "--deadline", "5m"]).output().unwrap();
+    let said = summary(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!((&said["failed"], &said["unfinished"]), (&json!(0), &json!(20)), "{said}");
+    let closed = said["accounts"][0]["closed"].as_str().unwrap_or_default();
+    assert!(closed.contains("no call has passed for"), "{said}");
+}
