@@ -51,27 +51,23 @@ impl Snapshot {
         lines
     }
 
-    /// Everything in one line, for a log.
+    /// Everything in one line, for a log: the counts, each account, and the last error.
     pub(crate) fn line(&self) -> String {
         let mut facts = vec![self.position()];
         if let Some(total) = self.total {
             facts.push(format!("{} %", percent(self.finished, total)));
         }
         facts.extend(self.facts());
-        for scope in &self.scopes {
-            if let Some(cooldown) = &scope.cooldown {
-                facts.push(format!(
-                    "{} cools down for {}: {}",
-                    scope.name,
-                    countdown(cooldown.left),
-                    cooldown.reason
-                ));
-            }
-        }
-        if let Some(error) = &self.last_error {
-            facts.push(format!("last error: {error}"));
-        }
-        facts.join(", ")
+        let mut parts = vec![facts.join(", ")];
+        parts.extend(self.scopes.iter().map(|scope| {
+            let text = match halt(scope) {
+                Some(Halt { label, reason, .. }) => format!("{label}: {}", harmless(reason)),
+                None => account_facts(scope).join(", "),
+            };
+            format!("{}: {text}", harmless(&scope.name))
+        }));
+        parts.extend(self.last_error.as_ref().map(|error| format!("last error: {}", harmless(error))));
+        parts.join("; ")
     }
 
     fn facts(&self) -> Vec<String> {
@@ -100,15 +96,27 @@ fn account(scope: &ScopeStatus, name_width: usize, width: usize) -> String {
     let name = cut(&harmless(&scope.name), name_width);
     let name = format!("{name:<name_width$}");
     let rest = width.saturating_sub(name_width + 2);
-    let text = match (&scope.closed, &scope.cooldown) {
-        (Some(closed), _) => labelled(BAD, "closed", &closed.reason, rest),
-        (None, Some(cooldown)) => {
-            let label = format!("cooling down {}", countdown(cooldown.left));
-            labelled(WARN, &label, &cooldown.reason, rest)
-        }
-        (None, None) => fitting(&account_facts(scope), rest),
+    let text = match halt(scope) {
+        Some(Halt { style, label, reason }) => labelled(style, &label, reason, rest),
+        None => fitting(&account_facts(scope), rest),
     };
     format!("{}  {text}", paint(NAME, name))
+}
+
+/// Why an account is not called.
+struct Halt<'a> {
+    style: Style,
+    label: String,
+    reason: &'a str,
+}
+
+fn halt(scope: &ScopeStatus) -> Option<Halt<'_>> {
+    if let Some(closed) = &scope.closed {
+        return Some(Halt { style: BAD, label: "closed".into(), reason: &closed.reason });
+    }
+    let cooldown = scope.cooldown.as_ref()?;
+    let label = format!("cooling down {}", countdown(cooldown.left));
+    Some(Halt { style: WARN, label, reason: &cooldown.reason })
 }
 
 fn account_facts(scope: &ScopeStatus) -> Vec<String> {
@@ -207,6 +215,9 @@ fn cut(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_batch::{Batch, Item, Reply, Try};
+    use tollgate_provider::Hint;
+
     use super::*;
 
     const WIDTHS: [usize; 4] = [20, 50, 80, 140];
@@ -248,6 +259,54 @@ mod tests {
         assert!(line.starts_with("3,100 of 5,000, 62 %, 41.2/s, ETA 46s, 3,097 done, 3 failed"), "{line}");
         let unknown = Snapshot { total: None, ..snapshot() }.line();
         assert!(unknown.starts_with("3,100 finished, 41.2/s, 3,097 done"), "{unknown}");
+    }
+
+    /// The accounts of a batch: one is open, one was closed, one cools down.
+    fn scopes() -> Vec<ScopeStatus> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let mut scopes = runtime.block_on(async {
+            let items = ["blue", "red", "green"].map(|scope| Item::new(scope, ()).scope(scope));
+            let batch = ["blue", "red", "green"].into_iter().fold(Batch::new(), Batch::account);
+            let run = batch.run(items, |call: Try<()>| async move {
+                match call.scope() {
+                    "red" => Reply::refused(Hint::exhausted(None).with_reason("no\u{7} quota")),
+                    "green" => {
+                        let advice = Some(Duration::from_secs(36_000));
+                        Reply::refused(Hint::throttled(advice).with_reason("slow down"))
+                    }
+                    _ => Reply::done((), Hint::ok()),
+                }
+            });
+            loop {
+                let scopes = run.scopes();
+                let is_halted = |name: &str| {
+                    let scope = scopes.iter().find(|scope| &*scope.name == name);
+                    scope.is_some_and(|scope| scope.closed.is_some() || scope.cooldown.is_some())
+                };
+                if is_halted("red") && is_halted("green") {
+                    break scopes;
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        (scopes[0].in_flight, scopes[0].counters.calls) = (3, 120);
+        scopes[0].learned.calls = Some(Rate::per_second(40));
+        scopes[0].learned.tokens = Some(Rate::per_second(8_000));
+        scopes
+    }
+
+    #[test]
+    fn a_log_has_the_limits_of_each_account_or_why_it_is_not_called() {
+        let line = Snapshot { scopes: scopes(), ..snapshot() }.line();
+        for fact in [
+            "$4.20; blue: limit 40.0/s, 8,000 tokens/s, 3 in flight, 120 calls, 0.0 % throttled; ",
+            "; red: closed: no",
+            " quota; green: cooling down ",
+            ": slow down; last error: Overloaded",
+        ] {
+            assert!(line.contains(fact), "{fact}: {line}");
+        }
+        assert!(!line.contains(char::is_control), "{line}");
     }
 
     #[test]
