@@ -13,6 +13,7 @@ pub struct Item<P> {
     pub(crate) scope: Option<Arc<str>>,
     pub(crate) tokens: u64,
     pub(crate) cost_micros: u64,
+    pub(crate) payload_bytes: usize,
     pub(crate) label: Label,
 }
 
@@ -27,7 +28,7 @@ impl<P> Item<P> {
     /// An item. The id is its name in results, and in the journal.
     pub fn new(id: impl Into<Arc<str>>, payload: P) -> Item<P> {
         let label = Label::default();
-        Item { id: id.into(), payload, scope: None, tokens: 0, cost_micros: 0, label }
+        Item { id: id.into(), payload, scope: None, tokens: 0, cost_micros: 0, payload_bytes: 0, label }
     }
 
     /// The same for one scope: a provider and an account, say. Without it any account of the batch will do.
@@ -46,6 +47,13 @@ impl<P> Item<P> {
     #[must_use]
     pub fn cost_micros(self, cost_micros: u64) -> Item<P> {
         Item { cost_micros, ..self }
+    }
+
+    /// Sets how much memory the payload takes, by which [`Batch::buffer_bytes`](crate::Batch::buffer_bytes) bounds how many
+    /// items wait.
+    #[must_use]
+    pub fn payload_bytes(self, payload_bytes: usize) -> Item<P> {
+        Item { payload_bytes, ..self }
     }
 
     /// Writes the id into the journal's line as `custom_id` as well, the field that files of batches have it in.

@@ -395,3 +395,26 @@ async fn a_call_that_a_handler_did_not_make_is_not_counted_and_its_item_goes_els
     assert!(counter.load(Ordering::SeqCst) > 0, "some calls were not made");
     assert_eq!(summary.counters.calls, 21);
 }
+
+#[tokio::test]
+async fn large_payloads_bound_how_many_items_wait_and_one_that_is_too_large_still_passes() {
+    const MEGABYTE: usize = 1 << 20;
+    let (finished, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (ended, held) = (Arc::clone(&finished), Arc::clone(&most));
+    let items = items(200).zip(0_u32..).map(move |(item, number)| {
+        held.fetch_max(number + 1 - ended.load(Ordering::SeqCst), Ordering::SeqCst);
+        item.payload_bytes(if number.is_multiple_of(50) { 100 * MEGABYTE } else { 4 * MEGABYTE })
+    });
+    let run = Batch::new().workers(2).buffer_bytes(10 * MEGABYTE).run(items, move |_: Try<u64>| {
+        let finished = Arc::clone(&finished);
+        async move {
+            tokio::task::yield_now().await;
+            finished.fetch_add(1, Ordering::SeqCst);
+            fine(())
+        }
+    });
+    let (outcomes, _) = run.collect().await.expect("the batch ends");
+    assert_eq!(outcomes.len(), 200);
+    // Two under way, and three that wait: the third makes it more than ten megabytes.
+    assert_eq!(most.load(Ordering::SeqCst), 5);
+}

@@ -3,18 +3,23 @@
 //! The file that is there is never written over: its results are copied to a new one beside it, which takes its place when
 //! it is on disk. A crash leaves the one or the other.
 
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::line::Status;
 use super::scan::Scan;
-use super::{JournalError, OnFailed, lock, sync_folder};
+use super::{IdMap, JournalError, OnFailed, lock, sync_folder};
 
 /// Writes the last line of each id to a new file, without failures that are to be tried again, and puts it in the place of
-/// the old one. The new file is locked before another process can see it.
-pub(super) fn compact(path: &Path, old: &File, on_failed: OnFailed) -> Result<(File, u64), JournalError> {
+/// the old one. The new file is locked before another process can see it. `repeated` has the ids with several lines, and where
+/// the last of these ends.
+pub(super) fn compact(
+    path: &Path,
+    old: &File,
+    on_failed: OnFailed,
+    repeated: &IdMap<u64>,
+) -> Result<(File, u64), JournalError> {
     let io = |cause| JournalError::Io { path: path.into(), cause };
     // A link stays a link: what it leads to is replaced.
     let target = std::fs::canonicalize(path).map_err(io)?;
@@ -23,12 +28,13 @@ pub(super) fn compact(path: &Path, old: &File, on_failed: OnFailed) -> Result<(F
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let new = options.read(true).write(true).create_new(true).open(&beside).map_err(io)?;
-    let replaced = lock(path, &new).and_then(|()| copy(path, old, &new, on_failed)).and_then(|len| {
-        let permissions = old.metadata().map_err(io)?.permissions();
-        new.set_permissions(permissions).and_then(|()| new.sync_all()).map_err(io)?;
-        std::fs::rename(&beside, &target).and_then(|()| sync_folder(&target)).map_err(io)?;
-        Ok(len)
-    });
+    let replaced =
+        lock(path, &new).and_then(|()| copy(path, old, &new, on_failed, repeated)).and_then(|len| {
+            let permissions = old.metadata().map_err(io)?.permissions();
+            new.set_permissions(permissions).and_then(|()| new.sync_all()).map_err(io)?;
+            std::fs::rename(&beside, &target).and_then(|()| sync_folder(&target)).map_err(io)?;
+            Ok(len)
+        });
     if replaced.is_err() {
         // After the rename there is nothing of that name.
         let _ = std::fs::remove_file(&beside);
@@ -42,18 +48,19 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn copy(path: &Path, old: &File, new: &File, on_failed: OnFailed) -> Result<u64, JournalError> {
+fn copy(
+    path: &Path,
+    old: &File,
+    new: &File,
+    on_failed: OnFailed,
+    repeated: &IdMap<u64>,
+) -> Result<u64, JournalError> {
     let io = |cause: io::Error| JournalError::Io { path: path.into(), cause };
-    let mut last: HashMap<String, u64> = HashMap::new();
-    let mut scan = Scan::new(path, old)?;
-    while let Some(known) = scan.next()? {
-        last.insert(known.id, scan.end());
-    }
     let (mut writer, mut len) = (BufWriter::new(new), 0);
     let mut scan = Scan::new(path, old)?;
     while let Some(known) = scan.next()? {
         let is_retried = known.status == Status::Failed && on_failed == OnFailed::Retry;
-        if is_retried || last.get(&known.id) != Some(&scan.end()) {
+        if is_retried || repeated.get(&known.id).is_some_and(|last| last != scan.end()) {
             continue;
         }
         writer.write_all(scan.line()).and_then(|()| writer.write_all(b"\n")).map_err(io)?;

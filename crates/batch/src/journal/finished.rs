@@ -1,25 +1,58 @@
 //! The items that are finished, by id.
 
-use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
 
+use super::ids::IdMap;
 use super::line::{Status, fingerprint_of};
 use super::recognise::Known;
+use super::scan::Scan;
+use super::{JournalError, OnFailed};
 
-/// The items that are finished.
+/// The items that a journal has results of, and those that the input of a run has had. No id is held as a text (see
+/// [`IdMap`]).
 #[derive(Debug, Default)]
-pub(super) struct Finished(HashMap<Box<str>, Entry>);
+pub struct Finished {
+    on_failed: OnFailed,
+    earlier: IdMap<Entry>,
+    /// The ids that the input has had and the journal has not.
+    read: IdMap<()>,
+    failed: usize,
+}
 
-#[derive(Clone, Copy, Debug)]
+/// What a journal says of an item. There may be millions, so no byte is wasted on alignment.
+#[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    fingerprint: Option<u64>,
-    has_failed: bool,
-    /// The input of this run has had it.
-    was_read: bool,
+    fingerprint: [u8; 8],
+    flags: u8,
+}
+
+const HAS_FINGERPRINT: u8 = 1;
+const HAS_FAILED: u8 = 2;
+/// The input of this run has had it.
+const WAS_READ: u8 = 4;
+
+impl Entry {
+    fn of(known: &Known) -> Entry {
+        let fingerprint = known.fingerprint.as_deref().and_then(fingerprint_of);
+        let has_fingerprint = if fingerprint.is_some() { HAS_FINGERPRINT } else { 0 };
+        let has_failed = if known.status == Status::Failed { HAS_FAILED } else { 0 };
+        let fingerprint = fingerprint.unwrap_or_default().to_ne_bytes();
+        Entry { fingerprint, flags: has_fingerprint | has_failed }
+    }
+
+    fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn fingerprint(&self) -> Option<u64> {
+        self.is(HAS_FINGERPRINT).then(|| u64::from_ne_bytes(self.fingerprint))
+    }
 }
 
 /// What is known of an item of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub enum Seen {
     /// Nothing: it is to be called.
     New,
     /// An earlier run finished it.
@@ -34,41 +67,70 @@ pub(crate) enum Seen {
 }
 
 impl Finished {
+    pub(super) fn new(on_failed: OnFailed) -> Finished {
+        Finished { on_failed, ..Finished::default() }
+    }
+
+    /// Reads what is finished in a journal, which is neither locked nor changed.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Journal::open`](super::Journal::open), except that it may be in use.
+    pub fn look(path: impl AsRef<Path>, on_failed: OnFailed) -> Result<Finished, JournalError> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|cause| JournalError::Io { path: path.into(), cause })?;
+        let (mut scan, mut finished) = (Scan::new(path, &file)?, Finished::new(on_failed));
+        while let Some(known) = scan.next()? {
+            finished.insert(&known);
+        }
+        Ok(finished)
+    }
+
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.earlier.len() - self.retried()
     }
 
     pub(super) fn has(&self, id: &str) -> bool {
-        self.0.contains_key(id)
+        self.earlier.get(id).is_some_and(|entry| !self.is_retried(entry))
     }
 
     pub(super) fn failed(&self) -> usize {
-        self.0.values().filter(|entry| entry.has_failed).count()
+        self.failed - self.retried()
+    }
+
+    /// Returns how many items have failed and are to be tried again.
+    pub(super) fn retried(&self) -> usize {
+        if self.on_failed == OnFailed::Retry { self.failed } else { 0 }
+    }
+
+    fn is_retried(&self, entry: Entry) -> bool {
+        entry.is(HAS_FAILED) && self.on_failed == OnFailed::Retry
     }
 
     /// Adds what a line says. Returns true if there was another line of this id.
-    pub(super) fn insert(&mut self, known: Known) -> bool {
-        let fingerprint = known.fingerprint.as_deref().and_then(fingerprint_of);
-        let entry = Entry { fingerprint, has_failed: known.status == Status::Failed, was_read: false };
-        self.0.insert(known.id.into_boxed_str(), entry).is_some()
-    }
-
-    /// Adds an item that this run has finished.
-    pub(super) fn add(&mut self, id: &str, fingerprint: Option<u64>, has_failed: bool) {
-        self.0.insert(id.into(), Entry { fingerprint, has_failed, was_read: true });
-    }
-
-    pub(super) fn remove_failed(&mut self) {
-        self.0.retain(|_, entry| !entry.has_failed);
+    pub(super) fn insert(&mut self, known: &Known) -> bool {
+        let entry = Entry::of(known);
+        let old = self.earlier.insert(&known.id, entry);
+        self.failed += usize::from(entry.is(HAS_FAILED));
+        self.failed -= usize::from(old.is_some_and(|old| old.is(HAS_FAILED)));
+        old.is_some()
     }
 
     /// Says what is known of an item of the input, and remembers that the input has it.
-    pub(super) fn read(&mut self, id: &str, fingerprint: Option<u64>) -> Seen {
-        let Some(entry) = self.0.get_mut(id) else { return Seen::New };
-        if std::mem::replace(&mut entry.was_read, true) {
+    pub fn read(&mut self, id: &str, fingerprint: Option<u64>) -> Seen {
+        let Some(entry) = self.earlier.get_mut(id) else {
+            return if self.read.insert(id, ()).is_some() { Seen::Again } else { Seen::New };
+        };
+        let was_read = entry.is(WAS_READ);
+        entry.flags |= WAS_READ;
+        let entry = *entry;
+        if was_read {
             return Seen::Again;
         }
-        let both = entry.fingerprint.zip(fingerprint);
-        Seen::Earlier { has_failed: entry.has_failed, has_changed: both.is_some_and(|(a, b)| a != b) }
+        if self.is_retried(entry) {
+            return Seen::New;
+        }
+        let both = entry.fingerprint().zip(fingerprint);
+        Seen::Earlier { has_failed: entry.is(HAS_FAILED), has_changed: both.is_some_and(|(a, b)| a != b) }
     }
 }

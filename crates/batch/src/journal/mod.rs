@@ -9,6 +9,7 @@
 mod compact;
 mod error;
 mod finished;
+mod ids;
 mod line;
 mod read;
 mod recognise;
@@ -20,10 +21,9 @@ use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
 pub use error::JournalError;
-use finished::Finished;
-pub(crate) use finished::Seen;
+pub use finished::{Finished, Seen};
+pub use ids::IdMap;
 pub use line::Line;
-use line::Status;
 pub(crate) use line::encode;
 pub use read::Lines;
 use scan::Scan;
@@ -74,20 +74,18 @@ impl Journal {
         let io = |cause| JournalError::Io { path: path.into(), cause };
         let is_new = !path.exists();
         let mut file = open_regular(path)?;
-        let mut finished = Finished::default();
-        let (mut failed, mut repeated) = (0_usize, false);
+        let mut finished = Finished::new(on_failed);
+        // Where the last line of each id ends that has several.
+        let mut repeated = IdMap::new();
         let mut scan = Scan::new(path, &file)?;
         while let Some(known) = scan.next()? {
-            failed += usize::from(known.status == Status::Failed);
-            repeated |= finished.insert(known);
+            if finished.insert(&known) {
+                repeated.insert(&known.id, scan.end());
+            }
         }
         let mut len = scan.end();
-        let drops_failed = failed > 0 && on_failed == OnFailed::Retry;
-        if scan.has_gaps() || repeated || drops_failed {
-            (file, len) = compact::compact(path, &file, on_failed)?;
-        }
-        if drops_failed {
-            finished.remove_failed();
+        if scan.has_gaps() || !repeated.is_empty() || finished.retried() > 0 {
+            (file, len) = compact::compact(path, &file, on_failed, &repeated)?;
         }
         if file.metadata().map_err(io)?.len() > len {
             file.set_len(len).and_then(|()| file.sync_all()).map_err(io)?;

@@ -26,6 +26,8 @@ pub(crate) struct Writer<O> {
     encode: Encode<O>,
     waiting: VecDeque<(Vec<u8>, Outcome<O>)>,
     syncing: Option<(Sync, Vec<Outcome<O>>, u64)>,
+    /// The bytes of lines that are not yet on disk.
+    pending_bytes: usize,
     broken: Option<Arc<str>>,
 }
 
@@ -33,7 +35,16 @@ impl<O> Writer<O> {
     pub(crate) fn new(journal: Journal, encode: Encode<O>) -> Writer<O> {
         let Journal { file, len, finished, .. } = journal;
         let file = Some(file);
-        Writer { file, len, finished, encode, waiting: VecDeque::new(), syncing: None, broken: None }
+        Writer {
+            file,
+            len,
+            finished,
+            encode,
+            waiting: VecDeque::new(),
+            syncing: None,
+            pending_bytes: 0,
+            broken: None,
+        }
     }
 
     /// Says whether an item of the input is finished, and remembers that the input has it.
@@ -44,6 +55,11 @@ impl<O> Writer<O> {
     /// How many outcomes are not yet on disk.
     pub(crate) fn pending(&self) -> usize {
         self.waiting.len() + self.syncing.as_ref().map_or(0, |(_, group, _)| group.len())
+    }
+
+    /// Returns how many bytes of lines are not yet on disk.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending_bytes
     }
 
     /// Why nothing can be written any more, if that is so.
@@ -77,6 +93,7 @@ impl<O> Writer<O> {
             (None, _) => Some(outcome),
             (Some(_), Some(cause)) => Some(unwritten(outcome, cause)),
             (Some(line), None) => {
+                self.pending_bytes += line.len();
                 self.waiting.push_back((line, outcome));
                 None
             }
@@ -102,9 +119,7 @@ impl<O> Writer<O> {
             match result {
                 Ok(()) => {
                     self.len += bytes;
-                    for outcome in &group {
-                        self.finished.add(&outcome.id, outcome.label.fingerprint, outcome.result.is_err());
-                    }
+                    self.pending_bytes = self.pending_bytes.saturating_sub(bytes as usize);
                     written.extend(group);
                 }
                 Err(cause) => self.give_up(group, &cause, written),
@@ -137,6 +152,7 @@ impl<O> Writer<O> {
         let cause: Arc<str> = cause.to_string().into();
         let waiting = self.waiting.drain(..).map(|(_, outcome)| outcome);
         written.extend(group.into_iter().chain(waiting).map(|outcome| unwritten(outcome, &cause)));
+        self.pending_bytes = 0;
         self.broken = Some(cause);
     }
 }

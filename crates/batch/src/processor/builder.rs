@@ -1,6 +1,5 @@
 //! Setting a batch up.
 
-use std::collections::{BinaryHeap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use tollgate::{Clock, Demand, LimitSet, Span};
 
 use super::call::{self, DemandOf};
 use super::driver::{Driver, Sizes};
+use super::dues::Dues;
 use super::entry::Entries;
 use super::ledger::Ledger;
 use super::outbox::{Order, Outbox};
@@ -61,10 +61,18 @@ impl Batch {
     /// How many items are accepted ahead of their turn, unless it is set.
     pub const LOOKAHEAD: usize = 1_024;
 
+    /// How many bytes of payloads wait for their turn, and of results for the disk, unless it is set.
+    pub const BUFFER_BYTES: usize = 64 << 20;
+
     /// A batch with nothing configured.
     pub fn new() -> Batch {
         Batch {
-            sizes: Sizes { workers: Batch::WORKERS, buffer: Batch::BUFFER, lookahead: Batch::LOOKAHEAD },
+            sizes: Sizes {
+                workers: Batch::WORKERS,
+                buffer: Batch::BUFFER,
+                lookahead: Batch::LOOKAHEAD,
+                bytes: Batch::BUFFER_BYTES,
+            },
             order: Order::default(),
             policy: Policy::default(),
             rules: Rules::default(),
@@ -96,6 +104,14 @@ impl Batch {
     #[must_use]
     pub fn lookahead(mut self, lookahead: usize) -> Batch {
         self.sizes.lookahead = lookahead;
+        self
+    }
+
+    /// How many bytes of payloads wait for their turn, as [`Item::payload_bytes`] says, and how many bytes of results for the
+    /// disk. When so many do, no item is accepted or nothing starts, however few they are; one item may always wait.
+    #[must_use]
+    pub fn buffer_bytes(mut self, bytes: usize) -> Batch {
+        self.sizes.bytes = bytes.max(1);
         self
     }
 
@@ -344,13 +360,13 @@ impl Batch {
             demand: self.demand,
             places: Places::new(self.accounts, self.rules, seed),
             entries: Entries::default(),
+            waiting_bytes: 0,
             calls: JoinSet::new(),
             by_task: foldhash::HashMap::default(),
-            dues: BinaryHeap::new(),
+            dues: Dues::default(),
             ledger: Ledger::default(),
             outbox: Arc::clone(&outbox),
             journal,
-            live: HashSet::new(),
             shared: self.shared.map(|shared| Link::new(shared, time.clone())),
             observer: self.observer,
             random: Random::new(seed),

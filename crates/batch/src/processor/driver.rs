@@ -3,8 +3,6 @@
 //! All that is decided is decided here, between two polls, so nobody takes a lock and nobody has to survive for others to
 //! go on. A worker is a place for a call, not a task: whoever meets a 429 leaves it to the next.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +13,7 @@ use tollgate::{Span, Tick};
 use tollgate_store::Mutex;
 
 use super::call::{DemandOf, End, Reservation};
+use super::dues::{Due, DueFor, Dues};
 use super::entry::{Entries, Entry, Slot, Whereabouts};
 use super::ledger::Ledger;
 use super::outbox::Outbox;
@@ -44,25 +43,8 @@ pub(super) struct Sizes {
     pub(super) workers: usize,
     pub(super) buffer: usize,
     pub(super) lookahead: usize,
-}
-
-/// A time at which something about an item is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Due {
-    pub(super) at: Tick,
-    pub(super) slot: Slot,
-    /// The item's index: a slot may have another item by then.
-    pub(super) index: u64,
-    pub(super) what: DueFor,
-}
-
-/// What is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum DueFor {
-    Retry,
-    /// The call of this number has taken too long.
-    Attempt(u32),
-    Item,
+    /// How many bytes of payloads wait for their turn, and of outcomes for the disk.
+    pub(super) bytes: usize,
 }
 
 /// The batch itself.
@@ -76,14 +58,14 @@ pub(super) struct Driver<P, S, O> {
     pub(super) demand: DemandOf,
     pub(super) places: Places,
     pub(super) entries: Entries<P, S, O>,
+    /// The bytes of payloads of items that are not under way.
+    pub(super) waiting_bytes: usize,
     pub(super) calls: JoinSet<End<O>>,
     pub(super) by_task: foldhash::HashMap<Id, Slot>,
-    pub(super) dues: BinaryHeap<Reverse<Due>>,
+    pub(super) dues: Dues,
     pub(super) ledger: Ledger,
     pub(super) outbox: Arc<Outbox<O>>,
     pub(super) journal: Option<Writer<O>>,
-    /// Ids that must not be accepted twice, if there is a journal.
-    pub(super) live: HashSet<Arc<str>>,
     pub(super) shared: Option<Link>,
     pub(super) observer: Option<Box<dyn Observer>>,
     pub(super) random: Random,
@@ -127,6 +109,7 @@ where
             let (settled, was_idle) = (self.settled, self.calls.is_empty());
             let more = self.pull(context, now);
             self.hear_others(context, now);
+            let was_full = self.is_full();
             self.start(context, now);
             if self.is_over() {
                 self.report_progress(now);
@@ -135,6 +118,8 @@ where
             // An item that came to nothing before it was called has left its place to the next, and calls are only heard of
             // by whoever asked after them while there were any.
             let moved = more || self.settled != settled || was_idle && !self.calls.is_empty();
+            // Calls that started have left room for large payloads.
+            let moved = moved || was_full && !self.is_full();
             if !moved && self.sleeps(context, now) {
                 self.report_progress(now);
                 return Poll::Pending;
@@ -191,7 +176,8 @@ where
     /// Accepts items, as many as may wait. Answers whether there may be more at once.
     fn pull(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
         for _ in 0..self.sizes.lookahead.max(1) {
-            if self.entries.len() >= self.sizes.workers + self.sizes.lookahead || self.is_far_ahead(context) {
+            let most = self.sizes.workers + self.sizes.lookahead;
+            if self.entries.len() >= most || self.is_full() || self.is_far_ahead(context) {
                 return false;
             }
             let Some(source) = &mut self.source else { return false };
@@ -202,6 +188,11 @@ where
             }
         }
         true
+    }
+
+    /// Returns true if the payloads of items that wait take all the memory they may. One may always wait.
+    fn is_full(&self) -> bool {
+        self.entries.len() > self.by_task.len() && self.waiting_bytes >= self.sizes.bytes
     }
 
     /// Whoever reads in the order of the input must not have to keep more than a bounded number behind the item they wait
@@ -225,6 +216,7 @@ where
         }
         self.progress.accepted += 1;
         let lane = self.places.lane(item.scope);
+        self.waiting_bytes = self.waiting_bytes.saturating_add(item.payload_bytes);
         let card = Card { id: item.id, payload: item.payload, state: Mutex::new(S::default()) };
         let slot = self.entries.insert(Entry {
             card: Arc::new(card),
@@ -233,6 +225,7 @@ where
             lane: lane.unwrap_or_default(),
             load: item.tokens,
             cost_micros: item.cost_micros,
+            payload_bytes: item.payload_bytes,
             accepted: now,
             calls: 0,
             throttles: 0,
@@ -253,7 +246,7 @@ where
             }
         }
         if let Some(span) = self.policy.item_deadline {
-            self.dues.push(Reverse(Due { at: now + span, slot, index, what: DueFor::Item }));
+            self.dues.push(Due { at: now + span, slot, index, what: DueFor::Item });
         }
     }
 
@@ -261,8 +254,8 @@ where
     fn skip_reason(&mut self, item: &Item<P>) -> Option<SkipReason> {
         let journal = self.journal.as_mut()?;
         let reason = match journal.read(&item.id, item.label.fingerprint) {
-            Seen::New if self.live.insert(Arc::clone(&item.id)) => return None,
-            Seen::New | Seen::Again => SkipReason::Duplicate,
+            Seen::New => return None,
+            Seen::Again => SkipReason::Duplicate,
             Seen::Earlier { has_changed: true, .. } => SkipReason::Changed,
             Seen::Earlier { has_failed: true, .. } => SkipReason::Failed,
             Seen::Earlier { .. } => SkipReason::Done,
@@ -284,8 +277,7 @@ where
             return false;
         }
         let wake = self.wake.take();
-        let due = self.dues.peek().map(|Reverse(due)| due.at);
-        let Some(at) = [wake, due].into_iter().flatten().min() else {
+        let Some(at) = [wake, self.dues.next()].into_iter().flatten().min() else {
             return true;
         };
         if at <= now {
@@ -311,6 +303,9 @@ where
     /// reply.
     pub(super) fn finish(&mut self, now: Tick, slot: Slot, result: Result<O, Failed>) {
         let Some(entry) = self.entries.remove(slot) else { return };
+        if !matches!(entry.at, Whereabouts::Flying(_)) {
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(entry.payload_bytes);
+        }
         self.settled += 1;
         let took = now.since(entry.accepted);
         self.item_times.record(took.to_duration());
@@ -355,10 +350,6 @@ where
         }
         let (failed, done) = (class_of(&outcome.result), outcome.result.is_ok());
         self.tell(&Event::Finished { id: &outcome.id, failed, done });
-        // The journal knows what is final; the rest must not be accepted again if its id comes again.
-        if outcome.is_final() {
-            self.live.remove(&outcome.id);
-        }
         self.outbox.push(outcome);
     }
 

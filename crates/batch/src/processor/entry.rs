@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU8;
 use tokio::task::AbortHandle;
 use tollgate::Tick;
 
+use super::dues::{Due, DueFor};
 use crate::item::{Card, Label};
 use crate::pace::Load;
 use crate::scope::Call;
@@ -22,6 +23,7 @@ pub(super) struct Entry<P, S, O> {
     pub(super) lane: usize,
     pub(super) load: u64,
     pub(super) cost_micros: u64,
+    pub(super) payload_bytes: usize,
     pub(super) accepted: Tick,
     pub(super) calls: u32,
     pub(super) throttles: u32,
@@ -80,6 +82,16 @@ impl<P, S, O> Entry<P, S, O> {
     /// Whether it has not failed, unless in this run of failures.
     pub(super) fn is_blameless(&self, run: (usize, u64)) -> bool {
         self.attempt() == 1 && self.failed_in.is_none_or(|failed_in| failed_in == run)
+    }
+
+    /// Returns true if something happens to it when this is due.
+    pub(super) fn expects(&self, due: &Due) -> bool {
+        let is_meant = match (due.what, &self.at) {
+            (DueFor::Retry, at) => matches!(at, Whereabouts::Pausing),
+            (DueFor::Attempt(number), at) => matches!(at, Whereabouts::Flying(_)) && number == self.calls,
+            (DueFor::Item, _) => true,
+        };
+        is_meant && self.index == due.index
     }
 
     pub(super) fn load(&self) -> Load {

@@ -3,6 +3,7 @@
 mod builder;
 mod call;
 mod driver;
+mod dues;
 mod entry;
 mod ledger;
 mod outbox;

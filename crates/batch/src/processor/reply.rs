@@ -1,12 +1,11 @@
 //! What happens to an item when its call comes back, or its time is up.
 
-use std::cmp::Reverse;
-
 use tollgate::{Span, Tick};
 use tollgate_provider::{Class, FatalKind, Hint};
 
 use super::call::End;
-use super::driver::{Driver, Due, DueFor, at_least_a_tick, cost_of};
+use super::driver::{Driver, at_least_a_tick, cost_of};
+use super::dues::{Due, DueFor};
 use super::entry::{Cut, Flight, Slot, Whereabouts};
 use super::place::Announced;
 use crate::item::{Answer, Reply, Usage};
@@ -42,6 +41,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let at = std::mem::replace(&mut entry.at, Whereabouts::Waiting);
         let Whereabouts::Flying(flight) = at else { return };
         self.ledger.forget(entry.load, entry.cost_micros);
+        self.waiting_bytes = self.waiting_bytes.saturating_add(entry.payload_bytes);
         match (end, flight.cut) {
             (Ok(End::Replied(reply)), _) => self.replied(now, slot, &flight, reply),
             (Ok(End::GaveBack), _) | (Err(false), Some(Cut::Recalled)) => self.gave_back(now, slot, &flight),
@@ -285,7 +285,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         entry.at = Whereabouts::Pausing;
         let pause = at_least_a_tick(pause.max(advised));
         let (id, index) = (entry.card.id.clone(), entry.index);
-        self.dues.push(Reverse(Due { at: now + pause, slot, index, what: DueFor::Retry }));
+        self.dues.push(Due { at: now + pause, slot, index, what: DueFor::Retry });
         self.tell(&Event::Retrying { id: &id, class, pause: pause.to_duration() });
     }
 
@@ -296,8 +296,11 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 self.cooled_down(now, place);
             }
         }
-        while let Some(Reverse(due)) = self.dues.peek().copied().filter(|Reverse(due)| due.at <= now) {
-            self.dues.pop();
+        // An item has a deadline, and a call or a pause that ends.
+        let entries = &self.entries;
+        self.dues
+            .sweep(2 * entries.len(), |due| entries.get(due.slot).is_some_and(|entry| entry.expects(due)));
+        while let Some(due) = self.dues.pop(now) {
             let Some(entry) = self.entries.get_mut(due.slot) else { continue };
             if entry.index != due.index {
                 continue;

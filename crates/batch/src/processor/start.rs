@@ -1,6 +1,5 @@
 //! Which item starts next, and where.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Context;
@@ -8,7 +7,8 @@ use std::task::Context;
 use tollgate::{Span, Tick};
 
 use super::call::{self, ADMITTING, Held, RECALLED, Reservation, Room};
-use super::driver::{Driver, Due, DueFor, at_least_a_tick};
+use super::driver::{Driver, at_least_a_tick};
+use super::dues::{Due, DueFor};
 use super::entry::{Cut, Flight, Slot, Whereabouts};
 use super::ledger::Fit;
 use crate::item::Try;
@@ -58,6 +58,11 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
 
     /// The next item of a lane for whose outcome there is room. Those that are parked are not in the order of the input.
     fn head(&mut self, context: &mut Context<'_>, lane: usize) -> Option<Slot> {
+        // The disk wakes the batch.
+        self.journal
+            .as_ref()
+            .is_none_or(|journal| journal.pending_bytes() < self.sizes.bytes)
+            .then_some(())?;
         let slot = *self.places.lanes[lane].line.peek()?;
         if self.has_room(context, slot) {
             return Some(slot);
@@ -200,10 +205,11 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let abort = (self.spawn)(&mut self.calls, attempt, reservation);
         self.by_task.insert(abort.id(), slot);
         self.ledger.promise(entry.load, entry.cost_micros);
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(entry.payload_bytes);
         entry.at = Whereabouts::Flying(Flight { call, place, started: now, abort, stage, cut: None });
         if let Some(span) = self.policy.attempt_deadline {
             let what = DueFor::Attempt(entry.calls);
-            self.dues.push(Reverse(Due { at: now + span, slot, index: entry.index, what }));
+            self.dues.push(Due { at: now + span, slot, index: entry.index, what });
         }
         if let Some(observer) = &mut self.observer {
             let attempt = entry.attempt();
