@@ -9,6 +9,7 @@ mod dry_run;
 mod endpoint;
 mod events;
 mod export;
+mod feed;
 mod files;
 mod gate;
 mod header;

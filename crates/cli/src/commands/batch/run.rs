@@ -14,6 +14,7 @@ use super::account::{self, Account, Accounts, Api, KeyAt};
 use super::calls::{Calls, by_name};
 use super::closed::ClosedAccounts;
 use super::dry_run::dry_run;
+use super::feed::Feed;
 use super::header::{self, Header};
 use super::http::Caller;
 use super::input::{self, BadLines, Planned, Requests};
@@ -72,7 +73,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
             reachability: Arc::clone(&reachability),
             attempts: args.attempts.into(),
         });
-        let run = batch.resume(journal, requests, move |attempt: Try<Planned>| {
+        let run = batch.resume_stream(journal, Feed::new(requests)?, move |attempt: Try<Planned>| {
             let caller = Arc::clone(&caller);
             async move { caller.call(&attempt).await }
         });
