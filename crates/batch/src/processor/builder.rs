@@ -128,7 +128,8 @@ impl Batch {
     }
 
     /// An account: a scope that serves items of no scope of their own. With several, each item goes to one that can
-    /// take it, and one that cools down or is closed is passed over.
+    /// take it, and one that cools down or is closed is passed over. Accounts beyond [`SCOPES_MAX`](crate::SCOPES_MAX) are not
+    /// used.
     #[must_use]
     pub fn account(mut self, scope: impl Into<Arc<str>>) -> Batch {
         self.accounts.push((scope.into(), None));
