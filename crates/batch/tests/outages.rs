@@ -171,7 +171,10 @@ async fn an_outage_of_one_account_holds_up_no_item_of_another_and_its_own_keep_t
         }
     });
     let outcomes = one_each(run, 400).await;
-    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()), "three attempts last for a few seconds only");
+    assert!(
+        outcomes.iter().all(|outcome| outcome.result.is_ok()),
+        "three attempts last for a few seconds only"
+    );
     let last = |of: &str| {
         let theirs = outcomes.iter().filter(|outcome| scope(outcome.index) == of);
         theirs.map(|outcome| outcome.took).max().unwrap_or_default()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::{fine, items};
 use tokio::time::sleep;
-use tollgate_batch::{Batch, Event, Reply, Run, ScopeStatus, Try};
+use tollgate_batch::{Batch, Event, Failed, FailureClass, Item, Reply, Run, ScopeStatus, Try};
 use tollgate_provider::{FatalKind, Hint};
 use tollgate_store::Mutex;
 
@@ -88,7 +88,9 @@ async fn a_failed_item_has_the_last_reply_and_one_that_is_done_has_none() {
 #[tokio::test(start_paused = true)]
 async fn an_item_that_fails_without_a_reply_has_the_one_before() {
     let batch = Batch::new().attempts(3).attempt_deadline(2 * SECOND).item_deadline(20 * SECOND);
-    let run = batch.run(items(4), |call: Try<u64>| async move {
+    // Each has a scope of its own, so that none waits for another.
+    let work = (0..4_u64).map(|number| Item::new(number.to_string(), number).scope(number.to_string()));
+    let run = batch.run(work, |call: Try<u64>| async move {
         let reply = format!("reply {}", call.number());
         match (call.payload(), call.number()) {
             // The deadline of the item passes while it waits.
@@ -109,7 +111,8 @@ async fn an_item_that_fails_without_a_reply_has_the_one_before() {
         Err(Failed::Item { class, .. }) => *class,
         other => panic!("{other:?}"),
     });
-    let late = [FailureClass::Deadline, FailureClass::Transient, FailureClass::Transient, FailureClass::Fatal];
+    let late =
+        [FailureClass::Deadline, FailureClass::Transient, FailureClass::Transient, FailureClass::Fatal];
     assert_eq!(classes.collect::<Vec<_>>(), late);
     let replies: Vec<Option<&str>> = outcomes.iter().map(|outcome| outcome.rejected.as_deref()).collect();
     assert_eq!(replies, [Some("reply 2"), Some("reply 1"), Some("reply 1"), None]);

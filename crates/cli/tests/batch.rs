@@ -180,7 +180,7 @@ fn a_slow_start_holds_back_calls_that_would_be_made_at_once() {
 
 #[test]
 fn an_outage_that_lasts_longer_than_the_bound_closes_the_account_and_fails_no_request() {
-    let (folder, provider) = (Sandbox::new(), Provider::up(&["--outage", "503@0s..3600s"]));
+    let (folder, provider) = (Sandbox::new(), Provider::up(&["--outage", "500@0s..3600s"]));
     requests(&folder, 20);
     // Without an effect of the bound, the deadline ends the batch.
     let output =

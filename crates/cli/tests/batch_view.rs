@@ -29,11 +29,13 @@ impl Scene {
         let busy = Provider::up(&["--rps", "20", "--latency", "20ms", "--outage", "429@0s..4s"]);
         let (one, two) = (&steady.address, &busy.address);
         let accounts = format!(
-            "[[account]]\nname = \"steady\"\nbase_url = \"http://{one}/v1\"\n\
-             [[account]]\nname = \"busy-account\"\nbase_url = \"http://{two}/v1\"\n\
+            "[[account]]\nname = \"steady\"\nbase_url = \"http://{one}/v1\"\nkey_file = \"key\"\n\
+             [[account]]\nname = \"busy-account\"\nbase_url = \"http://{two}/v1\"\nkey_file = \"key\"\n\
              [price.\"*\"]\ninput = \"1\"\noutput = \"1000\"\n"
         );
         std::fs::write(folder.path().join("accounts.toml"), accounts).unwrap();
+        // Without a key there would be a notice for each account above the view.
+        std::fs::write(folder.path().join("key"), "word").unwrap();
         let mut text = String::new();
         for number in 0..requests {
             let body =

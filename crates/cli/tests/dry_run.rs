@@ -130,8 +130,10 @@ fn no_command_writes_or_connects_in_a_dry_run() {
     let call = r#"{"time": 1794744000, "entity": "e", "resource": "r", "demand": {"rpm": 1}}"#;
     write(&sandbox, "calls.jsonl", &format!("{call}\n"));
     write(&sandbox, "requests.jsonl", "{\"custom_id\":\"a\",\"body\":{\"model\":\"m\"}}\nnonsense\n");
-    write(&sandbox, "old.jsonl", "{\"id\":\"a\",\"status\":\"failed\"}\n{\"id\":\"b\",\"sta");
-    write(&sandbox, "exported.jsonl.journal", "{\"id\":\"a\",\"status\":\"failed\"}\n{\"id\":\"b\",\"sta");
+    let failed = "{\"id\":\"a\",\"status\":\"failed\",\"class\":\"fatal\",\"reason\":\"no\",\"index\":0,\"attempts\":1,\
+                  \"throttles\":0,\"tokens\":0,\"cost_micros\":0}";
+    write(&sandbox, "old.jsonl", &format!("{failed}\n{{\"id\":\"b\",\"sta"));
+    write(&sandbox, "exported.jsonl.journal", &format!("{failed}\n{{\"id\":\"b\",\"sta"));
     write(&sandbox, "prices.toml", "[price.\"m\"]\ninput = \"1\"\noutput = \"1\"\n");
     let account = format!("[[account]]\nname = \"a\"\nbase_url = \"http://{}\"\n", listener.address);
     write(&sandbox, "accounts.toml", &format!("{account}[price.\"*\"]\ninput = \"1\"\noutput = \"1\"\n"));
