@@ -156,7 +156,7 @@ async fn an_outage_of_one_account_holds_up_no_item_of_another_and_its_own_keep_t
     let (began, calls) = (Instant::now(), Calls::default());
     let counted = calls.clone();
     let outage = Duration::from_secs(5)..Duration::from_secs(65);
-    let scope = |number: u64| if number % 2 == 0 { "blue" } else { "green" };
+    let scope = |number: u64| if number.is_multiple_of(2) { "blue" } else { "green" };
     let work = (0..400_u64).map(move |number| Item::new(number.to_string(), number).scope(scope(number)));
     let batch = Batch::new().workers(20).seed(1).attempts(3).account("blue").account("green");
     let run = batch.run(work, move |call: Try<u64>| {
