@@ -2,11 +2,11 @@
 
 mod common;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use tollgate::catalog::{Registry, UsageQuery, Window};
+use tollgate::catalog::{CatalogError, Registry, UsageQuery, Window};
 use tollgate::{Limiter, demand};
 use tollgate_core::{Span, Tick};
 use tollgate_dynamo_local::Engine;
@@ -116,6 +116,68 @@ fn fill(engine: &Engine) {
             ("GSI4SK", text("BUCKET#user#gpt-4#0")),
         ],
     );
+}
+
+/// What the original's function for manifests writes: one of the two keys of GSI4, so that the record is in no index.
+fn put_applied(engine: &Engine, partition: &str, sort: &str, said: Vec<(&str, AttributeValue)>) {
+    let partition = format!("{NS}/{partition}");
+    let mut record = vec![("PK", text(&partition)), ("SK", text(sort)), ("GSI4PK", text(NS))];
+    record.extend(said);
+    put(engine, record);
+}
+
+fn limits_and(more: Vec<(&str, AttributeValue)>) -> Vec<(&str, AttributeValue)> {
+    let limits = [("l_rpm_cp", number(5)), ("l_rpm_ra", number(5)), ("l_rpm_rp", number(60))];
+    limits.into_iter().chain(more).collect()
+}
+
+/// The namespaces of all items in the table.
+fn namespaces(engine: &Engine) -> BTreeSet<String> {
+    let scan = common::raw::client(engine).scan().table_name("limits");
+    let items = common::raw::wait(scan.send()).expect("it answers").items.unwrap_or_default();
+    let namespace =
+        |item: &common::raw::Attributes| item["PK"].as_s().ok()?.split('/').next().map(str::to_owned);
+    items.iter().filter_map(namespace).collect()
+}
+
+#[test]
+fn what_a_manifest_of_the_original_declared_is_taken_over_though_no_index_has_it() {
+    let hands = ManualClock::at(START);
+    let engine = common::engine(&hands.clock());
+    let store = common::builder(hands.clock()).http_client(engine.http_client()).build().wait();
+    let store = Arc::new(store.expect("the engine has what it takes"));
+    fill(&engine);
+    let yes = || AttributeValue::Bool(true);
+    put_applied(&engine, "SYSTEM#", "#CONFIG", limits_and(vec![("on_unavailable", text("block"))]));
+    put_applied(&engine, "RESOURCE#off", "#CONFIG", vec![("resource", text("off")), ("disabled", yes())]);
+    let soft = limits_and(vec![("resource", text("soft")), ("l_rpm_soft", yes())]);
+    put_applied(&engine, "RESOURCE#soft", "#CONFIG", soft);
+    let mine = vec![("entity_id", text("team")), ("resource", text("mine")), ("disabled", yes())];
+    put_applied(&engine, "ENTITY#team", "#CONFIG#mine", limits_and(mine));
+    put_applied(&engine, "SYSTEM#", "#PROVISIONER", vec![("applied_hash", text("sha256:0"))]);
+
+    let registry = Registry::new(store);
+    let lost = registry.migration().wait().expect("it answers").expect("it is older").lost;
+    assert!(lost.len() == 1 && lost[0].what.contains("#PROVISIONER"), "{lost:?}");
+    assert_eq!(registry.migrate().wait(), Err(CatalogError::WouldLose(lost)));
+    registry.migrate_anyway().wait().expect("what has no form here may go");
+
+    let catalog = registry.open("default").wait().expect("it answers");
+    let chain = |resource: &'static str| catalog.chain("team", resource).wait();
+    for resource in ["off", "mine"] {
+        assert!(matches!(chain(resource), Err(CatalogError::Disabled { .. })), "{resource}");
+    }
+    assert!(chain("soft").expect("it is enabled").links[0].limits[0].is_shadow(), "it never refuses");
+    assert!(!chain("other").expect("it is enabled").links[0].limits[0].is_shadow());
+    // What was in no index and in no list is in them now.
+    let listed = catalog.resources_with_limits().wait().expect("it answers");
+    assert_eq!(listed, ["gpt-4", "off", "soft"]);
+    let custom = catalog.entities_with_limits("mine", Default::default()).wait().expect("it answers").items;
+    assert_eq!(custom, ["team"]);
+    assert_eq!(registry.inspect().wait().expect("it answers").findings, []);
+    registry.delete("default").wait().expect("it answers");
+    registry.purge(NS, |_| ()).wait().expect("it answers");
+    assert_eq!(namespaces(&engine), BTreeSet::from(["_".to_owned()]), "everything of the namespace is gone");
 }
 
 #[test]

@@ -132,6 +132,10 @@ impl<S: Records> Records for FaultStore<S> {
         self.call(|inner| inner.find(index, query))
     }
 
+    fn unindexed(&self, after: Option<Cursor>) -> Reply<'_, Result<Page<ItemKey>, RecordsError>> {
+        self.call(|inner| inner.unindexed(after))
+    }
+
     fn revision(&self) -> Option<u64> {
         self.inner.revision()
     }

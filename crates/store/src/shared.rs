@@ -65,6 +65,10 @@ impl<R: Records + ?Sized> Records for Arc<R> {
         (**self).find(index, query)
     }
 
+    fn unindexed(&self, after: Option<Cursor>) -> Reply<'_, Result<Page<ItemKey>, RecordsError>> {
+        (**self).unindexed(after)
+    }
+
     fn revision(&self) -> Option<u64> {
         (**self).revision()
     }

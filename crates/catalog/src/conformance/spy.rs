@@ -213,6 +213,10 @@ impl Records for Spy {
         })
     }
 
+    fn unindexed(&self, after: Option<Cursor>) -> Reply<'_, Result<Page<ItemKey>, RecordsError>> {
+        self.called().unindexed(after)
+    }
+
     fn revision(&self) -> Option<u64> {
         self.inner.revision().filter(|_| !self.hides_revision.load(Ordering::SeqCst))
     }

@@ -3,7 +3,7 @@
 //! Records that are read as if they said less than they do would admit calls that were refused before. So everything in a
 //! record that is not known here is found, whatever it is, before the layout is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate_core::Tick;
 use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, Value, Write};
@@ -57,6 +57,12 @@ pub(super) struct Foreign {
     switches: BTreeMap<Switched, Switches>,
     /// Entities that are enabled on a level of their own: for one resource, or for all.
     enabled: Vec<(String, Option<String>)>,
+    /// The limits that become shadow limits, by their record.
+    shadows: BTreeMap<ItemKey, Vec<Change>>,
+    /// The resources that have a record of limits.
+    resources: BTreeSet<String>,
+    /// How many entities have a record of limits, by resource.
+    entity_limits: BTreeMap<String, i64>,
 }
 
 impl Foreign {
@@ -91,7 +97,40 @@ impl Foreign {
     fn soften(&mut self, key: &ItemKey, limit: &str, value: &Value) {
         if *value == Value::Bool(true) {
             let shadow = Change::Set(format!("l_{limit}_sh"), true.into());
-            self.writes.push(Write::Change(key.clone(), vec![shadow], vec![Test::Exists]));
+            self.shadows.entry(key.clone()).or_default().push(shadow);
+        }
+    }
+
+    /// Corrects the lists of what has limits, as they are now, by the records that were found: not every program of the
+    /// original keeps them.
+    pub(super) fn list<'a>(&mut self, ns: &str, lists: impl Iterator<Item = &'a Item>) {
+        let (resources, counts) = (keys::resources(ns), keys::entity_config_resources(ns));
+        let said: BTreeMap<&ItemKey, &Fields> = lists.map(|item| (&item.key, &item.fields)).collect();
+        let listed = said.get(&resources).and_then(|fields| fields.get("resources"));
+        let found = (!self.resources.is_empty()).then(|| Value::Set(self.resources.clone()));
+        if listed != found.as_ref() {
+            let change = match found {
+                Some(found) => Change::Set("resources".into(), found),
+                None => Change::Remove("resources".into()),
+            };
+            self.writes.push(Write::Change(resources, vec![change], Vec::new()));
+        }
+        let counted = said.get(&counts).copied().into_iter().flatten();
+        let counted = counted.filter_map(|(resource, value)| match value {
+            Value::Int(count) => Some((resource.as_str(), *count)),
+            _ => None,
+        });
+        let counted: BTreeMap<&str, i64> = counted.collect();
+        let resources: BTreeSet<&str> =
+            counted.keys().copied().chain(self.entity_limits.keys().map(String::as_str)).collect();
+        let corrected = |resource: &str| {
+            let count = self.entity_limits.get(resource).copied().unwrap_or(0);
+            let is_wrong = counted.get(resource).copied().unwrap_or(0) != count;
+            is_wrong.then(|| Change::Set(resource.into(), count.into()))
+        };
+        let changes: Vec<Change> = resources.into_iter().filter_map(corrected).collect();
+        if !changes.is_empty() {
+            self.writes.push(Write::Change(counts, changes, Vec::new()));
         }
     }
 
@@ -110,11 +149,13 @@ impl Foreign {
         let of_resource = item.key.sort.strip_prefix(keys::CONFIG_PREFIX);
         match (keys::resource_of(&item.key), keys::entity_of(&item.key), of_resource) {
             (Some(resource), _, _) => {
+                self.resources.insert(resource.into());
                 let switches = self.switches.entry(Switched::Resource(resource.into())).or_default();
                 switches.is_off |= is_off == Some(true);
                 switches.set_cascade(None, cascade);
             }
             (None, Some(entity), Some(resource)) => {
+                *self.entity_limits.entry(resource.into()).or_default() += 1;
                 let resource = Some(resource).filter(|resource| *resource != DEFAULT_RESOURCE);
                 let switches = self.switches.entry(Switched::Entity(entity.into())).or_default();
                 switches.set_cascade(resource, cascade);
@@ -156,6 +197,10 @@ impl Foreign {
             Write::Put(switched.item(ns, switches, None, now), Vec::new())
         };
         self.writes.extend(said.map(write).collect::<Vec<_>>());
+        // Last, and each record once: a stray is in the index from then on, which lags behind, so a migration that is run again
+        // at once may not find it.
+        let shadows = std::mem::take(&mut self.shadows).into_iter();
+        self.writes.extend(shadows.map(|(key, changes)| Write::Change(key, changes, vec![Test::Exists])));
     }
 
     pub(super) fn lose(&mut self, namespace: &str, what: String, problem: String) {

@@ -5,8 +5,9 @@
 use tollgate_store::Reply;
 use tollgate_store::records::{Change, Index, ItemKey, Query, Test, Value, Write};
 
+use super::takeover::Strays;
 use super::version::{SCHEMA, Version};
-use super::{Finding, Registry};
+use super::{Finding, Namespace, Registry};
 use crate::{CatalogError, Result, keys};
 
 /// A step from one layout to the next.
@@ -64,7 +65,7 @@ impl Registry {
             if found == SCHEMA {
                 return Ok(None);
             }
-            Ok(Some(MigrationPlan { from, to, lost: self.foreign().await?.lost }))
+            Ok(Some(MigrationPlan { from, to, lost: self.foreign(&self.strays().await?).await?.lost }))
         })
     }
 
@@ -151,30 +152,29 @@ impl Registry {
         Ok(self.write(&[Write::Change(key, changes, vec![Test::Exists])]).await?.is_ok())
     }
 
-    async fn complete_entities_in(&self, ns: &str) -> Result<u64> {
-        let mut query = Query::prefix(ns, keys::entity_partition(ns, ""));
+    async fn complete_entities_in(&self, ns: &str, strays: &Strays) -> Result<u64> {
+        let mut walk = strays.walk(self, Query::prefix(ns, keys::entity_partition(ns, "")));
         let mut changed = 0;
-        loop {
-            let page = self.backend().find(Index::Namespace, &query).await?;
-            for key in page.items.into_iter().filter(keys::is_entity) {
+        while let Some(keys) = walk.next().await? {
+            for key in keys.into_iter().filter(keys::is_entity) {
                 changed += u64::from(self.complete_entity(ns, key).await?);
             }
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(changed),
-            }
         }
+        Ok(changed)
     }
 }
 
 /// Until 1.0.0 the records were those of the original: an entity did not say how many children it has, and could be deleted
-/// from above them; what is disabled was a field of its limits; usage was in the partition of its entity.
+/// from above them; what is disabled was a field of its limits; usage was in the partition of its entity; records need not be
+/// in an index.
 fn take_over(registry: &Registry) -> Reply<'_, Result<u64>> {
     Reply::later(async move {
-        let mut changed = registry.translate(&registry.foreign().await?.writes).await?;
-        for namespace in registry.taken_over().await? {
-            changed += registry.complete_entities_in(&namespace.id).await?;
-            changed += registry.move_usage(&namespace.id).await?;
+        let strays = registry.strays().await?;
+        let mut changed = registry.translate(&registry.foreign(&strays).await?.writes).await?;
+        for Namespace { id, .. } in registry.taken_over().await? {
+            changed += registry.complete_entities_in(&id, &strays).await?;
+            changed += registry.move_usage(&id, &strays).await?;
+            changed += registry.index_strays(&id, &strays).await?;
         }
         Ok(changed)
     })

@@ -1,4 +1,10 @@
 //! Taking over records of the original: what they say is said in ours, or told before it is lost.
+//!
+//! Records of the original need not be in the index of their namespace: its function for manifests writes limits with one of
+//! the two keys of that index, and no list names them. So they are looked for in the whole store, once; and they get their
+//! places in the indexes and lists last, because an index lags behind and a migration may be run again at once.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate_store::records::{Change, Index, Item, ItemKey, Query, Test, Value, Write};
 use tollgate_store::usage::{USAGE_KEPT, iso, usage_key, usage_place};
@@ -12,11 +18,27 @@ use crate::{Result, keys};
 const GETS_MAX: usize = 100;
 
 impl Registry {
+    /// The records that no index of a namespace has.
+    pub(super) async fn strays(&self) -> Result<Strays> {
+        let mut strays = Strays::default();
+        let mut after = None;
+        loop {
+            let page = self.backend().unindexed(after).await?;
+            for key in page.items {
+                strays.0.entry(key.namespace().to_owned()).or_default().insert(key);
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(strays);
+            }
+        }
+    }
+
     /// What the records of all namespaces say that ours say otherwise, or not at all.
-    pub(super) async fn foreign(&self) -> Result<Foreign> {
+    pub(super) async fn foreign(&self, strays: &Strays) -> Result<Foreign> {
         let mut all = Foreign::default();
         for namespace in self.taken_over().await? {
-            let found = self.foreign_in(&namespace).await?;
+            let found = self.foreign_in(&namespace, strays).await?;
             all.lost.extend(found.lost);
             all.writes.extend(found.writes);
         }
@@ -28,24 +50,37 @@ impl Registry {
         Ok(namespaces.into_iter().filter(|it| it.status != NamespaceStatus::Purging).collect())
     }
 
-    async fn foreign_in(&self, namespace: &Namespace) -> Result<Foreign> {
+    async fn foreign_in(&self, namespace: &Namespace, strays: &Strays) -> Result<Foreign> {
         let mut found = Foreign::default();
-        let mut query = Query::all(namespace.id.as_str());
-        loop {
-            let page = self.backend().find(Index::Namespace, &query).await?;
-            page.items.iter().for_each(|key| found.note_key(&namespace.name, key));
-            let told: Vec<ItemKey> = page.items.into_iter().filter(foreign::is_told).collect();
+        let mut walk = strays.walk(self, Query::all(namespace.id.as_str()));
+        while let Some(keys) = walk.next().await? {
+            keys.iter().for_each(|key| found.note_key(&namespace.name, key));
+            let told: Vec<ItemKey> = keys.into_iter().filter(foreign::is_told).collect();
             for keys in told.chunks(GETS_MAX) {
                 let items = self.backend().get_many(keys).await?;
                 items.iter().flatten().for_each(|item| found.note(&namespace.name, item));
             }
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => break,
-            }
         }
+        let lists = [keys::resources(&namespace.id), keys::entity_config_resources(&namespace.id)];
+        let lists = self.backend().get_many(&lists).await?;
+        found.list(&namespace.id, lists.iter().flatten());
         found.finish(&namespace.name, &namespace.id, self.backend().clock().now());
         Ok(found)
+    }
+
+    /// Gives the strays of a namespace their places in the indexes, and counts them.
+    pub(super) async fn index_strays(&self, ns: &str, strays: &Strays) -> Result<u64> {
+        let mut changed = 0;
+        for key in strays.of(ns) {
+            let resource = key.sort.strip_prefix(keys::CONFIG_PREFIX);
+            let place = keys::entity_of(key).zip(resource).map(|(entity, resource)| {
+                Change::Place(Index::Custom, keys::entity_config_place(ns, entity, resource))
+            });
+            let changes = place.into_iter().collect();
+            let write = Write::Change(key.clone(), changes, vec![Test::Exists]);
+            changed += u64::from(self.write(&[write]).await?.is_ok());
+        }
+        Ok(changed)
     }
 
     /// Makes the writes, and counts them. What is gone meanwhile has nothing to say.
@@ -59,24 +94,64 @@ impl Registry {
 
     /// Moves the usage of a namespace to where ours is. The function of the original goes on writing where it was, if it
     /// still runs; nothing reads that, because ours counts the same calls.
-    pub(super) async fn move_usage(&self, ns: &str) -> Result<u64> {
-        let mut query = Query::prefix(ns, keys::entity_partition(ns, ""));
+    pub(super) async fn move_usage(&self, ns: &str, strays: &Strays) -> Result<u64> {
+        let mut walk = strays.walk(self, Query::prefix(ns, keys::entity_partition(ns, "")));
         let mut moved = 0;
-        loop {
-            let page = self.backend().find(Index::Namespace, &query).await?;
+        while let Some(keys) = walk.next().await? {
             let usage = |key: &ItemKey| key.sort.starts_with(keys::USAGE_PREFIX);
-            let usage: Vec<ItemKey> = page.items.into_iter().filter(usage).collect();
+            let usage: Vec<ItemKey> = keys.into_iter().filter(usage).collect();
             for keys in usage.chunks(GETS_MAX) {
                 for item in self.backend().get_many(keys).await?.into_iter().flatten() {
                     let Some(writes) = moved_usage(ns, &item) else { continue };
                     moved += u64::from(self.write(&writes).await?.is_ok());
                 }
             }
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(moved),
-            }
         }
+        Ok(moved)
+    }
+}
+
+/// The keys of records that no index of a namespace has, by namespace.
+#[derive(Default)]
+pub(super) struct Strays(BTreeMap<String, BTreeSet<ItemKey>>);
+
+impl Strays {
+    fn of(&self, ns: &str) -> impl Iterator<Item = &ItemKey> {
+        self.0.get(ns).into_iter().flatten()
+    }
+
+    /// Every key that a query in [`Index::Namespace`] should find.
+    pub(super) fn walk<'a>(&'a self, registry: &'a Registry, query: Query) -> Walk<'a> {
+        Walk { registry, strays: self, query: Some(query) }
+    }
+}
+
+/// The keys of a namespace, page by page: those that its index has, and with the first of them the strays.
+pub(super) struct Walk<'a> {
+    registry: &'a Registry,
+    strays: &'a Strays,
+    /// What is left to ask the index.
+    query: Option<Query>,
+}
+
+impl Walk<'_> {
+    /// The next page; `None` at the end. Each key comes once.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<ItemKey>>> {
+        let Some(query) = &mut self.query else { return Ok(None) };
+        let strays = self.strays.0.get(&query.partition);
+        let is_first = query.after.is_none();
+        let page = self.registry.backend().find(Index::Namespace, query).await?;
+        let is_indexed = |key: &ItemKey| strays.is_none_or(|strays| !strays.contains(key));
+        let mut keys: Vec<ItemKey> = page.items.into_iter().filter(is_indexed).collect();
+        if is_first {
+            let asked = |key: &&ItemKey| key.partition.starts_with(&query.prefix);
+            keys.extend(strays.into_iter().flatten().filter(asked).cloned());
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => self.query = None,
+        }
+        Ok(Some(keys))
     }
 }
 

@@ -6,12 +6,13 @@ mod expression;
 mod get;
 mod mixed;
 mod query;
+mod scan;
 mod write;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use tollgate_core::Tick;
 use tollgate_store::records::{
-    Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys, check_writes,
+    Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys, check_writes,
 };
 use tollgate_store::{Reply, StoreError};
 
@@ -56,6 +57,11 @@ impl Records for DynamoStore {
     fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
         let service = &self.0.service;
         Reply::later(service.within(async move { Ok(query::find(service, index, query).await?) }))
+    }
+
+    fn unindexed(&self, after: Option<Cursor>) -> Reply<'_, Result<Page<ItemKey>, RecordsError>> {
+        let service = &self.0.service;
+        Reply::later(service.within(async move { Ok(scan::unindexed(service, after).await?) }))
     }
 }
 

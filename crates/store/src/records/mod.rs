@@ -42,6 +42,15 @@ pub trait Records: Send + Sync {
     /// The keys of the records that an index has in a partition of its own, in the order of its sort keys.
     fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>>;
 
+    /// The keys of records that [`Index::Namespace`] has not got, or has in another place than it should, of all namespaces and
+    /// in no order. Every record is read for it. Only a store whose records other programs write past this trait can have
+    /// such records; a store that has them answers a [`find`](Records::find) in that index without them until they are
+    /// written by this trait.
+    fn unindexed(&self, after: Option<Cursor>) -> Reply<'_, Result<Page<ItemKey>, RecordsError>> {
+        let _ = after;
+        Reply::ready(Ok(Page { items: Vec::new(), next: None }))
+    }
+
     /// A number that is another one after any write, if that costs nothing to know: then nothing that was read
     /// needs to be read again while it stays the same. The store's own writes of usage do not count, nor does a
     /// record that expires.

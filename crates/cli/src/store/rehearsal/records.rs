@@ -1,5 +1,7 @@
 use tollgate::store::Reply;
-use tollgate::store::records::{Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys};
+use tollgate::store::records::{
+    Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
+};
 
 use super::Rehearsal;
 
@@ -46,6 +48,17 @@ impl Records for Rehearsal {
             if next.is_none() {
                 items.extend(kept.added(Some(index), query).into_iter().map(|item| item.key));
             }
+            Ok(Page { items, next })
+        })
+    }
+
+    /// What would be changed is still listed: the index of the store does not have it.
+    fn unindexed(&self, after: Option<Cursor>) -> Reply<'_, Result<Page<ItemKey>, RecordsError>> {
+        Reply::later(async move {
+            let Page { items, next } = self.inner.unindexed(after).await?;
+            let kept = self.kept();
+            let stays = |key: &ItemKey| kept.changed(key).is_none_or(Option::is_some);
+            let items = items.into_iter().filter(stays).collect();
             Ok(Page { items, next })
         })
     }
