@@ -31,18 +31,46 @@ const TOLD: &str = "TOLLGATE_TEST_CHILD";
 const REQUESTS: u64 = 60;
 const SLOTS: u64 = 2;
 
-/// A client for the SDK that kills its process when a write has been made, before its answer is heard of. Writes that are
-/// sent after the last one never arrive.
+/// How many tokens there are for each entity, how many a call reserves, and how many the calls of a process use by turns.
+const TOKENS: u64 = 10_000;
+const RESERVED: u64 = 50;
+const USED: [u64; 2] = [20, 90];
+
+/// A client for the SDK that kills its process when a write has been made and those before it are, before its answer is
+/// heard of. Writes that are sent after the last one never arrive.
 #[derive(Clone, Debug)]
 struct Deadly {
     client: SharedHttpClient,
-    left: Arc<AtomicU64>,
+    writes: Arc<Writes>,
 }
 
 #[derive(Debug)]
 struct DeadlyConnector {
     inner: SharedHttpConnector,
-    left: Arc<AtomicU64>,
+    writes: Arc<Writes>,
+}
+
+/// The writes of a process.
+#[derive(Debug, Default)]
+struct Writes {
+    /// How many may be sent.
+    left: AtomicU64,
+    /// How many are on their way.
+    under_way: AtomicU64,
+    is_answered: tokio::sync::Notify,
+}
+
+impl Writes {
+    /// Waits until no write is on its way but that of the caller.
+    async fn wait_for_others(&self) {
+        loop {
+            let answered = self.is_answered.notified();
+            if self.under_way.load(Ordering::Acquire) == 1 {
+                return;
+            }
+            answered.await;
+        }
+    }
 }
 
 impl HttpClient for Deadly {
@@ -52,7 +80,7 @@ impl HttpClient for Deadly {
         components: &RuntimeComponents,
     ) -> SharedHttpConnector {
         let inner = self.client.http_connector(settings, components);
-        SharedHttpConnector::new(DeadlyConnector { inner, left: Arc::clone(&self.left) })
+        SharedHttpConnector::new(DeadlyConnector { inner, writes: Arc::clone(&self.writes) })
     }
 }
 
@@ -64,19 +92,27 @@ impl HttpConnector for DeadlyConnector {
         if !is_write {
             return call;
         }
-        match self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)) {
-            Ok(1) => HttpConnectorFuture::new(async move {
-                drop(call.await);
+        let writes = Arc::clone(&self.writes);
+        let left = writes.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
+        let Ok(left) = left else {
+            return HttpConnectorFuture::new(async move {
+                drop(call);
+                std::future::pending().await
+            });
+        };
+        writes.under_way.fetch_add(1, Ordering::AcqRel);
+        HttpConnectorFuture::new(async move {
+            let answer = call.await;
+            if left == 1 {
+                writes.wait_for_others().await;
                 let pid = std::process::id().to_string();
                 let killed = Command::new("kill").args(["-KILL", &pid]).status();
                 panic!("it was not killed: {killed:?}");
-            }),
-            Ok(_) => call,
-            Err(_) => HttpConnectorFuture::new(async move {
-                drop(call);
-                std::future::pending().await
-            }),
-        }
+            }
+            writes.under_way.fetch_sub(1, Ordering::AcqRel);
+            writes.is_answered.notify_waiters();
+            answer
+        })
     }
 }
 
@@ -86,8 +122,8 @@ fn store(endpoint: &str, chains: Chains, last_write: Option<u64>) -> DynamoStore
     let store = match last_write {
         None => store,
         Some(last) => {
-            let left = Arc::new(AtomicU64::new(last));
-            store.http_client(Deadly { client: Builder::new().build_http(), left })
+            let writes = Arc::new(Writes { left: AtomicU64::new(last), ..Writes::default() });
+            store.http_client(Deadly { client: Builder::new().build_http(), writes })
         }
     };
     store.build().wait().expect("the table is there")
@@ -108,6 +144,9 @@ fn child() {
     };
     let chains = if chains == "Transaction" { Chains::Transaction } else { Chains::Parallel };
     let limiter = limiter(endpoint, chains, last.parse().ok());
+    if what == "tpm" {
+        return use_tokens(&limiter, entity);
+    }
     let mut held = Vec::new();
     loop {
         let lease = match what {
@@ -121,6 +160,16 @@ fn child() {
             Err(error) => panic!("{error}"),
         }
         writeln!(std::io::stdout(), "admitted").expect("the parent listens");
+    }
+}
+
+/// Reserves tokens and settles with others until it is killed, and says what it was told.
+fn use_tokens(limiter: &Limiter, entity: &str) {
+    for used in USED.into_iter().cycle() {
+        let lease = limiter.acquire(entity, "api", demand! { tpm: RESERVED }).wait().expect("there is room");
+        writeln!(std::io::stdout(), "admitted").expect("the parent listens");
+        lease.settle(demand! { tpm: used }).wait().expect("it answers");
+        writeln!(std::io::stdout(), "settled").expect("the parent listens");
     }
 }
 
@@ -150,6 +199,12 @@ impl World {
     /// Runs a process that is killed at its `last` write, if it gets there. How often it heard that it was admitted, and
     /// whether it was killed.
     fn run(&self, chains: Chains, last: u64, entity: &str, what: &str) -> (u64, bool) {
+        let (said, was_killed) = self.run_and_listen(chains, last, entity, what);
+        (said.iter().filter(|line| line.ends_with("admitted")).count() as u64, was_killed)
+    }
+
+    /// As [`run`](World::run), with all that the process wrote.
+    fn run_and_listen(&self, chains: Chains, last: u64, entity: &str, what: &str) -> (Vec<String>, bool) {
         let this = std::env::current_exe().expect("it is running");
         let mut child = Command::new(this)
             .args(["--exact", "child", "--nocapture"])
@@ -160,9 +215,16 @@ impl World {
             .expect("it can be started");
         // What the test harness writes may stand before it in the line.
         let said = BufReader::new(child.stdout.take().expect("it is piped"));
-        let admitted = said.lines().map_while(Result::ok).filter(|line| line.ends_with("admitted")).count();
+        let said = said.lines().map_while(Result::ok).collect();
         let status = child.wait().expect("it ends");
-        (admitted as u64, !status.success())
+        (said, !status.success())
+    }
+
+    /// How many tokens were taken from the bucket of an entity.
+    fn spent(&self, entity: &str) -> u64 {
+        let buckets = self.limiter.catalog().buckets(entity).wait().expect("it answers");
+        let left = buckets.first().map_or(TOKENS as i64, |bucket| bucket.limits[0].available());
+        TOKENS - u64::try_from(left).expect("it owes nothing")
     }
 
     /// What is left in the bucket of an entity, whatever its parent has.
@@ -241,4 +303,50 @@ fn slots_of_a_killed_process_come_back_when_their_leases_expire() {
         let free = ["key-0", "project"].map(|entity| world.free(entity));
         assert_eq!(free, [Some(SLOTS as i64); 2]);
     }
+}
+
+/// Processes that are killed at each of their first `writes` while they reserve and settle. What each leaves in the bucket of
+/// its key and in that of the project: all that it was told of, and for the call under way a charge that it may have at
+/// that point.
+fn assert_charged_once(chains: Chains, writes: u64) -> Vec<[u64; 2]> {
+    let world = World::new(Limit::per_day("tpm", TOKENS));
+    let mut left = Vec::new();
+    for last in 1..=writes {
+        let before = ["key-0", "project"].map(|entity| world.spent(entity));
+        let (said, was_killed) = world.run_and_listen(chains, last, "key-0", "tpm");
+        assert!(was_killed, "{said:?}");
+        let count = |word: &str| said.iter().filter(|line| line.ends_with(word)).count();
+        let (admitted, settled) = (count("admitted"), count("settled"));
+        let told: u64 = USED.iter().cycle().take(settled).sum();
+        let under_way = match admitted - settled {
+            0 => [0, RESERVED],
+            _ => [RESERVED, USED[settled % USED.len()]],
+        };
+        let after = ["key-0", "project"].map(|entity| world.spent(entity));
+        let charged = [0, 1].map(|level| after[level] - before[level] - told);
+        for charge in charged {
+            assert!(under_way.contains(&charge), "{chains:?}, write {last}: {charged:?} of {under_way:?}");
+        }
+        left.push(charged);
+    }
+    left
+}
+
+#[test]
+fn a_settlement_in_a_transaction_is_made_at_all_levels_or_at_none_whenever_its_process_is_killed() {
+    let left = assert_charged_once(Chains::Transaction, 8);
+    assert!(left.iter().all(|[key, project]| key == project), "{left:?}");
+    // Reserved and not settled, settled with less, settled with more: the processes were killed at all of them.
+    for charge in [RESERVED, USED[0], USED[1]] {
+        assert!(left.contains(&[charge; 2]), "{left:?}");
+    }
+}
+
+#[test]
+fn a_settlement_in_parallel_leaves_at_most_one_charge_of_the_call_at_each_level() {
+    let left = assert_charged_once(Chains::Parallel, 14);
+    assert!(
+        left.iter().any(|[key, project]| key != project),
+        "processes were killed between levels: {left:?}"
+    );
 }
