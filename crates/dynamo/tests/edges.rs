@@ -1,4 +1,4 @@
-//! What is rare: namespaces that are gone, items that say what they cannot be.
+//! What is rare: demands of nothing, namespaces that are gone, items that say what they cannot be.
 
 mod common;
 
@@ -86,4 +86,26 @@ fn a_quota_whose_item_says_that_there_are_four_is_read_and_written_as_one() {
     assert!(spend(&second, 21).is_err(), "20 are left");
     let item = raw::get(&engine, &partition, "#STATE").expect("it is there");
     assert_eq!(raw::number_of(&item, "shard_count"), 1);
+}
+
+#[test]
+fn a_demand_of_nothing_makes_the_bucket_that_its_settlement_is_charged_to() {
+    let hands = ManualClock::at(START);
+    let engine = common::engine(&hands.clock());
+    let limiter = limiter(&engine, &hands);
+    set(&limiter, vec![Limit::per_minute("tpm", 100)]);
+    let partition = format!("{}/BUCKET#user#api#0", limiter.catalog().namespace_id());
+    let lease = limiter.acquire("user", "api", demand! { tpm: 0 }).wait().expect("nothing fits");
+    let item = raw::get(&engine, &partition, "#STATE").expect("it is written for the settlement");
+    assert_eq!(raw::number_of(&item, "b_tpm_tk"), 100_000);
+    lease.settle(demand! { tpm: 30 }).wait().expect("it answers");
+    let left = || limiter.available("user", "api").wait().expect("it answers").available("tpm");
+    assert_eq!(left(), Some(70));
+    // A settlement makes no bucket: what was deleted meanwhile stays so, and is full.
+    let lease = limiter.acquire("user", "api", demand! { tpm: 0 }).wait().expect("nothing fits");
+    let client = raw::client(&engine);
+    let delete = client.delete_item().table_name("limits").key("PK", raw::text(&partition));
+    raw::wait(delete.key("SK", raw::text("#STATE")).send()).expect("it answers");
+    lease.settle(demand! { tpm: 30 }).wait().expect("it answers");
+    assert_eq!(raw::get(&engine, &partition, "#STATE"), None);
 }
