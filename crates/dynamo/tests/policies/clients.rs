@@ -1,14 +1,16 @@
 //! What clients of each kind really ask for, and whether their policy lets them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::catalog::{Level, NewEntity, UsageQuery, Waiter, Window};
-use tollgate::{Limit, Limiter, Limits, demand};
-use tollgate_core::{Span, Tick};
-use tollgate_dynamo::DynamoStore;
+use tollgate::limiter::Ending;
+use tollgate::{Limit, LimitSet, Limiter, Limits, demand};
+use tollgate_core::{LimitBuilder, Span, Tick};
 use tollgate_dynamo::aggregate::{Aggregator, Start, StreamReader};
-use tollgate_dynamo_local::Engine;
-use tollgate_store::ManualClock;
+use tollgate_dynamo::{Chains, DynamoStore};
+use tollgate_dynamo_local::{Engine, Fault, Faults};
+use tollgate_store::{Backend, ManualClock};
 
 use crate::calls::Recorder;
 use crate::policy::{Policy, Request};
@@ -41,16 +43,26 @@ impl World {
             .wait()
             .expect("it answers");
         let recorder = Recorder::new(engine.http_client());
-        World { hands, engine, recorder, owner }
+        let world = World { hands, engine, recorder, owner };
+        let set = world.set(Arc::clone(world.owner.catalog().backend()), set_limits());
+        set.peek().wait().expect("it answers");
+        world
     }
 
-    fn store(&self, shards: u32) -> DynamoStore {
-        let store = DynamoStore::builder("limits").clock(self.hands.clock()).shards(shards, 32);
+    fn store(&self, shards: u32, chains: Chains) -> DynamoStore {
+        let store =
+            DynamoStore::builder("limits").clock(self.hands.clock()).shards(shards, 32).chains(chains);
         store.http_client(self.recorder.clone()).build().wait().expect("the table is there")
     }
 
-    fn limiter(&self, shards: u32) -> Limiter {
-        Limiter::open(Arc::new(self.store(shards)), "default").wait().expect("it answers")
+    fn limiter(&self, shards: u32, chains: Chains) -> Limiter {
+        Limiter::open(Arc::new(self.store(shards, chains)), "default").wait().expect("it answers")
+    }
+
+    /// A limit set of this namespace, as a program names it that has this store.
+    fn set(&self, store: Arc<dyn Backend>, limits: Vec<LimitBuilder>) -> LimitSet {
+        let set = LimitSet::builder().limits(limits).name("calls").namespace(self.namespace());
+        set.store(store).build().expect("they are valid")
     }
 
     fn namespace(&self) -> String {
@@ -58,9 +70,41 @@ impl World {
     }
 }
 
+fn set_limits() -> Vec<LimitBuilder> {
+    vec![Limit::per_minute("rpm", 1_000), Limit::resource("slots", 4)]
+}
+
+/// Everything that a program does with a limit set that another one has opened before.
+fn use_set(world: &World, store: Arc<dyn Backend>) {
+    let set = world.set(store, set_limits());
+    let lease = set.acquire(demand! { rpm: 2, slots: 1 }).wait().expect("there is room");
+    lease.settle(demand! { rpm: 1 }).wait().expect("it answers");
+    let lease = set.acquire(demand! { rpm: 1, slots: 1 }).wait().expect("there is room");
+    lease.cancel().wait().expect("it answers");
+    set.cool_down(Duration::from_secs(1)).wait().expect("it answers");
+    set.end_cool_down().wait().expect("it answers");
+    set.peek().wait().expect("it answers");
+}
+
+/// Hands a call on as text, and ends it by that.
+fn use_ticket(limiter: &Limiter) {
+    let ticket = || {
+        let call = limiter.acquire("user", "gpt-4", demand! { rpm: 1, tpm: 40 });
+        let lease = call.detached(Duration::from_secs(10)).wait().expect("there is room");
+        lease.into_ticket().wait().expect("it was detached")
+    };
+    let (used, unused) = (ticket(), ticket());
+    let lease = limiter.redeem(&used).wait().expect("it is a ticket");
+    lease.settle(demand! { tpm: 70 }).wait().expect("it answers");
+    let lease = limiter.redeem(&unused).wait().expect("it is a ticket");
+    lease.end_once(Ending::Cancel).wait().expect("it answers");
+}
+
 /// Everything that a program does which calls something expensive.
-fn acquire(world: &World, shards: u32) {
-    let limiter = world.limiter(shards);
+fn acquire(world: &World, shards: u32, chains: Chains) {
+    let limiter = world.limiter(shards, chains);
+    use_set(world, Arc::clone(limiter.catalog().backend()));
+    use_ticket(&limiter);
     for entity in ["user", "team", "other"] {
         for round in 0..4 {
             let lease =
@@ -107,9 +151,9 @@ fn is_write(request: &Request) -> bool {
 
 #[test]
 fn a_program_that_acquires_needs_no_more_than_the_policy_for_it() {
-    for shards in [1, 4] {
+    for (shards, chains) in [(1, Chains::Parallel), (4, Chains::Parallel), (1, Chains::Transaction)] {
         let world = World::new();
-        acquire(&world, shards);
+        acquire(&world, shards, chains);
         let (requests, namespace) = (world.recorder.take(), world.namespace());
         assert!(requests.iter().filter(|request| is_write(request)).count() > 10);
         assert_all_allowed(&policy("AcquirePolicy"), &requests, None);
@@ -131,7 +175,7 @@ fn a_program_that_acquires_needs_no_more_than_the_policy_for_it() {
 #[test]
 fn who_changes_limits_needs_the_full_policy() {
     let world = World::new();
-    let limiter = world.limiter(1);
+    let limiter = world.limiter(1, Chains::Parallel);
     world.recorder.take();
     let (catalog, namespace) = (limiter.catalog(), world.namespace());
     let limits = Limits::new([Limit::per_minute("rpm", 5)]).expect("they are valid");
@@ -158,14 +202,53 @@ fn who_changes_limits_needs_the_full_policy() {
 }
 
 #[test]
+fn the_first_open_of_a_set_needs_the_full_policy_and_later_ones_do_not() {
+    let world = World::new();
+    let store: Arc<dyn Backend> = Arc::new(world.store(1, Chains::Parallel));
+    let namespace = world.namespace();
+    let more = || [set_limits(), vec![Limit::per_day("spend", 10)]].concat();
+    world.recorder.take();
+    // The set is there, but without one of these limits.
+    world.set(Arc::clone(&store), more()).peek().wait().expect("it answers");
+    let requests = world.recorder.take();
+    for (acquirer, tag) in [("AcquirePolicy", None), ("TenantAcquirePolicy", Some(&*namespace))] {
+        let denied: Vec<&Request> =
+            requests.iter().filter(|request| !policy(acquirer).allows(request, tag)).collect();
+        let is_of_sets = |request: &&Request| request.leading_keys == [format!("{namespace}/LIMIT_SETS#")];
+        assert!(!denied.is_empty() && denied.iter().all(is_of_sets), "{acquirer}: {denied:?}");
+    }
+    assert_all_allowed(&policy("FullPolicy"), &requests, None);
+    assert_all_allowed(&policy("TenantFullPolicy"), &requests, Some(&namespace));
+    for limits in [more(), set_limits()] {
+        world.set(Arc::clone(&store), limits).peek().wait().expect("it answers");
+        assert_all_allowed(&policy("AcquirePolicy"), &world.recorder.take(), None);
+    }
+}
+
+#[test]
+fn who_may_not_write_the_limits_of_a_set_is_told_what_to_do() {
+    let world = World::new();
+    let faults = Faults::new(world.engine.http_client());
+    let store = common::builder(world.hands.clock()).http_client(faults.clone()).build().wait();
+    let store: Arc<dyn Backend> = Arc::new(store.expect("the table is there"));
+    let set = world.set(store, [set_limits(), vec![Limit::per_day("spend", 10)]].concat());
+    faults.next_of("TransactWriteItems", Fault::AccessDenied);
+    let refused =
+        set.acquire(demand! { rpm: 1 }).wait().expect_err("the limits cannot be written").to_string();
+    for said in ["limit set \"calls\"", "open the set first", "no permission"] {
+        assert!(refused.contains(said), "{refused}");
+    }
+}
+
+#[test]
 fn the_function_writes_usage_with_the_role_of_its_own() {
     let world = World::new();
-    acquire(&world, 1);
+    acquire(&world, 1, Chains::Parallel);
     let other = common::builder(world.hands.clock()).http_client(world.engine.http_client()).build().wait();
     let mut reader = StreamReader::open(&other.expect("the table is there"), Start::Oldest)
         .wait()
         .expect("it has a stream");
-    let aggregator = Aggregator::new(world.store(1));
+    let aggregator = Aggregator::new(world.store(1, Chains::Parallel));
     world.recorder.take();
     while let Some(batch) = reader.next_batch().wait().expect("it can be read") {
         let outcome = aggregator.handle(&batch.records).wait();

@@ -28,6 +28,7 @@ fn who_acquires_writes_neither_the_registry_nor_anything_that_is_configured() {
         "{ns}/RESOURCE#a/BUCKET",
         "{ns}/AUDIT#user",
         "{ns}/SECRET",
+        "{ns}/LIMIT_SETS#",
     ];
     for acquirer in ["AcquirePolicy", "TenantAcquirePolicy"] {
         for (action, key) in WRITES.iter().flat_map(|action| configured.map(|key| (action, key))) {

@@ -157,8 +157,19 @@ impl Remote {
         match within(self.clock(), self.settings.timeout, self.backend.write(&writes)).await {
             Ok(()) => Ok(true),
             Err(RecordsError::Failed(_)) => Ok(false),
+            Err(RecordsError::Store(StoreError::Refused(why))) => Err(self.unwritten(&why).into()),
             Err(other) => Err(store_error(other).into()),
         }
+    }
+
+    /// The store refuses to write what this program names. One that may take but not write limits can open a set whose record
+    /// has them already.
+    fn unwritten(&self, why: &str) -> StoreError {
+        let name = &self.name;
+        StoreError::Refused(format!(
+            "the record of limit set {name:?} does not have the limits that this program names, and this program may not \
+             write them; let one that may change limits open the set first ({why})"
+        ))
     }
 }
 
