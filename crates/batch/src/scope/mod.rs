@@ -279,10 +279,8 @@ impl Scope {
         self.pace.ended();
         self.outage.fail(now, call.at, is_blameless);
         let Some(lasts) = self.outage.lasts(now) else { return Effect::None };
-        if lasts >= self.rules.longest_outage() {
-            let said = hint.reason.as_deref().unwrap_or("no reason given");
-            let reason = format!("no call has passed for {:?}: {said}", lasts.to_duration());
-            return self.close(hint.class, &reason);
+        if let Some(closed) = self.close_after(lasts, hint) {
+            return closed;
         }
         self.refusal = now.since(call.at);
         let length = self.rules.length(hint.advice, LEAST_IN_OUTAGE, 0, lasts);
@@ -291,6 +289,16 @@ impl Scope {
             return self.open(now, until);
         }
         self.join(now)
+    }
+
+    /// Closes the scope if no call has passed for longer than an outage may last.
+    fn close_after(&mut self, lasts: Span, hint: &Hint) -> Option<Effect> {
+        if lasts < self.rules.longest_outage() {
+            return None;
+        }
+        let said = hint.reason.as_deref().unwrap_or("no reason given");
+        let reason = format!("no call has passed for {:?}: {said}", lasts.to_duration());
+        Some(self.close(hint.class, &reason))
     }
 
     /// A call did not pass that had started before the cooldown began.
@@ -313,6 +321,11 @@ impl Scope {
             self.refused_since = None;
         }
         let refused_for = now.since(*self.refused_since.get_or_insert(now));
+        if hint.class == Class::Overloaded
+            && let Some(closed) = self.close_after(refused_for, hint)
+        {
+            return closed;
+        }
         let advice = hint.advice.map(|advice| self.believed(advice));
         let is_long = advice.is_some_and(|advice| advice >= ADVICE_LONG);
         self.is_suspect = is_long && self.is_odd();
