@@ -58,11 +58,9 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
 
     /// The next item of a lane for whose outcome there is room. Those that are parked are not in the order of the input.
     fn head(&mut self, context: &mut Context<'_>, lane: usize) -> Option<Slot> {
-        // The disk wakes the batch.
-        self.journal
-            .as_ref()
-            .is_none_or(|journal| journal.pending_bytes() < self.sizes.bytes)
-            .then_some(())?;
+        if self.is_behind() {
+            return None;
+        }
         let slot = *self.places.lanes[lane].line.peek()?;
         if self.has_room(context, slot) {
             return Some(slot);
@@ -72,6 +70,11 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let head = line.peek().copied().filter(|_| found);
         self.places.lanes[lane].line = line;
         head
+    }
+
+    /// Returns true if so many bytes of results wait for the disk that nothing starts. The disk wakes the batch.
+    fn is_behind(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.pending_bytes() >= self.sizes.bytes)
     }
 
     /// Whether there will be room for the outcome. Whoever reads in the order of the input must get the item they wait

@@ -2,10 +2,8 @@
 //!
 //! A journal is written as requests finish, in the form that a later run reads. Where other results are wanted it is a file
 //! beside them, and they are written from it when the run ends: one pass finds where each result is, another writes them.
-//! Memory holds an id and a position for each request, and one result at a time.
+//! Memory holds a position and the hash of an id for each request, and one result at a time.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +12,7 @@ use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use serde::Deserialize;
 use tollgate_batch::Journal;
-use tollgate_batch::journal::{JournalError, LINE_BYTES_MAX, Line};
+use tollgate_batch::journal::{IdMap, JournalError, LINE_BYTES_MAX, Line};
 
 use super::files::has_text;
 use super::openai_line;
@@ -136,12 +134,13 @@ struct Index {
     positions: Vec<Position>,
 }
 
+/// Where a result is. There may be millions, so numbers are as short as they can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
-    /// Which request of the input it is.
-    number: u64,
+    /// Which request of the input it is. Those behind the last number are in the order of the journal.
+    number: u32,
     at: u64,
-    len: u64,
+    len: u32,
 }
 
 #[derive(Deserialize)]
@@ -156,7 +155,7 @@ impl Index {
     fn read(file: &File) -> io::Result<Index> {
         let mut reader = BufReader::with_capacity(1 << 16, file);
         reader.seek(SeekFrom::Start(0))?;
-        let (mut positions, mut places) = (Vec::new(), HashMap::new());
+        let (mut positions, mut places) = (Vec::new(), IdMap::<u32>::new());
         let (mut line, mut at) = (Vec::new(), 0);
         loop {
             line.clear();
@@ -167,11 +166,12 @@ impl Index {
             // Lines that a crash had torn are blank by now.
             if !line.trim_ascii().is_empty() {
                 let head: Head = serde_json::from_slice(&line)?;
-                let position = Position { number: head.index, at, len };
-                match places.entry(head.id) {
-                    Entry::Occupied(place) => positions[*place.get()] = position,
-                    Entry::Vacant(place) => {
-                        place.insert(positions.len());
+                let number = u32::try_from(head.index).unwrap_or(u32::MAX);
+                let position = Position { number, at, len: short(len)? };
+                match places.get(&head.id) {
+                    Some(place) => positions[place as usize] = position,
+                    None => {
+                        places.insert(&head.id, short(positions.len() as u64)?);
                         positions.push(position);
                     }
                 }
@@ -190,7 +190,7 @@ impl Index {
         for Position { at, len, .. } in &self.positions {
             file.seek(SeekFrom::Start(*at))?;
             line.clear();
-            file.take(*len).read_to_end(&mut line)?;
+            file.take(u64::from(*len)).read_to_end(&mut line)?;
             match format {
                 ResultFormat::Tollgate => out.write_all(line.trim_ascii())?,
                 ResultFormat::Openai => openai_line::write(&line, out)?,
@@ -199,6 +199,11 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// Refuses what is longer than any journal, or more than any journal has.
+fn short(number: u64) -> io::Result<u32> {
+    u32::try_from(number).map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -237,6 +242,16 @@ mod tests {
     #[test]
     fn ordered_results_are_in_the_order_of_the_input() {
         assert_eq!(exported(&LINES, ResultFormat::Tollgate, true), [LINES[2], LINES[3], ""].join("\n"));
+    }
+
+    #[test]
+    fn a_position_takes_16_bytes_and_numbers_that_do_not_fit_keep_the_order_of_the_journal() {
+        assert_eq!(size_of::<Position>(), 16);
+        let lines = [1_u64 << 40, 1 << 39, 1]
+            .map(|index| format!(r#"{{"id":"{index}","status":"done","output":1,"index":{index}}}"#));
+        let [far, near, first] = lines.each_ref().map(String::as_str);
+        let written = exported(&[far, near, first], ResultFormat::Tollgate, true);
+        assert_eq!(written, [first, far, near, ""].join("\n"));
     }
 
     #[test]

@@ -76,8 +76,8 @@ impl Requests {
         let tokens = Tokens::new(estimate.input, estimate.output);
         let cost = price.map_or(0, |price| price.micros(tokens));
         let (id, fingerprint, total) = (request.id.clone(), request.fingerprint(), estimate.total());
-        let has_custom_id = request.has_custom_id;
-        let item = Item::new(id, Planned { request, estimate });
+        let (has_custom_id, bytes) = (request.has_custom_id, request.body.get().len());
+        let item = Item::new(id, Planned { request, estimate }).payload_bytes(bytes);
         let item = item.tokens(total).cost_micros(cost).fingerprint(fingerprint);
         Ok(if has_custom_id { item.with_custom_id() } else { item })
     }

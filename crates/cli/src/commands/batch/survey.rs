@@ -1,10 +1,9 @@
 //! A look at all requests before the first one is sent.
 
-use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use tollgate_batch::Journal;
+use tollgate_batch::journal::{Finished, OnFailed, Seen};
 use tollgate_provider::{Estimator, Tokens};
 
 use super::export;
@@ -72,11 +71,11 @@ pub(super) fn check(args: &BatchRunArgs, prices: &Prices) -> Result<Option<u64>>
 impl Survey {
     /// Reads all requests, and the results that are there.
     pub(super) fn of(args: &BatchRunArgs, prices: &Prices) -> Result<Survey> {
-        let earlier = match args.resume {
-            true => earlier(&export::journal_path(args), args.retry_failed)?,
-            false => HashMap::new(),
+        let mut finished = match args.resume {
+            true => finished(&export::journal_path(args), args.retry_failed)?,
+            false => Finished::default(),
         };
-        let (mut lines, mut seen) = (input::open(&args.requests)?, HashSet::new());
+        let mut lines = input::open(&args.requests)?;
         let (estimator, mut survey) = (Estimator::new(), Survey::default());
         while let Some(line) = lines.next().context("the requests cannot be read")? {
             let request = match &line {
@@ -85,11 +84,13 @@ impl Survey {
                 Err(bad) => Err(bad.why.clone()),
             };
             match request {
-                Ok(request) if !seen.insert(request.id.clone()) => {
-                    survey.duplicates += 1;
-                    survey.note(lines.number(), &super::duplicate(&request.id));
+                Ok(request) => {
+                    let seen = finished.read(&request.id, Some(request.fingerprint()));
+                    if seen == Seen::Again {
+                        survey.note(lines.number(), &super::duplicate(&request.id));
+                    }
+                    survey.add(&request, seen, prices, &estimator);
                 }
-                Ok(request) => survey.add(&request, earlier.get(&request.id), prices, &estimator),
                 Err(why) => {
                     survey.bad_lines += 1;
                     survey.note(lines.number(), &why);
@@ -103,15 +104,16 @@ impl Survey {
         self.first_bad.get_or_insert_with(|| format!("line {line}: {why}"));
     }
 
-    fn add(&mut self, request: &Request, earlier: Option<&Earlier>, prices: &Prices, estimator: &Estimator) {
-        let count = match earlier {
-            Some(earlier) if earlier.is_of_another(request) => &mut self.changed,
-            Some(Earlier { is_done: true, .. }) => &mut self.done_before,
-            Some(_) => &mut self.failed_before,
-            None => &mut self.requests,
+    fn add(&mut self, request: &Request, seen: Seen, prices: &Prices, estimator: &Estimator) {
+        let count = match seen {
+            Seen::New => &mut self.requests,
+            Seen::Again => &mut self.duplicates,
+            Seen::Earlier { has_changed: true, .. } => &mut self.changed,
+            Seen::Earlier { has_failed: true, .. } => &mut self.failed_before,
+            Seen::Earlier { .. } => &mut self.done_before,
         };
         *count += 1;
-        if earlier.is_some() {
+        if seen != Seen::New {
             return;
         }
         let estimate = estimator.estimate_body(request.body.get().as_bytes());
@@ -124,30 +126,11 @@ impl Survey {
     }
 }
 
-/// What an earlier run found out about a request.
-struct Earlier {
-    is_done: bool,
-    fingerprint: Option<String>,
-}
-
-impl Earlier {
-    fn is_of_another(&self, request: &Request) -> bool {
-        let ours = format!("{:016x}", request.fingerprint());
-        self.fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != ours)
-    }
-}
-
-fn earlier(journal: &Path, retries_failed: bool) -> Result<HashMap<String, Earlier>> {
-    let mut earlier = HashMap::new();
+/// Reads what earlier runs have finished.
+fn finished(journal: &Path, retries_failed: bool) -> Result<Finished> {
     if !journal.exists() {
-        return Ok(earlier);
+        return Ok(Finished::default());
     }
-    for line in Journal::read(journal)? {
-        let line = line.map_err(|error| Usage(error.to_string()))?;
-        let is_done = line.is_done();
-        if is_done || !retries_failed {
-            earlier.insert(line.id, Earlier { is_done, fingerprint: line.fingerprint });
-        }
-    }
-    Ok(earlier)
+    let on_failed = if retries_failed { OnFailed::Retry } else { OnFailed::Keep };
+    Ok(Finished::look(journal, on_failed).map_err(|error| Usage(error.to_string()))?)
 }
