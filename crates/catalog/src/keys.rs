@@ -189,7 +189,11 @@ pub(crate) fn waiting(ns: &str, place: usize) -> ItemKey {
 
 /// A limit set that programs share, by its name. Its namespace is one of buckets, which may have any name.
 pub(crate) fn shared_set(namespace: &str, name: &str) -> ItemKey {
-    ItemKey::new(format!("{namespace}/LIMIT_SETS#"), name)
+    ItemKey::new(shared_sets_partition(namespace), name)
+}
+
+pub(crate) fn shared_sets_partition(namespace: &str) -> String {
+    format!("{namespace}/LIMIT_SETS#")
 }
 
 fn system(ns: &str, sort: &str) -> ItemKey {

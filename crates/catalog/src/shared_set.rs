@@ -95,6 +95,16 @@ impl SharedSet {
         &self.key
     }
 
+    /// The partition of the records of all sets of a namespace, in the order of their names.
+    pub fn partition(namespace: &str) -> String {
+        keys::shared_sets_partition(namespace)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.key.sort
+    }
+
     /// How often it was changed: the version of its limits.
     pub fn revision(&self) -> u64 {
         self.revision

@@ -35,6 +35,16 @@ impl SharedSet {
         Ok(SharedSet { key: self.key.clone(), revision, limits, said })
     }
 
+    /// The set that a record says, for a reader that names no limits itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](SharedSet::read).
+    pub fn of_record(item: &Item) -> Result<SharedSet> {
+        let none = SharedSet::empty(item.key.clone());
+        none.read(Some(item), &none.limits)
+    }
+
     /// Writes the set, if it is still as it was `before`.
     pub fn write_after(&self, before: &SharedSet) -> Write {
         let test = match before.revision {
@@ -101,6 +111,8 @@ mod tests {
         let item = set.item();
         assert_eq!(set.read(Some(&item), &limits), Ok(set.clone()));
         assert_eq!(set.read(None, &limits), Ok(none));
+        assert_eq!(SharedSet::of_record(&item).map(|read| read.name().to_owned()), Ok("a/b".into()));
+        assert_eq!(SharedSet::of_record(&item), Ok(set.clone()));
         for field in [REVISION, LIMITS, SAID] {
             let mut broken = item.clone();
             broken.fields.insert(field.into(), Value::from("x"));

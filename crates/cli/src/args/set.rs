@@ -9,9 +9,9 @@ use crate::{duration_text, names};
 /// What can be done with limit sets that programs keep in a store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SetCommand {
-    /// List the limit sets in use, with how each limit stands
+    /// List the limit sets that programs have opened, with how each limit stands
     ///
-    /// Stores forget what is full, so a set that was idle for long may be missing.
+    /// A set whose limits are all full is shown as idle.
     #[command(after_help = "Examples:\n  tollgate set list\n  tollgate set list --in accounts")]
     List {
         /// Which sets.
@@ -54,8 +54,15 @@ pub(crate) enum SetCommand {
 /// Where limit sets are.
 #[derive(Args, Debug)]
 pub(crate) struct SetPlaceArgs {
-    /// The namespace of the sets, as the programs name it
-    #[arg(long = "in", value_name = "NAMESPACE", default_value = SETS_NAMESPACE, value_parser = names::set_namespace)]
+    /// The namespace of the limit sets, as the programs name it
+    // Its name is not that of the field: that is the global one of the namespace to work in.
+    #[arg(
+        id = "in",
+        long = "in",
+        value_name = "NAMESPACE",
+        default_value = SETS_NAMESPACE,
+        value_parser = names::set_namespace
+    )]
     pub(crate) namespace: String,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollgate::store::records::{Change, Item, ItemKey, Query, Records, Value, Write};
-use tollgate::store::{Applied, Backend, Call, Key, Op, Place, Step, Store};
+use tollgate::store::{Applied, Backend, Call, Key, Op, Place, Scope, Step, Store};
 use tollgate::{
     Level, Limit, LimitSet, Limiter, Limits, ManualClock, NewEntity, SETS_NAMESPACE, Span, Tick, demand,
 };
@@ -34,21 +34,27 @@ pub fn used_for_half_a_year(path: &Path) {
 /// Lets so many entities take once in this hour, the last of them twice, as one namespace of a store. Answers the limiter.
 pub fn used_by_many(store: Arc<dyn Backend>, entities: usize) -> Limiter {
     let limiter = limited_on(Arc::clone(&store));
-    let limits = limits();
-    let namespace = limiter.catalog().namespace_id();
-    let costs = limits.costs(&demand! { rpm: 1, tpm: 10 }).expect("it fits");
-    let take = |keys: &[Key]| {
-        let place = |key| Place { namespace, key, limits: &limits };
-        let step = |key| Step { place: place(key), op: Op::Take { costs: &costs, term: None } };
-        let steps: Vec<Step<'_>> = keys.iter().map(step).collect();
-        let taken = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();
-        assert!(matches!(taken, Ok(Applied::Done(_))), "{taken:?}");
-    };
+    take_once_each(&store, &limiter, entities);
+    let last = Key::new(&[&format!("user-{}", entities - 1), "gpt-4"]);
+    take(&store, &limiter, &[last]);
+    limiter
+}
+
+/// Lets the same entities take once more.
+pub fn take_once_each(store: &Arc<dyn Backend>, limiter: &Limiter, entities: usize) {
     let keys: Vec<Key> =
         (0..entities).map(|number| Key::new(&[&format!("user-{number}"), "gpt-4"])).collect();
-    keys.chunks(100).for_each(&take);
-    take(&keys[entities - 1..]);
-    limiter
+    keys.chunks(100).for_each(|keys| take(store, limiter, keys));
+}
+
+fn take(store: &Arc<dyn Backend>, limiter: &Limiter, keys: &[Key]) {
+    let (limits, namespace) = (limits(), limiter.catalog().namespace_id());
+    let costs = limits.costs(&demand! { rpm: 1, tpm: 10 }).expect("it fits");
+    let place = |key| Place { namespace, key, limits: &limits };
+    let step = |key| Step { place: place(key), op: Op::Take { costs: &costs, term: None } };
+    let steps: Vec<Step<'_>> = keys.iter().map(step).collect();
+    let taken = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();
+    assert!(matches!(taken, Ok(Applied::Done(_))), "{taken:?}");
 }
 
 /// Takes 1,500,000 tokens of `user-1`, now.
@@ -86,20 +92,27 @@ pub fn age(path: &Path) {
     store.write(&[write, secret]).wait().expect("written");
 }
 
-/// Uses three limit sets, one of which is in another namespace than the usual one.
+/// Uses four limit sets, two of which are in other namespaces than the usual one. Of the last, the bucket was forgotten.
 pub fn used_sets(path: &Path) {
     let store: Arc<dyn Backend> = Arc::new(FileStore::open(path).expect("the file can be opened"));
+    used_sets_on(&store);
+}
+
+/// The same in a store that is open.
+pub fn used_sets_on(store: &Arc<dyn Backend>) {
     for (name, namespace, used) in [
         ("openai/blue", SETS_NAMESPACE, 200),
         ("openai/green", SETS_NAMESPACE, 900),
         ("red", "accounts", 200),
+        ("old", "former", 200),
     ] {
         let limits = [Limit::per_day("rpm", 1_000), Limit::resource("connections", 8)];
-        let set = LimitSet::builder().limits(limits).store(Arc::clone(&store)).namespace(namespace);
+        let set = LimitSet::builder().limits(limits).store(Arc::clone(store)).namespace(namespace);
         let set = set.name(name).build().expect("it is valid");
         let lease = set.try_acquire(demand! { rpm: used }).wait().expect("the store answers").admitted();
         lease.expect("it fits").settle(demand! { rpm: used }).wait().expect("the store answers");
     }
+    assert_eq!(store.forget("former", Scope::All).wait().expect("the store answers"), 1);
 }
 
 fn limits() -> Limits {

@@ -4,18 +4,23 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{LimitsError, Ready, Status, Tick};
-use tollgate_store::records::{Cursor, Page};
-use tollgate_store::{Backend, BucketStatus, Reply, Scope, StoreError};
+use tollgate_catalog::{CatalogError, SharedSet};
+use tollgate_core::{Costs, Denial, Limits, LimitsError, Ready, Status, Tick};
+use tollgate_store::records::{Cursor, GETS_MAX, PAGE_MAX, Page, Query};
+use tollgate_store::{Backend, BucketStatus, Key, Op, Place, Reply, Scope, Step, StoreError};
 
-use super::remote::KIND;
+use super::remote::{KIND, store_error};
 use super::{LimitSet, SETS_NAMESPACE};
 use crate::limiter::STORE_TIMEOUT;
 
+/// What the cursor of a list starts with among sets that have a record, and among those that have none.
+const RECORDED: &str = "recorded";
+const UNRECORDED: &str = "unrecorded";
+
 /// The limit sets that are kept in one namespace of a store.
 ///
-/// A store keeps the bucket of a set, and with it the limits in force. It forgets buckets that are full, so a set that was
-/// idle for long may be missing until it is used again.
+/// A store keeps a record of the limits of each set, and a bucket with what was used of them. It forgets buckets that are
+/// full, so a set that has no bucket is [idle](StoredSet::is_idle): all of its limits are full.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -70,7 +75,8 @@ impl StoredSets {
         StoredSets { timeout, ..self }
     }
 
-    /// The sets in use, by name, at most `limit` of them behind `after`.
+    /// The sets that programs have opened, by name, then those that were only [cooled down](StoredSets::open_idle): at most
+    /// `limit` of them behind `after`.
     ///
     /// # Cancel safety
     ///
@@ -85,13 +91,70 @@ impl StoredSets {
         limit: usize,
     ) -> Reply<'_, Result<Page<StoredSet>, StoreError>> {
         Reply::later(async move {
-            let scope = Scope::Resource(KIND);
-            let Page { items, next } = self.store.buckets(&self.namespace, scope, after, limit).await?;
-            Ok(Page { items: items.into_iter().map(StoredSet::from).collect(), next })
+            let limit = limit.clamp(1, PAGE_MAX);
+            match after.as_ref().map(Cursor::parts::<2>).transpose()? {
+                Some([UNRECORDED, rest]) => self.list_unrecorded(cursor_of(rest), limit).await,
+                Some([RECORDED, rest]) => self.list_recorded(cursor_of(rest), limit).await,
+                None => self.list_recorded(None, limit).await,
+                Some(_) => Err(StoreError::BadCall("the cursor is none of a list of sets".into())),
+            }
         })
     }
 
-    /// How the set of this name stands; `None` if none is in use.
+    /// The sets that have a record, and, behind the last of them, those that have none.
+    async fn list_recorded(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<StoredSet>, StoreError> {
+        let query = Query { after, limit, ..Query::all(SharedSet::partition(&self.namespace)) };
+        let page = self.store.query(&query).await.map_err(store_error)?;
+        let sets: Result<Vec<SharedSet>, CatalogError> =
+            page.items.iter().map(SharedSet::of_record).collect();
+        let mut items = self.stand(&sets.map_err(unreadable)?).await?;
+        if let Some(Cursor(rest)) = page.next {
+            return Ok(Page { items, next: Some(Cursor::of(&[RECORDED, &rest])) });
+        }
+        if items.len() == limit {
+            return Ok(Page { items, next: Some(Cursor::of(&[UNRECORDED, ""])) });
+        }
+        let others = self.list_unrecorded(None, limit - items.len()).await?;
+        items.extend(others.items);
+        Ok(Page { items, next: others.next })
+    }
+
+    /// The sets that have a bucket and no record: those that were cooled down before a program opened them, and those whose
+    /// record was lost.
+    async fn list_unrecorded(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<StoredSet>, StoreError> {
+        let page = self.store.buckets(&self.namespace, Scope::Resource(KIND), after, limit).await?;
+        let mut items = Vec::new();
+        for buckets in page.items.chunks(GETS_MAX) {
+            let key = |bucket: &BucketStatus| SharedSet::new(&self.namespace, &bucket.entity).key().clone();
+            let keys: Vec<_> = buckets.iter().map(key).collect();
+            let records = self.store.get_many(&keys).await.map_err(store_error)?;
+            let unrecorded = buckets.iter().zip(records).filter(|(_, record)| record.is_none());
+            items.extend(unrecorded.map(|(bucket, _)| StoredSet::from(bucket.clone())));
+        }
+        Ok(Page { items, next: page.next.map(|Cursor(rest)| Cursor::of(&[UNRECORDED, &rest])) })
+    }
+
+    /// How sets stand under the limits that their records say: one that has no bucket is full.
+    async fn stand(&self, sets: &[SharedSet]) -> Result<Vec<StoredSet>, StoreError> {
+        let mut stored = Vec::new();
+        for sets in sets.chunks(GETS_MAX) {
+            let places: Vec<SetPlace> = sets.iter().map(SetPlace::of).collect();
+            let steps: Vec<Step<'_>> = places.iter().map(|place| place.step(&self.namespace)).collect();
+            let asked = self.store.ask(&steps).await?;
+            stored.extend(sets.iter().zip(asked).map(|(set, asked)| StoredSet::asked(set.name(), &asked)));
+        }
+        Ok(stored)
+    }
+
+    /// How the set of this name stands; `None` if no program has opened it, and no cooldown lasts.
     ///
     /// # Cancel safety
     ///
@@ -102,13 +165,19 @@ impl StoredSets {
     /// The store's.
     pub fn get<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Option<StoredSet>, StoreError>> {
         Reply::later(async move {
+            let keys = [SharedSet::new(&self.namespace, name).key().clone()];
+            let records = self.store.get_many(&keys).await.map_err(store_error)?;
+            if let Some(record) = records.into_iter().next().flatten() {
+                let set = SharedSet::of_record(&record).map_err(unreadable)?;
+                return Ok(self.stand(&[set]).await?.into_iter().next());
+            }
             let scope = Scope::Bucket(name, KIND);
             let page = self.store.buckets(&self.namespace, scope, None, 1).await?;
             Ok(page.items.into_iter().next().map(StoredSet::from))
         })
     }
 
-    /// Opens the set of this name with the limits that are in force; `None` if none is in use.
+    /// Opens the set of this name with the limits that are in force; `None` if there is none of this name.
     ///
     /// # Cancel safety
     ///
@@ -126,8 +195,8 @@ impl StoredSets {
         })
     }
 
-    /// Opens the set of this name with no limits, though it may not be in use: a cooldown that it is given holds for every
-    /// process that opens it with its limits.
+    /// Opens the set of this name with no limits, whether a program has opened it or not: a cooldown that it is given holds
+    /// for every process that opens it with its limits.
     ///
     /// # Errors
     ///
@@ -139,6 +208,45 @@ impl StoredSets {
     fn build(&self, name: &str, limits: Vec<tollgate_core::Limit>) -> Result<LimitSet, LimitsError> {
         let builder = LimitSet::builder().limits(limits).store(Arc::clone(&self.store)).name(name);
         builder.namespace(self.namespace.clone()).timeout(self.timeout).build()
+    }
+}
+
+/// Where a set is, and a take of nothing there, which asks how the set stands.
+struct SetPlace {
+    key: Key,
+    limits: Limits,
+    nothing: Costs,
+}
+
+impl SetPlace {
+    fn of(set: &SharedSet) -> SetPlace {
+        let limits = set.in_force();
+        SetPlace { key: Key::new(&[set.name(), KIND]), nothing: Costs::none(limits.len()), limits }
+    }
+
+    fn step<'a>(&'a self, namespace: &'a str) -> Step<'a> {
+        let place = Place { namespace, key: &self.key, limits: &self.limits };
+        Step { place, op: Op::Take { costs: &self.nothing, term: None } }
+    }
+}
+
+fn cursor_of(rest: &str) -> Option<Cursor> {
+    (!rest.is_empty()).then(|| Cursor(rest.into()))
+}
+
+fn unreadable(why: CatalogError) -> StoreError {
+    StoreError::Refused(why.to_string())
+}
+
+impl StoredSet {
+    fn asked(name: &str, asked: &Denial) -> StoredSet {
+        let (limits, cooling_until) = (asked.statuses().collect(), asked.cooling_until());
+        StoredSet { name: name.into(), limits, cooling_until }
+    }
+
+    /// Whether all limits are full and no cooldown lasts. A store forgets such a set, its limits aside.
+    pub fn is_idle(&self) -> bool {
+        self.cooling_until.is_none() && self.limits.iter().all(|status| status.full() == Ready::Now)
     }
 }
 

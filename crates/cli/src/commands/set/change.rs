@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::look::cooling;
-use super::{not_in_use, sets};
+use super::{sets, unknown};
 use crate::args::{LimitArgs, SetArgs};
 use crate::context::Context;
 use crate::duration_text;
@@ -25,10 +25,10 @@ pub(super) fn cool_down(
     let before = sets.get(&name).wait()?;
     if before.is_none() {
         context.note_afterwards(format_args!(
-            "set {name} is not in use; the cooldown holds for the first process that opens it"
+            "no process has opened set {name}; the cooldown holds for the first that does"
         ));
     }
-    // The limits are not needed, and a set that is not in use has none.
+    // The limits are not needed, and a set that no process has opened has none.
     sets.open_idle(&name).map_err(|why| Usage(why.to_string()))?.cool_down(time).wait()?;
     let now = store.clock().now();
     // A cooldown that lasts longer stays, and in a dry run nothing has changed.
@@ -50,7 +50,7 @@ pub(super) fn cool_down(
 pub(super) fn resume(context: &Context, SetArgs { name, place }: SetArgs) -> Result<Output> {
     let store = context.backend_to_change()?;
     let sets = sets(context, store.clone(), &place);
-    let before = sets.get(&name).wait()?.ok_or_else(|| not_in_use(&name, &place))?;
+    let before = sets.get(&name).wait()?.ok_or_else(|| unknown(&name, &place))?;
     let changed = cooling(&before, store.clock().now()).is_some();
     if changed {
         sets.open_idle(&name).map_err(|why| Usage(why.to_string()))?.end_cool_down().wait()?;
@@ -68,7 +68,7 @@ pub(super) fn replace(
         return Err(Usage("no limit is given; give at least one, such as -l rpm:250".into()).into());
     }
     let sets = sets(context, context.backend_to_change()?, &place);
-    let set = sets.open(&name).wait()?.ok_or_else(|| not_in_use(&name, &place))?;
+    let set = sets.open(&name).wait()?.ok_or_else(|| unknown(&name, &place))?;
     let before = set.limits();
     // All of them fit, or none is replaced.
     let mut after = before.clone();

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tollgate::{StoredSet, StoredSets, Tick};
 
-use super::{not_in_use, sets};
+use super::{sets, unknown};
 use crate::args::{SetArgs, SetPlaceArgs};
 use crate::context::Context;
 use crate::duration_text;
@@ -23,13 +23,15 @@ const SETS_MAX: usize = 10_000;
 #[derive(Serialize)]
 struct StoredView {
     name: String,
+    /// Whether all limits are full and no cooldown lasts.
+    idle: bool,
     /// How long the cooldown lasts; `null` if none does.
     resumes_in_us: Option<u64>,
     limits: Vec<LimitView>,
     status: Vec<StatusView>,
 }
 
-/// All sets in use, by name.
+/// All sets, by name, also those whose bucket was forgotten because it was full.
 pub(in crate::commands) fn all_sets(sets: &StoredSets) -> Result<Vec<StoredSet>> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
@@ -37,6 +39,7 @@ pub(in crate::commands) fn all_sets(sets: &StoredSets) -> Result<Vec<StoredSet>>
         found.extend(page.items);
         after = page.next.filter(|_| found.len() < SETS_MAX);
         if after.is_none() {
+            found.sort_by(|one, two| one.name.cmp(&two.name));
             return Ok(found);
         }
     }
@@ -55,7 +58,7 @@ pub(super) fn list(context: &Context, place: SetPlaceArgs) -> Result<Output> {
 pub(super) fn show(context: &Context, SetArgs { name, place }: SetArgs) -> Result<Output> {
     let store = context.store_to_read()?;
     let set = sets(context, store.clone(), &place).get(&name).wait()?;
-    let set = set.ok_or_else(|| not_in_use(&name, &place))?;
+    let set = set.ok_or_else(|| unknown(&name, &place))?;
     let set = StoredView::of(&set, store.clock().now());
     Ok(Output::new(ShowAnswer { namespace: place.namespace, set }))
 }
@@ -64,6 +67,7 @@ impl StoredView {
     fn of(set: &StoredSet, now: Tick) -> StoredView {
         StoredView {
             name: set.name.clone(),
+            idle: set.is_idle(),
             resumes_in_us: cooling_us(set, now),
             limits: limit_views(set.limits.iter().map(|status| status.limit())),
             status: set.limits.iter().map(|status| StatusView::of(status, now)).collect(),
@@ -82,8 +86,9 @@ pub(in crate::commands) fn cooling_us(set: &StoredSet, now: Tick) -> Option<u64>
 }
 
 /// Whether a set admits calls, for people.
-pub(in crate::commands) fn state(resumes_in_us: Option<u64>) -> Cell {
+pub(in crate::commands) fn state(resumes_in_us: Option<u64>, is_idle: bool) -> Cell {
     match resumes_in_us.map(Duration::from_micros) {
+        None if is_idle => Cell::styled("idle", style::GOOD),
         None => Cell::styled("ready", style::GOOD),
         Some(left) => Cell::styled(format!("cooling down, {}", duration_text::roughly(left)), style::WARN),
     }
@@ -105,7 +110,7 @@ impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
         let mut table = Table::new(["SET", "STATE", "LIMIT", "AVAILABLE", "OF", ""]).right(3).right(4);
         for set in &self.sets {
-            let mut first = Some((Cell::name(&set.name), state(set.resumes_in_us)));
+            let mut first = Some((Cell::name(&set.name), state(set.resumes_in_us, set.idle)));
             if set.status.is_empty() {
                 let (name, state) = first.take().unwrap_or_else(|| ("".into(), "".into()));
                 table.row([name, state, Cell::from("none known"), "".into(), "".into(), "".into()]);
@@ -116,7 +121,7 @@ impl Answer for ListAnswer {
                 table.row([name, state, limit, left, capacity, full]);
             }
         }
-        page.table_or(&table, format_args!("no limit set is in use in {:?}", self.namespace));
+        page.table_or(&table, format_args!("no program has opened a limit set in {:?}", self.namespace));
     }
 }
 
@@ -126,7 +131,7 @@ impl Answer for ShowAnswer {
         page.fields([
             ("set", Cell::name(&set.name)),
             ("namespace", (&self.namespace).into()),
-            ("state", state(set.resumes_in_us)),
+            ("state", state(set.resumes_in_us, set.idle)),
         ]);
         page.heading("Limits in force");
         page.table_or_line(&limit_table(&set.limits), "none known");

@@ -31,10 +31,10 @@ fn sets(context: &Context, store: Arc<dyn Backend>, place: &SetPlaceArgs) -> Sto
     StoredSets::new(store).namespace(&place.namespace).timeout(context.settings.store_timeout.value)
 }
 
-/// That no set of a name is in use.
-fn not_in_use(name: &str, place: &SetPlaceArgs) -> anyhow::Error {
+/// That there is no set of a name.
+fn unknown(name: &str, place: &SetPlaceArgs) -> anyhow::Error {
     let namespace = &place.namespace;
     anyhow::anyhow!(
-        "no limit set {name:?} is in use in {namespace:?}; `tollgate set list` lists those there are"
+        "there is no limit set {name:?} in {namespace:?}; `tollgate set list` lists those there are"
     )
 }

@@ -26,7 +26,8 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
     let mut last: Option<Look> = None;
     loop {
         let size = screen.size();
-        let look = Look::at(catalog, last.as_ref(), size.lines.min(args.max.unwrap_or(usize::MAX)))?;
+        let most = size.lines.min(args.max.unwrap_or(usize::MAX));
+        let look = Look::at(catalog, &args.sets.namespace, last.as_ref(), most)?;
         let room = room(size, args.max, look.waiters.len(), look.sets.len());
         let answer = TopAnswer::new(context, &look, room);
         let mut page = Page::new(size.columns);

@@ -29,7 +29,7 @@ pub(super) struct Look {
     pub(super) rows: Vec<Row>,
     /// Who waits longest comes first.
     pub(super) waiters: Vec<Waiter>,
-    /// The limit sets in use, whatever the namespace.
+    /// The limit sets that are not idle. They have a namespace of their own.
     pub(super) sets: Vec<StoredSet>,
     /// How often each was admitted in this hour, by a hash of its names: all that the next look wants to know of it.
     calls: HashMap<u64, u64>,
@@ -62,11 +62,12 @@ struct Busy {
 
 impl Look {
     /// Looks now, for so many of the busiest.
-    pub(super) fn at(catalog: &Catalog, last: Option<&Look>, most: usize) -> Result<Look> {
+    pub(super) fn at(catalog: &Catalog, sets_in: &str, last: Option<&Look>, most: usize) -> Result<Look> {
         let at = catalog.backend().clock().now();
         let hour = Tick::from_micros(at.as_micros() / HOUR * HOUR);
         let waiters = catalog.waiters().wait()?;
-        let sets = all_sets(&StoredSets::new(Arc::clone(catalog.backend())))?;
+        let mut sets = all_sets(&StoredSets::new(Arc::clone(catalog.backend())).namespace(sets_in))?;
+        sets.retain(|set| !set.is_idle());
         let mut look = Look { at, hour, in_use: 0, rows: Vec::new(), waiters, sets, calls: HashMap::new() };
         let last = last.filter(|last| last.hour == hour);
         if !look.add_active(catalog, last, most)? {

@@ -35,7 +35,7 @@ pub(super) fn run(context: &Context, args: TopArgs) -> Result<Output> {
 fn look_once(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
     let max = args.max.unwrap_or(ROWS);
     let room = Room { rows: max, waiters: max, sets: max };
-    Ok(Output::new(TopAnswer::new(context, &Look::at(catalog, None, max)?, room)))
+    Ok(Output::new(TopAnswer::new(context, &Look::at(catalog, &args.sets.namespace, None, max)?, room)))
 }
 
 /// Whether there is a terminal that can be written over, and whose keys can be read.

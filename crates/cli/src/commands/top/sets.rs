@@ -36,7 +36,7 @@ pub(super) fn sets_text(sets: &[SetView], max: usize, page: &mut Page) {
     let mut table = Table::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(0);
     for set in sets.iter().take(max) {
         let [limit, left, bar] = TightestView::cells(set.tightest.as_ref());
-        table.row([Cell::name(&set.name), state(set.resumes_in_us), limit, left, bar]);
+        table.row([Cell::name(&set.name), state(set.resumes_in_us, false), limit, left, bar]);
     }
     page.table(&table);
     if sets.len() > max {

@@ -35,6 +35,7 @@ macro_rules! set_suite {
             a_store_that_comes_back_is_used_again
             sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits
             a_cooldown_can_wait_for_a_set_that_is_not_in_use
+            a_set_whose_bucket_was_forgotten_is_idle_and_keeps_its_limits
             checkers_of_one_namespace_share_counts_and_limits_of_other_names_keep_theirs
         );
         $crate::set_suite!(@of joining, |clock| Some($open(clock)),

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limit, LimitBuilder, Limits, LimitsError, Span, demand};
-use tollgate_store::{Backend, Fault, FaultStore, ManualClock, StoreError};
+use tollgate_store::{Backend, Fault, FaultStore, ManualClock, Scope, StoreError};
 
 use super::bench_of::{START, available, count, denial, spend, take, until};
 use super::{Bench, Open};
 use crate::limiter::Heartbeats;
-use crate::{AcquireError, Checker, LimitSet, LimitSetBuilder, StoredSets};
+use crate::{AcquireError, Checker, LimitSet, LimitSetBuilder, SETS_NAMESPACE, StoredSets};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -109,6 +109,48 @@ pub fn a_cooldown_can_wait_for_a_set_that_is_not_in_use(open: Open<'_>) {
     let seen = sets.get("openai/blue").wait().expect("a store that is there answers").expect("it is in use");
     assert_eq!((seen.limits.len(), seen.cooling_until), (1, None));
     assert!(matches!(sets.open_idle(""), Err(LimitsError::Unnamed)));
+}
+
+/// Stores forget buckets that are full. The record of a set stays, and with it the limits of the set.
+pub fn a_set_whose_bucket_was_forgotten_is_idle_and_keeps_its_limits(open: Open<'_>) {
+    let bench = Bench::new(open);
+    let (sets, backend) = (sets_of(&bench), bench.backend.as_ref().expect("there is a store"));
+    let names = ["openai/a", "openai/b", "openai/c"];
+    for name in names {
+        let set = bench.builder(name, [Limit::per_minute("rpm", 100), Limit::resource("slots", 2)]);
+        spend(&set.build().expect("it is valid"), demand! { rpm: 4 });
+    }
+    let get = |name: &str| sets.get(name).wait().expect("a store that is there answers");
+    assert!(!get("openai/b").expect("it is in use").is_idle());
+    while backend.forget(SETS_NAMESPACE, Scope::All).wait().expect("a store that is there answers") > 0 {}
+    // Limits are unknown to a cooldown that comes after the bucket was forgotten.
+    sets.open_idle("openai/c").expect("it has a name").cool_down(10 * SECOND).wait().expect("it answers");
+    sets.open_idle("aside").expect("it has a name").cool_down(10 * SECOND).wait().expect("it answers");
+
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = sets.list(after, 1).wait().expect("a store that is there answers");
+        listed.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let all = sets.list(None, 100).wait().expect("a store that is there answers");
+    assert_eq!((&all.items, all.next), (&listed, None), "one page or many");
+    let shown = listed.iter().map(|set| (set.name.as_str(), set.limits.len(), set.is_idle()));
+    let expected =
+        [("openai/a", 2, true), ("openai/b", 2, true), ("openai/c", 2, false), ("aside", 0, false)];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+
+    let seen = get("openai/b").expect("it is stored");
+    let stands = seen.limits.iter().map(|it| (it.limit().name().as_str(), it.available()));
+    assert_eq!(stands.collect::<Vec<_>>(), [("rpm", 100), ("slots", 2)]);
+    let opened = sets.open("openai/b").wait().expect("a store that is there answers").expect("it is stored");
+    opened.replace(Limit::per_minute("rpm", 50)).wait().expect("it counts the same");
+    let replaced = get("openai/b").expect("it is stored");
+    assert_eq!(replaced.limits[0].limit().amount(), 50);
+    assert!(get("openai/d").is_none());
 }
 
 /// Whoever has not heard of it does not undo it.

@@ -173,7 +173,7 @@ impl Remote {
     }
 }
 
-fn store_error(error: RecordsError) -> StoreError {
+pub(in crate::set) fn store_error(error: RecordsError) -> StoreError {
     match error {
         RecordsError::Store(error) => error,
         other => StoreError::BadCall(other.to_string()),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub(crate) use join::InForce;
-pub(super) use join::Named;
+pub(super) use join::{Named, store_error};
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limits, Tick};
 use tollgate_store::{
