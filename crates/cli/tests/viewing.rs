@@ -8,10 +8,16 @@ use std::sync::Arc;
 
 use support::furnish;
 use support::sandbox::Sandbox;
+use tollgate::store::Backend;
+use tollgate::{Limiter, ManualClock, Span, Tick};
+#[cfg(feature = "redis")]
+use tollgate_redis::RedisStore;
+#[cfg(feature = "redis")]
+use tollgate_redis_local::{Kind, Server};
 
 const ENTITIES: usize = 20_000;
 
-const VIEWS: [&str; 7] = [
+const VIEWS: [&str; 13] = [
     "tollgate top --once --max 5",
     "tollgate usage list --max 10",
     "tollgate usage list -e user-7",
@@ -19,6 +25,12 @@ const VIEWS: [&str; 7] = [
     "tollgate usage summary -r gpt-4 -w month",
     "tollgate usage plot -r gpt-4",
     "tollgate peek user-7 gpt-4",
+    "tollgate explain user-7 gpt-4 rpm=1",
+    "tollgate entity show user-7",
+    "tollgate resource capacity gpt-4 tpm",
+    "tollgate set list",
+    "tollgate set show openai/blue",
+    "tollgate status",
 ];
 
 /// Runs all views, each of which must leave every byte as it is.
@@ -45,12 +57,18 @@ fn all_is_shown(sandbox: &Sandbox) {
     assert!(one.contains("\"calls\": 2"), "{one}");
 }
 
+/// Entities and limit sets that were used a moment ago.
+fn furnished(store: Arc<dyn Backend>, entities: usize) -> Limiter {
+    furnish::used_sets_on(&store);
+    furnish::used_by_many(store, entities)
+}
+
 #[test]
 fn no_view_changes_a_byte_of_a_file() {
     let sandbox = Sandbox::new();
     let path = sandbox.path().join("limits.db");
     let store = tollgate_file::FileStore::open(&path).expect("the file can be made");
-    drop(furnish::used_by_many(Arc::new(store), ENTITIES));
+    drop(furnished(Arc::new(store), ENTITIES));
     all_is_shown(&sandbox);
     nothing_is_written(&sandbox, &path);
 }
@@ -62,11 +80,66 @@ fn no_view_changes_a_byte_of_shared_memory() {
     let sandbox = Sandbox::new().with_store(&format!("shm:{name}"));
     let store = tollgate_shm::ShmStore::open(&name).expect("it can be made");
     let path = store.path().to_path_buf();
-    let limiter = furnish::used_by_many(Arc::new(store), ENTITIES);
+    let limiter = furnished(Arc::new(store), ENTITIES);
     all_is_shown(&sandbox);
     nothing_is_written(&sandbox, &path);
     std::fs::remove_file(path).expect("it can be removed");
     drop(limiter);
+}
+
+/// The server counts every change to its data set; reading and expiry are none.
+#[cfg(feature = "redis")]
+#[test]
+fn no_view_changes_anything_on_redis() {
+    let server = Server::start(Kind::Redis);
+    let sandbox = Sandbox::new().with_store(&server.url());
+    let store = RedisStore::builder(server.url()).build().wait().expect("the server is there");
+    drop(furnished(Arc::new(store), 1_000));
+    let changes = || {
+        let said = server.say(&["INFO", "persistence"]);
+        said.field("rdb_changes_since_last_save").expect("the server counts changes").to_owned()
+    };
+    let before = changes();
+    for line in VIEWS {
+        let ran = sandbox.shell(line);
+        assert_eq!(ran.exit, 0, "{line}: {}", ran.stderr);
+        assert_eq!(changes(), before, "{line} has written");
+    }
+    let ran = sandbox.shell("tollgate entity create acme");
+    assert!(ran.exit == 0 && changes() != before, "a write is noticed: {ran:?}");
+    let shown = |line: &str| sandbox.shell(line).stdout;
+    let (top, summary) = (shown("tollgate top --once --max 1"), shown("tollgate usage summary --json"));
+    assert!(top.contains("1,000 in use") && top.contains("user-999"), "{top}");
+    assert!(summary.contains("\"calls\": 1001"), "{summary}");
+}
+
+/// Usage is one row beside the bucket until its hour is over, and then three records, two of which the next hour adds to.
+#[test]
+fn an_hour_of_an_entity_takes_few_bytes_of_a_file() {
+    const USERS: u64 = 2_000;
+    let sandbox = Sandbox::new();
+    let path = sandbox.path().join("limits.db");
+    let hands = ManualClock::at(Tick::from_secs(1_800_000_000));
+    let store = tollgate_file::FileStore::builder(&path).clock(hands.clock()).build();
+    let store: Arc<dyn Backend> = Arc::new(store.expect("the file can be made"));
+    // Pages, those of the log included.
+    let size = || {
+        let pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+        let opened = rusqlite::Connection::open(&path).expect("it can be opened");
+        opened.query_row(pages, [], |row| row.get::<_, i64>(0)).expect("it is SQLite") as u64
+    };
+    let limiter = furnish::used_by_many(Arc::clone(&store), USERS as usize);
+    let mut sizes = vec![size()];
+    for _ in 0..2 {
+        hands.advance(Span::from_secs(3_600));
+        furnish::take_once_each(&store, &limiter, USERS as usize);
+        sizes.push(size());
+    }
+    let grown: Vec<u64> = sizes.windows(2).map(|pair| (pair[1] - pair[0]) / USERS).collect();
+    eprintln!("{sizes:?} {grown:?}");
+    assert!(sizes[0] / USERS < 600, "the first hour of an entity: {} bytes", sizes[0] / USERS);
+    assert!(grown[0] < 2_500, "the first hour that is written, with its day and month: {grown:?} bytes");
+    assert!(grown[1] < 1_000, "an hour that follows: {grown:?} bytes");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use tollgate_core::Limits;
 use tollgate_store::ahead::bounds;
-use tollgate_store::records::{Cursor, Page, RecordsError, Write};
+use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use tollgate_store::{
-    Applied, Backend, BucketStatus, Call, OwnedCall, QueuePlace, Rank, Reply, Scope, StoreError, WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Key, OwnedCall, QueuePlace, Rank, Reply, Scope,
+    StoreError, WaitQueues,
 };
 
 use crate::inner::{RedisStore, without_tests};
@@ -61,6 +62,30 @@ impl Backend for RedisStore {
                 let _ = leaving.await;
             }
         })
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+        let after = match after.as_ref().map(Key::of_cursor).transpose() {
+            Ok(after) => after,
+            Err(why) => return Reply::ready(Err(why)),
+        };
+        Reply::later(async move {
+            let found = self.0.service.within(self.0.activity(namespace, scope, after)).await;
+            let (items, last) = found?;
+            Ok(Some(Page { items, next: last.map(|key| key.cursor()) }))
+        })
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        if let Err(why) = check_keys(keys) {
+            return Reply::ready(Err(why.into()));
+        }
+        Reply::later(self.0.service.within(self.0.usage_at(keys)))
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

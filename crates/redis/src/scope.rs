@@ -1,19 +1,20 @@
 //! Many buckets of a namespace at once.
 
 use tollgate_core::{Limits, Tick};
-use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::usage::Sums;
-use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Key, Place, Scope, StoreError};
+use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page, RecordsError};
+use tollgate_store::usage::{Sums, bucket_of_usage};
+use tollgate_store::{Activity, BucketStatus, FORGET_MAX, Freed, Key, Place, Scope, StoreError};
 
+use crate::Trouble;
 use crate::apply::{BRIEFLY, Looked, unique_id};
 use crate::change::Changes;
 use crate::draft::{Plan, View};
 use crate::inner::{Inner, without_tests};
-use crate::records::Range;
+use crate::records::{Range, item_of};
 use crate::service::{Failure, Watch, bulks};
 use crate::value::Row;
 
-/// How many buckets are listed at once to have their usage written down.
+/// How many buckets are listed at once to have their usage read or written down.
 const LISTED: usize = 500;
 
 /// How often the usage of a bucket is worked out anew because others were quicker.
@@ -62,12 +63,11 @@ impl Inner {
             let range = self.range(namespace, scope, after.clone(), limit + 1);
             let (seen, pairs) = self.list(&range).await?;
             let is_last = pairs.len() <= limit;
-            let mut gone = Vec::new();
             for (member, bytes) in pairs {
                 let key = Key::from_bytes(&member);
                 after = Some(key.clone());
+                // The key has expired. The sweep takes it out of the list: a caller that looks writes nothing.
                 if bytes.is_empty() {
-                    gone.push(key);
                     continue;
                 }
                 // Keys that are no pair are none of these, however many there are of them.
@@ -78,7 +78,6 @@ impl Inner {
                 let limits = row.kept.bucket.peek(&row.kept.limits, seen.now);
                 items.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
             }
-            self.unlist(namespace, &gone).await?;
             if is_last || items.len() > limit {
                 break;
             }
@@ -87,6 +86,69 @@ impl Inner {
         items.truncate(limit);
         let next = items.last().filter(|_| is_more).map(|last| Cursor::of(&[&last.entity, &last.resource]));
         Ok(Page { items, next })
+    }
+
+    /// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that
+    /// was looked at if there may be more.
+    ///
+    /// Reads only, except that this process sends what it has used and not yet counted itself.
+    pub(crate) async fn activity(
+        &self,
+        namespace: &str,
+        scope: Scope<'_>,
+        after: Option<Key>,
+    ) -> Result<(Vec<Activity>, Option<Key>), StoreError> {
+        if after.is_none() {
+            self.return_ahead(namespace, scope).await;
+        }
+        let (seen, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;
+        let last = pairs.last().map(|(member, _)| Key::from_bytes(member)).filter(|_| pairs.len() == LISTED);
+        let mut activities = Vec::new();
+        for (member, bytes) in pairs.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            let key = Key::from_bytes(member);
+            let Some((entity, resource)) = key.pair().filter(|(one, two)| scope.has(one, two)) else {
+                continue;
+            };
+            let row = Row::from_bytes(bytes, None).map_err(|why| why.into_error(Default::default()))?;
+            activities.push(Activity {
+                entity: entity.into(),
+                resource: resource.into(),
+                unwritten: row.usage.map(|sums| (sums.starts(), sums.events().into())),
+                in_use: Activity::in_use(&row.kept.bucket.peek(&row.kept.limits, seen.now)),
+            });
+        }
+        Ok((activities, last))
+    }
+
+    /// The records of usage at these keys, each with what its bucket has counted since.
+    pub(crate) async fn usage_at(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
+        let layout = &self.service.layout;
+        // A record of something else has no bucket to add to it, and is read twice instead.
+        let bucket = |key: &ItemKey| match bucket_of_usage(key) {
+            Some((namespace, entity, resource)) => layout.bucket(namespace, &Key::new(&[entity, resource])),
+            None => layout.record(key),
+        };
+        let names: Vec<Vec<u8>> =
+            keys.iter().map(|key| layout.record(key)).chain(keys.iter().map(bucket)).collect();
+        let Looked::Seen((_, seen)) = self.look(Watch::start(), unique_id(), &names).await? else {
+            return Err(Trouble::Garbage("nothing was seen".into()).into_error(Default::default()).into());
+        };
+        let (records, buckets) = seen.values.split_at(keys.len().min(seen.values.len()));
+        let mut items = Vec::new();
+        for ((key, record), bucket) in keys.iter().zip(records).zip(buckets) {
+            let there = match record.is_empty() {
+                true => None,
+                false => Some(item_of(key, record)?).filter(|item| !item.has_expired(seen.now)),
+            };
+            let is_counted = bucket_of_usage(key).is_some() && !bucket.is_empty();
+            let row = is_counted.then(|| Row::from_bytes(bucket, None)).transpose();
+            let row = row.map_err(|why| why.into_error(Default::default()))?;
+            items.push(match row.and_then(|row| row.usage) {
+                Some(sums) => sums.added_to(key, there),
+                None => there,
+            });
+        }
+        Ok(items)
     }
 
     /// Takes buckets out of the lists that are gone, unless they have come back.
@@ -190,7 +252,7 @@ impl Inner {
                 }
             };
         }
-        Err(crate::Trouble::Conflict(CONFLICTS_MAX).into_error(watch.waited()))
+        Err(Trouble::Conflict(CONFLICTS_MAX).into_error(watch.waited()))
     }
 
     /// Looks at a few buckets of a namespace, whichever: takes those out of the lists that are gone, and writes down what

@@ -73,7 +73,8 @@ pub trait Backend: Store + Records {
     /// What is in use of the buckets of a scope, and what was used of them that is in no record yet: some buckets at a
     /// time, in no order, those that are idle as well. Changes nothing.
     ///
-    /// A store that would have to ask for each bucket brings the records of usage up to date instead, and answers `None`.
+    /// A store whose buckets keep the usage of several hours (DynamoDB) brings the records of usage up to date instead, and
+    /// answers `None`.
     fn activity<'a>(
         &'a self,
         namespace: &'a str,

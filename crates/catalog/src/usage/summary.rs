@@ -61,7 +61,7 @@ impl Catalog {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a store across a network may have brought its records up to date.
+    /// Nothing is changed, except that a table of DynamoDB has brought its records up to date.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Catalog {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a store across a network may have brought its records up to date.
+    /// Nothing is changed, except that a table of DynamoDB has brought its records up to date.
     ///
     /// # Errors
     ///
