@@ -14,16 +14,17 @@ pub(crate) enum UsageCommand {
   tollgate usage list --entity key-1 --window day
   tollgate usage list --resource gpt-4 --from 2026-11-01 --until 2026-12-01
 
-A call that is charged to parents as well is in the row of each of them; OF CHILDREN
-says how much of a row is of calls that children made.")]
+A call that is charged to parents as well is in the row of each of them; OF
+CHILDREN says how much of a row is of calls that children made. ADMITTED counts
+calls as they are admitted: one that is cancelled later stays counted.")]
     List(UsageListArgs),
     /// Add up what was used
     #[command(after_help = "Examples:
   tollgate usage summary --entity key-1 --window hour --from 24h
   tollgate usage summary --window day
 
-Without --entity a call counts once, however many parents it is charged to. With one,
-the calls of its children count as well.")]
+Without --entity a call counts once, however many parents it is charged to.
+With one, the calls of its children count as well.")]
     Summary(UsageSelection),
     /// Draw what was used, one bar for each window
     #[command(after_help = "Examples:

@@ -15,7 +15,7 @@ use crate::output::style::{self, paint};
 use crate::output::{Answer, Cell, Page, Table, grouped};
 
 /// How many columns a bar has.
-const BAR: usize = 10;
+const BAR: usize = 8;
 
 /// From this share of a limit on it wants a look.
 const NEARLY: f64 = 0.8;
@@ -143,7 +143,7 @@ impl Answer for TopAnswer {
             (paint(style::NAME, &self.namespace), grouped(self.in_use), grouped(self.waiting.len()));
         page.line(format_args!("namespace {name}, {in_use} in use, {wait} waiting, {}", self.at));
         page.gap();
-        let mut table = Table::new(["ENTITY", "RESOURCE", "CALLS", "", "LIMIT", "LEFT", "USED", "HELD"])
+        let mut table = Table::new(["ENTITY", "RESOURCE", "ADMITTED", "", "LIMIT", "LEFT", "USED", "HELD"])
             .right(2)
             .right(3)
             .right(5)
@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_long_as_its_share() {
-        assert_eq!(bar(0.0), "░░░░░░░░░░");
-        assert_eq!(bar(0.5), "█████░░░░░");
-        assert_eq!(bar(0.55), "█████▌░░░░");
-        assert_eq!(bar(7.0), "██████████");
+        assert_eq!(bar(0.0), "░░░░░░░░");
+        assert_eq!(bar(0.5), "████░░░░");
+        assert_eq!(bar(0.55), "████▍░░░");
+        assert_eq!(bar(7.0), "████████");
     }
 }

@@ -84,7 +84,7 @@ impl From<UsageRow> for RowView {
 
 impl Answer for ListAnswer {
     fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["FROM", "ENTITY", "RESOURCE", "CALLS", "USED", "OF CHILDREN"]);
+        let mut table = Table::new(["FROM", "ENTITY", "RESOURCE", "ADMITTED", "USED", "OF CHILDREN"]);
         table = table.right(3).wrap(4).hide_empty(5);
         for RowView { entity, resource, calls, used, of_children, shown, .. } in &self.rows {
             let text = |used: &BTreeMap<String, i64>| {

@@ -87,7 +87,7 @@ impl Answer for SummaryAnswer {
         page.fields([
             ("used by", Cell::name(&self.name)),
             ("windows", windows.into()),
-            ("calls", grouped(self.calls).into()),
+            ("admitted", grouped(self.calls).into()),
         ]);
         page.gap();
         let mut table = Table::new(["LIMIT", "TOTAL", "LEAST", "MOST", "AVERAGE", "WINDOWS"]);
