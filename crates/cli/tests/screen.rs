@@ -80,3 +80,36 @@ fn long_names_leave_room_for_what_stands_behind_them() {
         assert!(top.contains(heading), "{heading}: {top}");
     }
 }
+
+#[test]
+fn the_manual_is_shown_by_man_on_a_terminal_and_printed_elsewhere() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let sandbox = Sandbox::new();
+    let [bin, tmp] = ["bin", "tmp"].map(|name| sandbox.path().join(name));
+    for folder in [&bin, &tmp] {
+        std::fs::create_dir(folder).expect("it can be made");
+    }
+    symlink("/bin/sh", bin.join("sh")).expect("there is a shell");
+    let show = || {
+        let variables =
+            [("PATH", bin.to_str().expect("it is text")), ("TMPDIR", tmp.to_str().expect("it is text"))];
+        let text = terminal::shown(&sandbox, COLUMNS, &["man", "entity", "create"], &variables);
+        anstream::adapter::strip_str(&text).to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let without = show();
+    assert!(
+        without.contains("there is no man(1)") && without.contains("> tollgate-entity-create.1"),
+        "{without}"
+    );
+    let man =
+        "#!/bin/sh\nwhile read -r line; do case $line in .TH*) echo \"shown: $line\";; esac; done < \"$1\"\n";
+    std::fs::write(bin.join("man"), man).expect("it can be written");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(bin.join("man"), executable).expect("it is ours");
+    let with = show();
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(with.contains(&format!("shown: .TH tollgate-entity-create 1 \"tollgate {version}\"")), "{with}");
+    assert_eq!(std::fs::read_dir(&tmp).expect("it is there").count(), 0, "a page was left behind");
+    let printed = sandbox.tollgate(&["man", "entity", "create"]).stdout;
+    assert!(printed.contains(".TH tollgate-entity-create 1"), "{printed}");
+}

@@ -122,7 +122,7 @@ Bodies are sent byte for byte. Results, one for each request that is finished:
   {\"id\": \"b\", \"custom_id\": \"b\", \"status\": \"failed\", \"reason\": ..., ...}
 
 Results with --format openai:
-  {\"id\": ..., \"custom_id\": \"a\", \"response\": {\"status_code\": 200, \"body\": ...}, \"error\": null}
+  {\"id\": ..., \"custom_id\": \"a\", \"response\": {\"status_code\": 200, ...}, ...}
 
 Accounts:
   [[account]]
@@ -132,9 +132,11 @@ Accounts:
   limits = [\"rpm:500\", \"tpm:200000\"]    # if they are known
   headers = { \"X-Team\" = \"blue\" }
 
-  [price.\"gpt-4o*\"]                     # dollars for a million tokens; a file of
-  input = \"2.50\"                        # --prices has the same, and date = \"2026-10-01\"
+  [price.\"gpt-4o*\"]                     # dollars for a million tokens
+  input = \"2.50\"
   output = \"10\"
+
+A file of --prices has the same prices, and a line date = \"2026-10-01\".
 
 Files:
   RESULTS and the file of errors are written to only if they are new, empty or

@@ -221,7 +221,7 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Print what makes a shell complete our commands
     Completions(CompletionsArgs),
-    /// Print the manual, for man(1)
+    /// Show the manual, or print it for man(1)
     Man(ManArgs),
     /// Print the reference of all commands, as Markdown
     #[command(hide = true, after_help = shell::REFERENCE)]

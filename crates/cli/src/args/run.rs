@@ -14,9 +14,10 @@ use crate::names;
   tollgate run user-1 gpt-4 rpm=1 --timeout 30s -- curl https://api.example.com
 
 Our exit code is that of the command: 127 if there is no such command, 126 if it
-cannot be run, 128 and the number of the signal if one ended it; and 3 if a limit
-refuses. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command. If we
-are killed by SIGKILL, what it took is given back though the command goes on.")]
+cannot be run, 128 and the number of the signal if one ended it; and 3 if a
+limit refuses. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command.
+If we are killed by SIGKILL, what it took is given back though the command goes
+on.")]
 pub(crate) struct RunArgs {
     /// The entity that pays
     #[arg(value_name = "ENTITY", value_parser = names::entity)]

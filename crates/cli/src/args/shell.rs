@@ -33,9 +33,12 @@ pub(crate) struct CompletionsArgs {
 /// Which pages of the manual.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tollgate man | man -l -
-  tollgate man entity create | man -l -
-  tollgate man --folder ~/.local/share/man/man1")]
+  tollgate man
+  tollgate man entity create
+  tollgate man entity create > tollgate-entity-create.1
+  tollgate man --folder ~/.local/share/man/man1
+
+On a terminal the page is shown by man(1); elsewhere its source is printed.")]
 pub(crate) struct ManArgs {
     /// The command that the page is about; the whole program if none is named
     #[arg(value_name = "COMMAND")]

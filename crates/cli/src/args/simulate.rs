@@ -46,6 +46,6 @@ The log:
 
   All of it in one line. A time may also be a number: seconds, milliseconds or
   microseconds since 1970. What was used and how long it took may be left out:
-  then it is what was asked, and no time at all. What is asked of limits that are
-  not there is left out. A line that comes before its time counts as of the line
-  before it.";
+  then it is what was asked, and no time at all. What is asked of limits that
+  are not there is left out. A line that comes before its time counts as of the
+  line before it.";

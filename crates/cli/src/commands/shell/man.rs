@@ -1,6 +1,9 @@
 //! The manual.
 
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use clap::CommandFactory;
@@ -9,8 +12,8 @@ use serde::Serialize;
 
 use crate::args::{Cli, ManArgs};
 use crate::context::Context;
-use crate::exit::Usage;
-use crate::output::{Answer, Output, Page};
+use crate::exit::{Exit, Usage};
+use crate::output::{Answer, Format, Output, Page};
 use crate::rewrite::rewrite;
 use crate::views::deed;
 
@@ -22,7 +25,11 @@ pub(in crate::commands) fn man(context: &Context, args: &ManArgs) -> Result<Outp
         Some(folder) => write_all(context, &root, folder),
         None => {
             let command = find(&root, &args.command)?;
-            Ok(Output::new(PageAnswer { name: title(command), page: page(command)? }))
+            let answer = PageAnswer { name: title(command), page: page(command)? };
+            if context.format == Format::Text && io::stdout().is_terminal() {
+                return show(&answer);
+            }
+            Ok(Output::new(answer))
         }
     }
 }
@@ -49,8 +56,32 @@ fn title(command: &clap::Command) -> String {
 
 fn page(command: &clap::Command) -> Result<String> {
     let mut page = Vec::new();
-    Man::new(command.clone()).render(&mut page).context("the manual cannot be written")?;
+    // A command below the program has no version of its own, and the page would name none.
+    let source = format!("tollgate {}", env!("CARGO_PKG_VERSION"));
+    Man::new(command.clone()).source(source).render(&mut page).context("the manual cannot be written")?;
     String::from_utf8(page).context("the manual is no text")
+}
+
+/// Shows a page by man(1), which formats it and pages through it: what it is formatted from is of no use on a terminal.
+fn show(answer: &PageAnswer) -> Result<Output> {
+    // A name with a slash is a file to every man(1); not every one reads from stdin.
+    let path = std::env::temp_dir().join(format!("{}.{}.1", answer.name, std::process::id()));
+    // A file that is there already may be a link that another user made, so it is not written through.
+    let written = File::create_new(&path).and_then(|mut file| file.write_all(answer.page.as_bytes()));
+    written.with_context(|| format!("{} cannot be written", path.display()))?;
+    let shown = Command::new("man").arg(&path).status();
+    // It is of no more use, and what is left in the folder is removed with the folder.
+    let _ = std::fs::remove_file(&path);
+    match shown {
+        Ok(status) if status.success() => Ok(Output::silent(Exit::OK)),
+        Ok(_) => Ok(Output::silent(Exit::FAILURE)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(Usage(format!(
+            "there is no man(1) to show the page on a terminal; write the page to a file (> {}.1), or read --help",
+            answer.name
+        ))
+        .into()),
+        Err(why) => Err(why).context("man(1) cannot be run"),
+    }
 }
 
 fn write_all(context: &Context, root: &clap::Command, folder: &Path) -> Result<Output> {

@@ -54,3 +54,27 @@ impl Answer for ReferenceAnswer {
         page.line(self.markdown.trim_end());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of what follows the options, of a command and of those below it, that would be wrapped.
+    fn too_wide(command: &Command, found: &mut Vec<String>) {
+        let helps = [command.get_after_help(), command.get_after_long_help()].into_iter().flatten();
+        for help in helps.map(ToString::to_string) {
+            found.extend(help.lines().filter(|line| line.chars().count() > HELP_WIDTH).map(str::to_owned));
+        }
+        command.get_subcommands().for_each(|below| too_wide(below, found));
+    }
+
+    #[test]
+    fn no_line_behind_the_options_is_wider_than_help() {
+        let mut found = Vec::new();
+        too_wide(&Cli::command(), &mut found);
+        assert_eq!(found, Vec::<String>::new());
+        let planted = Command::new("planted").after_help("x".repeat(HELP_WIDTH + 1));
+        too_wide(&planted, &mut found);
+        assert_eq!(found.len(), 1);
+    }
+}
