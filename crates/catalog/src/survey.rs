@@ -3,9 +3,12 @@
 //! Whatever is found here is found by going through all keys of the namespace, so it is for people who look after it,
 //! not for calls.
 
+use std::collections::BTreeSet;
+
+use tollgate_core::Span;
 use tollgate_store::records::{GETS_MAX, Index, ItemKey, Page, Query};
-use tollgate_store::usage::usage_partition;
-use tollgate_store::{Reply, Scope};
+use tollgate_store::usage::{USAGE_KEPT, Window, iso, usage_key, usage_partition};
+use tollgate_store::{Activity, Reply, Scope};
 
 use crate::switch::Switches;
 use crate::{Catalog, PageRequest, Result, keys, name};
@@ -130,7 +133,8 @@ impl Catalog {
         })
     }
 
-    /// How much is stored of one entity, which need not have been created.
+    /// How much is stored of one entity, which need not have been created. Usage that is in no record yet counts as the
+    /// records that it will be in.
     ///
     /// # Cancel safety
     ///
@@ -144,12 +148,36 @@ impl Catalog {
             name::ENTITY.check(id)?;
             let mut counts = Counts::default();
             let ns = self.namespace_id();
+            // Before the records are read: what a store writes meanwhile is found among them.
+            let unwritten = self.unwritten_usage(Scope::Entity(id)).await?;
+            let mut found = BTreeSet::new();
             for partition in [keys::entity_partition(ns, id), usage_partition(ns, id)] {
-                self.keys_of(Query::all(partition)).await?.iter().for_each(|key| counts.add(key));
+                found.extend(self.keys_of(Query::all(partition)).await?);
             }
+            found.extend(unwritten);
+            found.iter().for_each(|key| counts.add(key));
             counts.buckets = self.all_buckets(Scope::Entity(id)).await?.len() as u64;
             Ok(counts)
         })
+    }
+
+    /// The keys of the records that usage of a scope will be in which is in none yet.
+    async fn unwritten_usage(&self, scope: Scope<'_>) -> Result<Vec<ItemKey>> {
+        let (ns, mut keys, mut after) = (self.namespace_id(), Vec::new(), None);
+        loop {
+            let Some(page) = self.backend().activity(ns, scope, after).await? else { return Ok(keys) };
+            for Activity { entity, resource, unwritten, .. } in &page.items {
+                let Some((hour, _)) = unwritten else { continue };
+                let key = |(window, _): &(Window, Span)| {
+                    usage_key(ns, entity, resource, *window, &iso(window.start(*hour)))
+                };
+                keys.extend(USAGE_KEPT.iter().map(key));
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(keys);
+            }
+        }
     }
 
     /// Shows every key of the namespace whose partition starts with a prefix.

@@ -18,7 +18,7 @@ const DELETIONS: [Deletion; 6] = [
     Deletion {
         command: "tollgate entity delete",
         words: "entity delete acme",
-        asks: &["delete entity acme with 2 levels of limits and 1 bucket? [y/N]"],
+        asks: &["delete entity acme with 2 levels of limits, 1 bucket and 3 usage records? [y/N]"],
     },
     Deletion {
         command: "tollgate entity delete-limits",
@@ -146,6 +146,48 @@ fn on_a_terminal_it_says_what_goes_and_heeds_the_answer() {
         assert_eq!(exit, 0, "{line}: {said}");
         assert_ne!(stored(&sandbox), before, "{line}");
     }
+}
+
+/// What is changed by "yes" and by nothing else: a command with its question, and what shows whether it was done.
+fn heeds_the_answer(sandbox: &Sandbox, words: &str, question: &str, state: impl Fn(&Sandbox) -> String) {
+    let (line, before) = (format!("{TOLLGATE} {words}"), state(sandbox));
+    for no in ["n\n", "\n", "yesterday\n"] {
+        let (said, exit) = answered(sandbox, &line, &[question], no);
+        assert!(said.contains("cancelled; nothing was changed") && !said.contains("error"), "{said}");
+        assert_eq!((exit, state(sandbox)), (1, before.clone()), "{words}");
+    }
+    let ran = sandbox.shell(&format!("{line} < /dev/null"));
+    assert_eq!((ran.exit, state(sandbox)), (2, before.clone()), "{words}: {ran:?}");
+    let (said, exit) = answered(sandbox, &line, &[question], "y\n");
+    assert_eq!(exit, 0, "{words}: {said}");
+    assert_ne!(state(sandbox), before, "{words}");
+}
+
+#[test]
+fn limits_are_applied_if_the_answer_is_yes() {
+    let sandbox = furnished();
+    let file = "set = \"prod\"\n\n[system]\nlimits = [\"rpm:77\"]\n";
+    std::fs::write(sandbox.path().join("limits.toml"), file).expect("it can be written");
+    heeds_the_answer(&sandbox, "limits apply limits.toml", "apply this to namespace default? [y/N]", stored);
+}
+
+#[test]
+fn an_export_writes_over_a_file_if_the_answer_is_yes() {
+    let sandbox = furnished();
+    std::fs::write(sandbox.path().join("there.toml"), "mine\n").expect("it can be written");
+    let file = |sandbox: &Sandbox| {
+        std::fs::read_to_string(sandbox.path().join("there.toml")).expect("it is still there")
+    };
+    heeds_the_answer(&sandbox, "limits export there.toml", "overwrite there.toml? [y/N]", file);
+}
+
+#[test]
+fn records_are_migrated_if_the_answer_is_yes() {
+    let sandbox = Sandbox::new();
+    support::furnish::age(&sandbox.path().join("limits.db"));
+    let status = |sandbox: &Sandbox| sandbox.shell("tollgate version; tollgate check").stdout;
+    let question = "migrate from schema 0.9.0 to 1.0.0";
+    heeds_the_answer(&sandbox, "upgrade", question, status);
 }
 
 #[test]

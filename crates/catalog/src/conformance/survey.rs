@@ -77,9 +77,14 @@ fn what_is_stored_of_one_entity_is_counted(suite: &Suite<'_>) {
     let catalog = &fixture.catalog;
     // Its name starts as that of another does.
     catalog.set_limits(Level::Entity("aa"), &rpm(30)).wait().unwrap();
-    written_down(&fixture);
-    let of_a = catalog.counts_of_entity("a").wait().unwrap();
-    assert_eq!((of_a.entities, of_a.entity_limits, of_a.usage_records, of_a.buckets), (1, 2, 3, 1));
+    for is_written in [false, true] {
+        if is_written {
+            written_down(&fixture);
+        }
+        let of_a = catalog.counts_of_entity("a").wait().unwrap();
+        let counted = (of_a.entities, of_a.entity_limits, of_a.usage_records, of_a.buckets);
+        assert_eq!(counted, (1, 2, 3, 1), "usage is written: {is_written}");
+    }
     let implicit = catalog.counts_of_entity("never-created").wait().unwrap();
     assert_eq!((implicit.entities, implicit.disabled), (0, 1));
     assert_eq!(catalog.counts_of_entity("unknown").wait().unwrap(), crate::Counts::default());
