@@ -9,6 +9,7 @@ use std::net::TcpStream;
 use support::sandbox::Sandbox;
 use support::session;
 use support::tables::Tables;
+use tollgate_redis_local::Port;
 
 macro_rules! sessions {
     ($($name:ident),* $(,)?) => {$(
@@ -43,6 +44,24 @@ fn a_table_that_is_not_there_is_not_made_and_the_way_to_make_it_is_told() {
     let ran = sandbox.tollgate(&["system", "set-defaults", "-l", "rpm:10", "--store", &creating]);
     assert_eq!(ran.exit, 0, "{ran:?}");
     assert_eq!(sandbox.tollgate(&["check", "--store", &missing]).exit, 0);
+}
+
+#[test]
+fn the_page_about_dynamodb_is_true() {
+    let (sandbox, port) = (Sandbox::new(), Port::reserve());
+    let mut script = session::shell_block("docs/dynamodb.md");
+    // The port may be in use here, and on a busy machine the server may take longer than the page says.
+    for (from, to) in [
+        ("tollgate local up", format!("tollgate local up --port {}", port.number())),
+        (":8000", format!(":{}", port.number())),
+        ("sleep 1\n", "until grep -q 127.0.0.1 local.log; do sleep 0.1; done\n".into()),
+    ] {
+        assert!(script.contains(from), "{from} is not in {script}");
+        script = script.replace(from, &to);
+    }
+    let ran =
+        sandbox.shell(&format!("trap 'kill $!' EXIT\nset -e\n{script}tollgate peek user-1 gpt-4 --json"));
+    assert!(ran.exit == 0 && ran.stdout.contains("\"available\": 59"), "{ran:?}");
 }
 
 #[test]

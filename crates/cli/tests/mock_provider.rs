@@ -3,11 +3,13 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use support::provider::Provider;
+use support::sandbox::{Sandbox, TOLLGATE};
 
 #[test]
 fn it_answers_limits_and_ends_when_it_is_told_to() {
@@ -25,6 +27,27 @@ fn it_answers_limits_and_ends_when_it_is_told_to() {
         let stats = provider.ask("GET /stats", "");
         assert!(stats.contains(r#""calls":4,"ok":2"#), "{stats}");
         assert_eq!(provider.end(signal), Some(0));
+    }
+}
+
+/// The lines that it prints for people to paste.
+#[test]
+fn the_lines_that_it_prints_are_answered() {
+    for (style, path) in [("anthropic", "/v1/messages"), ("openai", "/v1/chat/completions")] {
+        let sandbox = Sandbox::new();
+        let mut up = sandbox.command(TOLLGATE);
+        up.args(["mock-provider", "--style", style]).stdout(Stdio::piped());
+        let mut provider = up.spawn().expect("the program is built");
+        let answer = BufReader::new(provider.stdout.take().expect("it is piped"));
+        let lines = answer.lines().map(|line| line.expect("it is text"));
+        let lines: Vec<String> = lines.filter(|line| line.starts_with("curl ")).take(2).collect();
+        assert!(lines[0].contains(path), "{style}: {lines:?}");
+        let [called, stats] = [&lines[0], &lines[1]]
+            .map(|line| sandbox.shell(&line.replace("curl ", "curl --silent --show-error --fail ")));
+        provider.kill().expect("it is ours");
+        provider.wait().expect("it ends");
+        assert!(called.exit == 0 && called.stdout.contains("\"usage\""), "{style}: {called:?}");
+        assert!(stats.exit == 0 && stats.stdout.contains("\"ok\":1"), "{style}: {stats:?}");
     }
 }
 

@@ -5,6 +5,7 @@ mod support;
 
 use std::process::{Command, Output};
 
+use support::sandbox::Sandbox;
 use support::session;
 use tollgate_redis_local::{Kind, Server};
 
@@ -53,6 +54,18 @@ fn commands_on_redis_share_what_they_know() {
         .map(|arguments| tollgate(&store, arguments).status.code());
         assert_eq!(codes, [Some(0), Some(0), Some(0), Some(3), Some(0), Some(0)]);
     }
+}
+
+#[test]
+fn the_page_about_redis_is_true() {
+    let server = Server::start(Kind::Redis);
+    let block = session::shell_block("docs/redis.md");
+    assert!(block.contains("127.0.0.1:6379"), "{block}");
+    let block = block.replace("127.0.0.1:6379", &format!("127.0.0.1:{}", server.port()));
+    let ran = Sandbox::new().shell(&format!("set -e\n{block}tollgate peek user-1 gpt-4 --json"));
+    assert!(ran.exit == 0 && ran.stdout.contains("\"available\": 59"), "{ran:?}");
+    let keys = format!("{:?}", server.say(&["KEYS", "{staging}*"]));
+    assert!(keys.contains("{staging}"), "the prefix is in use: {keys}");
 }
 
 #[test]

@@ -83,6 +83,13 @@ pub fn replay_page(path: &str) {
     assert!(differences.is_empty(), "{}:\n{}", path.display(), differences.join("\n"));
 }
 
+/// The first block of a page that is for a shell.
+pub fn shell_block(path: &str) -> String {
+    let page = read(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path));
+    let block = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next());
+    block.unwrap_or_else(|| panic!("{path} has no block for a shell")).to_owned()
+}
+
 /// A block of a page as part of a session.
 fn typed(block: &str) -> Option<String> {
     if let Some(file) = block.strip_prefix("toml\n# ") {
