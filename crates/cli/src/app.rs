@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use serde::Serialize;
 use tollgate::catalog::CatalogError;
+use tollgate::limiter::AcquireError;
 
 use crate::args::{Cli, Command};
 use crate::asking::Cancelled;
@@ -161,8 +162,13 @@ fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format, 
 
 /// What to type, where the library can only say what to do.
 fn hint(error: &anyhow::Error) -> &'static str {
-    match error.downcast_ref() {
+    let of_call = || match error.downcast_ref() {
+        Some(AcquireError::Catalog(why)) => Some(why),
+        _ => None,
+    };
+    match error.downcast_ref().or_else(of_call) {
         Some(CatalogError::TooOld { .. }) => " (tollgate upgrade)",
+        Some(CatalogError::NoLimits { .. }) => " (tollgate system set-defaults -l rpm:60)",
         _ => "",
     }
 }

@@ -272,7 +272,7 @@ impl Answer for SummaryAnswer {
             let mut times =
                 Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
             times.row(self.call_ms.row("of a call"));
-            times.row(self.request_ms.row("of a request"));
+            times.row(self.request_ms.row("since acceptance"));
             page.table(&times);
         }
         if self.accounts.len() > 1 {
