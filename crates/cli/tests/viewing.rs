@@ -136,8 +136,7 @@ fn an_hour_of_an_entity_takes_few_bytes_of_a_file() {
         sizes.push(size());
     }
     let grown: Vec<u64> = sizes.windows(2).map(|pair| (pair[1] - pair[0]) / USERS).collect();
-    eprintln!("{sizes:?} {grown:?}");
-    assert!(sizes[0] / USERS < 600, "the first hour of an entity: {} bytes", sizes[0] / USERS);
+    assert!(sizes[0] / USERS < 300, "the first hour of an entity: {} bytes", sizes[0] / USERS);
     assert!(grown[0] < 2_500, "the first hour that is written, with its day and month: {grown:?} bytes");
     assert!(grown[1] < 1_000, "an hour that follows: {grown:?} bytes");
 }

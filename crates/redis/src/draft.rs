@@ -324,14 +324,16 @@ struct Slot {
     over: Vec<Write>,
 }
 
-/// Puts the limits of a step in force. What was used under limits of other names or places is to be written down.
+/// Puts the limits of a step in force. What was used under limits of other names or places is to be written down; the number
+/// of takes stays, so that it is that of the whole hour.
 fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick) {
     let Slot { row, over, .. } = slot;
     row.kept.put_in_force(step.place.limits, now);
-    let limits = &row.kept.limits;
-    let is_other = |sums: &mut Sums| sums.limits() != limits && !sums.adopt(limits, now, sums.caller());
-    if let Some(sums) = row.usage.take_if(is_other) {
-        over.extend(sums.writes_at(&step.place));
+    let (limits, Some(sums)) = (&row.kept.limits, &mut row.usage) else { return };
+    let caller = sums.caller();
+    if sums.limits() != limits && !sums.adopt(limits, now, caller) {
+        over.extend(sums.turned(limits, now, caller).writes_at(&step.place));
+        row.usage.take_if(|sums| sums.is_empty());
     }
 }
 
