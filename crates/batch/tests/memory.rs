@@ -81,7 +81,6 @@ fn check(what: &str, file: &Path, prepare: fn(&Path, u64), work: fn(&Path, u64))
         peak(|| work(file, count))
     });
     let each = many.saturating_sub(few) / (3 * ITEMS);
-    println!("{what}: {few} B for {ITEMS} items, {each} B for each one more");
     assert!(
         each <= BYTES_MAX,
         "{what}: {each} B for each item; {few} B for {ITEMS} items, {many} B for four times as many"

@@ -96,7 +96,7 @@ impl<V: Copy + Default> Part<V> {
             return None;
         }
         // The lower half of the hash, as a fraction of the places.
-        let mut place = (u128::from(hash as u64) * places as u128 >> 64) as usize;
+        let mut place = ((u128::from(hash as u64) * places as u128) >> 64) as usize;
         while self.hashes[place] != hash && self.hashes[place] != FREE {
             place = if place + 1 == places { 0 } else { place + 1 };
         }

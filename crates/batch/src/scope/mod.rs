@@ -375,7 +375,7 @@ impl Scope {
 
     /// After how much of a long wait one call finds out whether it is true: twice as much after each that was refused.
     fn probed(&self, advice: Duration) -> Duration {
-        advice * (1 << self.pace.run().clamp(1, ODD_RUN) - 1) / PROBED_PART
+        advice * (1 << (self.pace.run().clamp(1, ODD_RUN) - 1)) / PROBED_PART
     }
 
     /// A call passed. If nearly all do, a long wait that was advised is suspect: one call finds out whether it is true. Returns
