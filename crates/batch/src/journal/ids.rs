@@ -83,7 +83,7 @@ impl<V: Copy + Default> IdMap<V> {
 
     fn hash(&self, id: &str) -> u128 {
         let [high, low] = self.hashers.each_ref().map(|hasher| u128::from(hasher.hash_one(id)));
-        let hash = high << 64 | low;
+        let hash = (high << 64) | low;
         if hash == FREE { 1 } else { hash }
     }
 }
