@@ -41,6 +41,18 @@ async fn state_is_carried_from_one_call_to_the_next() {
     assert_eq!((outcomes[0].attempts, outcomes[0].calls, outcomes[0].throttles), (3, 4, 1));
 }
 
+/// A provider that refuses what is wrong with a request has let it pass its limits.
+#[tokio::test(start_paused = true)]
+async fn requests_that_all_fail_for_good_do_not_go_one_by_one() {
+    let began = Instant::now();
+    let run = Batch::new().workers(50).seed(1).run(items(2_000), |_: Try<u64>| async {
+        sleep(Duration::from_millis(200)).await;
+        Reply::<()>::refused(Hint::fatal(FatalKind::Request))
+    });
+    one_each(run, 2_000).await;
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}, where 8 s are ideal", began.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_class_has_its_own_attempts_and_a_fatal_one_has_one() {
     let batch = || {

@@ -38,7 +38,11 @@ fn write_journal(file: &Path, count: u64, status: &str) {
     let mut out = BufWriter::new(File::create(file).expect("a file"));
     for number in 0..count {
         let id = id(number);
-        writeln!(out, r#"{{"id":"{id}","status":"{status}","fingerprint":"{number:016x}"}}"#).expect("room");
+        writeln!(
+            out,
+            r#"{{"id":"{id}","status":"{status}","index":{number},"attempts":1,"throttles":0,"tokens":0,"cost_micros":0,"fingerprint":"{number:016x}"}}"#
+        )
+        .expect("room");
     }
     out.flush().expect("room");
 }

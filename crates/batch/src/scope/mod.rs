@@ -266,8 +266,9 @@ impl Scope {
                 let reason = hint.reason.as_deref().unwrap_or("the provider gave no reason");
                 self.close(hint.class, reason)
             }
+            // The provider has looked at the call, so its limits let it pass.
             _ => {
-                self.pace.ended();
+                self.pace.accepted(now, &call.start, &hint.meters);
                 Effect::None
             }
         }
