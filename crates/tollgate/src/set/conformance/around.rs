@@ -1,7 +1,7 @@
 //! Pools, checks and events.
 
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tollgate_core::{Limit, Limits, Span, demand};
@@ -114,7 +114,11 @@ pub fn checks_charge_all_or_nothing_and_wait_for_the_slowest(open: Open<'_>) {
         bench.hands.set(START + Span::from_micros(micros));
         (0..2_000).any(|_| {
             std::thread::yield_now();
-            waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+            match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Ok(())) => true,
+                Poll::Ready(Err(error)) => panic!("{error}"),
+                Poll::Pending => false,
+            }
         })
     };
     assert!(!passes_at(0) && !passes_at(6_000_000) && !passes_at(11_999_999));
