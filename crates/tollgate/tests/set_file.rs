@@ -13,7 +13,7 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     static OPENED: AtomicU64 = AtomicU64::new(0);
     let number = OPENED.fetch_add(1, Ordering::Relaxed);
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("sets-{number}.db"));
-    for suffix in ["", "-wal", "-shm"] {
+    for suffix in ["", "-wal", "-shm", "-queue"] {
         // What an earlier run left behind, if it did.
         let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
     }
