@@ -162,7 +162,7 @@ impl Inner {
         Inner { limits: self.limits.clone(), bucket, side }
     }
 
-    /// Puts limits in force that are [not past](Inner::is_past). Whoever calls this serves.
+    /// Puts limits in force that are [not past](Inner::is_past). The caller serves the queue afterwards.
     pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) {
         if !self.is_under(limits) {
             self.adopt(now, limits);
@@ -178,12 +178,12 @@ impl Inner {
         }
     }
 
-    /// Makes the bucket as if nothing had been used. Whoever calls this serves.
+    /// Makes the bucket as if nothing had been used. The caller serves the queue afterwards.
     pub(crate) fn reset(&mut self, now: Tick) {
         self.bucket = Bucket::fresh(&self.limits, now.max(self.bucket.stamp()));
     }
 
-    /// Gives credit that is counted in `limits`. Whoever calls this serves.
+    /// Gives credit that is counted in `limits`. The caller serves the queue afterwards.
     pub(crate) fn top_up(&mut self, now: Tick, limits: &Limits, credit: &Costs) {
         if self.limits.has_places_of(limits) {
             return self.bucket.top_up(&self.limits, now, credit);
@@ -195,7 +195,7 @@ impl Inner {
         self.bucket.settle_counted_in(limits, &self.limits, now, usage);
     }
 
-    /// Puts other limits in force, and tells waiters who can never pass under them. Whoever calls this serves.
+    /// Puts other limits in force, and tells waiters who can never pass under them. The caller serves the queue afterwards.
     pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
         let old = std::mem::replace(&mut self.limits, limits.clone());
         self.bucket.adopt(&old, limits, now);
@@ -249,7 +249,7 @@ impl Inner {
     }
 
     /// Takes back what was granted to waiters that have not collected it in time, so that they do not keep it from others.
-    /// Whoever calls this serves.
+    /// The caller serves the queue afterwards.
     fn take_back(&mut self, now: Tick) {
         let Inner { limits, bucket, side } = self;
         let Some(side) = side.as_mut().filter(|side| !side.gone) else { return };
@@ -370,7 +370,7 @@ impl Inner {
         self.side.as_ref().is_some_and(|side| side.gone)
     }
 
-    /// Forgets the bucket for all who still have the cell, and tells those who wait. Whoever calls this serves.
+    /// Forgets the bucket for all who still have the cell, and tells those who wait. The caller serves the queue afterwards.
     pub(crate) fn go(&mut self) {
         let side = self.side.get_or_insert_default();
         side.gone = true;

@@ -268,7 +268,7 @@ impl Queue {
     }
 
     /// Passes over a waiter that has not collected its grant in time, if there is one. Answers what the grant took, and
-    /// when; whoever calls this gives it back.
+    /// when; the caller gives it back.
     pub(crate) fn pass_over(&mut self) -> Option<(Tick, &Waiter)> {
         let overdue = self.collected_by()?;
         if system_now() < overdue {

@@ -96,7 +96,7 @@ impl StoredSets {
                 Some([UNRECORDED, rest]) => self.list_unrecorded(cursor_of(rest), limit).await,
                 Some([RECORDED, rest]) => self.list_recorded(cursor_of(rest), limit).await,
                 None => self.list_recorded(None, limit).await,
-                Some(_) => Err(StoreError::BadCall("the cursor is none of a list of sets".into())),
+                Some(_) => Err(StoreError::BadCall("the cursor is not from a list of sets".into())),
             }
         })
     }
@@ -177,7 +177,7 @@ impl StoredSets {
         })
     }
 
-    /// Opens the set of this name with the limits that are in force; `None` if there is none of this name.
+    /// Opens the set of this name with the limits that are in force; `None` if no set has this name.
     ///
     /// # Cancel safety
     ///
