@@ -3,12 +3,13 @@
 //! Whatever is found here is found by going through all keys of the namespace, so it is for people who look after it,
 //! not for calls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tollgate_core::Span;
 use tollgate_store::records::{GETS_MAX, Index, ItemKey, Page, Query};
 use tollgate_store::usage::{USAGE_KEPT, Window, iso, usage_key, usage_partition};
-use tollgate_store::{Activity, Reply, Scope};
+use tollgate_store::{Reply, Scope};
 
 use crate::switch::Switches;
 use crate::{Catalog, PageRequest, Result, keys, name};
@@ -107,7 +108,7 @@ impl Catalog {
         Ok(found)
     }
 
-    /// How much there is in the namespace.
+    /// How much there is in the namespace. Usage that is in no record yet counts as the records that it will be in.
     ///
     /// # Cancel safety
     ///
@@ -119,7 +120,19 @@ impl Catalog {
     pub fn counts(&self) -> Reply<'_, Result<Counts>> {
         Reply::later(async move {
             let mut counts = Counts::default();
-            self.each_key("", |key| counts.add(key)).await?;
+            // Before the records are read: what a store writes meanwhile is found among them. A namespace may have millions,
+            // so they are known by their hashes.
+            let mut unwritten = HashSet::new();
+            self.unwritten_usage(Scope::All, |key| {
+                unwritten.insert(hash_of(&key));
+            })
+            .await?;
+            self.each_key("", |key| {
+                counts.add(key);
+                unwritten.remove(&hash_of(key));
+            })
+            .await?;
+            counts.usage_records += unwritten.len() as u64;
             let mut after = None;
             loop {
                 let page =
@@ -149,33 +162,37 @@ impl Catalog {
             let mut counts = Counts::default();
             let ns = self.namespace_id();
             // Before the records are read: what a store writes meanwhile is found among them.
-            let unwritten = self.unwritten_usage(Scope::Entity(id)).await?;
             let mut found = BTreeSet::new();
+            self.unwritten_usage(Scope::Entity(id), |key| {
+                found.insert(key);
+            })
+            .await?;
             for partition in [keys::entity_partition(ns, id), usage_partition(ns, id)] {
                 found.extend(self.keys_of(Query::all(partition)).await?);
             }
-            found.extend(unwritten);
             found.iter().for_each(|key| counts.add(key));
             counts.buckets = self.all_buckets(Scope::Entity(id)).await?.len() as u64;
             Ok(counts)
         })
     }
 
-    /// The keys of the records that usage of a scope will be in which is in none yet.
-    async fn unwritten_usage(&self, scope: Scope<'_>) -> Result<Vec<ItemKey>> {
-        let (ns, mut keys, mut after) = (self.namespace_id(), Vec::new(), None);
+    /// Shows the keys of the records that usage of a scope will be in which may be in none yet, some of them twice.
+    async fn unwritten_usage(&self, scope: Scope<'_>, mut seen: impl FnMut(ItemKey)) -> Result<()> {
+        let (ns, mut after) = (self.namespace_id(), None);
         loop {
-            let Some(page) = self.backend().activity(ns, scope, after).await? else { return Ok(keys) };
-            for Activity { entity, resource, unwritten, .. } in &page.items {
-                let Some((hour, _)) = unwritten else { continue };
-                let key = |(window, _): &(Window, Span)| {
-                    usage_key(ns, entity, resource, *window, &iso(window.start(*hour)))
-                };
-                keys.extend(USAGE_KEPT.iter().map(key));
+            let page = self.backend().activity(ns, scope, after).await?;
+            for active in &page.items {
+                let (entity, resource) = (&active.entity, &active.resource);
+                for hour in active.hours() {
+                    let key = |(window, _): &(Window, Span)| {
+                        usage_key(ns, entity, resource, *window, &iso(window.start(hour)))
+                    };
+                    USAGE_KEPT.iter().map(key).for_each(&mut seen);
+                }
             }
             after = page.next;
             if after.is_none() {
-                return Ok(keys);
+                return Ok(());
             }
         }
     }
@@ -192,6 +209,12 @@ impl Catalog {
             }
         }
     }
+}
+
+fn hash_of(key: &ItemKey) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Counts {

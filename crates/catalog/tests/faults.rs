@@ -9,8 +9,8 @@ use tollgate_store::records::{
     Change, Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Test, Write,
 };
 use tollgate_store::{
-    Applied, Backend, BucketStatus, Call, Clock, Memory, Place, Reach, Reply, Scope, Step, Store, StoreError,
-    WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Memory, Place, Reach, Reply, Scope, Step, Store,
+    StoreError, WaitQueues,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -206,6 +206,22 @@ impl Backend for Faulty {
 
     fn wait_queues(&self) -> &WaitQueues {
         self.memory.wait_queues()
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
+        self.memory.activity(namespace, scope, after)
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        if self.is(Fault::CountsNoUsage) {
+            return Reply::ready(Ok(vec![None; keys.len()]));
+        }
+        self.memory.usage_at(keys)
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

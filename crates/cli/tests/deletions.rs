@@ -39,7 +39,7 @@ const DELETIONS: [Deletion; 6] = [
         command: "tollgate namespace delete",
         words: "namespace delete default",
         asks: &[
-            "delete namespace default with 1 entity, 4 levels of limits, 1 bucket and 5 audit events? [y/N]",
+            "delete namespace default with 1 entity, 4 levels of limits, 1 bucket, 3 usage records and 5 audit events? [y/N]",
         ],
     },
     Deletion {

@@ -2,8 +2,10 @@
 
 use tollgate_core::Limits;
 use tollgate_store::ahead::bounds;
-use tollgate_store::records::{Cursor, Page, RecordsError, Write};
-use tollgate_store::{Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Scope, StoreError, WaitQueues};
+use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
+use tollgate_store::{
+    Activity, Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Scope, StoreError, WaitQueues,
+};
 
 use crate::inner::DynamoStore;
 
@@ -41,6 +43,23 @@ impl Backend for DynamoStore {
 
     fn wait_queues(&self) -> &WaitQueues {
         &self.0.wait_queues
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
+        Reply::later(self.0.service.within(self.0.activity(namespace, scope, after)))
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        let checked = check_keys(keys);
+        Reply::later(self.0.service.within(async move {
+            checked?;
+            Ok(self.0.usage_at(keys).await?)
+        }))
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -82,7 +82,7 @@ impl Backend for FileStore {
         namespace: &'a str,
         scope: Scope<'a>,
         after: Option<Cursor>,
-    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
         let after = match after.as_ref().map(Key::of_cursor).transpose() {
             Ok(after) => after,
             Err(why) => return Reply::ready(Err(why)),
@@ -91,7 +91,7 @@ impl Backend for FileStore {
         let reply = self.read(move |view| scope::activity(view, &namespace, &scope, after.as_ref()));
         Reply::later(async move {
             let (items, last) = reply.await.map_err(without_tests)?;
-            Ok(Some(Page { items, next: last.map(|key| key.cursor()) }))
+            Ok(Page { items, next: last.map(|key| key.cursor()) })
         })
     }
 

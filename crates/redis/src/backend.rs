@@ -69,7 +69,7 @@ impl Backend for RedisStore {
         namespace: &'a str,
         scope: Scope<'a>,
         after: Option<Cursor>,
-    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
         let after = match after.as_ref().map(Key::of_cursor).transpose() {
             Ok(after) => after,
             Err(why) => return Reply::ready(Err(why)),
@@ -77,7 +77,7 @@ impl Backend for RedisStore {
         Reply::later(async move {
             let found = self.0.service.within(self.0.activity(namespace, scope, after)).await;
             let (items, last) = found?;
-            Ok(Some(Page { items, next: last.map(|key| key.cursor()) }))
+            Ok(Page { items, next: last.map(|key| key.cursor()) })
         })
     }
 

@@ -113,7 +113,8 @@ impl Inner {
             activities.push(Activity {
                 entity: entity.into(),
                 resource: resource.into(),
-                unwritten: row.usage.map(|sums| (sums.starts(), sums.events().into())),
+                hour: row.usage.map(|sums| (sums.starts(), sums.events().into())),
+                others: Vec::new(),
                 in_use: Activity::in_use(&row.kept.bucket.peek(&row.kept.limits, seen.now)),
             });
         }

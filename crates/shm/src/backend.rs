@@ -92,14 +92,14 @@ impl Backend for ShmStore {
         namespace: &'a str,
         scope: Scope<'a>,
         after: Option<Cursor>,
-    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
         let page = || -> Result<_, StoreError> {
             let after = after.as_ref().map(Key::of_cursor).transpose()?;
             let found = self.work(|tx, known| {
                 scope::activity(tx, known, (namespace, scope), after.as_ref(), self.clock().now())
             });
             let (items, last) = found.map_err(without_tests)?;
-            Ok(Some(Page { items, next: last.map(|key| key.cursor()) }))
+            Ok(Page { items, next: last.map(|key| key.cursor()) })
         };
         Reply::ready(page())
     }

@@ -97,7 +97,8 @@ pub(crate) fn activity(
             found.push(Activity {
                 entity: entity.into(),
                 resource: resource.into(),
-                unwritten: usage.map(|sums| (sums.starts(), sums.events().into())),
+                hour: usage.map(|sums| (sums.starts(), sums.events().into())),
+                others: Vec::new(),
                 in_use: Activity::in_use(&kept.bucket.peek(&kept.limits, now)),
             });
         }

@@ -15,13 +15,21 @@ pub struct Activity {
     pub entity: String,
     /// The resource.
     pub resource: String,
-    /// The hour whose usage is not in the records yet, by its beginning, and how many calls were admitted in it.
-    pub unwritten: Option<(Tick, u64)>,
+    /// The hour that the bucket counts for, by its beginning, and how many calls were admitted in it. Its usage may be in no
+    /// record yet.
+    pub hour: Option<(Tick, u64)>,
+    /// Other hours whose usage is in no record yet, by their beginnings.
+    pub others: Vec<Tick>,
     /// How much of the limit is in use of which the smallest share is left, in millionths.
     pub in_use: u32,
 }
 
 impl Activity {
+    /// The hours whose usage may be in no record yet, by their beginnings.
+    pub fn hours(&self) -> impl Iterator<Item = Tick> {
+        self.hour.iter().map(|(hour, _)| *hour).chain(self.others.iter().copied())
+    }
+
     /// How much is in use of the limit of which the smallest share is left, in millionths. Limits without a bound have
     /// all of it left.
     pub fn in_use(limits: &[Status]) -> u32 {

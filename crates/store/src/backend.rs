@@ -72,28 +72,16 @@ pub trait Backend: Store + Records {
 
     /// What is in use of the buckets of a scope, and what was used of them that is in no record yet: some buckets at a
     /// time, in no order, those that are idle as well. Changes nothing.
-    ///
-    /// A store whose buckets keep the usage of several hours (DynamoDB) brings the records of usage up to date instead, and
-    /// answers `None`.
     fn activity<'a>(
         &'a self,
         namespace: &'a str,
         scope: Scope<'a>,
         after: Option<Cursor>,
-    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
-        Reply::later(async move {
-            if after.is_none() {
-                self.write_usage(namespace, scope).await?;
-            }
-            Ok(None)
-        })
-    }
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>>;
 
     /// The records of usage at these keys with what is not written yet added, each as of one instant. At most
     /// [`GETS_MAX`](crate::records::GETS_MAX). Changes nothing.
-    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
-        self.get_many(keys)
-    }
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>>;
 
     /// Brings the records of usage up to date.
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;

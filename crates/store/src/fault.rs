@@ -189,7 +189,7 @@ impl<S: Backend> Backend for FaultStore<S> {
         namespace: &'a str,
         scope: Scope<'a>,
         after: Option<Cursor>,
-    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
         self.call(|inner| inner.activity(namespace, scope, after))
     }
 

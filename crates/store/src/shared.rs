@@ -126,7 +126,7 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         namespace: &'a str,
         scope: Scope<'a>,
         after: Option<Cursor>,
-    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
         (**self).activity(namespace, scope, after)
     }
 

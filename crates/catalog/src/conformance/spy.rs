@@ -264,7 +264,7 @@ impl Backend for Spy {
         namespace: &'a str,
         scope: Scope<'a>,
         after: Option<Cursor>,
-    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
         self.called().activity(namespace, scope, after)
     }
 

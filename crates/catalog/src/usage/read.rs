@@ -20,7 +20,7 @@ impl Catalog {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a table of DynamoDB has brought its records up to date.
+    /// Nothing is changed.
     ///
     /// # Errors
     ///
@@ -29,7 +29,7 @@ impl Catalog {
         Reply::later(async move {
             query.check()?;
             let mut walk = Walk::from_cursor(query.page.after.as_ref())?;
-            let unwritten = self.unwritten(&query, &mut walk, query.page.limit.max(1)).await?;
+            let unwritten = self.unwritten(&query, &walk, query.page.limit.max(1)).await?;
             let items = self.walk(&query, &mut walk, &unwritten, query.page.limit).await?;
             Ok(Page { items, next: walk.cursor() })
         })
@@ -38,7 +38,7 @@ impl Catalog {
     /// Shows every row of a query, whatever its page.
     pub(super) async fn each_usage(&self, query: &UsageQuery, mut seen: impl FnMut(UsageRow)) -> Result<()> {
         let mut walk = Walk::default();
-        let unwritten = self.unwritten(query, &mut walk, usize::MAX).await?;
+        let unwritten = self.unwritten(query, &walk, usize::MAX).await?;
         while !walk.is_over {
             self.walk(query, &mut walk, &unwritten, PAGE_MAX).await?.into_iter().for_each(&mut seen);
         }
@@ -46,35 +46,29 @@ impl Catalog {
     }
 
     /// The records that would be made or added to if all usage were written down: the first `most` that were not passed.
-    async fn unwritten(&self, query: &UsageQuery, walk: &mut Walk, most: usize) -> Result<Keys> {
+    async fn unwritten(&self, query: &UsageQuery, walk: &Walk, most: usize) -> Result<Keys> {
         let (mut keys, mut after) = (Keys::new(), None);
-        while !walk.is_written {
-            let asked = self.backend().activity(self.namespace_id(), query.scope(), after);
-            let Some(page) = asked.await? else {
-                walk.is_written = true;
-                break;
-            };
-            for Activity { entity, resource, unwritten, .. } in page.items {
-                let Some(start) = unwritten.map(|(hour, _)| query.window.start(hour)) else { continue };
-                let key = usage_key(self.namespace_id(), &entity, &resource, query.window, &iso(start));
+        loop {
+            let page = self.backend().activity(self.namespace_id(), query.scope(), after).await?;
+            let starts = |active| Activity::hours(active).map(move |hour| (active, query.window.start(hour)));
+            let starts = page.items.iter().flat_map(starts);
+            for (active, start) in starts.filter(|(_, start)| query.wants(*start)) {
+                let (ns, entity, resource) = (self.namespace_id(), &active.entity, &active.resource);
+                let key = usage_key(ns, entity, resource, query.window, &iso(start));
                 let place = query.place(&key);
-                if query.wants(start) && walk.is_ahead(query, &place) {
+                if walk.is_ahead(query, &place) {
                     keys.insert(place, key);
                 }
                 if keys.len() > most {
-                    if query.page.newest_first {
-                        keys.pop_first()
-                    } else {
-                        keys.pop_last()
-                    };
+                    let farthest = if query.page.newest_first { Keys::pop_first } else { Keys::pop_last };
+                    farthest(&mut keys);
                 }
             }
             after = page.next;
             if after.is_none() {
-                break;
+                return Ok(keys);
             }
         }
-        Ok(keys)
     }
 
     /// Walks on through the keys of records and those that are unwritten, in one order, until there are as many rows as
@@ -149,8 +143,6 @@ struct Walk {
     after: Option<Cursor>,
     /// The last place that was shown, or passed over.
     behind: Option<Place>,
-    /// Whether the records were brought up to date when the walk began, so that nothing has to be added to them.
-    is_written: bool,
     is_over: bool,
 }
 
@@ -161,7 +153,6 @@ impl Walk {
         Ok(Walk {
             after: (has_after == "+").then(|| Cursor(after.into())),
             behind: (has_behind == "+").then(|| (one.into(), two.into())),
-            is_written: has_behind == "=",
             is_over: false,
         })
     }
@@ -169,11 +160,8 @@ impl Walk {
     fn cursor(&self) -> Option<Cursor> {
         let sign = |is_there: bool| if is_there { "+" } else { "-" };
         let after = self.after.as_ref().map_or("", |Cursor(after)| after);
-        // Where the records are all there is, they know how far the walk has come.
-        let behind = self.behind.as_ref().filter(|_| !self.is_written);
-        let (one, two) = behind.map_or(("", ""), |(one, two)| (one, two));
-        let has_behind = if self.is_written { "=" } else { sign(behind.is_some()) };
-        let parts = [sign(self.after.is_some()), after, has_behind, one, two];
+        let (one, two) = self.behind.as_ref().map_or(("", ""), |(one, two)| (one, two));
+        let parts = [sign(self.after.is_some()), after, sign(self.behind.is_some()), one, two];
         (!self.is_over).then(|| Cursor::of(&parts))
     }
 
@@ -196,7 +184,6 @@ impl Walk {
         let between = query.between(unwritten, self.behind.as_ref(), end_of_range);
         here.extend(between.take(room + 1).map(|(place, key)| (place.clone(), key.clone())));
         let is_cut = here.len() > room;
-        debug_assert!(!(is_cut && self.is_written), "no more records are found than there is room for");
         let here: Vec<(Place, ItemKey)> = match query.page.newest_first {
             true => here.into_iter().rev().take(room).collect(),
             false => here.into_iter().take(room).collect(),

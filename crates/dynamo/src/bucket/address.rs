@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use tollgate_store::records::ItemKey;
+use tollgate_store::usage::bucket_of_usage;
 use tollgate_store::{Key, Place, StoreError};
 
 /// How long the partition key of an item may be, and the sort key of an index, in bytes.
@@ -32,6 +34,12 @@ impl Address {
     /// The bucket of an entity and a resource.
     pub(crate) fn pair(namespace: &str, entity: &str, resource: &str) -> Address {
         Address { namespace: namespace.into(), key: Key::new(&[entity, resource]) }
+    }
+
+    /// The bucket whose usage is in the record at a key.
+    pub(crate) fn of_usage(key: &ItemKey) -> Option<Address> {
+        let (space, entity, resource) = bucket_of_usage(key)?;
+        Some(Address::pair(&name_of(space)?, entity, resource))
     }
 
     /// The entity and the resource, if the key is of these and they can be told apart in the table.

@@ -105,6 +105,22 @@ impl Counters {
         all.aside
     }
 
+    /// Whether these count the same hour as the others, with the same written down and put aside.
+    pub(crate) fn is_written_like(&self, other: &Counters) -> bool {
+        let written = |counters: &Counters| -> Vec<i128> {
+            let counts = std::iter::once(&counters.events).chain(&counters.used);
+            counts.map(|count| count.written).collect()
+        };
+        self.hour == other.hour && self.aside == other.aside && written(self) == written(other)
+    }
+
+    /// Whether something was counted in an hour, by its beginning: written down or not, by the entity or its children.
+    pub(crate) fn counts_for(&self, hour: Tick) -> bool {
+        let marked = [Caller::Own, Caller::Child].map(|caller| marked_hour(hour, caller));
+        let hours = self.hour.iter().chain(self.aside.keys());
+        hours.into_iter().any(|hour| marked.contains(hour))
+    }
+
     pub(crate) fn write(&self, limits: &Limits, attributes: &mut Attributes) {
         if let Some(hour) = self.hour {
             attributes.insert("uh".into(), number(hour));

@@ -21,6 +21,7 @@ mod stream;
 mod together;
 mod usage;
 mod values;
+mod viewing;
 mod whole;
 mod work;
 mod write;

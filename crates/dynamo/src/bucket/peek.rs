@@ -9,6 +9,7 @@ use super::address::Address;
 use super::image::Image;
 use super::look::look_at_all;
 use super::parts::merged;
+use super::viewing::Items;
 use crate::inner::Inner;
 
 impl Inner {
@@ -46,25 +47,41 @@ impl Inner {
 
     /// Buckets as they are now, each put together; `None` for one that is not there, or has expired.
     pub(super) async fn wholes(&self, addresses: &[Address]) -> Result<Vec<Option<Image>>, StoreError> {
+        let buckets = self.items_of(addresses).await?;
+        Ok(addresses.iter().zip(&buckets).map(|(address, items)| self.whole_of(address, items)).collect())
+    }
+
+    /// A bucket put together of its items; `None` if it is not there, or has expired.
+    pub(super) fn whole_of(&self, address: &Address, items: &[Option<Image>]) -> Option<Image> {
+        let (last, now) = (self.buckets.lane(address).last(), self.service.clock.now());
+        let (first, others) = items.split_first()?;
+        let first = first.clone()?.live(last, now)?;
+        if others.is_empty() {
+            return Some(first);
+        }
+        let mut images = vec![Some(first)];
+        images.extend_from_slice(others);
+        merged(&images, last, now)
+    }
+
+    /// The items of buckets as they are, expired or not.
+    pub(super) async fn items_of(&self, addresses: &[Address]) -> Result<Vec<Items>, StoreError> {
         let firsts: Vec<(&Address, u32)> = addresses.iter().map(|address| (address, 0)).collect();
-        let mut wholes = Vec::new();
-        for (address, image) in addresses.iter().zip(look_at_all(&self.service, &firsts).await?) {
-            let lane = self.buckets.lane(address);
-            let (last, now) = (lane.last(), self.service.clock.now());
-            let Some(first) = image.and_then(|image| image.live(last, now)) else {
-                wholes.push(None);
+        let mut buckets = Vec::new();
+        for (address, first) in addresses.iter().zip(look_at_all(&self.service, &firsts).await?) {
+            let Some(first) = first else {
+                buckets.push(Vec::new());
                 continue;
             };
-            if first.shards == 1 {
-                wholes.push(Some(first));
-                continue;
+            let mut items = Vec::new();
+            if first.shards > 1 {
+                self.buckets.lane(address).set_shards(first.shards);
+                let others: Vec<(&Address, u32)> = (1..first.shards).map(|shard| (address, shard)).collect();
+                items = look_at_all(&self.service, &others).await?;
             }
-            lane.set_shards(first.shards);
-            let others: Vec<(&Address, u32)> = (1..first.shards).map(|shard| (address, shard)).collect();
-            let mut images = vec![Some(first)];
-            images.extend(look_at_all(&self.service, &others).await?);
-            wholes.push(merged(&images, last, now));
+            items.insert(0, Some(first));
+            buckets.push(items);
         }
-        Ok(wholes)
+        Ok(buckets)
     }
 }

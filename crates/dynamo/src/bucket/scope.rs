@@ -30,9 +30,9 @@ struct Shelf {
 }
 
 /// Items of a scope, and where to go on.
-struct Found {
-    items: Vec<(Address, u32)>,
-    next: Option<Attributes>,
+pub(super) struct Found {
+    pub(super) items: Vec<(Address, u32)>,
+    pub(super) next: Option<Attributes>,
 }
 
 impl Inner {
@@ -58,13 +58,7 @@ impl Inner {
                 statuses.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
             }
         }
-        let cursor = |next: Attributes| {
-            let part = |name: &str| read_text(next.get(name)).unwrap_or_default();
-            let shelf = shelf_of(namespace, scope);
-            let sort = shelf.map_or(String::new(), |shelf| part(&format!("{}SK", shelf.index)).to_owned());
-            Cursor::of(&[&sort, part("PK"), part("SK")])
-        };
-        Ok(Page { items: statuses, next: next.map(cursor) })
+        Ok(Page { items: statuses, next: next.map(|next| self.cursor_of(namespace, scope, &next)) })
     }
 
     /// Deletes the buckets of a scope, some at a time, and says how many there were.
@@ -132,7 +126,7 @@ impl Inner {
     }
 
     /// The items of a scope, in the order of an index.
-    async fn find(
+    pub(super) async fn find(
         &self,
         namespace: &str,
         scope: Scope<'_>,
@@ -172,7 +166,20 @@ impl Inner {
         Ok(Found { items: items.collect(), next: page.last_evaluated_key.filter(|key| !key.is_empty()) })
     }
 
-    fn start_of(&self, namespace: &str, scope: Scope<'_>, after: &Cursor) -> Result<Attributes, StoreError> {
+    /// Where a list of a scope goes on, as callers have it.
+    pub(super) fn cursor_of(&self, namespace: &str, scope: Scope<'_>, next: &Attributes) -> Cursor {
+        let part = |name: &str| read_text(next.get(name)).unwrap_or_default();
+        let shelf = shelf_of(namespace, scope);
+        let sort = shelf.map_or(String::new(), |shelf| part(&format!("{}SK", shelf.index)).to_owned());
+        Cursor::of(&[&sort, part("PK"), part("SK")])
+    }
+
+    pub(super) fn start_of(
+        &self,
+        namespace: &str,
+        scope: Scope<'_>,
+        after: &Cursor,
+    ) -> Result<Attributes, StoreError> {
         let [sort, partition, key] = after.parts()?;
         let mut start = Attributes::from([("PK".to_owned(), text(partition)), ("SK".to_owned(), text(key))]);
         if let Some(shelf) = shelf_of(namespace, scope) {

@@ -185,7 +185,10 @@ fn div_ceil(number: i128, by: i128) -> i128 {
 /// `None` if only an exact write can say it, or if it would not hold of what was seen.
 fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
     let (after, moves) = (draft.after.as_ref()?, draft.moves.as_ref()?);
-    if before.revision == 0 || before.shards != before.said_shards || !is_counted_on(before, after) {
+    if before.revision == 0
+        || before.shards != before.said_shards
+        || !before.counters.is_written_like(&after.counters)
+    {
         return None;
     }
     let (kept, now) = (&before.kept, draft.time.max(before.kept.bucket.stamp()));
@@ -271,14 +274,6 @@ impl Gauge<'_> {
         }
         Some(())
     }
-}
-
-/// Whether the counters go on in the same hour, and nothing was written down or put aside.
-fn is_counted_on(before: &Image, after: &Image) -> bool {
-    let (was, is) = (&before.counters, &after.counters);
-    let is_written = was.events.written == is.events.written
-        && was.used.iter().zip(&is.used).all(|(was, is)| was.written == is.written);
-    was.hour == is.hour && was.aside == is.aside && is_written
 }
 
 fn count(expression: &mut Expression, before: &Image, after: &Image) {

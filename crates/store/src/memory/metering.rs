@@ -123,7 +123,8 @@ impl Space {
             Some(Activity {
                 entity: entity.into(),
                 resource: resource.into(),
-                unwritten: tally.and_then(|tally| tally.unwritten()),
+                hour: tally.and_then(|tally| tally.unwritten()),
+                others: Vec::new(),
                 in_use: cell.map_or(0, |cell| Activity::in_use(&cell.peek(clock))),
             })
         };

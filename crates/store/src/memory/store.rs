@@ -100,8 +100,8 @@ impl Backend for Memory {
         namespace: &'a str,
         scope: Scope<'a>,
         after: Option<Cursor>,
-    ) -> Reply<'a, Result<Option<Page<Activity>>, StoreError>> {
-        Reply::ready(self.space(namespace).activity(&self.clock, scope, after.as_ref()).map(Some))
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
+        Reply::ready(self.space(namespace).activity(&self.clock, scope, after.as_ref()))
     }
 
     fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {

@@ -1,8 +1,10 @@
 //! Faults of a store that has buckets and records together.
 
-use tollgate_store::records::{Cursor, Page, Records, RecordsError, Write};
+use tollgate_store::records::{Cursor, Item, ItemKey, Page, Records, RecordsError, Write};
 use tollgate_store::usage::{Caller, Sums};
-use tollgate_store::{Applied, Backend, BucketStatus, Call, Op, Reply, Scope, Store, StoreError, WaitQueues};
+use tollgate_store::{
+    Activity, Applied, Backend, BucketStatus, Call, Op, Reply, Scope, Store, StoreError, WaitQueues,
+};
 
 use crate::faulty::{Fault, Faulty};
 
@@ -142,6 +144,22 @@ impl Backend for Faulty {
 
     fn wait_queues(&self) -> &WaitQueues {
         self.memory.wait_queues()
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
+        if self.has(Fault::WritesUsageWhenAsked) {
+            self.memory.write_usage(namespace, scope).wait().ok();
+        }
+        self.memory.activity(namespace, scope, after)
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        self.memory.usage_at(keys)
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {

@@ -63,6 +63,7 @@ pub(crate) enum Fault {
     MetersNoSettlement,
     MetersTwice,
     MetersOneEntity,
+    WritesUsageWhenAsked,
 }
 
 impl Fault {
@@ -123,6 +124,7 @@ impl Fault {
         Fault::MetersNoSettlement,
         Fault::MetersTwice,
         Fault::MetersOneEntity,
+        Fault::WritesUsageWhenAsked,
         Fault::MixesNamespaces,
         Fault::ForgetsIds,
         Fault::SettlesWhatIsGone,

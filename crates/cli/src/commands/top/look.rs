@@ -6,15 +6,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use tollgate::catalog::{BucketStatus, PageRequest, UsageQuery, Waiter, Window};
+use tollgate::catalog::{UsageQuery, Waiter, Window};
 use tollgate::store::{Activity, Scope};
 use tollgate::{Catalog, Status, StoredSet, StoredSets, Tick};
-
-/// How many buckets are asked for at once.
-const BUCKETS_PAGE: usize = 1_000;
-
-/// How many buckets are looked at in a store that lists them one by one. More say nothing to people, and take too long.
-const BUCKETS_MAX: usize = 100_000;
 
 /// Microseconds of an hour.
 const HOUR: u64 = 3_600_000_000;
@@ -36,7 +30,6 @@ pub(super) struct Look {
 }
 
 /// An entity and a resource.
-#[derive(Default)]
 pub(super) struct Row {
     pub(super) entity: String,
     pub(super) resource: String,
@@ -70,20 +63,17 @@ impl Look {
         sets.retain(|set| !set.is_idle());
         let mut look = Look { at, hour, in_use: 0, rows: Vec::new(), waiters, sets, calls: HashMap::new() };
         let last = last.filter(|last| last.hour == hour);
-        if !look.add_active(catalog, last, most)? {
-            look.add_listed(catalog, last, most)?;
-        }
+        look.add_active(catalog, last, most)?;
         Ok(look)
     }
 
-    /// Passes all buckets once and keeps the busiest. `false` if the store does not tell of its buckets like that.
-    fn add_active(&mut self, catalog: &Catalog, last: Option<&Look>, most: usize) -> Result<bool> {
+    /// Passes all buckets once and keeps the busiest.
+    fn add_active(&mut self, catalog: &Catalog, last: Option<&Look>, most: usize) -> Result<()> {
         let (mut busiest, mut after) = (BinaryHeap::new(), None);
         loop {
             let page = catalog.backend().activity(catalog.namespace_id(), Scope::All, after).wait()?;
-            let Some(page) = page else { return Ok(false) };
-            for Activity { entity, resource, unwritten, in_use } in page.items {
-                let calls = unwritten.filter(|(hour, _)| *hour == self.hour).map_or(0, |(_, calls)| calls);
+            for Activity { entity, resource, hour, in_use, .. } in page.items {
+                let calls = hour.filter(|(hour, _)| *hour == self.hour).map_or(0, |(_, calls)| calls);
                 if calls == 0 && in_use == 0 {
                     continue;
                 }
@@ -102,7 +92,7 @@ impl Look {
         for Reverse(busy) in busiest.into_sorted_vec() {
             self.rows.push(Row::read(catalog, self.hour, busy)?);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Notes how many calls there were in this hour, and answers how many more these are than at the last look.
@@ -112,56 +102,6 @@ impl Look {
         let place = hasher.finish();
         self.calls.insert(place, calls);
         last.map(|last| calls.saturating_sub(last.calls.get(&place).copied().unwrap_or(0)))
-    }
-
-    /// Lists buckets and usage, and keeps the busiest.
-    fn add_listed(&mut self, catalog: &Catalog, last: Option<&Look>, most: usize) -> Result<()> {
-        let mut rows = BTreeMap::new();
-        add_buckets(&mut rows, catalog)?;
-        add_usage(&mut rows, catalog, self.hour)?;
-        rows.retain(|_, row: &mut Row| !row.is_idle());
-        self.in_use = rows.len();
-        let mut busy = Vec::new();
-        for ((entity, resource), row) in rows {
-            let change = self.note(last, (&entity, &resource), row.calls);
-            let row = Row { entity: entity.clone(), resource: resource.clone(), calls_change: change, ..row };
-            let (calls, in_use) = (row.calls, Activity::in_use(&row.limits));
-            busy.push((Busy { change, calls, in_use, names: Reverse((entity, resource)) }, row));
-        }
-        busy.sort_by(|(one, _), (two, _)| two.cmp(one));
-        self.rows = busy.into_iter().take(most).map(|(_, row)| row).collect();
-        Ok(())
-    }
-}
-
-fn add_buckets(rows: &mut BTreeMap<(String, String), Row>, catalog: &Catalog) -> Result<()> {
-    let mut after = None;
-    loop {
-        let page =
-            catalog.backend().buckets(catalog.namespace_id(), Scope::All, after, BUCKETS_PAGE).wait()?;
-        for BucketStatus { entity, resource, limits } in page.items {
-            rows.entry((entity, resource)).or_default().limits = limits;
-        }
-        after = page.next.filter(|_| rows.len() < BUCKETS_MAX);
-        if after.is_none() {
-            return Ok(());
-        }
-    }
-}
-
-fn add_usage(rows: &mut BTreeMap<(String, String), Row>, catalog: &Catalog, hour: Tick) -> Result<()> {
-    let mut page = PageRequest::default();
-    loop {
-        let query = UsageQuery::of_everybody(Window::Hour).from(hour).page(page.clone());
-        let found = catalog.usage(query).wait()?;
-        for usage in found.items {
-            let row = rows.entry((usage.entity, usage.resource)).or_default();
-            (row.calls, row.used) = (usage.events, usage.amounts);
-        }
-        match found.next {
-            Some(next) => page = page.after(next),
-            None => return Ok(()),
-        }
     }
 }
 
@@ -176,11 +116,6 @@ impl Row {
         let used = catalog.usage(query).wait()?.items.into_iter().next();
         let used = used.map_or_else(BTreeMap::new, |usage| usage.amounts);
         Ok(Row { calls, calls_change: change, used, limits, entity, resource })
-    }
-
-    /// Whether nothing was used in this hour, and everything is left.
-    fn is_idle(&self) -> bool {
-        self.calls == 0 && self.limits.iter().all(|status| share_used(status) == 0.0)
     }
 
     /// The limit of which the smallest share is left, and how much of it is in use, from 0 to 1.

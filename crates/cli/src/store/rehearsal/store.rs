@@ -1,7 +1,7 @@
-use tollgate::store::records::{Cursor, Page, RecordsError, Write};
+use tollgate::store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write};
 use tollgate::store::{
-    Applied, Backend, BucketStatus, Call, Clock, Done, FORGET_MAX, Op, Pin, Place, Reach, Reply, Scope, Step,
-    Store, StoreError, Taken, WaitQueues,
+    Activity, Applied, Backend, BucketStatus, Call, Clock, Done, FORGET_MAX, Op, Pin, Place, Reach, Reply,
+    Scope, Step, Store, StoreError, Taken, WaitQueues,
 };
 use tollgate::{Denial, Limits, Ready, Status};
 
@@ -107,6 +107,19 @@ impl Backend for Rehearsal {
 
     fn wait_queues(&self) -> &WaitQueues {
         self.inner.wait_queues()
+    }
+
+    fn activity<'a>(
+        &'a self,
+        namespace: &'a str,
+        scope: Scope<'a>,
+        after: Option<Cursor>,
+    ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
+        self.inner.activity(namespace, scope, after)
+    }
+
+    fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+        self.inner.usage_at(keys)
     }
 
     fn write_usage<'a>(&'a self, _: &'a str, _: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
