@@ -6,9 +6,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use tollgate_core::Span;
 use tollgate_store::records::{GETS_MAX, Index, ItemKey, Page, Query};
-use tollgate_store::usage::{USAGE_KEPT, Window, iso, usage_key, usage_partition};
+use tollgate_store::usage::{Window, iso, usage_key, usage_partition};
 use tollgate_store::{Reply, Scope};
 
 use crate::switch::Switches;
@@ -184,10 +183,9 @@ impl Catalog {
             for active in &page.items {
                 let (entity, resource) = (&active.entity, &active.resource);
                 for hour in active.hours() {
-                    let key = |(window, _): &(Window, Span)| {
-                        usage_key(ns, entity, resource, *window, &iso(window.start(hour)))
-                    };
-                    USAGE_KEPT.iter().map(key).for_each(&mut seen);
+                    let key =
+                        |window: Window| usage_key(ns, entity, resource, window, &iso(window.start(hour)));
+                    Window::ALL.map(key).into_iter().for_each(&mut seen);
                 }
             }
             after = page.next;

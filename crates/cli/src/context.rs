@@ -234,8 +234,9 @@ impl Context {
     }
 
     fn builder(&self, store: Arc<dyn Backend>) -> RegistryBuilder {
-        let Settings { principal, audit_retention, cache_ttl, .. } = &self.settings;
+        let Settings { principal, audit_retention, usage_retention, cache_ttl, .. } = &self.settings;
         let builder = Registry::builder(store).principal(principal.value.clone());
-        builder.audit_retention(audit_retention.value.0).cache_ttl(cache_ttl.value)
+        let builder = builder.audit_retention(audit_retention.value.0).cache_ttl(cache_ttl.value);
+        builder.usage_retention(usage_retention.value.0)
     }
 }

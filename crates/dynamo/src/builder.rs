@@ -13,6 +13,7 @@ use aws_sdk_dynamodb::types::TableStatus;
 use aws_smithy_async::time::SharedTimeSource;
 use aws_smithy_types::retry::RetryConfig;
 use tollgate_store::ahead::Prefetch;
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
@@ -153,6 +154,13 @@ impl DynamoStoreBuilder {
     /// Off unless it says otherwise.
     pub fn prefetch(mut self, percent: u8, idle: Duration) -> DynamoStoreBuilder {
         self.settings.prefetch = Prefetch::new(percent, idle);
+        self
+    }
+
+    /// How long records of usage are kept that this process writes to; as [`UsageRetention::default`] unless it says otherwise. An
+    /// aggregator writes to them as well, and takes it from its store.
+    pub fn usage_retention(mut self, usage_retention: UsageRetention) -> DynamoStoreBuilder {
+        self.settings.usage_retention = usage_retention;
         self
     }
 

@@ -13,3 +13,12 @@ fn it_is_a_store() {
 fn it_is_a_backend() {
     conformance::backend(common::elsewhere::traces(4), common::open);
 }
+
+#[test]
+fn it_keeps_usage_for_as_long_as_it_is_told() {
+    conformance::usage_retention(|clock, kept| {
+        let engine = common::engine(&clock);
+        let builder = common::builder(clock).http_client(engine.http_client()).usage_retention(kept);
+        builder.build().wait().expect("the engine has what it takes")
+    });
+}

@@ -140,6 +140,7 @@ impl Batch<'_> {
         now: Tick,
         writes: &mut Vec<Write>,
     ) -> Result<(), Stop> {
+        let kept = self.usage_retention;
         for ((step, row), done) in steps.iter().zip(rows).zip(done) {
             let (at, used) = match (&step.op, done) {
                 (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
@@ -148,12 +149,12 @@ impl Batch<'_> {
             };
             let Place { namespace, limits, .. } = step.place;
             match row {
-                Some(row) => used.count(&mut row.usage, &step.place, at, writes),
+                Some(row) => used.count(&mut row.usage, &step.place, at, kept, writes),
                 // It is gone because it was full, but what was counted of it has to be corrected.
                 None if self.outlives_bucket(step, now)? && !rows::is_closed(self.connection, namespace)? => {
                     let mut sums = Some(Sums::new(limits, at, used.caller()));
-                    used.count(&mut sums, &step.place, at, writes);
-                    writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place)));
+                    used.count(&mut sums, &step.place, at, kept, writes);
+                    writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place, kept)));
                 }
                 None => {}
             }

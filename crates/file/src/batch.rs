@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Freed, Key, Place};
 
 use crate::clock::FileClock;
@@ -20,6 +21,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) clock: &'a mut FileClock,
     pub(crate) known: &'a mut KnownLimits,
     pub(crate) sweep: &'a mut Sweep,
+    /// How long usage is kept that is written down.
+    pub(crate) usage_retention: &'a UsageRetention,
     seen: HashMap<Address, Seen>,
     /// Limits that have more room once it is committed.
     pub(crate) freed: Vec<Freed>,
@@ -37,8 +40,9 @@ impl<'a> Batch<'a> {
         clock: &'a mut FileClock,
         known: &'a mut KnownLimits,
         sweep: &'a mut Sweep,
+        usage_retention: &'a UsageRetention,
     ) -> Batch<'a> {
-        Batch { connection, clock, known, sweep, seen: HashMap::new(), freed: Vec::new() }
+        Batch { connection, clock, known, sweep, usage_retention, seen: HashMap::new(), freed: Vec::new() }
     }
 
     /// The bucket at a place, if there is one.
@@ -75,7 +79,12 @@ impl<'a> Batch<'a> {
     /// What work that only reads is given, once all that changed was written.
     pub(crate) fn view(&mut self) -> Result<View<'_>, Fault> {
         self.flush()?;
-        Ok(View { connection: self.connection, clock: self.clock, known: self.known })
+        Ok(View {
+            connection: self.connection,
+            clock: self.clock,
+            known: self.known,
+            usage_retention: self.usage_retention,
+        })
     }
 }
 
@@ -84,6 +93,7 @@ pub(crate) struct View<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) clock: &'a mut FileClock,
     pub(crate) known: &'a mut KnownLimits,
+    pub(crate) usage_retention: &'a UsageRetention,
 }
 
 impl View<'_> {

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, HostClock};
 
 use crate::{FileStore, OpenError};
@@ -30,6 +31,7 @@ pub struct FileStoreBuilder {
     pub(crate) clock: Option<Clock>,
     pub(crate) host: Option<HostClock>,
     pub(crate) bytes_max: Option<u64>,
+    pub(crate) usage_retention: UsageRetention,
 }
 
 impl FileStoreBuilder {
@@ -41,6 +43,7 @@ impl FileStoreBuilder {
             clock: None,
             host: None,
             bytes_max: None,
+            usage_retention: UsageRetention::default(),
         }
     }
 
@@ -70,6 +73,11 @@ impl FileStoreBuilder {
     /// were full. The log beside the file is not counted.
     pub fn bytes_max(self, bytes_max: u64) -> FileStoreBuilder {
         FileStoreBuilder { bytes_max: Some(bytes_max), ..self }
+    }
+
+    /// How long records of usage are kept that this process writes to; as [`UsageRetention::default`] unless it says otherwise.
+    pub fn usage_retention(self, usage_retention: UsageRetention) -> FileStoreBuilder {
+        FileStoreBuilder { usage_retention, ..self }
     }
 
     /// Opens the file, or makes it if there is none.

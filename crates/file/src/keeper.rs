@@ -101,12 +101,12 @@ impl Keeper {
         let mut stores = stores::lock();
         let Opened { path, identity, writer, reader } = open::open(settings, &stores)?;
         let failed = |why: String| OpenError::Failed(path.clone(), why);
-        let timeout = settings.timeout;
+        let (timeout, usage_retention) = (settings.timeout, settings.usage_retention);
         let clock = FileClock::open(time, Access::Write, &writer);
-        let writer =
-            Writer::new(writer, identity.clone(), clock, timeout).map_err(|why| failed(why.to_string()))?;
+        let writer = Writer::new(writer, identity.clone(), clock, timeout, usage_retention)
+            .map_err(|why| failed(why.to_string()))?;
         let clock = FileClock::open(time, Access::Read, &reader);
-        let reader = Reader::new(reader, identity.clone(), clock, timeout);
+        let reader = Reader::new(reader, identity.clone(), clock, timeout, usage_retention);
         let wait_queues = wait_queues.cloned().unwrap_or_else(|| queues::open(&path));
         let shared = Arc::new(Shared {
             identity,

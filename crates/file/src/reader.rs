@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
+use tollgate_store::usage::UsageRetention;
 
 use crate::batch::View;
 use crate::clock::FileClock;
@@ -18,6 +19,7 @@ pub(crate) struct Reader {
     clock: FileClock,
     timeout: Duration,
     known: KnownLimits,
+    usage_retention: UsageRetention,
 }
 
 impl Reader {
@@ -26,8 +28,9 @@ impl Reader {
         identity: Identity,
         clock: FileClock,
         timeout: Duration,
+        usage_retention: UsageRetention,
     ) -> Reader {
-        Reader { connection, identity, clock, timeout, known: KnownLimits::default() }
+        Reader { connection, identity, clock, timeout, known: KnownLimits::default(), usage_retention }
     }
 
     /// Runs one errand on the file as it is at one instant.
@@ -40,7 +43,8 @@ impl Reader {
         // If the clock's row cannot be read, the clock goes on by what is known.
         let _ = self.clock.sync(&self.connection);
         let (connection, clock, known) = (&self.connection, &mut self.clock, &mut self.known);
-        let read = errand.run(&mut View { connection, clock, known });
+        let usage_retention = &self.usage_retention;
+        let read = errand.run(&mut View { connection, clock, known, usage_retention });
         let ended = self.connection.prepare_cached("COMMIT")?.execute([]);
         read.and(ended.map(drop))
     }

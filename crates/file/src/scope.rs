@@ -176,7 +176,7 @@ pub(crate) fn usage_at(view: &mut View<'_>, key: &ItemKey) -> Result<Option<Item
         return Ok(there);
     };
     match raw.decode(view.connection, view.known, None)?.usage {
-        Some(sums) => Ok(sums.added_to(key, there)),
+        Some(sums) => Ok(sums.added_to(key, there, view.usage_retention)),
         None => Ok(there),
     }
 }
@@ -213,7 +213,8 @@ pub(crate) fn write_usage(
     for (key, raw) in found {
         let mut row = raw.decode(view.connection, view.known, None)?;
         if let (Some(sums), Some((entity, resource))) = (row.usage.take(), key.pair()) {
-            records::make(view.connection, &sums.writes(namespace, entity, resource), now)?;
+            let writes = sums.writes(namespace, entity, resource, view.usage_retention);
+            records::make(view.connection, &writes, now)?;
             rows::put(view.connection, view.known, (namespace, &key), &row)?;
         }
     }

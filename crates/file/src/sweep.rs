@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tollgate_core::{Span, Tick};
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Census, Kept, Key};
 
 use crate::applied;
@@ -48,6 +49,7 @@ impl Sweep {
         &mut self,
         connection: &Connection,
         known: &mut KnownLimits,
+        usage_retention: &UsageRetention,
         now: Tick,
     ) -> Result<(), Stop> {
         let (buckets, calls) = (self.buckets_made.min(NEW_MAX), self.calls_made.min(NEW_MAX));
@@ -57,7 +59,7 @@ impl Sweep {
         }
         if buckets > 0 {
             for found in self.next(connection, buckets * SWEPT_PER_NEW)? {
-                sweep_bucket(connection, known, found, now)?;
+                sweep_bucket(connection, known, found, usage_retention, now)?;
             }
         }
         Ok(())
@@ -84,6 +86,7 @@ fn sweep_bucket(
     connection: &Connection,
     known: &mut KnownLimits,
     ((namespace, key), raw): Found,
+    usage_retention: &UsageRetention,
     now: Tick,
 ) -> Result<(), Stop> {
     // What cannot be read is left alone: whoever asks for it is told.
@@ -93,7 +96,8 @@ fn sweep_bucket(
     let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
     let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
     if let (Some(sums), Some((entity, resource))) = (&over, key.pair()) {
-        records::make(connection, &sums.writes(&namespace, entity, resource), now)?;
+        let writes = sums.writes(&namespace, entity, resource, usage_retention);
+        records::make(connection, &writes, now)?;
     }
     if is_idle {
         rows::delete(connection, &namespace, &key)?;

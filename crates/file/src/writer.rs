@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, Freed};
 
 use crate::batch::Batch;
@@ -35,6 +36,7 @@ pub(crate) struct Writer {
     timeout: Duration,
     known: KnownLimits,
     sweep: Sweep,
+    usage_retention: UsageRetention,
     turn: Turn,
 }
 
@@ -53,13 +55,14 @@ impl Writer {
         identity: Identity,
         clock: FileClock,
         timeout: Duration,
+        usage_retention: UsageRetention,
     ) -> Result<Writer, Fault> {
         // It looks for itself when the file is free.
         connection.busy_timeout(Duration::ZERO)?;
         let log = Log::of(&mut connection)?;
         let turn = Turn::new();
         let (known, sweep) = (KnownLimits::default(), Sweep::default());
-        Ok(Writer { connection, identity, log, clock, timeout, known, sweep, turn })
+        Ok(Writer { connection, identity, log, clock, timeout, known, sweep, usage_retention, turn })
     }
 
     /// Begins a transaction that writes, once no other process has one; gives up at `until`, and if the file is not the
@@ -92,13 +95,14 @@ impl Writer {
             // It has ended the transaction, and is not tried again at once.
             self.begin(until)?;
         }
-        let mut batch = Batch::new(&self.connection, &mut self.clock, &mut self.known, &mut self.sweep);
+        let Writer { connection, clock, known, sweep, usage_retention, .. } = self;
+        let mut batch = Batch::new(connection, clock, known, sweep, usage_retention);
         for errand in errands {
             errand.run(&mut batch)?;
         }
         batch.flush()?;
         let freed = std::mem::take(&mut batch.freed);
-        match self.sweep.run(&self.connection, &mut self.known, self.clock.now()) {
+        match sweep.run(connection, known, usage_retention, clock.now()) {
             Err(Stop::Fault(fault)) => return Err(fault),
             // What cannot be swept is left for whoever asks for it.
             Ok(()) | Err(Stop::Answer(_)) => {}

@@ -5,7 +5,7 @@ mod support;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use support::Folder;
-use tollgate_file::{Durability, FileStore};
+use tollgate_file::{Durability, FileStore, FileStoreBuilder};
 use tollgate_store::{Clock, conformance};
 
 /// Files in one folder, a new one each time.
@@ -19,10 +19,13 @@ impl Files {
         Files { folder: Folder::new(), opened: AtomicU64::new(0) }
     }
 
-    fn open(&self, clock: Clock) -> FileStore {
+    fn builder(&self, clock: Clock) -> FileStoreBuilder {
         let name = format!("{}.tollgate", self.opened.fetch_add(1, Ordering::Relaxed));
-        let builder = FileStore::builder(self.folder.file(&name)).clock(clock);
-        builder.durability(Durability::Off).build().expect("the file can be made")
+        FileStore::builder(self.folder.file(&name)).clock(clock).durability(Durability::Off)
+    }
+
+    fn open(&self, clock: Clock) -> FileStore {
+        self.builder(clock).build().expect("the file can be made")
     }
 }
 
@@ -42,4 +45,12 @@ fn it_keeps_what_a_store_of_records_promises() {
 fn it_keeps_what_a_store_of_both_promises() {
     let files = Files::new();
     conformance::backend(20, |clock| files.open(clock));
+}
+
+#[test]
+fn it_keeps_usage_for_as_long_as_it_is_told() {
+    let files = Files::new();
+    conformance::usage_retention(|clock, kept| {
+        files.builder(clock).usage_retention(kept).build().expect("the file can be made")
+    });
 }

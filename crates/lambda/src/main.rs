@@ -33,6 +33,9 @@ async fn aggregator(settings: &Settings) -> Result<Aggregator> {
     if let Some(endpoint) = &settings.endpoint {
         store = store.endpoint(endpoint);
     }
+    if let Some(kept) = settings.usage_retention {
+        store = store.usage_retention(kept);
+    }
     let store = store.build().await.with_context(|| format!("table {} cannot be opened", settings.table))?;
     let aggregator = Aggregator::new(store);
     Ok(match &settings.archive {

@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use tollgate_core::Span;
+use tollgate_store::usage::UsageRetention;
 
-/// Which table, and where its audit events are archived.
+/// Which table, where its audit events are archived, and how long usage is kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) table: String,
     /// Where AWS is, if it is an emulator.
     pub(crate) endpoint: Option<String>,
     pub(crate) archive: Option<ArchiveAt>,
+    pub(crate) usage_retention: Option<UsageRetention>,
 }
 
 /// Where audit events are archived.
@@ -21,8 +24,9 @@ pub(crate) enum ArchiveAt {
 }
 
 impl Settings {
-    /// `TOLLGATE_TABLE`, and `TOLLGATE_ARCHIVE`: `s3://BUCKET`, `s3://BUCKET/PREFIX`, or a folder. Region and credentials
-    /// are those of the function.
+    /// `TOLLGATE_TABLE`; `TOLLGATE_ARCHIVE`: `s3://BUCKET`, `s3://BUCKET/PREFIX`, or a folder; and `TOLLGATE_USAGE_RETENTION`:
+    /// days such as `90d`, or `forever`, once for all windows or three times with commas for hours, days and months. Region and
+    /// credentials are those of the function.
     ///
     /// # Errors
     ///
@@ -34,7 +38,26 @@ impl Settings {
         };
         let endpoint = get("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| get("AWS_ENDPOINT_URL"));
         let archive = get("TOLLGATE_ARCHIVE").map(|archive| ArchiveAt::parse(&archive)).transpose()?;
-        Ok(Settings { table, endpoint, archive })
+        let usage_retention =
+            get("TOLLGATE_USAGE_RETENTION").map(|text| usage_retention(&text)).transpose()?;
+        Ok(Settings { table, endpoint, archive, usage_retention })
+    }
+}
+
+fn usage_retention(text: &str) -> Result<UsageRetention> {
+    let span = |text: &str| match text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()) {
+        Some(days) if days > 0 => Some(Some(Span::from_secs(days.saturating_mul(86_400)))),
+        None if text == "forever" => Some(None),
+        _ => None,
+    };
+    let spans: Option<Vec<Option<Span>>> = text.split(',').map(span).collect();
+    match spans.as_deref() {
+        Some([all]) => Ok(UsageRetention::uniform(*all)),
+        Some([hours, days, months]) => Ok(UsageRetention::new(*hours, *days, *months)),
+        _ => bail!(
+            "TOLLGATE_USAGE_RETENTION is {text:?}; write it like 90d or forever, or like 90d,400d,forever for hours, \
+             days and months"
+        ),
     }
 }
 
@@ -63,7 +86,8 @@ mod tests {
     fn a_table_is_needed_and_an_archive_is_not() {
         assert!(resolve(&[]).unwrap_err().to_string().contains("TOLLGATE_TABLE"));
         let settings = resolve(&[("TOLLGATE_TABLE", "limits"), ("TOLLGATE_ARCHIVE", "")]).unwrap();
-        assert_eq!(settings, Settings { table: "limits".into(), endpoint: None, archive: None });
+        let (endpoint, archive, usage_retention) = (None, None, None);
+        assert_eq!(settings, Settings { table: "limits".into(), endpoint, archive, usage_retention });
     }
 
     #[test]
@@ -76,5 +100,18 @@ mod tests {
         assert_eq!(archive("s3://logs/tollgate/prod/").unwrap(), s3("logs", "tollgate/prod"));
         assert_eq!(archive("/mnt/logs").unwrap(), ArchiveAt::Folder("/mnt/logs".into()));
         assert!(archive("s3://").is_err());
+    }
+
+    #[test]
+    fn usage_is_kept_for_days_or_forever() {
+        let days = |count: u64| Some(Span::from_secs(count * 86_400));
+        assert_eq!(usage_retention("100d").unwrap(), UsageRetention::uniform(days(100)));
+        let three = UsageRetention::new(days(90), days(400), None);
+        assert_eq!(usage_retention("90d,400d,forever").unwrap(), three);
+        for text in ["90", "0d", "90h", "90d,400d", "90d,,1d", "never"] {
+            assert!(usage_retention(text).unwrap_err().to_string().contains("90d,400d,forever"), "{text}");
+        }
+        let kept = resolve(&[("TOLLGATE_TABLE", "limits"), ("TOLLGATE_USAGE_RETENTION", "forever")]);
+        assert_eq!(kept.unwrap().usage_retention, Some(UsageRetention::FOREVER));
     }
 }

@@ -169,7 +169,7 @@ impl Inner {
 
     pub(crate) fn draft<'a>(&'a self, view: &'a View) -> Draft<'a> {
         let expiry = if self.service.time.given().is_some() { Expiry::Never } else { Expiry::ByServer };
-        Draft::new(&self.service.layout, view, expiry)
+        Draft::new(&self.service.layout, view, expiry, &self.usage_retention)
     }
 
     fn bucket_keys(&self, call: &Call<'_>) -> Vec<Vec<u8>> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tollgate_store::ahead::Prefetch;
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
@@ -37,6 +38,7 @@ pub struct RedisStoreBuilder {
     accepts_eviction: Option<bool>,
     prefetch: Option<(u8, Duration)>,
     connect_within: Option<Duration>,
+    usage_retention: UsageRetention,
 }
 
 impl RedisStoreBuilder {
@@ -49,6 +51,7 @@ impl RedisStoreBuilder {
             accepts_eviction: None,
             prefetch: None,
             connect_within: None,
+            usage_retention: UsageRetention::default(),
         }
     }
 
@@ -93,6 +96,12 @@ impl RedisStoreBuilder {
     /// made.
     pub fn connect_within(mut self, patience: Duration) -> RedisStoreBuilder {
         self.connect_within = Some(patience);
+        self
+    }
+
+    /// How long records of usage are kept that this process writes to; as [`UsageRetention::default`] unless it says otherwise.
+    pub fn usage_retention(mut self, usage_retention: UsageRetention) -> RedisStoreBuilder {
+        self.usage_retention = usage_retention;
         self
     }
 
@@ -147,9 +156,10 @@ impl RedisStoreBuilder {
         check_server(&service, &url, accepts_eviction).await?;
         learn_time(&service, &url).await?;
         let (percent, idle) = self.prefetch.unwrap_or((url.prefetch.unwrap_or(0), KEPT_AHEAD));
-        let again =
-            move || Inner::new(plan.service(Workers::start_again(NAME)), Prefetch::new(percent, idle));
-        Ok(RedisStore(Reopened::new(Inner::new(service, Prefetch::new(percent, idle)), again)))
+        let usage_retention = self.usage_retention;
+        let inner = move |service| Inner::new(service, Prefetch::new(percent, idle), usage_retention);
+        let again = move || inner(plan.service(Workers::start_again(NAME)));
+        Ok(RedisStore(Reopened::new(inner(service), again)))
     }
 }
 

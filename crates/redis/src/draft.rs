@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::ahead::Counted;
 use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
-use tollgate_store::usage::{Sums, Used};
+use tollgate_store::usage::{Sums, UsageRetention, Used};
 use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError};
 
 use crate::change::{Changes, Expiry};
@@ -63,6 +63,7 @@ pub(crate) enum Plan {
 pub(crate) struct Draft<'a> {
     layout: &'a Layout,
     view: &'a View,
+    usage_retention: &'a UsageRetention,
     changes: Changes,
     missing: Vec<Vec<u8>>,
     /// What the steps used, where that is not what they say.
@@ -76,12 +77,18 @@ pub(crate) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(crate) fn new(layout: &'a Layout, view: &'a View, expiry: Expiry) -> Draft<'a> {
+    pub(crate) fn new(
+        layout: &'a Layout,
+        view: &'a View,
+        expiry: Expiry,
+        usage_retention: &'a UsageRetention,
+    ) -> Draft<'a> {
         let changes = Changes::new(expiry);
         let (missing, items) = (Vec::new(), BTreeMap::new());
         Draft {
             layout,
             view,
+            usage_retention,
             changes,
             missing,
             told: &[],
@@ -139,7 +146,7 @@ impl<'a> Draft<'a> {
         let Some(mut row) = self.row(place)? else { return Ok(self.looked()) };
         let now = self.view.now;
         let Some(sums) = row.usage.take_if(|sums| also_now || !sums.is_of_hour(now)) else { return Ok(None) };
-        self.write(&sums.writes_at(place))?;
+        self.write(&sums.writes_at(place, self.usage_retention))?;
         if !self.missing.is_empty() {
             return Ok(Some(Plan::Look(self.missing)));
         }
@@ -189,7 +196,7 @@ impl<'a> Draft<'a> {
         let heeded: Vec<bool> = call.steps.iter().zip(&rows).map(is_heeded).collect();
         for (step, slot) in call.steps.iter().zip(&mut rows) {
             if let (Some(_), Some(slot)) = (step.takes(), slot) {
-                put_in_force(step, slot, now);
+                put_in_force(step, slot, now, self.usage_retention);
             }
         }
         let Standing { held, ahead } = self.standing;
@@ -263,12 +270,12 @@ impl<'a> Draft<'a> {
             let used = self.told.get(index).map_or(used, |it| Used::Told(it.caller, it.events, &it.amounts));
             let place = &step.place;
             match slot {
-                Some(slot) => slot.over.extend(count(&used, &mut slot.row, place, at)),
+                Some(slot) => slot.over.extend(count(&used, &mut slot.row, place, at, self.usage_retention)),
                 // It is gone because it was full, but what was counted of it has to be corrected.
                 None if matches!(step.op, Op::Settle(_)) && !self.is_closed(place.namespace) => {
                     let mut sums = Sums::new(place.limits, at, used.caller());
                     used.add(&mut sums);
-                    self.write(&sums.writes_at(place))?;
+                    self.write(&sums.writes_at(place, self.usage_retention))?;
                 }
                 None => {}
             }
@@ -326,28 +333,28 @@ struct Slot {
 
 /// Puts the limits of a step in force. What was used under limits of other names or places is to be written down; the number
 /// of takes stays, so that it is that of the whole hour.
-fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick) {
+fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick, kept: &UsageRetention) {
     let Slot { row, over, .. } = slot;
     row.kept.put_in_force(step.place.limits, now);
     let (limits, Some(sums)) = (&row.kept.limits, &mut row.usage) else { return };
     let caller = sums.caller();
     if sums.limits() != limits && !sums.adopt(limits, now, caller) {
-        over.extend(sums.turned(limits, now, caller).writes_at(&step.place));
+        over.extend(sums.turned(limits, now, caller).writes_at(&step.place, kept));
         row.usage.take_if(|sums| sums.is_empty());
     }
 }
 
 /// Counts usage in the bucket, and answers what has to be written down to make room for it. It is counted in the limits of
 /// its place; where others are in force, it is written down at once.
-fn count(used: &Used<'_>, row: &mut Row, place: &Place<'_>, at: Tick) -> Vec<Write> {
+fn count(used: &Used<'_>, row: &mut Row, place: &Place<'_>, at: Tick, kept: &UsageRetention) -> Vec<Write> {
     let in_force = &row.kept.limits;
     if in_force != place.limits && !in_force.has_places_of(place.limits) {
         let mut sums = Sums::new(place.limits, at, used.caller());
         used.add(&mut sums);
-        return sums.writes_at(place);
+        return sums.writes_at(place, kept);
     }
     let mut over = Vec::new();
-    used.count(&mut row.usage, &Place { limits: in_force, ..*place }, at, &mut over);
+    used.count(&mut row.usage, &Place { limits: in_force, ..*place }, at, kept, &mut over);
     over
 }
 

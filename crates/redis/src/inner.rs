@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::Reopened;
 use tollgate_store::{Applied, OwnedCall, StoreError, WaitQueues};
 
@@ -27,6 +28,8 @@ pub(crate) struct Inner {
     pub(crate) claims: Claims,
     /// What is held ahead, if that was chosen.
     pub(crate) ahead: Ahead,
+    /// How long usage is kept that is written down.
+    pub(crate) usage_retention: UsageRetention,
     /// What was handed over and not tried yet.
     pub(crate) unheard: Unheard,
     /// How many buckets were made since some were last looked at, and how many records that expire.
@@ -37,12 +40,17 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(service: Service, prefetch: Option<Prefetch>) -> Arc<Inner> {
+    pub(crate) fn new(
+        service: Service,
+        prefetch: Option<Prefetch>,
+        usage_retention: UsageRetention,
+    ) -> Arc<Inner> {
         Arc::new_cyclic(|this| Inner {
             service,
             wait_queues: WaitQueues::default(),
             claims: Claims::new(),
             ahead: Ahead::new(prefetch),
+            usage_retention,
             unheard: Unheard::default(),
             made: AtomicUsize::new(0),
             expiring: AtomicUsize::new(0),

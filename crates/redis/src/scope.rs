@@ -145,7 +145,7 @@ impl Inner {
             let row = is_counted.then(|| Row::from_bytes(bucket, None)).transpose();
             let row = row.map_err(|why| why.into_error(Default::default()))?;
             items.push(match row.and_then(|row| row.usage) {
-                Some(sums) => sums.added_to(key, there),
+                Some(sums) => sums.added_to(key, there, &self.usage_retention),
                 None => there,
             });
         }

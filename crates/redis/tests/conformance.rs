@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{on_cluster, on_redis, on_valkey};
+use common::{builder, on_cluster, on_redis, on_valkey, server};
+use tollgate_redis_local::Kind;
 use tollgate_store::conformance;
 
 #[test]
@@ -48,4 +49,12 @@ fn records_are_as_those_in_memory_on_valkey() {
 #[test]
 fn records_are_as_those_in_memory_on_a_cluster() {
     conformance::records(2, on_cluster);
+}
+
+#[test]
+fn it_keeps_usage_for_as_long_as_it_is_told() {
+    conformance::usage_retention(|clock, kept| {
+        let builder = builder(&server(Kind::Redis).url()).clock(clock).usage_retention(kept);
+        builder.build().wait().expect("the server is there")
+    });
 }

@@ -175,6 +175,7 @@ fn meter(
     now: Tick,
     writes: &mut Vec<Write>,
 ) -> Result<(), Stop> {
+    let kept = &tx.arena.usage_retention;
     for ((step, held), done) in steps.iter().zip(held).zip(done) {
         let (at, used) = match (&step.op, done) {
             (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
@@ -183,12 +184,12 @@ fn meter(
         };
         let Place { namespace, limits, .. } = step.place;
         match &mut held.row {
-            Some(row) => used.count(&mut row.usage, &step.place, at, writes),
+            Some(row) => used.count(&mut row.usage, &step.place, at, kept, writes),
             // It is gone because it was full, but what was counted of it has to be corrected.
             None if outlives_bucket(tx, step, now)? && !is_closed(tx, namespace)? => {
                 let mut sums = Some(Sums::new(limits, at, used.caller()));
-                used.count(&mut sums, &step.place, at, writes);
-                writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place)));
+                used.count(&mut sums, &step.place, at, kept, writes);
+                writes.extend(sums.iter().flat_map(|sums| sums.writes_at(&step.place, kept)));
             }
             None => {}
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use tollgate_store::usage::UsageRetention;
 
 use crate::error::Stop;
 use crate::layout::{CAPACITY_MAX, LOCK, SIZE, SIZE_MIN};
@@ -30,6 +31,8 @@ pub(crate) struct Arena {
     pub(crate) tag: u32,
     pub(crate) seed: u64,
     pub(crate) timeout: Duration,
+    /// How long usage is kept that this process writes down.
+    pub(crate) usage_retention: UsageRetention,
     file: OwnedFd,
     map: Map,
     /// How many words the file is known to have.
@@ -46,7 +49,8 @@ impl Arena {
         tag: u32,
         timeout: Duration,
     ) -> Arena {
-        Arena { path, tag, seed, timeout, file, map, known: AtomicU64::new(SIZE_MIN) }
+        let (usage_retention, known) = (UsageRetention::default(), AtomicU64::new(SIZE_MIN));
+        Arena { path, tag, seed, timeout, usage_retention, file, map, known }
     }
 
     /// Shows other processes that this one uses the file. Returns false if the file was removed in between.

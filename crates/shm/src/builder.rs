@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, HostClock};
 
 use crate::{OpenError, ShmStore};
@@ -27,6 +28,7 @@ pub struct ShmStoreBuilder {
     /// The clock, if it is not that of the host.
     pub(crate) clock: Option<Clock>,
     pub(crate) host: Option<HostClock>,
+    pub(crate) usage_retention: UsageRetention,
 }
 
 impl ShmStoreBuilder {
@@ -39,6 +41,7 @@ impl ShmStoreBuilder {
             timeout: Duration::from_secs(5),
             clock: None,
             host: None,
+            usage_retention: UsageRetention::default(),
         }
     }
 
@@ -75,6 +78,11 @@ impl ShmStoreBuilder {
     #[doc(hidden)]
     pub fn host(self, host: HostClock) -> ShmStoreBuilder {
         ShmStoreBuilder { host: Some(host), ..self }
+    }
+
+    /// How long records of usage are kept that this process writes to; as [`UsageRetention::default`] unless it says otherwise.
+    pub fn usage_retention(self, usage_retention: UsageRetention) -> ShmStoreBuilder {
+        ShmStoreBuilder { usage_retention, ..self }
     }
 
     /// The file that it is in, or would be: the name behind the id of the user, so that users have stores of their own.

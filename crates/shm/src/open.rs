@@ -28,6 +28,12 @@ const TRIES_MAX: u32 = 16;
 
 /// Opens the file, or makes it.
 pub(crate) fn open(settings: &ShmStoreBuilder) -> Result<Arena, OpenError> {
+    let mut arena = open_or_make(settings)?;
+    arena.usage_retention = settings.usage_retention;
+    Ok(arena)
+}
+
+fn open_or_make(settings: &ShmStoreBuilder) -> Result<Arena, OpenError> {
     let path = settings.path()?;
     if Process::this_thread().is_none() {
         return Err(OpenError::Unsupported("processes cannot be told apart, because /proc is not mounted"));

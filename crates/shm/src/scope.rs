@@ -120,7 +120,7 @@ pub(crate) fn usage_at(
     let bucket = row::bucket_key(namespace, &BucketKey::new(&[entity, resource]));
     let Some(entry) = tx.find_entry(&bucket, tx.hash_of(&bucket))? else { return Ok(there) };
     match Row::read(tx, known, entry, None, Wanted::BucketAndUsage)?.usage {
-        Some(sums) => Ok(sums.added_to(key, there)),
+        Some(sums) => Ok(sums.added_to(key, there, &tx.arena.usage_retention)),
         None => Ok(there),
     }
 }
@@ -175,7 +175,8 @@ pub(crate) fn write_usage(
     for (key, entry) in &found {
         let mut row = Row::read(tx, known, *entry, None, Wanted::BucketAndUsage)?;
         if let (Some(sums), Some((entity, resource))) = (row.usage.take(), key.pair()) {
-            tx.write_records(&sums.writes(namespace, entity, resource), now)?;
+            let writes = sums.writes(namespace, entity, resource, &tx.arena.usage_retention);
+            tx.write_records(&writes, now)?;
             row.write(tx, known, *entry, Wanted::BucketAndUsage)?;
         }
     }

@@ -47,7 +47,8 @@ fn sweep_bucket(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64, now: Tick)
     if let Some(sums) = &over {
         let (namespace, key) = row::address(tx, entry)?;
         if let Some((entity, resource)) = key.pair() {
-            tx.write_records(&sums.writes(&namespace, entity, resource), now)?;
+            let writes = sums.writes(&namespace, entity, resource, &tx.arena.usage_retention);
+            tx.write_records(&writes, now)?;
         }
     }
     if is_idle {

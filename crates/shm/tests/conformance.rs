@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use support::Folder;
 use tollgate_shm::ShmStore;
 use tollgate_store::conformance::{self, Twins};
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, Memory};
 
 /// Stores in one folder, a new one each time.
@@ -21,9 +22,13 @@ impl Stores {
     }
 
     fn open(&self, clock: Clock) -> ShmStore {
+        self.open_keeping(clock, UsageRetention::default())
+    }
+
+    fn open_keeping(&self, clock: Clock, kept: UsageRetention) -> ShmStore {
         let name = self.opened.fetch_add(1, Ordering::Relaxed).to_string();
-        let store = ShmStore::builder(&name).folder(self.folder.path()).clock(clock).build();
-        let store = store.expect("it can be made");
+        let store = ShmStore::builder(&name).folder(self.folder.path()).clock(clock);
+        let store = store.usage_retention(kept).build().expect("it can be made");
         // There are many of them, and memory is not for ever.
         std::fs::remove_file(store.path()).expect("it can be removed while it is open");
         store
@@ -56,4 +61,10 @@ fn memory_and_shared_memory_agree_about_every_trace() {
         other: stores.open(clock),
     };
     conformance::run(60, open);
+}
+
+#[test]
+fn it_keeps_usage_for_as_long_as_it_is_told() {
+    let stores = Stores::new();
+    conformance::usage_retention(|clock, kept| stores.open_keeping(clock, kept));
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tollgate_core::Span;
 use tollgate_store::Backend;
+use tollgate_store::usage::UsageRetention;
 
 use super::Registry;
 use crate::{CatalogError, Result, login, name};
@@ -17,6 +18,7 @@ pub struct RegistryBuilder {
     cache_ttl: Duration,
     cache_max: usize,
     audit_retention: Option<Duration>,
+    usage_retention: UsageRetention,
     principal: String,
 }
 
@@ -25,6 +27,7 @@ pub(super) struct Settings {
     pub(super) cache_ttl: Span,
     pub(super) cache_max: usize,
     pub(super) audit_retention: Option<Span>,
+    pub(super) usage_retention: UsageRetention,
     pub(super) principal: Arc<str>,
 }
 
@@ -34,6 +37,7 @@ impl Default for Settings {
             cache_ttl: Span::from_secs(60),
             cache_max: 10_000,
             audit_retention: Some(Span::from_secs(90 * 86_400)),
+            usage_retention: UsageRetention::default(),
             principal: login::login().into(),
         }
     }
@@ -41,12 +45,14 @@ impl Default for Settings {
 
 impl RegistryBuilder {
     pub(super) fn new(backend: Arc<dyn Backend>) -> RegistryBuilder {
-        let Settings { cache_ttl, cache_max, audit_retention, principal } = Settings::default();
+        let Settings { cache_ttl, cache_max, audit_retention, usage_retention, principal } =
+            Settings::default();
         RegistryBuilder {
             backend,
             cache_ttl: cache_ttl.to_duration(),
             cache_max,
             audit_retention: audit_retention.map(Span::to_duration),
+            usage_retention,
             principal: principal.to_string(),
         }
     }
@@ -65,6 +71,12 @@ impl RegistryBuilder {
     /// How long audit events are kept; 90 days if not said, `None` for ever.
     pub fn audit_retention(self, audit_retention: Option<Duration>) -> RegistryBuilder {
         RegistryBuilder { audit_retention, ..self }
+    }
+
+    /// How long records of usage are kept that a [migration](Registry::migrate) takes over from the original; as
+    /// [`UsageRetention::default`] if not said. For how long others are kept is a setting of the store.
+    pub fn usage_retention(self, usage_retention: UsageRetention) -> RegistryBuilder {
+        RegistryBuilder { usage_retention, ..self }
     }
 
     /// Who makes the changes, for audit events; the user that the program runs as if not said.
@@ -88,6 +100,7 @@ impl RegistryBuilder {
             cache_ttl: Span::covering(self.cache_ttl),
             cache_max: self.cache_max,
             audit_retention: self.audit_retention.map(Span::covering),
+            usage_retention: self.usage_retention,
             principal: self.principal.into(),
         };
         Ok(Registry::with_settings(self.backend, settings))

@@ -134,7 +134,7 @@ impl Registry {
     }
 
     fn catalog(&self, namespace: Namespace) -> Catalog {
-        let Settings { cache_ttl, cache_max, audit_retention, principal } = &self.0.settings;
+        let Settings { cache_ttl, cache_max, audit_retention, principal, .. } = &self.0.settings;
         let shared = Shared {
             backend: Arc::clone(&self.0.backend),
             namespace,

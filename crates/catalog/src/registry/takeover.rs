@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate_store::records::{Change, Index, Item, ItemKey, Query, Test, Value, Write};
-use tollgate_store::usage::{USAGE_KEPT, iso, usage_key, usage_place};
+use tollgate_store::usage::{UsageRetention, Window, iso, usage_key, usage_place};
 
 use super::foreign::{self, Foreign};
 use super::{Namespace, NamespaceStatus, Registry};
@@ -96,13 +96,13 @@ impl Registry {
     /// still runs; nothing reads that, because ours counts the same calls.
     pub(super) async fn move_usage(&self, ns: &str, strays: &Strays) -> Result<u64> {
         let mut walk = strays.walk(self, Query::prefix(ns, keys::entity_partition(ns, "")));
-        let mut moved = 0;
+        let (mut moved, kept) = (0, &self.0.settings.usage_retention);
         while let Some(keys) = walk.next().await? {
             let usage = |key: &ItemKey| key.sort.starts_with(keys::USAGE_PREFIX);
             let usage: Vec<ItemKey> = keys.into_iter().filter(usage).collect();
             for keys in usage.chunks(GETS_MAX) {
                 for item in self.backend().get_many(keys).await?.into_iter().flatten() {
-                    let Some(writes) = moved_usage(ns, &item) else { continue };
+                    let Some(writes) = moved_usage(ns, &item, kept) else { continue };
                     moved += u64::from(self.write(&writes).await?.is_ok());
                 }
             }
@@ -156,10 +156,10 @@ impl Walk<'_> {
 }
 
 /// The writes that move a record of usage. Should it be counted on in between, it is moved when this is run again.
-fn moved_usage(ns: &str, item: &Item) -> Option<Vec<Write>> {
+fn moved_usage(ns: &str, item: &Item, kept: &UsageRetention) -> Option<Vec<Write>> {
     let entity = keys::entity_of(&item.key)?;
     let (resource, name) = (item.text("resource")?, item.text("window")?);
-    let (window, kept) = USAGE_KEPT.into_iter().find(|(window, _)| window.name() == name)?;
+    let window = Window::ALL.into_iter().find(|window| window.name() == name)?;
     let start = start_of(item)?;
     let text = |name: &str, text: &str| Change::Set(name.into(), Value::Text(text.into()));
     let begun = iso(start);
@@ -169,7 +169,7 @@ fn moved_usage(ns: &str, item: &Item) -> Option<Vec<Write>> {
         text("window", window.name()),
         text("window_start", &begun),
         Change::Place(Index::Resource, usage_place(ns, entity, resource, window, &begun)),
-        Change::Expire(Some(start + kept)),
+        Change::Expire(kept.expiry(window, start)),
     ];
     changes.extend(foreign::sums(&item.fields));
     let same = item.fields.get("total_events").map(|events| Test::Is("total_events".into(), events.clone()));

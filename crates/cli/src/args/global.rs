@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::settings::{Color, Retention, StoreUrl};
+use crate::settings::{Color, Retention, StoreUrl, UsageKept};
 use crate::{duration_text, names};
 
 /// What every command understands.
@@ -56,6 +56,10 @@ pub(crate) struct GlobalArgs {
     /// How long audit events of changes are kept, or forever [default: 90d]
     #[arg(long, global = true, value_name = "TIME", value_parser = Retention::parse, hide_short_help = true)]
     pub(crate) audit_retention: Option<Retention>,
+
+    /// How long usage is kept, or forever: one time, or three for hours, days and months [default: 90d,400d,3660d]
+    #[arg(long, global = true, value_name = "TIME", value_parser = UsageKept::parse, hide_short_help = true)]
+    pub(crate) usage_retention: Option<UsageKept>,
 
     /// How long limits that were read are believed where nothing tells of changes [default: 60s]
     #[arg(long, global = true, value_name = "TIME", value_parser = duration_text::parse, hide_short_help = true)]

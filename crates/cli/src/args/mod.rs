@@ -133,9 +133,10 @@ Exit codes:
 Settings:
   A flag wins over the environment (TOLLGATE_STORE, TOLLGATE_NAMESPACE,
   TOLLGATE_PRINCIPAL, TOLLGATE_COLOR, TOLLGATE_STORE_TIMEOUT,
-  TOLLGATE_AUDIT_RETENTION, TOLLGATE_CACHE_TTL), that over the config file
-  (--config, TOLLGATE_CONFIG, or tollgate/config.toml in $XDG_CONFIG_HOME), that
-  over the default. `tollgate config show --sources` tells which.";
+  TOLLGATE_AUDIT_RETENTION, TOLLGATE_USAGE_RETENTION, TOLLGATE_CACHE_TTL), that
+  over the config file (--config, TOLLGATE_CONFIG, or tollgate/config.toml in
+  $XDG_CONFIG_HOME), that over the default. `tollgate config show --sources`
+  tells which.";
 
 /// What can be done.
 #[derive(Debug, Subcommand)]

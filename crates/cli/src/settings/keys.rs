@@ -43,10 +43,18 @@ pub(crate) const AUDIT_RETENTION: Key = Key {
     example: "90d",
 };
 
+/// How long usage is kept.
+pub(crate) const USAGE_RETENTION: Key = Key {
+    name: "usage_retention",
+    flag: "--usage-retention",
+    variable: "TOLLGATE_USAGE_RETENTION",
+    example: "90d,400d,3660d",
+};
+
 /// How long limits and entities that were read are believed.
 pub(crate) const CACHE_TTL: Key =
     Key { name: "cache_ttl", flag: "--cache-ttl", variable: "TOLLGATE_CACHE_TTL", example: "60s" };
 
 /// All of them, in the order in which they are shown.
-pub(crate) const KEYS: [&Key; 7] =
-    [&STORE, &NAMESPACE, &PRINCIPAL, &COLOR, &STORE_TIMEOUT, &AUDIT_RETENTION, &CACHE_TTL];
+pub(crate) const KEYS: [&Key; 8] =
+    [&STORE, &NAMESPACE, &PRINCIPAL, &COLOR, &STORE_TIMEOUT, &AUDIT_RETENTION, &USAGE_RETENTION, &CACHE_TTL];

@@ -25,7 +25,7 @@ pub(crate) use error::SettingsError;
 pub(crate) use keys::{KEYS, Key};
 pub(crate) use redact::redacted;
 pub(crate) use redis_url::RedisUrl;
-pub(crate) use retention::Retention;
+pub(crate) use retention::{Retention, UsageKept};
 pub(crate) use store_url::StoreUrl;
 
 use crate::args::GlobalArgs;
@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub(crate) store_timeout: Setting<Duration>,
     /// How long the audit events of changes are kept.
     pub(crate) audit_retention: Setting<Retention>,
+    /// How long usage is kept that commands write to the store.
+    pub(crate) usage_retention: Setting<UsageKept>,
     /// How long limits and entities that were read are believed.
     pub(crate) cache_ttl: Setting<Duration>,
     /// The config file, and whether there is one.
@@ -118,6 +120,12 @@ impl Settings {
                 Retention::parse,
                 || Ok(AUDIT_RETENTION),
             )?,
+            usage_retention: choose.value(
+                &keys::USAGE_RETENTION,
+                flags.usage_retention,
+                UsageKept::parse,
+                || Ok(UsageKept::default()),
+            )?,
             cache_ttl: choose
                 .value(&keys::CACHE_TTL, flags.cache_ttl, duration_text::parse, || Ok(CACHE_TTL))?,
             config: file.path.clone().map(|path| (path, file.is_there)),
@@ -139,7 +147,7 @@ impl Settings {
     /// # Errors
     ///
     /// As [`store`](Settings::store).
-    pub(crate) fn rows(&self) -> Result<[(&'static Key, String, &Source); 7], SettingsError> {
+    pub(crate) fn rows(&self) -> Result<[(&'static Key, String, &Source); 8], SettingsError> {
         let store = self.store()?;
         Ok([
             (&keys::STORE, redacted(&store.value.to_string()).into_owned(), &store.source),
@@ -152,6 +160,7 @@ impl Settings {
                 &self.store_timeout.source,
             ),
             (&keys::AUDIT_RETENTION, self.audit_retention.value.to_string(), &self.audit_retention.source),
+            (&keys::USAGE_RETENTION, self.usage_retention.value.to_string(), &self.usage_retention.source),
             (&keys::CACHE_TTL, duration_text::print(self.cache_ttl.value), &self.cache_ttl.source),
         ])
     }

@@ -60,7 +60,7 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
     let why = resolve(GlobalArgs::default(), &[HOME], Some("zzz = 1\n")).unwrap_err().to_string();
     assert!(
         why.contains(
-            "there are store, namespace, principal, color, store_timeout, audit_retention and cache_ttl"
+            "there are store, namespace, principal, color, store_timeout, audit_retention, usage_retention and cache_ttl"
         ),
         "{why}"
     );

@@ -47,5 +47,6 @@ fn builder(url: &DynamodbUrl, settings: &Settings) -> DynamoStoreBuilder {
         builder = builder.endpoint(endpoint);
     }
     let chains = if url.transacts_chains { Chains::Transaction } else { Chains::Parallel };
+    let builder = builder.usage_retention(settings.usage_retention.value.0);
     builder.create_table(url.creates).chains(chains)
 }

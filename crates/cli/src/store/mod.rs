@@ -45,15 +45,16 @@ pub(crate) struct OpenFailed {
 ///
 /// [`OpenFailed`] with the store and what is wrong with it, or those of [`Settings::store`].
 pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>> {
-    let Setting { value, source } = settings.store()?;
+    let (Setting { value, source }, kept) = (settings.store()?, settings.usage_retention.value.0);
     let failed = |why: &dyn fmt::Display| OpenFailed { url: value.to_string(), why: why.to_string() };
     match value {
-        StoreUrl::Memory => Ok(Arc::new(Memory::default())),
+        StoreUrl::Memory => Ok(Arc::new(Memory::builder().usage_retention(kept).build())),
         StoreUrl::File(path) => {
             if let (Source::Default, Some(folder)) = (source, path.parent()) {
                 std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
             }
-            let store = FileStore::builder(path).timeout(settings.store_timeout.value).build();
+            let store = FileStore::builder(path).timeout(settings.store_timeout.value);
+            let store = store.usage_retention(kept).build();
             Ok(Arc::new(store.map_err(|why| failed(&why))?))
         }
         StoreUrl::Shm(name) => Ok(shm::open(name, settings).map_err(|why| failed(&why))?),

@@ -18,6 +18,7 @@ pub(super) fn open(url: &RedisUrl, settings: &Settings) -> Result<Arc<dyn Backen
 
 fn open_store(url: &RedisUrl, settings: &Settings) -> Result<RedisStore, String> {
     let store = RedisStore::builder(url.with_password()).timeout(settings.store_timeout.value);
+    let store = store.usage_retention(settings.usage_retention.value.0);
     store.connect_within(CONNECT_WITHIN).build().wait().map_err(|why| why.to_string())
 }
 

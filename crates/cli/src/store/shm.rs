@@ -13,8 +13,8 @@ pub(super) fn open(name: &str, settings: &Settings) -> Result<Arc<dyn Backend>, 
 }
 
 fn open_store(name: &str, settings: &Settings) -> Result<ShmStore, String> {
-    let store = ShmStore::builder(name).timeout(settings.store_timeout.value).build();
-    store.map_err(|why| why.to_string())
+    let store = ShmStore::builder(name).timeout(settings.store_timeout.value);
+    store.usage_retention(settings.usage_retention.value.0).build().map_err(|why| why.to_string())
 }
 
 /// Whether it was ever used. Of a name that none can have, opening says what is wrong.

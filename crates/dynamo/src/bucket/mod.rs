@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tollgate_core::{Span, Tick};
 use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
+use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Done, Mutex, OpId, StoreError};
 
 #[cfg(feature = "aggregate")]
@@ -93,6 +94,8 @@ pub(crate) struct Settings {
     pub(crate) chains: Chains,
     /// Whether, and how far, to take ahead.
     pub(crate) prefetch: Option<Prefetch>,
+    /// How long usage is kept that is written down.
+    pub(crate) usage_retention: UsageRetention,
 }
 
 impl Default for Settings {
@@ -104,6 +107,7 @@ impl Default for Settings {
             shards_max: shards::SHARDS_MAX,
             chains: Chains::default(),
             prefetch: None,
+            usage_retention: UsageRetention::default(),
         }
     }
 }

@@ -65,7 +65,8 @@ impl Inner {
             let mut mark = Item::new(ItemKey::new(usage_partition(&space, entity), sort));
             mark.expires = Some(now + REMEMBERED);
             let mut writes = vec![Write::Put(mark, vec![Test::Absent])];
-            writes.extend(sums.writes(&space, entity, resource));
+            let kept = &self.buckets.settings.usage_retention;
+            writes.extend(sums.writes(&space, entity, resource, kept));
             let mut items = vec![self.open_check(&seen.address.namespace)];
             items.extend(records::transact_items(&self.service, &writes, now)?);
             match self.service.transact(items).await {

@@ -44,7 +44,8 @@ impl Inner {
         while let Some(image) = state.image() {
             let unwritten = image.counters.unwritten(&image.kept.limits);
             let Some((hour, aside)) = unwritten.into_iter().next() else { return Ok(()) };
-            let writes = aside.sums(hour).map(|sums| sums.writes(&address.space(), entity, resource));
+            let kept = &self.buckets.settings.usage_retention;
+            let writes = aside.sums(hour).map(|sums| sums.writes(&address.space(), entity, resource, kept));
             let now = self.service.clock.now();
             match self.write_hour(address, image, hour, &writes.unwrap_or_default()).await? {
                 Ok(image) => state.saw(Some(image), now),
@@ -103,7 +104,9 @@ impl Inner {
             .iter()
             .for_each(|(name, amount)| *aside.amounts.entry(name.clone()).or_default() += amount);
         let sums = aside.sums(marked_hour(draft.now, draft.loose_of));
-        let writes = sums.map(|sums| sums.writes(&address.space(), entity, resource)).unwrap_or_default();
+        let kept = &self.buckets.settings.usage_retention;
+        let writes =
+            sums.map(|sums| sums.writes(&address.space(), entity, resource, kept)).unwrap_or_default();
         let mut items = vec![self.open_check(&address.namespace)];
         items.extend(records::transact_items(&self.service, &writes, draft.now)?);
         match self.service.transact(items).await {

@@ -114,7 +114,7 @@ impl Inner {
             if is_settled {
                 let added = keys.iter().map(|key| {
                     let items = Address::of_usage(key).and_then(|address| buckets.get(&address));
-                    with_unwritten(key, records.remove(key), items.map_or(&[], Vec::as_slice))
+                    self.with_unwritten(key, records.remove(key), items.map_or(&[], Vec::as_slice))
                 });
                 return Ok(added.collect());
             }
@@ -135,6 +135,15 @@ impl Inner {
         let live = found.into_iter().filter_map(item_of).filter(|item| !item.has_expired(now));
         Ok(live.map(|item| (item.key.clone(), item)).collect())
     }
+
+    /// A record of usage as it would be if all usage of its bucket were written down.
+    fn with_unwritten(&self, key: &ItemKey, record: Option<Item>, items: &[Option<Image>]) -> Option<Item> {
+        let kept = &self.buckets.settings.usage_retention;
+        let images = items.iter().flatten();
+        let unwritten = images.flat_map(|image| image.counters.unwritten(&image.kept.limits));
+        let sums = unwritten.filter_map(|(hour, aside)| aside.sums(hour));
+        sums.fold(record, |there, sums| sums.added_to(key, there, kept))
+    }
 }
 
 /// The hours of which something is in no record yet.
@@ -152,13 +161,4 @@ fn is_written_alike(before: &Items, after: &Items) -> bool {
         _ => false,
     };
     before.len() == after.len() && before.iter().zip(after).all(is_same)
-}
-
-/// A record of usage as it would be if all usage of its bucket were written down.
-fn with_unwritten(key: &ItemKey, record: Option<Item>, items: &[Option<Image>]) -> Option<Item> {
-    let images = items.iter().flatten();
-    let unwritten = images.flat_map(|image| image.counters.unwritten(&image.kept.limits));
-    unwritten
-        .filter_map(|(hour, aside)| aside.sums(hour))
-        .fold(record, |there, sums| sums.added_to(key, there))
 }

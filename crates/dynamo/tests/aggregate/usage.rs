@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use tollgate::Span;
+use tollgate::store::usage::UsageRetention;
 use tollgate_dynamo::aggregate::{Aggregator, StreamRecord};
 
+use crate::common;
 use crate::world::World;
 
 /// Two entities, in the first hour of a day and in its fifteenth.
@@ -89,4 +92,28 @@ fn two_aggregators_at_once_count_once() {
         }
     });
     assert_eq!(world.usage("user-1"), expected());
+}
+
+#[test]
+fn an_aggregator_keeps_usage_for_as_long_as_its_store_is_told() {
+    let world = World::new();
+    let store = common::builder(world.hands.clock()).http_client(world.engine.http_client());
+    let store = store.usage_retention(UsageRetention::uniform(Span::from_secs(10 * 86_400)));
+    let aggregator = Aggregator::new(store.build().wait().expect("the engine has what it takes"));
+    world.take("lives", 10);
+    assert_eq!(aggregator.handle(&world.stream()).wait().written, 1);
+    // A bucket from defaults of a minute is kept for seven. What was used of this one is only seen in its end.
+    world.take("ends", 10);
+    world.wait(500);
+    assert!(world.engine.delete_expired().is_ok());
+    let ends: Vec<_> = world.stream().into_iter().filter(|record| record.has_expired).collect();
+    assert_eq!(aggregator.handle(&ends).wait().remains, 1);
+    for (days, is_there) in [(9, true), (2, false)] {
+        world.wait(days * 86_400);
+        for entity in ["lives", "ends"] {
+            let usage = world.usage(entity);
+            assert_eq!(usage.contains_key("hourly#2026-11-15T00:00:00Z"), is_there, "{entity}: {usage:?}");
+            assert!(usage.contains_key("monthly#2026-11-01T00:00:00Z"), "{entity}: {usage:?}");
+        }
+    }
 }

@@ -22,6 +22,7 @@ mod trace;
 mod twins;
 
 use crate::records::Records;
+use crate::usage::UsageRetention;
 use crate::{Backend, Clock, Store};
 
 pub use twins::Twins;
@@ -54,6 +55,16 @@ pub fn records<R: Records>(traces: u64, open: impl Fn(Clock) -> R) {
 /// As [`run`].
 pub fn backend<B: Backend>(traces: u64, open: impl Fn(Clock) -> B) {
     backend::run(traces, &open);
+}
+
+/// Checks that a store keeps records of usage for as long as it is told: `open` makes one that keeps them for as long as its
+/// second argument says.
+///
+/// # Panics
+///
+/// On the first record that is gone too early, there too long, or has another expiry.
+pub fn usage_retention<B: Backend>(open: impl Fn(Clock, UsageRetention) -> B) {
+    backend::retention::run(&open);
 }
 
 fn each_seed(traces: u64, run: impl Fn(u64)) {

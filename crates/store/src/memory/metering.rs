@@ -136,7 +136,8 @@ impl Space {
     /// Adds sums to the records of usage.
     pub(super) fn write_sums(&self, key: &Key, sums: &Sums) {
         if let Some((entity, resource)) = key.pair().filter(|_| !sums.is_empty()) {
-            self.records.write_usage(&sums.writes(&self.namespace, entity, resource));
+            let writes = sums.writes(&self.namespace, entity, resource, &self.usage_retention);
+            self.records.write_usage(&writes);
         }
     }
 

@@ -20,6 +20,7 @@ use tollgate_core::{Costs, Denial, Limits, Tick};
 
 use crate::inner::Aftermath;
 use crate::sync::Mutex;
+use crate::usage::UsageRetention;
 use crate::{Cell, Clock, Key, PerProcess, Place, Priority, StoreError, WaitQueues, generation};
 
 use recent::Recent;
@@ -35,6 +36,7 @@ pub use tally::Tally;
 pub struct Memory {
     clock: Clock,
     keys_max: usize,
+    usage_retention: UsageRetention,
     /// A process that was forked off has its own. A call that its parent remembers is none of its own.
     spaces: PerProcess<Mutex<Spaces>>,
     recent: PerProcess<Recent>,
@@ -54,6 +56,7 @@ type Afters = Vec<(Arc<Cell>, Aftermath)>;
 pub struct MemoryBuilder {
     clock: Clock,
     keys_max: usize,
+    usage_retention: UsageRetention,
 }
 
 impl MemoryBuilder {
@@ -67,12 +70,18 @@ impl MemoryBuilder {
         MemoryBuilder { keys_max, ..self }
     }
 
+    /// How long records of usage are kept; as [`UsageRetention::default`] unless it says otherwise.
+    pub fn usage_retention(self, usage_retention: UsageRetention) -> MemoryBuilder {
+        MemoryBuilder { usage_retention, ..self }
+    }
+
     /// The store.
     pub fn build(self) -> Memory {
-        let MemoryBuilder { clock, keys_max } = self;
+        let MemoryBuilder { clock, keys_max, usage_retention } = self;
         Memory {
             clock,
             keys_max,
+            usage_retention,
             spaces: PerProcess::new(generation().into()),
             recent: PerProcess::new(generation().into()),
             records: Arc::default(),
@@ -91,7 +100,11 @@ impl Default for Memory {
 impl Memory {
     /// Settings to start from.
     pub fn builder() -> MemoryBuilder {
-        MemoryBuilder { clock: Clock::system(), keys_max: Space::KEYS_MAX }
+        MemoryBuilder {
+            clock: Clock::system(),
+            keys_max: Space::KEYS_MAX,
+            usage_retention: UsageRetention::default(),
+        }
     }
 
     /// The namespaces, as this process has them. Those of its parent are copied unless a thread had them locked.
@@ -111,7 +124,8 @@ impl Memory {
         if let Some(space) = spaces.get(namespace) {
             return Arc::clone(space);
         }
-        let space = Arc::new(Space::new(namespace, self.keys_max, Arc::clone(&self.records)));
+        let records = Arc::clone(&self.records);
+        let space = Arc::new(Space::new(namespace, self.keys_max, records, self.usage_retention));
         spaces.insert(namespace.into(), Arc::clone(&space));
         space
     }

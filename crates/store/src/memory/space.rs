@@ -10,6 +10,7 @@ use super::records::RecordTable;
 use super::table::Table;
 use super::tallies::Tallies;
 use crate::sync::Mutex;
+use crate::usage::UsageRetention;
 use crate::{Cell, Key, PerProcess, StoreError, generation};
 
 /// Seeded, so that nobody can choose keys that meet in one place.
@@ -43,6 +44,8 @@ pub struct Space {
     counted: PerProcess<Box<[Mutex<Tallies>]>>,
     /// Where it is written down.
     pub(super) records: Arc<RecordTable>,
+    /// How long it is kept there.
+    pub(super) usage_retention: UsageRetention,
     /// No cell is made any more. Set for good, and read under the lock of a shard.
     pub(super) closed: AtomicBool,
 }
@@ -51,7 +54,12 @@ impl Space {
     /// How many keys a namespace may have in use unless its store says otherwise.
     pub const KEYS_MAX: usize = 100_000_000;
 
-    pub(crate) fn new(namespace: &str, keys_max: usize, records: Arc<RecordTable>) -> Space {
+    pub(crate) fn new(
+        namespace: &str,
+        keys_max: usize,
+        records: Arc<RecordTable>,
+        usage_retention: UsageRetention,
+    ) -> Space {
         Space {
             namespace: namespace.into(),
             keys_max,
@@ -60,6 +68,7 @@ impl Space {
             tables: PerProcess::of(generation().into(), no_cells()),
             counted: PerProcess::of(generation().into(), no_tallies()),
             records,
+            usage_retention,
             closed: AtomicBool::new(false),
         }
     }

@@ -7,7 +7,7 @@ use tollgate_core::{Costs, Limits, Tick, Usage};
 use super::Space;
 use crate::records::{Item, ItemKey};
 use crate::sync::Mutex;
-use crate::usage::{Caller, Sums};
+use crate::usage::{Caller, Sums, UsageRetention};
 use crate::{Key, Pin};
 
 /// What was used of one bucket in the current hour, and is not yet in the records.
@@ -67,12 +67,17 @@ impl Tally {
     }
 
     /// A record of usage of the bucket with what was counted added, as of one instant.
-    pub(super) fn added_to(&self, key: &ItemKey, read: impl FnOnce() -> Option<Item>) -> Option<Item> {
+    pub(super) fn added_to(
+        &self,
+        key: &ItemKey,
+        kept: &UsageRetention,
+        read: impl FnOnce() -> Option<Item>,
+    ) -> Option<Item> {
         // Still locked while the record is read: what is counted goes from here to there under this lock.
         let sums = self.sums.lock();
         let there = read();
         match &*sums {
-            Some(sums) => sums.added_to(key, there),
+            Some(sums) => sums.added_to(key, there, kept),
             None => there,
         }
     }

@@ -11,14 +11,16 @@
 //! bucket, or when the store sweeps it. Until then what asks for usage adds them to the records in memory.
 
 mod record;
+mod retention;
 mod sums;
 mod used;
 mod window;
 
 pub use record::{
-    USAGE_KEPT, bucket_of_usage, child_field, limit_of_child_field, limit_of_field, usage_key,
-    usage_partition, usage_place, used_field,
+    bucket_of_usage, child_field, limit_of_child_field, limit_of_field, usage_key, usage_partition,
+    usage_place, used_field,
 };
+pub use retention::UsageRetention;
 pub use sums::{Caller, Sums, marked_hour};
 pub use used::Used;
 pub use window::{Window, iso};

@@ -1,32 +1,23 @@
-use tollgate_core::Span;
-
-use super::{Caller, Sums, Window, iso};
+use super::{Caller, Sums, UsageRetention, Window, iso};
 use crate::records::{Change, Index, Item, ItemKey, Value, Write};
 
-/// How long a record of usage is kept after its window has begun.
-pub const USAGE_KEPT: [(Window, Span); 3] = [
-    (Window::Hour, Span::from_secs(90 * 86_400)),
-    (Window::Day, Span::from_secs(400 * 86_400)),
-    (Window::Month, Span::from_secs(3_660 * 86_400)),
-];
-
 impl Sums {
-    /// The writes that add these to the records of the hour, the day and the month.
-    pub fn writes(&self, namespace: &str, entity: &str, resource: &str) -> Vec<Write> {
-        USAGE_KEPT.map(|kept| self.write(kept, (namespace, entity, resource))).into()
+    /// The writes that add these to the records of the hour, the day and the month, which are kept for as long as `kept` says.
+    pub fn writes(&self, namespace: &str, entity: &str, resource: &str, kept: &UsageRetention) -> Vec<Write> {
+        Window::ALL.map(|window| self.write(window, (namespace, entity, resource), kept)).into()
     }
 
     /// The record of usage at a key as it would be with these added. As it is if they belong to another.
-    pub fn added_to(&self, key: &ItemKey, there: Option<Item>) -> Option<Item> {
-        let (Some(bucket), Some(kept)) = (bucket_of_usage(key), window_of_usage(key)) else { return there };
-        let write = (!self.is_empty()).then(|| self.write(kept, bucket));
+    pub fn added_to(&self, key: &ItemKey, there: Option<Item>, kept: &UsageRetention) -> Option<Item> {
+        let (Some(bucket), Some(window)) = (bucket_of_usage(key), window_of_usage(key)) else { return there };
+        let write = (!self.is_empty()).then(|| self.write(window, bucket, kept));
         match write.filter(|write| write.key() == key) {
             Some(write) => write.applied(there),
             None => there,
         }
     }
 
-    fn write(&self, (window, kept): (Window, Span), bucket: (&str, &str, &str)) -> Write {
+    fn write(&self, window: Window, bucket: (&str, &str, &str), kept: &UsageRetention) -> Write {
         let (namespace, entity, resource) = bucket;
         let start = window.start(self.starts());
         let iso = iso(start);
@@ -38,7 +29,7 @@ impl Sums {
             text("window_start", &iso),
             Change::Add("total_events".into(), self.events().into()),
             Change::Place(Index::Resource, usage_place(namespace, entity, resource, window, &iso)),
-            Change::Expire(Some(start + kept)),
+            Change::Expire(kept.expiry(window, start)),
         ];
         let counted = self.limits().iter().zip(self.amounts()).filter(|(limit, _)| !limit.is_resource());
         for (limit, sum) in counted {
@@ -111,9 +102,9 @@ pub fn bucket_of_usage(key: &ItemKey) -> Option<(&str, &str, &str)> {
 }
 
 /// How long the window of a record of usage is, by its key.
-fn window_of_usage(key: &ItemKey) -> Option<(Window, Span)> {
+fn window_of_usage(key: &ItemKey) -> Option<Window> {
     let (_, name, _) = parts_of_usage(key)?;
-    USAGE_KEPT.into_iter().find(|(window, _)| window.name() == name)
+    Window::ALL.into_iter().find(|window| window.name() == name)
 }
 
 /// The resource, the window and its start.
@@ -132,20 +123,26 @@ pub fn usage_place(namespace: &str, entity: &str, resource: &str, window: Window
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_core::{Limit, Limits, Tick};
+    use tollgate_core::{Limit, Limits, Span, Tick};
 
     #[test]
     fn sums_are_added_to_the_records_of_their_windows_only() {
         let limits = Limits::new([Limit::per_minute("tpm", 100)]).unwrap();
         let mut sums = Sums::new(&limits, Tick::from_secs(1_772_323_200), Caller::Own);
         sums.add_take(&limits.costs(&tollgate_core::demand! { tpm: 7 }).unwrap());
-        let writes = sums.writes("app", "user#1", "gpt-4");
+        let kept = UsageRetention::new(Span::from_secs(864_000), None, None);
+        let writes = sums.writes("app", "user#1", "gpt-4", &kept);
         for write in &writes {
             assert_eq!(bucket_of_usage(write.key()), Some(("app", "user#1", "gpt-4")));
-            assert_eq!(sums.added_to(write.key(), None), write.applied(None));
+            assert_eq!(sums.added_to(write.key(), None, &kept), write.applied(None));
         }
         let other = usage_key("app", "user#1", "gpt-4", Window::Hour, "2026-03-01T01:00:00Z");
-        assert_eq!(sums.added_to(&other, None), None);
+        assert_eq!(sums.added_to(&other, None, &kept), None);
+        let expiries = writes.iter().map(|write| write.applied(None).and_then(|item| item.expires));
+        assert_eq!(
+            expiries.collect::<Vec<_>>(),
+            [Some(sums.starts() + Span::from_secs(864_000)), None, None]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use tollgate_core::{Costs, Tick, Usage};
 
-use super::{Caller, Sums};
+use super::{Caller, Sums, UsageRetention};
 use crate::Place;
 use crate::records::Write;
 
@@ -19,12 +19,19 @@ pub enum Used<'a> {
 
 impl Used<'_> {
     /// Counts it at a place, in the sums that are kept beside its bucket. What these have of another hour, or of other
-    /// limits, goes to `writes`.
-    pub fn count(&self, usage: &mut Option<Sums>, place: &Place<'_>, at: Tick, writes: &mut Vec<Write>) {
+    /// limits, goes to `writes`, for records that are kept for as long as `kept` says.
+    pub fn count(
+        &self,
+        usage: &mut Option<Sums>,
+        place: &Place<'_>,
+        at: Tick,
+        kept: &UsageRetention,
+        writes: &mut Vec<Write>,
+    ) {
         let caller = self.caller();
         let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at, caller));
         if !sums.covers(place.limits, at, caller) && !sums.adopt(place.limits, at, caller) {
-            writes.extend(sums.turned(place.limits, at, caller).writes_at(place));
+            writes.extend(sums.turned(place.limits, at, caller).writes_at(place, kept));
         }
         self.add(sums);
     }
@@ -50,9 +57,9 @@ impl Used<'_> {
 
 impl Sums {
     /// The writes that add them to the records, if the place is one whose usage is told.
-    pub fn writes_at(&self, place: &Place<'_>) -> Vec<Write> {
+    pub fn writes_at(&self, place: &Place<'_>, kept: &UsageRetention) -> Vec<Write> {
         match place.key.pair().filter(|_| !self.is_empty()) {
-            Some((entity, resource)) => self.writes(place.namespace, entity, resource),
+            Some((entity, resource)) => self.writes(place.namespace, entity, resource, kept),
             None => Vec::new(),
         }
     }

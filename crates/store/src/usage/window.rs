@@ -14,6 +14,9 @@ pub enum Window {
 }
 
 impl Window {
+    /// All of them, the shortest first.
+    pub const ALL: [Window; 3] = [Window::Hour, Window::Day, Window::Month];
+
     /// The name it has in records.
     pub fn name(self) -> &'static str {
         match self {

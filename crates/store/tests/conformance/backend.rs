@@ -1,7 +1,7 @@
 //! Faults of a store that has buckets and records together.
 
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, Records, RecordsError, Write};
-use tollgate_store::usage::{Caller, Sums};
+use tollgate_store::usage::{Caller, Sums, UsageRetention};
 use tollgate_store::{
     Activity, Applied, Backend, BucketStatus, Call, Op, Reply, Scope, Store, StoreError, WaitQueues,
 };
@@ -27,7 +27,8 @@ impl Faulty {
             };
             let mut sums = Sums::new(step.place.limits, self.clock().now(), Caller::of(costs));
             sums.add_take(costs);
-            let writes = sums.writes(step.place.namespace, entity, resource);
+            let kept = UsageRetention::default();
+            let writes = sums.writes(step.place.namespace, entity, resource, &kept);
             self.memory.write(&writes).wait().map_err(|error| StoreError::BadCall(error.to_string()))?;
         }
         Ok(applied)

@@ -32,6 +32,17 @@ fn the_memory_store_keeps_buckets_and_records_together() {
 }
 
 #[test]
+fn the_memory_store_keeps_usage_for_as_long_as_it_is_told() {
+    conformance::usage_retention(|clock, kept| Memory::builder().clock(clock).usage_retention(kept).build());
+}
+
+#[test]
+fn a_store_that_keeps_usage_as_long_as_by_default_is_caught() {
+    let run = AssertUnwindSafe(|| conformance::usage_retention(|clock, _| memory(clock)));
+    assert!(catch_unwind(run).is_err());
+}
+
+#[test]
 fn a_faulty_store_without_a_fault_passes() {
     let open = |clock| Faulty::new(memory(clock), Fault::None);
     conformance::run(5, open);

@@ -3,6 +3,7 @@
 mod buckets;
 mod forgetting;
 mod month;
+pub(super) mod retention;
 mod together;
 mod usage;
 

@@ -5,7 +5,7 @@ use tollgate_core::{Limit, Limits, Span, Tick, Usage, demand};
 use super::{Desk, START, Whose, get};
 use crate::conformance::records::find_all;
 use crate::records::{Index, Item, Query};
-use crate::usage::{USAGE_KEPT, Window, iso, usage_key};
+use crate::usage::{UsageRetention, Window, iso, usage_key};
 use crate::{Activity, Applied, Backend, Call, Clock, Key, Op, OpId, Place, Scope, Step};
 
 const WHO: Whose<'_> = Whose("usage", "user", "api");
@@ -133,13 +133,13 @@ fn records_of_usage_say_what_they_are_and_expire<B: Backend>(open: &impl Fn(Cloc
     desk.take(WHO, 10);
     let now = desk.hands.now();
     desk.store.write_usage("usage", Scope::Entity("user")).wait().expect("a store that is there answers");
-    for (window, kept) in USAGE_KEPT {
+    for window in Window::ALL {
         let start = window.start(now);
         let key = usage_key("usage", "user", "api", window, &iso(start));
         let item = get(&desk.store, &key).expect("it was used");
         let texts = ["entity_id", "resource", "window", "window_start"].map(|field| item.text(field));
         assert_eq!(texts, [Some("user"), Some("api"), Some(window.name()), Some(iso(start).as_str())]);
-        assert_eq!(item.expires, Some(start + kept));
+        assert_eq!(item.expires, UsageRetention::default().expiry(window, start));
         let prefix = format!("USAGE#{}#", window.name());
         let found = find_all(&desk.store, Index::Resource, &Query::prefix("usage/RESOURCE#api", prefix));
         assert_eq!(found, [key]);

@@ -101,7 +101,7 @@ impl Memory {
                 self.space(namespace).find_tally(&Key::new(&[entity, resource]))
             });
             match tally {
-                Some(tally) => tally.added_to(key, || read(key)),
+                Some(tally) => tally.added_to(key, &self.usage_retention, || read(key)),
                 None => read(key),
             }
         };
