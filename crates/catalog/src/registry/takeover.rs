@@ -177,3 +177,25 @@ fn moved_usage(ns: &str, item: &Item, kept: &UsageRetention) -> Option<Vec<Write
     let key = usage_key(ns, entity, resource, window, &begun);
     Some(vec![Write::Delete(item.key.clone(), vec![there]), Write::Change(key, changes, Vec::new())])
 }
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{Span, Tick};
+
+    use super::*;
+
+    #[test]
+    fn usage_that_is_moved_is_kept_for_as_long_as_the_setting_says() {
+        let kept = UsageRetention::new(Span::from_secs(10 * 86_400), None, None);
+        let (start, begun) = (Tick::from_secs(1_772_323_200), "2026-03-01T00:00:00Z");
+        for window in Window::ALL {
+            let sort = format!("{}gpt-4#{}#{begun}", keys::USAGE_PREFIX, window.name());
+            let mut item = Item::new(ItemKey::new(keys::entity_partition("ns", "user"), sort));
+            let fields = [("resource", "gpt-4"), ("window", window.name()), ("window_start", begun)];
+            item.fields.extend(fields.map(|(name, text)| (name.into(), Value::Text(text.into()))));
+            let writes = moved_usage("ns", &item, &kept).expect("it is a record of usage");
+            let moved = writes[1].applied(None).expect("it is written");
+            assert_eq!(moved.expires, kept.expiry(window, start), "{window:?}");
+        }
+    }
+}
