@@ -1,5 +1,6 @@
 //! Running cargo, and saying which command failed.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -69,9 +70,20 @@ impl Cargo {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(&self.arguments).current_dir(root);
+        // Build scripts look at these, so another cargo with them would build all anew that depends on such a crate.
+        of_this_package(std::env::vars_os()).for_each(|name| drop(command.env_remove(name)));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
+}
+
+/// The names of the variables by which cargo tells a program about its package.
+fn of_this_package(variables: std::env::VarsOs) -> impl Iterator<Item = OsString> {
+    let is_told = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    variables.map(|(name, _)| name).filter(is_told)
 }
 
 fn quoted(word: &str) -> String {
@@ -86,6 +98,15 @@ mod tests {
     fn the_line_can_be_pasted_into_a_shell() {
         let cargo = Cargo::new(["test", "--test", "loom"]).env("RUSTFLAGS", "--cfg loom");
         assert_eq!(cargo.line(), "RUSTFLAGS=\"--cfg loom\" cargo test --test loom");
+    }
+
+    #[test]
+    fn cargo_is_not_told_of_the_package_of_this_program() {
+        let command = Cargo::new(["build"]).command(Path::new("."));
+        let is_removed =
+            |wanted: &str| command.get_envs().any(|(name, value)| name == wanted && value.is_none());
+        assert!(is_removed("CARGO_PKG_NAME") && is_removed("CARGO_MANIFEST_DIR"));
+        assert!(!is_removed("CARGO"));
     }
 
     #[test]
