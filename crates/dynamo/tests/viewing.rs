@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::{Limit, Limits, Span, Tick, demand};
 use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo_local::Engine;
+use tollgate_store::records::Records;
 use tollgate_store::usage::{Window, iso, usage_key};
 use tollgate_store::{Activity, Applied, Backend, Call, Key, ManualClock, Op, Place, Scope, Step, Store};
 
@@ -87,6 +88,12 @@ fn usage_of_several_hours_and_items_is_read_with_nothing_written() {
     }
 }
 
+/// Whether there is a record of the hour that began at `start`.
+fn has_record(store: &DynamoStore, start: Tick) -> bool {
+    let key = usage_key("ns", "user", "api", Window::Hour, &iso(start));
+    store.get_many(&[key]).wait().expect("it answers").into_iter().any(|item| item.is_some())
+}
+
 #[test]
 fn hours_that_are_in_no_record_are_told() {
     let table = Table::open();
@@ -96,12 +103,17 @@ fn hours_that_are_in_no_record_are_told() {
         table.hands.set(hour);
         table.take(&store, 1);
     }
+    // Hours that are over are written down in the background, and this may have happened before the look or after it.
     let seen = activity(&store);
     assert_eq!(seen.hour, Some((hours[2], 1)));
-    assert_eq!(seen.others, hours[..2]);
+    let is_found = |hour: &Tick| seen.others.contains(hour) || has_record(&store, *hour);
+    assert!(
+        hours[..2].iter().all(is_found) && seen.others.iter().all(|hour| hours[..2].contains(hour)),
+        "{seen:?}"
+    );
     table.hands.advance(Span::from_secs(3_600));
     let seen = activity(&store);
-    assert_eq!((seen.hour, seen.others.as_slice()), (None, &hours[..]), "nothing was used in this hour");
+    assert_eq!((seen.hour, seen.others.last()), (None, Some(&hours[2])), "nothing was used in this hour");
 }
 
 #[test]
