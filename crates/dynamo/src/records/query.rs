@@ -113,15 +113,17 @@ async fn live(service: &Service, index: Index, found: &[Attributes]) -> Result<V
     let names = index_names(index);
     // Buckets are in the same indexes, and are no records.
     let keys = || found.iter().filter_map(|at| Some((at, key_of(at)?))).filter(|(_, key)| key.sort != STATE);
-    let asked: Vec<ItemKey> = keys().map(|(_, key)| key).collect();
+    // A secret neither moves nor expires, and many who may list may not read it.
+    let asked: Vec<ItemKey> = keys().map(|(_, key)| key).filter(|key| !key.is_secret()).collect();
     let wanted = [PARTITION, SORT, TTL, EXPIRES, names.partition, names.sort];
     let there = by_key(batch(service, &asked.iter().collect::<Vec<_>>(), Some(&wanted)).await?);
     let now = service.clock.now();
     let is_live = |at: &Attributes, key: &ItemKey| {
-        there.get(key).is_some_and(|item| {
+        let is_there = there.get(key).is_some_and(|item| {
             let is_placed = [names.partition, names.sort].iter().all(|name| item.get(*name) == at.get(*name));
             is_placed && expiry_of(item).is_none_or(|expires| expires > now)
-        })
+        });
+        is_there || key.is_secret()
     };
     Ok(keys().filter(|(at, key)| is_live(at, key)).map(|(_, key)| key).collect())
 }

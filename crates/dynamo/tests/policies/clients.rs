@@ -173,6 +173,27 @@ fn a_program_that_acquires_needs_no_more_than_the_policy_for_it() {
 }
 
 #[test]
+fn usage_is_viewed_with_the_policy_for_readers() {
+    let world = World::new();
+    for _ in 0..3 {
+        let lease = world.owner.acquire("user", "gpt-4", demand! { rpm: 1, tpm: 40 }).wait();
+        lease.expect("there is room").commit().wait().expect("it answers");
+        world.hands.advance(Span::from_secs(1_800));
+    }
+    let reader = world.limiter(1, Chains::Parallel);
+    world.recorder.take();
+    let (catalog, namespace) = (reader.catalog(), world.namespace());
+    let month = catalog.usage(UsageQuery::of_entity("user", Window::Month)).wait().expect("it answers");
+    assert_eq!(month.items.iter().map(|row| row.events).collect::<Vec<_>>(), [3]);
+    let hours = catalog.usage(UsageQuery::of_everybody(Window::Hour)).wait().expect("it answers");
+    assert_eq!(hours.items.len(), 4, "two hours of the entity and of its parent");
+    assert_eq!(catalog.counts().wait().expect("it answers").usage_records, 8);
+    let requests = world.recorder.take();
+    assert_all_allowed(&policy("ReadPolicy"), &requests, None);
+    assert_all_allowed(&policy("TenantReadPolicy"), &requests, Some(&namespace));
+}
+
+#[test]
 fn who_changes_limits_needs_the_full_policy() {
     let world = World::new();
     let limiter = world.limiter(1, Chains::Parallel);
