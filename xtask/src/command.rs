@@ -71,7 +71,9 @@ impl Cargo {
         let mut command = Command::new(cargo);
         command.args(&self.arguments).current_dir(root);
         // Build scripts look at these, so another cargo with them would build all anew that depends on such a crate.
-        of_this_package(std::env::vars_os()).for_each(|name| drop(command.env_remove(name)));
+        for name in of_this_package(std::env::vars_os()) {
+            command.env_remove(name);
+        }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
