@@ -74,7 +74,7 @@ impl<P> Item<P> {
 
 /// What stays of an item from one call to the next.
 #[derive(Debug)]
-pub(crate) struct Card<P, S> {
+pub(crate) struct ItemShared<P, S> {
     pub(crate) id: Arc<str>,
     pub(crate) payload: P,
     pub(crate) state: Mutex<S>,
@@ -83,7 +83,7 @@ pub(crate) struct Card<P, S> {
 /// One call of an item, as its handler sees it.
 #[derive(Debug)]
 pub struct Try<P, S = ()> {
-    pub(crate) card: Arc<Card<P, S>>,
+    pub(crate) card: Arc<ItemShared<P, S>>,
     pub(crate) scope: Arc<str>,
     pub(crate) attempt: u32,
     pub(crate) number: u32,

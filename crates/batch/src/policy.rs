@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate::Span;
 
 use crate::outcome::FailureClass;
-use crate::random::Random;
+use crate::random::JitterRandom;
 
 /// How a class of failure is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Retry {
     }
 
     /// How long to pause after so many failures; `None` if that was the last attempt.
-    pub(crate) fn pause(&self, failures: u32, random: &mut Random) -> Option<Span> {
+    pub(crate) fn pause(&self, failures: u32, random: &mut JitterRandom) -> Option<Span> {
         if failures >= self.attempts.max(1) {
             return None;
         }

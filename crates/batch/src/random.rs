@@ -2,11 +2,11 @@
 
 /// A small generator (SplitMix64). For jitter, where quality hardly matters and replaying does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct JitterRandom(u64);
 
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
+impl JitterRandom {
+    pub(crate) fn new(seed: u64) -> JitterRandom {
+        JitterRandom(seed)
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -49,7 +49,7 @@ impl Time {
         match self {
             Time::Runtime(began) => Sleep::Runtime(Box::pin(tokio::time::sleep_until(instant(*began, at)))),
             Time::Clock(clock) => {
-                let bell = Arc::new(Bell::default());
+                let bell = Arc::new(AlarmWaker::default());
                 let alarm: Arc<dyn Alarm> = Arc::clone(&bell) as Arc<dyn Alarm>;
                 clock.alarm(at, Arc::downgrade(&alarm));
                 Sleep::Clock(bell)
@@ -66,7 +66,7 @@ fn instant(began: tokio::time::Instant, at: Tick) -> tokio::time::Instant {
 /// A sleep.
 pub(crate) enum Sleep {
     Runtime(Pin<Box<tokio::time::Sleep>>),
-    Clock(Arc<Bell>),
+    Clock(Arc<AlarmWaker>),
 }
 
 impl Future for Sleep {
@@ -82,12 +82,12 @@ impl Future for Sleep {
 
 /// What a clock rings to wake a task.
 #[derive(Default)]
-pub(crate) struct Bell {
+pub(crate) struct AlarmWaker {
     rung: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
-impl Bell {
+impl AlarmWaker {
     fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut waker = self.waker.lock();
         if self.rung.load(Ordering::Acquire) {
@@ -98,7 +98,7 @@ impl Bell {
     }
 }
 
-impl Alarm for Bell {
+impl Alarm for AlarmWaker {
     fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
         let waker = {
             let mut waker = self.waker.lock();

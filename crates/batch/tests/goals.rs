@@ -8,7 +8,7 @@ use std::time::Duration;
 use support::one_each;
 use tokio::time::{Instant, sleep};
 use tollgate::{Span, Tick};
-use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter};
+use tollgate_batch::simulator::{Manners, RetryAfter, SimLimit, SimProvider};
 use tollgate_batch::{Batch, Item, Reply, Try};
 use tollgate_provider::{Class, Hint};
 use tollgate_store::Mutex;
@@ -21,7 +21,7 @@ struct Went {
     rejected: u64,
 }
 
-async fn run(provider: Provider, sizes: Vec<u64>, workers: usize) -> Went {
+async fn run(provider: SimProvider, sizes: Vec<u64>, workers: usize) -> Went {
     let began = Instant::now();
     let count = sizes.len() as u64;
     let provider = Arc::new(Mutex::new(provider));
@@ -42,25 +42,25 @@ async fn run(provider: Provider, sizes: Vec<u64>, workers: usize) -> Went {
     Went { millis: began.elapsed().as_millis(), rejected: seen.refused * 1_000 / seen.calls }
 }
 
-fn bucket(rate: u64, burst: u64) -> Limit {
-    Limit::Bucket { rate, burst }
+fn bucket(rate: u64, burst: u64) -> SimLimit {
+    SimLimit::Bucket { rate, burst }
 }
 
 #[tokio::test(start_paused = true)]
 async fn ten_a_second_is_met_within_a_twentieth_and_three_percent() {
-    let went = run(Provider::of_calls(bucket(10, 10), LATENCY), vec![0; 2_000], 50).await;
+    let went = run(SimProvider::of_calls(bucket(10, 10), LATENCY), vec![0; 2_000], 50).await;
     assert!(went.millis <= 210_000 && went.rejected < 30, "{} ms, {} of 1000", went.millis, went.rejected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_burst_of_600_is_used_and_five_percent_are_refused_at_most() {
-    let went = run(Provider::of_calls(bucket(10, 600), LATENCY), vec![0; 2_000], 50).await;
+    let went = run(SimProvider::of_calls(bucket(10, 600), LATENCY), vec![0; 2_000], 50).await;
     assert!(went.millis <= 148_050 && went.rejected < 50, "{} ms, {} of 1000", went.millis, went.rejected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_halves_half_way_is_followed_within_eight_percent() {
-    let provider = Provider::of_calls(bucket(10, 10), LATENCY).halves_at(Tick::from_secs(100));
+    let provider = SimProvider::of_calls(bucket(10, 10), LATENCY).halves_at(Tick::from_secs(100));
     let went = run(provider, vec![0; 2_000], 50).await;
     // 1,010 in the first 100 s, the others at 5 a second.
     let ideal = 100_000 + (2_000 - 1_010) * 200 + 1_000;
@@ -81,7 +81,7 @@ async fn tokens_are_met_within_a_tenth() {
             .collect();
         let total: u64 = sizes.iter().sum();
         let manners = Manners { retry_after, ..Manners::default() };
-        let provider = Provider::of_tokens(bucket(40_000, 40_000), LATENCY).manners(manners);
+        let provider = SimProvider::of_tokens(bucket(40_000, 40_000), LATENCY).manners(manners);
         let went = run(provider, sizes, 50).await;
         let ideal = u128::from(total - 40_000) / 40 + 1_000;
         assert!(went.millis <= ideal * 110 / 100, "{} ms of {ideal}", went.millis);
@@ -92,7 +92,7 @@ async fn tokens_are_met_within_a_tenth() {
 async fn a_provider_that_tells_how_its_limits_stand_refuses_less_than_one_percent() {
     for (rate, burst) in [(10, 600), (10, 60), (1, 60), (100, 6_000)] {
         let manners = Manners { headers: true, retry_after: RetryAfter::Exact, minutes: false };
-        let provider = Provider::of_calls(bucket(rate, burst), LATENCY).manners(manners);
+        let provider = SimProvider::of_calls(bucket(rate, burst), LATENCY).manners(manners);
         let workers = usize::try_from(rate * 2).unwrap().max(50);
         let went = run(provider, vec![0; 2_000 + burst as usize], workers).await;
         assert!(went.rejected < 10, "{rate}: {} of 1000", went.rejected);
@@ -108,7 +108,7 @@ async fn one_a_second_and_a_hundred_a_second_are_met_as_well() {
     for (rate, items, workers) in [(1, 2_000_u64, 50), (100, 20_000, 200)] {
         let burst = rate.max(10);
         let went =
-            run(Provider::of_calls(bucket(rate, burst), LATENCY), vec![0; items as usize], workers).await;
+            run(SimProvider::of_calls(bucket(rate, burst), LATENCY), vec![0; items as usize], workers).await;
         let ideal = u128::from((items - burst) * 1_000 / rate) + 1_000;
         let (most, rejected) = (ideal * 105 / 100, went.rejected);
         assert!(went.millis <= most && rejected < 30, "{rate}: {} ms of {ideal}, {rejected}", went.millis);
@@ -142,7 +142,7 @@ async fn a_limit_is_kept_to_though_a_tenth_is_refused_whatever_the_pace() {
         let retry_after = if advice { RetryAfter::Exact } else { RetryAfter::None };
         let manners = Manners { headers: false, retry_after, minutes: false };
         let count = 500 * rate;
-        let provider = Provider::of_calls(bucket(rate, 10), LATENCY).manners(manners);
+        let provider = SimProvider::of_calls(bucket(rate, 10), LATENCY).manners(manners);
         let provider = Arc::new(Mutex::new(provider));
         let (asked, began) = (Arc::clone(&provider), Instant::now());
         let items = (0..count).map(|at| Item::new(at.to_string(), at));
@@ -170,7 +170,7 @@ async fn a_limit_is_kept_to_though_a_tenth_is_refused_whatever_the_pace() {
 /// Calls that take ten seconds are not started one by one until the first is answered.
 #[tokio::test(start_paused = true)]
 async fn calls_that_take_long_do_not_wait_for_the_first_reply() {
-    let provider = Provider::free(Span::from_secs(10));
+    let provider = SimProvider::free(Span::from_secs(10));
     let went = run(provider, vec![0; 128], 64).await;
     assert!(went.millis <= 36_000, "{} ms, where 20 s are ideal", went.millis);
 }
@@ -178,7 +178,7 @@ async fn calls_that_take_long_do_not_wait_for_the_first_reply() {
 /// Timers are as fine as a millisecond, which is five calls here.
 #[tokio::test(start_paused = true)]
 async fn five_thousand_a_second_are_met_as_well() {
-    let provider = Provider::of_calls(bucket(5_000, 5_000), Span::from_millis(100));
+    let provider = SimProvider::of_calls(bucket(5_000, 5_000), Span::from_millis(100));
     let went = run(provider, vec![0; 200_000], 1_500).await;
     let ideal = 195_000 / 5 + 100;
     let rejected = went.rejected;
@@ -193,7 +193,7 @@ async fn of_two_scopes_one_of_which_cools_down_the_other_loses_nothing() {
     let done = Arc::new(Mutex::new(Duration::ZERO));
     let noted = Arc::clone(&done);
     let slow = Arc::new(Mutex::new(
-        Provider::of_calls(bucket(1, 1), LATENCY)
+        SimProvider::of_calls(bucket(1, 1), LATENCY)
             .manners(Manners { retry_after: RetryAfter::Seconds, ..Manners::default() }),
     ));
     let run = Batch::new().workers(20).run(items, move |call: Try<u64>| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::{Calls, exact, fine, items, not_now, one_each};
 use tokio::time::{Instant, sleep};
 use tollgate::{Demand, Limit, LimitSet, Span, Tick};
-use tollgate_batch::simulator::{Limit as SimulatedLimit, Provider};
+use tollgate_batch::simulator::{SimLimit, SimProvider};
 use tollgate_batch::{Batch, Failed, FailureClass, Item, Order, Reply, Retry, Try, Usage, Why};
 use tollgate_provider::{Class, FatalKind, Hint, Tokens};
 use tollgate_store::Mutex;
@@ -265,10 +265,10 @@ async fn of_several_accounts_an_item_goes_to_one_that_has_room() {
 async fn of_three_accounts_the_slow_one_holds_nothing_up() {
     for (workers, rate, ideal) in [(20, 1_000_000, 25_000), (300, 10, 33_000)] {
         let began = Instant::now();
-        let limit = SimulatedLimit::Bucket { rate, burst: rate };
+        let limit = SimLimit::Bucket { rate, burst: rate };
         let providers = ["fast", "quick", "slow"].map(|name| {
             let millis = if name == "slow" { 5_000 } else { 500 };
-            let provider = Provider::of_calls(limit, Span::from_millis(millis));
+            let provider = SimProvider::of_calls(limit, Span::from_millis(millis));
             (name, Arc::new(Mutex::new(provider.refuses_within(Span::from_millis(100)))))
         });
         let mut batch = Batch::new().workers(workers).seed(1);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use support::fine;
-use tollgate_batch::journal::{Finished, OnFailed, Seen};
+use tollgate_batch::journal::{Finished, OnFailed, SeenBefore};
 use tollgate_batch::{Batch, Item, Journal, Reply, Summary, Try};
 use tollgate_provider::{FatalKind, Hint};
 
@@ -116,7 +116,7 @@ fn an_item_adds_a_few_bytes_whether_it_is_done_or_was_or_cannot_be() {
         |file, count| write_journal(file, count, "done"),
         |file, count| {
             let mut finished = Finished::look(file, OnFailed::Keep).expect("a journal");
-            let done = Seen::Earlier { has_failed: false, has_changed: false };
+            let done = SeenBefore::Earlier { has_failed: false, has_changed: false };
             assert!((0..count).all(|number| finished.read(&id(number), Some(number)) == done));
         },
     );

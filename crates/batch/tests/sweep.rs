@@ -5,7 +5,7 @@
 //! least), since nobody learns a limit in less than a few round trips.
 
 use tollgate::{Span, Tick};
-use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter, play, sweep};
+use tollgate_batch::simulator::{Manners, RetryAfter, SimLimit, SimProvider, play, sweep};
 
 struct Case {
     rate: u64,
@@ -35,8 +35,8 @@ impl Case {
 
     /// How it went: the makespan, and the calls that were refused, both of a thousand.
     fn play(&self) -> (u64, u64) {
-        let limit = Limit::Bucket { rate: self.rate, burst: self.burst };
-        let mut provider = Provider::of_calls(limit, Span::from_millis(self.latency_ms))
+        let limit = SimLimit::Bucket { rate: self.rate, burst: self.burst };
+        let mut provider = SimProvider::of_calls(limit, Span::from_millis(self.latency_ms))
             .manners(self.manners)
             .left(self.left)
             .slower_by(Span::from_millis(self.spread_ms))
@@ -138,9 +138,9 @@ fn a_provider_that_was_emptied_just_before_and_whose_latency_varies() {
 fn windows_of_a_minute_and_slices_of_ten_seconds() {
     for rate in [1, 10, 100] {
         for (span, minutes, headers) in [(60, false, true), (10, true, true), (60, false, false)] {
-            let limit = Limit::Window { amount: rate * span, span: Span::from_secs(span) };
+            let limit = SimLimit::Window { amount: rate * span, span: Span::from_secs(span) };
             let manners = Manners { headers, retry_after: RetryAfter::Seconds, minutes };
-            let mut provider = Provider::of_calls(limit, Span::from_secs(1)).manners(manners);
+            let mut provider = SimProvider::of_calls(limit, Span::from_secs(1)).manners(manners);
             let items = rate * 600;
             let played = play(&mut provider, &vec![0; items as usize], rate as usize * 2 + 10, 1);
             // The last window may be used at once or evenly, so one more than there must be is no loss.
@@ -155,7 +155,7 @@ fn windows_of_a_minute_and_slices_of_ten_seconds() {
 
 #[test]
 fn a_limit_that_is_found_is_remembered() {
-    let mut provider = Provider::of_calls(Limit::Bucket { rate: 10, burst: 10 }, Span::from_secs(1));
+    let mut provider = SimProvider::of_calls(SimLimit::Bucket { rate: 10, burst: 10 }, Span::from_secs(1));
     let played = play(&mut provider, &vec![0; 2_000], 50, 1);
     let found = played.scope.pace().calls().expect("it was met").millionths();
     assert!((9_800_000..=10_200_000).contains(&found), "{found}");
@@ -164,9 +164,9 @@ fn a_limit_that_is_found_is_remembered() {
 #[test]
 fn an_hour_in_which_everything_is_refused_is_recovered_from() {
     for rate in [1, 10, 100] {
-        let limit = Limit::Bucket { rate, burst: rate.max(10) };
+        let limit = SimLimit::Bucket { rate, burst: rate.max(10) };
         let (from, to) = (Tick::from_secs(50), Tick::from_secs(3_650));
-        let mut provider = Provider::of_calls(limit, Span::from_secs(1)).away(from, to);
+        let mut provider = SimProvider::of_calls(limit, Span::from_secs(1)).away(from, to);
         let items = rate * 1_000;
         let played = play(&mut provider, &vec![0; items as usize], rate as usize * 2 + 10, 1);
         let late = played.makespan.since(Tick::from_secs(4_600));
@@ -227,7 +227,7 @@ fn a_minute_in_which_everything_is_refused_costs_hardly_more_than_a_minute() {
         for at in (0..280).step_by(35) {
             for (latency, workers) in [(200, 50), (1_000, 50), (200, 8), (1_000, 200)] {
                 let (from, to) = (Tick::from_millis(10_000 + at), Tick::from_millis(70_000 + at));
-                let mut provider = Provider::free(Span::from_millis(latency))
+                let mut provider = SimProvider::free(Span::from_millis(latency))
                     .away(from, to)
                     .refuses_within(Span::from_millis(refusal));
                 let played = play(&mut provider, &[0; 5_000], workers, 1);

@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{Span, Tick};
-use tollgate_batch::simulator::{Limit, Manners, Provider, RetryAfter, play};
+use tollgate_batch::simulator::{Manners, RetryAfter, SimLimit, SimProvider, play};
 use tollgate_batch::{Batch, Item, Reply, Try};
 use tollgate_provider::Hint;
 
 use crate::footprint::resident_bytes;
 use crate::options::Effort;
 use crate::side::Operation;
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 
 pub(crate) const TOKIO_QUEUE: &str = "tokio mpsc";
 pub(crate) const NONE_REFUSED: &str = "as many calls";
@@ -26,49 +26,49 @@ const WORKERS: usize = 50;
 /// How many items are streamed to see whether memory grows.
 const STREAMED: u64 = 1_000_000;
 
-fn bucket(rate: u64, burst: u64) -> Limit {
-    Limit::Bucket { rate, burst }
+fn bucket(rate: u64, burst: u64) -> SimLimit {
+    SimLimit::Bucket { rate, burst }
 }
 
 /// Plays a batch, and says how much longer it took than it had to.
-fn makespan(mut provider: Provider, sizes: &[u64], workers: usize, ideal: Span) -> Reading {
+fn makespan(mut provider: SimProvider, sizes: &[u64], workers: usize, ideal: Span) -> SoloValue {
     let played = play(&mut provider, sizes, workers, 1);
     let rejected = played.rejected as f64 * 100.0 / played.calls as f64;
     let seconds = played.makespan.as_micros() as f64 / 1e6;
     let ideal = ideal.as_micros() as f64 / 1e6;
     let detail = format!("{seconds:.1} s of {ideal:.1} s, {rejected:.1} % refused");
-    Reading { value: seconds / ideal, detail }
+    SoloValue { value: seconds / ideal, detail }
 }
 
-pub(crate) fn burst_10(_: &Effort) -> Result<Reading> {
-    let provider = Provider::of_calls(bucket(10, 10), Span::from_secs(1));
+pub(crate) fn burst_10(_: &Effort) -> Result<SoloValue> {
+    let provider = SimProvider::of_calls(bucket(10, 10), Span::from_secs(1));
     Ok(makespan(provider, &[0; 2_000], WORKERS, Span::from_secs(200)))
 }
 
-pub(crate) fn burst_600(_: &Effort) -> Result<Reading> {
-    let provider = Provider::of_calls(bucket(10, 600), Span::from_secs(1));
+pub(crate) fn burst_600(_: &Effort) -> Result<SoloValue> {
+    let provider = SimProvider::of_calls(bucket(10, 600), Span::from_secs(1));
     Ok(makespan(provider, &[0; 2_000], WORKERS, Span::from_secs(141)))
 }
 
-pub(crate) fn halves(_: &Effort) -> Result<Reading> {
-    let provider = Provider::of_calls(bucket(10, 10), Span::from_secs(1)).halves_at(Tick::from_secs(100));
+pub(crate) fn halves(_: &Effort) -> Result<SoloValue> {
+    let provider = SimProvider::of_calls(bucket(10, 10), Span::from_secs(1)).halves_at(Tick::from_secs(100));
     Ok(makespan(provider, &[0; 2_000], WORKERS, Span::from_secs(299)))
 }
 
-pub(crate) fn tokens(_: &Effort) -> Result<Reading> {
+pub(crate) fn tokens(_: &Effort) -> Result<SoloValue> {
     let sizes: Vec<u64> = (0..2_000_u64).map(|at| 100 + at.wrapping_mul(2_654_435_761) % 7_901).collect();
     let total: u64 = sizes.iter().sum();
-    let provider = Provider::of_tokens(bucket(40_000, 40_000), Span::from_secs(1));
+    let provider = SimProvider::of_tokens(bucket(40_000, 40_000), Span::from_secs(1));
     let ideal = Span::from_micros((total - 40_000) * 25 + 1_000_000);
     Ok(makespan(provider, &sizes, WORKERS, ideal))
 }
 
-pub(crate) fn refused_with_headers(_: &Effort) -> Result<Reading> {
+pub(crate) fn refused_with_headers(_: &Effort) -> Result<SoloValue> {
     let manners = Manners { headers: true, retry_after: RetryAfter::Exact, minutes: false };
-    let mut provider = Provider::of_calls(bucket(10, 600), Span::from_secs(1)).manners(manners);
+    let mut provider = SimProvider::of_calls(bucket(10, 600), Span::from_secs(1)).manners(manners);
     let played = play(&mut provider, &[0; 2_600], WORKERS, 1);
     let value = played.rejected as f64 * 100.0 / played.calls as f64;
-    Ok(Reading { value, detail: format!("{} of {} calls", played.rejected, played.calls) })
+    Ok(SoloValue { value, detail: format!("{} of {} calls", played.rejected, played.calls) })
 }
 
 fn runtime() -> Result<Runtime> {
@@ -185,7 +185,7 @@ pub(crate) fn queued(count: u64) -> Result<Box<dyn Any>> {
 }
 
 /// How much memory grows while a million items pass.
-pub(crate) fn streamed(_: &Effort) -> Result<Reading> {
+pub(crate) fn streamed(_: &Effort) -> Result<SoloValue> {
     let runtime = runtime()?;
     let (early, late) = runtime.block_on(async {
         let mut run = Batch::new()
@@ -201,5 +201,5 @@ pub(crate) fn streamed(_: &Effort) -> Result<Reading> {
         anyhow::Ok((early, resident_bytes()?))
     })?;
     let value = late.saturating_sub(early) as f64 / 1024.0;
-    Ok(Reading { value, detail: format!("{STREAMED} items, {} KiB after a tenth", early / 1024) })
+    Ok(SoloValue { value, detail: format!("{STREAMED} items, {} KiB after a tenth", early / 1024) })
 }

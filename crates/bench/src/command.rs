@@ -13,7 +13,7 @@ use tollgate::{Level, Limit, Limiter, Limits, NewEntity};
 
 use crate::options::Effort;
 use crate::scratch::Scratch;
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 
 const ENTITIES: usize = 100_000;
 const CALLS: u64 = 1_000_000;
@@ -26,7 +26,7 @@ const SHOWS: u32 = 20;
 const TICK_MS: f64 = 10.0;
 
 /// The processor time of `tollgate entity show` in milliseconds, on a file of 100,000 entities.
-pub(crate) fn entity_show(_: &Effort) -> Result<Reading> {
+pub(crate) fn entity_show(_: &Effort) -> Result<SoloValue> {
     let tollgate = program()?;
     let scratch = Scratch::new()?;
     let file = scratch.file("limits.db");
@@ -37,11 +37,11 @@ pub(crate) fn entity_show(_: &Effort) -> Result<Reading> {
         run(&tollgate, &["--store", &store, "entity", "show", "user-50000"])?;
     }
     let value = (children_ms()? - before) / f64::from(SHOWS);
-    Ok(Reading { value, detail: format!("processor time of the process, mean of {SHOWS}") })
+    Ok(SoloValue { value, detail: format!("processor time of the process, mean of {SHOWS}") })
 }
 
 /// The processor time of `tollgate simulate` in seconds, for 1,000,000 calls of 1,000 entities.
-pub(crate) fn simulate(_: &Effort) -> Result<Reading> {
+pub(crate) fn simulate(_: &Effort) -> Result<SoloValue> {
     let tollgate = program()?;
     let scratch = Scratch::new()?;
     let log = scratch.file("calls.jsonl");
@@ -50,7 +50,7 @@ pub(crate) fn simulate(_: &Effort) -> Result<Reading> {
     let before = children_ms()?;
     run(&tollgate, &["simulate", &log, "-l", "rpm:60", "-l", "tpm:60000", "-l", "slots:4/at-once"])?;
     let value = (children_ms()? - before) / 1_000.0;
-    Ok(Reading {
+    Ok(SoloValue {
         value,
         detail: "processor time of the process, 1,000 entities, about 4% of the calls refused".into(),
     })

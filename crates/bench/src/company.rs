@@ -6,14 +6,14 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
-use crate::meter::{self, Meter};
+use crate::meter::{self, TimeKind};
 use crate::side::ensure_admitted;
 
 /// Does an operation so many times, in any thread, and tells how many calls were admitted.
-pub(crate) type Shared = Box<dyn Fn(u64) -> u64 + Send + Sync>;
+pub(crate) type SharedOperation = Box<dyn Fn(u64) -> u64 + Send + Sync>;
 
 /// The loop around one operation that threads share.
-pub(crate) fn shared(operation: impl Fn() -> bool + Send + Sync + 'static) -> Shared {
+pub(crate) fn shared(operation: impl Fn() -> bool + Send + Sync + 'static) -> SharedOperation {
     Box::new(move |times| (0..times).map(|_| u64::from(black_box(operation()))).sum())
 }
 
@@ -28,7 +28,12 @@ struct Lap {
 ///
 /// Where neighbours take a core away the threads run one after the other, and nothing is learnt about what they
 /// do to each other. A thread that goes to sleep over a lock is not a stranger's doing, and counts.
-pub(crate) fn ns_each(who: &str, operation: &Shared, threads: usize, times: u64) -> Result<Option<f64>> {
+pub(crate) fn ns_each(
+    who: &str,
+    operation: &SharedOperation,
+    threads: usize,
+    times: u64,
+) -> Result<Option<f64>> {
     let ready = AtomicUsize::new(0);
     let laps = thread::scope(|scope| -> Result<Vec<Lap>> {
         let lap = || scope.spawn(|| run_lap(operation, times, || wait_for_all(&ready, threads)));
@@ -43,10 +48,10 @@ pub(crate) fn ns_each(who: &str, operation: &Shared, threads: usize, times: u64)
     Ok(laps.iter().all(|lap| lap.is_undisturbed).then_some(mean / times as f64))
 }
 
-fn run_lap(operation: &Shared, times: u64, wait_for_others: impl FnOnce()) -> Result<Lap> {
+fn run_lap(operation: &SharedOperation, times: u64, wait_for_others: impl FnOnce()) -> Result<Lap> {
     let before = meter::times_pushed_off()?;
     wait_for_others();
-    let (admitted, time) = Meter::Wall.time(|| operation(times));
+    let (admitted, time) = TimeKind::Wall.time(|| operation(times));
     let is_undisturbed = meter::times_pushed_off()? == before;
     Ok(Lap { admitted, ns: time.as_nanos() as f64, is_undisturbed })
 }

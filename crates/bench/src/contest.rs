@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 
-use crate::finding::{Bar, Finding};
-use crate::meter::Meter;
+use crate::finding::{BenchResult, Threshold};
+use crate::meter::TimeKind;
 use crate::options::Effort;
 use crate::side::{Build, Operation, Peer, ensure_admitted};
 
@@ -13,10 +13,10 @@ const WARM_UP_NS: f64 = 500e6;
 /// A row about the time of one operation.
 pub(crate) struct Contest {
     pub(crate) name: &'static str,
-    pub(crate) meter: Meter,
+    pub(crate) meter: TimeKind,
     pub(crate) ours: Option<Build>,
     pub(crate) peer: Option<Peer<Build>>,
-    pub(crate) bar: Option<Bar>,
+    pub(crate) bar: Option<Threshold>,
     /// How often ours runs in a round at least, if it needs company to be itself.
     pub(crate) crowd: u64,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Contest {
 pub(crate) const FEW: u64 = 16;
 
 /// A side at the start: set up, warm, and with as many operations a round as fill the round's time.
-struct Runner {
+struct ContestRunner {
     who: &'static str,
     operation: Operation,
     times: u64,
@@ -34,30 +34,32 @@ struct Runner {
 
 impl Contest {
     /// Lets both sides run in turns and compares their medians.
-    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
-        let mut ours =
-            self.ours.map(|build| Runner::start("tollgate", build, self, self.crowd, effort)).transpose()?;
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<BenchResult> {
+        let mut ours = self
+            .ours
+            .map(|build| ContestRunner::start("tollgate", build, self, self.crowd, effort))
+            .transpose()?;
         let peer = self.peer.as_ref();
         let mut theirs =
-            peer.map(|peer| Runner::start(peer.name, peer.side, self, FEW, effort)).transpose()?;
+            peer.map(|peer| ContestRunner::start(peer.name, peer.side, self, FEW, effort)).transpose()?;
         for _ in 0..effort.rounds {
             for runner in ours.iter_mut().chain(theirs.iter_mut()) {
                 runner.round(self.meter)?;
             }
         }
-        Ok(Finding {
+        Ok(BenchResult {
             name: self.name.to_owned(),
             unit: "ns",
-            ours: ours.map(Runner::median),
+            ours: ours.map(ContestRunner::median),
             peer: theirs.map(|runner| (runner.who, runner.median())),
             bar: self.bar,
-            detail: if self.meter == Meter::Wall { "wall time".to_owned() } else { String::new() },
-            ..Finding::default()
+            detail: if self.meter == TimeKind::Wall { "wall time".to_owned() } else { String::new() },
+            ..BenchResult::default()
         })
     }
 }
 
-impl Runner {
+impl ContestRunner {
     fn start(
         who: &'static str,
         build: Build,
@@ -81,18 +83,18 @@ impl Runner {
     fn warm_up(&mut self) -> Result<()> {
         let mut warm_ns = 0.0;
         while warm_ns < WARM_UP_NS {
-            warm_ns += self.timed_ns(Meter::Wall)?;
+            warm_ns += self.timed_ns(TimeKind::Wall)?;
         }
         Ok(())
     }
 
-    fn round(&mut self, meter: Meter) -> Result<()> {
+    fn round(&mut self, meter: TimeKind) -> Result<()> {
         let ns = self.timed_ns(meter)?;
         self.ns_per_operation.push(ns / self.times as f64);
         Ok(())
     }
 
-    fn timed_ns(&mut self, meter: Meter) -> Result<f64> {
+    fn timed_ns(&mut self, meter: TimeKind) -> Result<f64> {
         let (admitted, time) = meter.time(|| (self.operation)(self.times));
         ensure_admitted(self.who, admitted, self.times)?;
         Ok(time.as_nanos() as f64)
@@ -122,10 +124,10 @@ mod tests {
     fn a_side_that_does_ten_times_the_work_is_seen_to_cost_more() {
         let contest = Contest {
             name: "test/work",
-            meter: Meter::ThreadCpu,
+            meter: TimeKind::ThreadCpu,
             ours: Some(|| Ok(each(|| work(1_000)))),
             peer: Some(Peer { name: "idler", side: || Ok(each(|| work(100))) }),
-            bar: Some(Bar::CostAtMost(2.0)),
+            bar: Some(Threshold::CostAtMost(2.0)),
             crowd: FEW,
         };
         let finding = contest.measure(&Effort::QUICK).unwrap();
@@ -138,7 +140,7 @@ mod tests {
         let refuses: Build = || Ok(each(|| false));
         let contest = Contest {
             name: "test/no",
-            meter: Meter::Wall,
+            meter: TimeKind::Wall,
             ours: Some(refuses),
             peer: None,
             bar: None,

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The line a row has to stay on the right side of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Bar {
+pub(crate) enum Threshold {
     /// Ours costs at most this many times what the peer's costs.
     CostAtMost(f64),
     /// Ours costs at least this many times less than the peer's.
@@ -13,7 +13,7 @@ pub(crate) enum Bar {
     ValueAtMost(f64),
 }
 
-impl fmt::Display for Bar {
+impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CostAtMost(limit) => write!(f, "<= {limit:.1}"),
@@ -25,17 +25,17 @@ impl fmt::Display for Bar {
 
 /// One line of the table. Both values are in `unit`.
 #[derive(Debug, Default)]
-pub(crate) struct Finding {
+pub(crate) struct BenchResult {
     pub(crate) name: String,
     pub(crate) unit: &'static str,
     pub(crate) ours: Option<f64>,
     pub(crate) peer: Option<(&'static str, f64)>,
-    pub(crate) bar: Option<Bar>,
+    pub(crate) bar: Option<Threshold>,
     pub(crate) detail: String,
     pub(crate) failed: bool,
 }
 
-impl Finding {
+impl BenchResult {
     pub(crate) fn failed(name: &str, error: &anyhow::Error) -> Self {
         Self { name: name.to_owned(), detail: format!("failed: {error:#}"), failed: true, ..Self::default() }
     }
@@ -43,7 +43,7 @@ impl Finding {
     /// Ours against the peer's, in the direction of the bar.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let (ours, (_, peer)) = (self.ours?, self.peer?);
-        Some(if matches!(self.bar, Some(Bar::GainAtLeast(_))) { peer / ours } else { ours / peer })
+        Some(if matches!(self.bar, Some(Threshold::GainAtLeast(_))) { peer / ours } else { ours / peer })
     }
 
     /// What the row is about: the ratio where there is a peer and no bar for the bare value.
@@ -57,15 +57,15 @@ impl Finding {
     }
 
     fn is_ratio(&self) -> bool {
-        self.peer.is_some() && !matches!(self.bar, Some(Bar::ValueAtMost(_)))
+        self.peer.is_some() && !matches!(self.bar, Some(Threshold::ValueAtMost(_)))
     }
 
     /// None where there is no bar, or nothing to hold against it.
     pub(crate) fn holds(&self) -> Option<bool> {
         let value = self.value()?;
         Some(match self.bar? {
-            Bar::CostAtMost(limit) | Bar::ValueAtMost(limit) => value <= limit,
-            Bar::GainAtLeast(limit) => value >= limit,
+            Threshold::CostAtMost(limit) | Threshold::ValueAtMost(limit) => value <= limit,
+            Threshold::GainAtLeast(limit) => value >= limit,
         })
     }
 
@@ -79,35 +79,41 @@ impl Finding {
 mod tests {
     use super::*;
 
-    fn finding(ours: Option<f64>, bar: Bar) -> Finding {
-        Finding { unit: "ns", ours, peer: Some(("governor", 20.0)), bar: Some(bar), ..Finding::default() }
+    fn finding(ours: Option<f64>, bar: Threshold) -> BenchResult {
+        BenchResult {
+            unit: "ns",
+            ours,
+            peer: Some(("governor", 20.0)),
+            bar: Some(bar),
+            ..BenchResult::default()
+        }
     }
 
     #[test]
     fn a_cost_is_ours_over_the_peers() {
-        let row = finding(Some(30.0), Bar::CostAtMost(2.0));
+        let row = finding(Some(30.0), Threshold::CostAtMost(2.0));
         assert_eq!((row.value(), row.value_unit(), row.holds()), (Some(1.5), "x", Some(true)));
-        assert_eq!(finding(Some(41.0), Bar::CostAtMost(2.0)).holds(), Some(false));
+        assert_eq!(finding(Some(41.0), Threshold::CostAtMost(2.0)).holds(), Some(false));
     }
 
     #[test]
     fn a_gain_is_the_peers_over_ours() {
-        let row = finding(Some(2.0), Bar::GainAtLeast(8.0));
+        let row = finding(Some(2.0), Threshold::GainAtLeast(8.0));
         assert_eq!((row.value(), row.value_unit(), row.holds()), (Some(10.0), "x", Some(true)));
-        assert_eq!(finding(Some(3.0), Bar::GainAtLeast(8.0)).holds(), Some(false));
+        assert_eq!(finding(Some(3.0), Threshold::GainAtLeast(8.0)).holds(), Some(false));
     }
 
     #[test]
     fn a_bar_on_the_value_ignores_the_peer() {
-        let row = finding(Some(64.0), Bar::ValueAtMost(64.0));
+        let row = finding(Some(64.0), Threshold::ValueAtMost(64.0));
         assert_eq!((row.value(), row.value_unit(), row.holds()), (Some(64.0), "ns", Some(true)));
     }
 
     #[test]
     fn what_was_not_measured_does_not_hold_and_does_not_pass() {
-        let row = finding(None, Bar::CostAtMost(2.0));
+        let row = finding(None, Threshold::CostAtMost(2.0));
         assert_eq!((row.value(), row.holds(), row.passes()), (None, None, false));
-        assert!(!Finding::failed("core/x", &anyhow::anyhow!("no")).passes());
-        assert!(Finding::default().passes());
+        assert!(!BenchResult::failed("core/x", &anyhow::anyhow!("no")).passes());
+        assert!(BenchResult::default().passes());
     }
 }

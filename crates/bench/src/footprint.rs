@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::finding::{Bar, Finding};
+use crate::finding::{BenchResult, Threshold};
 use crate::options::Effort;
-use crate::rows::{self, Row};
+use crate::rows::{self, BenchRow};
 use crate::side::{self, Peer};
 
 /// Builds something that holds so many keys, and keeps it alive.
@@ -23,7 +23,7 @@ pub(crate) struct Footprint {
     /// How many keys, if not as many as the effort says.
     pub(crate) keys: Option<u64>,
     pub(crate) allocator: Allocator,
-    pub(crate) bar: Option<Bar>,
+    pub(crate) bar: Option<Threshold>,
 }
 
 /// How the system's allocator is set in the child.
@@ -53,21 +53,21 @@ impl Allocator {
 
 impl Footprint {
     /// Starts a child for each side.
-    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<BenchResult> {
         let keys = self.keys.unwrap_or(effort.keys);
         let ours = self.ours.map(|_| self.measure_in_child(self.name, keys)).transpose()?;
         let peer = self.peer.as_ref().map(|peer| {
             let target = format!("{}@{}", self.name, peer.name);
             self.measure_in_child(&target, keys).map(|bytes| (peer.name, bytes))
         });
-        Ok(Finding {
+        Ok(BenchResult {
             name: self.name.to_owned(),
             unit: "B",
             ours,
             peer: peer.transpose()?,
             bar: self.bar,
             detail: format!("resident memory over {} keys{}", keys, self.allocator.detail()),
-            ..Finding::default()
+            ..BenchResult::default()
         })
     }
 
@@ -88,7 +88,7 @@ impl Footprint {
 pub(crate) fn measure_here(target: &str, keys: u64) -> Result<()> {
     let (name, peer) = target.split_once('@').unwrap_or((target, ""));
     let row = rows::all().into_iter().find_map(|row| match row {
-        Row::Footprint(row) if row.name == name => Some(row),
+        BenchRow::Footprint(row) if row.name == name => Some(row),
         _ => None,
     });
     let row = row.with_context(|| format!("no row about memory is called {name:?}"))?;

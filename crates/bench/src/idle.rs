@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Result;
 use tollgate::demand;
 
-use crate::meter::{self, Meter};
+use crate::meter::{self, TimeKind};
 use crate::options::Effort;
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 use crate::wake::{one_slot, runtime, until_waiting};
 
 /// As many threads, and as many tasks again.
@@ -17,7 +17,7 @@ const WATCHED: Duration = Duration::from_secs(1);
 const STACK_BYTES: usize = 128 * 1024;
 
 /// The processor time of the whole process while all of them wait for what nobody releases.
-pub(crate) fn waiters_cpu(_: &Effort) -> Result<Reading> {
+pub(crate) fn waiters_cpu(_: &Effort) -> Result<SoloValue> {
     let set = one_slot()?;
     let runtime = runtime()?;
     let held = set.acquire(demand! { slots: 1 }).wait()?;
@@ -33,10 +33,10 @@ pub(crate) fn waiters_cpu(_: &Effort) -> Result<Reading> {
         until_waiting(&set, 2 * HALF);
         // The last ones stand in the queue but may not have fallen asleep.
         meter::pause(WATCHED / 10);
-        let ((), spent) = Meter::ProcessCpu.time(|| meter::pause(WATCHED));
+        let ((), spent) = TimeKind::ProcessCpu.time(|| meter::pause(WATCHED));
         drop(held);
         Ok(spent)
     })?;
     let detail = format!("processor time in {WATCHED:?}, {HALF} threads and {HALF} tasks that wait");
-    Ok(Reading { value: spent.as_nanos() as f64 / 1e6, detail })
+    Ok(SoloValue { value: spent.as_nanos() as f64 / 1e6, detail })
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::finding::{Bar, Finding};
+use crate::finding::{BenchResult, Threshold};
 use crate::rows;
 use crate::side::{self, Operation, ensure_admitted};
 
@@ -19,14 +19,18 @@ const MANY: u64 = 11_000;
 pub(crate) struct Instructions {
     pub(crate) name: &'static str,
     pub(crate) of: &'static str,
-    pub(crate) bar: Option<Bar>,
+    pub(crate) bar: Option<Threshold>,
 }
 
 impl Instructions {
     /// Runs this program under valgrind, or says that it is skipped.
-    pub(crate) fn measure(&self) -> Result<Finding> {
-        let mut finding =
-            Finding { name: self.name.to_owned(), unit: "instr", bar: self.bar, ..Finding::default() };
+    pub(crate) fn measure(&self) -> Result<BenchResult> {
+        let mut finding = BenchResult {
+            name: self.name.to_owned(),
+            unit: "instr",
+            bar: self.bar,
+            ..BenchResult::default()
+        };
         if !valgrind_is_there() {
             finding.detail = "skipped: valgrind is not on PATH".to_owned();
             return Ok(finding);

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::finding::Finding;
+use crate::finding::BenchResult;
 
 /// A list of `{name, value, unit, bar, holds}`; null stands for what was not measured and for no bar.
-pub(crate) fn render(findings: &[Finding]) -> String {
+pub(crate) fn render(findings: &[BenchResult]) -> String {
     let rows: Value = findings.iter().map(row).collect();
     format!("{rows:#}\n")
 }
 
-fn row(finding: &Finding) -> Value {
+fn row(finding: &BenchResult) -> Value {
     json!({
         "name": finding.name,
         "value": finding.value(),
@@ -23,17 +23,17 @@ fn row(finding: &Finding) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Bar;
+    use crate::finding::Threshold;
 
     #[test]
     fn a_ratio_row_carries_the_ratio() {
-        let finding = Finding {
+        let finding = BenchResult {
             name: "core/one".to_owned(),
             unit: "ns",
             ours: Some(30.0),
             peer: Some(("governor", 20.0)),
-            bar: Some(Bar::CostAtMost(2.0)),
-            ..Finding::default()
+            bar: Some(Threshold::CostAtMost(2.0)),
+            ..BenchResult::default()
         };
         let read: Value = serde_json::from_str(&render(&[finding])).unwrap();
         let expected =

@@ -16,12 +16,12 @@ pub(crate) fn million() -> &'static [String] {
 }
 
 /// An endless random walk over keys, from the same start on every side (xorshift64*).
-pub(crate) struct Walk {
+pub(crate) struct KeyWalk {
     keys: &'static [String],
     state: u64,
 }
 
-impl Walk {
+impl KeyWalk {
     pub(crate) fn over(keys: &'static [String]) -> Self {
         Self { keys, state: 0x9E37_79B9_7F4A_7C15 }
     }
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn two_walks_take_the_same_way_through_most_keys() {
-        let (mut one, mut two) = (Walk::over(million()), Walk::over(million()));
+        let (mut one, mut two) = (KeyWalk::over(million()), KeyWalk::over(million()));
         let mut seen = std::collections::HashSet::new();
         for _ in 0..10_000 {
             let key = one.step();

@@ -40,8 +40,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use finding::Finding;
-use options::{Options, Request};
+use finding::BenchResult;
+use options::{BenchOptions, BenchRequest};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -58,30 +58,31 @@ fn main() -> ExitCode {
     })
 }
 
-fn answer(request: Request) -> Result<ExitCode> {
+fn answer(request: BenchRequest) -> Result<ExitCode> {
     match request {
-        Request::Help => print!("{}", options::HELP),
-        Request::List => rows::all().iter().for_each(|row| println!("{}", row.name())),
-        Request::Count { target, times } => instructions::count_here(&target, times)?,
-        Request::Process { what, name } => processes::work_here(&what, &name)?,
-        Request::Resident { target, keys } => footprint::measure_here(&target, keys)?,
-        Request::Run(options) => return run(&options),
+        BenchRequest::Help => print!("{}", options::HELP),
+        BenchRequest::List => rows::all().iter().for_each(|row| println!("{}", row.name())),
+        BenchRequest::Count { target, times } => instructions::count_here(&target, times)?,
+        BenchRequest::Process { what, name } => processes::work_here(&what, &name)?,
+        BenchRequest::Resident { target, keys } => footprint::measure_here(&target, keys)?,
+        BenchRequest::Run(options) => return run(&options),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(options: &Options) -> Result<ExitCode> {
+fn run(options: &BenchOptions) -> Result<ExitCode> {
     let mut findings = Vec::new();
     for row in rows::all().iter().filter(|row| row.name().starts_with(&options.only)) {
         eprintln!("measuring {}", row.name());
         // One row that cannot be measured must not cost the others.
-        findings
-            .push(row.measure(&options.effort).unwrap_or_else(|error| Finding::failed(row.name(), &error)));
+        findings.push(
+            row.measure(&options.effort).unwrap_or_else(|error| BenchResult::failed(row.name(), &error)),
+        );
     }
     print!("{}", table::render(&findings));
     if let Some(path) = &options.json {
         std::fs::write(path, json::render(&findings)).with_context(|| format!("cannot write {path}"))?;
     }
-    let good = findings.iter().all(Finding::passes);
+    let good = findings.iter().all(BenchResult::passes);
     Ok(if good || !options.check { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

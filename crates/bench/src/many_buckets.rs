@@ -8,8 +8,8 @@ use tollgate::store::Key;
 
 use crate::meter;
 use crate::options::Effort;
-use crate::processes::{Hot, RESOURCE, Shared};
-use crate::solo::Reading;
+use crate::processes::{HotOperation, RESOURCE, TempStore};
+use crate::solo::SoloValue;
 
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
@@ -21,8 +21,8 @@ const TURNS: u64 = 200_000;
 const STRIDE: u64 = 7_919;
 
 /// Bytes of each of a million buckets, with the time of a call among few and among many.
-pub(crate) fn million(_: &Effort) -> Result<Reading> {
-    let (shared, mut hot) = (Shared::new("million")?, Hot::new()?);
+pub(crate) fn million(_: &Effort) -> Result<SoloValue> {
+    let (shared, mut hot) = (TempStore::new("million")?, HotOperation::new()?);
     fill(&shared, &mut hot, 0..FEW)?;
     let among_few = timed(&shared, &mut hot, FEW)?;
     fill(&shared, &mut hot, FEW..MANY)?;
@@ -35,17 +35,17 @@ pub(crate) fn million(_: &Effort) -> Result<Reading> {
         among_few.as_nanos() / u128::from(TURNS),
         among_many.as_nanos() / u128::from(TURNS),
     );
-    Ok(Reading { value: bytes as f64 / MANY as f64, detail })
+    Ok(SoloValue { value: bytes as f64 / MANY as f64, detail })
 }
 
-fn fill(shared: &Shared, hot: &mut Hot, keys: Range<u64>) -> Result<()> {
+fn fill(shared: &TempStore, hot: &mut HotOperation, keys: Range<u64>) -> Result<()> {
     for number in keys {
         ensure!(turn(shared, hot, number), "bucket {number} was refused");
     }
     Ok(())
 }
 
-fn timed(shared: &Shared, hot: &mut Hot, keys: u64) -> Result<Duration> {
+fn timed(shared: &TempStore, hot: &mut HotOperation, keys: u64) -> Result<Duration> {
     let since = meter::wall();
     for number in 0..TURNS {
         ensure!(turn(shared, hot, number * STRIDE % keys), "a call was refused");
@@ -53,7 +53,7 @@ fn timed(shared: &Shared, hot: &mut Hot, keys: u64) -> Result<Duration> {
     Ok(since.elapsed())
 }
 
-fn turn(shared: &Shared, hot: &mut Hot, number: u64) -> bool {
+fn turn(shared: &TempStore, hot: &mut HotOperation, number: u64) -> bool {
     hot.key = Key::new(&[&format!("user-{number}"), RESOURCE]);
     hot.turn(&shared.0)
 }

@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Which time an operation is charged with.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Meter {
+pub(crate) enum TimeKind {
     /// What this thread spent on a core: on a shared machine the neighbours do not count.
     ThreadCpu,
     /// What passed on the wall: for what several threads do together, waiting for each other included.
@@ -16,7 +16,7 @@ pub(crate) enum Meter {
     ProcessCpu,
 }
 
-impl Meter {
+impl TimeKind {
     pub(crate) fn time<T>(self, work: impl FnOnce() -> T) -> (T, Duration) {
         match self {
             Self::ThreadCpu => cpu_time(ClockId::ThreadCPUTime, work),
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn work_takes_time_on_every_clock() {
-        for meter in [Meter::ThreadCpu, Meter::Wall, Meter::ProcessCpu] {
+        for meter in [TimeKind::ThreadCpu, TimeKind::Wall, TimeKind::ProcessCpu] {
             let work = || (0..100_000_u64).map(std::hint::black_box).sum::<u64>();
             assert!(meter.time(work).1 > Duration::ZERO);
         }

@@ -42,10 +42,10 @@ Examples:
 
 /// What the caller wants.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Request {
+pub(crate) enum BenchRequest {
     Help,
     List,
-    Run(Options),
+    Run(BenchOptions),
     Count {
         target: String,
         times: u64,
@@ -64,7 +64,7 @@ pub(crate) enum Request {
 
 /// What a run should measure and leave behind.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct BenchOptions {
     pub(crate) only: String,
     pub(crate) json: Option<String>,
     pub(crate) check: bool,
@@ -88,22 +88,24 @@ impl Effort {
 }
 
 /// Reads the arguments; the error says what was not understood.
-pub(crate) fn parse(arguments: &[String]) -> Result<Request, String> {
+pub(crate) fn parse(arguments: &[String]) -> Result<BenchRequest, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["--help" | "-h" | "help", ..] => Ok(Request::Help),
-        ["--list"] => Ok(Request::List),
-        ["process", what, name] => Ok(Request::Process { what: what.to_owned(), name: name.to_owned() }),
-        ["count", target, times] => Ok(Request::Count { target: target.to_owned(), times: number(times)? }),
-        ["resident", target, keys] => {
-            Ok(Request::Resident { target: target.to_owned(), keys: number(keys)? })
+        ["--help" | "-h" | "help", ..] => Ok(BenchRequest::Help),
+        ["--list"] => Ok(BenchRequest::List),
+        ["process", what, name] => Ok(BenchRequest::Process { what: what.to_owned(), name: name.to_owned() }),
+        ["count", target, times] => {
+            Ok(BenchRequest::Count { target: target.to_owned(), times: number(times)? })
         }
-        _ => parse_run(&words).map(Request::Run),
+        ["resident", target, keys] => {
+            Ok(BenchRequest::Resident { target: target.to_owned(), keys: number(keys)? })
+        }
+        _ => parse_run(&words).map(BenchRequest::Run),
     }
 }
 
-fn parse_run(words: &[&str]) -> Result<Options, String> {
-    let mut options = Options { only: String::new(), json: None, check: false, effort: Effort::FULL };
+fn parse_run(words: &[&str]) -> Result<BenchOptions, String> {
+    let mut options = BenchOptions { only: String::new(), json: None, check: false, effort: Effort::FULL };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().map(|&it| it.to_owned()).ok_or(format!("{word} needs a value"));
@@ -126,15 +128,15 @@ fn number(word: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Request, String> {
+    fn parsed(line: &str) -> Result<BenchRequest, String> {
         parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
     }
 
     #[test]
     fn options_may_come_in_any_order() {
         let expected =
-            Options { only: "core/".into(), json: Some("x".into()), check: true, effort: Effort::QUICK };
-        assert_eq!(parsed("--check --json x --quick --only core/"), Ok(Request::Run(expected)));
+            BenchOptions { only: "core/".into(), json: Some("x".into()), check: true, effort: Effort::QUICK };
+        assert_eq!(parsed("--check --json x --quick --only core/"), Ok(BenchRequest::Run(expected)));
     }
 
     #[test]

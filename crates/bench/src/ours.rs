@@ -8,8 +8,8 @@ use tollgate::{
     Attempt, Checker, Clock, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick, demand,
 };
 
-use crate::company::{Shared, shared};
-use crate::keys::{self, Walk};
+use crate::company::{SharedOperation, shared};
+use crate::keys::{self, KeyWalk};
 use crate::side::{Operation, each};
 
 /// More a second than any loop can take.
@@ -61,12 +61,12 @@ pub(crate) fn million_keys() -> Result<Operation> {
     for key in keys::million() {
         check(&checker, &limits, key).then_some(()).context("we refused a new key")?;
     }
-    let mut walk = Walk::over(keys::million());
+    let mut walk = KeyWalk::over(keys::million());
     Ok(each(move || check(&checker, &limits, walk.step())))
 }
 
 /// One key of a checker that all threads want, two limits.
-pub(crate) fn one_shared_key() -> Result<Shared> {
+pub(crate) fn one_shared_key() -> Result<SharedOperation> {
     let (checker, limits, key) = (Checker::new(), two()?, keys::key(0));
     Ok(shared(move || check(&checker, &limits, &key)))
 }

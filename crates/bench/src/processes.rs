@@ -18,7 +18,7 @@ use tollgate_core::Usage;
 use crate::meter;
 use crate::options::Effort;
 use crate::side::{Operation, each};
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 
 /// The name of the other side.
 pub(crate) const MEMORY: &str = "memory of one process";
@@ -37,11 +37,11 @@ const FALL_ASLEEP: Duration = Duration::from_millis(2);
 pub(crate) const RESOURCE: &str = "gpt-4";
 
 /// A store that is gone when this is.
-pub(crate) struct Shared(pub(crate) ShmStore);
+pub(crate) struct TempStore(pub(crate) ShmStore);
 
-impl Shared {
-    pub(crate) fn new(what: &str) -> Result<Shared> {
-        Ok(Shared(ShmStore::open(&format!("bench-{what}-{}", std::process::id()))?))
+impl TempStore {
+    pub(crate) fn new(what: &str) -> Result<TempStore> {
+        Ok(TempStore(ShmStore::open(&format!("bench-{what}-{}", std::process::id()))?))
     }
 
     pub(crate) fn name(&self) -> Result<&str> {
@@ -50,7 +50,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for TempStore {
     fn drop(&mut self) {
         // What cannot be removed is gone when the host stops.
         let _ = std::fs::remove_file(self.0.path());
@@ -58,19 +58,19 @@ impl Drop for Shared {
 }
 
 /// Three limits of one bucket, taken together and settled.
-pub(crate) struct Hot {
+pub(crate) struct HotOperation {
     limits: Limits,
     costs: Costs,
     pub(crate) key: Key,
 }
 
-impl Hot {
-    pub(crate) fn new() -> Result<Hot> {
+impl HotOperation {
+    pub(crate) fn new() -> Result<HotOperation> {
         let tpm = Limit::per_second("tpm", 100 * PLENTY);
         let limits =
             Limits::new([Limit::per_second("rpm", PLENTY), tpm, Limit::resource("connections", 100)])?;
         let costs = limits.costs(&demand! { rpm: 1, tpm: 100, connections: 1 })?;
-        Ok(Hot { limits, costs, key: Key::new(&["user-1", RESOURCE]) })
+        Ok(HotOperation { limits, costs, key: Key::new(&["user-1", RESOURCE]) })
     }
 
     /// Takes and settles, as a limiter does.
@@ -88,19 +88,19 @@ impl Hot {
 
 /// One process on memory that it could share.
 pub(crate) fn one_process() -> Result<Operation> {
-    let (shared, hot) = (Shared::new("one")?, Hot::new()?);
+    let (shared, hot) = (TempStore::new("one")?, HotOperation::new()?);
     Ok(each(move || hot.turn(&shared.0)))
 }
 
 /// The same on the memory of one process.
 pub(crate) fn own_memory() -> Result<Operation> {
-    let (memory, hot) = (Memory::default(), Hot::new()?);
+    let (memory, hot) = (Memory::default(), HotOperation::new()?);
     Ok(each(move || hot.turn(&memory)))
 }
 
 /// Four processes on one bucket: nanoseconds for each operation of all of them together.
-pub(crate) fn four_processes(_: &Effort) -> Result<Reading> {
-    let shared = Shared::new("four")?;
+pub(crate) fn four_processes(_: &Effort) -> Result<SoloValue> {
+    let shared = TempStore::new("four")?;
     let mut others = Vec::new();
     for _ in 0..PROCESSES {
         others.push(Other::start("turns", shared.name()?)?);
@@ -123,13 +123,13 @@ pub(crate) fn four_processes(_: &Effort) -> Result<Reading> {
         rate(shared_ns),
         rate(memory_ns)
     );
-    Ok(Reading { value: shared_ns, detail })
+    Ok(SoloValue { value: shared_ns, detail })
 }
 
 fn four_threads() -> Result<Duration> {
     let (memory, since) = (Memory::default(), meter::wall());
     let work = || -> Result<bool> {
-        let hot = Hot::new()?;
+        let hot = HotOperation::new()?;
         Ok((0..TURNS).all(|_| hot.turn(&memory)))
     };
     thread::scope(|scope| {
@@ -147,8 +147,8 @@ fn one_slot(store: &ShmStore) -> Result<Limiter> {
 }
 
 /// From giving back in one process to having it in another.
-pub(crate) fn wake(effort: &Effort) -> Result<Reading> {
-    let shared = Shared::new("wake")?;
+pub(crate) fn wake(effort: &Effort) -> Result<SoloValue> {
+    let shared = TempStore::new("wake")?;
     let limiter = one_slot(&shared.0)?;
     let slots = Limits::new([Limit::resource("slots", 1)])?;
     limiter.catalog().set_limits(Level::Resource(RESOURCE), &slots).wait()?;
@@ -168,7 +168,7 @@ pub(crate) fn wake(effort: &Effort) -> Result<Reading> {
     let micros = |share: usize| samples[samples.len() * share / 100].as_micros() as f64;
     let detail =
         format!("median of {}; p99 {:.0} us; a thread of another process", samples.len(), micros(99));
-    Ok(Reading { value: micros(50), detail })
+    Ok(SoloValue { value: micros(50), detail })
 }
 
 /// What another process does.
@@ -182,7 +182,7 @@ pub(crate) fn work_here(what: &str, name: &str) -> Result<()> {
     say("ready".into())?;
     match what {
         "turns" => {
-            let hot = Hot::new()?;
+            let hot = HotOperation::new()?;
             lines.next().context("it is told to go")??;
             let is_done = (0..TURNS).all(|_| hot.turn(&store));
             say(if is_done { "done".into() } else { "refused".into() })

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::command::{children_ms, program, run};
 use crate::options::Effort;
 use crate::scratch::Scratch;
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 
 /// How many calls each batch makes. Of those that are refused, each eleventh is, so that it is a tenth of the requests.
 const CALLS: usize = 22_000;
@@ -22,7 +22,7 @@ const LATENCY: &str = "20ms..60ms";
 const LATENCY_IF_NONE: &str = "80ms..140ms";
 
 /// The processor time of a batch of which a tenth is refused, of that of one that makes as many calls in the same time.
-pub(crate) fn tenth_refused(_: &Effort) -> Result<Reading> {
+pub(crate) fn tenth_refused(_: &Effort) -> Result<SoloValue> {
     let tollgate = program()?;
     let outage = format!("429/{REFUSED_EVERY}");
     let none = batch_ms(&tollgate, CALLS, &["--latency", LATENCY_IF_NONE])?;
@@ -31,13 +31,13 @@ pub(crate) fn tenth_refused(_: &Effort) -> Result<Reading> {
     let detail = format!(
         "{some:.0} ms of processor time of {none:.0} for {CALLS} calls over HTTP, a tenth of the requests refused of none"
     );
-    Ok(Reading { value: some / none, detail })
+    Ok(SoloValue { value: some / none, detail })
 }
 
 /// The processor time of a batch of so many requests.
 fn batch_ms(tollgate: &Path, requests: usize, manners: &[&str]) -> Result<f64> {
     let scratch = Scratch::new()?;
-    let provider = Provider::start(tollgate, manners)?;
+    let provider = MockProcess::start(tollgate, manners)?;
     let file = write_requests(scratch.file("requests.jsonl"), requests)?;
     let [file, results] = [file, scratch.file("results.jsonl")].map(|path| path.display().to_string());
     let base = format!("{}/v1", provider.url);
@@ -58,20 +58,20 @@ fn write_requests(file: PathBuf, count: usize) -> Result<PathBuf> {
 }
 
 /// A mock provider, which ends with this.
-struct Provider {
+struct MockProcess {
     process: Child,
     url: String,
     /// Kept open: it says more than its address.
     said: BufReader<ChildStdout>,
 }
 
-impl Provider {
-    fn start(tollgate: &Path, manners: &[&str]) -> Result<Provider> {
+impl MockProcess {
+    fn start(tollgate: &Path, manners: &[&str]) -> Result<MockProcess> {
         let mut command = Command::new(tollgate);
         command.args(["mock-provider", "--no-headers"]).args(manners);
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let said = process.stdout.take().context("it has no stdout")?;
-        let mut provider = Provider { process, url: String::new(), said: BufReader::new(said) };
+        let mut provider = MockProcess { process, url: String::new(), said: BufReader::new(said) };
         while provider.url.is_empty() {
             let mut line = String::new();
             ensure!(provider.said.read_line(&mut line)? > 0, "the mock provider did not say where it is");
@@ -81,7 +81,7 @@ impl Provider {
     }
 }
 
-impl Drop for Provider {
+impl Drop for MockProcess {
     fn drop(&mut self) {
         // It may be gone already, and that is as good.
         let _ = self.process.kill();

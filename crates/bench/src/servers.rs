@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use tollgate::redis::RedisStore;
 use tollgate::store::{Applied, Call, Clock, Key, Op, Place, Step, Store};
 use tollgate::{Level, Limit, Limiter, Limits, demand};
-use tollgate_redis_local::{Kind, Reply, Server};
+use tollgate_redis_local::{RespReply, Server, ServerKind};
 
 use crate::options::Effort;
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 
 const PLENTY: u64 = 1_000_000_000;
 const ACQUIRES: u64 = 1_000;
@@ -37,8 +37,8 @@ fn open(server: &Server) -> Result<RedisStore> {
 }
 
 /// Calls for each warm acquire of a limiter under three limits, as the server counts them.
-pub(crate) fn calls_of_acquire(_: &Effort) -> Result<Reading> {
-    let server = Server::start(Kind::Redis);
+pub(crate) fn calls_of_acquire(_: &Effort) -> Result<SoloValue> {
+    let server = Server::start(ServerKind::Redis);
     let limiter = Limiter::open(Arc::new(open(&server)?), "default").wait()?;
     limiter.catalog().set_limits(Level::System, &three()?).wait()?;
     let acquire = || limiter.acquire("me", "gpt", demand! { rpm: 1, tpm: 10, spend: 3 }).wait();
@@ -51,7 +51,7 @@ pub(crate) fn calls_of_acquire(_: &Effort) -> Result<Reading> {
         lease.commit().wait()?;
     }
     let detail = format!("{calls} scripts for {ACQUIRES} acquires, by INFO commandstats");
-    Ok(Reading { value: calls as f64 / ACQUIRES as f64, detail })
+    Ok(SoloValue { value: calls as f64 / ACQUIRES as f64, detail })
 }
 
 fn scripts(server: &Server) -> Result<u64> {
@@ -59,7 +59,7 @@ fn scripts(server: &Server) -> Result<u64> {
 }
 
 /// A number that the server keeps about a command.
-fn statistic(info: &Reply, command: &str, name: &str) -> Result<u64> {
+fn statistic(info: &RespReply, command: &str, name: &str) -> Result<u64> {
     let field = info.field(&format!("cmdstat_{command}")).context("the command was made")?;
     let value = field.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
     Ok(value.context("it is counted")?.parse()?)
@@ -88,17 +88,17 @@ fn spent(server: &Server, work: impl FnOnce() -> Result<()>) -> Result<Spent> {
 }
 
 /// A chain of so many buckets, taken from as often as is asked.
-struct Till {
+struct RedisChain {
     store: RedisStore,
     limits: Limits,
     keys: Vec<Key>,
 }
 
-impl Till {
-    fn new(server: &Server, buckets: usize) -> Result<Till> {
+impl RedisChain {
+    fn new(server: &Server, buckets: usize) -> Result<RedisChain> {
         let keys =
             (0..buckets).map(|number| Key::new(&[&format!("entity-{number}-of-{buckets}"), "resource"]));
-        let till = Till { store: open(server)?, limits: three()?, keys: keys.collect() };
+        let till = RedisChain { store: open(server)?, limits: three()?, keys: keys.collect() };
         till.acquire(1)?;
         Ok(till)
     }
@@ -154,9 +154,9 @@ fn middle(mut ratios: Vec<f64>) -> f64 {
 }
 
 /// What an acquire of three limits costs the server, over the bare script.
-pub(crate) fn processor_of_acquire(_: &Effort) -> Result<Reading> {
-    let server = Server::start(Kind::Redis);
-    let (till, mut bare) = (Till::new(&server, 1)?, Bare::new(&server)?);
+pub(crate) fn processor_of_acquire(_: &Effort) -> Result<SoloValue> {
+    let server = Server::start(ServerKind::Redis);
+    let (till, mut bare) = (RedisChain::new(&server, 1)?, Bare::new(&server)?);
     let (mut ratios, mut within, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TURNS {
         let theirs = spent(&server, || bare.run(TURN))?;
@@ -167,13 +167,13 @@ pub(crate) fn processor_of_acquire(_: &Effort) -> Result<Reading> {
     }
     let detail =
         format!("{:.1} us of the server each; within the script {:.1} x", middle(costs), middle(within));
-    Ok(Reading { value: middle(ratios), detail })
+    Ok(SoloValue { value: middle(ratios), detail })
 }
 
 /// What a chain of three buckets of three limits costs the server, over one bucket of three limits.
-pub(crate) fn processor_of_chain(_: &Effort) -> Result<Reading> {
-    let server = Server::start(Kind::Redis);
-    let (one, chain) = (Till::new(&server, 1)?, Till::new(&server, 3)?);
+pub(crate) fn processor_of_chain(_: &Effort) -> Result<SoloValue> {
+    let server = Server::start(ServerKind::Redis);
+    let (one, chain) = (RedisChain::new(&server, 1)?, RedisChain::new(&server, 3)?);
     let (mut ratios, mut within) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
         let single = spent(&server, || one.acquire(TURN))?;
@@ -182,13 +182,13 @@ pub(crate) fn processor_of_chain(_: &Effort) -> Result<Reading> {
         within.push(triple.scripts / single.scripts);
     }
     let detail = format!("within the script {:.1} x", middle(within));
-    Ok(Reading { value: middle(ratios), detail })
+    Ok(SoloValue { value: middle(ratios), detail })
 }
 
 /// Acquires a second of one process with many at once, beside as many bare scripts.
-pub(crate) fn throughput(_: &Effort) -> Result<Reading> {
-    let server = Server::start(Kind::Redis);
-    let till = Arc::new(Till::new(&server, 1)?);
+pub(crate) fn throughput(_: &Effort) -> Result<SoloValue> {
+    let server = Server::start(ServerKind::Redis);
+    let till = Arc::new(RedisChain::new(&server, 1)?);
     let left = Arc::new(AtomicU64::new(TOGETHER));
     let start = Clock::system().now();
     std::thread::scope(|scope| -> Result<()> {
@@ -210,13 +210,13 @@ pub(crate) fn throughput(_: &Effort) -> Result<Reading> {
         |why| format!("no redis-benchmark: {why}"),
         |it| format!("redis-benchmark makes {it:.0} bare scripts a second, {AT_ONCE} at once"),
     );
-    Ok(Reading { value: ours, detail: bare })
+    Ok(SoloValue { value: ours, detail: bare })
 }
 
 /// How many bare scripts a second the server's own benchmark makes.
 fn redis_benchmark(server: &Server) -> Result<f64> {
     let hash = Bare::new(server)?.hash;
-    let program = Kind::Redis.find().with_file_name("redis-benchmark");
+    let program = ServerKind::Redis.find().with_file_name("redis-benchmark");
     let mut benchmark = std::process::Command::new(&program);
     let (port, clients, count) = (server.port().to_string(), AT_ONCE.to_string(), TOGETHER.to_string());
     benchmark.args(["-p", &port, "-c", &clients, "-n", &count, "-P", &clients, "--csv"]);

@@ -4,9 +4,9 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::company::{Shared, ns_each};
-use crate::finding::{Bar, Finding};
-use crate::meter::Meter;
+use crate::company::{SharedOperation, ns_each};
+use crate::finding::{BenchResult, Threshold};
+use crate::meter::TimeKind;
 use crate::options::Effort;
 use crate::side::Peer;
 
@@ -27,16 +27,16 @@ pub(crate) struct SlowDown {
     pub(crate) name: &'static str,
     pub(crate) ours: BuildShared,
     pub(crate) peer: Peer<BuildShared>,
-    pub(crate) bar: Option<Bar>,
+    pub(crate) bar: Option<Threshold>,
 }
 
 /// Sets a side up. What happens in here is not measured.
-pub(crate) type BuildShared = fn() -> Result<Shared>;
+pub(crate) type BuildShared = fn() -> Result<SharedOperation>;
 
 /// A side, and how often it does its operation in a round.
-struct Runner {
+struct SlowDownRunner {
     who: &'static str,
-    operation: Shared,
+    operation: SharedOperation,
     times: u64,
 }
 
@@ -48,17 +48,17 @@ struct OneAndTwo {
 }
 
 /// Both sides, a moment apart.
-type Turn = (OneAndTwo, OneAndTwo);
+type SlowDownTurn = (OneAndTwo, OneAndTwo);
 
 impl SlowDown {
     /// Lets one and two threads of both sides run in turns, and shows the turn in the middle.
     ///
     /// Whether two virtual cores share a real one changes all numbers twofold, and changes by the second. So
     /// only what was measured in one turn is compared.
-    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
-        let ours = Runner::start("tollgate", self.ours, effort)?;
-        let theirs = Runner::start(self.peer.name, self.peer.side, effort)?;
-        let mut turns: Vec<Turn> = Vec::new();
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<BenchResult> {
+        let ours = SlowDownRunner::start("tollgate", self.ours, effort)?;
+        let theirs = SlowDownRunner::start(self.peer.name, self.peer.side, effort)?;
+        let mut turns: Vec<SlowDownTurn> = Vec::new();
         for _ in 0..effort.rounds * TURNS_TRIED {
             if turns.len() == effort.rounds {
                 break;
@@ -71,30 +71,30 @@ impl SlowDown {
         Ok(self.finding(turns[count / 2], count))
     }
 
-    fn finding(&self, (ours, theirs): Turn, count: usize) -> Finding {
+    fn finding(&self, (ours, theirs): SlowDownTurn, count: usize) -> BenchResult {
         let peer = self.peer.name;
-        Finding {
+        BenchResult {
             name: self.name.to_owned(),
             unit: "x",
             ours: Some(ours.slow_down()),
             peer: Some((peer, theirs.slow_down())),
             bar: self.bar,
             detail: format!("one thread, two: tollgate {ours}, {peer} {theirs}; the middle of {count} turns"),
-            ..Finding::default()
+            ..BenchResult::default()
         }
     }
 }
 
-fn ratio((ours, theirs): &Turn) -> f64 {
+fn ratio((ours, theirs): &SlowDownTurn) -> f64 {
     ours.slow_down() / theirs.slow_down()
 }
 
-impl Runner {
+impl SlowDownRunner {
     fn start(who: &'static str, build: BuildShared, effort: &Effort) -> Result<Self> {
         let operation = build().with_context(|| format!("cannot set up {who}"))?;
         let mut times = 16;
         // Short rounds, because only those without a stranger count. Doubling also warms caches.
-        while Meter::Wall.time(|| operation(times)).1 < effort.round_time / 10 {
+        while TimeKind::Wall.time(|| operation(times)).1 < effort.round_time / 10 {
             times *= 2;
         }
         Ok(Self { who, operation, times })
@@ -148,7 +148,7 @@ mod tests {
             name: "test/turns",
             ours: || Ok(shared(takes_turns)),
             peer: Peer { name: "loner", side: || Ok(shared(work)) },
-            bar: Some(Bar::CostAtMost(1.5)),
+            bar: Some(Threshold::CostAtMost(1.5)),
         };
         match row.measure(&Effort::QUICK) {
             Ok(finding) => assert!(finding.ours > Some(1.4), "{finding:?}"),

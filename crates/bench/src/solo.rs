@@ -2,33 +2,33 @@
 
 use anyhow::Result;
 
-use crate::finding::{Bar, Finding};
+use crate::finding::{BenchResult, Threshold};
 use crate::options::Effort;
 
 /// A row with one value.
 pub(crate) struct Solo {
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,
-    pub(crate) read: fn(&Effort) -> Result<Reading>,
-    pub(crate) bar: Option<Bar>,
+    pub(crate) read: fn(&Effort) -> Result<SoloValue>,
+    pub(crate) bar: Option<Threshold>,
 }
 
 /// The value of a row, and what to know about it.
-pub(crate) struct Reading {
+pub(crate) struct SoloValue {
     pub(crate) value: f64,
     pub(crate) detail: String,
 }
 
 impl Solo {
-    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
-        let Reading { value, detail } = (self.read)(effort)?;
-        Ok(Finding {
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<BenchResult> {
+        let SoloValue { value, detail } = (self.read)(effort)?;
+        Ok(BenchResult {
             name: self.name.to_owned(),
             unit: self.unit,
             ours: Some(value),
             bar: self.bar,
             detail,
-            ..Finding::default()
+            ..BenchResult::default()
         })
     }
 }

@@ -1,11 +1,11 @@
 //! The one table: aligned, for eyes. What there is to say about a row goes below it, so that lines stay short.
 
-use crate::finding::Finding;
+use crate::finding::BenchResult;
 
 const HEAD: [&str; 6] = ["name", "ours", "peer", "ratio", "bar", "holds"];
 
 /// All findings under one head.
-pub(crate) fn render(findings: &[Finding]) -> String {
+pub(crate) fn render(findings: &[BenchResult]) -> String {
     let mut lines = vec![HEAD.map(String::from)];
     lines.extend(findings.iter().map(cells));
     let widths: [usize; HEAD.len()] = std::array::from_fn(|column| {
@@ -24,7 +24,7 @@ fn below(detail: &str) -> String {
     if detail.is_empty() { String::new() } else { format!("    {detail}\n") }
 }
 
-fn cells(finding: &Finding) -> [String; HEAD.len()] {
+fn cells(finding: &BenchResult) -> [String; HEAD.len()] {
     let unit = finding.unit;
     [
         finding.name.clone(),
@@ -59,18 +59,18 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Bar;
+    use crate::finding::Threshold;
 
     #[test]
     fn columns_line_up_and_missing_values_are_dashes() {
-        let row = |name: &str, ours, detail: &str| Finding {
+        let row = |name: &str, ours, detail: &str| BenchResult {
             name: name.to_owned(),
             detail: detail.to_owned(),
             unit: "ns",
             ours,
             peer: Some(("governor", 20.7)),
-            bar: Some(Bar::CostAtMost(2.0)),
-            ..Finding::default()
+            bar: Some(Threshold::CostAtMost(2.0)),
+            ..BenchResult::default()
         };
         let expected = "\
 name         ours     peer              ratio   bar     holds

@@ -15,7 +15,7 @@ use tollgate_dynamo_local::{Calls, Engine};
 
 use crate::options::Effort;
 use crate::side::{Operation, each};
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 
 /// What the peer of the acquire is called.
 pub(crate) const SDK: &str = "bare SDK";
@@ -29,12 +29,12 @@ const SECONDS: u64 = 3;
 
 const SHARDS: u32 = 16;
 
-struct Till {
+struct DynamoChain {
     engine: Engine,
     limiter: Limiter,
 }
 
-fn open(choose: impl FnOnce(DynamoStoreBuilder) -> DynamoStoreBuilder) -> Result<Till> {
+fn open(choose: impl FnOnce(DynamoStoreBuilder) -> DynamoStoreBuilder) -> Result<DynamoChain> {
     let engine = Engine::in_memory()?;
     let builder = DynamoStore::builder("limits").http_client(engine.http_client()).create_table(true);
     let store = choose(builder).build().wait()?;
@@ -44,10 +44,10 @@ fn open(choose: impl FnOnce(DynamoStoreBuilder) -> DynamoStoreBuilder) -> Result
     catalog.set_limits(Level::System, &limits).wait()?;
     catalog.create_entity(NewEntity::new("team")).wait()?;
     catalog.create_entity(NewEntity::new("member").parent("team").cascades(true)).wait()?;
-    Ok(Till { engine, limiter })
+    Ok(DynamoChain { engine, limiter })
 }
 
-impl Till {
+impl DynamoChain {
     /// The SDK by itself, on the same engine.
     fn client(&self) -> Client {
         let config = Config::builder()
@@ -115,16 +115,16 @@ pub(crate) fn bare_update() -> Result<Operation> {
 }
 
 /// Calls for a warm acquire: one write.
-pub(crate) fn calls_of_acquire(_: &Effort) -> Result<Reading> {
+pub(crate) fn calls_of_acquire(_: &Effort) -> Result<SoloValue> {
     calls_of("user")
 }
 
 /// Calls for a warm acquire that cascades: two writes.
-pub(crate) fn calls_of_cascade(_: &Effort) -> Result<Reading> {
+pub(crate) fn calls_of_cascade(_: &Effort) -> Result<SoloValue> {
     calls_of("member")
 }
 
-fn calls_of(entity: &str) -> Result<Reading> {
+fn calls_of(entity: &str) -> Result<SoloValue> {
     let till = open(|builder| builder)?;
     till.engine.count_units(true);
     ensure!(till.take(entity), "the first acquire was refused");
@@ -135,11 +135,11 @@ fn calls_of(entity: &str) -> Result<Reading> {
     let per = |count: f64| count / ACQUIRES as f64;
     let (reads, units, index) = (calls.reads(), per(calls.write_units), per(calls.index_units));
     let detail = format!("{reads} reads, {units:.2} write units each, {index:.2} in indexes");
-    Ok(Reading { value: per(calls.all() as f64), detail })
+    Ok(SoloValue { value: per(calls.all() as f64), detail })
 }
 
 /// Calls a second while 1,000 acquires a second are served from what is taken ahead.
-pub(crate) fn calls_ahead(_: &Effort) -> Result<Reading> {
+pub(crate) fn calls_ahead(_: &Effort) -> Result<SoloValue> {
     let till = open(|builder| builder.prefetch(5, Duration::from_secs(1)))?;
     ensure!(till.take("user"), "the first acquire was refused");
     let calls = till.calls_of(|| {
@@ -154,11 +154,11 @@ pub(crate) fn calls_ahead(_: &Effort) -> Result<Reading> {
         Ok(())
     })?;
     let detail = format!("{PER_SECOND} acquires/s for {SECONDS} s, at most 5% of the capacity ahead");
-    Ok(Reading { value: calls.all() as f64 / SECONDS as f64, detail })
+    Ok(SoloValue { value: calls.all() as f64 / SECONDS as f64, detail })
 }
 
 /// How uneven the load of one hot entity is over 16 items: the busiest over the mean, less one, in percent.
-pub(crate) fn unevenness(_: &Effort) -> Result<Reading> {
+pub(crate) fn unevenness(_: &Effort) -> Result<SoloValue> {
     let till = Arc::new(open(|builder| builder.shards(SHARDS, SHARDS))?);
     ensure!(till.take("user"), "the first acquire was refused");
     let threads: Vec<_> = (0..4)
@@ -175,11 +175,11 @@ pub(crate) fn unevenness(_: &Effort) -> Result<Reading> {
     let mean = writes.iter().sum::<f64>() / writes.len() as f64;
     let most = writes.iter().copied().fold(0.0, f64::max);
     let detail = format!("{} items, {admitted} acquires of 4 threads, none refused", writes.len());
-    Ok(Reading { value: (most / mean - 1.0) * 100.0, detail })
+    Ok(SoloValue { value: (most / mean - 1.0) * 100.0, detail })
 }
 
 /// How often each item of the bucket was written.
-fn writes_of_items(till: &Till) -> Result<Vec<f64>> {
+fn writes_of_items(till: &DynamoChain) -> Result<Vec<f64>> {
     let client = till.client();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let namespace = till.limiter.catalog().namespace_id();

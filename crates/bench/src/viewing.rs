@@ -11,9 +11,9 @@ use tollgate::{Level, Limit, Limiter, Limits, demand};
 use crate::command::{program, run};
 use crate::meter;
 use crate::options::Effort;
-use crate::processes::Shared;
+use crate::processes::TempStore;
 use crate::scratch::Scratch;
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 
 const ENTITIES: usize = 1_000_000;
 
@@ -21,7 +21,7 @@ const ENTITIES: usize = 1_000_000;
 const TOGETHER: usize = 500;
 
 /// Seconds of `tollgate top --once` on a file with a million entities that were used in this hour.
-pub(crate) fn top_of_file(_: &Effort) -> Result<Reading> {
+pub(crate) fn top_of_file(_: &Effort) -> Result<SoloValue> {
     let scratch = Scratch::new()?;
     let file = scratch.file("limits.db");
     let store = FileStore::builder(&file).durability(Durability::Off).build()?;
@@ -30,20 +30,20 @@ pub(crate) fn top_of_file(_: &Effort) -> Result<Reading> {
 }
 
 /// The same in shared memory.
-pub(crate) fn top_of_shm(_: &Effort) -> Result<Reading> {
-    let shared = Shared::new("top")?;
+pub(crate) fn top_of_shm(_: &Effort) -> Result<SoloValue> {
+    let shared = TempStore::new("top")?;
     let _limiter = fill(Arc::new(shared.0.clone()))?;
     top(&format!("shm:{}", shared.name()?), shared.0.path())
 }
 
-fn top(store: &str, path: &Path) -> Result<Reading> {
+fn top(store: &str, path: &Path) -> Result<SoloValue> {
     let tollgate = program()?;
     let before = std::fs::read(path)?;
     let since = meter::wall();
     run(&tollgate, &["--store", store, "top", "--once"])?;
     let value = since.elapsed().as_secs_f64();
     ensure!(std::fs::read(path)? == before, "looking at {store} has changed it");
-    Ok(Reading {
+    Ok(SoloValue {
         value,
         detail: format!("{ENTITIES} entities, {} MiB, not a byte changed", before.len() >> 20),
     })

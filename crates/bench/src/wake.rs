@@ -14,13 +14,13 @@ use tollgate::{Limit, LimitSet, demand};
 
 use crate::meter;
 use crate::options::Effort;
-use crate::solo::Reading;
+use crate::solo::SoloValue;
 
 /// Long enough for a waiter that stands in the queue to have fallen asleep.
 const FALL_ASLEEP: Duration = Duration::from_micros(200);
 
 /// A thread that waits with no runtime.
-pub(crate) fn thread(effort: &Effort) -> Result<Reading> {
+pub(crate) fn thread(effort: &Effort) -> Result<SoloValue> {
     let set = one_slot()?;
     let ((start, started), (report, woken)) = (channel(), channel());
     let samples = thread::scope(|scope| {
@@ -41,7 +41,7 @@ pub(crate) fn thread(effort: &Effort) -> Result<Reading> {
 }
 
 /// A task of tokio that waits on a worker with nothing else to do.
-pub(crate) fn task(effort: &Effort) -> Result<Reading> {
+pub(crate) fn task(effort: &Effort) -> Result<SoloValue> {
     let set = one_slot()?;
     let runtime = runtime()?;
     let ((start, mut started), (report, woken)) = (unbounded_channel(), channel());
@@ -93,11 +93,11 @@ fn sample(
     (0..times).map(once).collect()
 }
 
-fn summary(mut samples: Vec<Duration>, who: &str) -> Reading {
+fn summary(mut samples: Vec<Duration>, who: &str) -> SoloValue {
     samples.sort_unstable();
     let micros = |share| percentile(&samples, share).as_nanos() as f64 / 1e3;
     let detail = format!("median of {}; p99 {:.1} us; {who}", samples.len(), micros(99));
-    Reading { value: micros(50), detail }
+    SoloValue { value: micros(50), detail }
 }
 
 /// The sample that so many in a hundred do not exceed.

@@ -24,7 +24,7 @@ pub(crate) struct Set {
 
 /// The part of a field that is wrong, and what would be right.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct FieldError {
     pub(crate) value: String,
     pub(crate) valid: String,
 }
@@ -52,7 +52,7 @@ const SUNDAY_LAST: u32 = 7;
 
 impl Field {
     /// The numbers that `text` names: a list of numbers, ranges and steps.
-    pub(crate) fn parse(&self, text: &str) -> Result<Set, Refusal> {
+    pub(crate) fn parse(&self, text: &str) -> Result<Set, FieldError> {
         let mut set = Set { bits: 0, any: false };
         for item in text.split(',') {
             let (range, step) = self.stepped(item)?;
@@ -102,7 +102,7 @@ impl Field {
         (bits.count_ones() > 2).then(|| (2..self.high).find(stepped)).flatten()
     }
 
-    fn stepped(&self, item: &str) -> Result<(RangeInclusive<u32>, usize), Refusal> {
+    fn stepped(&self, item: &str) -> Result<(RangeInclusive<u32>, usize), FieldError> {
         let Some((range, step)) = item.split_once('/') else {
             return Ok((self.range(item)?, 1));
         };
@@ -119,7 +119,7 @@ impl Field {
         }
     }
 
-    fn range(&self, text: &str) -> Result<RangeInclusive<u32>, Refusal> {
+    fn range(&self, text: &str) -> Result<RangeInclusive<u32>, FieldError> {
         if text == "*" {
             return Ok(self.low..=self.high);
         }
@@ -142,7 +142,7 @@ impl Field {
         Ok(first..=last)
     }
 
-    fn number(&self, text: &str) -> Result<u32, Refusal> {
+    fn number(&self, text: &str) -> Result<u32, FieldError> {
         let named = self.names.iter().zip(self.low..).find(|(name, _)| name.eq_ignore_ascii_case(text));
         let high = if self.is_weekday() { SUNDAY_LAST } else { self.high };
         named
@@ -157,10 +157,10 @@ impl Field {
     }
 }
 
-impl Refusal {
+impl FieldError {
     /// The error for an expression that has this in a field.
     pub(crate) fn of(self, expression: &str, field: &'static str) -> CalendarError {
-        let Refusal { value, valid } = self;
+        let FieldError { value, valid } = self;
         CalendarError::Field { expression: expression.to_owned(), field, value, valid }
     }
 }
@@ -170,10 +170,10 @@ fn digits(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-fn refuse(value: &str, valid: impl Into<String>) -> Refusal {
+fn refuse(value: &str, valid: impl Into<String>) -> FieldError {
     let plain = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
     let value = if plain { value.to_owned() } else { format!("{value:?}") };
-    Refusal { value, valid: valid.into() }
+    FieldError { value, valid: valid.into() }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::civil::{Date, DateTime};
 
 use crate::CalendarError;
-use crate::field::{DAY, Field, HOUR, MINUTE, MONTH, Refusal, Set, WEEKDAY};
+use crate::field::{DAY, Field, FieldError, HOUR, MINUTE, MONTH, Set, WEEKDAY};
 
 /// The local times that a cron expression names: those in `minutes`, `hours` and `months` whose date is in
 /// `days` or in `weekdays`.
@@ -33,7 +33,7 @@ impl Pattern {
     pub(crate) fn parse(expression: &str) -> Result<Pattern, CalendarError> {
         let [minute, hour, day, month, weekday] = split(expression)?;
         let set = |field: &Field, text| {
-            let refuse = |refusal: Refusal| refusal.of(expression, field.name);
+            let refuse = |refusal: FieldError| refusal.of(expression, field.name);
             field.parse(text).map_err(refuse)
         };
         let (minutes, hours) = (set(&MINUTE, minute)?, set(&HOUR, hour)?);
@@ -139,14 +139,14 @@ impl fmt::Display for Pattern {
 fn split(expression: &str) -> Result<[&str; 5], CalendarError> {
     let plain = match expression.trim_ascii() {
         nickname if nickname.starts_with('@') => unfold(nickname).ok_or_else(|| {
-            let refusal = Refusal { value: format!("{nickname:?}"), valid: NICKNAMES_VALID.into() };
+            let refusal = FieldError { value: format!("{nickname:?}"), valid: NICKNAMES_VALID.into() };
             refusal.of(expression, "nickname")
         })?,
         plain => plain,
     };
     let fields: Vec<&str> = plain.split_ascii_whitespace().collect();
     fields.as_slice().try_into().map_err(|_| {
-        let refusal = Refusal { value: fields.len().to_string(), valid: FIELDS_VALID.into() };
+        let refusal = FieldError { value: fields.len().to_string(), valid: FIELDS_VALID.into() };
         refusal.of(expression, "number of fields")
     })
 }

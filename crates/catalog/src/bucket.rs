@@ -19,7 +19,7 @@ const STALE_MAX: usize = 8;
 const PAGE: usize = 1_000;
 
 /// A change to one bucket.
-struct Deed<'a> {
+struct BucketChange<'a> {
     entity: &'a str,
     resource: &'a str,
     key: Option<&'a str>,
@@ -47,7 +47,7 @@ impl Catalog {
         resource: &'a str,
         key: Option<&'a str>,
     ) -> Reply<'a, Result<bool>> {
-        let deed = Deed { entity, resource, key, action: Action::Reset, credit: Vec::new() };
+        let deed = BucketChange { entity, resource, key, action: Action::Reset, credit: Vec::new() };
         Reply::later(async move {
             deed.check()?;
             self.perform(&deed).await
@@ -76,7 +76,7 @@ impl Catalog {
         let bad = credit.bad_amount().map(|(name, why)| bad_amount(name, why));
         let parts = (0..credit.len()).map(|index| credit.part(index));
         let credit = parts.map(|(name, amount)| (name.as_str().to_owned(), amount)).collect();
-        let deed = Deed { entity, resource, key, action: Action::ToppedUp, credit };
+        let deed = BucketChange { entity, resource, key, action: Action::ToppedUp, credit };
         Reply::later(async move {
             deed.check()?;
             match bad {
@@ -120,7 +120,7 @@ impl Catalog {
         }
     }
 
-    async fn perform(&self, deed: &Deed<'_>) -> Result<bool> {
+    async fn perform(&self, deed: &BucketChange<'_>) -> Result<bool> {
         for _ in 0..STALE_MAX {
             let limits = self.limits_of_bucket(deed.entity, deed.resource).await?;
             if let Some(done) = self.try_perform(deed, &limits).await? {
@@ -146,7 +146,7 @@ impl Catalog {
     }
 
     /// `None` if the bucket knows of later limits.
-    async fn try_perform(&self, deed: &Deed<'_>, limits: &Limits) -> Result<Option<bool>> {
+    async fn try_perform(&self, deed: &BucketChange<'_>, limits: &Limits) -> Result<Option<bool>> {
         let mut tx = self.transaction();
         let once = deed.key.map(|key| tx.once(key, deed));
         let details = deed
@@ -179,7 +179,7 @@ impl Catalog {
 
 impl Transaction<'_> {
     /// Makes the change happen once for each key.
-    fn once(&mut self, key: &str, deed: &Deed<'_>) -> usize {
+    fn once(&mut self, key: &str, deed: &BucketChange<'_>) -> usize {
         let now = self.catalog().now();
         let mut item = Item::new(keys::done(self.namespace_id(), key))
             .with("entity_id", deed.entity)
@@ -191,7 +191,7 @@ impl Transaction<'_> {
     }
 }
 
-impl Deed<'_> {
+impl BucketChange<'_> {
     fn check(&self) -> Result<()> {
         name::ENTITY.check(self.entity)?;
         name::RESOURCE.check(self.resource)?;

@@ -19,21 +19,21 @@ use crate::{CatalogError, Namespace, Result, keys, name};
 /// for tasks to await and threads to wait for.
 #[derive(Clone)]
 pub struct Catalog {
-    shared: Arc<Shared>,
+    shared: Arc<CatalogShared>,
     principal: Arc<str>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct CatalogShared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) namespace: Namespace,
     pub(crate) cache: Cache,
     pub(crate) ulids: Arc<Ulids>,
     pub(crate) audit_retention: Option<Span>,
-    pub(crate) secrets: token::Known,
+    pub(crate) secrets: token::CachedSecrets,
 }
 
 impl Catalog {
-    pub(crate) fn new(shared: Shared, principal: Arc<str>) -> Catalog {
+    pub(crate) fn new(shared: CatalogShared, principal: Arc<str>) -> Catalog {
         Catalog { shared: Arc::new(shared), principal }
     }
 
@@ -77,7 +77,7 @@ impl Catalog {
         self.shared.cache.stats()
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &CatalogShared {
         &self.shared
     }
 

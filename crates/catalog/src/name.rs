@@ -13,12 +13,12 @@ const SHOWN_MAX: usize = 80;
 pub struct NameError {
     what: &'static str,
     name: String,
-    fault: Fault,
+    fault: NameFault,
     valid: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fault {
+enum NameFault {
     Empty,
     TooLong(usize),
     Character { character: char, position: usize },
@@ -48,7 +48,7 @@ pub enum Named {
 }
 
 /// What a name of one kind looks like.
-pub(crate) struct Rule {
+pub(crate) struct NameRule {
     what: &'static str,
     length_max: usize,
     first: fn(char) -> bool,
@@ -61,22 +61,22 @@ const ENTITY_VALID: &str =
     "1 to 256 characters, first a letter or digit, then letters, digits, '_', '.', '-', ':' or '@'";
 
 /// Names of entities.
-pub(crate) const ENTITY: Rule = like_entity("entity");
+pub(crate) const ENTITY: NameRule = like_entity("entity");
 
 /// Names of parents of entities.
-pub(crate) const PARENT: Rule = like_entity("parent");
+pub(crate) const PARENT: NameRule = like_entity("parent");
 
 /// Who changes something.
-pub(crate) const PRINCIPAL: Rule = like_entity("principal");
+pub(crate) const PRINCIPAL: NameRule = like_entity("principal");
 
 /// What makes a change happen once.
-pub(crate) const IDEMPOTENCY_KEY: Rule = like_entity("key");
+pub(crate) const IDEMPOTENCY_KEY: NameRule = like_entity("key");
 
 /// Names of managed sets of limits.
-pub(crate) const MANAGED_SET: Rule = like_entity("set");
+pub(crate) const MANAGED_SET: NameRule = like_entity("set");
 
-const fn like_entity(what: &'static str) -> Rule {
-    Rule {
+const fn like_entity(what: &'static str) -> NameRule {
+    NameRule {
         what,
         length_max: 256,
         first: |c| c.is_ascii_alphanumeric(),
@@ -87,7 +87,7 @@ const fn like_entity(what: &'static str) -> Rule {
 }
 
 /// Names of resources.
-pub(crate) const RESOURCE: Rule = Rule {
+pub(crate) const RESOURCE: NameRule = NameRule {
     what: "resource",
     length_max: 64,
     first: |c| c.is_ascii_alphabetic(),
@@ -97,7 +97,7 @@ pub(crate) const RESOURCE: Rule = Rule {
 };
 
 /// Names of limits, where a limit is asked for and none is given.
-pub(crate) const LIMIT: Rule = Rule {
+pub(crate) const LIMIT: NameRule = NameRule {
     what: "limit",
     length_max: 64,
     first: |c| c.is_ascii_alphabetic(),
@@ -107,7 +107,7 @@ pub(crate) const LIMIT: Rule = Rule {
 };
 
 /// Names of namespaces.
-pub(crate) const NAMESPACE: Rule = Rule {
+pub(crate) const NAMESPACE: NameRule = NameRule {
     what: "namespace",
     length_max: 64,
     first: |c| c.is_ascii_alphanumeric(),
@@ -117,7 +117,7 @@ pub(crate) const NAMESPACE: Rule = Rule {
 };
 
 /// Ids of namespaces. Those that others made may be of another length than ours.
-pub(crate) const NAMESPACE_ID: Rule = Rule {
+pub(crate) const NAMESPACE_ID: NameRule = NameRule {
     what: "namespace id",
     length_max: 64,
     first: |c| c.is_ascii_alphanumeric() || c == '_',
@@ -156,23 +156,23 @@ impl Named {
     }
 }
 
-impl Rule {
+impl NameRule {
     /// Whether the name is valid.
     pub(crate) fn check(&self, name: &str) -> Result<(), NameError> {
         let refuse = |fault| Err(NameError { what: self.what, name: shown(name), fault, valid: self.valid });
         if name.is_empty() {
-            return refuse(Fault::Empty);
+            return refuse(NameFault::Empty);
         }
         if self.reserved.contains(&name) {
-            return refuse(Fault::Reserved);
+            return refuse(NameFault::Reserved);
         }
         let is_bad =
             |(index, c): &(usize, char)| !if *index == 0 { (self.first)(*c) } else { (self.rest)(*c) };
         if let Some((index, character)) = name.chars().enumerate().find(is_bad) {
-            return refuse(Fault::Character { character, position: index + 1 });
+            return refuse(NameFault::Character { character, position: index + 1 });
         }
         let length = name.chars().count();
-        if length > self.length_max { refuse(Fault::TooLong(length)) } else { Ok(()) }
+        if length > self.length_max { refuse(NameFault::TooLong(length)) } else { Ok(()) }
     }
 }
 
@@ -210,12 +210,12 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}: ", self.what, self.name)?;
         match &self.fault {
-            Fault::Empty => f.write_str("it is empty")?,
-            Fault::TooLong(length) => write!(f, "it has {length} characters")?,
-            Fault::Character { character, position } => {
+            NameFault::Empty => f.write_str("it is empty")?,
+            NameFault::TooLong(length) => write!(f, "it has {length} characters")?,
+            NameFault::Character { character, position } => {
                 write!(f, "character {character:?} at position {position} is not allowed")?;
             }
-            Fault::Reserved => f.write_str("it is reserved")?,
+            NameFault::Reserved => f.write_str("it is reserved")?,
         }
         write!(f, "; valid is {}", self.valid)
     }

@@ -41,7 +41,7 @@ pub struct SharedSet {
     /// 0 if there is no record, else past [`UNWRITTEN`].
     revision: u64,
     limits: Limits,
-    said: BTreeMap<String, Said>,
+    said: BTreeMap<String, LastStatement>,
 }
 
 /// What a program that opens a set says about it.
@@ -57,13 +57,13 @@ pub struct Opening<'a> {
 
 /// What was said last about the limit of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Said {
+struct LastStatement {
     version: u16,
-    how: How,
+    how: StatedHow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum StatedHow {
     /// A program named it when it opened the set.
     Opened,
     /// It was put in place of another.
@@ -72,10 +72,10 @@ enum How {
     Removed,
 }
 
-impl Said {
+impl LastStatement {
     /// Whether it stays as it is when a program of this version opens the set.
     fn holds_against(self, version: u16) -> bool {
-        self.version > version || self.version == version && self.how != How::Opened
+        self.version > version || self.version == version && self.how != StatedHow::Opened
     }
 }
 
@@ -132,7 +132,7 @@ impl SharedSet {
         }
         let is_open = |name: &Name| !self.said.get(name.as_str()).is_some_and(|it| it.holds_against(version));
         let named = opening.limits.iter().filter(|limit| is_open(limit.name()) && !limit.is_cooldown());
-        next.put(named.cloned().collect(), Said { version, how: How::Opened })?;
+        next.put(named.cloned().collect(), LastStatement { version, how: StatedHow::Opened })?;
         // A version removes what earlier ones have named.
         let earlier = |name: &&Name| self.said.get(name.as_str()).is_none_or(|it| it.version < version);
         for name in opening.removed.iter().filter(earlier) {
@@ -152,7 +152,7 @@ impl SharedSet {
         self.limits.replacing(limit.clone())?;
         let version = self.said.get(limit.name().as_str()).map_or(0, |said| said.version);
         let mut next = self.clone();
-        next.put(vec![limit], Said { version, how: How::Replaced })?;
+        next.put(vec![limit], LastStatement { version, how: StatedHow::Replaced })?;
         Ok(next.later_than(self.revision))
     }
 
@@ -184,7 +184,7 @@ impl SharedSet {
         }
         let unknown = |limit: &&Limit| !limit.is_cooldown() && !self.said.contains_key(limit.name().as_str());
         let found = in_force.iter().filter(unknown).cloned().collect();
-        next.put(found, Said { version: 0, how: How::Opened })?;
+        next.put(found, LastStatement { version: 0, how: StatedHow::Opened })?;
         Ok(next.later_than(self.revision.max(in_force.version())))
     }
 
@@ -201,7 +201,7 @@ impl SharedSet {
         Err(LimitsError::TwoKinds(Box::new([limit.clone(), there.clone()])))
     }
 
-    fn put(&mut self, limits: Vec<Limit>, said: Said) -> Result<(), LimitsError> {
+    fn put(&mut self, limits: Vec<Limit>, said: LastStatement) -> Result<(), LimitsError> {
         self.said.extend(limits.iter().map(|limit| (limit.name().to_string(), said)));
         self.limits = self.limits.merged(&Limits::new(limits)?)?;
         Ok(())
@@ -210,8 +210,8 @@ impl SharedSet {
     fn take_out(&mut self, name: &str, version: u16) {
         let others = self.limits.iter().filter(|limit| limit.name() != name).cloned();
         self.limits = Limits::new(others).expect("what is left of valid limits is valid");
-        self.said.insert(name.into(), Said { version, how: How::Removed });
-        let removed = self.said.iter().filter(|(_, said)| said.how == How::Removed);
+        self.said.insert(name.into(), LastStatement { version, how: StatedHow::Removed });
+        let removed = self.said.iter().filter(|(_, said)| said.how == StatedHow::Removed);
         if removed.clone().count() > REMOVED_MAX {
             let earliest = removed.min_by_key(|(_, said)| said.version).map(|(name, _)| name.clone());
             self.said.retain(|name, _| earliest.as_ref() != Some(name));

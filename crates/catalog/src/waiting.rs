@@ -27,7 +27,7 @@ const HOST_MAX: usize = 255;
 const ATTEMPTS_MAX: usize = 8;
 
 /// What is asked of the limits of a resource, by their names.
-type Amounts = BTreeMap<String, u64>;
+type WaitedAmounts = BTreeMap<String, u64>;
 
 /// Somebody who waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +38,9 @@ pub struct Waiter {
     /// For which resource.
     pub resource: String,
     /// How much of which limit.
-    pub demand: Amounts,
+    pub demand: WaitedAmounts,
     /// What is wanted of other resources with it.
-    pub also: BTreeMap<String, Amounts>,
+    pub also: BTreeMap<String, WaitedAmounts>,
     /// When the wait began.
     pub since: Tick,
     /// The process that waits.
@@ -62,7 +62,7 @@ impl Waiter {
         Waiter {
             entity: entity.into(),
             resource: resource.into(),
-            demand: Amounts::new(),
+            demand: WaitedAmounts::new(),
             also: BTreeMap::new(),
             since,
             pid,
@@ -248,11 +248,11 @@ fn at_most(what: &'static str, count: usize, max: usize) -> Result<()> {
     }
 }
 
-fn fields_of(amounts: &Amounts) -> Fields {
+fn fields_of(amounts: &WaitedAmounts) -> Fields {
     amounts.iter().map(|(limit, amount)| (limit.clone(), saturated(*amount).into())).collect()
 }
 
-fn amounts_of(value: &Value) -> Option<Amounts> {
+fn amounts_of(value: &Value) -> Option<WaitedAmounts> {
     let Value::Map(fields) = value else { return None };
     let amount = |value: &Value| match value {
         Value::Int(amount) => u64::try_from(*amount).ok(),

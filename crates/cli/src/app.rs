@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
 use crate::output::{Format, Terminal, harmless, harmless_json, harmless_lines, told};
-use crate::settings::{Color, Environment, Settings, redacted};
+use crate::settings::{CliSettings, Color, Environment, redacted};
 
 /// Does what the command line says.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
@@ -27,14 +27,14 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     let format = format_of(&words);
     match parsed(&words) {
         Ok(cli) => {
-            let layout = Layout::of(&cli.command);
+            let layout = JsonLayout::of(&cli.command);
             exit_of(obey(cli), format, layout)
         }
         Err(answer) => {
             // What is wrong is said with the words that were given, so these must do nothing to a terminal.
             let answer = parsed(&shown_words(&words)).err().unwrap_or(answer);
             let exit = Exit(u8::try_from(answer.exit_code()).unwrap_or(Exit::USAGE.0));
-            exit_of(show(&answer, exit, format).map(|()| exit).map_err(Into::into), format, Layout::Page)
+            exit_of(show(&answer, exit, format).map(|()| exit).map_err(Into::into), format, JsonLayout::Page)
         }
     }
 }
@@ -64,7 +64,7 @@ fn show(answer: &clap::Error, exit: Exit, format: Format) -> io::Result<()> {
     }
     let message = answer.render().ansi().to_string();
     write!(anstream::stderr(), "{}", told(&redacted(&message), &Terminal::of_process()))?;
-    tell_programs(&said_by_clap(answer), exit.kind(), exit, format, Layout::Page);
+    tell_programs(&said_by_clap(answer), exit.kind(), exit, format, JsonLayout::Page);
     Ok(())
 }
 
@@ -81,7 +81,7 @@ fn said_by_clap(answer: &clap::Error) -> String {
 }
 
 fn obey(cli: Cli) -> Result<Exit> {
-    let settings = Settings::resolve(&cli.global, &Environment::of_process())?;
+    let settings = CliSettings::resolve(&cli.global, &Environment::of_process())?;
     settings.color.value.apply();
     let context = Context::new(settings, Terminal::of_process(), &cli.global);
     let mut output = commands::run(&context, cli.command)?;
@@ -97,24 +97,24 @@ fn obey(cli: Cli) -> Result<Exit> {
 
 /// How an object of JSON stands on stdout.
 #[derive(Clone, Copy)]
-enum Layout {
+enum JsonLayout {
     /// On several lines, as people like to look at it.
     Page,
     /// On one line, since it ends a stream of events in which each line is an object.
     Line,
 }
 
-impl Layout {
-    fn of(command: &Command) -> Layout {
+impl JsonLayout {
+    fn of(command: &Command) -> JsonLayout {
         match command {
             #[cfg(feature = "batch")]
-            Command::Batch(_) => Layout::Line,
-            _ => Layout::Page,
+            Command::Batch(_) => JsonLayout::Line,
+            _ => JsonLayout::Page,
         }
     }
 }
 
-fn exit_of(result: Result<Exit>, format: Format, layout: Layout) -> Exit {
+fn exit_of(result: Result<Exit>, format: Format, layout: JsonLayout) -> Exit {
     let error = match result {
         Ok(exit) => return exit,
         Err(error) => error,
@@ -147,12 +147,12 @@ struct ErrorView<'a> {
 }
 
 /// Tells programs on stdout what went wrong, if they want JSON. They get one object, whatever happens.
-fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format, layout: Layout) {
+fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format, layout: JsonLayout) {
     if format == Format::Json {
         let error = ErrorAnswer { error: ErrorView { kind, message: &redacted(message), exit: exit.0 } };
         let answer = match layout {
-            Layout::Page => serde_json::to_string_pretty(&error),
-            Layout::Line => serde_json::to_string(&error),
+            JsonLayout::Page => serde_json::to_string_pretty(&error),
+            JsonLayout::Line => serde_json::to_string(&error),
         };
         let answer = answer.map(harmless_json).unwrap_or_default();
         // If nobody listens there is nobody to tell.

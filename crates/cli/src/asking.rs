@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 use anyhow::{Context as _, Result};
 
 use crate::context::Context;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::output::{counted, told};
 
 /// The answer to a question was no.
@@ -44,13 +44,13 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`Cancelled`] if the answer is no; [`Usage`] if there is no terminal to ask on and `--yes` was not given.
+    /// [`Cancelled`] if the answer is no; [`UsageError`] if there is no terminal to ask on and `--yes` was not given.
     pub(crate) fn confirm(&self, to_do: impl Display) -> Result<()> {
         if self.yes || self.dry_run {
             return Ok(());
         }
         if !self.terminal.can_ask {
-            return Err(Usage(format!("to {to_do}, add --yes: there is no terminal to ask on")).into());
+            return Err(UsageError(format!("to {to_do}, add --yes: there is no terminal to ask on")).into());
         }
         write!(anstream::stderr(), "{}", told(&format!("{to_do}? [y/N] "), &self.terminal))?;
         let mut answer = String::new();

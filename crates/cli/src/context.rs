@@ -12,14 +12,14 @@ use tollgate::store::Backend;
 use tollgate::{Catalog, Limiter, Memory, Registry};
 
 use crate::args::GlobalArgs;
-use crate::output::{Answer, Format, Page, Progress, Terminal, told};
-use crate::settings::{Setting, Settings, Source};
-use crate::store::{Rehearsal, can_be_there, is_there, not_there, open_store};
+use crate::output::{Answer, Format, ProgressLine, Terminal, TextPage, told};
+use crate::settings::{CliSettings, Setting, SettingSource};
+use crate::store::{DryRunStore, can_be_there, is_there, not_there, open_store};
 
 /// What every command has at hand. The store is opened when it is first asked for.
 pub(crate) struct Context {
     /// The settings.
-    pub(crate) settings: Settings,
+    pub(crate) settings: CliSettings,
     /// What is at the other end of the streams.
     pub(crate) terminal: Terminal,
     /// Who reads the answer.
@@ -38,7 +38,7 @@ pub(crate) struct Context {
 
 impl Context {
     /// One with these settings.
-    pub(crate) fn new(settings: Settings, terminal: Terminal, flags: &GlobalArgs) -> Context {
+    pub(crate) fn new(settings: CliSettings, terminal: Terminal, flags: &GlobalArgs) -> Context {
         let format = if flags.json { Format::Json } else { Format::Text };
         Context {
             settings,
@@ -67,7 +67,7 @@ impl Context {
     pub(crate) fn store_to_read(&self) -> Result<Arc<dyn Backend>> {
         let (store, is_new) = (self.store()?, self.store.get().is_none());
         let Setting { value, source } = self.settings.store()?;
-        if is_new && *source != Source::Default {
+        if is_new && *source != SettingSource::Default {
             self.note(format_args!("the store {value} is not there yet"));
         }
         Ok(store)
@@ -157,14 +157,14 @@ impl Context {
     /// Rehearses a change and makes none: for a change of several steps, a later one of which may turn out to be
     /// impossible.
     pub(crate) fn rehearse<T>(&self, change: impl FnOnce(&Catalog) -> Result<T>) -> Result<T> {
-        let registry = self.registry_on(Arc::new(Rehearsal::on(self.store()?)))?;
+        let registry = self.registry_on(Arc::new(DryRunStore::on(self.store()?)))?;
         change(&registry.open_or_register(&self.settings.namespace.value).wait()?)
     }
 
     /// Shows people on stderr what they are about to be asked about.
     pub(crate) fn show(&self, answer: &impl Answer) -> Result<()> {
         if !self.yes && self.terminal.can_ask {
-            let mut page = Page::new(self.terminal.width);
+            let mut page = TextPage::new(self.terminal.width);
             answer.text(&mut page);
             writeln!(anstream::stderr(), "{}", page.finish().0)?;
         }
@@ -197,9 +197,9 @@ impl Context {
     }
 
     /// A line on stderr that says how far something has come, where that is wanted.
-    pub(crate) fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> ProgressLine {
         let is_watched = self.terminal.is_watched && !self.quiet;
-        Progress::new(&Terminal { is_watched, ..self.terminal })
+        ProgressLine::new(&Terminal { is_watched, ..self.terminal })
     }
 
     /// Says something on stderr as soon as the answer is written.
@@ -221,7 +221,7 @@ impl Context {
 
     fn rehearsal(&self) -> Result<Arc<dyn Backend>> {
         let store = self.store()?;
-        Ok(Arc::clone(self.rehearsal.get_or_init(|| Arc::new(Rehearsal::on(store)))))
+        Ok(Arc::clone(self.rehearsal.get_or_init(|| Arc::new(DryRunStore::on(store)))))
     }
 
     fn rehearsed(&self) -> Result<Catalog> {
@@ -234,7 +234,7 @@ impl Context {
     }
 
     fn builder(&self, store: Arc<dyn Backend>) -> RegistryBuilder {
-        let Settings { principal, audit_retention, usage_retention, cache_ttl, .. } = &self.settings;
+        let CliSettings { principal, audit_retention, usage_retention, cache_ttl, .. } = &self.settings;
         let builder = Registry::builder(store).principal(principal.value.clone());
         let builder = builder.audit_retention(audit_retention.value.0).cache_ttl(cache_ttl.value);
         builder.usage_retention(usage_retention.value.0)

@@ -56,15 +56,15 @@ impl From<Exit> for ExitCode {
 
 /// What is wrong with the command line, where clap cannot know it.
 #[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
-impl fmt::Display for Usage {
+impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Usage {}
+impl std::error::Error for UsageError {}
 
 /// What a limit refuses, and when it would not.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
-    if cause.is::<Usage>() {
+    if cause.is::<UsageError>() {
         return Some(Exit::USAGE);
     }
     if cause.is::<Refused>() {
@@ -179,7 +179,7 @@ mod tests {
         let gone = CatalogError::Store(StoreError::Unavailable(Duration::from_secs(5), "locked".into()));
         let wrapped = Err::<(), _>(gone).context("cannot list entities").unwrap_err();
         assert_eq!(Exit::of(&wrapped), Exit::UNAVAILABLE);
-        assert_eq!(Exit::of(&Usage("no".into()).into()), Exit::USAGE);
+        assert_eq!(Exit::of(&UsageError("no".into()).into()), Exit::USAGE);
         assert_eq!(Exit::of(&CatalogError::EntityNotFound("x".into()).into()), Exit::FAILURE);
         assert_eq!(Exit::of(&io::Error::from(io::ErrorKind::BrokenPipe).into()), Exit::OK);
         assert_eq!(Exit::of(&anyhow::anyhow!("else")), Exit::FAILURE);

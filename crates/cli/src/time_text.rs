@@ -14,36 +14,36 @@ const VALID: &str = "a date (2026-11-15), a time (2026-11-15T14:00:00Z), or how 
 
 /// A time that is known, or known as soon as somebody says what time it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Time {
+pub(crate) enum TimeArg {
     /// This one.
     At(Tick),
     /// This long ago.
     Ago(Span),
 }
 
-impl Time {
+impl TimeArg {
     /// The time that a text says. What has no time zone is in UTC.
     ///
     /// # Errors
     ///
     /// A text that is none is answered with what would be valid.
-    pub(crate) fn parse(text: &str) -> Result<Time, String> {
+    pub(crate) fn parse(text: &str) -> Result<TimeArg, String> {
         if let Ok(ago) = duration_text::parse(text) {
-            return Ok(Time::Ago(Span::covering(ago)));
+            return Ok(TimeArg::Ago(Span::covering(ago)));
         }
         let in_utc = |time: DateTime| time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
         let time = text.parse::<Timestamp>().ok();
         let time = time.or_else(|| in_utc(text.parse::<DateTime>().ok()?));
         let time = time.or_else(|| in_utc(text.parse::<Date>().ok()?.at(0, 0, 0, 0)));
         let micros = time.and_then(|time| u64::try_from(time.as_microsecond()).ok());
-        micros.map(|micros| Time::At(Tick::from_micros(micros))).ok_or_else(|| format!("valid is {VALID}"))
+        micros.map(|micros| TimeArg::At(Tick::from_micros(micros))).ok_or_else(|| format!("valid is {VALID}"))
     }
 
     /// When it is, seen from `now`.
     pub(crate) fn seen_from(self, now: Tick) -> Tick {
         match self {
-            Time::At(at) => at,
-            Time::Ago(span) => now - span,
+            TimeArg::At(at) => at,
+            TimeArg::Ago(span) => now - span,
         }
     }
 }
@@ -65,19 +65,19 @@ mod tests {
 
     #[test]
     fn dates_times_and_ages_are_times() {
-        let at = |seconds| Ok(Time::At(Tick::from_secs(seconds)));
-        assert_eq!(Time::parse("2026-11-15"), at(1_794_700_800));
-        assert_eq!(Time::parse("2026-11-15T01:00:00Z"), at(1_794_704_400));
-        assert_eq!(Time::parse("2026-11-15 01:00"), at(1_794_704_400));
-        assert_eq!(Time::parse("2026-11-15T01:00:00+01:00"), at(1_794_700_800));
-        assert_eq!(Time::parse("24h"), Ok(Time::Ago(Span::from_secs(86_400))));
-        assert_eq!(Time::Ago(Span::from_secs(10)).seen_from(Tick::from_secs(15)), Tick::from_secs(5));
+        let at = |seconds| Ok(TimeArg::At(Tick::from_secs(seconds)));
+        assert_eq!(TimeArg::parse("2026-11-15"), at(1_794_700_800));
+        assert_eq!(TimeArg::parse("2026-11-15T01:00:00Z"), at(1_794_704_400));
+        assert_eq!(TimeArg::parse("2026-11-15 01:00"), at(1_794_704_400));
+        assert_eq!(TimeArg::parse("2026-11-15T01:00:00+01:00"), at(1_794_700_800));
+        assert_eq!(TimeArg::parse("24h"), Ok(TimeArg::Ago(Span::from_secs(86_400))));
+        assert_eq!(TimeArg::Ago(Span::from_secs(10)).seen_from(Tick::from_secs(15)), Tick::from_secs(5));
     }
 
     #[test]
     fn what_is_no_time_is_refused() {
         for text in ["", "yesterday", "2026-13-01", "15.11.2026", "1969-12-31"] {
-            assert!(Time::parse(text).is_err(), "{text:?}");
+            assert!(TimeArg::parse(text).is_err(), "{text:?}");
         }
     }
 

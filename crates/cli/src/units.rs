@@ -7,7 +7,7 @@ use tollgate::catalog::CatalogError;
 use tollgate::{Catalog, Level, Limit, Unit};
 
 use crate::demand_text::{Amount, Exact};
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::output::grouped;
 
 /// How many buckets are looked at to learn the units of what was used.
@@ -22,7 +22,7 @@ impl Units {
     ///
     /// # Errors
     ///
-    /// As the catalog; [`Usage`] if one name has another unit for a parent, so that no amount could be right for both.
+    /// As the catalog; [`UsageError`] if one name has another unit for a parent, so that no amount could be right for both.
     pub(crate) fn of_call(catalog: &Catalog, entity: &str, resource: &str) -> Result<Units> {
         let chain = catalog.chain(entity, resource).wait()?;
         let limits = chain.links.iter().flat_map(|link| link.limits.iter());
@@ -57,11 +57,11 @@ impl Units {
     ///
     /// # Errors
     ///
-    /// [`Usage`] if one name has several units.
+    /// [`UsageError`] if one name has several units.
     pub(crate) fn agreed<'a>(
         limits: impl IntoIterator<Item = &'a Limit>,
         whose: &str,
-    ) -> Result<Units, Usage> {
+    ) -> Result<Units, UsageError> {
         let mut units = Units::default();
         for limit in limits {
             if let Some(other) = units.0.get(limit.name().as_str())
@@ -69,7 +69,7 @@ impl Units {
             {
                 let (name, one, two) = (limit.name(), named(other.as_ref()), named(limit.unit()));
                 let why = format!("{name} counts in {one} and in {two} for {whose}");
-                return Err(Usage(format!("{why}; give it one unit everywhere")));
+                return Err(UsageError(format!("{why}; give it one unit everywhere")));
             }
             units.0.insert(limit.name().to_string(), limit.unit().cloned());
         }
@@ -102,13 +102,13 @@ impl Units {
     ///
     /// # Errors
     ///
-    /// [`Usage`] for decimals that the limit does not have.
-    pub(crate) fn exact(&self, amounts: &[Amount]) -> Result<Vec<Exact>, Usage> {
+    /// [`UsageError`] for decimals that the limit does not have.
+    pub(crate) fn exact(&self, amounts: &[Amount]) -> Result<Vec<Exact>, UsageError> {
         let exact = |Amount { limit, amount }: &Amount| {
             let counted =
                 amount.in_unit(self.unit(limit)).map_err(|why| match self.0.contains_key(limit) {
-                    true => Usage(format!("{limit}: {why}; nothing was done")),
-                    false => Usage(format!("{limit} is no limit here; known limits: {}", self.known())),
+                    true => UsageError(format!("{limit}: {why}; nothing was done")),
+                    false => UsageError(format!("{limit} is no limit here; known limits: {}", self.known())),
                 })?;
             Ok(Exact { limit: limit.clone(), amount: counted })
         };

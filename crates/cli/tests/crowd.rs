@@ -117,6 +117,6 @@ fn each_of_a_crowd_that_shares_memory_is_served() {
 #[cfg(feature = "redis")]
 #[test]
 fn each_of_a_crowd_that_shares_redis_is_served() {
-    let server = tollgate_redis_local::Server::start(tollgate_redis_local::Kind::Redis);
+    let server = tollgate_redis_local::Server::start(tollgate_redis_local::ServerKind::Redis);
     each_of_a_crowd_is_served(&Sandbox::new().with_store(&server.url()));
 }

@@ -7,13 +7,13 @@ use std::process::{Command, Output};
 
 use support::sandbox::Sandbox;
 use support::session;
-use tollgate_redis_local::{Kind, Server};
+use tollgate_redis_local::{Server, ServerKind};
 
 macro_rules! sessions {
     ($($name:ident),* $(,)?) => {$(
         #[test]
         fn $name() {
-            session::replay_on(stringify!($name), &Server::start(Kind::Redis).url());
+            session::replay_on(stringify!($name), &Server::start(ServerKind::Redis).url());
         }
     )*};
 }
@@ -40,7 +40,7 @@ fn tollgate(store: &str, arguments: &[&str]) -> Output {
 
 #[test]
 fn commands_on_redis_share_what_they_know() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::with(kind, &["--save", "", "--requirepass", CANARY]);
         let store = format!("redis://:{CANARY}@127.0.0.1:{}", server.port());
         let codes = [
@@ -58,7 +58,7 @@ fn commands_on_redis_share_what_they_know() {
 
 #[test]
 fn the_page_about_redis_is_true() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let block = session::shell_block("docs/redis.md");
     assert!(block.contains("127.0.0.1:6379"), "{block}");
     let block = block.replace("127.0.0.1:6379", &format!("127.0.0.1:{}", server.port()));
@@ -70,7 +70,7 @@ fn the_page_about_redis_is_true() {
 
 #[test]
 fn check_finds_what_cannot_be_read_on_the_server() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     assert_eq!(tollgate(&server.url(), &["system", "set-defaults", "-l", "rpm:2"]).status.code(), Some(0));
     assert_eq!(tollgate(&server.url(), &["acquire", "me", "gpt", "rpm=1"]).status.code(), Some(0));
     assert_eq!(tollgate(&server.url(), &["check"]).status.code(), Some(0));
@@ -93,7 +93,7 @@ fn a_port_where_no_server_listens_is_reported_before_the_time_is_up() {
 
 #[test]
 fn a_wrong_password_is_told_without_telling_it() {
-    let server = Server::with(Kind::Redis, &["--save", "", "--requirepass", "right"]);
+    let server = Server::with(ServerKind::Redis, &["--save", "", "--requirepass", "right"]);
     let output = tollgate(&format!("redis://:{CANARY}@127.0.0.1:{}", server.port()), &["status"]);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).contains("no permission"), "{output:?}");

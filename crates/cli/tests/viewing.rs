@@ -13,7 +13,7 @@ use tollgate::{Limiter, ManualClock, Span, Tick};
 #[cfg(feature = "redis")]
 use tollgate_redis::RedisStore;
 #[cfg(feature = "redis")]
-use tollgate_redis_local::{Kind, Server};
+use tollgate_redis_local::{Server, ServerKind};
 
 const ENTITIES: usize = 20_000;
 
@@ -91,7 +91,7 @@ fn no_view_changes_a_byte_of_shared_memory() {
 #[cfg(feature = "redis")]
 #[test]
 fn no_view_changes_anything_on_redis() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let sandbox = Sandbox::new().with_store(&server.url());
     let store = RedisStore::builder(server.url()).build().wait().expect("the server is there");
     drop(furnished(Arc::new(store), 1_000));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::machine::Machine;
 use crate::name::{Tag, Word};
-use crate::plain::Rules;
+use crate::plain::PlainRules;
 use crate::row::INLINE;
 use crate::{AsDemand, Costs, DemandError, Kind, Limit, LimitError, Name, Takings};
 
@@ -20,10 +20,10 @@ pub const PLACES_MAX: usize = LIMITS_MAX + 1;
 
 /// Limits that are taken together: names are unique, the order is fixed. Cloning shares them.
 #[derive(Clone)]
-pub struct Limits(Arc<Inner>);
+pub struct Limits(Arc<LimitsInner>);
 
 #[derive(Clone)]
-struct Inner {
+struct LimitsInner {
     limits: Box<[Limit]>,
     version: u64,
     defaults: bool,
@@ -37,7 +37,7 @@ struct Inner {
     remarks: bool,
     custom: bool,
     /// If all of them may be plain.
-    plain: Option<Rules>,
+    plain: Option<PlainRules>,
 }
 
 /// Why limits do not make a set.
@@ -108,8 +108,8 @@ impl Limits {
         let resources = limits.iter().any(Limit::is_resource);
         let remarks = limits.iter().any(Limit::has_remarks);
         let custom = limits.iter().any(Limit::is_custom);
-        let plain = Rules::of(&limits);
-        Ok(Limits(Arc::new(Inner {
+        let plain = PlainRules::of(&limits);
+        Ok(Limits(Arc::new(LimitsInner {
             limits,
             version: 0,
             defaults: false,
@@ -127,7 +127,7 @@ impl Limits {
     /// later one refuses them as stale, so that whoever has not heard of a change cannot undo it.
     #[must_use]
     pub fn at_version(self, version: u64) -> Limits {
-        Limits(Arc::new(Inner { version, ..Arc::unwrap_or_clone(self.0) }))
+        Limits(Arc::new(LimitsInner { version, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The version of the config they come from; 0 if they come from none.
@@ -140,7 +140,7 @@ impl Limits {
     /// forget it once it is full.
     #[must_use]
     pub fn of_defaults(self) -> Limits {
-        Limits(Arc::new(Inner { defaults: true, ..Arc::unwrap_or_clone(self.0) }))
+        Limits(Arc::new(LimitsInner { defaults: true, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// Whether they come from [defaults](Limits::of_defaults).
@@ -331,7 +331,7 @@ impl Limits {
     }
 
     #[inline(always)]
-    pub(crate) fn plain(&self) -> Option<&Rules> {
+    pub(crate) fn plain(&self) -> Option<&PlainRules> {
         self.0.plain.as_ref()
     }
 

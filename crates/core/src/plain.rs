@@ -9,7 +9,7 @@
 use crate::costs::FEW;
 use crate::machine::{Credit, Machine};
 use crate::row::INLINE;
-use crate::state::Inner;
+use crate::state::StateInner;
 use crate::{Limit, State};
 
 /// No credit, full or owed, is larger than this: two of them can be added, and twice this to one of them.
@@ -28,7 +28,7 @@ pub(crate) enum Credits {
 
 /// A limit as a plain bucket sees it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rule {
+struct PlainRule {
     gain: u64,
     /// After so many ticks it is full whatever it owed. None beyond are counted, so that no product overflows.
     fills_in: u64,
@@ -41,22 +41,22 @@ struct Rule {
 /// The rules of limits that may all be plain, in places of fixed size: most of the work here would otherwise be
 /// the comparing of lengths.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    rules: [Rule; INLINE],
+pub(crate) struct PlainRules {
+    rules: [PlainRule; INLINE],
     len: usize,
 }
 
-impl Rules {
+impl PlainRules {
     /// `None` if any of the limits may not be plain.
-    pub(crate) fn of(limits: &[Limit]) -> Option<Rules> {
+    pub(crate) fn of(limits: &[Limit]) -> Option<PlainRules> {
         if limits.len() > INLINE {
             return None;
         }
-        let mut rules = [Rule::default(); INLINE];
+        let mut rules = [PlainRule::default(); INLINE];
         for (place, limit) in rules.iter_mut().zip(limits) {
-            *place = Rule::of(limit)?;
+            *place = PlainRule::of(limit)?;
         }
-        Some(Rules { rules, len: limits.len() })
+        Some(PlainRules { rules, len: limits.len() })
     }
 
     pub(crate) fn fresh(&self) -> Credits {
@@ -70,11 +70,11 @@ impl Rules {
 
     /// These credits, if each is one that its limit can have; places past the last limit are empty.
     pub(crate) fn credits(&self, credits: [i64; INLINE]) -> Option<Credits> {
-        let is_valid = |rule: &Rule, credit: i64| (-CREDIT_MAX..=rule.full).contains(&credit);
+        let is_valid = |rule: &PlainRule, credit: i64| (-CREDIT_MAX..=rule.full).contains(&credit);
         self.collect(|rule, index| Some(credits[index]).filter(|credit| is_valid(rule, *credit)))
     }
 
-    fn collect(&self, credit: impl Fn(&Rule, usize) -> Option<i64>) -> Option<Credits> {
+    fn collect(&self, credit: impl Fn(&PlainRule, usize) -> Option<i64>) -> Option<Credits> {
         let mut credits = [0; INLINE];
         for (index, place) in credits[..self.len].iter_mut().enumerate() {
             *place = credit(&self.rules[index], index)?;
@@ -89,9 +89,9 @@ impl Rules {
     pub(crate) fn state(&self, credits: &Credits, index: usize) -> State {
         let (rule, credit) = (&self.rules[index], credits.as_slice()[index]);
         State(match rule.is_gauge {
-            true => Inner::Gauge((rule.full - credit) as u64),
-            false if rule.is_cooldown() => Inner::Cooldown(credit.unsigned_abs()),
-            false => Inner::Meter(Credit::Narrow(credit)),
+            true => StateInner::Gauge((rule.full - credit) as u64),
+            false if rule.is_cooldown() => StateInner::Cooldown(credit.unsigned_abs()),
+            false => StateInner::Meter(Credit::Narrow(credit)),
         })
     }
 
@@ -215,8 +215,8 @@ impl Rules {
     }
 }
 
-impl Rule {
-    fn of(limit: &Limit) -> Option<Rule> {
+impl PlainRule {
+    fn of(limit: &Limit) -> Option<PlainRule> {
         if limit.has_remarks() {
             return None;
         }
@@ -229,7 +229,7 @@ impl Rule {
         };
         let is_gauge = limit.is_resource();
         let fills_in = GAIN_MAX.div_ceil(gain.max(1));
-        (full <= CREDIT_MAX).then_some(Rule { gain, fills_in, unit, full, capacity, is_gauge })
+        (full <= CREDIT_MAX).then_some(PlainRule { gain, fills_in, unit, full, capacity, is_gauge })
     }
 
     /// Nothing else is free.
@@ -239,10 +239,10 @@ impl Rule {
 
     fn credit_of(&self, state: &State) -> Option<i64> {
         let credit = match &state.0 {
-            Inner::Meter(credit) => i64::try_from(credit.get()).ok()?,
-            Inner::Gauge(in_use) => self.full.checked_sub_unsigned(*in_use)?,
-            Inner::Cooldown(left) => 0i64.checked_sub_unsigned(*left)?,
-            Inner::Held(held) => self.full.checked_sub_unsigned(held.only_anonymous()?)?,
+            StateInner::Meter(credit) => i64::try_from(credit.get()).ok()?,
+            StateInner::Gauge(in_use) => self.full.checked_sub_unsigned(*in_use)?,
+            StateInner::Cooldown(left) => 0i64.checked_sub_unsigned(*left)?,
+            StateInner::Held(held) => self.full.checked_sub_unsigned(held.only_anonymous()?)?,
             _ => return None,
         };
         (credit >= -CREDIT_MAX).then_some(credit)
@@ -260,7 +260,7 @@ impl Rule {
         self.have(credit, elapsed).wrapping_sub(cost.wrapping_mul(self.unit) as i64)
     }
 
-    /// Whether `cost` fits, if so much is left [after](Rule::after) it. Nothing always fits, also into a debt.
+    /// Whether `cost` fits, if so much is left [after](PlainRule::after) it. Nothing always fits, also into a debt.
     #[inline(always)]
     fn is_enough(&self, left: i64, cost: u64) -> bool {
         cost == 0 || (cost <= self.capacity && left >= 0)

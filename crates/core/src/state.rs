@@ -3,19 +3,19 @@
 //! A state is as of an instant that its bucket keeps. Reading functions take that instant as `then` and answer
 //! for `now` without changing anything; writing functions want the state brought to `now` first.
 
-use crate::machine::{Credit, CustomState, Holders, Log, Machine, Period, cooldown};
+use crate::machine::{Credit, CustomState, Holders, Machine, Period, WindowLog, cooldown};
 use crate::verdict::LimitStatus;
 use crate::{Holder, Limit, Ready, Tick};
 
 /// The moving part of one limit. 16 bytes, so that ten million idle keys stay small.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State(pub(crate) Inner);
+pub struct State(pub(crate) StateInner);
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Inner {
+pub(crate) enum StateInner {
     Meter(Credit),
     Fixed(i64),
-    Sliding(Box<Log>),
+    Sliding(Box<WindowLog>),
     Gauge(u64),
     Held(Box<Holders>),
     /// For how many ticks it still lasts.
@@ -29,14 +29,14 @@ impl State {
     /// A state of which nothing was used.
     pub(crate) fn fresh(limit: &Limit) -> State {
         State(match limit.machine() {
-            Machine::Meter(meter) => Inner::Meter(Credit::new(meter.full())),
-            Machine::Fixed(_) => Inner::Fixed(0),
-            Machine::Sliding(_) => Inner::Sliding(Box::default()),
-            Machine::Gauge => Inner::Gauge(0),
-            Machine::Cooldown => Inner::Cooldown(0),
-            Machine::Quota(_) => Inner::Quota(Box::default()),
-            Machine::Custom(rule) => Inner::Custom(Box::new(rule.fresh())),
-            Machine::Unbounded => Inner::Unbounded,
+            Machine::Meter(meter) => StateInner::Meter(Credit::new(meter.full())),
+            Machine::Fixed(_) => StateInner::Fixed(0),
+            Machine::Sliding(_) => StateInner::Sliding(Box::default()),
+            Machine::Gauge => StateInner::Gauge(0),
+            Machine::Cooldown => StateInner::Cooldown(0),
+            Machine::Quota(_) => StateInner::Quota(Box::default()),
+            Machine::Custom(rule) => StateInner::Custom(Box::new(rule.fresh())),
+            Machine::Unbounded => StateInner::Unbounded,
         })
     }
 
@@ -49,14 +49,16 @@ impl State {
     #[inline]
     fn has_room(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> bool {
         match (limit.machine(), &self.0) {
-            (Machine::Meter(meter), Inner::Meter(credit)) => {
+            (Machine::Meter(meter), StateInner::Meter(credit)) => {
                 meter.refill(credit.get(), now.since(then)) >= meter.price(cost)
             }
-            (Machine::Gauge, Inner::Gauge(in_use)) => in_use.saturating_add(cost) <= limit.capacity(),
-            (Machine::Cooldown, Inner::Cooldown(left)) => {
+            (Machine::Gauge, StateInner::Gauge(in_use)) => in_use.saturating_add(cost) <= limit.capacity(),
+            (Machine::Cooldown, StateInner::Cooldown(left)) => {
                 cost == 0 || cooldown::left(*left, now.since(then)) == 0
             }
-            (Machine::Custom(rule), Inner::Custom(state)) => rule.fits(state, now, cost, limit.capacity()),
+            (Machine::Custom(rule), StateInner::Custom(state)) => {
+                rule.fits(state, now, cost, limit.capacity())
+            }
             _ => cost == 0 || self.left(limit, then, now) >= i128::from(cost),
         }
     }
@@ -65,20 +67,20 @@ impl State {
     fn left(&self, limit: &Limit, then: Tick, now: Tick) -> i128 {
         match (limit.machine(), &self.0) {
             _ if limit.is_unbounded() => i128::from(i64::MAX),
-            (Machine::Meter(meter), Inner::Meter(credit)) => {
+            (Machine::Meter(meter), StateInner::Meter(credit)) => {
                 meter.tokens(meter.refill(credit.get(), now.since(then)))
             }
-            (Machine::Fixed(window), Inner::Fixed(count)) => window.left(window.roll(*count, then, now)),
-            (Machine::Sliding(window), Inner::Sliding(log)) => window.left(log, now),
-            (Machine::Gauge, Inner::Gauge(in_use)) => i128::from(limit.capacity()) - i128::from(*in_use),
-            (Machine::Gauge, Inner::Held(held)) => {
+            (Machine::Fixed(window), StateInner::Fixed(count)) => window.left(window.roll(*count, then, now)),
+            (Machine::Sliding(window), StateInner::Sliding(log)) => window.left(log, now),
+            (Machine::Gauge, StateInner::Gauge(in_use)) => i128::from(limit.capacity()) - i128::from(*in_use),
+            (Machine::Gauge, StateInner::Held(held)) => {
                 i128::from(limit.capacity()) - i128::from(held.in_use(now))
             }
-            (Machine::Quota(quota), Inner::Quota(period)) => quota.left(&quota.roll(**period, now)),
-            (Machine::Cooldown, Inner::Cooldown(left)) => {
+            (Machine::Quota(quota), StateInner::Quota(period)) => quota.left(&quota.roll(**period, now)),
+            (Machine::Cooldown, StateInner::Cooldown(left)) => {
                 i128::from(cooldown::left(*left, now.since(then)) == 0)
             }
-            (Machine::Custom(rule), Inner::Custom(state)) => rule.available(state, now).into(),
+            (Machine::Custom(rule), StateInner::Custom(state)) => rule.available(state, now).into(),
             _ => i128::from(i64::MAX),
         }
     }
@@ -100,21 +102,23 @@ impl State {
     fn room_for(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> Ready {
         match (limit.machine(), &self.0) {
             (_, _) if cost == 0 => Ready::Now,
-            (Machine::Meter(meter), Inner::Meter(credit)) => {
+            (Machine::Meter(meter), StateInner::Meter(credit)) => {
                 meter.ready(meter.refill(credit.get(), now.since(then)), now, cost)
             }
-            (Machine::Fixed(window), Inner::Fixed(count)) => {
+            (Machine::Fixed(window), StateInner::Fixed(count)) => {
                 window.ready(window.roll(*count, then, now), now, cost)
             }
-            (Machine::Sliding(window), Inner::Sliding(log)) => window.ready(log, now, cost),
-            (Machine::Gauge, Inner::Held(held)) => held.ready(limit.capacity(), now, cost),
-            (Machine::Quota(quota), Inner::Quota(period)) => {
+            (Machine::Sliding(window), StateInner::Sliding(log)) => window.ready(log, now, cost),
+            (Machine::Gauge, StateInner::Held(held)) => held.ready(limit.capacity(), now, cost),
+            (Machine::Quota(quota), StateInner::Quota(period)) => {
                 quota.ready(&quota.roll(**period, now), now, cost)
             }
-            (Machine::Cooldown, Inner::Cooldown(left)) => {
+            (Machine::Cooldown, StateInner::Cooldown(left)) => {
                 cooldown::ready(cooldown::left(*left, now.since(then)), now)
             }
-            (Machine::Custom(rule), Inner::Custom(state)) => rule.ready(state, now, cost, limit.capacity()),
+            (Machine::Custom(rule), StateInner::Custom(state)) => {
+                rule.ready(state, now, cost, limit.capacity())
+            }
             _ if self.has_room(limit, then, now, cost) => Ready::Now,
             _ => Ready::Unknown,
         }
@@ -137,16 +141,16 @@ impl State {
     #[inline]
     pub(crate) fn advance(&mut self, limit: &Limit, then: Tick, now: Tick) {
         match (limit.machine(), &mut self.0) {
-            (Machine::Meter(meter), Inner::Meter(credit)) => {
+            (Machine::Meter(meter), StateInner::Meter(credit)) => {
                 credit.set(meter.refill(credit.get(), now.since(then)));
             }
-            (Machine::Fixed(window), Inner::Fixed(count)) => *count = window.roll(*count, then, now),
-            (Machine::Sliding(window), Inner::Sliding(log)) => window.advance(log, now),
-            (Machine::Quota(quota), Inner::Quota(period)) => **period = quota.roll(**period, now),
-            (Machine::Gauge, Inner::Held(held)) => {
+            (Machine::Fixed(window), StateInner::Fixed(count)) => *count = window.roll(*count, then, now),
+            (Machine::Sliding(window), StateInner::Sliding(log)) => window.advance(log, now),
+            (Machine::Quota(quota), StateInner::Quota(period)) => **period = quota.roll(**period, now),
+            (Machine::Gauge, StateInner::Held(held)) => {
                 held.expire(now);
             }
-            (Machine::Cooldown, Inner::Cooldown(left)) => *left = cooldown::left(*left, now.since(then)),
+            (Machine::Cooldown, StateInner::Cooldown(left)) => *left = cooldown::left(*left, now.since(then)),
             _ => {}
         }
     }
@@ -155,24 +159,26 @@ impl State {
     #[inline]
     pub(crate) fn charge(&mut self, limit: &Limit, now: Tick, cost: u64, holder: Option<Holder>) {
         match (limit.machine(), &mut self.0) {
-            (Machine::Meter(meter), Inner::Meter(credit)) => {
+            (Machine::Meter(meter), StateInner::Meter(credit)) => {
                 credit.set(credit.get().saturating_sub(meter.price(cost)));
             }
-            (Machine::Fixed(_), Inner::Fixed(count)) => *count = count.saturating_add_unsigned(cost),
-            (Machine::Sliding(window), Inner::Sliding(log)) => window.charge(log, now, cost),
-            (Machine::Quota(quota), Inner::Quota(period)) => **period = quota.charge(**period, now, cost),
-            (Machine::Gauge, Inner::Gauge(in_use)) => match holder {
+            (Machine::Fixed(_), StateInner::Fixed(count)) => *count = count.saturating_add_unsigned(cost),
+            (Machine::Sliding(window), StateInner::Sliding(log)) => window.charge(log, now, cost),
+            (Machine::Quota(quota), StateInner::Quota(period)) => {
+                **period = quota.charge(**period, now, cost)
+            }
+            (Machine::Gauge, StateInner::Gauge(in_use)) => match holder {
                 None => *in_use = in_use.saturating_add(cost),
                 Some(_) if cost == 0 => {}
                 Some(_) => {
                     let mut held = Holders::with_anonymous(*in_use);
                     held.hold(holder, cost);
-                    self.0 = Inner::Held(Box::new(held));
+                    self.0 = StateInner::Held(Box::new(held));
                 }
             },
-            (Machine::Gauge, Inner::Held(held)) if cost > 0 => held.hold(holder, cost),
-            (Machine::Cooldown, Inner::Cooldown(left)) => *left = cooldown::charge(*left, cost),
-            (Machine::Custom(rule), Inner::Custom(state)) => rule.charge(state, now, cost),
+            (Machine::Gauge, StateInner::Held(held)) if cost > 0 => held.hold(holder, cost),
+            (Machine::Cooldown, StateInner::Cooldown(left)) => *left = cooldown::charge(*left, cost),
+            (Machine::Custom(rule), StateInner::Custom(state)) => rule.charge(state, now, cost),
             _ => {}
         }
     }
@@ -180,16 +186,22 @@ impl State {
     /// Gives back `amount` of what was taken at `at`.
     pub(crate) fn refund(&mut self, limit: &Limit, at: Tick, now: Tick, amount: u64, holder: Option<u128>) {
         match (limit.machine(), &mut self.0) {
-            (Machine::Meter(meter), Inner::Meter(credit)) => credit.set(meter.refund(credit.get(), amount)),
-            (Machine::Fixed(window), Inner::Fixed(count)) => *count = window.refund(*count, at, now, amount),
-            (Machine::Sliding(window), Inner::Sliding(log)) => window.refund(log, at, now, amount),
-            (Machine::Quota(quota), Inner::Quota(period)) => **period = quota.refund(**period, at, amount),
+            (Machine::Meter(meter), StateInner::Meter(credit)) => {
+                credit.set(meter.refund(credit.get(), amount))
+            }
+            (Machine::Fixed(window), StateInner::Fixed(count)) => {
+                *count = window.refund(*count, at, now, amount)
+            }
+            (Machine::Sliding(window), StateInner::Sliding(log)) => window.refund(log, at, now, amount),
+            (Machine::Quota(quota), StateInner::Quota(period)) => {
+                **period = quota.refund(**period, at, amount)
+            }
             // Held by a holder that has expired: it has been given back already.
-            (Machine::Gauge, Inner::Gauge(in_use)) if holder.is_none() => {
+            (Machine::Gauge, StateInner::Gauge(in_use)) if holder.is_none() => {
                 *in_use = in_use.saturating_sub(amount)
             }
-            (Machine::Gauge, Inner::Held(held)) => held.release(holder, amount),
-            (Machine::Custom(rule), Inner::Custom(state)) => rule.refund(state, at, now, amount),
+            (Machine::Gauge, StateInner::Held(held)) => held.release(holder, amount),
+            (Machine::Custom(rule), StateInner::Custom(state)) => rule.refund(state, at, now, amount),
             _ => {}
         }
     }
@@ -197,14 +209,16 @@ impl State {
     /// Gives `amount` that nobody had taken, up to what is full. Resources are left alone, and a cooldown ends.
     pub(crate) fn top_up(&mut self, limit: &Limit, now: Tick, amount: u64) {
         match (limit.machine(), &mut self.0) {
-            (Machine::Meter(meter), Inner::Meter(credit)) => credit.set(meter.refund(credit.get(), amount)),
-            (Machine::Fixed(_), Inner::Fixed(count)) => {
+            (Machine::Meter(meter), StateInner::Meter(credit)) => {
+                credit.set(meter.refund(credit.get(), amount))
+            }
+            (Machine::Fixed(_), StateInner::Fixed(count)) => {
                 *count = count.saturating_sub_unsigned(amount).max(0);
             }
-            (Machine::Sliding(window), Inner::Sliding(log)) => window.top_up(log, now, amount),
-            (Machine::Quota(_), Inner::Quota(period)) => period.top_up(amount),
-            (Machine::Cooldown, Inner::Cooldown(left)) if amount > 0 => *left = 0,
-            (Machine::Custom(rule), Inner::Custom(state)) => rule.refund(state, now, now, amount),
+            (Machine::Sliding(window), StateInner::Sliding(log)) => window.top_up(log, now, amount),
+            (Machine::Quota(_), StateInner::Quota(period)) => period.top_up(amount),
+            (Machine::Cooldown, StateInner::Cooldown(left)) if amount > 0 => *left = 0,
+            (Machine::Custom(rule), StateInner::Custom(state)) => rule.refund(state, now, now, amount),
             _ => {}
         }
     }
@@ -212,18 +226,18 @@ impl State {
     /// Whether the state, as of `then`, equals a fresh one at `now`.
     pub(crate) fn is_fresh(&self, limit: &Limit, then: Tick, now: Tick) -> bool {
         match (limit.machine(), &self.0) {
-            (Machine::Meter(meter), Inner::Meter(credit)) => {
+            (Machine::Meter(meter), StateInner::Meter(credit)) => {
                 meter.refill(credit.get(), now.since(then)) == meter.full()
             }
-            (Machine::Fixed(window), Inner::Fixed(count)) => window.roll(*count, then, now) == 0,
-            (Machine::Sliding(window), Inner::Sliding(log)) => {
+            (Machine::Fixed(window), StateInner::Fixed(count)) => window.roll(*count, then, now) == 0,
+            (Machine::Sliding(window), StateInner::Sliding(log)) => {
                 log.is_empty() || window.left(log, now) == i128::from(limit.amount())
             }
-            (Machine::Gauge, Inner::Gauge(in_use)) => *in_use == 0,
-            (Machine::Gauge, Inner::Held(held)) => held.in_use(now) == 0,
-            (Machine::Quota(quota), Inner::Quota(period)) => quota.is_fresh(&quota.roll(**period, now)),
-            (Machine::Cooldown, Inner::Cooldown(left)) => cooldown::left(*left, now.since(then)) == 0,
-            (Machine::Custom(rule), Inner::Custom(state)) => rule.is_fresh(state),
+            (Machine::Gauge, StateInner::Gauge(in_use)) => *in_use == 0,
+            (Machine::Gauge, StateInner::Held(held)) => held.in_use(now) == 0,
+            (Machine::Quota(quota), StateInner::Quota(period)) => quota.is_fresh(&quota.roll(**period, now)),
+            (Machine::Cooldown, StateInner::Cooldown(left)) => cooldown::left(*left, now.since(then)) == 0,
+            (Machine::Custom(rule), StateInner::Custom(state)) => rule.is_fresh(state),
             _ => true,
         }
     }
@@ -234,22 +248,22 @@ impl State {
     /// carried over; but what is in use of a resource and what was used of a rate say nothing about each other.
     pub(crate) fn adopt(mut self, old: &Limit, new: &Limit, now: Tick) -> State {
         match (old.machine(), new.machine(), &mut self.0) {
-            (Machine::Meter(old), Machine::Meter(new), Inner::Meter(credit)) => {
-                State(Inner::Meter(Credit::new(new.adopt(old, credit.get()))))
+            (Machine::Meter(old), Machine::Meter(new), StateInner::Meter(credit)) => {
+                State(StateInner::Meter(Credit::new(new.adopt(old, credit.get()))))
             }
-            (Machine::Fixed(old), Machine::Fixed(new), Inner::Fixed(count)) => {
-                State(Inner::Fixed(new.adopt(old, *count)))
+            (Machine::Fixed(old), Machine::Fixed(new), StateInner::Fixed(count)) => {
+                State(StateInner::Fixed(new.adopt(old, *count)))
             }
-            (Machine::Quota(old), Machine::Quota(new), Inner::Quota(period)) => {
-                State(Inner::Quota(Box::new(new.adopt(old, **period, now))))
+            (Machine::Quota(old), Machine::Quota(new), StateInner::Quota(period)) => {
+                State(StateInner::Quota(Box::new(new.adopt(old, **period, now))))
             }
-            (Machine::Sliding(_), Machine::Sliding(new), Inner::Sliding(log)) => {
+            (Machine::Sliding(_), Machine::Sliding(new), StateInner::Sliding(log)) => {
                 new.adopt(log, now);
                 self
             }
-            (Machine::Custom(before), Machine::Custom(rule), Inner::Custom(state)) => {
+            (Machine::Custom(before), Machine::Custom(rule), StateInner::Custom(state)) => {
                 match rule.adopt(before, state, now) {
-                    Some(state) => State(Inner::Custom(Box::new(state))),
+                    Some(state) => State(StateInner::Custom(Box::new(state))),
                     None => self.converted(old, new, now),
                 }
             }
@@ -271,31 +285,31 @@ impl State {
 
     pub(crate) fn renew(&mut self, holder: Holder) -> bool {
         match &mut self.0 {
-            Inner::Held(held) => held.renew(holder),
+            StateInner::Held(held) => held.renew(holder),
             _ => false,
         }
     }
 
     pub(crate) fn has_expired_holders(&self, now: Tick) -> bool {
-        matches!(&self.0, Inner::Held(held) if held.has_expired(now))
+        matches!(&self.0, StateInner::Held(held) if held.has_expired(now))
     }
 
     pub(crate) fn revive_holders(&mut self, now: Tick, until: Tick, lives: impl FnMut(u128) -> bool) {
-        if let Inner::Held(held) = &mut self.0 {
+        if let StateInner::Held(held) = &mut self.0 {
             held.revive(now, until, lives);
         }
     }
 
     pub(crate) fn retain_holders(&mut self, keep: impl FnMut(u128) -> bool) -> usize {
         match &mut self.0 {
-            Inner::Held(held) => held.retain(keep),
+            StateInner::Held(held) => held.retain(keep),
             _ => 0,
         }
     }
 
     pub(crate) fn expire(&mut self, now: Tick) -> usize {
         match &mut self.0 {
-            Inner::Held(held) => held.expire(now),
+            StateInner::Held(held) => held.expire(now),
             _ => 0,
         }
     }

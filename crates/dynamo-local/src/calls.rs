@@ -6,8 +6,8 @@ use std::ops::Sub;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::answer::Answer;
-use crate::operation::{Kind, OPERATIONS, Operation};
+use crate::answer::HttpAnswer;
+use crate::operation::{OPERATIONS, Operation, OperationKind};
 
 /// Calls that were answered.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,12 +29,12 @@ impl Calls {
 
     /// How many that read items.
     pub fn reads(&self) -> u64 {
-        self.of_kind(Kind::Read)
+        self.of_kind(OperationKind::Read)
     }
 
     /// How many that write items.
     pub fn writes(&self) -> u64 {
-        self.of_kind(Kind::Write)
+        self.of_kind(OperationKind::Write)
     }
 
     /// How many that read or write items.
@@ -42,7 +42,7 @@ impl Calls {
         self.reads() + self.writes()
     }
 
-    fn of_kind(&self, kind: Kind) -> u64 {
+    fn of_kind(&self, kind: OperationKind) -> u64 {
         OPERATIONS.iter().filter(|operation| operation.kind == kind).map(|it| self.of(it.name)).sum()
     }
 }
@@ -63,20 +63,20 @@ impl Sub for Calls {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Counter(Mutex<Calls>);
+pub(crate) struct CallCounters(Mutex<Calls>);
 
-impl Counter {
-    pub(crate) fn count(&self, operation: &Operation, request: &[u8], answer: &Answer) {
+impl CallCounters {
+    pub(crate) fn count(&self, operation: &Operation, request: &[u8], answer: &HttpAnswer) {
         let (units, of_indexes) = if asks_for_units(request) { units(&answer.body) } else { (0.0, 0.0) };
         let mut calls = self.0.lock();
         *calls.by_operation.entry(operation.name).or_default() += 1;
         match operation.kind {
-            Kind::Read => calls.read_units += units,
-            Kind::Write => {
+            OperationKind::Read => calls.read_units += units,
+            OperationKind::Write => {
                 calls.write_units += units;
                 calls.index_units += of_indexes;
             }
-            Kind::Other => {}
+            OperationKind::Other => {}
         }
     }
 

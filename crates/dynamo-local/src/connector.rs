@@ -10,7 +10,7 @@ use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 
 use crate::Engine;
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 
 pub(crate) const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
@@ -41,7 +41,7 @@ pub(crate) fn target_of(request: &HttpRequest) -> &str {
 }
 
 /// An answer as the SDK reads it.
-pub(crate) fn response(answer: Answer, date: Option<String>) -> Result<HttpResponse, ConnectorError> {
+pub(crate) fn response(answer: HttpAnswer, date: Option<String>) -> Result<HttpResponse, ConnectorError> {
     let status =
         StatusCode::try_from(answer.status).map_err(|error| ConnectorError::other(error.into(), None))?;
     let mut response = HttpResponse::new(status, SdkBody::from(answer.body));

@@ -4,11 +4,11 @@ use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::operation::Operation;
 
 /// Does what a request asks.
-pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) -> Answer {
+pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) -> HttpAnswer {
     let db = database;
     let names_shards = matches!(operation.name, "DescribeStream" | "GetShardIterator");
     let renamed = names_shards.then(|| String::from_utf8_lossy(body).replace(SHARDS[1], SHARDS[0]));
@@ -38,24 +38,24 @@ pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) 
         "DescribeStream" => with_long_shards(run(body, |request| db.describe_stream(request))),
         "GetShardIterator" => run(body, |request| db.get_shard_iterator(request)),
         "GetRecords" => named_as_the_api_does(run(body, |request| db.get_records(request))),
-        _ => Answer::unknown_operation(),
+        _ => HttpAnswer::unknown_operation(),
     }
 }
 
 fn run<Q: DeserializeOwned, A: Serialize>(
     body: &[u8],
     operate: impl FnOnce(Q) -> Result<A, DynoxideError>,
-) -> Answer {
+) -> HttpAnswer {
     let request = match serde_json::from_slice(body) {
         Ok(request) => request,
         Err(error) => return not_read(&error.to_string()),
     };
     match operate(request) {
         Ok(answer) => match serde_json::to_string(&answer) {
-            Ok(body) => Answer::ok(body),
-            Err(error) => Answer::refusal(500, "InternalServerError", &error.to_string()),
+            Ok(body) => HttpAnswer::ok(body),
+            Err(error) => HttpAnswer::refusal(500, "InternalServerError", &error.to_string()),
         },
-        Err(error) => Answer::error(error.status_code(), error.error_type(), error.to_json()),
+        Err(error) => HttpAnswer::error(error.status_code(), error.error_type(), error.to_json()),
     }
 }
 
@@ -63,8 +63,8 @@ fn run<Q: DeserializeOwned, A: Serialize>(
 /// more, and clients check that before they ask.
 const SHARDS: [&str; 2] = [r#""shardId-00000001-"#, r#""shardId-00000000000000000001-"#];
 
-fn with_long_shards(answer: Answer) -> Answer {
-    Answer { body: answer.body.replace(SHARDS[0], SHARDS[1]), ..answer }
+fn with_long_shards(answer: HttpAnswer) -> HttpAnswer {
+    HttpAnswer { body: answer.body.replace(SHARDS[0], SHARDS[1]), ..answer }
 }
 
 /// Who deletes what has expired, as the engine writes it, which is as Lambda gets it; and as the API answers it.
@@ -74,9 +74,9 @@ const IDENTITIES: [&str; 2] = [
 ];
 
 /// Within a text of an item its quotes would be escaped, so it is found only where it is meant.
-fn named_as_the_api_does(answer: Answer) -> Answer {
+fn named_as_the_api_does(answer: HttpAnswer) -> HttpAnswer {
     let [engine, api] = IDENTITIES;
-    Answer { body: answer.body.replace(engine, api), ..answer }
+    HttpAnswer { body: answer.body.replace(engine, api), ..answer }
 }
 
 /// What marks the text of an error that the engine means to be answered, and which error it is.
@@ -89,12 +89,12 @@ const MARKS: [(&str, &str); 5] = [
 ];
 
 /// A body that cannot be read. The engine finds some of what is not valid while it reads, and says so with a mark.
-fn not_read(error: &str) -> Answer {
+fn not_read(error: &str) -> HttpAnswer {
     let marked = MARKS.iter().find_map(|(mark, kind)| Some((error.strip_prefix(mark)?, *kind)));
     let (text, kind) = marked.unwrap_or((error, unmarked(error)));
     // Where it was in the body is nobody's business.
     let text = text.rsplit_once(" at line ").map_or(text, |(text, _)| text);
-    Answer::refusal(400, kind, text)
+    HttpAnswer::refusal(400, kind, text)
 }
 
 /// The service calls a field that is missing not valid, and one of the wrong type not readable.

@@ -11,8 +11,8 @@ use aws_smithy_types::date_time::Format;
 use dynoxide::Database;
 use tollgate_store::Clock;
 
-use crate::answer::Answer;
-use crate::calls::{Calls, Counter, asks_for_units};
+use crate::answer::HttpAnswer;
+use crate::calls::{CallCounters, Calls, asks_for_units};
 use crate::connector::Embedded;
 use crate::time::TimeSource;
 use crate::{dispatch, operation};
@@ -22,12 +22,12 @@ use crate::{dispatch, operation};
 ///
 /// It is no production store: one lock, one host, and what is in memory is gone with it.
 #[derive(Clone)]
-pub struct Engine(Arc<Parts>);
+pub struct Engine(Arc<EngineParts>);
 
-struct Parts {
+struct EngineParts {
     database: Database,
     time: TimeSource,
-    counter: Counter,
+    counter: CallCounters,
     counts_units: AtomicBool,
 }
 
@@ -73,10 +73,10 @@ impl Engine {
     }
 
     fn of(database: Database, time: TimeSource) -> Engine {
-        Engine(Arc::new(Parts {
+        Engine(Arc::new(EngineParts {
             database,
             time,
-            counter: Counter::default(),
+            counter: CallCounters::default(),
             counts_units: AtomicBool::new(false),
         }))
     }
@@ -116,8 +116,8 @@ impl Engine {
     }
 
     /// Answers a request: what `X-Amz-Target` says, and the body.
-    pub(crate) fn answer(&self, target: &str, body: &[u8]) -> Answer {
-        let Some(operation) = operation::of_target(target) else { return Answer::unknown_operation() };
+    pub(crate) fn answer(&self, target: &str, body: &[u8]) -> HttpAnswer {
+        let Some(operation) = operation::of_target(target) else { return HttpAnswer::unknown_operation() };
         let asking = self.0.counts_units.load(Ordering::Relaxed).then(|| asking_for_units(body)).flatten();
         let body = asking.as_deref().unwrap_or(body);
         let answer = dispatch::dispatch(&self.0.database, operation, body);

@@ -26,6 +26,6 @@ mod time;
 
 pub use calls::Calls;
 pub use engine::{Engine, EngineError};
-pub use faults::{Fault, Faults, Rates};
+pub use faults::{CallFault, FaultRates, Faults};
 #[cfg(feature = "server")]
 pub use server::serve;

@@ -2,7 +2,7 @@
 
 /// What an operation does to items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OperationKind {
     /// Reads items.
     Read,
     /// Writes items.
@@ -15,21 +15,21 @@ pub(crate) enum Kind {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: OperationKind,
 }
 
 const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 
 const fn reads(name: &'static str) -> Operation {
-    Operation { name, kind: Kind::Read }
+    Operation { name, kind: OperationKind::Read }
 }
 
 const fn writes(name: &'static str) -> Operation {
-    Operation { name, kind: Kind::Write }
+    Operation { name, kind: OperationKind::Write }
 }
 
 const fn other(name: &'static str) -> Operation {
-    Operation { name, kind: Kind::Other }
+    Operation { name, kind: OperationKind::Other }
 }
 
 pub(crate) static OPERATIONS: [Operation; 24] = [

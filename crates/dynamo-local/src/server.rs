@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::task::JoinSet;
 
 use crate::Engine;
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::connector;
 
 /// How large a request may be; that of the service.
@@ -59,19 +59,19 @@ pub async fn serve(engine: Engine, listener: TcpListener) -> io::Result<()> {
 
 async fn answer(engine: Engine, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.method() == Method::GET {
-        let healthy = Answer { status: 200, body: "healthy".into(), error: None };
+        let healthy = HttpAnswer { status: 200, body: "healthy".into(), error: None };
         return Ok(response(healthy, &engine.date()));
     }
     let target = request.headers().get("x-amz-target").and_then(|value| value.to_str().ok());
     let target = target.unwrap_or_default().to_owned();
     let answer = match Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await {
         Ok(body) => engine.answer(&target, &body.to_bytes()),
-        Err(error) => Answer::refusal(413, "RequestTooLarge", &error.to_string()),
+        Err(error) => HttpAnswer::refusal(413, "RequestTooLarge", &error.to_string()),
     };
     Ok(response(answer, &engine.date()))
 }
 
-fn response(answer: Answer, date: &str) -> Response<Full<Bytes>> {
+fn response(answer: HttpAnswer, date: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(answer.body)));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();

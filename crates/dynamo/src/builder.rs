@@ -18,10 +18,10 @@ use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
 use crate::bucket::shards::SHARDS_MAX;
-use crate::bucket::{Buckets, Chains, Settings};
+use crate::bucket::{BucketSettings, Buckets, Chains};
 use crate::clock::ServiceTime;
-use crate::inner::{DynamoStore, Inner};
-use crate::service::{Bounded, Patience, Service};
+use crate::inner::{DynamoInner, DynamoStore};
+use crate::service::{Bounded, RetryPolicy, TableService};
 use crate::{OpenError, Trouble, endpoint, table};
 
 /// Where a service that is no region of AWS says it is, if nobody says otherwise.
@@ -49,7 +49,7 @@ pub struct DynamoStoreBuilder {
     timeout: Duration,
     tries: u32,
     creates: bool,
-    settings: Settings,
+    settings: BucketSettings,
 }
 
 impl DynamoStoreBuilder {
@@ -64,7 +64,7 @@ impl DynamoStoreBuilder {
             timeout: TIMEOUT,
             tries: TRIES,
             creates: false,
-            settings: Settings::default(),
+            settings: BucketSettings::default(),
         }
     }
 
@@ -209,12 +209,12 @@ impl DynamoStoreBuilder {
             move || builder.open_again(&config, &time)
         };
         let buckets = Buckets::new(self.settings).map_err(|why| OpenError::Host(why.to_string()))?;
-        Ok(DynamoStore(Reopened::new(Inner::new(service, buckets), again)))
+        Ok(DynamoStore(Reopened::new(DynamoInner::new(service, buckets), again)))
     }
 
     /// What a process has that was forked off: its own connections and threads, and another name for its writes. What calls
     /// are signed with is looked for anew, because what looked for it before may be a thread of the parent.
-    fn open_again(&self, config: &SdkConfig, time: &ServiceTime) -> Arc<Inner> {
+    fn open_again(&self, config: &SdkConfig, time: &ServiceTime) -> Arc<DynamoInner> {
         let workers = Workers::start_again(NAME);
         let (handle, time) = (workers.handle().clone(), time.of_a_fork());
         // In a thread of its own, because the caller may be a task of another runtime.
@@ -224,10 +224,10 @@ impl DynamoStoreBuilder {
         });
         let service = self.service(found.as_ref().unwrap_or(config), &time, workers);
         let buckets = Buckets::new(self.settings.clone());
-        Inner::new(service, buckets.expect("there was randomness when the store was opened"))
+        DynamoInner::new(service, buckets.expect("there was randomness when the store was opened"))
     }
 
-    fn service(&self, config: &SdkConfig, time: &ServiceTime, workers: Workers) -> Service {
+    fn service(&self, config: &SdkConfig, time: &ServiceTime, workers: Workers) -> TableService {
         #[cfg(feature = "aggregate")]
         let streams = {
             let config = aws_sdk_dynamodbstreams::config::Builder::from(config);
@@ -241,21 +241,21 @@ impl DynamoStoreBuilder {
             .disable_clock_skew_correction(true)
             .interceptor(time.clone())
             .interceptor(Bounded);
-        Service {
+        TableService {
             client: aws_sdk_dynamodb::Client::from_conf(config.build()),
             #[cfg(feature = "aggregate")]
             streams,
             table: self.table.clone(),
             clock: time.clock().clone(),
             timeout: self.timeout,
-            patience: Patience { tries: self.tries },
+            patience: RetryPolicy { tries: self.tries },
             counts: Default::default(),
             workers,
         }
     }
 
     /// Sees to it that there is a table that fits.
-    async fn prepare(&self, service: &Service, whereabouts: &str) -> Result<(), OpenError> {
+    async fn prepare(&self, service: &TableService, whereabouts: &str) -> Result<(), OpenError> {
         let described = table::describe(service).await;
         let open_error = |failure| OpenError::of(failure, &self.table, whereabouts);
         let found = match described.map_err(open_error) {

@@ -24,25 +24,25 @@ const SECOND: i64 = 1_000_000;
 
 /// How far the service may be ahead, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ahead {
+struct ClockLead {
     least: i64,
     most: i64,
 }
 
-impl Ahead {
-    const ANY: Ahead = Ahead { least: i64::MIN, most: i64::MAX };
+impl ClockLead {
+    const ANY: ClockLead = ClockLead { least: i64::MIN, most: i64::MAX };
 
     /// What an answer says that was stamped with this second.
-    fn of(date_secs: i64, sent: Tick, received: Tick) -> Ahead {
+    fn of(date_secs: i64, sent: Tick, received: Tick) -> ClockLead {
         let date = date_secs.saturating_mul(SECOND);
         let micros = |tick: Tick| i64::try_from(tick.as_micros()).unwrap_or(i64::MAX);
         let least = date.saturating_sub(micros(received));
-        Ahead { least, most: (date + SECOND).saturating_sub(micros(sent)).max(least) }
+        ClockLead { least, most: (date + SECOND).saturating_sub(micros(sent)).max(least) }
     }
 
     /// What is true if both are; the later of them if that cannot be, since then a clock was set.
-    fn and(self, later: Ahead) -> Ahead {
-        let both = Ahead { least: self.least.max(later.least), most: self.most.min(later.most) };
+    fn and(self, later: ClockLead) -> ClockLead {
+        let both = ClockLead { least: self.least.max(later.least), most: self.most.min(later.most) };
         if both.least <= both.most { both } else { later }
     }
 
@@ -56,7 +56,7 @@ impl Ahead {
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceTime {
     local: Clock,
-    ahead: Arc<Mutex<Ahead>>,
+    ahead: Arc<Mutex<ClockLead>>,
     by: Arc<AtomicI64>,
     corrected: Clock,
 }
@@ -65,12 +65,12 @@ impl ServiceTime {
     pub(crate) fn new(local: Clock) -> ServiceTime {
         let by = Arc::<AtomicI64>::default();
         let corrected = local.corrected(Arc::clone(&by));
-        ServiceTime { local, ahead: Arc::new(Mutex::new(Ahead::ANY)), by, corrected }
+        ServiceTime { local, ahead: Arc::new(Mutex::new(ClockLead::ANY)), by, corrected }
     }
 
     /// The same clock for a process that was forked off, a thread of whose parent may be about to learn the time.
     pub(crate) fn of_a_fork(&self) -> ServiceTime {
-        ServiceTime { ahead: Arc::new(Mutex::new(Ahead::ANY)), ..self.clone() }
+        ServiceTime { ahead: Arc::new(Mutex::new(ClockLead::ANY)), ..self.clone() }
     }
 
     /// The clock that shows the service's time.
@@ -86,17 +86,17 @@ impl ServiceTime {
             return;
         }
         let mut ahead = self.ahead.lock();
-        *ahead = ahead.and(Ahead::of(date.secs(), sent, received));
+        *ahead = ahead.and(ClockLead::of(date.secs(), sent, received));
         self.by.store(ahead.correction(), Ordering::Relaxed);
     }
 }
 
 /// When a request was sent.
 #[derive(Debug)]
-struct Sent(Tick);
+struct WriteResult(Tick);
 
-impl Storable for Sent {
-    type Storer = StoreReplace<Sent>;
+impl Storable for WriteResult {
+    type Storer = StoreReplace<WriteResult>;
 }
 
 impl Intercept for ServiceTime {
@@ -110,7 +110,7 @@ impl Intercept for ServiceTime {
         _: &RuntimeComponents,
         state: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        state.interceptor_state().store_put(Sent(self.local.now()));
+        state.interceptor_state().store_put(WriteResult(self.local.now()));
         Ok(())
     }
 
@@ -121,8 +121,8 @@ impl Intercept for ServiceTime {
         _: &RuntimeComponents,
         state: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        if let (Some(Sent(sent)), Some(date)) =
-            (state.load::<Sent>(), context.response().headers().get("date"))
+        if let (Some(WriteResult(sent)), Some(date)) =
+            (state.load::<WriteResult>(), context.response().headers().get("date"))
         {
             self.learn(date, *sent);
         }

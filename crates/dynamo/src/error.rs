@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Trouble;
-use crate::service::Failure;
+use crate::service::CallFailure;
 
 /// Why a table could not be opened as a store. A table that is not ours was left as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,15 +54,15 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(crate) fn of(failure: Failure, table: &str, whereabouts: &str) -> OpenError {
+    pub(crate) fn of(failure: CallFailure, table: &str, whereabouts: &str) -> OpenError {
         let table = table.to_owned();
         match failure {
-            Failure::Trouble(Trouble::NoTable(_), _) => OpenError::NoTable(table, whereabouts.into()),
-            Failure::Trouble(trouble, waited) if trouble.is_passing() => {
+            CallFailure::Trouble(Trouble::NoTable(_), _) => OpenError::NoTable(table, whereabouts.into()),
+            CallFailure::Trouble(trouble, waited) if trouble.is_passing() => {
                 OpenError::Unavailable { table, waited, trouble }
             }
-            Failure::Trouble(trouble, _) => OpenError::Refused(table, trouble),
-            Failure::Condition(_) | Failure::Canceled(_) => {
+            CallFailure::Trouble(trouble, _) => OpenError::Refused(table, trouble),
+            CallFailure::Condition(_) | CallFailure::Canceled(_) => {
                 let odd = Trouble::Other("a condition failed where none was".into());
                 OpenError::Refused(table, odd)
             }

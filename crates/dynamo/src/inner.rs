@@ -8,25 +8,25 @@ use tollgate_store::{Applied, OwnedCall, Reply, StoreError, WaitQueues};
 
 use crate::DynamoStoreBuilder;
 use crate::bucket::Buckets;
-use crate::service::{Service, Troubles};
+use crate::service::{TableService, Troubles};
 
 /// Buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store. A process that is forked off connects by
 /// itself.
 #[derive(Clone)]
-pub struct DynamoStore(pub(crate) Reopened<Arc<Inner>>);
+pub struct DynamoStore(pub(crate) Reopened<Arc<DynamoInner>>);
 
-pub(crate) struct Inner {
-    pub(crate) service: Arc<Service>,
+pub(crate) struct DynamoInner {
+    pub(crate) service: Arc<TableService>,
     pub(crate) buckets: Buckets,
     /// Where those wait who were denied.
     pub(crate) wait_queues: WaitQueues,
     /// Itself, for what goes on when nobody waits for it.
-    pub(crate) this: Weak<Inner>,
+    pub(crate) this: Weak<DynamoInner>,
 }
 
-impl Inner {
-    pub(crate) fn new(service: Service, buckets: Buckets) -> Arc<Inner> {
-        Arc::new_cyclic(|this| Inner {
+impl DynamoInner {
+    pub(crate) fn new(service: TableService, buckets: Buckets) -> Arc<DynamoInner> {
+        Arc::new_cyclic(|this| DynamoInner {
             service: Arc::new(service),
             buckets,
             wait_queues: WaitQueues::default(),

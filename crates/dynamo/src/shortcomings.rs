@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{
 use tollgate_store::{Reply, StoreError};
 
 use crate::inner::DynamoStore;
-use crate::service::{Failure, Service};
+use crate::service::{CallFailure, TableService};
 use crate::table::{self, TTL};
 
 impl DynamoStore {
@@ -23,7 +23,7 @@ impl DynamoStore {
     pub fn shortcomings(&self) -> Reply<'_, Result<Vec<String>, StoreError>> {
         let service = &self.0.service;
         Reply::later(service.within(async {
-            let table = table::describe(service).await.map_err(Failure::store_error)?;
+            let table = table::describe(service).await.map_err(CallFailure::store_error)?;
             let found = [stream(&table), expiry(service).await, recovery(service).await];
             Ok(found.into_iter().flatten().map(str::to_owned).collect())
         }))
@@ -42,7 +42,7 @@ fn stream(table: &TableDescription) -> Option<&'static str> {
     }
 }
 
-async fn expiry(service: &Service) -> Option<&'static str> {
+async fn expiry(service: &TableService) -> Option<&'static str> {
     let describe = || service.client.describe_time_to_live().table_name(&service.table).send();
     let described = service.with_retries(describe).await.ok()?.time_to_live_description?;
     let is_on = matches!(
@@ -56,7 +56,7 @@ async fn expiry(service: &Service) -> Option<&'static str> {
     }
 }
 
-async fn recovery(service: &Service) -> Option<&'static str> {
+async fn recovery(service: &TableService) -> Option<&'static str> {
     let describe = || service.client.describe_continuous_backups().table_name(&service.table).send();
     let described = service.with_retries(describe).await.ok()?.continuous_backups_description?;
     let status = described.point_in_time_recovery_description?.point_in_time_recovery_status;

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::{
 };
 use tollgate_store::records::Index;
 
-use crate::service::{Failure, Service, Watch};
+use crate::service::{CallFailure, Elapsed, TableService};
 use crate::{OpenError, Trouble};
 
 /// The partition key of an item.
@@ -52,20 +52,20 @@ pub(crate) const fn index_names(index: Index) -> IndexNames {
 }
 
 /// What is known of the table.
-pub(crate) async fn describe(service: &Service) -> Result<TableDescription, Failure> {
+pub(crate) async fn describe(service: &TableService) -> Result<TableDescription, CallFailure> {
     let describe = || service.client.describe_table().table_name(&service.table).send();
     let described = service.with_retries(describe).await?;
-    let none = || Failure::Trouble(Trouble::NoTable(service.table.clone()), Duration::ZERO);
+    let none = || CallFailure::Trouble(Trouble::NoTable(service.table.clone()), Duration::ZERO);
     described.table.ok_or_else(none)
 }
 
 /// Makes the table, and waits until it is there. One that somebody else is making is waited for all the same.
-pub(crate) async fn create(service: &Service, whereabouts: &str) -> Result<TableDescription, OpenError> {
+pub(crate) async fn create(service: &TableService, whereabouts: &str) -> Result<TableDescription, OpenError> {
     let open_error = |failure| OpenError::of(failure, &service.table, whereabouts);
     let creation = creation(service).map_err(incomplete)?;
     match service.with_retries(|| creation.clone().send()).await {
         // One that is there by now was made by somebody else, or by a try whose answer was lost.
-        Ok(_) | Err(Failure::Trouble(Trouble::TableBusy(_), _)) => {}
+        Ok(_) | Err(CallFailure::Trouble(Trouble::TableBusy(_), _)) => {}
         Err(failure) => return Err(open_error(failure)),
     }
     let table = active(service, whereabouts).await?;
@@ -75,14 +75,14 @@ pub(crate) async fn create(service: &Service, whereabouts: &str) -> Result<Table
 }
 
 /// Waits until the table is there and active.
-pub(crate) async fn active(service: &Service, whereabouts: &str) -> Result<TableDescription, OpenError> {
-    let watch = Watch::start();
+pub(crate) async fn active(service: &TableService, whereabouts: &str) -> Result<TableDescription, OpenError> {
+    let watch = Elapsed::start();
     loop {
         let status = match describe(service).await {
             Ok(table) if table.table_status == Some(TableStatus::Active) => return Ok(table),
             Ok(table) => table.table_status.map_or("unknown".into(), |status| status.as_str().to_owned()),
             // A table is not seen everywhere the moment it is made.
-            Err(Failure::Trouble(Trouble::NoTable(_), _)) => "not there yet".into(),
+            Err(CallFailure::Trouble(Trouble::NoTable(_), _)) => "not there yet".into(),
             Err(failure) => return Err(OpenError::of(failure, &service.table, whereabouts)),
         };
         let waited = watch.waited();
@@ -149,7 +149,7 @@ fn attribute_type<'a>(table: &'a TableDescription, name: &str) -> Option<&'a Sca
 }
 
 fn creation(
-    service: &Service,
+    service: &TableService,
 ) -> Result<aws_sdk_dynamodb::operation::create_table::builders::CreateTableFluentBuilder, BuildError> {
     let mut creation = service
         .client
@@ -197,7 +197,7 @@ fn incomplete(error: BuildError) -> OpenError {
 }
 
 /// Lets the service delete what has expired.
-async fn forget_expired(service: &Service) -> Result<(), Failure> {
+async fn forget_expired(service: &TableService) -> Result<(), CallFailure> {
     let update = || async {
         let ttl = TimeToLiveSpecification::builder().enabled(true).attribute_name(TTL).build()?;
         let update = service.client.update_time_to_live().table_name(&service.table);
@@ -205,13 +205,13 @@ async fn forget_expired(service: &Service) -> Result<(), Failure> {
     };
     match service.with_retries(update).await {
         Ok(_) => Ok(()),
-        Err(Failure::Trouble(Trouble::Invalid(why), _)) if why.contains("already enabled") => Ok(()),
+        Err(CallFailure::Trouble(Trouble::Invalid(why), _)) if why.contains("already enabled") => Ok(()),
         Err(failure) => Err(failure),
     }
 }
 
 /// Lets the table be restored to any second of the last weeks. Not every endpoint can, and it works without.
-async fn keep_backups(service: &Service) -> Result<(), Failure> {
+async fn keep_backups(service: &TableService) -> Result<(), CallFailure> {
     let update = || async {
         let recovery =
             PointInTimeRecoverySpecification::builder().point_in_time_recovery_enabled(true).build()?;
@@ -219,7 +219,7 @@ async fn keep_backups(service: &Service) -> Result<(), Failure> {
         update.point_in_time_recovery_specification(recovery).send().await
     };
     match service.with_retries(update).await {
-        Ok(_) | Err(Failure::Trouble(Trouble::Other(_) | Trouble::Invalid(_), _)) => Ok(()),
+        Ok(_) | Err(CallFailure::Trouble(Trouble::Other(_) | Trouble::Invalid(_), _)) => Ok(()),
         Err(failure) => Err(failure),
     }
 }

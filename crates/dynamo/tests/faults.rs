@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, Limit, Limits, Status, Tick, Usage, demand};
 use tollgate_dynamo::DynamoStore;
-use tollgate_dynamo_local::{Engine, Faults, Rates};
+use tollgate_dynamo_local::{Engine, FaultRates, Faults};
 use tollgate_store::{
     Applied, Call, Clock, Done, Key, ManualClock, Op, OpId, Place, Step, Store, StoreError, Taken, Term,
 };
@@ -64,13 +64,13 @@ impl Client {
     }
 
     fn trouble(&self, seed: u64) {
-        let mut rates = Rates::survivable(40);
+        let mut rates = FaultRates::survivable(40);
         rates.stale_read = 100;
         let _ = self.faults.clone().seeded(seed, rates);
     }
 
     fn peace(&self) {
-        let _ = self.faults.clone().seeded(0, Rates::survivable(0));
+        let _ = self.faults.clone().seeded(0, FaultRates::survivable(0));
     }
 
     fn step(&mut self) {

@@ -17,7 +17,7 @@ use aws_sdk_dynamodb::types::{
 use common::{builder, engine};
 use tollgate_core::Tick;
 use tollgate_dynamo::{DynamoStore, OpenError, Trouble};
-use tollgate_dynamo_local::{Engine, Fault, Faults};
+use tollgate_dynamo_local::{CallFault, Engine, Faults};
 use tollgate_store::records::{Item, ItemKey, Records, Write};
 use tollgate_store::{Clock, ManualClock, Store};
 
@@ -95,7 +95,7 @@ fn a_table_is_made_once_and_opened_again() {
 fn those_who_make_a_table_at_once_share_it() {
     let engine = engine(&clock());
     let faults = Faults::new(engine.http_client());
-    faults.next_of("CreateTable", Fault::LostAfter);
+    faults.next_of("CreateTable", CallFault::LostAfter);
     let open = || builder(clock()).http_client(faults.clone()).build();
     let opening = [open(), open(), open()];
     assert!(opening.into_iter().all(|opening| opening.wait().is_ok()));
@@ -137,10 +137,10 @@ fn a_service_that_is_away_or_forbidden_is_told_apart() {
     let faults = Faults::new(engine(&clock()).http_client());
     let open =
         || DynamoStore::builder("limits").clock(clock()).http_client(faults.clone()).tries(2).build().wait();
-    faults.next(Fault::AccessDenied);
+    faults.next(CallFault::AccessDenied);
     assert!(matches!(open(), Err(OpenError::Refused(_, Trouble::AccessDenied(_)))));
-    faults.next(Fault::LostBefore);
-    faults.next(Fault::LostBefore);
+    faults.next(CallFault::LostBefore);
+    faults.next(CallFault::LostBefore);
     assert!(matches!(open(), Err(OpenError::Unavailable { trouble: Trouble::Lost(_), .. })));
     let nobody = DynamoStore::builder("limits").endpoint("http://127.0.0.1:1").tries(2);
     assert!(matches!(nobody.build().wait(), Err(OpenError::Unavailable { .. })));
@@ -222,7 +222,7 @@ fn a_call_that_is_given_up_while_it_waits_does_no_harm() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let keys = [ItemKey::new("ns/A", "1")];
     runtime.block_on(async {
-        faults.next(Fault::Slow(Duration::from_secs(60)));
+        faults.next(CallFault::Slow(Duration::from_secs(60)));
         let given_up = tokio::time::timeout(Duration::from_millis(20), store.get_many(&keys)).await;
         assert!(given_up.is_err());
         assert_eq!(store.get_many(&keys).await, Ok(vec![None]));

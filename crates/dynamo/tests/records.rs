@@ -3,7 +3,7 @@
 mod common;
 
 use common::{open, open_with_faults};
-use tollgate_dynamo_local::Rates;
+use tollgate_dynamo_local::FaultRates;
 use tollgate_store::conformance;
 
 #[test]
@@ -13,5 +13,5 @@ fn records_are_as_those_in_memory() {
 
 #[test]
 fn records_are_right_whatever_goes_wrong_on_the_way() {
-    conformance::records(2, |clock| open_with_faults(clock, 7, Rates::survivable(30)));
+    conformance::records(2, |clock| open_with_faults(clock, 7, FaultRates::survivable(30)));
 }

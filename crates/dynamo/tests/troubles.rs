@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{builder, engine};
 use tollgate_core::Tick;
 use tollgate_dynamo::DynamoStore;
-use tollgate_dynamo_local::{Engine, Fault, Faults};
+use tollgate_dynamo_local::{CallFault, Engine, Faults};
 use tollgate_store::records::{Change, Index, Item, ItemKey, Query, Records, RecordsError, Test, Write};
 use tollgate_store::{ManualClock, StoreError};
 
@@ -55,11 +55,11 @@ fn every_fault_is_told_for_what_it_is() {
     let opened = store.troubles();
     let passing = true;
     let reads = [
-        (Fault::Throttle, passing, "throttled"),
-        (Fault::ServerError, passing, "failed with status"),
-        (Fault::LostBefore, passing, "the connection to DynamoDB broke (connection reset by peer)"),
-        (Fault::AccessDenied, !passing, "no permission: User: arn"),
-        (Fault::MissingTable, !passing, "there is no table \"limits\""),
+        (CallFault::Throttle, passing, "throttled"),
+        (CallFault::ServerError, passing, "failed with status"),
+        (CallFault::LostBefore, passing, "the connection to DynamoDB broke (connection reset by peer)"),
+        (CallFault::AccessDenied, !passing, "no permission: User: arn"),
+        (CallFault::MissingTable, !passing, "there is no table \"limits\""),
     ];
     for (fault, is_passing, text) in reads {
         faults.next(fault);
@@ -67,12 +67,12 @@ fn every_fault_is_told_for_what_it_is() {
         assert!(unavailable == is_passing && why.contains(text), "{fault:?}: {why}");
     }
     for turn in 0..3 {
-        faults.next(Fault::Throttle);
+        faults.next(CallFault::Throttle);
         let (_, why) = told(store.get_many(&[key("1")]).wait());
         assert!(why.contains("throttled"), "in way {turn}: {why}");
     }
     for _ in 0..2 {
-        faults.next(Fault::LostAfter);
+        faults.next(CallFault::LostAfter);
         let (unavailable, why) = told(store.write(&[add("1")]).wait());
         assert!(unavailable && (why.contains("broke") || why.contains("in time")), "{why}");
     }
@@ -84,7 +84,7 @@ fn every_fault_is_told_for_what_it_is() {
 #[test]
 fn a_fault_that_passes_is_not_seen() {
     let Scene { faults, store, .. } = scene(5);
-    let passing = [Fault::Throttle, Fault::ServerError, Fault::LostBefore, Fault::LostAfter];
+    let passing = [CallFault::Throttle, CallFault::ServerError, CallFault::LostBefore, CallFault::LostAfter];
     for (round, fault) in passing.into_iter().enumerate() {
         faults.next(fault);
         faults.next(fault);
@@ -93,12 +93,12 @@ fn a_fault_that_passes_is_not_seen() {
         assert_eq!(number(&store, "n"), Some(round as i64 + 1), "{fault:?}");
     }
     for _ in 0..30 {
-        faults.next(Fault::Conflict);
+        faults.next(CallFault::Conflict);
     }
     store.write(&[add("n"), add("m")]).wait().unwrap();
     assert_eq!(number(&store, "n"), Some(5), "conflicts are waited for");
     assert_eq!(store.troubles().conflicts, 30);
-    faults.next_of("PutItem", Fault::Conflict);
+    faults.next_of("PutItem", CallFault::Conflict);
     store.write(&[Write::Put(Item::new(key("p")), vec![])]).wait().unwrap();
 }
 
@@ -106,18 +106,18 @@ fn a_fault_that_passes_is_not_seen() {
 fn a_lost_answer_is_neither_applied_nor_told_twice() {
     let Scene { faults, store, .. } = scene(5);
     let make = Write::Put(Item::new(key("1")).with("n", 1), vec![Test::Absent]);
-    faults.next(Fault::LostAfter);
+    faults.next(CallFault::LostAfter);
     assert_eq!(
         store.write(std::slice::from_ref(&make)).wait(),
         Ok(()),
         "it was made by the try that was lost"
     );
-    faults.next(Fault::LostAfter);
+    faults.next(CallFault::LostAfter);
     assert_eq!(store.write(&[make]).wait(), Err(RecordsError::Failed(0)));
     let bounded =
         Write::Change(key("2"), vec![Change::Add("n".into(), 1)], vec![Test::AtMost("n".into(), 0)]);
     for _ in 0..2 {
-        faults.next(Fault::LostAfter);
+        faults.next(CallFault::LostAfter);
     }
     assert_eq!(store.write(&[bounded]).wait(), Ok(()));
     assert_eq!(number(&store, "2"), Some(1));
@@ -132,7 +132,7 @@ fn keys_that_were_left_undone_are_asked_for_again() {
         .collect();
     store.write(&items).wait().unwrap();
     for _ in 0..6 {
-        faults.next(Fault::Unprocessed);
+        faults.next(CallFault::Unprocessed);
     }
     let found = store.find(Index::Custom, &Query::all("ns/C")).wait().unwrap();
     assert_eq!(found.items.len(), 20);
@@ -147,10 +147,10 @@ fn a_stale_index_hides_nothing_that_is_gone() {
     store.write(&[Write::Put(item.clone(), vec![])]).wait().unwrap();
     let find = || store.find(Index::Custom, &Query::all("ns/C")).wait().unwrap().items;
     // Answers are remembered while a stale one is wanted, and this one is never used up.
-    faults.next_of("Scan", Fault::StaleRead);
+    faults.next_of("Scan", CallFault::StaleRead);
     assert_eq!(find(), [key("1")]);
     store.write(&[Write::Delete(key("1"), vec![])]).wait().unwrap();
-    faults.next_of("Query", Fault::StaleRead);
+    faults.next_of("Query", CallFault::StaleRead);
     assert_eq!(find(), [], "the index still has it, and the table has not");
 }
 
@@ -176,7 +176,7 @@ fn what_is_too_slow_is_told_within_the_timeout() {
     let builder = builder(clock).http_client(faults.clone()).timeout(Duration::from_millis(300));
     let store = builder.build().wait().unwrap();
     for _ in 0..5 {
-        faults.next(Fault::Slow(Duration::from_secs(60)));
+        faults.next(CallFault::Slow(Duration::from_secs(60)));
     }
     let answer = store.get_many(&[key("1")]).wait();
     let Err(RecordsError::Store(StoreError::Unavailable(waited, why))) = answer else { panic!("{answer:?}") };

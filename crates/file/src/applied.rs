@@ -5,7 +5,7 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::{Done, OpId};
 
 use crate::codec::column;
-use crate::error::{Fault, Stop, unreadable};
+use crate::error::{Abort, TxnError, unreadable};
 use crate::select::Select;
 use tollgate_store::{outcome_bytes, outcome_from};
 
@@ -16,7 +16,7 @@ const REMEMBERED_FOR: Span = Span::from_secs(86_400);
 const SWEPT_PER_NEW: usize = 2;
 
 /// What came of the call, if it was applied.
-pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<Done>>, Stop> {
+pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<Done>>, Abort> {
     let mut find = connection.prepare_cached("SELECT outcome FROM applied WHERE id = ?1")?;
     let outcome: Option<Vec<u8>> = find.query_row([id.0.to_be_bytes()], |row| row.get(0)).optional()?;
     let decode = |bytes: Vec<u8>| {
@@ -25,7 +25,7 @@ pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<Done>
     outcome.map(decode).transpose()
 }
 
-pub(crate) fn remember(connection: &Connection, id: OpId, now: Tick, done: &[Done]) -> Result<(), Fault> {
+pub(crate) fn remember(connection: &Connection, id: OpId, now: Tick, done: &[Done]) -> Result<(), TxnError> {
     let outcome = outcome_bytes(done);
     let mut insert =
         connection.prepare_cached("INSERT INTO applied (id, at, outcome) VALUES (?1, ?2, ?3)")?;
@@ -33,12 +33,12 @@ pub(crate) fn remember(connection: &Connection, id: OpId, now: Tick, done: &[Don
 }
 
 /// Forgets a call.
-pub(crate) fn forget(connection: &Connection, id: [u8; 16]) -> Result<(), Fault> {
+pub(crate) fn forget(connection: &Connection, id: [u8; 16]) -> Result<(), TxnError> {
     connection.prepare_cached("DELETE FROM applied WHERE id = ?1")?.execute([id]).map(drop)
 }
 
 /// Looks at the calls behind `hand`, forgets the old ones, and answers where to go on.
-pub(crate) fn sweep(connection: &Connection, hand: &[u8], made: usize, now: Tick) -> Result<Vec<u8>, Stop> {
+pub(crate) fn sweep(connection: &Connection, hand: &[u8], made: usize, now: Tick) -> Result<Vec<u8>, Abort> {
     let (steps, old) = (made * SWEPT_PER_NEW, column(now - REMEMBERED_FOR));
     let select =
         Select::new("SELECT id, at FROM applied").and("id > ?", Some(hand.to_vec())).ending("ORDER BY id");

@@ -8,32 +8,32 @@ use tollgate_store::{
 };
 
 use crate::applied;
-use crate::batch::{Address, Batch};
-use crate::error::Stop;
+use crate::batch::{BucketId, WriteTxn};
+use crate::error::Abort;
 use crate::records;
-use crate::rows::{self, Row};
+use crate::rows::{self, FileRow};
 use crate::sweep;
 
 /// What came of a call, and whether it was applied now or before.
-pub(crate) struct Outcome {
+pub(crate) struct DedupOutcome {
     pub(crate) applied: Applied,
     pub(crate) is_repeat: bool,
 }
 
-impl Batch<'_> {
+impl WriteTxn<'_> {
     /// Applies the call and makes the writes, or neither; once if the call has an id.
-    pub(crate) fn apply(&mut self, call: &Call<'_>, writes: &[Write]) -> Result<Outcome, Stop> {
+    pub(crate) fn apply(&mut self, call: &Call<'_>, writes: &[Write]) -> Result<DedupOutcome, Abort> {
         call.check(writes)?;
         if let Some(id) = call.id
             && let Some(done) = applied::find(self.connection, id)?
         {
-            return Ok(Outcome { applied: Applied::Done(done), is_repeat: true });
+            return Ok(DedupOutcome { applied: Applied::Done(done), is_repeat: true });
         }
         let applied = self.apply_now(call, writes, self.clock.now())?;
-        Ok(Outcome { applied, is_repeat: false })
+        Ok(DedupOutcome { applied, is_repeat: false })
     }
 
-    fn apply_now(&mut self, call: &Call<'_>, writes: &[Write], now: Tick) -> Result<Applied, Stop> {
+    fn apply_now(&mut self, call: &Call<'_>, writes: &[Write], now: Tick) -> Result<Applied, Abort> {
         let (mut rows, mut census) = (Vec::with_capacity(call.steps.len()), Census::default());
         for (index, step) in call.steps.iter().enumerate() {
             let mut row = self.row_for(step, now)?;
@@ -91,14 +91,14 @@ impl Batch<'_> {
     }
 
     /// Puts the bucket of a step in place, if it has one.
-    fn set(&mut self, step: &Step<'_>, row: Option<Row>) {
+    fn set(&mut self, step: &Step<'_>, row: Option<FileRow>) {
         if let Some(row) = row {
             self.put(address(step), row);
         }
     }
 
     /// The bucket of a step, or a fresh one for what charges one that is not there.
-    fn row_for(&mut self, step: &Step<'_>, now: Tick) -> Result<Option<Row>, Stop> {
+    fn row_for(&mut self, step: &Step<'_>, now: Tick) -> Result<Option<FileRow>, Abort> {
         if let Some(row) = self.row(&step.place)? {
             return Ok(Some(row.clone()));
         }
@@ -108,11 +108,11 @@ impl Batch<'_> {
         if rows::is_closed(self.connection, step.place.namespace)? {
             return Err(StoreError::NamespaceGone(step.place.namespace.into()).into());
         }
-        Ok(Some(Row::fresh(step.place.limits)))
+        Ok(Some(FileRow::fresh(step.place.limits)))
     }
 
     /// Whether a settlement counts though its bucket is not there: that was dropped because it was idle, not forgotten.
-    fn outlives_bucket(&self, step: &Step<'_>, now: Tick) -> Result<bool, Stop> {
+    fn outlives_bucket(&self, step: &Step<'_>, now: Tick) -> Result<bool, Abort> {
         let Place { namespace, key, .. } = step.place;
         match (&step.op, key.pair()) {
             (Op::Settle(_), _) => Ok(true),
@@ -135,11 +135,11 @@ impl Batch<'_> {
     fn meter(
         &self,
         steps: &[Step<'_>],
-        rows: &mut [Option<Row>],
+        rows: &mut [Option<FileRow>],
         done: &[Done],
         now: Tick,
         writes: &mut Vec<Write>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Abort> {
         let kept = self.usage_retention;
         for ((step, row), done) in steps.iter().zip(rows).zip(done) {
             let (at, used) = match (&step.op, done) {
@@ -163,28 +163,31 @@ impl Batch<'_> {
     }
 }
 
-fn address(step: &Step<'_>) -> Address {
+fn address(step: &Step<'_>) -> BucketId {
     (step.place.namespace.into(), step.place.key.clone())
 }
 
 /// Whether all takes fit, if need be without those who are seen to be gone.
-fn fit(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> Result<(), Vec<Denial>> {
+fn fit(steps: &[Step<'_>], rows: &mut [Option<FileRow>], now: Tick) -> Result<(), Vec<Denial>> {
     if all_fit(steps, rows, now) || reap(steps, rows, now) && all_fit(steps, rows, now) {
         return Ok(());
     }
     Err(takes(steps, rows).map(|(costs, row)| row.kept.denial(now, costs)).collect())
 }
 
-fn all_fit(steps: &[Step<'_>], rows: &[Option<Row>], now: Tick) -> bool {
+fn all_fit(steps: &[Step<'_>], rows: &[Option<FileRow>], now: Tick) -> bool {
     takes(steps, rows).all(|(costs, row)| row.kept.fits(now, costs))
 }
 
-fn takes<'s>(steps: &'s [Step<'_>], rows: &'s [Option<Row>]) -> impl Iterator<Item = (&'s Costs, &'s Row)> {
+fn takes<'s>(
+    steps: &'s [Step<'_>],
+    rows: &'s [Option<FileRow>],
+) -> impl Iterator<Item = (&'s Costs, &'s FileRow)> {
     steps.iter().zip(rows).filter_map(|(step, row)| Some((step.takes()?, row.as_ref()?)))
 }
 
 /// Drops what is held by processes that are gone, and says whether anything was.
-fn reap(steps: &[Step<'_>], rows: &mut [Option<Row>], now: Tick) -> bool {
+fn reap(steps: &[Step<'_>], rows: &mut [Option<FileRow>], now: Tick) -> bool {
     let mut census = Census::default();
     let takes = steps.iter().zip(rows).filter(|(step, _)| step.takes().is_some());
     let held = takes.filter_map(|(_, row)| row.as_mut()).map(|row| &mut row.kept);

@@ -7,13 +7,13 @@ use tollgate_store::{
     Activity, Applied, Backend, BucketStatus, Call, Key, OwnedCall, Reply, Scope, StoreError, WaitQueues,
 };
 
-use crate::batch::Batch;
+use crate::batch::WriteTxn;
 use crate::error::without_tests;
 use crate::records;
 use crate::rows;
 use crate::scope::{self, OwnedScope};
 use crate::store::FileStore;
-use crate::work::{Apply, WriteUsage, Writing};
+use crate::work::{Apply, WriteRequest, WriteUsage};
 
 impl Records for FileStore {
     fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
@@ -66,14 +66,16 @@ impl Backend for FileStore {
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
         let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
-        let reply = self.work(Writing(move |batch: &mut Batch<'_>| scope::forget(batch, &namespace, &scope)));
+        let reply =
+            self.work(WriteRequest(move |batch: &mut WriteTxn<'_>| scope::forget(batch, &namespace, &scope)));
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         let namespace = namespace.to_owned();
-        let reply =
-            self.work(Writing(move |batch: &mut Batch<'_>| Ok(rows::close(batch.connection, &namespace)?)));
+        let reply = self.work(WriteRequest(move |batch: &mut WriteTxn<'_>| {
+            Ok(rows::close(batch.connection, &namespace)?)
+        }));
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 

@@ -8,45 +8,45 @@ use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Freed, Key, Place};
 
 use crate::clock::FileClock;
-use crate::error::{Fault, Stop};
-use crate::limits::KnownLimits;
-use crate::rows::{self, Row};
-use crate::sweep::Sweep;
+use crate::error::{Abort, TxnError};
+use crate::limits::FileLimitsCache;
+use crate::rows::{self, FileRow};
+use crate::sweep::SweepState;
 
-pub(crate) type Address = (Box<str>, Key);
+pub(crate) type BucketId = (Box<str>, Key);
 
 /// What work that writes is given. Nothing of it holds before the transaction is committed.
-pub(crate) struct Batch<'a> {
+pub(crate) struct WriteTxn<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) clock: &'a mut FileClock,
-    pub(crate) known: &'a mut KnownLimits,
-    pub(crate) sweep: &'a mut Sweep,
+    pub(crate) known: &'a mut FileLimitsCache,
+    pub(crate) sweep: &'a mut SweepState,
     /// How long usage is kept that is written down.
     pub(crate) usage_retention: &'a UsageRetention,
-    seen: HashMap<Address, Seen>,
+    seen: HashMap<BucketId, CachedRow>,
     /// Limits that have more room once it is committed.
     pub(crate) freed: Vec<Freed>,
 }
 
-struct Seen {
-    row: Option<Row>,
+struct CachedRow {
+    row: Option<FileRow>,
     is_new: bool,
     is_changed: bool,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> WriteTxn<'a> {
     pub(crate) fn new(
         connection: &'a Connection,
         clock: &'a mut FileClock,
-        known: &'a mut KnownLimits,
-        sweep: &'a mut Sweep,
+        known: &'a mut FileLimitsCache,
+        sweep: &'a mut SweepState,
         usage_retention: &'a UsageRetention,
-    ) -> Batch<'a> {
-        Batch { connection, clock, known, sweep, usage_retention, seen: HashMap::new(), freed: Vec::new() }
+    ) -> WriteTxn<'a> {
+        WriteTxn { connection, clock, known, sweep, usage_retention, seen: HashMap::new(), freed: Vec::new() }
     }
 
     /// The bucket at a place, if there is one.
-    pub(crate) fn row(&mut self, place: &Place<'_>) -> Result<Option<&Row>, Stop> {
+    pub(crate) fn row(&mut self, place: &Place<'_>) -> Result<Option<&FileRow>, Abort> {
         let seen = match self.seen.entry((place.namespace.into(), place.key.clone())) {
             Entry::Occupied(seen) => seen.into_mut(),
             Entry::Vacant(vacant) => {
@@ -54,20 +54,20 @@ impl<'a> Batch<'a> {
                     Some(raw) => Some(raw.decode(self.connection, self.known, Some(place.limits))?),
                     None => None,
                 };
-                vacant.insert(Seen { is_new: row.is_none(), row, is_changed: false })
+                vacant.insert(CachedRow { is_new: row.is_none(), row, is_changed: false })
             }
         };
         Ok(seen.row.as_ref())
     }
 
     /// Puts a bucket in place, after it was looked for.
-    pub(crate) fn put(&mut self, address: Address, row: Row) {
+    pub(crate) fn put(&mut self, address: BucketId, row: FileRow) {
         let is_new = self.seen.get(&address).is_none_or(|seen| seen.is_new);
-        self.seen.insert(address, Seen { row: Some(row), is_new, is_changed: true });
+        self.seen.insert(address, CachedRow { row: Some(row), is_new, is_changed: true });
     }
 
     /// Writes all buckets that changed, and forgets what it has seen: from now on the file says it.
-    pub(crate) fn flush(&mut self) -> Result<(), Fault> {
+    pub(crate) fn flush(&mut self) -> Result<(), TxnError> {
         for ((namespace, key), seen) in self.seen.drain() {
             let Some(row) = seen.row.filter(|_| seen.is_changed) else { continue };
             rows::put(self.connection, self.known, (&namespace, &key), &row)?;
@@ -77,9 +77,9 @@ impl<'a> Batch<'a> {
     }
 
     /// What work that only reads is given, once all that changed was written.
-    pub(crate) fn view(&mut self) -> Result<View<'_>, Fault> {
+    pub(crate) fn view(&mut self) -> Result<ReadView<'_>, TxnError> {
         self.flush()?;
-        Ok(View {
+        Ok(ReadView {
             connection: self.connection,
             clock: self.clock,
             known: self.known,
@@ -89,16 +89,16 @@ impl<'a> Batch<'a> {
 }
 
 /// What work that reads is given.
-pub(crate) struct View<'a> {
+pub(crate) struct ReadView<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) clock: &'a mut FileClock,
-    pub(crate) known: &'a mut KnownLimits,
+    pub(crate) known: &'a mut FileLimitsCache,
     pub(crate) usage_retention: &'a UsageRetention,
 }
 
-impl View<'_> {
+impl ReadView<'_> {
     /// The bucket at a place, if there is one.
-    pub(crate) fn row(&mut self, place: &Place<'_>) -> Result<Option<Row>, Stop> {
+    pub(crate) fn row(&mut self, place: &Place<'_>) -> Result<Option<FileRow>, Abort> {
         match rows::get(self.connection, place.namespace, place.key)? {
             Some(raw) => raw.decode(self.connection, self.known, Some(place.limits)).map(Some),
             None => Ok(None),

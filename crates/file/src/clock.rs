@@ -12,33 +12,33 @@ use tollgate_core::Tick;
 use tollgate_store::{Clock, HostClock, StoreClock};
 
 use crate::builder::FileStoreBuilder;
-use crate::clock_row::{Agreed, ClockRow, Host};
-use crate::error::Fault;
+use crate::clock_row::{Agreed, ClockRow, HostTimes};
+use crate::error::TxnError;
 
 /// How long an engine waits until it reads the row again that it may not or cannot change, in microseconds.
 const PAUSE: u64 = 1_000_000;
 
 /// The clock of a store, which all its engines and callers share.
 #[derive(Clone)]
-pub(crate) struct Time {
+pub(crate) struct FileTime {
     pub(crate) clock: Clock,
     /// `None` if the clock was given, and is used as it is.
     shared: Option<Arc<StoreClock>>,
 }
 
-impl Time {
-    pub(crate) fn of(settings: &FileStoreBuilder) -> Time {
+impl FileTime {
+    pub(crate) fn of(settings: &FileStoreBuilder) -> FileTime {
         if let Some(clock) = &settings.clock {
-            return Time { clock: clock.clone(), shared: None };
+            return FileTime { clock: clock.clone(), shared: None };
         }
         let shared = StoreClock::local(settings.host.clone().unwrap_or_else(HostClock::system));
-        Time { clock: shared.clock(), shared: Some(shared) }
+        FileTime { clock: shared.clock(), shared: Some(shared) }
     }
 }
 
 /// What an engine may do to the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum ClockAccess {
     Read,
     Write,
 }
@@ -52,7 +52,7 @@ pub(crate) struct FileClock {
 /// What an engine knows of the agreement.
 struct Agreement {
     shared: Arc<StoreClock>,
-    access: Access,
+    access: ClockAccess,
     /// The row, or what it will be once it is written. `None` before it was read.
     known: Option<ClockRow>,
     is_written: bool,
@@ -62,12 +62,12 @@ struct Agreement {
 
 impl FileClock {
     /// The clock of an engine that has just opened the file.
-    pub(crate) fn open(time: &Time, access: Access, connection: &Connection) -> FileClock {
+    pub(crate) fn open(time: &FileTime, access: ClockAccess, connection: &Connection) -> FileClock {
         let mut clock = FileClock { clock: time.clock.clone(), agreement: None };
         if let Some(shared) = time.shared.clone() {
             let mut agreement = Agreement { shared, access, known: None, is_written: false, look_at: 0 };
             // If the row cannot be read now, it is with the first transaction.
-            let _ = agreement.agree(connection, 0, Access::Read);
+            let _ = agreement.agree(connection, 0, ClockAccess::Read);
             agreement.look_at = 0;
             clock.agreement = Some(agreement);
         }
@@ -90,7 +90,7 @@ impl FileClock {
     /// # Errors
     ///
     /// A fault that has ended the transaction. What else fails is tried again later.
-    pub(crate) fn sync(&mut self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn sync(&mut self, connection: &Connection) -> Result<(), TxnError> {
         match &mut self.agreement {
             Some(agreement) if agreement.is_due() => agreement.agree(connection, 0, agreement.access),
             _ => Ok(()),
@@ -103,7 +103,12 @@ impl FileClock {
     /// # Errors
     ///
     /// As [`sync`](FileClock::sync).
-    pub(crate) fn now_for(&mut self, connection: &Connection, stamp: Tick, now: Tick) -> Result<Tick, Fault> {
+    pub(crate) fn now_for(
+        &mut self,
+        connection: &Connection,
+        stamp: Tick,
+        now: Tick,
+    ) -> Result<Tick, TxnError> {
         let is_ahead =
             (StoreClock::TOLERANCE + 1..=StoreClock::AHEAD_MAX).contains(&stamp.since(now).as_micros());
         match &mut self.agreement {
@@ -119,16 +124,16 @@ impl FileClock {
 
 impl Agreement {
     fn is_due(&self) -> bool {
-        let host = Host::of(&self.shared);
-        let is_stored = self.is_written || self.access == Access::Read;
+        let host = HostTimes::of(&self.shared);
+        let is_stored = self.is_written || self.access == ClockAccess::Read;
         let is_right = |row: &ClockRow| is_stored && row.holds(&host, self.shared.offset());
         host.monotonic >= self.look_at && !self.known.as_ref().is_some_and(is_right)
     }
 
     /// Works out the offset from the row, the wall clock and what is known to be reached, and follows it.
-    fn agree(&mut self, connection: &Connection, reached: u64, access: Access) -> Result<(), Fault> {
+    fn agree(&mut self, connection: &Connection, reached: u64, access: ClockAccess) -> Result<(), TxnError> {
         let shared = Arc::clone(&self.shared);
-        let (host, offset) = (Host::of(&shared), shared.offset());
+        let (host, offset) = (HostTimes::of(&shared), shared.offset());
         self.look_at = host.monotonic.saturating_add(PAUSE);
         let stored = ClockRow::read(connection)?.filter(|row| row.is_sound(&host));
         let is_first = !stored.as_ref().is_some_and(|row| host.is_boot_of(row));
@@ -140,8 +145,8 @@ impl Agreement {
         let Agreed { mut row, offset, is_new } = host.agree(stored, reached);
         let written = match (is_new, access) {
             (false, _) => Ok(true),
-            (true, Access::Read) => Ok(false),
-            (true, Access::Write) => row.write(connection).map(|()| true),
+            (true, ClockAccess::Read) => Ok(false),
+            (true, ClockAccess::Write) => row.write(connection).map(|()| true),
         };
         self.is_written = matches!(written, Ok(true));
         if self.is_written {

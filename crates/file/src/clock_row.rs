@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_store::StoreClock;
 
-use crate::error::Fault;
+use crate::error::TxnError;
 use crate::schema::CLOCK_TABLE;
 
 /// What the file says about store time. All numbers are microseconds.
@@ -21,7 +21,7 @@ pub(crate) struct ClockRow {
 
 /// The clocks of the host at one instant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Host<'a> {
+pub(crate) struct HostTimes<'a> {
     pub(crate) boot: &'a str,
     pub(crate) monotonic: u64,
     /// The offset of the wall clock.
@@ -47,7 +47,7 @@ impl ClockRow {
 
     /// The offset after a row of another boot. The monotonic clock has begun anew, so the wall clock says how long ago the row
     /// was written; and store time was reached that is not passed again.
-    fn offset_after_boot(&self, host: &Host<'_>) -> u64 {
+    fn offset_after_boot(&self, host: &HostTimes<'_>) -> u64 {
         let wall = host.monotonic.saturating_add(host.wall);
         let ahead = self.offset.saturating_sub(self.target);
         let elapsed = wall.saturating_sub(self.written.saturating_add(self.target));
@@ -56,24 +56,24 @@ impl ClockRow {
     }
 
     /// Whether a row of this boot says that store time is so far.
-    pub(crate) fn reaches(&self, host: &Host<'_>, offset: u64) -> bool {
+    pub(crate) fn reaches(&self, host: &HostTimes<'_>, offset: u64) -> bool {
         offset <= self.offset_at(host.monotonic).saturating_add(StoreClock::TOLERANCE)
     }
 
     /// Whether a row of this boot says enough about this offset: that store time is so far, and that it is slewed if it is ahead.
-    pub(crate) fn holds(&self, host: &Host<'_>, offset: u64) -> bool {
+    pub(crate) fn holds(&self, host: &HostTimes<'_>, offset: u64) -> bool {
         let right = host.wall.saturating_add(StoreClock::TOLERANCE);
         self.reaches(host, offset) && (offset <= right || self.target <= right)
     }
 
     /// Whether it may be a row that was written. What is ahead by a hundred years is damage.
-    pub(crate) fn is_sound(&self, host: &Host<'_>) -> bool {
+    pub(crate) fn is_sound(&self, host: &HostTimes<'_>) -> bool {
         let wall = host.monotonic.saturating_add(host.wall);
         self.written.saturating_add(self.offset) <= wall.saturating_add(StoreClock::AHEAD_MAX)
     }
 
     /// Reads the row; `None` if there is none, as in a file of an earlier version.
-    pub(crate) fn read(connection: &Connection) -> Result<Option<ClockRow>, Fault> {
+    pub(crate) fn read(connection: &Connection) -> Result<Option<ClockRow>, TxnError> {
         if !connection.table_exists(None, "clock")? {
             return Ok(None);
         }
@@ -86,7 +86,7 @@ impl ClockRow {
     }
 
     /// Writes the row, in a transaction.
-    pub(crate) fn write(&self, connection: &Connection) -> Result<(), Fault> {
+    pub(crate) fn write(&self, connection: &Connection) -> Result<(), TxnError> {
         connection.execute_batch(CLOCK_TABLE)?;
         let [offset, written, target] = [self.offset, self.written, self.target].map(u64::cast_signed);
         let mut write = connection.prepare_cached(
@@ -96,12 +96,12 @@ impl ClockRow {
     }
 }
 
-impl<'a> Host<'a> {
+impl<'a> HostTimes<'a> {
     /// The clocks of a host as a store clock has them.
-    pub(crate) fn of(clock: &'a StoreClock) -> Host<'a> {
+    pub(crate) fn of(clock: &'a StoreClock) -> HostTimes<'a> {
         // This compares the clocks if that is due, so it comes first.
         let monotonic = clock.monotonic();
-        Host { boot: clock.host().boot(), monotonic, wall: clock.wall_offset() }
+        HostTimes { boot: clock.host().boot(), monotonic, wall: clock.wall_offset() }
     }
 
     /// Whether a row counts by the monotonic clock that this host has now.

@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
 use tollgate_store::{Clock, Condvar, Freed, Mutex, MutexGuard, NoFork, StoreError, WaitQueues};
 
-use crate::error::Fault;
+use crate::error::TxnError;
 
 /// How many errands may stand in line.
 pub(crate) const LINE_MAX: usize = 100_000;
@@ -32,7 +32,7 @@ const REST: Span = Span::from_millis(100);
 const LAST_TRIES: u32 = 3;
 
 /// What serves errands.
-pub(crate) trait Engine: Sized + Send + 'static {
+pub(crate) trait Executor: Sized + Send + 'static {
     /// How many errands are served together at most.
     const TOGETHER_MAX: usize;
 
@@ -40,14 +40,14 @@ pub(crate) trait Engine: Sized + Send + 'static {
     type Tools<'a>;
 
     /// Serves errands and finishes each of them.
-    fn serve(&mut self, errands: Vec<Box<dyn Errand<Self>>>, after: &mut After<Self>);
+    fn serve(&mut self, errands: Vec<Box<dyn Job<Self>>>, after: &mut FollowUp<Self>);
 
     /// The connection that it works with, when it is done with everything else.
     fn into_connection(self) -> Connection;
 }
 
 /// Something to be done at a desk.
-pub(crate) trait Errand<E: Engine>: Send {
+pub(crate) trait Job<E: Executor>: Send {
     /// When it was posted, by the time of the system.
     fn since(&self) -> Tick;
 
@@ -60,29 +60,29 @@ pub(crate) trait Errand<E: Engine>: Send {
     fn begin(&mut self) -> bool;
 
     /// Does it.
-    fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<(), Fault>;
+    fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<(), TxnError>;
 
     /// What it did holds, or failed with all the others and did not happen.
-    fn finish(self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut After<E>);
+    fn finish(self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut FollowUp<E>);
 }
 
 /// What is to be done once errands were served.
-pub(crate) struct After<E> {
+pub(crate) struct FollowUp<E> {
     /// Whom to wake when the engine is free: a waker may do anything.
     pub(crate) wakers: Vec<Waker>,
     /// What comes before all others.
-    pub(crate) first: Vec<Box<dyn Errand<E>>>,
+    pub(crate) first: Vec<Box<dyn Job<E>>>,
     /// What comes after all others.
-    pub(crate) last: Vec<Box<dyn Errand<E>>>,
+    pub(crate) last: Vec<Box<dyn Job<E>>>,
     /// What failed, and is tried again a little later.
-    pub(crate) failed: Vec<Box<dyn Errand<E>>>,
+    pub(crate) failed: Vec<Box<dyn Job<E>>>,
     /// Limits that have more room now.
     pub(crate) freed: Vec<Freed>,
 }
 
-impl<E> Default for After<E> {
-    fn default() -> After<E> {
-        After {
+impl<E> Default for FollowUp<E> {
+    fn default() -> FollowUp<E> {
+        FollowUp {
             wakers: Vec::new(),
             first: Vec::new(),
             last: Vec::new(),
@@ -93,8 +93,8 @@ impl<E> Default for After<E> {
 }
 
 /// Errands in line, and the engine that serves them.
-pub(crate) struct Desk<E: Engine> {
-    line: Mutex<Line<E>>,
+pub(crate) struct CommitQueue<E: Executor> {
+    line: Mutex<QueuedJobs<E>>,
     bell: Condvar,
     /// Until it is dismissed. Locked only to serve: a caller that finds it locked leaves its errand to the one that has it.
     engine: Mutex<Option<E>>,
@@ -107,10 +107,10 @@ pub(crate) struct Desk<E: Engine> {
     clock: Clock,
 }
 
-struct Line<E> {
-    errands: VecDeque<Box<dyn Errand<E>>>,
+struct QueuedJobs<E> {
+    errands: VecDeque<Box<dyn Job<E>>>,
     /// What failed and nobody waits for. It stands aside for a while: it might make others fail with it.
-    failed: Vec<Box<dyn Errand<E>>>,
+    failed: Vec<Box<dyn Job<E>>>,
     /// When that is tried again.
     due: Tick,
     asleep: bool,
@@ -120,22 +120,22 @@ struct Line<E> {
 
 /// A thread that is not in this process uses the engine, for ever.
 #[derive(Debug)]
-pub(crate) struct InUse;
+pub(crate) struct ForeignThread;
 
 /// Counts an errand that nobody waits for, until it is dropped.
-pub(crate) struct Unheard(Arc<AtomicUsize>);
+pub(crate) struct DetachedCount(Arc<AtomicUsize>);
 
-impl Drop for Unheard {
+impl Drop for DetachedCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl<E: Engine> Desk<E> {
-    pub(crate) fn new(engine: E, wait_queues: Arc<WaitQueues>) -> Desk<E> {
+impl<E: Executor> CommitQueue<E> {
+    pub(crate) fn new(engine: E, wait_queues: Arc<WaitQueues>) -> CommitQueue<E> {
         let (errands, failed) = (VecDeque::new(), Vec::new());
-        let line = Line { errands, failed, due: Tick::ZERO, asleep: false, closing: None };
-        Desk {
+        let line = QueuedJobs { errands, failed, due: Tick::ZERO, asleep: false, closing: None };
+        CommitQueue {
             line: Mutex::new(line),
             bell: Condvar::new(),
             engine: Mutex::new(Some(engine)),
@@ -148,8 +148,8 @@ impl<E: Engine> Desk<E> {
     }
 
     /// Puts an errand at the end of the line; gives it back if that is too long. Whoever calls this
-    /// [helps](Desk::help) or [rings](Desk::ring).
-    pub(crate) fn post(&self, errand: Box<dyn Errand<E>>) -> Result<(), Box<dyn Errand<E>>> {
+    /// [helps](CommitQueue::help) or [rings](CommitQueue::ring).
+    pub(crate) fn post(&self, errand: Box<dyn Job<E>>) -> Result<(), Box<dyn Job<E>>> {
         let mut line = self.line.lock();
         if line.errands.len() >= LINE_MAX {
             return Err(errand);
@@ -159,7 +159,7 @@ impl<E: Engine> Desk<E> {
     }
 
     /// Puts an errand before all others, however long the line is: it undoes what somebody did.
-    pub(crate) fn post_first(&self, errand: Box<dyn Errand<E>>) {
+    pub(crate) fn post_first(&self, errand: Box<dyn Job<E>>) {
         self.line.lock().errands.push_front(errand);
         self.ring();
     }
@@ -191,9 +191,9 @@ impl<E: Engine> Desk<E> {
     }
 
     /// Counts an errand that nobody will wait for.
-    pub(crate) fn unheard(&self) -> Unheard {
+    pub(crate) fn unheard(&self) -> DetachedCount {
         self.unheard.fetch_add(1, Ordering::Acquire);
-        Unheard(Arc::clone(&self.unheard))
+        DetachedCount(Arc::clone(&self.unheard))
     }
 
     /// Whether something is on its way that nobody waits for, so that who asks now might not see it.
@@ -234,9 +234,9 @@ impl<E: Engine> Desk<E> {
     ///
     /// # Errors
     ///
-    /// [`InUse`] if one of its threads was using it at that moment.
-    pub(crate) fn inherit(&self) -> Result<Option<Connection>, InUse> {
-        let mut engine = self.engine.try_lock().ok_or(InUse)?;
+    /// [`ForeignThread`] if one of its threads was using it at that moment.
+    pub(crate) fn inherit(&self) -> Result<Option<Connection>, ForeignThread> {
+        let mut engine = self.engine.try_lock().ok_or(ForeignThread)?;
         self.is_dismissed.store(true, Ordering::Release);
         Ok(engine.take().map(E::into_connection))
     }
@@ -276,7 +276,7 @@ impl<E: Engine> Desk<E> {
             return;
         }
         self.is_crowded.store(errands.len() >= CROWD, Ordering::Relaxed);
-        let mut after = After::default();
+        let mut after = FollowUp::default();
         serving.serve(errands, &mut after);
         // While the engine is not free, so that nobody comes between what was done and what undoes it.
         self.put_back(&mut after);
@@ -286,7 +286,7 @@ impl<E: Engine> Desk<E> {
         after.freed.iter().for_each(|freed| self.wait_queues.notify(freed));
     }
 
-    fn put_back(&self, after: &mut After<E>) {
+    fn put_back(&self, after: &mut FollowUp<E>) {
         if after.first.is_empty() && after.last.is_empty() && after.failed.is_empty() {
             return;
         }
@@ -308,7 +308,7 @@ impl<E: Engine> Desk<E> {
     }
 }
 
-impl<E: Engine> Line<E> {
+impl<E: Executor> QueuedJobs<E> {
     fn try_failed_again(&mut self, now: Tick) {
         for mut errand in std::mem::take(&mut self.failed).into_iter().rev() {
             errand.try_again(now);

@@ -9,16 +9,16 @@ use std::time::Duration;
 use tollgate_core::Tick;
 use tollgate_store::{Mutex, StoreError, may_block};
 
-use crate::desk::{After, Desk, Engine, Errand, LINE_MAX, Unheard};
-use crate::error::Fault;
+use crate::desk::{CommitQueue, DetachedCount, Executor, FollowUp, Job, LINE_MAX};
+use crate::error::TxnError;
 
 /// Something to be done with the tools of an engine, and to be answered.
-pub(crate) trait Work<E: Engine>: Sized + Send + 'static {
+pub(crate) trait Request<E: Executor>: Sized + Send + 'static {
     /// What comes of it.
     type Answer: Send + 'static;
 
     /// Does it; `None` if there is more to do, in another transaction. If the transaction fails, it may be run again.
-    fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<Option<Self::Answer>, Fault>;
+    fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<Option<Self::Answer>, TxnError>;
 
     /// What was done so far holds, and there is more to do.
     fn go_on(&mut self) {}
@@ -32,7 +32,7 @@ pub(crate) trait Work<E: Engine>: Sized + Send + 'static {
     fn failed(why: StoreError) -> Self::Answer;
 
     /// What takes back what was done, for one who asked and did not stay for the answer.
-    fn undo(self, answer: Self::Answer, since: Tick, unheard: Unheard) -> Option<Box<dyn Errand<E>>> {
+    fn undo(self, answer: Self::Answer, since: Tick, unheard: DetachedCount) -> Option<Box<dyn Job<E>>> {
         let _ = (answer, since, unheard);
         None
     }
@@ -42,25 +42,25 @@ pub(crate) trait Work<E: Engine>: Sized + Send + 'static {
 ///
 /// # Cancel safety
 ///
-/// Dropped before it was answered, the work is not done, or undone; unless it is [owed](Work::is_owed).
-pub(crate) struct Pending<'a, E: Engine, W: Work<E>> {
-    desk: &'a Desk<E>,
-    stage: Stage<E, W>,
+/// Dropped before it was answered, the work is not done, or undone; unless it is [owed](Request::is_owed).
+pub(crate) struct PendingReply<'a, E: Executor, W: Request<E>> {
+    desk: &'a CommitQueue<E>,
+    stage: RequestStage<E, W>,
 }
 
-enum Stage<E: Engine, W: Work<E>> {
+enum RequestStage<E: Executor, W: Request<E>> {
     New(W),
-    Posted(Arc<Slot<E, W>>),
+    Posted(Arc<ReplySlot<E, W>>),
     Over,
 }
 
 /// Where whoever asks and whoever answers meet.
-struct Slot<E: Engine, W: Work<E>> {
-    meeting: Mutex<Meeting<E, W>>,
+struct ReplySlot<E: Executor, W: Request<E>> {
+    meeting: Mutex<SlotState<E, W>>,
     is_owed: bool,
 }
 
-enum Meeting<E: Engine, W: Work<E>> {
+enum SlotState<E: Executor, W: Request<E>> {
     Waiting(Option<Waker>),
     /// It is being done, and cannot be called off.
     Running(Option<Waker>),
@@ -68,26 +68,26 @@ enum Meeting<E: Engine, W: Work<E>> {
     /// Who asked has gone, before it was begun or after it was answered.
     Over,
     /// Who asked has gone while it was being done.
-    Abandoned(Unheard),
+    Abandoned(DetachedCount),
 }
 
-struct Posted<E: Engine, W: Work<E>> {
+struct QueuedRequest<E: Executor, W: Request<E>> {
     since: Tick,
     work: Option<W>,
     answer: Option<W::Answer>,
-    slot: Arc<Slot<E, W>>,
+    slot: Arc<ReplySlot<E, W>>,
 }
 
-impl<'a, E: Engine, W: Work<E>> Pending<'a, E, W> {
-    pub(crate) fn new(desk: &'a Desk<E>, work: W) -> Pending<'a, E, W> {
-        Pending { desk, stage: Stage::New(work) }
+impl<'a, E: Executor, W: Request<E>> PendingReply<'a, E, W> {
+    pub(crate) fn new(desk: &'a CommitQueue<E>, work: W) -> PendingReply<'a, E, W> {
+        PendingReply { desk, stage: RequestStage::New(work) }
     }
 
-    fn post(&self, work: W) -> Result<Arc<Slot<E, W>>, StoreError> {
-        let (meeting, is_owed) = (Mutex::new(Meeting::Waiting(None)), work.is_owed());
-        let slot = Arc::new(Slot { meeting, is_owed });
+    fn post(&self, work: W) -> Result<Arc<ReplySlot<E, W>>, StoreError> {
+        let (meeting, is_owed) = (Mutex::new(SlotState::Waiting(None)), work.is_owed());
+        let slot = Arc::new(ReplySlot { meeting, is_owed });
         let since = self.desk.now();
-        let posted = Posted { since, work: Some(work), answer: None, slot: Arc::clone(&slot) };
+        let posted = QueuedRequest { since, work: Some(work), answer: None, slot: Arc::clone(&slot) };
         if self.desk.post(Box::new(posted)).is_err() {
             let why = format!("{LINE_MAX} calls stand in line already; slow down");
             return Err(StoreError::Unavailable(Duration::ZERO, why));
@@ -102,31 +102,31 @@ impl<'a, E: Engine, W: Work<E>> Pending<'a, E, W> {
 }
 
 // Nothing in it is ever pinned.
-impl<E: Engine, W: Work<E>> Unpin for Pending<'_, E, W> {}
+impl<E: Executor, W: Request<E>> Unpin for PendingReply<'_, E, W> {}
 
-impl<E: Engine, W: Work<E>> Future for Pending<'_, E, W> {
+impl<E: Executor, W: Request<E>> Future for PendingReply<'_, E, W> {
     type Output = W::Answer;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<W::Answer> {
-        let slot = match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Posted(slot) => slot,
-            Stage::New(work) => match self.post(work) {
+        let slot = match std::mem::replace(&mut self.stage, RequestStage::Over) {
+            RequestStage::Posted(slot) => slot,
+            RequestStage::New(work) => match self.post(work) {
                 Ok(slot) => slot,
                 Err(why) => return Poll::Ready(W::failed(why)),
             },
-            Stage::Over => panic!("an answer was asked for after it was given"),
+            RequestStage::Over => panic!("an answer was asked for after it was given"),
         };
         let answer = slot.poll(context.waker());
         if answer.is_pending() {
-            self.stage = Stage::Posted(slot);
+            self.stage = RequestStage::Posted(slot);
         }
         answer
     }
 }
 
-impl<E: Engine, W: Work<E>> Drop for Pending<'_, E, W> {
+impl<E: Executor, W: Request<E>> Drop for PendingReply<'_, E, W> {
     fn drop(&mut self) {
-        let Stage::Posted(slot) = &self.stage else { return };
+        let RequestStage::Posted(slot) = &self.stage else { return };
         if let Some((answer, work)) = slot.leave(|| self.desk.unheard())
             && let Some(undo) = work.undo(answer, self.desk.now(), self.desk.unheard())
         {
@@ -135,38 +135,38 @@ impl<E: Engine, W: Work<E>> Drop for Pending<'_, E, W> {
     }
 }
 
-impl<E: Engine, W: Work<E>> Slot<E, W> {
+impl<E: Executor, W: Request<E>> ReplySlot<E, W> {
     fn poll(&self, waker: &Waker) -> Poll<W::Answer> {
         // Dropped when the lock is free: the last waker of a task may drop anything.
         let _replaced;
         let mut meeting = self.meeting.lock();
         match &mut *meeting {
-            Meeting::Waiting(place) | Meeting::Running(place) => {
+            SlotState::Waiting(place) | SlotState::Running(place) => {
                 if !place.as_ref().is_some_and(|place| place.will_wake(waker)) {
                     _replaced = place.replace(waker.clone());
                 }
                 Poll::Pending
             }
-            _ => match std::mem::replace(&mut *meeting, Meeting::Over) {
-                Meeting::Answered(answer, _) => Poll::Ready(answer),
+            _ => match std::mem::replace(&mut *meeting, SlotState::Over) {
+                SlotState::Answered(answer, _) => Poll::Ready(answer),
                 _ => panic!("an answer was asked for after it was given"),
             },
         }
     }
 
     /// Whoever asked goes. If it was answered already, that is given back to be undone.
-    fn leave(&self, unheard: impl FnOnce() -> Unheard) -> Option<(W::Answer, W)> {
+    fn leave(&self, unheard: impl FnOnce() -> DetachedCount) -> Option<(W::Answer, W)> {
         let left = {
             let mut meeting = self.meeting.lock();
             let next = match &*meeting {
-                Meeting::Running(_) => Meeting::Abandoned(unheard()),
-                Meeting::Waiting(_) if self.is_owed => Meeting::Abandoned(unheard()),
-                _ => Meeting::Over,
+                SlotState::Running(_) => SlotState::Abandoned(unheard()),
+                SlotState::Waiting(_) if self.is_owed => SlotState::Abandoned(unheard()),
+                _ => SlotState::Over,
             };
             std::mem::replace(&mut *meeting, next)
         };
         match left {
-            Meeting::Answered(answer, work) => Some((answer, work)),
+            SlotState::Answered(answer, work) => Some((answer, work)),
             _ => None,
         }
     }
@@ -174,36 +174,36 @@ impl<E: Engine, W: Work<E>> Slot<E, W> {
     fn begin(&self) -> bool {
         let mut meeting = self.meeting.lock();
         match &mut *meeting {
-            Meeting::Waiting(waker) => {
-                *meeting = Meeting::Running(waker.take());
+            SlotState::Waiting(waker) => {
+                *meeting = SlotState::Running(waker.take());
                 true
             }
             // It is one that goes on.
-            Meeting::Running(_) | Meeting::Abandoned(_) => true,
-            Meeting::Answered(..) | Meeting::Over => false,
+            SlotState::Running(_) | SlotState::Abandoned(_) => true,
+            SlotState::Answered(..) | SlotState::Over => false,
         }
     }
 
     /// Gives the answer, if whoever asked is still there.
-    fn answer(&self, answer: W::Answer, work: W, since: Tick, after: &mut After<E>) {
+    fn answer(&self, answer: W::Answer, work: W, since: Tick, after: &mut FollowUp<E>) {
         let left = {
             let mut meeting = self.meeting.lock();
             match &mut *meeting {
-                Meeting::Waiting(waker) | Meeting::Running(waker) => {
+                SlotState::Waiting(waker) | SlotState::Running(waker) => {
                     after.wakers.extend(waker.take());
-                    *meeting = Meeting::Answered(answer, work);
+                    *meeting = SlotState::Answered(answer, work);
                     return;
                 }
-                _ => std::mem::replace(&mut *meeting, Meeting::Over),
+                _ => std::mem::replace(&mut *meeting, SlotState::Over),
             }
         };
-        if let Meeting::Abandoned(unheard) = left {
+        if let SlotState::Abandoned(unheard) = left {
             after.first.extend(work.undo(answer, since, unheard));
         }
     }
 }
 
-impl<E: Engine, W: Work<E>> Errand<E> for Posted<E, W> {
+impl<E: Executor, W: Request<E>> Job<E> for QueuedRequest<E, W> {
     fn since(&self) -> Tick {
         self.since
     }
@@ -212,20 +212,20 @@ impl<E: Engine, W: Work<E>> Errand<E> for Posted<E, W> {
         self.slot.begin()
     }
 
-    fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<(), Fault> {
+    fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<(), TxnError> {
         if let Some(work) = &mut self.work {
             self.answer = work.run(tools)?;
         }
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut After<E>) {
+    fn finish(mut self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut FollowUp<E>) {
         let answer = match outcome {
             Ok(()) => self.answer.take(),
             Err(why) => Some(W::failed(why.clone())),
         };
         let Some(answer) = answer else {
-            self.work.iter_mut().for_each(Work::go_on);
+            self.work.iter_mut().for_each(Request::go_on);
             after.last.push(self);
             return;
         };
@@ -236,10 +236,10 @@ impl<E: Engine, W: Work<E>> Errand<E> for Posted<E, W> {
 }
 
 /// An errand that was begun and not finished is one whose engine panicked. Nobody is left to wait for ever.
-impl<E: Engine, W: Work<E>> Drop for Posted<E, W> {
+impl<E: Executor, W: Request<E>> Drop for QueuedRequest<E, W> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            let mut after = After::default();
+            let mut after = FollowUp::default();
             let why = StoreError::Refused("a call made the store panic, which is a bug of the store".into());
             self.slot.answer(W::failed(why), work, self.since, &mut after);
             after.wakers.into_iter().for_each(Waker::wake);

@@ -74,7 +74,7 @@ pub(crate) const MOVED: &str = "the file was deleted or replaced while this proc
                      would count for others; open it again, or put the file back";
 
 /// What ends a whole transaction, with everything that was done in it.
-pub(crate) type Fault = rusqlite::Error;
+pub(crate) type TxnError = rusqlite::Error;
 
 /// What it is to callers that the file could not be opened again, in a process that was forked off.
 pub(crate) fn reopening(why: &OpenError) -> StoreError {
@@ -86,7 +86,7 @@ pub(crate) fn reopening(why: &OpenError) -> StoreError {
 }
 
 /// What a fault is to those whose calls it ended.
-pub(crate) fn store_error(fault: &Fault, timeout: Duration) -> StoreError {
+pub(crate) fn store_error(fault: &TxnError, timeout: Duration) -> StoreError {
     // Nothing was waited for but a lock.
     let unavailable = |why: &str| StoreError::Unavailable(Duration::ZERO, format!("{why} ({fault})"));
     let refused = |why: &str| StoreError::Refused(format!("{why} ({fault})"));
@@ -119,12 +119,12 @@ pub(crate) fn store_error(fault: &Fault, timeout: Duration) -> StoreError {
 }
 
 /// Whether others have the file locked, and it may go better in a moment.
-pub(crate) fn is_busy(fault: &Fault) -> bool {
+pub(crate) fn is_busy(fault: &TxnError) -> bool {
     matches!(fault.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// Whether a fault has nothing to do with what was to be written, so that whoever tries next meets it too.
-pub(crate) fn is_everybody_s(fault: &Fault) -> bool {
+pub(crate) fn is_everybody_s(fault: &TxnError) -> bool {
     let code = fault.sqlite_error_code();
     is_busy(fault)
         || matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen))
@@ -132,42 +132,42 @@ pub(crate) fn is_everybody_s(fault: &Fault) -> bool {
 
 /// Why work stopped: all of the transaction has to, or only this.
 #[derive(Debug)]
-pub(crate) enum Stop {
-    Fault(Fault),
+pub(crate) enum Abort {
+    Fault(TxnError),
     Answer(RecordsError),
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Stop {
-        Stop::Fault(fault)
+impl From<TxnError> for Abort {
+    fn from(fault: TxnError) -> Abort {
+        Abort::Fault(fault)
     }
 }
 
-impl From<RecordsError> for Stop {
-    fn from(error: RecordsError) -> Stop {
-        Stop::Answer(error)
+impl From<RecordsError> for Abort {
+    fn from(error: RecordsError) -> Abort {
+        Abort::Answer(error)
     }
 }
 
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Stop {
-        Stop::Answer(error.into())
+impl From<StoreError> for Abort {
+    fn from(error: StoreError) -> Abort {
+        Abort::Answer(error.into())
     }
 }
 
-impl Stop {
+impl Abort {
     /// The answer of work that ended like this; a fault is no answer.
-    pub(crate) fn answer<T>(ended: Result<T, Stop>) -> Result<Result<T, RecordsError>, Fault> {
+    pub(crate) fn answer<T>(ended: Result<T, Abort>) -> Result<Result<T, RecordsError>, TxnError> {
         match ended {
             Ok(answer) => Ok(Ok(answer)),
-            Err(Stop::Answer(error)) => Ok(Err(error)),
-            Err(Stop::Fault(fault)) => Err(fault),
+            Err(Abort::Answer(error)) => Ok(Err(error)),
+            Err(Abort::Fault(fault)) => Err(fault),
         }
     }
 }
 
 /// Something in the file that this version cannot read.
-pub(crate) fn unreadable(what: &str, why: impl std::fmt::Display) -> Stop {
+pub(crate) fn unreadable(what: &str, why: impl std::fmt::Display) -> Abort {
     StoreError::Refused(format!("{what} in the file cannot be read: {why}")).into()
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ffi;
 
-use crate::error::{Fault, OpenError};
+use crate::error::{OpenError, TxnError};
 use crate::open::io_error;
 
 /// Others than the owner may write to the file.
@@ -37,7 +37,7 @@ impl Identity {
     }
 
     /// Whether the path still names the file. A file that cannot be looked at is not judged.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), TxnError> {
         match fs::metadata(&self.path) {
             Ok(there) if number(&there) != self.number => Err(moved()),
             Err(why) if why.kind() == ErrorKind::NotFound => Err(moved()),
@@ -47,8 +47,8 @@ impl Identity {
 }
 
 /// What SQLite says of a file that is not where it was, if it notices.
-fn moved() -> Fault {
-    Fault::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED), None)
+fn moved() -> TxnError {
+    TxnError::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED), None)
 }
 
 /// Where the file lies, and its number there.

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::FileStore;
-use crate::error::Fault;
+use crate::error::TxnError;
 
 /// How many damages are told at most.
 const DAMAGES_MAX: usize = 100;
@@ -22,7 +22,7 @@ impl FileStore {
 }
 
 /// What is damaged in the file, by a connection of its own.
-fn damages_of(path: &Path) -> Result<Vec<String>, Fault> {
+fn damages_of(path: &Path) -> Result<Vec<String>, TxnError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let mut statement = connection.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;

@@ -8,60 +8,60 @@ use std::thread::{self, JoinHandle};
 use tollgate_store::{Mutex, PerProcess, StoreError, WaitQueues};
 
 use crate::builder::FileStoreBuilder;
-use crate::clock::{Access, FileClock, Time};
-use crate::desk::{Desk, Engine};
+use crate::clock::{ClockAccess, FileClock, FileTime};
+use crate::desk::{CommitQueue, Executor};
 use crate::error::{MOVED, OpenError, reopening};
 use crate::identity::Identity;
 use crate::open::{self, Opened};
 use crate::queues;
-use crate::reader::Reader;
+use crate::reader::ReadExecutor;
 use crate::stores::{self, process};
-use crate::writer::Writer;
+use crate::writer::WriteExecutor;
 
 /// A store as it was opened, and what each process has of it. One that was forked off opens the file for itself with its
 /// first call.
-pub(crate) struct Handle {
+pub(crate) struct StoreHandle {
     /// With the whole path: a process may go elsewhere.
     pub(crate) settings: FileStoreBuilder,
-    pub(crate) time: Time,
+    pub(crate) time: FileTime,
     identity: Identity,
     wait_queues: Arc<WaitQueues>,
-    parts: PerProcess<Part>,
+    parts: PerProcess<ProcessStore>,
 }
 
 /// What one process has of a store.
 #[derive(Default)]
-struct Part {
+struct ProcessStore {
     opening: Mutex<()>,
-    keeper: OnceLock<Keeper>,
+    keeper: OnceLock<Threads>,
 }
 
 /// Ends the threads with the last store.
-struct Keeper {
+struct Threads {
     process: u64,
-    shared: Arc<Shared>,
+    shared: Arc<ThreadContext>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// What the threads share with those who call.
-pub(crate) struct Shared {
+pub(crate) struct ThreadContext {
     pub(crate) identity: Identity,
-    pub(crate) writer: Desk<Writer>,
-    pub(crate) reader: Desk<Reader>,
+    pub(crate) writer: CommitQueue<WriteExecutor>,
+    pub(crate) reader: CommitQueue<ReadExecutor>,
     /// Locked while the file is read by a connection that is neither's.
     pub(crate) examined: Mutex<()>,
 }
 
-impl Handle {
+impl StoreHandle {
     /// Opens the file, or makes it.
-    pub(crate) fn open(settings: &FileStoreBuilder) -> Result<Handle, OpenError> {
-        let parts: PerProcess<Part> = PerProcess::new(process());
-        let time = Time::of(settings);
-        let (keeper, wait_queues, path) = Keeper::open(settings, &time, None)?;
+    pub(crate) fn open(settings: &FileStoreBuilder) -> Result<StoreHandle, OpenError> {
+        let parts: PerProcess<ProcessStore> = PerProcess::new(process());
+        let time = FileTime::of(settings);
+        let (keeper, wait_queues, path) = Threads::open(settings, &time, None)?;
         let identity = keeper.shared.identity.clone();
         parts.get(process()).keeper.get_or_init(|| keeper);
         let settings = FileStoreBuilder { path, ..settings.clone() };
-        Ok(Handle { settings, time, identity, wait_queues, parts })
+        Ok(StoreHandle { settings, time, identity, wait_queues, parts })
     }
 
     pub(crate) fn wait_queues(&self) -> &WaitQueues {
@@ -69,7 +69,7 @@ impl Handle {
     }
 
     /// The desks of this process.
-    pub(crate) fn shared(&self) -> Result<&Shared, StoreError> {
+    pub(crate) fn shared(&self) -> Result<&ThreadContext, StoreError> {
         let part = self.parts.get(process());
         match part.keeper.get() {
             Some(keeper) => Ok(&keeper.shared),
@@ -78,55 +78,55 @@ impl Handle {
     }
 
     #[cold]
-    fn reopen<'a>(&self, part: &'a Part) -> Result<&'a Shared, StoreError> {
+    fn reopen<'a>(&self, part: &'a ProcessStore) -> Result<&'a ThreadContext, StoreError> {
         let _one_at_a_time = part.opening.lock();
         if let Some(keeper) = part.keeper.get() {
             return Ok(&keeper.shared);
         }
         // Opening would make a new file.
         self.identity.check().map_err(|_| StoreError::Refused(MOVED.into()))?;
-        let opened = Keeper::open(&self.settings, &self.time, Some(&self.wait_queues));
+        let opened = Threads::open(&self.settings, &self.time, Some(&self.wait_queues));
         let (keeper, ..) = opened.map_err(|why| reopening(&why))?;
         Ok(&part.keeper.get_or_init(|| keeper).shared)
     }
 }
 
-impl Keeper {
+impl Threads {
     /// Opens the file, with the wait queues that the store had before a fork, if it was open then.
     fn open(
         settings: &FileStoreBuilder,
-        time: &Time,
+        time: &FileTime,
         wait_queues: Option<&Arc<WaitQueues>>,
-    ) -> Result<(Keeper, Arc<WaitQueues>, PathBuf), OpenError> {
+    ) -> Result<(Threads, Arc<WaitQueues>, PathBuf), OpenError> {
         let mut stores = stores::lock();
         let Opened { path, identity, writer, reader } = open::open(settings, &stores)?;
         let failed = |why: String| OpenError::Failed(path.clone(), why);
         let (timeout, usage_retention) = (settings.timeout, settings.usage_retention);
-        let clock = FileClock::open(time, Access::Write, &writer);
-        let writer = Writer::new(writer, identity.clone(), clock, timeout, usage_retention)
+        let clock = FileClock::open(time, ClockAccess::Write, &writer);
+        let writer = WriteExecutor::new(writer, identity.clone(), clock, timeout, usage_retention)
             .map_err(|why| failed(why.to_string()))?;
-        let clock = FileClock::open(time, Access::Read, &reader);
-        let reader = Reader::new(reader, identity.clone(), clock, timeout, usage_retention);
+        let clock = FileClock::open(time, ClockAccess::Read, &reader);
+        let reader = ReadExecutor::new(reader, identity.clone(), clock, timeout, usage_retention);
         let wait_queues = wait_queues.cloned().unwrap_or_else(|| queues::open(&path));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ThreadContext {
             identity,
-            writer: Desk::new(writer, Arc::clone(&wait_queues)),
-            reader: Desk::new(reader, Arc::clone(&wait_queues)),
+            writer: CommitQueue::new(writer, Arc::clone(&wait_queues)),
+            reader: CommitQueue::new(reader, Arc::clone(&wait_queues)),
             examined: Mutex::new(()),
         });
         stores.add(Arc::clone(&shared));
         // Those who end lock them.
         drop(stores);
-        let mut keeper = Keeper { process: process(), shared, threads: Vec::new() };
+        let mut keeper = Threads { process: process(), shared, threads: Vec::new() };
         keeper.hire("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
         keeper.hire("tollgate-read", |shared| &shared.reader).map_err(|why| failed(why.to_string()))?;
         Ok((keeper, wait_queues, path))
     }
 
-    fn hire<E: Engine>(
+    fn hire<E: Executor>(
         &mut self,
         name: &str,
-        desk: impl FnOnce(&Shared) -> &Desk<E> + Send + 'static,
+        desk: impl FnOnce(&ThreadContext) -> &CommitQueue<E> + Send + 'static,
     ) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let keep = move || {
@@ -141,7 +141,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Threads {
     fn drop(&mut self) {
         if self.process != process() {
             // They are threads of another process, which still uses what they share.
@@ -160,7 +160,7 @@ impl Drop for Keeper {
     }
 }
 
-impl Shared {
+impl ThreadContext {
     /// Whether a connection to the file is open.
     pub(crate) fn is_open(&self) -> bool {
         self.writer.has_engine() || self.reader.has_engine()

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension};
 use tollgate_core::Limits;
 
-use crate::error::{Fault, Stop, unreadable};
+use crate::error::{Abort, TxnError, unreadable};
 
 /// How many limits a connection remembers. Beyond that it begins anew.
 const KNOWN_MAX: usize = 4_096;
 
 /// What a connection knows about the limits in the file, so that those in use are neither written out nor read again.
 #[derive(Default)]
-pub(crate) struct KnownLimits {
+pub(crate) struct FileLimitsCache {
     by_id: HashMap<i64, Limits>,
     /// By where they are in memory, which stays theirs while they are kept here.
     by_place: HashMap<usize, (Limits, i64)>,
@@ -27,9 +27,9 @@ fn place_of(limits: &Limits) -> usize {
     limits.as_ptr() as usize
 }
 
-impl KnownLimits {
+impl FileLimitsCache {
     /// The number of these limits, which they get if they have none.
-    pub(crate) fn id_of(&mut self, connection: &Connection, limits: &Limits) -> Result<i64, Fault> {
+    pub(crate) fn id_of(&mut self, connection: &Connection, limits: &Limits) -> Result<i64, TxnError> {
         if let Some((_, id)) = self.by_place.get(&place_of(limits)) {
             return Ok(*id);
         }
@@ -50,7 +50,7 @@ impl KnownLimits {
         connection: &Connection,
         id: i64,
         expected: Option<&Limits>,
-    ) -> Result<Limits, Stop> {
+    ) -> Result<Limits, Abort> {
         if let Some(limits) = self.by_id.get(&id) {
             let Some(expected) = expected.filter(|expected| !limits.same(expected) && limits == *expected)
             else {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::error::Fault;
+use crate::error::TxnError;
 use crate::pause::pause;
 
 /// How many pages are written to the log between two attempts to copy it into the file.
@@ -25,23 +25,23 @@ const LOOKS: i32 = 400;
 const LOOK_AGAIN: Duration = Duration::from_micros(250);
 
 /// The log of a connection that writes.
-pub(crate) struct Log {
+pub(crate) struct WriteAheadLog {
     /// How long it was after the last commit of this connection, in pages.
     pages: Arc<AtomicU32>,
     /// How long it was when it was copied last.
     copied: u32,
 }
 
-impl Log {
+impl WriteAheadLog {
     /// Takes the log of a connection over from SQLite.
-    pub(crate) fn of(connection: &mut Connection) -> Result<Log, Fault> {
+    pub(crate) fn of(connection: &mut Connection) -> Result<WriteAheadLog, TxnError> {
         let pages = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&pages);
         connection.wal_hook(Some(move |_: &mut _, now: i32| {
             seen.store(now.try_into().unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Log { pages, copied: 0 })
+        Ok(WriteAheadLog { pages, copied: 0 })
     }
 
     /// Copies it into the file if it is time, after a commit. If that fails, what was committed holds all the same, and
@@ -60,12 +60,12 @@ impl Log {
     }
 }
 
-fn copy(connection: &Connection, how: &str) -> Result<(), Fault> {
+fn copy(connection: &Connection, how: &str) -> Result<(), TxnError> {
     connection.prepare_cached(&format!("PRAGMA wal_checkpoint({how})"))?.query_row([], |_| Ok(()))
 }
 
 /// Copies all of it, with all others waiting, so that the next commit begins it anew.
-fn copy_all(connection: &mut Connection) -> Result<(), Fault> {
+fn copy_all(connection: &mut Connection) -> Result<(), TxnError> {
     connection.busy_handler(Some(|looks: i32| {
         pause(LOOK_AGAIN);
         looks < LOOKS

@@ -10,10 +10,10 @@ use tollgate_core::Span;
 use tollgate_store::Clock;
 
 use crate::builder::{Durability, FileStoreBuilder};
-use crate::error::{Fault, OpenError, is_busy};
+use crate::error::{OpenError, TxnError, is_busy};
 use crate::identity::{Identity, check_mode};
 use crate::pause::pause;
-use crate::schema::{self, APPLICATION, FORMAT, Mark};
+use crate::schema::{self, APPLICATION, FORMAT, FormatMark};
 use crate::stores::Stores;
 
 /// How many statements are kept ready. There are fewer.
@@ -47,12 +47,12 @@ pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opene
     if !stores.can_open(&identity) {
         return Err(OpenError::InUseByParent(path));
     }
-    let explain = |fault: Fault| explain(&path, settings.timeout, &fault);
+    let explain = |fault: TxnError| explain(&path, settings.timeout, &fault);
     let writer = connect(&path, settings).map_err(explain)?;
     if writer.is_readonly(MAIN_DB).map_err(explain)? {
         return Err(OpenError::ReadOnly(path));
     }
-    if looks == Looks::Torn {
+    if looks == FileKind::Torn {
         check(&path, schema::mark(&writer).map_err(explain)?)?;
     }
     prepare(&writer, settings).map_err(explain)?;
@@ -68,7 +68,7 @@ pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opene
 
 /// What a file looks like without the log beside it.
 #[derive(Clone, Copy, PartialEq)]
-enum Looks {
+enum FileKind {
     /// Ours, or empty.
     Right,
     /// Like nothing, which may be because somebody is just writing the log into it, or was killed while doing so.
@@ -76,17 +76,17 @@ enum Looks {
 }
 
 /// Makes an empty file that nobody else may read, or looks at the one that is there without touching it.
-fn make_if_missing(path: &Path) -> Result<Looks, OpenError> {
+fn make_if_missing(path: &Path) -> Result<FileKind, OpenError> {
     if path.parent().is_some_and(|folder| !folder.exists()) {
         return Err(OpenError::NoFolder(path.into()));
     }
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(OpenError::IsFolder(path.into())),
         Ok(there) if !there.is_file() => Err(OpenError::NotSqlite(path.into())),
-        Ok(there) if there.len() == 0 => Ok(Looks::Right),
+        Ok(there) if there.len() == 0 => Ok(FileKind::Right),
         Ok(_) => look(path),
         Err(why) if why.kind() == ErrorKind::NotFound => match private().open(path) {
-            Ok(_) => Ok(Looks::Right),
+            Ok(_) => Ok(FileKind::Right),
             Err(why) if why.kind() == ErrorKind::AlreadyExists => make_if_missing_again(path),
             Err(why) => Err(io_error(path, &why)),
         },
@@ -95,9 +95,9 @@ fn make_if_missing(path: &Path) -> Result<Looks, OpenError> {
 }
 
 /// Another process has made it in the meantime, and it is not there to be made a third time.
-fn make_if_missing_again(path: &Path) -> Result<Looks, OpenError> {
+fn make_if_missing_again(path: &Path) -> Result<FileKind, OpenError> {
     match fs::metadata(path) {
-        Ok(there) if there.len() == 0 => Ok(Looks::Right),
+        Ok(there) if there.len() == 0 => Ok(FileKind::Right),
         Ok(_) => look(path),
         Err(why) => Err(io_error(path, &why)),
     }
@@ -122,16 +122,16 @@ pub(crate) fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
 
 /// Looks at what a file says it is, and at nothing else. As an immutable file it is neither locked nor recovered, and
 /// no other file is made beside it. Without its log it may be torn; then only opening it for good can tell.
-fn look(path: &Path) -> Result<Looks, OpenError> {
+fn look(path: &Path) -> Result<FileKind, OpenError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let looked = Connection::open_with_flags(immutable(path), flags);
     let mark = looked.and_then(|connection| schema::mark(&connection));
     match mark {
-        Err(fault) if fault.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => Ok(Looks::Torn),
+        Err(fault) if fault.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => Ok(FileKind::Torn),
         mark => {
             check(path, mark.map_err(|fault| explain(path, Duration::ZERO, &fault))?)?;
-            Ok(Looks::Right)
+            Ok(FileKind::Right)
         }
     }
 }
@@ -148,17 +148,17 @@ fn immutable(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-fn check(path: &Path, mark: Mark) -> Result<(), OpenError> {
+fn check(path: &Path, mark: FormatMark) -> Result<(), OpenError> {
     match mark {
-        Mark { application: APPLICATION, format: found } if found > FORMAT => {
+        FormatMark { application: APPLICATION, format: found } if found > FORMAT => {
             Err(OpenError::Newer { path: path.into(), found, known: FORMAT })
         }
-        Mark { application: APPLICATION, .. } => Ok(()),
+        FormatMark { application: APPLICATION, .. } => Ok(()),
         _ => Err(OpenError::Foreign(path.into())),
     }
 }
 
-fn connect(path: &Path, settings: &FileStoreBuilder) -> Result<Connection, Fault> {
+fn connect(path: &Path, settings: &FileStoreBuilder) -> Result<Connection, TxnError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(settings.timeout.min(BUSY_MAX))?;
@@ -173,7 +173,7 @@ fn connect(path: &Path, settings: &FileStoreBuilder) -> Result<Connection, Fault
     Ok(connection)
 }
 
-fn prepare(writer: &Connection, settings: &FileStoreBuilder) -> Result<(), Fault> {
+fn prepare(writer: &Connection, settings: &FileStoreBuilder) -> Result<(), TxnError> {
     if schema::mark(writer)?.application == 0 {
         schema::create(writer)?;
     }
@@ -188,7 +188,7 @@ fn prepare(writer: &Connection, settings: &FileStoreBuilder) -> Result<(), Fault
 
 /// Makes it a file with a log that is written ahead, if it is none. SQLite does not wait for others while it does
 /// that, so we do.
-fn write_ahead(writer: &Connection, timeout: Duration) -> Result<(), Fault> {
+fn write_ahead(writer: &Connection, timeout: Duration) -> Result<(), TxnError> {
     let clock = Clock::system();
     let until = clock.now() + Span::covering(timeout);
     loop {
@@ -198,7 +198,7 @@ fn write_ahead(writer: &Connection, timeout: Duration) -> Result<(), Fault> {
             Err(fault) if !is_busy(&fault) => return Err(fault),
             Err(fault) if clock.now() >= until => return Err(fault),
             // Whoever has the file open otherwise keeps its mode, and says so without an error.
-            Ok(_) if clock.now() >= until => return Err(Fault::SqliteFailure(busy(), None)),
+            Ok(_) if clock.now() >= until => return Err(TxnError::SqliteFailure(busy(), None)),
             _ => pause(Duration::from_millis(1)),
         }
     }
@@ -208,7 +208,7 @@ fn busy() -> rusqlite::ffi::Error {
     rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY)
 }
 
-fn explain(path: &Path, timeout: Duration, fault: &Fault) -> OpenError {
+fn explain(path: &Path, timeout: Duration, fault: &TxnError) -> OpenError {
     let path = path.to_path_buf();
     match fault.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => OpenError::NotSqlite(path),

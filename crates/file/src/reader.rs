@@ -5,36 +5,43 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tollgate_store::usage::UsageRetention;
 
-use crate::batch::View;
+use crate::batch::ReadView;
 use crate::clock::FileClock;
-use crate::desk::{After, Engine, Errand};
-use crate::error::{Fault, store_error};
+use crate::desk::{Executor, FollowUp, Job};
+use crate::error::{TxnError, store_error};
 use crate::identity::Identity;
-use crate::limits::KnownLimits;
+use crate::limits::FileLimitsCache;
 
 /// The engine that reads.
-pub(crate) struct Reader {
+pub(crate) struct ReadExecutor {
     connection: Connection,
     identity: Identity,
     clock: FileClock,
     timeout: Duration,
-    known: KnownLimits,
+    known: FileLimitsCache,
     usage_retention: UsageRetention,
 }
 
-impl Reader {
+impl ReadExecutor {
     pub(crate) fn new(
         connection: Connection,
         identity: Identity,
         clock: FileClock,
         timeout: Duration,
         usage_retention: UsageRetention,
-    ) -> Reader {
-        Reader { connection, identity, clock, timeout, known: KnownLimits::default(), usage_retention }
+    ) -> ReadExecutor {
+        ReadExecutor {
+            connection,
+            identity,
+            clock,
+            timeout,
+            known: FileLimitsCache::default(),
+            usage_retention,
+        }
     }
 
     /// Runs one errand on the file as it is at one instant.
-    fn read(&mut self, errand: &mut dyn Errand<Reader>) -> Result<(), Fault> {
+    fn read(&mut self, errand: &mut dyn Job<ReadExecutor>) -> Result<(), TxnError> {
         self.identity.check()?;
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
@@ -44,22 +51,22 @@ impl Reader {
         let _ = self.clock.sync(&self.connection);
         let (connection, clock, known) = (&self.connection, &mut self.clock, &mut self.known);
         let usage_retention = &self.usage_retention;
-        let read = errand.run(&mut View { connection, clock, known, usage_retention });
+        let read = errand.run(&mut ReadView { connection, clock, known, usage_retention });
         let ended = self.connection.prepare_cached("COMMIT")?.execute([]);
         read.and(ended.map(drop))
     }
 }
 
-impl Engine for Reader {
+impl Executor for ReadExecutor {
     const TOGETHER_MAX: usize = 100;
 
-    type Tools<'a> = View<'a>;
+    type Tools<'a> = ReadView<'a>;
 
     fn into_connection(self) -> Connection {
         self.connection
     }
 
-    fn serve(&mut self, errands: Vec<Box<dyn Errand<Reader>>>, after: &mut After<Reader>) {
+    fn serve(&mut self, errands: Vec<Box<dyn Job<ReadExecutor>>>, after: &mut FollowUp<ReadExecutor>) {
         for mut errand in errands {
             if !errand.begin() {
                 continue;

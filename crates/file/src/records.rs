@@ -5,7 +5,7 @@ use tollgate_core::Tick;
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Write};
 
 use crate::codec::column;
-use crate::error::{Fault, Stop, unreadable};
+use crate::error::{Abort, TxnError, unreadable};
 use crate::select::{Bounds, Select};
 use tollgate_store::records::{index_number, item_from, item_text};
 
@@ -14,25 +14,25 @@ use tollgate_store::records::{index_number, item_from, item_text};
 const EXPIRED_AT_ONCE: usize = 4;
 
 /// The record at a key, if it is there and has not expired.
-pub(crate) fn get(connection: &Connection, key: &ItemKey, now: Tick) -> Result<Option<Item>, Stop> {
+pub(crate) fn get(connection: &Connection, key: &ItemKey, now: Tick) -> Result<Option<Item>, Abort> {
     Ok(stored(connection, key)?.filter(|item| !item.has_expired(now)))
 }
 
 /// The record at a key, expired or not.
-fn stored(connection: &Connection, key: &ItemKey) -> Result<Option<Item>, Stop> {
+fn stored(connection: &Connection, key: &ItemKey) -> Result<Option<Item>, Abort> {
     let mut get =
         connection.prepare_cached("SELECT body FROM record WHERE partition_key = ?1 AND sort_key = ?2")?;
     let body: Option<String> = get.query_row([&key.partition, &key.sort], |row| row.get(0)).optional()?;
     body.map(|body| decode(key.clone(), &body)).transpose()
 }
 
-fn decode(key: ItemKey, body: &str) -> Result<Item, Stop> {
+fn decode(key: ItemKey, body: &str) -> Result<Item, Abort> {
     let named = format!("the record {:?} {:?}", key.partition, key.sort);
     item_from(key, body).ok_or_else(|| unreadable(&named, "it is damaged, or of a later version"))
 }
 
 /// The first write whose test fails.
-pub(crate) fn failing(connection: &Connection, writes: &[Write], now: Tick) -> Result<Option<usize>, Stop> {
+pub(crate) fn failing(connection: &Connection, writes: &[Write], now: Tick) -> Result<Option<usize>, Abort> {
     for (index, write) in writes.iter().enumerate().filter(|(_, write)| !write.tests().is_empty()) {
         if !write.passes(get(connection, write.key(), now)?.as_ref()) {
             return Ok(Some(index));
@@ -42,7 +42,7 @@ pub(crate) fn failing(connection: &Connection, writes: &[Write], now: Tick) -> R
 }
 
 /// Makes writes that were tested in the same transaction.
-pub(crate) fn make(connection: &Connection, writes: &[Write], now: Tick) -> Result<(), Stop> {
+pub(crate) fn make(connection: &Connection, writes: &[Write], now: Tick) -> Result<(), Abort> {
     for write in writes.iter().filter(|write| !matches!(write, Write::Check(..))) {
         let there = stored(connection, write.key())?;
         let old = there.as_ref().map_or(&[][..], |item| &item.indexed).to_vec();
@@ -60,7 +60,7 @@ fn replace(
     key: &ItemKey,
     old: &[(Index, ItemKey)],
     next: Option<&Item>,
-) -> Result<(), Fault> {
+) -> Result<(), TxnError> {
     let new = next.map_or(&[][..], |item| &item.indexed);
     for (index, place) in old.iter().filter(|place| !new.contains(place)) {
         let mut displace = connection.prepare_cached(
@@ -90,7 +90,7 @@ fn replace(
     put.execute(params![key.partition, key.sort, item_text(item), item.expires.map(column)]).map(drop)
 }
 
-fn drop_expired(connection: &Connection, now: Tick) -> Result<(), Stop> {
+fn drop_expired(connection: &Connection, now: Tick) -> Result<(), Abort> {
     let select = Select::new("SELECT partition_key, sort_key FROM record")
         .and("expires <= ?", Some(column(now)))
         .ending("ORDER BY expires");
@@ -104,12 +104,12 @@ fn drop_expired(connection: &Connection, now: Tick) -> Result<(), Stop> {
     Ok(())
 }
 
-fn key_of(row: &rusqlite::Row<'_>) -> Result<ItemKey, Stop> {
+fn key_of(row: &rusqlite::Row<'_>) -> Result<ItemKey, Abort> {
     Ok(ItemKey { partition: row.get(0)?, sort: row.get(1)? })
 }
 
 /// The records of a partition, in the order of their sort keys.
-pub(crate) fn query(connection: &Connection, query: &Query, now: Tick) -> Result<Page<Item>, Stop> {
+pub(crate) fn query(connection: &Connection, query: &Query, now: Tick) -> Result<Page<Item>, Abort> {
     let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?.map(|[sort]| sort.to_owned());
     let (direction, further) = direction(query);
     let select = Select::new("SELECT sort_key, body FROM record")
@@ -121,7 +121,7 @@ pub(crate) fn query(connection: &Connection, query: &Query, now: Tick) -> Result
     let limit = limit(query);
     let items = select.first(connection, limit + 1, |row| {
         let key = ItemKey::new(&query.partition, row.get::<_, String>(0)?);
-        decode(key, row.get_ref(1)?.as_str().map_err(Fault::from)?)
+        decode(key, row.get_ref(1)?.as_str().map_err(TxnError::from)?)
     })?;
     Ok(page(items, limit, |item| Cursor::of(&[&item.key.sort])))
 }
@@ -132,7 +132,7 @@ pub(crate) fn find(
     index: Index,
     query: &Query,
     now: Tick,
-) -> Result<Page<ItemKey>, Stop> {
+) -> Result<Page<ItemKey>, Abort> {
     if index == Index::Namespace {
         return find_in_namespace(connection, query, now);
     }
@@ -161,7 +161,7 @@ pub(crate) fn find(
 }
 
 /// All records whose partition starts with the namespace and a slash, by partition and sort key.
-fn find_in_namespace(connection: &Connection, query: &Query, now: Tick) -> Result<Page<ItemKey>, Stop> {
+fn find_in_namespace(connection: &Connection, query: &Query, now: Tick) -> Result<Page<ItemKey>, Abort> {
     let namespace = format!("{}/", query.partition);
     let prefix = if namespace.starts_with(&query.prefix) { &namespace } else { &query.prefix };
     if !prefix.starts_with(&namespace) {

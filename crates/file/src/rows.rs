@@ -6,12 +6,12 @@ use tollgate_store::usage::Sums;
 use tollgate_store::{Kept, Key};
 
 use crate::codec::{usage_bytes, usage_from, usage_limits};
-use crate::error::{Fault, Stop, unreadable};
-use crate::limits::KnownLimits;
+use crate::error::{Abort, TxnError, unreadable};
+use crate::limits::FileLimitsCache;
 
 /// A bucket under its limits, and what was used of it in the current hour.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct FileRow {
     pub(crate) kept: Kept,
     pub(crate) usage: Option<Sums>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct RawRow {
 
 impl RawRow {
     /// Reads the columns limits, version, state and usage, from the column with this number on.
-    pub(crate) fn read(row: &rusqlite::Row<'_>, first: usize) -> Result<RawRow, Fault> {
+    pub(crate) fn read(row: &rusqlite::Row<'_>, first: usize) -> Result<RawRow, TxnError> {
         Ok(RawRow {
             limits: row.get(first)?,
             version: row.get::<_, i64>(first + 1)? as u64,
@@ -39,33 +39,33 @@ impl RawRow {
     pub(crate) fn decode(
         self,
         connection: &Connection,
-        known: &mut KnownLimits,
+        known: &mut FileLimitsCache,
         expected: Option<&Limits>,
-    ) -> Result<Row, Stop> {
+    ) -> Result<FileRow, Abort> {
         let limits = known.get(connection, self.limits, expected)?;
         let bucket = Bucket::from_bytes(&limits, &self.state).map_err(|why| unreadable("a bucket", why))?;
         let usage = match &self.usage {
             None => None,
             Some(bytes) => Some(sums(connection, known, bytes)?),
         };
-        Ok(Row { kept: Kept { limits, version: self.version, bucket }, usage })
+        Ok(FileRow { kept: Kept { limits, version: self.version, bucket }, usage })
     }
 }
 
-fn sums(connection: &Connection, known: &mut KnownLimits, bytes: &[u8]) -> Result<Sums, Stop> {
+fn sums(connection: &Connection, known: &mut FileLimitsCache, bytes: &[u8]) -> Result<Sums, Abort> {
     let unreadable = || unreadable("usage", "it is cut off or damaged");
     let limits = known.get(connection, usage_limits(bytes).ok_or_else(unreadable)?, None)?;
     usage_from(limits, bytes).ok_or_else(unreadable)
 }
 
-impl Row {
+impl FileRow {
     /// A bucket of which nothing was used.
-    pub(crate) fn fresh(limits: &Limits) -> Row {
-        Row { kept: Kept::fresh(limits), usage: None }
+    pub(crate) fn fresh(limits: &Limits) -> FileRow {
+        FileRow { kept: Kept::fresh(limits), usage: None }
     }
 }
 
-pub(crate) fn get(connection: &Connection, namespace: &str, key: &Key) -> Result<Option<RawRow>, Fault> {
+pub(crate) fn get(connection: &Connection, namespace: &str, key: &Key) -> Result<Option<RawRow>, TxnError> {
     let mut get = connection.prepare_cached(
         "SELECT limits, version, state, usage FROM bucket WHERE namespace = ?1 AND key = ?2",
     )?;
@@ -74,10 +74,10 @@ pub(crate) fn get(connection: &Connection, namespace: &str, key: &Key) -> Result
 
 pub(crate) fn put(
     connection: &Connection,
-    known: &mut KnownLimits,
+    known: &mut FileLimitsCache,
     (namespace, key): (&str, &Key),
-    row: &Row,
-) -> Result<(), Fault> {
+    row: &FileRow,
+) -> Result<(), TxnError> {
     let limits = known.id_of(connection, &row.kept.limits)?;
     let usage = match row.usage.as_ref().filter(|sums| !sums.is_empty()) {
         None => None,
@@ -95,16 +95,16 @@ pub(crate) fn put(
     Ok(())
 }
 
-pub(crate) fn delete(connection: &Connection, namespace: &str, key: &Key) -> Result<(), Fault> {
+pub(crate) fn delete(connection: &Connection, namespace: &str, key: &Key) -> Result<(), TxnError> {
     let mut delete = connection.prepare_cached("DELETE FROM bucket WHERE namespace = ?1 AND key = ?2")?;
     delete.execute(params![namespace, key.as_bytes()]).map(drop)
 }
 
-pub(crate) fn is_closed(connection: &Connection, namespace: &str) -> Result<bool, Fault> {
+pub(crate) fn is_closed(connection: &Connection, namespace: &str) -> Result<bool, TxnError> {
     connection.prepare_cached("SELECT 1 FROM closed WHERE namespace = ?1")?.exists([namespace])
 }
 
-pub(crate) fn close(connection: &Connection, namespace: &str) -> Result<(), Fault> {
+pub(crate) fn close(connection: &Connection, namespace: &str) -> Result<(), TxnError> {
     let mut close = connection.prepare_cached("INSERT OR IGNORE INTO closed (namespace) VALUES (?1)")?;
     close.execute([namespace]).map(drop)
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::error::Fault;
+use crate::error::TxnError;
 
 /// Marks the file as ours: the letters `Toll`.
 pub(crate) const APPLICATION: i64 = 0x546F_6C6C;
@@ -69,18 +69,18 @@ CREATE TABLE IF NOT EXISTS clock (
 
 /// What a file says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct FormatMark {
     pub(crate) application: i64,
     pub(crate) format: i64,
 }
 
-pub(crate) fn mark(connection: &Connection) -> Result<Mark, Fault> {
+pub(crate) fn mark(connection: &Connection) -> Result<FormatMark, TxnError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
-    Ok(Mark { application: number("application_id")?, format: number("user_version")? })
+    Ok(FormatMark { application: number("application_id")?, format: number("user_version")? })
 }
 
 /// Makes the tables, unless somebody else was faster. Whole or not at all, the mark included.
-pub(crate) fn create(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn create(connection: &Connection) -> Result<(), TxnError> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = mark(connection).and_then(|mark| {
         if mark.application == APPLICATION {

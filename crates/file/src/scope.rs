@@ -5,10 +5,10 @@ use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
 use tollgate_store::usage::bucket_of_usage;
 use tollgate_store::{Activity, BucketStatus, Census, FORGET_MAX, Freed, Key, Scope, forgotten_write};
 
-use crate::batch::{Batch, View};
-use crate::error::{Fault, Stop};
+use crate::batch::{ReadView, WriteTxn};
+use crate::error::{Abort, TxnError};
 use crate::records::{self, page};
-use crate::rows::{self, RawRow, Row};
+use crate::rows::{self, FileRow, RawRow};
 use crate::select::Select;
 
 /// How many buckets have their usage written in one transaction.
@@ -84,7 +84,7 @@ fn list(
     which: Which,
     after: Option<&Key>,
     limit: usize,
-) -> Result<Vec<(Key, RawRow)>, Stop> {
+) -> Result<Vec<(Key, RawRow)>, Abort> {
     let (first, end, resource) = scope.range();
     let ending = match which {
         Which::All => "ORDER BY key",
@@ -102,19 +102,19 @@ fn list(
         .and("key > ?", after)
         .ending(ending);
     select.first(connection, limit, |row| {
-        let key = Key::from_bytes(row.get_ref(0)?.as_blob().map_err(Fault::from)?);
+        let key = Key::from_bytes(row.get_ref(0)?.as_blob().map_err(TxnError::from)?);
         Ok((key, RawRow::read(row, 1)?))
     })
 }
 
 /// How the buckets of a scope stand.
 pub(crate) fn buckets(
-    view: &mut View<'_>,
+    view: &mut ReadView<'_>,
     namespace: &str,
     scope: &OwnedScope,
     after: Option<&Cursor>,
     limit: usize,
-) -> Result<Page<BucketStatus>, Stop> {
+) -> Result<Page<BucketStatus>, Abort> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
     let (mut now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
     let (mut statuses, mut after, mut census) = (Vec::new(), after, Census::default());
@@ -144,17 +144,17 @@ const LOOKED_AT_ONCE: usize = 2_000;
 /// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that was
 /// looked at if there may be more.
 pub(crate) fn activity(
-    view: &mut View<'_>,
+    view: &mut ReadView<'_>,
     namespace: &str,
     scope: &OwnedScope,
     after: Option<&Key>,
-) -> Result<(Vec<Activity>, Option<Key>), Stop> {
+) -> Result<(Vec<Activity>, Option<Key>), Abort> {
     let (mut now, mut census, mut activities) = (view.clock.now(), Census::default(), Vec::new());
     let found = list(view.connection, namespace, scope, Which::All, after, LOOKED_AT_ONCE)?;
     let last = found.last().map(|(key, _)| key.clone()).filter(|_| found.len() == LOOKED_AT_ONCE);
     for (key, raw) in found {
         let Some((entity, resource)) = key.pair() else { continue };
-        let Row { kept, usage } = raw.decode(view.connection, view.known, None)?;
+        let FileRow { kept, usage } = raw.decode(view.connection, view.known, None)?;
         now = view.clock.now_for(view.connection, kept.bucket.stamp(), now)?;
         let kept = kept.as_seen(now, &mut census);
         activities.push(Activity {
@@ -169,7 +169,7 @@ pub(crate) fn activity(
 }
 
 /// The record of usage at a key with what its bucket has counted since.
-pub(crate) fn usage_at(view: &mut View<'_>, key: &ItemKey) -> Result<Option<Item>, Stop> {
+pub(crate) fn usage_at(view: &mut ReadView<'_>, key: &ItemKey) -> Result<Option<Item>, Abort> {
     let there = records::get(view.connection, key, view.clock.now())?;
     let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
     let Some(raw) = rows::get(view.connection, namespace, &Key::new(&[entity, resource]))? else {
@@ -182,7 +182,7 @@ pub(crate) fn usage_at(view: &mut View<'_>, key: &ItemKey) -> Result<Option<Item
 }
 
 /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says how many.
-pub(crate) fn forget(batch: &mut Batch<'_>, namespace: &str, scope: &OwnedScope) -> Result<usize, Stop> {
+pub(crate) fn forget(batch: &mut WriteTxn<'_>, namespace: &str, scope: &OwnedScope) -> Result<usize, Abort> {
     let view = batch.view()?;
     let found = list(view.connection, namespace, scope, Which::All, None, FORGET_MAX)?;
     for (key, _) in &found {
@@ -201,11 +201,11 @@ pub(crate) fn forget(batch: &mut Batch<'_>, namespace: &str, scope: &OwnedScope)
 
 /// Writes the usage of some buckets of a scope behind a key; answers the last of them if there may be more.
 pub(crate) fn write_usage(
-    batch: &mut Batch<'_>,
+    batch: &mut WriteTxn<'_>,
     namespace: &str,
     scope: &OwnedScope,
     after: Option<&Key>,
-) -> Result<Option<Key>, Stop> {
+) -> Result<Option<Key>, Abort> {
     let view = batch.view()?;
     let now = view.clock.now();
     let found = list(view.connection, namespace, scope, Which::Metered, after, WRITTEN_AT_ONCE)?;

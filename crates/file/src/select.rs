@@ -3,7 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
-use crate::error::Stop;
+use crate::error::Abort;
 
 /// A statement that selects, and the values it has.
 ///
@@ -68,8 +68,8 @@ impl Select {
         self,
         connection: &Connection,
         most: usize,
-        mut read: impl FnMut(&Row<'_>) -> Result<T, Stop>,
-    ) -> Result<Vec<T>, Stop> {
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Abort>,
+    ) -> Result<Vec<T>, Abort> {
         let mut statement = connection.prepare_cached(&self.sql)?;
         let mut rows = statement.query(params_from_iter(self.values))?;
         let mut found = Vec::new();

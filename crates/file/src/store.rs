@@ -11,13 +11,13 @@ use tollgate_store::{
     WaitQueues,
 };
 
-use crate::batch::View;
+use crate::batch::ReadView;
 use crate::builder::FileStoreBuilder;
-use crate::errand::{Pending, Work};
-use crate::error::{OpenError, Stop, without_tests};
-use crate::keeper::{Handle, Shared};
-use crate::work::{Apply, HandedOver, Reading};
-use crate::writer::Writer;
+use crate::errand::{PendingReply, Request};
+use crate::error::{Abort, OpenError, without_tests};
+use crate::keeper::{StoreHandle, ThreadContext};
+use crate::work::{Apply, DetachedApply, ReadRequest};
+use crate::writer::WriteExecutor;
 
 /// Buckets and records in a file that all processes share which open it.
 ///
@@ -52,7 +52,7 @@ use crate::writer::Writer;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct FileStore(Arc<Handle>);
+pub struct FileStore(Arc<StoreHandle>);
 
 impl FileStore {
     /// Opens the file, or makes it if there is none.
@@ -94,7 +94,7 @@ impl FileStore {
     }
 
     pub(crate) fn from_settings(settings: &FileStoreBuilder) -> Result<FileStore, OpenError> {
-        Ok(FileStore(Arc::new(Handle::open(settings)?)))
+        Ok(FileStore(Arc::new(StoreHandle::open(settings)?)))
     }
 
     pub(crate) fn wait_queues(&self) -> &WaitQueues {
@@ -110,21 +110,21 @@ impl FileStore {
     /// Reads with `read`: what this process has handed over before is seen.
     pub(crate) fn read<'a, T: Send + 'static>(
         &'a self,
-        read: impl FnMut(&mut View<'_>) -> Result<T, Stop> + Send + 'static,
+        read: impl FnMut(&mut ReadView<'_>) -> Result<T, Abort> + Send + 'static,
     ) -> Reply<'a, Result<T, RecordsError>> {
         match self.0.shared() {
             Err(why) => Reply::ready(Err(why.into())),
-            Ok(Shared { writer, .. }) if writer.has_unheard() => {
-                Reply::later(Pending::new(writer, Reading(read)))
+            Ok(ThreadContext { writer, .. }) if writer.has_unheard() => {
+                Reply::later(PendingReply::new(writer, ReadRequest(read)))
             }
-            Ok(Shared { reader, .. }) => Reply::later(Pending::new(reader, Reading(read))),
+            Ok(ThreadContext { reader, .. }) => Reply::later(PendingReply::new(reader, ReadRequest(read))),
         }
     }
 
     /// Does work that writes.
-    pub(crate) fn work<W: Work<Writer>>(&self, work: W) -> Reply<'_, W::Answer> {
+    pub(crate) fn work<W: Request<WriteExecutor>>(&self, work: W) -> Reply<'_, W::Answer> {
         match self.0.shared() {
-            Ok(shared) => Reply::later(Pending::new(&shared.writer, work)),
+            Ok(shared) => Reply::later(PendingReply::new(&shared.writer, work)),
             Err(why) => Reply::ready(W::failed(why)),
         }
     }
@@ -178,9 +178,9 @@ impl Store for FileStore {
 
     fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
         // A file that cannot be opened in this process loses it; what it would have given back expires.
-        let Ok(Shared { writer: desk, .. }) = self.0.shared() else { return };
+        let Ok(ThreadContext { writer: desk, .. }) = self.0.shared() else { return };
         let apply = Apply::new(OwnedCall::new(call), Vec::new());
-        let handed_over = HandedOver::new(apply, desk.now(), desk.unheard()).telling(told);
+        let handed_over = DetachedApply::new(apply, desk.now(), desk.unheard()).telling(told);
         // Where the line is as long as it may be, it is lost; what it would have given back expires.
         let _ = desk.post(Box::new(handed_over));
         desk.ring();
@@ -196,7 +196,7 @@ impl Store for FileStore {
 }
 
 /// The bucket at a place, without the holders that a take would find to be gone, and the time.
-fn kept(view: &mut View<'_>, place: &Place<'_>) -> Result<(Kept, Tick), Stop> {
+fn kept(view: &mut ReadView<'_>, place: &Place<'_>) -> Result<(Kept, Tick), Abort> {
     let row = view.row(place)?;
     let now = view.clock.now();
     let Some(row) = row else { return Ok((Kept::fresh(place.limits), now)) };

@@ -16,14 +16,14 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionState};
 use tollgate_store::{Mutex, MutexGuard, NoFork, PerProcess};
 
-use crate::desk::{Desk, Engine, InUse};
+use crate::desk::{CommitQueue, Executor, ForeignThread};
 use crate::identity::Identity;
-use crate::keeper::Shared;
+use crate::keeper::ThreadContext;
 
 /// The stores of this process.
 #[derive(Default)]
 pub(crate) struct Stores {
-    open: Vec<Arc<Shared>>,
+    open: Vec<Arc<ThreadContext>>,
     has_inherited: bool,
     /// Files of elders that could not be closed.
     lost: Vec<Identity>,
@@ -38,7 +38,7 @@ pub(crate) fn process() -> u64 {
 
 /// Lets this thread open and close files, one at a time in a process. A process that closes any handle of a file loses all its
 /// locks on it, and the handle that makes a new file is none of SQLite's, which knows about this.
-pub(crate) fn lock() -> Locked {
+pub(crate) fn lock() -> LockedStores {
     let no_fork = NoFork::begin();
     static STORES: OnceLock<PerProcess<Mutex<Stores>>> = OnceLock::new();
     let all = STORES.get_or_init(|| PerProcess::new(process()));
@@ -47,16 +47,16 @@ pub(crate) fn lock() -> Locked {
         stores.has_inherited = true;
         all.inherited(process()).for_each(|elder| stores.inherit(elder));
     }
-    Locked { stores, _no_fork: no_fork }
+    LockedStores { stores, _no_fork: no_fork }
 }
 
 /// The stores of this process, and no fork meanwhile.
-pub(crate) struct Locked {
+pub(crate) struct LockedStores {
     stores: MutexGuard<'static, Stores>,
     _no_fork: NoFork,
 }
 
-impl std::ops::Deref for Locked {
+impl std::ops::Deref for LockedStores {
     type Target = Stores;
 
     fn deref(&self) -> &Stores {
@@ -64,7 +64,7 @@ impl std::ops::Deref for Locked {
     }
 }
 
-impl std::ops::DerefMut for Locked {
+impl std::ops::DerefMut for LockedStores {
     fn deref_mut(&mut self) -> &mut Stores {
         &mut self.stores
     }
@@ -72,14 +72,14 @@ impl std::ops::DerefMut for Locked {
 
 impl Stores {
     /// A store is open from now on.
-    pub(crate) fn add(&mut self, store: Arc<Shared>) {
+    pub(crate) fn add(&mut self, store: Arc<ThreadContext>) {
         // One whose threads ended by themselves is still there.
         self.open.retain(|store| store.is_open());
         self.open.push(store);
     }
 
     /// Closes what a store still has open once its threads have ended.
-    pub(crate) fn close(&mut self, store: &Shared) {
+    pub(crate) fn close(&mut self, store: &ThreadContext) {
         store.writer.dismiss();
         store.reader.dismiss();
         self.open.retain(|store| store.is_open());
@@ -108,21 +108,21 @@ impl Stores {
     }
 }
 
-fn close(store: &Shared) -> Result<(), InUse> {
+fn close(store: &ThreadContext) -> Result<(), ForeignThread> {
     // One after the other: what is not in use is closed in any case.
     let (writer, reader) = (take(&store.writer), take(&store.reader));
     let is_read = store.examined.try_lock().is_none();
-    if is_read { Err(InUse) } else { writer.and(reader) }
+    if is_read { Err(ForeignThread) } else { writer.and(reader) }
 }
 
-fn take<E: Engine>(desk: &Desk<E>) -> Result<(), InUse> {
+fn take<E: Executor>(desk: &CommitQueue<E>) -> Result<(), ForeignThread> {
     let Some(connection) = desk.inherit()? else { return Ok(()) };
     if is_idle(&connection) {
         drop(connection);
         return Ok(());
     }
     std::mem::forget(connection);
-    Err(InUse)
+    Err(ForeignThread)
 }
 
 /// Whether nothing but memory of this process is changed by closing it.

@@ -7,8 +7,8 @@ use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Census, Kept, Key};
 
 use crate::applied;
-use crate::error::{Fault, Stop};
-use crate::limits::KnownLimits;
+use crate::error::{Abort, TxnError};
+use crate::limits::FileLimitsCache;
 use crate::records;
 use crate::rows::{self, RawRow};
 use crate::select::Select;
@@ -30,7 +30,7 @@ pub(crate) fn may_have_dropped(taken: Tick, now: Tick) -> bool {
 
 /// Where the sweep goes on, and how much it has to do.
 #[derive(Default)]
-pub(crate) struct Sweep {
+pub(crate) struct SweepState {
     /// How many buckets were made since the last sweep.
     pub(crate) buckets_made: usize,
     /// How many calls were remembered since the last sweep.
@@ -40,18 +40,18 @@ pub(crate) struct Sweep {
 }
 
 /// A bucket and where it is.
-type Found = ((String, Key), RawRow);
+type SweptBucket = ((String, Key), RawRow);
 
-impl Sweep {
+impl SweepState {
     /// Looks at the next buckets and calls: forgets buckets that are as good as new and were not used for long, writes
     /// down what was used in an hour that is over, and forgets calls that nobody asks for any more.
     pub(crate) fn run(
         &mut self,
         connection: &Connection,
-        known: &mut KnownLimits,
+        known: &mut FileLimitsCache,
         usage_retention: &UsageRetention,
         now: Tick,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Abort> {
         let (buckets, calls) = (self.buckets_made.min(NEW_MAX), self.calls_made.min(NEW_MAX));
         (self.buckets_made, self.calls_made) = (0, 0);
         if calls > 0 {
@@ -65,7 +65,7 @@ impl Sweep {
         Ok(())
     }
 
-    fn next(&mut self, connection: &Connection, steps: usize) -> Result<Vec<Found>, Stop> {
+    fn next(&mut self, connection: &Connection, steps: usize) -> Result<Vec<SweptBucket>, Abort> {
         let behind = self
             .bucket
             .as_ref()
@@ -74,7 +74,7 @@ impl Sweep {
             .and_all("(namespace, key) > (?, ?)", behind)
             .ending("ORDER BY namespace, key");
         let found = select.first(connection, steps, |row| {
-            let key = Key::from_bytes(row.get_ref(1)?.as_blob().map_err(Fault::from)?);
+            let key = Key::from_bytes(row.get_ref(1)?.as_blob().map_err(TxnError::from)?);
             Ok(((row.get(0)?, key), RawRow::read(row, 2)?))
         })?;
         self.bucket = found.last().filter(|_| found.len() == steps).map(|(place, _)| place.clone());
@@ -84,11 +84,11 @@ impl Sweep {
 
 fn sweep_bucket(
     connection: &Connection,
-    known: &mut KnownLimits,
-    ((namespace, key), raw): Found,
+    known: &mut FileLimitsCache,
+    ((namespace, key), raw): SweptBucket,
     usage_retention: &UsageRetention,
     now: Tick,
-) -> Result<(), Stop> {
+) -> Result<(), Abort> {
     // What cannot be read is left alone: whoever asks for it is told.
     let Ok(mut row) = raw.decode(connection, known, None) else { return Ok(()) };
     row.kept.keep_living(now, &mut Census::default());

@@ -8,13 +8,13 @@ use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{Applied, Key, Mutex, OpId, OwnedCall, StoreError, Told};
 
 use crate::applied;
-use crate::batch::{Batch, View};
-use crate::desk::{After, Errand, Unheard};
-use crate::errand::Work;
-use crate::error::{Fault, Stop};
-use crate::reader::Reader;
+use crate::batch::{ReadView, WriteTxn};
+use crate::desk::{DetachedCount, FollowUp, Job};
+use crate::errand::Request;
+use crate::error::{Abort, TxnError};
+use crate::reader::ReadExecutor;
 use crate::scope::{self, OwnedScope};
-use crate::writer::Writer;
+use crate::writer::WriteExecutor;
 
 /// How often a call that nobody waits for is tried before it is given up. With the rest in between that takes minutes,
 /// and then it is no passing trouble.
@@ -34,7 +34,7 @@ impl Apply {
         Apply { call, writes, undoes: None, is_repeat: false }
     }
 
-    fn apply(&mut self, batch: &mut Batch<'_>) -> Result<Applied, Stop> {
+    fn apply(&mut self, batch: &mut WriteTxn<'_>) -> Result<Applied, Abort> {
         if let Some(id) = self.undoes {
             applied::forget(batch.connection, id.0.to_be_bytes())?;
         }
@@ -44,11 +44,11 @@ impl Apply {
     }
 }
 
-impl Work<Writer> for Apply {
+impl Request<WriteExecutor> for Apply {
     type Answer = Result<Applied, RecordsError>;
 
-    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
-        Stop::answer(self.apply(batch)).map(Some)
+    fn run(&mut self, batch: &mut WriteTxn<'_>) -> Result<Option<Self::Answer>, TxnError> {
+        Abort::answer(self.apply(batch)).map(Some)
     }
 
     fn is_owed(&self) -> bool {
@@ -59,7 +59,12 @@ impl Work<Writer> for Apply {
         Err(why.into())
     }
 
-    fn undo(self, answer: Self::Answer, since: Tick, unheard: Unheard) -> Option<Box<dyn Errand<Writer>>> {
+    fn undo(
+        self,
+        answer: Self::Answer,
+        since: Tick,
+        unheard: DetachedCount,
+    ) -> Option<Box<dyn Job<WriteExecutor>>> {
         let Ok(Applied::Done(done)) = answer else { return None };
         // What was applied before is somebody's who was told so.
         if self.is_repeat {
@@ -68,37 +73,37 @@ impl Work<Writer> for Apply {
         let undoes = self.call.id;
         let call = self.call.undo(&done)?;
         let undo = Apply { call, writes: Vec::new(), undoes, is_repeat: false };
-        Some(Box::new(HandedOver::new(undo, since, unheard)))
+        Some(Box::new(DetachedApply::new(undo, since, unheard)))
     }
 }
 
 /// A call that nobody waits for. If it fails for want of room or because others write, it is tried again.
-pub(crate) struct HandedOver {
+pub(crate) struct DetachedApply {
     apply: Apply,
     since: Tick,
     tries: u32,
     /// Until it has failed: who asks after that need not wait to see it.
-    unheard: Option<Unheard>,
+    unheard: Option<DetachedCount>,
     /// Who hears what came of it, and that.
     told: Option<Told>,
     applied: Option<Applied>,
 }
 
-impl HandedOver {
-    pub(crate) fn new(apply: Apply, since: Tick, unheard: Unheard) -> HandedOver {
-        HandedOver { apply, since, tries: 0, unheard: Some(unheard), told: None, applied: None }
+impl DetachedApply {
+    pub(crate) fn new(apply: Apply, since: Tick, unheard: DetachedCount) -> DetachedApply {
+        DetachedApply { apply, since, tries: 0, unheard: Some(unheard), told: None, applied: None }
     }
 
     /// As it is, and `told` hears what came of it.
-    pub(crate) fn telling(self, told: Told) -> HandedOver {
-        HandedOver { told: Some(told), ..self }
+    pub(crate) fn telling(self, told: Told) -> DetachedApply {
+        DetachedApply { told: Some(told), ..self }
     }
 }
 
 /// Somebody who is told when the engine is free: as much may happen then as when a waker is called.
-struct Telling(Mutex<Option<(Told, Applied)>>);
+struct IdleCallback(Mutex<Option<(Told, Applied)>>);
 
-impl Wake for Telling {
+impl Wake for IdleCallback {
     fn wake(self: Arc<Self>) {
         let telling = self.0.lock().take();
         if let Some((told, applied)) = telling {
@@ -107,7 +112,7 @@ impl Wake for Telling {
     }
 }
 
-impl Errand<Writer> for HandedOver {
+impl Job<WriteExecutor> for DetachedApply {
     fn since(&self) -> Tick {
         self.since
     }
@@ -120,19 +125,19 @@ impl Errand<Writer> for HandedOver {
         true
     }
 
-    fn run(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault> {
+    fn run(&mut self, batch: &mut WriteTxn<'_>) -> Result<(), TxnError> {
         // Nobody is left to hear of an error.
-        self.applied = Work::run(&mut self.apply, batch)?.and_then(Result::ok);
+        self.applied = Request::run(&mut self.apply, batch)?.and_then(Result::ok);
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut After<Writer>) {
+    fn finish(mut self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut FollowUp<WriteExecutor>) {
         self.tries += 1;
         self.unheard = None;
         match outcome {
             Ok(()) => {
                 let telling = self.told.take().zip(self.applied.take());
-                let telling = telling.map(|telling| Arc::new(Telling(Mutex::new(Some(telling)))));
+                let telling = telling.map(|telling| Arc::new(IdleCallback(Mutex::new(Some(telling)))));
                 after.wakers.extend(telling.map(Waker::from));
             }
             Err(StoreError::Unavailable(..)) if self.tries < TRIES_MAX => after.failed.push(self),
@@ -142,17 +147,17 @@ impl Errand<Writer> for HandedOver {
 }
 
 /// Work that reads: of the engine that reads, or of the one that writes if that has something to write first.
-pub(crate) struct Reading<F>(pub(crate) F);
+pub(crate) struct ReadRequest<F>(pub(crate) F);
 
-impl<T, F> Work<Reader> for Reading<F>
+impl<T, F> Request<ReadExecutor> for ReadRequest<F>
 where
     T: Send + 'static,
-    F: FnMut(&mut View<'_>) -> Result<T, Stop> + Send + 'static,
+    F: FnMut(&mut ReadView<'_>) -> Result<T, Abort> + Send + 'static,
 {
     type Answer = Result<T, RecordsError>;
 
-    fn run(&mut self, view: &mut View<'_>) -> Result<Option<Self::Answer>, Fault> {
-        Stop::answer((self.0)(view)).map(Some)
+    fn run(&mut self, view: &mut ReadView<'_>) -> Result<Option<Self::Answer>, TxnError> {
+        Abort::answer((self.0)(view)).map(Some)
     }
 
     fn failed(why: StoreError) -> Self::Answer {
@@ -160,15 +165,15 @@ where
     }
 }
 
-impl<T, F> Work<Writer> for Reading<F>
+impl<T, F> Request<WriteExecutor> for ReadRequest<F>
 where
     T: Send + 'static,
-    F: FnMut(&mut View<'_>) -> Result<T, Stop> + Send + 'static,
+    F: FnMut(&mut ReadView<'_>) -> Result<T, Abort> + Send + 'static,
 {
     type Answer = Result<T, RecordsError>;
 
-    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
-        Stop::answer((self.0)(&mut batch.view()?)).map(Some)
+    fn run(&mut self, batch: &mut WriteTxn<'_>) -> Result<Option<Self::Answer>, TxnError> {
+        Abort::answer((self.0)(&mut batch.view()?)).map(Some)
     }
 
     fn failed(why: StoreError) -> Self::Answer {
@@ -177,17 +182,17 @@ where
 }
 
 /// Other work that writes.
-pub(crate) struct Writing<F>(pub(crate) F);
+pub(crate) struct WriteRequest<F>(pub(crate) F);
 
-impl<T, F> Work<Writer> for Writing<F>
+impl<T, F> Request<WriteExecutor> for WriteRequest<F>
 where
     T: Send + 'static,
-    F: FnMut(&mut Batch<'_>) -> Result<T, Stop> + Send + 'static,
+    F: FnMut(&mut WriteTxn<'_>) -> Result<T, Abort> + Send + 'static,
 {
     type Answer = Result<T, RecordsError>;
 
-    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
-        Stop::answer((self.0)(batch)).map(Some)
+    fn run(&mut self, batch: &mut WriteTxn<'_>) -> Result<Option<Self::Answer>, TxnError> {
+        Abort::answer((self.0)(batch)).map(Some)
     }
 
     fn failed(why: StoreError) -> Self::Answer {
@@ -204,12 +209,12 @@ pub(crate) struct WriteUsage {
     pub(crate) next: Option<Key>,
 }
 
-impl Work<Writer> for WriteUsage {
+impl Request<WriteExecutor> for WriteUsage {
     type Answer = Result<(), RecordsError>;
 
-    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Option<Self::Answer>, Fault> {
+    fn run(&mut self, batch: &mut WriteTxn<'_>) -> Result<Option<Self::Answer>, TxnError> {
         let written = scope::write_usage(batch, &self.namespace, &self.scope, self.done.as_ref());
-        self.next = match Stop::answer(written)? {
+        self.next = match Abort::answer(written)? {
             Ok(next) => next,
             Err(error) => return Ok(Some(Err(error))),
         };

@@ -8,15 +8,15 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, Freed};
 
-use crate::batch::Batch;
+use crate::batch::WriteTxn;
 use crate::clock::FileClock;
-use crate::desk::{After, Engine, Errand};
-use crate::error::{Fault, Stop, is_busy, is_everybody_s, store_error};
+use crate::desk::{Executor, FollowUp, Job};
+use crate::error::{Abort, TxnError, is_busy, is_everybody_s, store_error};
 use crate::identity::Identity;
-use crate::limits::KnownLimits;
-use crate::log::Log;
+use crate::limits::FileLimitsCache;
+use crate::log::WriteAheadLog;
 use crate::pause::pause;
-use crate::sweep::Sweep;
+use crate::sweep::SweepState;
 
 /// How long to wait before looking again whether another process still writes; the first time, and from then on. SQLite
 /// itself waits up to a hundred times as long, and would hardly ever come in between the commits of a busy neighbour.
@@ -28,20 +28,20 @@ const LOOK_AGAIN: Duration = Duration::from_micros(250);
 const TURN: Span = Span::from_millis(20);
 
 /// The engine that writes.
-pub(crate) struct Writer {
+pub(crate) struct WriteExecutor {
     connection: Connection,
     identity: Identity,
-    log: Log,
+    log: WriteAheadLog,
     clock: FileClock,
     timeout: Duration,
-    known: KnownLimits,
-    sweep: Sweep,
+    known: FileLimitsCache,
+    sweep: SweepState,
     usage_retention: UsageRetention,
-    turn: Turn,
+    turn: WriteStreak,
 }
 
 /// How long this process has been writing without a break. By the time of the system, whatever the store's clock.
-struct Turn {
+struct WriteStreak {
     clock: Clock,
     since: Tick,
     until: Tick,
@@ -49,25 +49,25 @@ struct Turn {
     is_named: bool,
 }
 
-impl Writer {
+impl WriteExecutor {
     pub(crate) fn new(
         mut connection: Connection,
         identity: Identity,
         clock: FileClock,
         timeout: Duration,
         usage_retention: UsageRetention,
-    ) -> Result<Writer, Fault> {
+    ) -> Result<WriteExecutor, TxnError> {
         // It looks for itself when the file is free.
         connection.busy_timeout(Duration::ZERO)?;
-        let log = Log::of(&mut connection)?;
-        let turn = Turn::new();
-        let (known, sweep) = (KnownLimits::default(), Sweep::default());
-        Ok(Writer { connection, identity, log, clock, timeout, known, sweep, usage_retention, turn })
+        let log = WriteAheadLog::of(&mut connection)?;
+        let turn = WriteStreak::new();
+        let (known, sweep) = (FileLimitsCache::default(), SweepState::default());
+        Ok(WriteExecutor { connection, identity, log, clock, timeout, known, sweep, usage_retention, turn })
     }
 
     /// Begins a transaction that writes, once no other process has one; gives up at `until`, and if the file is not the
     /// one that its path names.
-    fn begin(&mut self, until: Tick) -> Result<(), Fault> {
+    fn begin(&mut self, until: Tick) -> Result<(), TxnError> {
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
         }
@@ -87,7 +87,7 @@ impl Writer {
     }
 
     /// Runs all errands in one transaction, and answers which buckets have more room now.
-    fn commit(&mut self, errands: &mut [Box<dyn Errand<Writer>>]) -> Result<Vec<Freed>, Fault> {
+    fn commit(&mut self, errands: &mut [Box<dyn Job<WriteExecutor>>]) -> Result<Vec<Freed>, TxnError> {
         let first = errands.iter().map(|errand| errand.since()).min().unwrap_or_default();
         let until = first + Span::covering(self.timeout);
         self.begin(until)?;
@@ -95,17 +95,17 @@ impl Writer {
             // It has ended the transaction, and is not tried again at once.
             self.begin(until)?;
         }
-        let Writer { connection, clock, known, sweep, usage_retention, .. } = self;
-        let mut batch = Batch::new(connection, clock, known, sweep, usage_retention);
+        let WriteExecutor { connection, clock, known, sweep, usage_retention, .. } = self;
+        let mut batch = WriteTxn::new(connection, clock, known, sweep, usage_retention);
         for errand in errands {
             errand.run(&mut batch)?;
         }
         batch.flush()?;
         let freed = std::mem::take(&mut batch.freed);
         match sweep.run(connection, known, usage_retention, clock.now()) {
-            Err(Stop::Fault(fault)) => return Err(fault),
+            Err(Abort::Fault(fault)) => return Err(fault),
             // What cannot be swept is left for whoever asks for it.
-            Ok(()) | Err(Stop::Answer(_)) => {}
+            Ok(()) | Err(Abort::Answer(_)) => {}
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(freed)
@@ -114,9 +114,9 @@ impl Writer {
     /// Runs all errands in one transaction, or none.
     fn try_commit(
         &mut self,
-        errands: &mut [Box<dyn Errand<Writer>>],
-        after: &mut After<Writer>,
-    ) -> Result<(), Fault> {
+        errands: &mut [Box<dyn Job<WriteExecutor>>],
+        after: &mut FollowUp<WriteExecutor>,
+    ) -> Result<(), TxnError> {
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(errands)));
         if !matches!(committed, Ok(Ok(_))) {
             self.roll_back();
@@ -128,9 +128,9 @@ impl Writer {
 
     fn finish(
         &self,
-        errands: impl IntoIterator<Item = Box<dyn Errand<Writer>>>,
-        outcome: Result<(), Fault>,
-        after: &mut After<Writer>,
+        errands: impl IntoIterator<Item = Box<dyn Job<WriteExecutor>>>,
+        outcome: Result<(), TxnError>,
+        after: &mut FollowUp<WriteExecutor>,
     ) {
         let outcome = outcome.map_err(|fault| store_error(&fault, self.timeout));
         errands.into_iter().for_each(|errand| errand.finish(outcome.as_ref().copied(), after));
@@ -139,7 +139,7 @@ impl Writer {
     fn roll_back(&mut self) {
         // What was learnt about limits may not be so any more.
         self.known.clear();
-        self.sweep = Sweep::default();
+        self.sweep = SweepState::default();
         self.clock.roll_back();
         if !self.connection.is_autocommit() {
             // If even that fails, the next transaction tries again before it begins.
@@ -148,9 +148,9 @@ impl Writer {
     }
 }
 
-impl Turn {
-    fn new() -> Turn {
-        Turn { clock: Clock::system(), since: Tick::ZERO, until: Tick::ZERO, is_named: false }
+impl WriteStreak {
+    fn new() -> WriteStreak {
+        WriteStreak { clock: Clock::system(), since: Tick::ZERO, until: Tick::ZERO, is_named: false }
     }
 
     /// Leaves others a gap, if there was none for long.
@@ -168,7 +168,7 @@ impl Turn {
 
     /// Whether the path names the file, as of this turn. A file that is replaced meanwhile is noticed in the next: it has
     /// lost what was taken before anyway.
-    fn check(&mut self, identity: &Identity) -> Result<(), Fault> {
+    fn check(&mut self, identity: &Identity) -> Result<(), TxnError> {
         if !self.is_named {
             identity.check()?;
             self.is_named = true;
@@ -181,16 +181,16 @@ impl Turn {
     }
 }
 
-impl Engine for Writer {
+impl Executor for WriteExecutor {
     const TOGETHER_MAX: usize = 1_000;
 
-    type Tools<'a> = Batch<'a>;
+    type Tools<'a> = WriteTxn<'a>;
 
     fn into_connection(self) -> Connection {
         self.connection
     }
 
-    fn serve(&mut self, mut errands: Vec<Box<dyn Errand<Writer>>>, after: &mut After<Writer>) {
+    fn serve(&mut self, mut errands: Vec<Box<dyn Job<WriteExecutor>>>, after: &mut FollowUp<WriteExecutor>) {
         errands.retain_mut(|errand| errand.begin());
         if errands.is_empty() {
             return;

@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo::aggregate::{Aggregator, BatchOutcome, Folder, StreamRecord};
 
-use settings::{ArchiveAt, Settings};
+use settings::{ArchiveAt, LambdaSettings};
 
 fn main() -> Result<()> {
     // Lambda hands over one batch at a time, and the store has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let settings = Settings::resolve(&|name| std::env::var(name).ok())?;
+        let settings = LambdaSettings::resolve(&|name| std::env::var(name).ok())?;
         let aggregator = aggregator(&settings).await?;
         let aggregator = &aggregator;
         let handle = service_fn(move |event: LambdaEvent<Event>| handle(aggregator, event));
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     })
 }
 
-async fn aggregator(settings: &Settings) -> Result<Aggregator> {
+async fn aggregator(settings: &LambdaSettings) -> Result<Aggregator> {
     let mut store = DynamoStore::builder(&settings.table);
     if let Some(endpoint) = &settings.endpoint {
         store = store.endpoint(endpoint);

@@ -8,7 +8,7 @@ use tollgate_store::usage::UsageRetention;
 
 /// Which table, where its audit events are archived, and how long usage is kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub(crate) struct LambdaSettings {
     pub(crate) table: String,
     /// Where AWS is, if it is an emulator.
     pub(crate) endpoint: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) enum ArchiveAt {
     S3 { bucket: String, prefix: String },
 }
 
-impl Settings {
+impl LambdaSettings {
     /// `TOLLGATE_TABLE`; `TOLLGATE_ARCHIVE`: `s3://BUCKET`, `s3://BUCKET/PREFIX`, or a folder; and `TOLLGATE_USAGE_RETENTION`:
     /// days such as `90d`, or `forever`, once for all windows or three times with commas for hours, days and months. Region and
     /// credentials are those of the function.
@@ -31,7 +31,7 @@ impl Settings {
     /// # Errors
     ///
     /// What is missing or not valid.
-    pub(crate) fn resolve(variable: &dyn Fn(&str) -> Option<String>) -> Result<Settings> {
+    pub(crate) fn resolve(variable: &dyn Fn(&str) -> Option<String>) -> Result<LambdaSettings> {
         let get = |name: &str| variable(name).filter(|value| !value.is_empty());
         let Some(table) = get("TOLLGATE_TABLE") else {
             bail!("TOLLGATE_TABLE is not set; it names the table")
@@ -40,7 +40,7 @@ impl Settings {
         let archive = get("TOLLGATE_ARCHIVE").map(|archive| ArchiveAt::parse(&archive)).transpose()?;
         let usage_retention =
             get("TOLLGATE_USAGE_RETENTION").map(|text| usage_retention(&text)).transpose()?;
-        Ok(Settings { table, endpoint, archive, usage_retention })
+        Ok(LambdaSettings { table, endpoint, archive, usage_retention })
     }
 }
 
@@ -76,10 +76,10 @@ impl ArchiveAt {
 mod tests {
     use super::*;
 
-    fn resolve(variables: &[(&str, &str)]) -> Result<Settings> {
+    fn resolve(variables: &[(&str, &str)]) -> Result<LambdaSettings> {
         let get =
             |name: &str| variables.iter().find(|(it, _)| *it == name).map(|(_, value)| (*value).to_owned());
-        Settings::resolve(&get)
+        LambdaSettings::resolve(&get)
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
         assert!(resolve(&[]).unwrap_err().to_string().contains("TOLLGATE_TABLE"));
         let settings = resolve(&[("TOLLGATE_TABLE", "limits"), ("TOLLGATE_ARCHIVE", "")]).unwrap();
         let (endpoint, archive, usage_retention) = (None, None, None);
-        assert_eq!(settings, Settings { table: "limits".into(), endpoint, archive, usage_retention });
+        assert_eq!(settings, LambdaSettings { table: "limits".into(), endpoint, archive, usage_retention });
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate_provider::{Estimator, Tokens};
 
-use crate::refusal::Reply;
+use crate::refusal::MockReply;
 use crate::route::Endpoint;
 use crate::stream::Events;
 use crate::{Style, random};
@@ -25,15 +25,15 @@ const DIMENSIONS_MAX: u64 = 4_096;
 const NUMBERS_MAX: usize = 1 << 18;
 
 /// A request that can be answered.
-pub(crate) struct Request {
+pub(crate) struct MockRequest {
     endpoint: Endpoint,
     json: Value,
     digest: u64,
 }
 
-impl Request {
+impl MockRequest {
     /// Reads a body. What is wrong with it is told.
-    pub(crate) fn read(endpoint: Endpoint, body: &[u8], seed: u64) -> Result<Request, String> {
+    pub(crate) fn read(endpoint: Endpoint, body: &[u8], seed: u64) -> Result<MockRequest, String> {
         let json: Value =
             serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
         let needed = match endpoint {
@@ -43,7 +43,7 @@ impl Request {
         if json.get(needed).is_none() {
             return Err(format!("the body has no field `{needed}`"));
         }
-        Ok(Request { endpoint, json, digest: random::mix(seed, random::digest(body)) })
+        Ok(MockRequest { endpoint, json, digest: random::mix(seed, random::digest(body)) })
     }
 
     /// What answering it uses: the same for the same request and seed.
@@ -62,17 +62,17 @@ impl Request {
     }
 
     /// The answer.
-    pub(crate) fn answer(&self, usage: Tokens) -> Reply {
+    pub(crate) fn answer(&self, usage: Tokens) -> MockReply {
         let whole = self.whole(usage);
         if self.is_stream() {
             self.ended(self.begun(usage), usage, &whole).reply()
         } else {
-            Reply::json(200, &whole)
+            MockReply::json(200, &whole)
         }
     }
 
     /// A stream that begins well, and breaks off with an error.
-    pub(crate) fn broken(&self, style: Style) -> Reply {
+    pub(crate) fn broken(&self, style: Style) -> MockReply {
         self.begun(self.usage()).broken(style).reply()
     }
 
@@ -231,8 +231,8 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn read(endpoint: Endpoint, body: &str, seed: u64) -> Request {
-        Request::read(endpoint, body.as_bytes(), seed).unwrap()
+    fn read(endpoint: Endpoint, body: &str, seed: u64) -> MockRequest {
+        MockRequest::read(endpoint, body.as_bytes(), seed).unwrap()
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_body_that_is_no_request_is_told_why() {
-        let told = |body: &[u8]| Request::read(Endpoint::Chat, body, 0).err().unwrap();
+        let told = |body: &[u8]| MockRequest::read(Endpoint::Chat, body, 0).err().unwrap();
         assert!(told(b"{").contains("no JSON"));
         assert!(told(b"[]").contains("`messages`"));
         assert!(told(&b"[".repeat(1_000_000)).contains("no JSON"));

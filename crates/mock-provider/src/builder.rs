@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tollgate::{Clock, Limit, LimitBuilder, LimitsError, UNBOUNDED};
 
-use crate::desk::Desk;
+use crate::desk::ProviderState;
 use crate::{Outage, Stats, Style, Trouble};
 
 pub(crate) const REQUESTS: &str = "requests";
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A provider that is none. Cloning is cheap, and clones are the same provider.
 #[derive(Clone)]
 pub struct MockProvider {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) desk: Arc<ProviderState>,
 }
 
 impl MockProvider {
@@ -188,7 +188,7 @@ impl MockProviderBuilder {
                 return Err(BuildError::OutageStatus(status));
             }
         }
-        Ok(MockProvider { desk: Desk::open(self)? })
+        Ok(MockProvider { desk: ProviderState::open(self)? })
     }
 }
 

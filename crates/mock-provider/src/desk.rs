@@ -13,15 +13,15 @@ use tollgate_provider::Tokens;
 
 use crate::builder::{MockProviderBuilder, REQUESTS, TOKENS};
 use crate::random;
-use crate::stats::{Call, Counter};
+use crate::stats::{CallCounter, OpenCall};
 use crate::{Stats, Trouble};
 
 /// Everything that a provider is.
-pub(crate) struct Desk {
+pub(crate) struct ProviderState {
     pub(crate) settings: MockProviderBuilder,
     set: LimitSet,
     opened: Tick,
-    counter: Counter,
+    counter: CallCounter,
     /// How many calls were admitted, which is what costs money.
     admitted: Mutex<u64>,
     /// Kept, because an alarm rings only as long as somebody has it.
@@ -37,7 +37,7 @@ pub(crate) struct Admitted<'a> {
 }
 
 /// Why a call is not answered.
-pub(crate) enum Refusal {
+pub(crate) enum MockRefusal {
     /// It meets an outage.
     Outage(Trouble),
     /// Its key is not known.
@@ -50,8 +50,8 @@ pub(crate) enum Refusal {
     Denied(Box<Denial>),
 }
 
-impl Desk {
-    pub(crate) fn open(settings: MockProviderBuilder) -> Result<Arc<Desk>, LimitsError> {
+impl ProviderState {
+    pub(crate) fn open(settings: MockProviderBuilder) -> Result<Arc<ProviderState>, LimitsError> {
         let set =
             LimitSet::builder().limits(settings.rates.limits()).clock(settings.clock.clone()).build()?;
         let opened = settings.clock.now();
@@ -60,8 +60,8 @@ impl Desk {
             let alarm: Arc<dyn Alarm> = change.clone();
             settings.clock.alarm(change.at, Arc::downgrade(&alarm));
         }
-        let (counter, admitted) = (Counter::default(), Mutex::default());
-        Ok(Arc::new(Desk { settings, set, opened, counter, admitted, _changes: changes }))
+        let (counter, admitted) = (CallCounter::default(), Mutex::default());
+        Ok(Arc::new(ProviderState { settings, set, opened, counter, admitted, _changes: changes }))
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -78,25 +78,25 @@ impl Desk {
     }
 
     /// Counts a call that comes in.
-    pub(crate) fn begin(&self, key: &str) -> (u64, Call<'_>) {
+    pub(crate) fn begin(&self, key: &str) -> (u64, OpenCall<'_>) {
         self.counter.begin(key)
     }
 
     /// Why a call is refused whatever it asks.
-    pub(crate) fn turned_away(&self, call: u64, key: &str) -> Option<Refusal> {
+    pub(crate) fn turned_away(&self, call: u64, key: &str) -> Option<MockRefusal> {
         let age = self.clock().now().since(self.opened).to_duration();
         if let Some(outage) = self.settings.outages.iter().find(|outage| outage.meets(call, age)) {
-            return Some(Refusal::Outage(outage.trouble()));
+            return Some(MockRefusal::Outage(outage.trouble()));
         }
         let known = self.settings.keys.is_empty() || self.settings.keys.contains(key);
-        (!known).then_some(Refusal::WrongKey)
+        (!known).then_some(MockRefusal::WrongKey)
     }
 
     /// Admits a call that will use so much, or says why not.
-    pub(crate) fn admit(&self, call: u64, usage: Tokens) -> Result<Admitted<'_>, Refusal> {
+    pub(crate) fn admit(&self, call: u64, usage: Tokens) -> Result<Admitted<'_>, MockRefusal> {
         let mut admitted = self.admitted.lock();
         if self.settings.spend_cap.is_some_and(|cap| *admitted >= cap) {
-            return Err(Refusal::Exhausted);
+            return Err(MockRefusal::Exhausted);
         }
         let demand = Demand::new().with(REQUESTS, 1_u64).with(TOKENS, usage.total);
         match self.set.try_acquire(demand).wait() {
@@ -104,12 +104,12 @@ impl Desk {
                 *admitted += 1;
                 Ok(Admitted { lease, at: self.clock().now() + Span::covering(self.latency(call)) })
             }
-            Ok(Attempt::Denied(denial)) => Err(Refusal::Denied(denial)),
+            Ok(Attempt::Denied(denial)) => Err(MockRefusal::Denied(denial)),
             Err(AcquireError::Demand(DemandError::Impossible { asked, capacity, .. })) => {
-                Err(Refusal::TooLarge { asked, limit: capacity })
+                Err(MockRefusal::TooLarge { asked, limit: capacity })
             }
             // The store is memory and the names are ours, so what is left is an amount that is none.
-            Err(_) => Err(Refusal::TooLarge { asked: usage.total, limit: tollgate::AMOUNT_MAX }),
+            Err(_) => Err(MockRefusal::TooLarge { asked: usage.total, limit: tollgate::AMOUNT_MAX }),
         }
     }
 

@@ -14,24 +14,24 @@ const DAILY_QUOTA: u64 = 250;
 
 /// A reply, before it is HTTP.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct MockReply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
 }
 
-impl Reply {
-    pub(crate) fn json(status: u16, body: &Value) -> Reply {
+impl MockReply {
+    pub(crate) fn json(status: u16, body: &Value) -> MockReply {
         let headers = vec![("content-type", "application/json".to_owned())];
-        Reply { status, headers, body: body.to_string() }
+        MockReply { status, headers, body: body.to_string() }
     }
 
-    pub(crate) fn text(status: u16, body: &str) -> Reply {
+    pub(crate) fn text(status: u16, body: &str) -> MockReply {
         let headers = vec![("content-type", "text/plain; charset=utf-8".to_owned())];
-        Reply { status, headers, body: body.to_owned() }
+        MockReply { status, headers, body: body.to_owned() }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Reply {
+    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> MockReply {
         self.headers.push((name, value.to_string()));
         self
     }
@@ -50,7 +50,7 @@ pub(crate) enum Wrong {
 
 impl Style {
     /// A limit refuses. How long to wait is said if that is wanted and known.
-    pub(crate) fn throttled(self, denial: &Denial, advice: bool) -> Reply {
+    pub(crate) fn throttled(self, denial: &Denial, advice: bool) -> MockReply {
         let wait = denial.wait().filter(|_| advice);
         let by = denial.limited_by();
         let unit = by.as_ref().map_or("requests", |status| status.limit().name().as_str());
@@ -73,7 +73,11 @@ impl Style {
                     "Calls have exceeded the {unit} rate limit of your pricing tier.{}",
                     again.unwrap_or_default()
                 );
-                advised(Reply::json(429, &json!({"error": {"code": "429", "message": message}})), wait, true)
+                advised(
+                    MockReply::json(429, &json!({"error": {"code": "429", "message": message}})),
+                    wait,
+                    true,
+                )
             }
             Style::Anthropic => {
                 let message =
@@ -97,11 +101,11 @@ impl Style {
     }
 
     /// Not now, though no limit of the caller says so: what all callers share is used up.
-    pub(crate) fn busy(self) -> Reply {
+    pub(crate) fn busy(self) -> MockReply {
         let message = "Too many calls are being made just now, please try again later.";
         match self {
             Style::OpenAi => openai(429, message, "requests", "rate_limit_exceeded"),
-            Style::Azure => Reply::json(429, &json!({"error": {"code": "429", "message": message}})),
+            Style::Azure => MockReply::json(429, &json!({"error": {"code": "429", "message": message}})),
             Style::Anthropic => anthropic(429, "rate_limit_error", message),
             Style::Gemini => gemini(429, "RESOURCE_EXHAUSTED", message),
             Style::Bedrock => bedrock(429, "ThrottlingException", message),
@@ -110,7 +114,7 @@ impl Style {
     }
 
     /// The money ran out, or the day's quota.
-    pub(crate) fn exhausted(self) -> Reply {
+    pub(crate) fn exhausted(self) -> MockReply {
         let message = "You exceeded your current quota, please check your plan and billing details.";
         match self {
             Style::OpenAi | Style::Azure => openai(429, message, "insufficient_quota", "insufficient_quota"),
@@ -120,7 +124,7 @@ impl Style {
                     "message": "Your organization has reached its monthly spend limit.",
                     "details": {"error_code": "enforced_spend_limit_reached"},
                 }});
-                Reply::json(429, &body)
+                MockReply::json(429, &body)
             }
             Style::Gemini => gemini_quota("requests", "PerDay", DAILY_QUOTA, None),
             Style::Bedrock => {
@@ -131,7 +135,7 @@ impl Style {
     }
 
     /// A request asks more than a limit ever has.
-    pub(crate) fn too_large(self, asked: u64, limit: u64) -> Reply {
+    pub(crate) fn too_large(self, asked: u64, limit: u64) -> MockReply {
         match self {
             Style::OpenAi | Style::Azure => {
                 let message = format!(
@@ -158,7 +162,7 @@ impl Style {
     }
 
     /// The provider fails with a status of its own choice.
-    pub(crate) fn failed(self, status: u16) -> Reply {
+    pub(crate) fn failed(self, status: u16) -> MockReply {
         let overloaded = matches!(status, 503 | 529);
         let message =
             if overloaded { "Overloaded" } else { "The server had an error while processing your request." };
@@ -179,12 +183,12 @@ impl Style {
                 let name = if overloaded { "ServiceUnavailableException" } else { "InternalServerException" };
                 bedrock(status, name, message)
             }
-            Style::Plain => Reply::text(status, message),
+            Style::Plain => MockReply::text(status, message),
         }
     }
 
     /// Something is wrong with the call itself.
-    pub(crate) fn refused(self, wrong: Wrong, message: &str) -> Reply {
+    pub(crate) fn refused(self, wrong: Wrong, message: &str) -> MockReply {
         let (status, names) = wrong.names();
         match self {
             Style::OpenAi | Style::Azure => openai(status, message, names.openai, names.openai_code),
@@ -252,7 +256,7 @@ const ANTHROPIC_TOKENS: [&str; 3] = [
     "anthropic-ratelimit-tokens-reset",
 ];
 
-struct Names {
+struct ErrorNames {
     openai: &'static str,
     openai_code: &'static str,
     anthropic: &'static str,
@@ -262,8 +266,8 @@ struct Names {
 }
 
 impl Wrong {
-    fn names(self) -> (u16, Names) {
-        let names = |openai, openai_code, anthropic, google, aws, title| Names {
+    fn names(self) -> (u16, ErrorNames) {
+        let names = |openai, openai_code, anthropic, google, aws, title| ErrorNames {
             openai,
             openai_code,
             anthropic,
@@ -343,22 +347,25 @@ impl Wrong {
     }
 }
 
-fn openai(status: u16, message: &str, kind: &str, code: &str) -> Reply {
-    Reply::json(status, &json!({"error": {"message": message, "type": kind, "param": null, "code": code}}))
+fn openai(status: u16, message: &str, kind: &str, code: &str) -> MockReply {
+    MockReply::json(
+        status,
+        &json!({"error": {"message": message, "type": kind, "param": null, "code": code}}),
+    )
 }
 
-fn anthropic(status: u16, kind: &str, message: &str) -> Reply {
-    Reply::json(
+fn anthropic(status: u16, kind: &str, message: &str) -> MockReply {
+    MockReply::json(
         status,
         &json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_mock"}),
     )
 }
 
-fn gemini(status: u16, name: &str, message: &str) -> Reply {
-    Reply::json(status, &json!({"error": {"code": status, "message": message, "status": name}}))
+fn gemini(status: u16, name: &str, message: &str) -> MockReply {
+    MockReply::json(status, &json!({"error": {"code": status, "message": message, "status": name}}))
 }
 
-fn gemini_quota(unit: &str, period: &str, value: u64, wait: Option<Duration>) -> Reply {
+fn gemini_quota(unit: &str, period: &str, value: u64, wait: Option<Duration>) -> MockReply {
     let (metric, id) = match unit {
         TOKENS => ("generate_content_paid_tier_input_token_count", "GenerateContentInputTokens"),
         _ => ("generate_requests_per_model", "GenerateRequests"),
@@ -379,21 +386,21 @@ fn gemini_quota(unit: &str, period: &str, value: u64, wait: Option<Duration>) ->
     }
     let message = "You exceeded your current quota, please check your plan and billing details.";
     let error = json!({"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": details});
-    Reply::json(429, &json!({"error": error}))
+    MockReply::json(429, &json!({"error": error}))
 }
 
-fn bedrock(status: u16, name: &str, message: &str) -> Reply {
-    Reply::json(status, &json!({"message": message})).with("x-amzn-errortype", name)
+fn bedrock(status: u16, name: &str, message: &str) -> MockReply {
+    MockReply::json(status, &json!({"message": message})).with("x-amzn-errortype", name)
 }
 
-fn problem(status: u16, title: &str, detail: &str) -> Reply {
+fn problem(status: u16, title: &str, detail: &str) -> MockReply {
     let body = json!({"type": "about:blank", "title": title, "status": status, "detail": detail});
     let headers = vec![("content-type", "application/problem+json".to_owned())];
-    Reply { status, headers, body: body.to_string() }
+    MockReply { status, headers, body: body.to_string() }
 }
 
 /// How long to wait, rounded up: who comes then is not refused.
-fn advised(reply: Reply, wait: Option<Duration>, in_ms: bool) -> Reply {
+fn advised(reply: MockReply, wait: Option<Duration>, in_ms: bool) -> MockReply {
     let Some(wait) = wait else { return reply };
     let reply = reply.with("retry-after", seconds(wait));
     if in_ms { reply.with("retry-after-ms", milliseconds(wait)) } else { reply }

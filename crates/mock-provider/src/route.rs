@@ -4,7 +4,7 @@ use hyper::Method;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum MockRoute {
     Call(Endpoint),
     Stats,
     Health,
@@ -22,8 +22,8 @@ pub(crate) enum Endpoint {
     Messages,
 }
 
-impl Route {
-    pub(crate) fn of(method: &Method, path: &str) -> Route {
+impl MockRoute {
+    pub(crate) fn of(method: &Method, path: &str) -> MockRoute {
         const CALLS: [(&str, Endpoint); 4] = [
             ("/chat/completions", Endpoint::Chat),
             ("/responses", Endpoint::Responses),
@@ -32,12 +32,12 @@ impl Route {
         ];
         let path = path.trim_end_matches('/');
         let (route, wanted) = match CALLS.iter().find(|(end, _)| path.ends_with(end)) {
-            Some((_, endpoint)) => (Route::Call(*endpoint), Method::POST),
-            None if path == "/stats" => (Route::Stats, Method::GET),
-            None if path == "/healthz" => (Route::Health, Method::GET),
-            None => return Route::Unknown,
+            Some((_, endpoint)) => (MockRoute::Call(*endpoint), Method::POST),
+            None if path == "/stats" => (MockRoute::Stats, Method::GET),
+            None if path == "/healthz" => (MockRoute::Health, Method::GET),
+            None => return MockRoute::Unknown,
         };
-        if *method == wanted { route } else { Route::WrongMethod }
+        if *method == wanted { route } else { MockRoute::WrongMethod }
     }
 }
 
@@ -47,13 +47,13 @@ mod tests {
 
     #[test]
     fn paths_of_providers_and_of_azure_are_known() {
-        let post = |path| Route::of(&Method::POST, path);
-        assert_eq!(post("/v1/chat/completions"), Route::Call(Endpoint::Chat));
-        assert_eq!(post("/openai/deployments/x/chat/completions"), Route::Call(Endpoint::Chat));
-        assert_eq!(post("/v1/messages/"), Route::Call(Endpoint::Messages));
-        assert_eq!(post("/v1/models"), Route::Unknown);
-        assert_eq!(post("/stats"), Route::WrongMethod);
-        assert_eq!(Route::of(&Method::GET, "/stats"), Route::Stats);
-        assert_eq!(Route::of(&Method::GET, "/v1/messages"), Route::WrongMethod);
+        let post = |path| MockRoute::of(&Method::POST, path);
+        assert_eq!(post("/v1/chat/completions"), MockRoute::Call(Endpoint::Chat));
+        assert_eq!(post("/openai/deployments/x/chat/completions"), MockRoute::Call(Endpoint::Chat));
+        assert_eq!(post("/v1/messages/"), MockRoute::Call(Endpoint::Messages));
+        assert_eq!(post("/v1/models"), MockRoute::Unknown);
+        assert_eq!(post("/stats"), MockRoute::WrongMethod);
+        assert_eq!(MockRoute::of(&Method::GET, "/stats"), MockRoute::Stats);
+        assert_eq!(MockRoute::of(&Method::GET, "/v1/messages"), MockRoute::WrongMethod);
     }
 }

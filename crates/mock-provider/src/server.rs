@@ -18,11 +18,11 @@ use tokio::task::JoinSet;
 use tollgate::{Span, Tick};
 
 use crate::answer;
-use crate::desk::{Admitted, Desk, Refusal};
-use crate::refusal::{Reply, Wrong};
-use crate::route::{Endpoint, Route};
+use crate::desk::{Admitted, MockRefusal, ProviderState};
+use crate::refusal::{MockReply, Wrong};
+use crate::route::{Endpoint, MockRoute};
 use crate::sleep;
-use crate::stats::{Call, Outcome};
+use crate::stats::{CallEnd, OpenCall};
 use crate::{MockProvider, Trouble};
 
 /// How large a request may be.
@@ -70,7 +70,7 @@ impl MockProvider {
 }
 
 /// One connection. That it breaks is the business of its other end.
-async fn converse(desk: Arc<Desk>, stream: TcpStream) {
+async fn converse(desk: Arc<ProviderState>, stream: TcpStream) {
     let patience = desk.settings.patience;
     let service = service_fn(move |request| {
         let desk = desk.clone();
@@ -92,40 +92,47 @@ async fn converse(desk: Arc<Desk>, stream: TcpStream) {
 #[error("the connection is reset")]
 struct ResetNow;
 
-async fn respond(desk: &Desk, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, ResetNow> {
-    let reply = match Route::of(request.method(), request.uri().path()) {
-        Route::Health => Reply::text(200, "ok\n"),
-        Route::Stats => match serde_json::to_string(&desk.stats()) {
-            Ok(stats) => Reply { body: stats, ..Reply::json(200, &serde_json::Value::Null) },
-            Err(error) => Reply::text(500, &error.to_string()),
+async fn respond(
+    desk: &ProviderState,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, ResetNow> {
+    let reply = match MockRoute::of(request.method(), request.uri().path()) {
+        MockRoute::Health => MockReply::text(200, "ok\n"),
+        MockRoute::Stats => match serde_json::to_string(&desk.stats()) {
+            Ok(stats) => MockReply { body: stats, ..MockReply::json(200, &serde_json::Value::Null) },
+            Err(error) => MockReply::text(500, &error.to_string()),
         },
-        Route::Unknown => desk.settings.style.refused(Wrong::Path, "there is no such path"),
-        Route::WrongMethod => {
+        MockRoute::Unknown => desk.settings.style.refused(Wrong::Path, "there is no such path"),
+        MockRoute::WrongMethod => {
             desk.settings.style.refused(Wrong::Method, "there is no such method for this path")
         }
-        Route::Call(endpoint) => called(desk, endpoint, request).await?,
+        MockRoute::Call(endpoint) => called(desk, endpoint, request).await?,
     };
     Ok(response(reply, desk.clock().now()))
 }
 
 /// A call to the provider, from its coming in to its answer.
-async fn called(desk: &Desk, endpoint: Endpoint, request: Request<Incoming>) -> Result<Reply, ResetNow> {
+async fn called(
+    desk: &ProviderState,
+    endpoint: Endpoint,
+    request: Request<Incoming>,
+) -> Result<MockReply, ResetNow> {
     let key = key_of(request.headers());
     let (number, call) = desk.begin(&key);
     let style = desk.settings.style;
     let body = match body_of(desk, request).await {
         Ok(body) => body,
         Err(refused) => {
-            call.end(Outcome::Refused);
+            call.end(CallEnd::Refused);
             return Ok(refused);
         }
     };
-    let request = answer::Request::read(endpoint, &body, desk.settings.seed);
+    let request = answer::MockRequest::read(endpoint, &body, desk.settings.seed);
     // What is wrong with a request is told to those who may call, when the provider is there.
     if let Some(refusal) = desk.turned_away(number, &key) {
         return match (&refusal, &request) {
-            (Refusal::Outage(Trouble::Midway), Ok(request)) if request.is_stream() => {
-                call.end(Outcome::Failed);
+            (MockRefusal::Outage(Trouble::Midway), Ok(request)) if request.is_stream() => {
+                call.end(CallEnd::Failed);
                 Ok(request.broken(style))
             }
             _ => refused(desk, call, refusal).await,
@@ -134,18 +141,18 @@ async fn called(desk: &Desk, endpoint: Endpoint, request: Request<Incoming>) -> 
     match request {
         Ok(request) => answered(desk, call, number, &request).await,
         Err(why) => {
-            call.end(Outcome::Refused);
+            call.end(CallEnd::Refused);
             Ok(style.refused(Wrong::Request, &why))
         }
     }
 }
 
 async fn answered(
-    desk: &Desk,
-    mut call: Call<'_>,
+    desk: &ProviderState,
+    mut call: OpenCall<'_>,
     number: u64,
-    request: &answer::Request,
-) -> Result<Reply, ResetNow> {
+    request: &answer::MockRequest,
+) -> Result<MockReply, ResetNow> {
     let usage = request.usage();
     let Admitted { lease, at } = match desk.admit(number, usage) {
         Ok(admitted) => admitted,
@@ -155,31 +162,35 @@ async fn answered(
     sleep::until(desk.clock(), at).await;
     let reply = with_standing(desk, request.answer(usage));
     // In this order: who takes the place that becomes free must not find this call still counted.
-    call.end(Outcome::Ok { tokens: usage.total });
+    call.end(CallEnd::Ok { tokens: usage.total });
     drop(lease);
     Ok(reply)
 }
 
 /// What becomes of a call that is not answered.
-async fn refused(desk: &Desk, call: Call<'_>, refusal: Refusal) -> Result<Reply, ResetNow> {
+async fn refused(
+    desk: &ProviderState,
+    call: OpenCall<'_>,
+    refusal: MockRefusal,
+) -> Result<MockReply, ResetNow> {
     let style = desk.settings.style;
     let (outcome, reply) = match refusal {
-        Refusal::Denied(denial) => {
-            (Outcome::Rejected, with_standing(desk, style.throttled(&denial, desk.settings.advice)))
+        MockRefusal::Denied(denial) => {
+            (CallEnd::Rejected, with_standing(desk, style.throttled(&denial, desk.settings.advice)))
         }
-        Refusal::TooLarge { asked, limit } => (Outcome::Refused, style.too_large(asked, limit)),
-        Refusal::Exhausted => (Outcome::Refused, style.exhausted()),
-        Refusal::WrongKey => (Outcome::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
-        Refusal::Outage(Trouble::Status(429)) => (Outcome::Rejected, style.busy()),
-        Refusal::Outage(Trouble::Status(status)) => (Outcome::Failed, style.failed(status)),
-        Refusal::Outage(Trouble::Midway) => (Outcome::Failed, style.failed(503)),
-        Refusal::Outage(Trouble::Reset) => {
-            call.end(Outcome::Failed);
+        MockRefusal::TooLarge { asked, limit } => (CallEnd::Refused, style.too_large(asked, limit)),
+        MockRefusal::Exhausted => (CallEnd::Refused, style.exhausted()),
+        MockRefusal::WrongKey => (CallEnd::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
+        MockRefusal::Outage(Trouble::Status(429)) => (CallEnd::Rejected, style.busy()),
+        MockRefusal::Outage(Trouble::Status(status)) => (CallEnd::Failed, style.failed(status)),
+        MockRefusal::Outage(Trouble::Midway) => (CallEnd::Failed, style.failed(503)),
+        MockRefusal::Outage(Trouble::Reset) => {
+            call.end(CallEnd::Failed);
             return Err(ResetNow);
         }
-        Refusal::Outage(Trouble::Hang) => {
+        MockRefusal::Outage(Trouble::Hang) => {
             let at = desk.clock().now() + Span::covering(HANG_MAX);
-            call.end(Outcome::Failed);
+            call.end(CallEnd::Failed);
             sleep::until(desk.clock(), at).await;
             return Err(ResetNow);
         }
@@ -188,7 +199,7 @@ async fn refused(desk: &Desk, call: Call<'_>, refusal: Refusal) -> Result<Reply,
     Ok(reply)
 }
 
-fn with_standing(desk: &Desk, mut reply: Reply) -> Reply {
+fn with_standing(desk: &ProviderState, mut reply: MockReply) -> MockReply {
     if desk.settings.headers {
         reply.headers.extend(desk.settings.style.standing(&desk.standing(), desk.clock().now()));
     }
@@ -203,7 +214,7 @@ fn key_of(headers: &HeaderMap) -> String {
     key.unwrap_or_default().trim().to_owned()
 }
 
-async fn body_of(desk: &Desk, request: Request<Incoming>) -> Result<Bytes, Reply> {
+async fn body_of(desk: &ProviderState, request: Request<Incoming>) -> Result<Bytes, MockReply> {
     let style = desk.settings.style;
     let too_long =
         || style.refused(Wrong::BodyTooLong, &format!("a body has at most {BODY_BYTES_MAX} bytes"));
@@ -219,7 +230,7 @@ async fn body_of(desk: &Desk, request: Request<Incoming>) -> Result<Bytes, Reply
     }
 }
 
-fn response(reply: Reply, now: Tick) -> Response<Full<Bytes>> {
+fn response(reply: MockReply, now: Tick) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(reply.body)));
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();

@@ -17,7 +17,7 @@ pub(crate) async fn until(clock: &Clock, time: Tick) {
     if clock.now() >= time {
         return;
     }
-    let bell = Arc::new(Bell::default());
+    let bell = Arc::new(SleepWaker::default());
     let weak = Arc::downgrade(&bell);
     clock.alarm(time, weak);
     poll_fn(|context| {
@@ -32,15 +32,15 @@ pub(crate) async fn until(clock: &Clock, time: Tick) {
 }
 
 #[derive(Default)]
-struct Bell(Mutex<State>);
+struct SleepWaker(Mutex<SleepState>);
 
 #[derive(Default)]
-struct State {
+struct SleepState {
     rung: bool,
     waker: Option<Waker>,
 }
 
-impl Alarm for Bell {
+impl Alarm for SleepWaker {
     fn ring(self: Arc<Self>, _at: Tick, _clock: &Clock) {
         let waker = {
             let mut state = self.0.lock();

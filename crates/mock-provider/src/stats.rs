@@ -51,7 +51,7 @@ pub struct KeyStats {
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CallEnd {
     Ok { tokens: u64 },
     Rejected,
     Refused,
@@ -61,33 +61,33 @@ pub(crate) enum Outcome {
 
 /// Counts calls.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(Mutex<Stats>);
+pub(crate) struct CallCounter(Mutex<Stats>);
 
-impl Counter {
+impl CallCounter {
     pub(crate) fn stats(&self) -> Stats {
         self.0.lock().clone()
     }
 
     /// Counts a call that comes in. It answers its number, counted from 1.
-    pub(crate) fn begin(&self, key: &str) -> (u64, Call<'_>) {
+    pub(crate) fn begin(&self, key: &str) -> (u64, OpenCall<'_>) {
         let mut stats = self.0.lock();
         let key = label(key, &stats);
         stats.calls += 1;
         stats.keys.entry(key.clone()).or_default().calls += 1;
-        (stats.calls, Call { counter: self, key, answering: false, outcome: Outcome::Abandoned })
+        (stats.calls, OpenCall { counter: self, key, answering: false, outcome: CallEnd::Abandoned })
     }
 }
 
 /// A call that is not over. Dropping it counts what became of it: that its client left, unless something else was said.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
-    counter: &'a Counter,
+pub(crate) struct OpenCall<'a> {
+    counter: &'a CallCounter,
     key: String,
     answering: bool,
-    outcome: Outcome,
+    outcome: CallEnd,
 }
 
-impl Call<'_> {
+impl OpenCall<'_> {
     /// From now on it is being answered.
     pub(crate) fn answering(&mut self) {
         let mut stats = self.counter.0.lock();
@@ -97,30 +97,30 @@ impl Call<'_> {
     }
 
     /// This is what became of it.
-    pub(crate) fn end(mut self, outcome: Outcome) {
+    pub(crate) fn end(mut self, outcome: CallEnd) {
         self.outcome = outcome;
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
         let mut stats = self.counter.0.lock();
         let stats = &mut *stats;
         stats.concurrent -= u64::from(self.answering);
         let of_key = stats.keys.entry(std::mem::take(&mut self.key)).or_default();
         match self.outcome {
-            Outcome::Ok { tokens } => {
+            CallEnd::Ok { tokens } => {
                 stats.ok += 1;
                 of_key.ok += 1;
                 stats.tokens = stats.tokens.saturating_add(tokens);
             }
-            Outcome::Rejected => {
+            CallEnd::Rejected => {
                 stats.rejected += 1;
                 of_key.rejected += 1;
             }
-            Outcome::Refused => stats.refused += 1,
-            Outcome::Failed => stats.failed += 1,
-            Outcome::Abandoned => stats.abandoned += 1,
+            CallEnd::Refused => stats.refused += 1,
+            CallEnd::Failed => stats.failed += 1,
+            CallEnd::Abandoned => stats.abandoned += 1,
         }
     }
 }
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn a_long_key_is_not_shown_and_too_many_are_counted_together() {
-        let counter = Counter::default();
-        counter.begin("sk-abcdefghijklmnopqrstuvwxyz").1.end(Outcome::Ok { tokens: 3 });
-        counter.begin("").1.end(Outcome::Rejected);
+        let counter = CallCounter::default();
+        counter.begin("sk-abcdefghijklmnopqrstuvwxyz").1.end(CallEnd::Ok { tokens: 3 });
+        counter.begin("").1.end(CallEnd::Rejected);
         for number in 0..2_000 {
             drop(counter.begin(&format!("key-{number}")));
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Style;
-use crate::refusal::Reply;
+use crate::refusal::MockReply;
 
 /// Events, one after the other.
 #[derive(Default)]
@@ -39,8 +39,8 @@ impl Events {
         }
     }
 
-    pub(crate) fn reply(self) -> Reply {
+    pub(crate) fn reply(self) -> MockReply {
         let headers = vec![("content-type", "text/event-stream".to_owned())];
-        Reply { status: 200, headers, body: self.0 }
+        MockReply { status: 200, headers, body: self.0 }
     }
 }

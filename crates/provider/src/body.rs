@@ -7,48 +7,48 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Tokens;
-use crate::fault::Fault;
-use crate::usage::Usage;
+use crate::fault::BodyError;
+use crate::usage::TokenCounts;
 
 /// How many bytes of a body are read. An answer of more says nothing about its call that headers do not.
 const BODY_MAX: usize = 32 << 20;
 
 /// What a body says about its call.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct BodyFacts {
     /// What went wrong, as it says; of several, the last.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<BodyError>,
     /// Words that are about what went wrong if something did, which the status has to say.
-    pub(crate) words: Option<Fault>,
+    pub(crate) words: Option<BodyError>,
     pub(crate) usage: Option<Tokens>,
 }
 
 /// Reads a body.
-pub(crate) fn read(body: &[u8]) -> Said {
+pub(crate) fn read(body: &[u8]) -> BodyFacts {
     if body.len() > BODY_MAX {
-        return Said::default();
+        return BodyFacts::default();
     }
     let body = body.trim_ascii();
-    let mut reader = Reader::default();
+    let mut reader = BodyReader::default();
     match body.first() {
         Some(b'{') => reader.object(body),
         Some(b'[') => reader.array(body),
         Some(b'd' | b'e' | b'i' | b'r' | b':') => reader.events(body),
         _ => {}
     }
-    let words = reader.words.or_else(|| Fault::of_text(body).filter(|_| !reader.understood));
-    Said { fault: reader.fault, words, usage: reader.usage.tokens() }
+    let words = reader.words.or_else(|| BodyError::of_text(body).filter(|_| !reader.understood));
+    BodyFacts { fault: reader.fault, words, usage: reader.usage.tokens() }
 }
 
 #[derive(Default)]
-struct Reader {
-    fault: Option<Fault>,
-    words: Option<Fault>,
-    usage: Usage,
+struct BodyReader {
+    fault: Option<BodyError>,
+    words: Option<BodyError>,
+    usage: TokenCounts,
     understood: bool,
 }
 
-impl Reader {
+impl BodyReader {
     fn object(&mut self, text: &[u8]) {
         if let Ok(envelope) = serde_json::from_slice::<Envelope>(text) {
             self.envelope(envelope);
@@ -83,7 +83,7 @@ impl Reader {
         ];
         usages.into_iter().flatten().for_each(|usage| self.usage.add(usage));
         match envelope.error() {
-            Some(error) => self.fault = Some(Fault::of_error(error)),
+            Some(error) => self.fault = Some(BodyError::of_error(error)),
             None if envelope.is_error() => self.fault = Some(envelope.own_fault().unwrap_or_default()),
             None => self.words = envelope.own_fault().or(self.words.take()),
         }
@@ -137,10 +137,10 @@ impl Envelope {
 
     /// The error that stands in the object itself: `{"message": ..}` of AWS, `{"code": .., "message": ..}` in streams of
     /// OpenAI, `{"title": .., "detail": ..}` of RFC 9457.
-    fn own_fault(self) -> Option<Fault> {
+    fn own_fault(self) -> Option<BodyError> {
         let text = [self.message, self.detail, self.title].into_iter().flatten().find(Value::is_string);
         let names: Vec<Value> = [self.code, self.kind, self.aws_kind].into_iter().flatten().collect();
-        Fault::of_parts(&names, text.as_ref())
+        BodyError::of_parts(&names, text.as_ref())
     }
 }
 

@@ -13,7 +13,7 @@ const DETAILS_MAX: usize = 32;
 
 /// An error as a body has it.
 #[derive(Debug, Default)]
-pub(crate) struct Fault {
+pub(crate) struct BodyError {
     /// Its codes, types and reasons: of whatever is said, the gravest counts.
     names: Vec<String>,
     /// The status it would have had.
@@ -28,10 +28,10 @@ pub(crate) struct Fault {
     no_quota: bool,
 }
 
-impl Fault {
+impl BodyError {
     /// What stands under `error`: an object, or a text.
-    pub(crate) fn of_error(error: &Value) -> Fault {
-        let mut fault = Fault::default();
+    pub(crate) fn of_error(error: &Value) -> BodyError {
+        let mut fault = BodyError::default();
         match error {
             Value::Object(fields) => {
                 for key in ["code", "type", "status", "reason"] {
@@ -57,23 +57,23 @@ impl Fault {
     }
 
     /// Names and words that stand by themselves.
-    pub(crate) fn of_parts(names: &[Value], message: Option<&Value>) -> Option<Fault> {
-        let mut fault = Fault::default();
+    pub(crate) fn of_parts(names: &[Value], message: Option<&Value>) -> Option<BodyError> {
+        let mut fault = BodyError::default();
         names.iter().for_each(|name| fault.name(Some(name)));
         fault.message = message.and_then(Value::as_str).map(str::to_owned);
         (fault.message.is_some() || fault.cause().is_some()).then_some(fault)
     }
 
     /// A body that is a plain text. Pages for people are left out.
-    pub(crate) fn of_text(body: &[u8]) -> Option<Fault> {
+    pub(crate) fn of_text(body: &[u8]) -> Option<BodyError> {
         let head = &body[..body.len().min(4 * crate::REASON_MAX)];
         let text = String::from_utf8_lossy(head);
         let plain = !text.is_empty() && !text.starts_with(['<', '{', '[']);
-        plain.then(|| Fault { message: Some(text.into_owned()), ..Fault::default() })
+        plain.then(|| BodyError { message: Some(text.into_owned()), ..BodyError::default() })
     }
 
     /// Takes up what a header calls it: `ThrottlingException:http://internal.amazon.com/..`.
-    pub(crate) fn called(mut self, name: &str) -> Fault {
+    pub(crate) fn called(mut self, name: &str) -> BodyError {
         self.add_name(name);
         self
     }
@@ -300,9 +300,9 @@ mod tests {
     #[test]
     fn the_gravest_name_counts() {
         let error = serde_json::json!({"type": "insufficient_quota", "code": "credit_balance_exhausted"});
-        assert_eq!(Fault::of_error(&error).cause(), Some(Cause::Exhausted));
+        assert_eq!(BodyError::of_error(&error).cause(), Some(Cause::Exhausted));
         let error = serde_json::json!({"type": "invalid_request_error", "code": "context_length_exceeded"});
-        assert_eq!(Fault::of_error(&error).cause(), Some(Cause::TooLarge));
+        assert_eq!(BodyError::of_error(&error).cause(), Some(Cause::TooLarge));
     }
 
     #[test]
@@ -315,10 +315,11 @@ mod tests {
     #[test]
     fn words_say_when_access_is_back() {
         let says = "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.";
-        let fault = Fault::of_error(&serde_json::json!({"type": "invalid_request_error", "message": says}));
+        let fault =
+            BodyError::of_error(&serde_json::json!({"type": "invalid_request_error", "message": says}));
         assert_eq!(fault.cause(), Some(Cause::Exhausted));
         assert_eq!(fault.access_again(), wait::date("2026-12-01T00:00:00Z"));
-        let fault = Fault::of_error(&serde_json::json!("regain access on ünïcödé-day at x"));
+        let fault = BodyError::of_error(&serde_json::json!("regain access on ünïcödé-day at x"));
         assert_eq!(fault.access_again(), None);
     }
 }

@@ -17,8 +17,8 @@ const PARAMETERS_MAX: usize = 16;
 
 /// All limits that the two fields tell of.
 pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<Meter> {
-    let policies: Vec<Item<'_>> = headers.all_of("ratelimit-policy").flat_map(items).collect();
-    let standing: Vec<Item<'_>> = headers.all_of("ratelimit").flat_map(items).collect();
+    let policies: Vec<ListItem<'_>> = headers.all_of("ratelimit-policy").flat_map(items).collect();
+    let standing: Vec<ListItem<'_>> = headers.all_of("ratelimit").flat_map(items).collect();
     if let Some(meter) = dictionary(&standing, sent_at) {
         return vec![meter];
     }
@@ -32,7 +32,7 @@ pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<Meter> {
     meters
 }
 
-fn meter(item: &Item<'_>, policy: Option<&Item<'_>>, sent_at: SystemTime) -> Option<Meter> {
+fn meter(item: &ListItem<'_>, policy: Option<&ListItem<'_>>, sent_at: SystemTime) -> Option<Meter> {
     let mut meter = policy.unwrap_or(item).unit()?.with(policy.and_then(|it| it.number("q")));
     meter.remaining = item.number("r");
     meter.reset = item.parameter("t").and_then(|text| wait::parse(text, sent_at));
@@ -40,7 +40,7 @@ fn meter(item: &Item<'_>, policy: Option<&Item<'_>>, sent_at: SystemTime) -> Opt
 }
 
 /// `limit=100, remaining=50, reset=5`.
-fn dictionary(items: &[Item<'_>], sent_at: SystemTime) -> Option<Meter> {
+fn dictionary(items: &[ListItem<'_>], sent_at: SystemTime) -> Option<Meter> {
     let value = |key: &str| items.iter().find_map(|item| item.name.strip_prefix(key)?.strip_prefix('='));
     let mut meter = Meter::new(Unit::Requests);
     meter.remaining = Some(meters::count(value("remaining")?)?);
@@ -56,12 +56,12 @@ impl Unit {
 }
 
 /// An item of a list, with its parameters as they are written.
-struct Item<'a> {
+struct ListItem<'a> {
     name: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ListItem<'a> {
     fn parameter(&self, wanted: &str) -> Option<&'a str> {
         self.parameters.iter().find(|(key, _)| *key == wanted).map(|(_, value)| *value)
     }
@@ -79,7 +79,7 @@ impl<'a> Item<'a> {
     }
 }
 
-fn items(field: &str) -> Vec<Item<'_>> {
+fn items(field: &str) -> Vec<ListItem<'_>> {
     if field.len() > FIELD_MAX {
         return Vec::new();
     }
@@ -87,14 +87,14 @@ fn items(field: &str) -> Vec<Item<'_>> {
     texts.filter_map(item).collect()
 }
 
-fn item(text: &str) -> Option<Item<'_>> {
+fn item(text: &str) -> Option<ListItem<'_>> {
     let mut pieces = split(text, ';').into_iter();
     let name = unquoted(pieces.next()?);
     let parameters = pieces.take(PARAMETERS_MAX).filter_map(|piece| {
         let (key, value) = piece.split_once('=')?;
         Some((key.trim(), unquoted(value)))
     });
-    Some(Item { name, parameters: parameters.collect() }).filter(|item| !item.name.is_empty())
+    Some(ListItem { name, parameters: parameters.collect() }).filter(|item| !item.name.is_empty())
 }
 
 fn unquoted(text: &str) -> &str {

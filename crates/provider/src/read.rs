@@ -6,8 +6,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-use crate::body::{self, Said};
-use crate::fault::{Cause, Fault};
+use crate::body::{self, BodyFacts};
+use crate::fault::{BodyError, Cause};
 use crate::headers::Headers;
 use crate::meters::{self, METERS_MAX};
 use crate::{Class, Failure, FatalKind, Hint, Response, Tokens, Until, wait};
@@ -30,7 +30,7 @@ const UNKNOWN: u16 = 0;
 pub fn read(response: &Response<'_>, now: SystemTime) -> Hint {
     let headers = Headers::new(response.headers);
     let sent_at = headers.sent_at(now);
-    let Said { fault, words, usage } = body::read(response.body);
+    let BodyFacts { fault, words, usage } = body::read(response.body);
     let is_good = (200..300).contains(&response.status);
     // Words in a good reply are no words about the call.
     let fault = fault.or(words.filter(|_| !is_good));
@@ -47,9 +47,9 @@ pub fn read(response: &Response<'_>, now: SystemTime) -> Hint {
     let class = headers.should_retry().map_or(class, |should| retried(class, should));
     let class = by_our_clock(class, sent_at, now);
     let mut meters = meters::read(headers, sent_at);
-    meters.extend(fault.iter().flat_map(Fault::meters));
+    meters.extend(fault.iter().flat_map(BodyError::meters));
     meters.truncate(METERS_MAX);
-    let reason = if class == Class::Ok { None } else { fault.as_ref().and_then(Fault::reason) };
+    let reason = if class == Class::Ok { None } else { fault.as_ref().and_then(BodyError::reason) };
     Hint {
         class,
         advice: advice.filter(|_| class != Class::Ok),
@@ -70,10 +70,10 @@ pub fn read_failure(kind: Failure) -> Hint {
 }
 
 /// What a status and the names of an error amount to.
-fn class(status: u16, fault: Option<&Fault>, advice: Option<Duration>, sent_at: SystemTime) -> Class {
+fn class(status: u16, fault: Option<&BodyError>, advice: Option<Duration>, sent_at: SystemTime) -> Class {
     let by_status = by_status(status, advice);
     let refusal = matches!(by_status, Class::Fatal(_)) || status == UNKNOWN;
-    let Some(cause) = fault.and_then(Fault::cause) else { return by_status };
+    let Some(cause) = fault.and_then(BodyError::cause) else { return by_status };
     match cause {
         Cause::ExhaustedThisMonth => Class::Exhausted { until: next_month(sent_at) },
         Cause::ExhaustedToday => Class::Exhausted { until: google_midnight(sent_at) },
@@ -136,7 +136,7 @@ fn counted(headers: Headers<'_>) -> Option<Tokens> {
     input.or(output).map(|_| Tokens::new(input.unwrap_or(0), output.unwrap_or(0)))
 }
 
-fn said_until(fault: Option<&Fault>, now: SystemTime) -> Option<Until> {
+fn said_until(fault: Option<&BodyError>, now: SystemTime) -> Option<Until> {
     let time = fault?.access_again()?;
     wait::from(time, now).map(|_| Until::at(time))
 }

@@ -6,13 +6,13 @@ use crate::Tokens;
 
 /// Counts as they come in; in a stream, later ones are higher and stand for all before.
 #[derive(Default)]
-pub(crate) struct Usage {
+pub(crate) struct TokenCounts {
     input: Option<u64>,
     output: Option<u64>,
     total: Option<u64>,
 }
 
-impl Usage {
+impl TokenCounts {
     /// Takes up a `usage` of OpenAI, Anthropic or Bedrock, or a `usageMetadata` of Gemini.
     pub(crate) fn add(&mut self, usage: &Value) {
         let count = |name: &str| usage.get(name).and_then(Value::as_u64);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::installed::Kind;
-use crate::resp::Reply;
+use crate::installed::ServerKind;
+use crate::resp::RespReply;
 use crate::server::Server;
 
 const TRIES: u32 = 800;
@@ -23,7 +23,7 @@ impl Cluster {
     /// # Panics
     ///
     /// If they do not come to know of each other.
-    pub fn start(kind: Kind) -> Cluster {
+    pub fn start(kind: ServerKind) -> Cluster {
         let arguments = ["--save", "", "--appendonly", "no", "--cluster-enabled", "yes"];
         let more = ["--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"];
         let arguments = [&arguments[..], &more].concat();
@@ -32,7 +32,7 @@ impl Cluster {
             let first = SLOTS * number as u32 / 3;
             let last = SLOTS * (number as u32 + 1) / 3 - 1;
             let said = node.say(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
-            assert_eq!(said, Reply::Text("OK".into()));
+            assert_eq!(said, RespReply::Text("OK".into()));
             node.say(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
             for other in &nodes[..number] {
                 node.say(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]);
@@ -66,17 +66,17 @@ impl Cluster {
 
     /// Which node has the slot of a key.
     pub fn node_of(&self, key: &str) -> usize {
-        let Reply::Number(slot) = self.nodes[0].say(&["CLUSTER", "KEYSLOT", key]) else {
+        let RespReply::Number(slot) = self.nodes[0].say(&["CLUSTER", "KEYSLOT", key]) else {
             panic!("a key has a slot")
         };
         let has = |node: &Server| {
             let own = node.say(&["CLUSTER", "MYID"]).text().to_owned();
-            let Reply::List(ranges) = node.say(&["CLUSTER", "SLOTS"]) else { panic!("there are slots") };
+            let RespReply::List(ranges) = node.say(&["CLUSTER", "SLOTS"]) else { panic!("there are slots") };
             ranges.iter().any(|range| match range {
-                Reply::List(range) => match &range[..] {
-                    [Reply::Number(first), Reply::Number(last), Reply::List(master), ..] => {
+                RespReply::List(range) => match &range[..] {
+                    [RespReply::Number(first), RespReply::Number(last), RespReply::List(master), ..] => {
                         (*first..=*last).contains(&slot)
-                            && matches!(&master[2], Reply::Text(id) if *id == own)
+                            && matches!(&master[2], RespReply::Text(id) if *id == own)
                     }
                     _ => false,
                 },
@@ -92,7 +92,7 @@ impl Cluster {
     ///
     /// If a node says no.
     pub fn move_slot_of(&self, key: &str) -> usize {
-        let Reply::Number(slot) = self.nodes[0].say(&["CLUSTER", "KEYSLOT", key]) else {
+        let RespReply::Number(slot) = self.nodes[0].say(&["CLUSTER", "KEYSLOT", key]) else {
             panic!("a key has a slot")
         };
         let slot = slot.to_string();
@@ -101,12 +101,12 @@ impl Cluster {
         let (source, target) = (&self.nodes[from], &self.nodes[to]);
         let id = |node: &Server| node.say(&["CLUSTER", "MYID"]).text().to_owned();
         let (source_id, target_id) = (id(source), id(target));
-        let ok = |said: Reply| assert_eq!(said, Reply::Text("OK".into()));
+        let ok = |said: RespReply| assert_eq!(said, RespReply::Text("OK".into()));
         ok(target.say(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id]));
         ok(source.say(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id]));
         let (mut mover, port) = (source.client(), target.port().to_string());
         loop {
-            let Reply::List(keys) = mover.say(&["CLUSTER", "GETKEYSINSLOT", &slot, KEYS_AT_ONCE]) else {
+            let RespReply::List(keys) = mover.say(&["CLUSTER", "GETKEYSINSLOT", &slot, KEYS_AT_ONCE]) else {
                 panic!("a slot has keys")
             };
             if keys.is_empty() {
@@ -115,9 +115,9 @@ impl Cluster {
             let mut words: Vec<&[u8]> =
                 [&b"MIGRATE"[..], b"127.0.0.1", port.as_bytes(), b"", b"0", b"5000"].into();
             words.push(b"KEYS");
-            words.extend(keys.iter().map(Reply::bytes));
+            words.extend(keys.iter().map(RespReply::bytes));
             let moved = mover.say_words(&words);
-            assert!(matches!(&moved, Reply::Text(_)), "{moved:?}");
+            assert!(matches!(&moved, RespReply::Text(_)), "{moved:?}");
         }
         ok(target.say(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]));
         ok(source.say(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]));

@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 
 /// Which server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ServerKind {
     /// Redis 7.
     Redis,
     /// Valkey.
     Valkey,
 }
 
-impl Kind {
+impl ServerKind {
     /// Both.
-    pub const ALL: [Kind; 2] = [Kind::Redis, Kind::Valkey];
+    pub const ALL: [ServerKind; 2] = [ServerKind::Redis, ServerKind::Valkey];
 
     fn variable(self) -> &'static str {
         match self {
-            Kind::Redis => "TOLLGATE_REDIS_SERVER",
-            Kind::Valkey => "TOLLGATE_VALKEY_SERVER",
+            ServerKind::Redis => "TOLLGATE_REDIS_SERVER",
+            ServerKind::Valkey => "TOLLGATE_VALKEY_SERVER",
         }
     }
 
     fn program(self) -> &'static str {
         match self {
-            Kind::Redis => "redis-server",
-            Kind::Valkey => "valkey-server",
+            ServerKind::Redis => "redis-server",
+            ServerKind::Valkey => "valkey-server",
         }
     }
 

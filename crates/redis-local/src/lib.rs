@@ -13,9 +13,9 @@ mod sentinel;
 mod server;
 
 pub use cluster::Cluster;
-pub use installed::Kind;
+pub use installed::ServerKind;
 pub use port::Port;
-pub use proxy::{Fault, Proxy};
-pub use resp::{Client, Reply};
+pub use proxy::{Proxy, ProxyFault};
+pub use resp::{Client, RespReply};
 pub use sentinel::Watched;
 pub use server::Server;

@@ -11,7 +11,7 @@ use crate::resp::answer_len;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ProxyFault {
     /// Nothing.
     None,
     /// Every so manieth answer is lost, and its connection with it: what it answers was done.
@@ -29,18 +29,18 @@ pub enum Fault {
 /// A port that leads to another one.
 pub struct Proxy {
     port: u16,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyShared>,
 }
 
-struct Shared {
+struct ProxyShared {
     to: u16,
-    fault: Mutex<Fault>,
+    fault: Mutex<ProxyFault>,
     answers: AtomicU64,
     is_over: AtomicBool,
 }
 
-impl Shared {
-    fn fault(&self) -> Fault {
+impl ProxyShared {
+    fn fault(&self) -> ProxyFault {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -54,9 +54,9 @@ impl Proxy {
     pub fn to(port: u16) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
         let own = listener.local_addr().expect("it listens").port();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProxyShared {
             to: port,
-            fault: Mutex::new(Fault::None),
+            fault: Mutex::new(ProxyFault::None),
             answers: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
         });
@@ -86,7 +86,7 @@ impl Proxy {
     }
 
     /// What goes wrong from now on.
-    pub fn set(&self, fault: Fault) {
+    pub fn set(&self, fault: ProxyFault) {
         *self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 
@@ -104,8 +104,8 @@ impl Drop for Proxy {
     }
 }
 
-fn carry(client: TcpStream, shared: &Arc<Shared>) {
-    if shared.fault() == Fault::Refuse {
+fn carry(client: TcpStream, shared: &Arc<ProxyShared>) {
+    if shared.fault() == ProxyFault::Refuse {
         return;
     }
     let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, shared.to)) else { return };
@@ -120,12 +120,12 @@ fn carry(client: TcpStream, shared: &Arc<Shared>) {
     let _ = there.join();
 }
 
-fn carry_requests(mut client: TcpStream, mut server: TcpStream, shared: &Shared) {
+fn carry_requests(mut client: TcpStream, mut server: TcpStream, shared: &ProxyShared) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(len @ 1..) = client.read(&mut bytes) {
         match shared.fault() {
-            Fault::BlackHole => continue,
-            Fault::Refuse => break,
+            ProxyFault::BlackHole => continue,
+            ProxyFault::Refuse => break,
             _ if server.write_all(&bytes[..len]).is_err() => break,
             _ => {}
         }
@@ -134,7 +134,7 @@ fn carry_requests(mut client: TcpStream, mut server: TcpStream, shared: &Shared)
     let _ = server.shutdown(Shutdown::Both);
 }
 
-fn carry_answers(mut server: &TcpStream, mut client: &TcpStream, shared: &Shared) {
+fn carry_answers(mut server: &TcpStream, mut client: &TcpStream, shared: &ProxyShared) {
     let (mut chunk, mut bytes) = ([0; 16 * 1024], Vec::new());
     while let Ok(len @ 1..) = server.read(&mut chunk) {
         bytes.extend_from_slice(&chunk[..len]);
@@ -142,16 +142,16 @@ fn carry_answers(mut server: &TcpStream, mut client: &TcpStream, shared: &Shared
             let answer: Vec<u8> = bytes.drain(..len).collect();
             let number = shared.answers.fetch_add(1, Ordering::Relaxed) + 1;
             let told = match shared.fault() {
-                Fault::None => client.write_all(&answer),
-                Fault::LoseEvery(every) if number.is_multiple_of(every) => return,
-                Fault::LoseEvery(_) => client.write_all(&answer),
-                Fault::BlackHole => Ok(()),
-                Fault::Delay(time) => {
+                ProxyFault::None => client.write_all(&answer),
+                ProxyFault::LoseEvery(every) if number.is_multiple_of(every) => return,
+                ProxyFault::LoseEvery(_) => client.write_all(&answer),
+                ProxyFault::BlackHole => Ok(()),
+                ProxyFault::Delay(time) => {
                     delay(time);
                     client.write_all(&answer)
                 }
-                Fault::Garbage => client.write_all(b"!@#$ this is no answer\x00\xff\r\n"),
-                Fault::Refuse => return,
+                ProxyFault::Garbage => client.write_all(b"!@#$ this is no answer\x00\xff\r\n"),
+                ProxyFault::Refuse => return,
             };
             if told.is_err() {
                 return;

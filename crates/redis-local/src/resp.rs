@@ -12,7 +12,7 @@ pub struct Client(BufReader<TcpStream>);
 
 /// What a server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum RespReply {
     /// A word, or text.
     Text(String),
     /// What is no text.
@@ -24,14 +24,14 @@ pub enum Reply {
     /// Nothing.
     Nothing,
     /// Several.
-    List(Vec<Reply>),
+    List(Vec<RespReply>),
 }
 
-impl Reply {
+impl RespReply {
     /// Whether the server is up: it answers, and be it that it wants a password.
     pub(crate) fn is_up(&self) -> bool {
         match self {
-            Reply::Error(error) => !error.starts_with("LOADING"),
+            RespReply::Error(error) => !error.starts_with("LOADING"),
             _ => true,
         }
     }
@@ -43,7 +43,7 @@ impl Reply {
     /// If it is none.
     pub fn text(&self) -> &str {
         match self {
-            Reply::Text(text) => text,
+            RespReply::Text(text) => text,
             other => panic!("the server said {other:?}"),
         }
     }
@@ -55,7 +55,7 @@ impl Reply {
     /// If it is neither.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Reply::Bytes(bytes) => bytes,
+            RespReply::Bytes(bytes) => bytes,
             other => other.text().as_bytes(),
         }
     }
@@ -88,11 +88,11 @@ impl Client {
     /// # Panics
     ///
     /// If there is none.
-    pub fn say(&mut self, words: &[&str]) -> Reply {
+    pub fn say(&mut self, words: &[&str]) -> RespReply {
         self.try_say(words).unwrap_or_else(|why| panic!("no answer to {words:?}: {why}"))
     }
 
-    pub(crate) fn try_say(&mut self, words: &[&str]) -> io::Result<Reply> {
+    pub(crate) fn try_say(&mut self, words: &[&str]) -> io::Result<RespReply> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         self.try_say_words(&words)
     }
@@ -102,11 +102,11 @@ impl Client {
     /// # Panics
     ///
     /// If there is no answer.
-    pub fn say_words(&mut self, words: &[&[u8]]) -> Reply {
+    pub fn say_words(&mut self, words: &[&[u8]]) -> RespReply {
         self.try_say_words(words).unwrap_or_else(|why| panic!("no answer: {why}"))
     }
 
-    fn try_say_words(&mut self, words: &[&[u8]]) -> io::Result<Reply> {
+    fn try_say_words(&mut self, words: &[&[u8]]) -> io::Result<RespReply> {
         let mut line = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             line.extend(format!("${}\r\n", word.len()).as_bytes());
@@ -117,27 +117,27 @@ impl Client {
         self.read()
     }
 
-    fn read(&mut self) -> io::Result<Reply> {
+    fn read(&mut self) -> io::Result<RespReply> {
         let mut line = String::new();
         self.0.read_line(&mut line)?;
         let line = line.trim_end();
         let (kind, rest) = line.split_at_checked(1).ok_or(io::ErrorKind::UnexpectedEof)?;
         let number = || rest.parse::<i64>().map_err(|_| io::Error::from(io::ErrorKind::InvalidData));
         match kind {
-            "+" => Ok(Reply::Text(rest.into())),
-            "-" => Ok(Reply::Error(rest.into())),
-            ":" => number().map(Reply::Number),
-            "$" | "*" if number()? < 0 => Ok(Reply::Nothing),
+            "+" => Ok(RespReply::Text(rest.into())),
+            "-" => Ok(RespReply::Error(rest.into())),
+            ":" => number().map(RespReply::Number),
+            "$" | "*" if number()? < 0 => Ok(RespReply::Nothing),
             "$" => {
                 let mut bytes = vec![0; number()? as usize + 2];
                 self.0.read_exact(&mut bytes)?;
                 bytes.truncate(bytes.len() - 2);
                 Ok(match String::from_utf8(bytes) {
-                    Ok(text) => Reply::Text(text),
-                    Err(error) => Reply::Bytes(error.into_bytes()),
+                    Ok(text) => RespReply::Text(text),
+                    Err(error) => RespReply::Bytes(error.into_bytes()),
                 })
             }
-            "*" => (0..number()?).map(|_| self.read()).collect::<io::Result<_>>().map(Reply::List),
+            "*" => (0..number()?).map(|_| self.read()).collect::<io::Result<_>>().map(RespReply::List),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::installed::Kind;
-use crate::resp::{Client, Reply};
+use crate::installed::ServerKind;
+use crate::resp::{Client, RespReply};
 use crate::server::Server;
 
 const TRIES: u32 = 2_400;
@@ -27,7 +27,7 @@ pub struct Watched {
 
 impl Watched {
     /// Starts them, and waits until the replica has caught up.
-    pub fn start(kind: Kind) -> Watched {
+    pub fn start(kind: ServerKind) -> Watched {
         let plain = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
         let master = Server::with(kind, &plain);
         let port = master.port().to_string();
@@ -55,7 +55,7 @@ impl Watched {
         });
         until(
             "the sentinel does not know the replica",
-            || matches!(self.sentinel.say(&["SENTINEL", "REPLICAS", NAME]), Reply::List(them) if !them.is_empty()),
+            || matches!(self.sentinel.say(&["SENTINEL", "REPLICAS", NAME]), RespReply::List(them) if !them.is_empty()),
         );
     }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::installed::{Kind, libraries};
+use crate::installed::{ServerKind, libraries};
 use crate::port::Port;
-use crate::resp::{Client, Reply};
+use crate::resp::{Client, RespReply};
 
 /// Starts the server, says which process it is, and ends it when nobody holds the other end of its input any more: also when
 /// whoever started it was killed.
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// A server on a port of its own. It ends when this is dropped.
 pub struct Server {
     program: PathBuf,
-    folder: Folder,
+    folder: TempFolder,
     port: Port,
     /// The file with its settings, if it has one.
     config: Option<PathBuf>,
@@ -38,15 +38,15 @@ struct Running {
 }
 
 /// A folder that is gone with its owner.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct TempFolder(PathBuf);
 
-impl Folder {
-    pub(crate) fn new() -> Folder {
+impl TempFolder {
+    pub(crate) fn new() -> TempFolder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("tollgate-redis-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).expect("a temporary folder can be made");
-        Folder(folder)
+        TempFolder(folder)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -54,7 +54,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -62,7 +62,7 @@ impl Drop for Folder {
 
 impl Server {
     /// Starts a server that keeps nothing on disk.
-    pub fn start(kind: Kind) -> Server {
+    pub fn start(kind: ServerKind) -> Server {
         Server::with(kind, &["--save", "", "--appendonly", "no"])
     }
 
@@ -71,18 +71,18 @@ impl Server {
     /// # Panics
     ///
     /// If it cannot be started, with what it said.
-    pub fn with(kind: Kind, arguments: &[&str]) -> Server {
+    pub fn with(kind: ServerKind, arguments: &[&str]) -> Server {
         Server::of(kind, None, arguments)
     }
 
     /// Starts a sentinel with these settings.
-    pub(crate) fn sentinel(kind: Kind, config: &Path) -> Server {
+    pub(crate) fn sentinel(kind: ServerKind, config: &Path) -> Server {
         Server::of(kind, Some(config.to_path_buf()), &["--sentinel"])
     }
 
-    fn of(kind: Kind, config: Option<PathBuf>, arguments: &[&str]) -> Server {
+    fn of(kind: ServerKind, config: Option<PathBuf>, arguments: &[&str]) -> Server {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let (program, folder, port) = (kind.find(), Folder::new(), Port::reserve());
+        let (program, folder, port) = (kind.find(), TempFolder::new(), Port::reserve());
         let mut server = Server { program, folder, port, config, arguments, running: None };
         server.restart();
         server
@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// Says something to it.
-    pub fn say(&self, words: &[&str]) -> Reply {
+    pub fn say(&self, words: &[&str]) -> RespReply {
         self.client().say(words)
     }
 

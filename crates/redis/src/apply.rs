@@ -14,12 +14,12 @@ use tollgate_store::{
 
 use crate::Trouble;
 use crate::change::{Changes, Expiry};
-use crate::draft::{Draft, Plan, View};
-use crate::inner::Inner;
-use crate::numbers::{self, Metering};
-use crate::queue::{InTurn, Standing};
-use crate::service::{Answer, Failure, Known, Seen, Watch};
-use crate::value::{NARROW_MAX, Row, may_have_waiters, text_of};
+use crate::draft::{CommitPlan, DraftTxn, ValueSnapshot};
+use crate::inner::RedisInner;
+use crate::numbers::{self, StepMetering};
+use crate::queue::{InTurn, QueueStanding};
+use crate::service::{CallTimer, LoadedScript, ScriptAnswer, SeenValues, TimedError};
+use crate::value::{NARROW_MAX, RedisRow, may_have_waiters, text_of};
 
 /// How often a change is worked out anew because others were quicker.
 const CONFLICTS_MAX: usize = 500;
@@ -49,7 +49,7 @@ pub(crate) fn unique_id() -> OpId {
     OpId(u128::from(high) << 64 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed)))
 }
 
-impl Inner {
+impl RedisInner {
     /// As [`apply_in_turn`](Self::apply_in_turn), for a newcomer.
     ///
     /// # Cancel safety
@@ -82,7 +82,7 @@ impl Inner {
     ) -> Result<Applied, RecordsError> {
         call.with(|call| call.check(writes))?;
         let remembered = remembered.as_millis().to_string();
-        let (watch, id) = (Watch::start(), call.id.unwrap_or_else(unique_id));
+        let (watch, id) = (CallTimer::start(), call.id.unwrap_or_else(unique_id));
         let (order, keys) = call.with(|call| {
             let in_turn = place.rank.map(|_| place).filter(|_| takes(call));
             let order = match in_turn {
@@ -99,7 +99,7 @@ impl Inner {
                 self.look(watch, id, &keys).await?
             }
         };
-        if let Looked::Seen((keys, seen)) = &answer
+        if let ScriptReply::Seen((keys, seen)) = &answer
             && place.rank.is_none()
             && writes.is_empty()
             && call.with(takes)
@@ -109,14 +109,14 @@ impl Inner {
             answer = self.carry_out(watch, id, &order, keys.clone()).await?;
         }
         let (mut view, standing) = match answer {
-            Looked::Done(outcome) => {
+            ScriptReply::Done(outcome) => {
                 self.claims.granted(place.rank);
                 return done(&outcome, call);
             }
-            Looked::Seen((keys, mut seen)) => {
-                let standing = seen.values.get(keys.len()).map(|told| Standing::of(told));
+            ScriptReply::Seen((keys, mut seen)) => {
+                let standing = seen.values.get(keys.len()).map(|told| QueueStanding::of(told));
                 seen.values.truncate(keys.len());
-                (View::of(&keys, seen), standing.unwrap_or_default())
+                (ValueSnapshot::of(&keys, seen), standing.unwrap_or_default())
             }
         };
         for conflicts in 0..CONFLICTS_MAX {
@@ -128,10 +128,10 @@ impl Inner {
                 self.draft(&view).told(told).standing(standing).granting(granting).plan(call, writes)
             });
             let looked = match plan? {
-                Plan::Answer(applied) => return Ok(applied),
-                Plan::Guess => self.look_again(watch, id, &view, Vec::new()).await?,
-                Plan::Look(more) => self.look_again(watch, id, &view, more).await?,
-                Plan::Commit(applied, changes) => {
+                CommitPlan::Answer(applied) => return Ok(applied),
+                CommitPlan::Guess => self.look_again(watch, id, &view, Vec::new()).await?,
+                CommitPlan::Look(more) => self.look_again(watch, id, &view, more).await?,
+                CommitPlan::Commit(applied, changes) => {
                     let is_done = matches!(applied, Applied::Done(_));
                     let outcome = match &applied {
                         Applied::Done(done) if !done.is_empty() => outcome_bytes(done),
@@ -140,36 +140,36 @@ impl Inner {
                     // A denial is not remembered: whoever asks again is asking anew.
                     let id = if is_done { id } else { unique_id() };
                     match self.commit(watch, (id, &remembered), &view, &changes, &outcome).await? {
-                        Looked::Done(known) if known == outcome => {
+                        ScriptReply::Done(known) if known == outcome => {
                             if is_done {
                                 self.claims.granted(place.rank);
                             }
                             self.after_changes(call, &changes);
                             return Ok(applied);
                         }
-                        Looked::Done(outcome) => return done(&outcome, call),
-                        Looked::Seen(seen) => {
+                        ScriptReply::Done(outcome) => return done(&outcome, call),
+                        ScriptReply::Seen(seen) => {
                             let conflict = Trouble::Conflict(conflicts + 1);
                             self.service
                                 .pause(watch, round(conflicts), conflict)
                                 .await
-                                .map_err(Failure::into_error)?;
-                            Looked::Seen(seen)
+                                .map_err(TimedError::into_error)?;
+                            ScriptReply::Seen(seen)
                         }
                     }
                 }
             };
             view = match looked {
-                Looked::Done(outcome) => return done(&outcome, call),
-                Looked::Seen((keys, seen)) => View::of(&keys, seen),
+                ScriptReply::Done(outcome) => return done(&outcome, call),
+                ScriptReply::Seen((keys, seen)) => ValueSnapshot::of(&keys, seen),
             };
         }
         Err(Trouble::Conflict(CONFLICTS_MAX).into_error(watch.waited()).into())
     }
 
-    pub(crate) fn draft<'a>(&'a self, view: &'a View) -> Draft<'a> {
+    pub(crate) fn draft<'a>(&'a self, view: &'a ValueSnapshot) -> DraftTxn<'a> {
         let expiry = if self.service.time.given().is_some() { Expiry::Never } else { Expiry::ByServer };
-        Draft::new(&self.service.layout, view, expiry, &self.usage_retention)
+        DraftTxn::new(&self.service.layout, view, expiry, &self.usage_retention)
     }
 
     fn bucket_keys(&self, call: &Call<'_>) -> Vec<Vec<u8>> {
@@ -178,7 +178,7 @@ impl Inner {
     }
 
     /// The script for a call and what it is told, if it is something for a script.
-    fn order(&self, call: &Call<'_>, remembered: &str, told: &[Counted]) -> Option<Order> {
+    fn order(&self, call: &Call<'_>, remembered: &str, told: &[Counted]) -> Option<ScriptCall> {
         let now = self.service.time.clock().now();
         if now.as_micros() > NARROW_MAX {
             return None;
@@ -197,7 +197,7 @@ impl Inner {
         remembered: &str,
         told: &[Counted],
         place: &QueuePlace,
-    ) -> Order {
+    ) -> ScriptCall {
         let now = self.service.time.clock().now();
         let numbers = if now.as_micros() > NARROW_MAX { None } else { self.numbers(call, told, now) };
         let mut order =
@@ -211,33 +211,33 @@ impl Inner {
     /// The steps as the general script is told them, if they are something for it.
     fn numbers(&self, call: &Call<'_>, told: &[Counted], now: Tick) -> Option<Vec<Vec<u8>>> {
         let of_step = |(index, step): (usize, &Step<'_>)| {
-            numbers::of_step(step, Metering::of(call.metered, told.get(index)), now)
+            numbers::of_step(step, StepMetering::of(call.metered, told.get(index)), now)
         };
         call.steps.iter().enumerate().map(of_step).collect()
     }
 
-    fn general(&self, call: &Call<'_>, remembered: &str, numbers: Vec<Vec<u8>>) -> Order {
+    fn general(&self, call: &Call<'_>, remembered: &str, numbers: Vec<Vec<u8>>) -> ScriptCall {
         let mut arguments = vec![self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
         for (step, numbers) in call.steps.iter().zip(numbers) {
             arguments.extend([numbers, text_of(step.place.limits).into_bytes()]);
         }
-        Order { script: Arc::clone(&self.service.scripts.apply), more_keys: Vec::new(), arguments }
+        ScriptCall { script: Arc::clone(&self.service.scripts.apply), more_keys: Vec::new(), arguments }
     }
 
     /// Runs the script of a call on buckets at these keys.
     async fn carry_out(
         &self,
-        watch: Watch,
+        watch: CallTimer,
         id: OpId,
-        order: &Order,
+        order: &ScriptCall,
         keys: Vec<Vec<u8>>,
-    ) -> Result<Looked, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let all = [&[self.service.layout.outcome(id.0)], &keys[..], &order.more_keys].concat();
         self.ask(watch, &order.script, &all, &order.arguments, keys).await
     }
 
     /// As [`order`](Self::order), if it is the common case.
-    fn meters(&self, call: &Call<'_>, remembered: &str, now: Tick) -> Option<Order> {
+    fn meters(&self, call: &Call<'_>, remembered: &str, now: Tick) -> Option<ScriptCall> {
         let meters = &self.service.scripts.meters;
         if remembered != meters.remembered_ms() {
             return None;
@@ -246,11 +246,16 @@ impl Inner {
         let mut arguments = numbers.collect::<Option<Vec<_>>>()?;
         let shape: Vec<usize> = call.steps.iter().map(|step| step.place.limits.len()).collect();
         arguments.extend(self.service.time.given().map(|now| now.as_micros().to_string().into_bytes()));
-        Some(Order { script: meters.of(&shape)?, more_keys: Vec::new(), arguments })
+        Some(ScriptCall { script: meters.of(&shape)?, more_keys: Vec::new(), arguments })
     }
 
     /// What there is at these keys, unless the call was applied before.
-    pub(crate) async fn look(&self, watch: Watch, id: OpId, keys: &[Vec<u8>]) -> Result<Looked, StoreError> {
+    pub(crate) async fn look(
+        &self,
+        watch: CallTimer,
+        id: OpId,
+        keys: &[Vec<u8>],
+    ) -> Result<ScriptReply, StoreError> {
         let all = [&[self.service.layout.outcome(id.0)], keys].concat();
         let arguments = [self.service.now()];
         self.ask(watch, &self.service.scripts.look, &all, &arguments, keys.to_vec()).await
@@ -258,11 +263,11 @@ impl Inner {
 
     pub(crate) async fn look_again(
         &self,
-        watch: Watch,
+        watch: CallTimer,
         id: OpId,
-        view: &View,
+        view: &ValueSnapshot,
         more: Vec<Vec<u8>>,
-    ) -> Result<Looked, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let mut keys: Vec<Vec<u8>> = view.keys().cloned().chain(more).collect();
         keys.sort();
         keys.dedup();
@@ -272,12 +277,12 @@ impl Inner {
     /// Makes the changes if what they depend on is as it was seen.
     pub(crate) async fn commit(
         &self,
-        watch: Watch,
+        watch: CallTimer,
         (id, remembered): (OpId, &str),
-        view: &View,
+        view: &ValueSnapshot,
         changes: &Changes,
         outcome: &[u8],
-    ) -> Result<Looked, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let Changes { checked, touched, commands, .. } = changes;
         let keys = [&[self.service.layout.outcome(id.0)], &checked[..], touched].concat();
         let count = checked.len().to_string().into_bytes();
@@ -293,19 +298,19 @@ impl Inner {
 
     async fn ask<A: AsRef<[u8]>>(
         &self,
-        watch: Watch,
-        script: &Known,
+        watch: CallTimer,
+        script: &LoadedScript,
         keys: &[Vec<u8>],
         arguments: &[A],
         seen: Vec<Vec<u8>>,
-    ) -> Result<Looked, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let asked = Clock::system().now();
         let value = self.service.run(watch, script, keys, arguments).await?;
-        Ok(match Answer::of(value)? {
-            Answer::Done(outcome) => Looked::Done(outcome),
-            Answer::Seen(answer) => {
+        Ok(match ScriptAnswer::of(value)? {
+            ScriptAnswer::Done(outcome) => ScriptReply::Done(outcome),
+            ScriptAnswer::Seen(answer) => {
                 self.service.time.learn(asked, answer.now);
-                Looked::Seen((seen, answer))
+                ScriptReply::Seen((seen, answer))
             }
         })
     }
@@ -332,27 +337,29 @@ impl Inner {
         })
     }
 
-    async fn see(&self, call: &OwnedCall) -> Result<View, StoreError> {
+    async fn see(&self, call: &OwnedCall) -> Result<ValueSnapshot, StoreError> {
         let keys = call.with(|call| self.bucket_keys(call));
-        match self.look(Watch::start(), unique_id(), &keys).await? {
-            Looked::Seen((keys, seen)) => Ok(View::of(&keys, seen)),
-            Looked::Done(_) => Err(Trouble::Garbage("nothing was seen".into()).into_error(Duration::ZERO)),
+        match self.look(CallTimer::start(), unique_id(), &keys).await? {
+            ScriptReply::Seen((keys, seen)) => Ok(ValueSnapshot::of(&keys, seen)),
+            ScriptReply::Done(_) => {
+                Err(Trouble::Garbage("nothing was seen".into()).into_error(Duration::ZERO))
+            }
         }
     }
 
-    fn row(&self, view: &View, step: &Step<'_>) -> Result<Row, StoreError> {
+    fn row(&self, view: &ValueSnapshot, step: &Step<'_>) -> Result<RedisRow, StoreError> {
         let key = self.service.layout.bucket(step.place.namespace, step.place.key);
         match view.get(&key) {
-            None | Some([]) => Ok(Row::fresh(step.place.limits)),
-            Some(bytes) => Row::from_bytes(bytes, Some(step.place.limits))
+            None | Some([]) => Ok(RedisRow::fresh(step.place.limits)),
+            Some(bytes) => RedisRow::from_bytes(bytes, Some(step.place.limits))
                 .map_err(|trouble| trouble.into_error(Duration::ZERO)),
         }
     }
 }
 
 /// A script for a call, and what it is told.
-struct Order {
-    script: Arc<Known>,
+struct ScriptCall {
+    script: Arc<LoadedScript>,
     /// Keys behind those of the buckets.
     more_keys: Vec<Vec<u8>>,
     arguments: Vec<Vec<u8>>,
@@ -363,11 +370,11 @@ fn takes(call: &Call<'_>) -> bool {
 }
 
 /// What came of a script.
-pub(crate) enum Looked {
+pub(crate) enum ScriptReply {
     /// The call was applied, now or before.
     Done(Vec<u8>),
     /// Nothing was changed. This is what there is at these keys.
-    Seen((Vec<Vec<u8>>, Seen)),
+    Seen((Vec<Vec<u8>>, SeenValues)),
 }
 
 fn done(outcome: &[u8], call: &OwnedCall) -> Result<Applied, RecordsError> {

@@ -8,9 +8,11 @@ use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
 use crate::apply::remembered_by;
-use crate::inner::{Inner, RedisStore};
+use crate::inner::{RedisInner, RedisStore};
 use crate::layout::Layout;
-use crate::service::{Failure, Link, Scripts, Seen, Service, Time, Watch};
+use crate::service::{
+    CallTimer, RedisConnection, RedisService, ScriptClock, Scripts, SeenValues, TimedError,
+};
 use crate::time::ServerTime;
 use crate::url::check_prefix;
 use crate::{OpenError, RedisUrl, Trouble, UrlError};
@@ -149,7 +151,7 @@ impl RedisStoreBuilder {
         }
         let timeout = self.timeout.or(url.timeout).unwrap_or(TIMEOUT).max(Duration::from_millis(1));
         let time = self.clock.map_or_else(ServerTime::learnt, ServerTime::Given);
-        let plan = Plan { url: url.clone(), roots, time, timeout };
+        let plan = ConnectionPlan { url: url.clone(), roots, time, timeout };
         let service = plan.service(workers);
         let accepts_eviction = self.accepts_eviction.unwrap_or(url.accepts_eviction);
         connect(&service, &url, self.connect_within.unwrap_or(timeout)).await?;
@@ -157,26 +159,26 @@ impl RedisStoreBuilder {
         learn_time(&service, &url).await?;
         let (percent, idle) = self.prefetch.unwrap_or((url.prefetch.unwrap_or(0), KEPT_AHEAD));
         let usage_retention = self.usage_retention;
-        let inner = move |service| Inner::new(service, Prefetch::new(percent, idle), usage_retention);
+        let inner = move |service| RedisInner::new(service, Prefetch::new(percent, idle), usage_retention);
         let again = move || inner(plan.service(Workers::start_again(NAME)));
         Ok(RedisStore(Reopened::new(inner(service), again)))
     }
 }
 
 /// All that is needed to call a server, in whatever process.
-struct Plan {
+struct ConnectionPlan {
     url: RedisUrl,
     roots: Option<Vec<u8>>,
     time: ServerTime,
     timeout: Duration,
 }
 
-impl Plan {
-    fn service(&self, workers: Workers) -> Service {
-        let teller = if self.time.given().is_some() { Time::Given } else { Time::OfServer };
-        Service {
+impl ConnectionPlan {
+    fn service(&self, workers: Workers) -> RedisService {
+        let teller = if self.time.given().is_some() { ScriptClock::Given } else { ScriptClock::OfServer };
+        RedisService {
             layout: Layout::new(&self.url.prefix),
-            link: Link::new(self.url.clone(), self.roots.clone(), self.timeout / 2),
+            link: RedisConnection::new(self.url.clone(), self.roots.clone(), self.timeout / 2),
             scripts: Scripts::new(teller, remembered_by(self.timeout).as_millis().to_string()),
             time: self.time.clone(),
             timeout: self.timeout,
@@ -187,15 +189,15 @@ impl Plan {
 }
 
 /// Makes the connection, for as long as hosts that refuse it may take. Whatever else goes wrong is left to the first call.
-async fn connect(service: &Service, url: &RedisUrl, patience: Duration) -> Result<(), OpenError> {
+async fn connect(service: &RedisService, url: &RedisUrl, patience: Duration) -> Result<(), OpenError> {
     const TRIES_MIN: u32 = 2;
-    let watch = Watch::start();
+    let watch = CallTimer::start();
     for tried in 1.. {
         let connected = tokio::time::timeout(service.timeout / 2, service.link.connected()).await;
         let Ok(Err(trouble @ Trouble::NoConnection(..))) = connected else { break };
         let pause = service.pause_of(tried).min(patience / TRIES_MIN);
         if tried >= TRIES_MIN && watch.waited() + pause >= patience {
-            return Err(open_error(url, Failure { trouble, waited: watch.waited() }));
+            return Err(open_error(url, TimedError { trouble, waited: watch.waited() }));
         }
         service.counts.met(&trouble);
         tokio::time::sleep(pause).await;
@@ -203,14 +205,20 @@ async fn connect(service: &Service, url: &RedisUrl, patience: Duration) -> Resul
     Ok(())
 }
 
-async fn check_server(service: &Service, url: &RedisUrl, accepts_eviction: bool) -> Result<(), OpenError> {
+async fn check_server(
+    service: &RedisService,
+    url: &RedisUrl,
+    accepts_eviction: bool,
+) -> Result<(), OpenError> {
     let mut ask = redis::cmd("INFO");
     ask.arg("server").arg("memory");
-    let answer = service.with_retries(Watch::start(), &ask, None).await;
+    let answer = service.with_retries(CallTimer::start(), &ask, None).await;
     let info: String = match answer {
         Ok(value) => redis::from_redis_value(value).unwrap_or_default(),
         // A user that may not ask this may well do all the rest; whoever may do nothing is told by the first script.
-        Err(Failure { trouble: Trouble::AccessDenied(why), .. }) if why.contains("NOPERM") => String::new(),
+        Err(TimedError { trouble: Trouble::AccessDenied(why), .. }) if why.contains("NOPERM") => {
+            String::new()
+        }
         Err(failure) => return Err(open_error(url, failure)),
     };
     let field = |name: &str| {
@@ -244,17 +252,17 @@ async fn check_server(service: &Service, url: &RedisUrl, accepts_eviction: bool)
 }
 
 /// Runs a script that looks at nothing, which tells the time, and whether scripts may be run.
-async fn learn_time(service: &Service, url: &RedisUrl) -> Result<(), OpenError> {
+async fn learn_time(service: &RedisService, url: &RedisUrl) -> Result<(), OpenError> {
     let (script, asked) = (&service.scripts.look, Clock::system().now());
     let command = script.run(&[service.layout.outcome(0)], &[service.now()]);
-    let value = service.with_retries(Watch::start(), &command, Some(script)).await;
-    let seen = Seen::of(value.map_err(|failure| open_error(url, failure))?);
+    let value = service.with_retries(CallTimer::start(), &command, Some(script)).await;
+    let seen = SeenValues::of(value.map_err(|failure| open_error(url, failure))?);
     let garbage = |_| OpenError::Refused(url.to_string(), Trouble::Garbage("a script told no time".into()));
     service.time.learn(asked, seen.map_err(garbage)?.now);
     Ok(())
 }
 
-fn open_error(url: &RedisUrl, Failure { trouble, waited }: Failure) -> OpenError {
+fn open_error(url: &RedisUrl, TimedError { trouble, waited }: TimedError) -> OpenError {
     match trouble.is_passing() {
         true => OpenError::Unavailable { url: url.to_string(), waited, trouble },
         false => OpenError::Refused(url.to_string(), trouble),

@@ -5,7 +5,7 @@ use tollgate_store::Place;
 use tollgate_store::records::{Index, Item, ItemKey, item_text};
 
 use crate::layout::{Layout, millis, place_bytes, record_bytes};
-use crate::value::Row;
+use crate::value::RedisRow;
 
 /// Commands, and what has to hold for them to be carried out.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Changes {
         &mut self,
         layout: &Layout,
         place: &Place<'_>,
-        row: &Row,
+        row: &RedisRow,
         is_new: bool,
         now: Tick,
     ) {

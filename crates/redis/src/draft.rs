@@ -11,23 +11,27 @@ use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError};
 
 use crate::change::{Changes, Expiry};
 use crate::layout::Layout;
-use crate::queue::Standing;
+use crate::queue::QueueStanding;
 use crate::records::item_of;
-use crate::service::Seen;
-use crate::value::Row;
+use crate::service::SeenValues;
+use crate::value::RedisRow;
 
 /// Values by their keys, as they were at one instant; those that are not there are empty.
 #[derive(Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct ValueSnapshot {
     pub(crate) now: Tick,
     values: HashMap<Vec<u8>, Vec<u8>>,
     /// Which were only assumed not to be there.
     assumed: Vec<Vec<u8>>,
 }
 
-impl View {
-    pub(crate) fn of(keys: &[Vec<u8>], seen: Seen) -> View {
-        View { now: seen.now, values: keys.iter().cloned().zip(seen.values).collect(), assumed: Vec::new() }
+impl ValueSnapshot {
+    pub(crate) fn of(keys: &[Vec<u8>], seen: SeenValues) -> ValueSnapshot {
+        ValueSnapshot {
+            now: seen.now,
+            values: keys.iter().cloned().zip(seen.values).collect(),
+            assumed: Vec::new(),
+        }
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
@@ -48,7 +52,7 @@ impl View {
 }
 
 /// What is to be done.
-pub(crate) enum Plan {
+pub(crate) enum CommitPlan {
     /// These have to be looked at first, with all that was.
     Look(Vec<Vec<u8>>),
     /// Nothing changes.
@@ -60,57 +64,57 @@ pub(crate) enum Plan {
 }
 
 /// A call, the writes that go with it, and what was seen.
-pub(crate) struct Draft<'a> {
+pub(crate) struct DraftTxn<'a> {
     layout: &'a Layout,
-    view: &'a View,
+    view: &'a ValueSnapshot,
     usage_retention: &'a UsageRetention,
     changes: Changes,
     missing: Vec<Vec<u8>>,
     /// What the steps used, where that is not what they say.
     told: &'a [Counted],
     /// How the caller stands among waiters.
-    standing: Standing,
+    standing: QueueStanding,
     /// The commands that remove the caller's claims if it is granted.
     granting: Vec<[Vec<u8>; 3]>,
     /// Records as they are stored and as they will be.
     items: BTreeMap<ItemKey, (Option<Item>, Option<Item>)>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> DraftTxn<'a> {
     pub(crate) fn new(
         layout: &'a Layout,
-        view: &'a View,
+        view: &'a ValueSnapshot,
         expiry: Expiry,
         usage_retention: &'a UsageRetention,
-    ) -> Draft<'a> {
+    ) -> DraftTxn<'a> {
         let changes = Changes::new(expiry);
         let (missing, items) = (Vec::new(), BTreeMap::new());
-        Draft {
+        DraftTxn {
             layout,
             view,
             usage_retention,
             changes,
             missing,
             told: &[],
-            standing: Standing::default(),
+            standing: QueueStanding::default(),
             granting: Vec::new(),
             items,
         }
     }
 
     /// What the steps used is this; nothing is told of what they say themselves.
-    pub(crate) fn told(self, told: &'a [Counted]) -> Draft<'a> {
-        Draft { told, ..self }
+    pub(crate) fn told(self, told: &'a [Counted]) -> DraftTxn<'a> {
+        DraftTxn { told, ..self }
     }
 
     /// The caller stands so among waiters: behind a claim on a limit it takes nothing.
-    pub(crate) fn standing(self, standing: Standing) -> Draft<'a> {
-        Draft { standing, ..self }
+    pub(crate) fn standing(self, standing: QueueStanding) -> DraftTxn<'a> {
+        DraftTxn { standing, ..self }
     }
 
     /// If the call is granted, these are carried out with it.
-    pub(crate) fn granting(self, granting: Vec<[Vec<u8>; 3]>) -> Draft<'a> {
-        Draft { granting, ..self }
+    pub(crate) fn granting(self, granting: Vec<[Vec<u8>; 3]>) -> DraftTxn<'a> {
+        DraftTxn { granting, ..self }
     }
 
     /// A value, if it was looked at; otherwise it is noted that it has to be.
@@ -123,16 +127,18 @@ impl<'a> Draft<'a> {
         value
     }
 
-    pub(crate) fn plan(mut self, call: &Call<'_>, writes: &[Write]) -> Result<Plan, RecordsError> {
+    pub(crate) fn plan(mut self, call: &Call<'_>, writes: &[Write]) -> Result<CommitPlan, RecordsError> {
         let applied = self.apply(call, writes)?;
         if !self.missing.is_empty() {
-            return Ok(Plan::Look(self.missing));
+            return Ok(CommitPlan::Look(self.missing));
         }
         self.settle_records();
         Ok(match self.changes.is_empty() {
-            true if self.changes.checked.iter().any(|key| self.view.assumed.contains(key)) => Plan::Guess,
-            true => Plan::Answer(applied),
-            false => Plan::Commit(applied, self.changes),
+            true if self.changes.checked.iter().any(|key| self.view.assumed.contains(key)) => {
+                CommitPlan::Guess
+            }
+            true => CommitPlan::Answer(applied),
+            false => CommitPlan::Commit(applied, self.changes),
         })
     }
 
@@ -142,29 +148,29 @@ impl<'a> Draft<'a> {
         mut self,
         place: &Place<'_>,
         also_now: bool,
-    ) -> Result<Option<Plan>, RecordsError> {
+    ) -> Result<Option<CommitPlan>, RecordsError> {
         let Some(mut row) = self.row(place)? else { return Ok(self.looked()) };
         let now = self.view.now;
         let Some(sums) = row.usage.take_if(|sums| also_now || !sums.is_of_hour(now)) else { return Ok(None) };
         self.write(&sums.writes_at(place, self.usage_retention))?;
         if !self.missing.is_empty() {
-            return Ok(Some(Plan::Look(self.missing)));
+            return Ok(Some(CommitPlan::Look(self.missing)));
         }
         self.changes.put_bucket(self.layout, place, &row, false, now);
         self.settle_records();
-        Ok(Some(Plan::Commit(Applied::Done(Vec::new()), self.changes)))
+        Ok(Some(CommitPlan::Commit(Applied::Done(Vec::new()), self.changes)))
     }
 
-    fn looked(self) -> Option<Plan> {
-        (!self.missing.is_empty()).then_some(Plan::Look(self.missing))
+    fn looked(self) -> Option<CommitPlan> {
+        (!self.missing.is_empty()).then_some(CommitPlan::Look(self.missing))
     }
 
-    fn row(&mut self, place: &Place<'_>) -> Result<Option<Row>, StoreError> {
+    fn row(&mut self, place: &Place<'_>) -> Result<Option<RedisRow>, StoreError> {
         let key = self.layout.bucket(place.namespace, place.key);
         match self.value(&key) {
             None | Some([]) => Ok(None),
             Some(bytes) => {
-                let row = Row::from_bytes(bytes, Some(place.limits));
+                let row = RedisRow::from_bytes(bytes, Some(place.limits));
                 row.map(Some).map_err(|trouble| trouble.into_error(Default::default()))
             }
         }
@@ -181,7 +187,7 @@ impl<'a> Draft<'a> {
         let mut rows = Vec::with_capacity(call.steps.len());
         for (index, step) in call.steps.iter().enumerate() {
             let row = self.row_for(step)?;
-            let is_past = |row: &Slot| row.row.kept.is_past(step.place.limits);
+            let is_past = |row: &DraftBucket| row.row.kept.is_past(step.place.limits);
             if step.takes().is_some() && row.as_ref().is_some_and(is_past) {
                 return Ok(Applied::Stale(index));
             }
@@ -190,7 +196,7 @@ impl<'a> Draft<'a> {
         if let Some(failed) = self.failing(writes)? {
             return Err(RecordsError::Failed(failed));
         }
-        let is_heeded = |(step, slot): (&Step<'_>, &Option<Slot>)| {
+        let is_heeded = |(step, slot): (&Step<'_>, &Option<DraftBucket>)| {
             slot.as_ref().is_some_and(|slot| !slot.is_new && slot.row.kept.heeds(step))
         };
         let heeded: Vec<bool> = call.steps.iter().zip(&rows).map(is_heeded).collect();
@@ -199,7 +205,7 @@ impl<'a> Draft<'a> {
                 put_in_force(step, slot, now, self.usage_retention);
             }
         }
-        let Standing { held, ahead } = self.standing;
+        let QueueStanding { held, ahead } = self.standing;
         if held.is_some() || !takes(call.steps, &rows).all(|(_, costs, row)| row.kept.fits(now, costs)) {
             let denials: Vec<Denial> = takes(call.steps, &rows)
                 .map(|(step, costs, row)| {
@@ -232,17 +238,17 @@ impl<'a> Draft<'a> {
         Ok(Applied::Done(done))
     }
 
-    fn put(&mut self, step: &Step<'_>, slot: Option<Slot>, now: Tick) -> Result<(), RecordsError> {
-        let Some(Slot { row, is_new, over }) = slot else { return Ok(()) };
+    fn put(&mut self, step: &Step<'_>, slot: Option<DraftBucket>, now: Tick) -> Result<(), RecordsError> {
+        let Some(DraftBucket { row, is_new, over }) = slot else { return Ok(()) };
         self.write(&over)?;
         self.changes.put_bucket(self.layout, &step.place, &row, is_new, now);
         Ok(())
     }
 
     /// The bucket of a step, or a fresh one for what [creates](Step::creates) one.
-    fn row_for(&mut self, step: &Step<'_>) -> Result<Option<Slot>, StoreError> {
+    fn row_for(&mut self, step: &Step<'_>) -> Result<Option<DraftBucket>, StoreError> {
         if let Some(row) = self.row(&step.place)? {
-            return Ok(Some(Slot { row, is_new: false, over: Vec::new() }));
+            return Ok(Some(DraftBucket { row, is_new: false, over: Vec::new() }));
         }
         if !step.creates() {
             return Ok(None);
@@ -250,14 +256,14 @@ impl<'a> Draft<'a> {
         if self.is_closed(step.place.namespace) {
             return Err(StoreError::NamespaceGone(step.place.namespace.into()));
         }
-        Ok(Some(Slot { row: Row::fresh(step.place.limits), is_new: true, over: Vec::new() }))
+        Ok(Some(DraftBucket { row: RedisRow::fresh(step.place.limits), is_new: true, over: Vec::new() }))
     }
 
     /// Counts what the steps used. What is of another hour, or of a bucket that is gone, goes to the records.
     fn meter(
         &mut self,
         steps: &[Step<'_>],
-        rows: &mut [Option<Slot>],
+        rows: &mut [Option<DraftBucket>],
         done: &[Done],
         now: Tick,
     ) -> Result<(), RecordsError> {
@@ -324,8 +330,8 @@ impl<'a> Draft<'a> {
 }
 
 /// The bucket of a step.
-struct Slot {
-    row: Row,
+struct DraftBucket {
+    row: RedisRow,
     is_new: bool,
     /// Usage that is written down with it.
     over: Vec<Write>,
@@ -333,8 +339,8 @@ struct Slot {
 
 /// Puts the limits of a step in force. What was used under limits of other names or places is to be written down; the number
 /// of takes stays, so that it is that of the whole hour.
-fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick, kept: &UsageRetention) {
-    let Slot { row, over, .. } = slot;
+fn put_in_force(step: &Step<'_>, slot: &mut DraftBucket, now: Tick, kept: &UsageRetention) {
+    let DraftBucket { row, over, .. } = slot;
     row.kept.put_in_force(step.place.limits, now);
     let (limits, Some(sums)) = (&row.kept.limits, &mut row.usage) else { return };
     let caller = sums.caller();
@@ -346,7 +352,13 @@ fn put_in_force(step: &Step<'_>, slot: &mut Slot, now: Tick, kept: &UsageRetenti
 
 /// Counts usage in the bucket, and answers what has to be written down to make room for it. It is counted in the limits of
 /// its place; where others are in force, it is written down at once.
-fn count(used: &Used<'_>, row: &mut Row, place: &Place<'_>, at: Tick, kept: &UsageRetention) -> Vec<Write> {
+fn count(
+    used: &Used<'_>,
+    row: &mut RedisRow,
+    place: &Place<'_>,
+    at: Tick,
+    kept: &UsageRetention,
+) -> Vec<Write> {
     let in_force = &row.kept.limits;
     if in_force != place.limits && !in_force.has_places_of(place.limits) {
         let mut sums = Sums::new(place.limits, at, used.caller());
@@ -361,8 +373,8 @@ fn count(used: &Used<'_>, row: &mut Row, place: &Place<'_>, at: Tick, kept: &Usa
 /// The steps that take, by their places, with what they take and from what.
 fn takes<'s>(
     steps: &'s [Step<'_>],
-    rows: &'s [Option<Slot>],
-) -> impl Iterator<Item = (usize, &'s Costs, &'s Row)> {
+    rows: &'s [Option<DraftBucket>],
+) -> impl Iterator<Item = (usize, &'s Costs, &'s RedisRow)> {
     let steps = steps.iter().zip(rows).enumerate();
     steps.filter_map(|(index, (step, slot))| Some((index, step.takes()?, &slot.as_ref()?.row)))
 }

@@ -10,48 +10,48 @@ use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::Reopened;
 use tollgate_store::{Applied, OwnedCall, StoreError, WaitQueues};
 
-use crate::ahead::Ahead;
+use crate::ahead::Prefetcher;
 use crate::builder::RedisStoreBuilder;
-use crate::later::Unheard;
+use crate::later::DetachedCalls;
 use crate::queue::Claims;
-use crate::service::{Service, Troubles};
+use crate::service::{RedisService, Troubles};
 
 /// Buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store. A process that is forked off connects by itself.
 #[derive(Clone)]
-pub struct RedisStore(pub(crate) Reopened<Arc<Inner>>);
+pub struct RedisStore(pub(crate) Reopened<Arc<RedisInner>>);
 
-pub(crate) struct Inner {
-    pub(crate) service: Service,
+pub(crate) struct RedisInner {
+    pub(crate) service: RedisService,
     /// Where those wait who were denied.
     pub(crate) wait_queues: WaitQueues,
     /// What they claim, as the server knows it.
     pub(crate) claims: Claims,
     /// What is held ahead, if that was chosen.
-    pub(crate) ahead: Ahead,
+    pub(crate) ahead: Prefetcher,
     /// How long usage is kept that is written down.
     pub(crate) usage_retention: UsageRetention,
     /// What was handed over and not tried yet.
-    pub(crate) unheard: Unheard,
+    pub(crate) unheard: DetachedCalls,
     /// How many buckets were made since some were last looked at, and how many records that expire.
     pub(crate) made: AtomicUsize,
     pub(crate) expiring: AtomicUsize,
     /// Itself, for what goes on when nobody waits for it.
-    pub(crate) this: Weak<Inner>,
+    pub(crate) this: Weak<RedisInner>,
 }
 
-impl Inner {
+impl RedisInner {
     pub(crate) fn new(
-        service: Service,
+        service: RedisService,
         prefetch: Option<Prefetch>,
         usage_retention: UsageRetention,
-    ) -> Arc<Inner> {
-        Arc::new_cyclic(|this| Inner {
+    ) -> Arc<RedisInner> {
+        Arc::new_cyclic(|this| RedisInner {
             service,
             wait_queues: WaitQueues::default(),
             claims: Claims::new(),
-            ahead: Ahead::new(prefetch),
+            ahead: Prefetcher::new(prefetch),
             usage_retention,
-            unheard: Unheard::default(),
+            unheard: DetachedCalls::default(),
             made: AtomicUsize::new(0),
             expiring: AtomicUsize::new(0),
             this: this.clone(),

@@ -4,11 +4,11 @@ use redis::Value;
 use tollgate_store::{Key, Reply, StoreError};
 
 use crate::Trouble;
-use crate::inner::{Inner, RedisStore};
+use crate::inner::{RedisInner, RedisStore};
 use crate::layout::record_from;
 use crate::records::item_of;
-use crate::service::{Failure, Watch, bulks};
-use crate::value::Row;
+use crate::service::{CallTimer, TimedError, bulks};
+use crate::value::RedisRow;
 
 /// How many damages are reported at most.
 const DAMAGES_MAX: usize = 100;
@@ -35,7 +35,7 @@ impl RedisStore {
     }
 }
 
-impl Inner {
+impl RedisInner {
     async fn damages(&self) -> Result<Vec<String>, StoreError> {
         let layout = &self.service.layout;
         let mut damages = Vec::new();
@@ -86,7 +86,7 @@ impl Inner {
             let rest = key.get(start.len()..).unwrap_or_default();
             let problem = match value {
                 Value::BulkString(bytes) if is_bucket => {
-                    Row::from_bytes(&bytes, None).err().map(|why| why.to_string())
+                    RedisRow::from_bytes(&bytes, None).err().map(|why| why.to_string())
                 }
                 Value::BulkString(bytes) => damage_of_record(rest, &bytes),
                 _ => self.kind_that_is_none(key).await?,
@@ -109,7 +109,7 @@ impl Inner {
     }
 
     async fn call(&self, command: &redis::Cmd) -> Result<Value, StoreError> {
-        self.service.with_retries(Watch::start(), command, None).await.map_err(Failure::into_error)
+        self.service.with_retries(CallTimer::start(), command, None).await.map_err(TimedError::into_error)
     }
 }
 

@@ -12,8 +12,8 @@ use tollgate_store::{Applied, Mutex, OpId, OwnedCall, QueuePlace, StoreError, To
 
 use crate::apply::unique_id;
 use crate::change::Changes;
-use crate::inner::{Inner, without_tests};
-use crate::service::Watch;
+use crate::inner::{RedisInner, without_tests};
+use crate::service::CallTimer;
 
 /// For how long something that nobody waits for is tried.
 const TRIED_FOR: Duration = Duration::from_secs(600);
@@ -34,12 +34,12 @@ const SWEPT_PER_NEW: usize = 2;
 
 /// Calls that were handed over and not tried yet, by their buckets: whoever asks for one of them comes after it.
 #[derive(Default)]
-pub(crate) struct Unheard {
+pub(crate) struct DetachedCalls {
     counts: Mutex<HashMap<Vec<u8>, usize>>,
     heard: tokio::sync::Notify,
 }
 
-impl Unheard {
+impl DetachedCalls {
     pub(crate) fn add(&self, keys: &[Vec<u8>]) {
         let mut counts = self.counts.lock();
         keys.iter().for_each(|key| *counts.entry(key.clone()).or_default() += 1);
@@ -74,7 +74,7 @@ impl Unheard {
     }
 }
 
-impl Inner {
+impl RedisInner {
     fn names(&self, call: &OwnedCall) -> Vec<Vec<u8>> {
         call.steps().map(|step| self.service.layout.bucket(step.place.namespace, step.place.key)).collect()
     }
@@ -107,7 +107,7 @@ impl Inner {
         let mut names = Some(names);
         let handle = self.service.workers.handle().clone();
         handle.spawn(async move {
-            let (mut rest, watch) = (FIRST_REST, Watch::start());
+            let (mut rest, watch) = (FIRST_REST, CallTimer::start());
             while watch.waited() < TRIED_FOR {
                 let applied = match counted.is_empty() {
                     true => inner.apply_ahead(&call, &[], REMEMBERED, &QueuePlace::default()).await,
@@ -135,7 +135,7 @@ impl Inner {
         call: &OwnedCall,
         told: &[Counted],
     ) -> Result<Applied, RecordsError> {
-        let (mut rest, watch) = (FIRST_REST, Watch::start());
+        let (mut rest, watch) = (FIRST_REST, CallTimer::start());
         loop {
             let applied = self.apply_told(call, &[], REMEMBERED, told).await;
             let is_away = matches!(applied, Err(RecordsError::Store(StoreError::Unavailable(..))));
@@ -159,7 +159,7 @@ impl Inner {
             let mut forget = redis::cmd("DEL");
             forget.arg(self.service.layout.outcome(id));
             self.in_background(move |inner| async move {
-                inner.service.with_retries(Watch::start(), &forget, None).await
+                inner.service.with_retries(CallTimer::start(), &forget, None).await
             });
         }
     }
@@ -186,7 +186,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn in_background<F, T>(&self, job: impl FnOnce(Arc<Inner>) -> F) -> Option<JoinHandle<()>>
+    pub(crate) fn in_background<F, T>(&self, job: impl FnOnce(Arc<RedisInner>) -> F) -> Option<JoinHandle<()>>
     where
         F: Future<Output = T> + Send + 'static,
         T: Send + 'static,

@@ -39,7 +39,7 @@ const METERS_MAX: usize = 8;
 
 /// How what a step uses is counted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Metering<'a> {
+pub(crate) enum StepMetering<'a> {
     /// Not at all.
     Off,
     /// As what it takes, and what its settlement changes.
@@ -48,13 +48,13 @@ pub(crate) enum Metering<'a> {
     Told(&'a Counted),
 }
 
-impl<'a> Metering<'a> {
+impl<'a> StepMetering<'a> {
     /// For a step of a call that is metered or not, and for which it may be told.
-    pub(crate) fn of(is_metered: bool, told: Option<&'a Counted>) -> Metering<'a> {
+    pub(crate) fn of(is_metered: bool, told: Option<&'a Counted>) -> StepMetering<'a> {
         match (is_metered, told) {
-            (false, _) => Metering::Off,
-            (true, None) => Metering::On,
-            (true, Some(counted)) => Metering::Told(counted),
+            (false, _) => StepMetering::Off,
+            (true, None) => StepMetering::On,
+            (true, Some(counted)) => StepMetering::Told(counted),
         }
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec
 
 /// What `apply.lua` is told of a step: six numbers and the holder, then eight numbers for each limit, then what was
 /// used if that is told. `None` if it is nothing for a script. `now` is about when it will be.
-pub(crate) fn of_step(step: &Step<'_>, metering: Metering<'_>, now: Tick) -> Option<Vec<u8>> {
+pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) -> Option<Vec<u8>> {
     let limits = step.place.limits;
     let (op, given, holder) = match &step.op {
         Op::Take { term, .. } => {
@@ -96,15 +96,15 @@ pub(crate) fn of_step(step: &Step<'_>, metering: Metering<'_>, now: Tick) -> Opt
     let mut out = Vec::with_capacity(64 + 64 * limits.len());
     let held = if holder.is_some() { 1.0 } else { 0.0 };
     let caller = match (&step.op, metering) {
-        (_, Metering::Told(counted)) => counted.caller,
+        (_, StepMetering::Told(counted)) => counted.caller,
         (Op::Take { costs, .. }, _) => Caller::of(costs),
         (Op::Settle(usage) | Op::SettleIfThere(usage), _) => Caller::of(usage.reserved),
         _ => Caller::Own,
     };
     let metered = match metering {
-        Metering::Off => 0.0,
-        Metering::On => 1.0,
-        Metering::Told(_) => 2.0,
+        StepMetering::Off => 0.0,
+        StepMetering::On => 1.0,
+        StepMetering::Told(_) => 2.0,
     };
     let metered = if caller == Caller::Child && metered > 0.0 { metered + OF_CHILD } else { metered };
     let head = [op, metered, small(limits.version())?, small(given)?, limits.len() as f64, held];
@@ -121,7 +121,7 @@ pub(crate) fn of_step(step: &Step<'_>, metering: Metering<'_>, now: Tick) -> Opt
         out.extend((first as f64).to_le_bytes());
         out.extend((second as f64).to_le_bytes());
     }
-    if let Metering::Told(counted) = metering {
+    if let StepMetering::Told(counted) = metering {
         out.extend(signed(counted.events)?.to_le_bytes());
         for index in 0..limits.len() {
             let amount = counted.amounts.get(index).copied().unwrap_or(0);

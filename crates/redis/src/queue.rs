@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use tollgate_core::{Span, Tick};
 use tollgate_store::{Call, Clock, Mutex, OwnedCall, QueuePlace, Rank, Step};
 
-use crate::inner::Inner;
-use crate::service::Watch;
+use crate::inner::RedisInner;
+use crate::service::CallTimer;
 
 /// How many waiters may have claims before those are looked for that were not renewed.
 const NOTED_MAX: usize = 4_096;
@@ -23,11 +23,11 @@ const OUTDATED_AFTER: Span = Span::from_secs(2);
 pub(crate) struct Claims {
     /// Tells waiters of this process from those of others.
     instance: u64,
-    by_rank: Mutex<BTreeMap<Rank, Noted>>,
+    by_rank: Mutex<BTreeMap<Rank, ClaimState>>,
 }
 
 /// The claims of one waiter, and when the server was last told of them by this host's clock.
-struct Noted {
+struct ClaimState {
     at: Tick,
     claims: Vec<ClaimKeys>,
 }
@@ -51,16 +51,16 @@ struct TakenLimit {
 
 /// How a caller that took nothing stands among waiters.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct QueueStanding {
     /// The limit that waiters ahead of it claim.
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<ClaimedLimit>,
     /// How many of them there are, if it waits itself.
     pub(crate) ahead: u32,
 }
 
 /// A limit that waiters claim that are ahead of a caller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct ClaimedLimit {
     pub(crate) step: usize,
     pub(crate) place: usize,
 }
@@ -93,7 +93,7 @@ impl Claims {
             // A waiter may leave while the call of one ahead of it is being made, and be noted after that.
             by_rank.retain(|_, noted| at.since(noted.at) < OUTDATED_AFTER);
         }
-        let noted = by_rank.entry(rank).or_insert(Noted { at, claims: Vec::new() });
+        let noted = by_rank.entry(rank).or_insert(ClaimState { at, claims: Vec::new() });
         noted.at = at;
         if !noted.claims.contains(&keys) {
             noted.claims.push(keys);
@@ -106,19 +106,19 @@ impl Claims {
     }
 }
 
-impl Standing {
+impl QueueStanding {
     /// What `apply.lua` answers to a call that takes in turn.
-    pub(crate) fn of(bytes: &[u8]) -> Standing {
+    pub(crate) fn of(bytes: &[u8]) -> QueueStanding {
         let (numbers, _) = bytes.as_chunks::<8>();
-        let [step, place, ahead] = numbers else { return Standing::default() };
+        let [step, place, ahead] = numbers else { return QueueStanding::default() };
         let number = |bytes: &[u8; 8]| f64::from_le_bytes(*bytes) as u32;
         let place_of = |bytes: &[u8; 8]| Some(number(bytes).checked_sub(1)? as usize);
-        let held = place_of(step).zip(place_of(place)).map(|(step, place)| Held { step, place });
-        Standing { held, ahead: number(ahead) }
+        let held = place_of(step).zip(place_of(place)).map(|(step, place)| ClaimedLimit { step, place });
+        QueueStanding { held, ahead: number(ahead) }
     }
 }
 
-impl Inner {
+impl RedisInner {
     fn limits_taken(&self, call: &Call<'_>) -> Vec<TakenLimit> {
         let of_step = |(index, step): (usize, &Step<'_>)| {
             let (place, layout) = (step.place, &self.service.layout);
@@ -206,7 +206,7 @@ impl Inner {
         self.in_background(move |inner| async move {
             // Should it fail, the claims expire.
             let left =
-                inner.service.run(Watch::start(), &inner.service.scripts.leave, &keys, &arguments).await;
+                inner.service.run(CallTimer::start(), &inner.service.scripts.leave, &keys, &arguments).await;
             inner.unheard.remove(&buckets);
             left
         })

@@ -8,10 +8,10 @@ use tollgate_store::records::{
 use tollgate_store::{OwnedCall, QueuePlace, Reply, StoreError};
 
 use crate::Trouble;
-use crate::apply::{Looked, remembered_by, unique_id};
-use crate::inner::{Inner, RedisStore};
+use crate::apply::{ScriptReply, remembered_by, unique_id};
+use crate::inner::{RedisInner, RedisStore};
 use crate::layout::{escaped, place_from, record_from};
-use crate::service::{Failure, Seen, Watch};
+use crate::service::{CallTimer, SeenValues, TimedError};
 
 /// The record that bytes say.
 pub(crate) fn item_of(key: &ItemKey, bytes: &[u8]) -> Result<Item, StoreError> {
@@ -21,7 +21,7 @@ pub(crate) fn item_of(key: &ItemKey, bytes: &[u8]) -> Result<Item, StoreError> {
 }
 
 /// What to list of an ordered set.
-pub(crate) struct Range {
+pub(crate) struct SetRange {
     /// The set.
     pub(crate) list: Vec<u8>,
     /// Only what starts with this.
@@ -36,9 +36,12 @@ pub(crate) struct Range {
     pub(crate) is_index: bool,
 }
 
-impl Inner {
+impl RedisInner {
     /// The members of a range and their values, with the time.
-    pub(crate) async fn list(&self, range: &Range) -> Result<(Seen, Vec<(Vec<u8>, Vec<u8>)>), StoreError> {
+    pub(crate) async fn list(
+        &self,
+        range: &SetRange,
+    ) -> Result<(SeenValues, Vec<(Vec<u8>, Vec<u8>)>), StoreError> {
         let inclusive = |bytes: &[u8]| [b"[", bytes].concat();
         let exclusive = |bytes: &[u8]| [b"(", bytes].concat();
         let mut from = if range.prefix.is_empty() { b"-".to_vec() } else { inclusive(&range.prefix) };
@@ -61,7 +64,8 @@ impl Inner {
             if range.is_index { b"behind".to_vec() } else { b"all".to_vec() },
         ];
         let (script, keys) = (&self.service.scripts.list, [&range.list]);
-        let mut seen = Seen::of(self.service.run(Watch::start(), script, &keys, &arguments).await?)?;
+        let mut seen =
+            SeenValues::of(self.service.run(CallTimer::start(), script, &keys, &arguments).await?)?;
         let mut values = std::mem::take(&mut seen.values).into_iter();
         let mut pairs = Vec::new();
         while let (Some(member), Some(value)) = (values.next(), values.next()) {
@@ -72,7 +76,7 @@ impl Inner {
 
     async fn get_many(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
         let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.record(key)).collect();
-        let Looked::Seen((_, seen)) = self.look(Watch::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
             return Err(Trouble::Garbage("nothing was seen".into()).into_error(Duration::ZERO).into());
         };
         let item = |(key, bytes): (&ItemKey, &Vec<u8>)| match bytes.is_empty() {
@@ -85,7 +89,7 @@ impl Inner {
     async fn query(&self, query: &Query) -> Result<Page<Item>, RecordsError> {
         let limit = query.limit.clamp(1, PAGE_MAX);
         let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?;
-        let range = Range {
+        let range = SetRange {
             list: self.service.layout.partition(&query.partition),
             prefix: query.prefix.clone().into_bytes(),
             after: after.map(|[sort]| sort.as_bytes().to_vec()),
@@ -115,7 +119,7 @@ impl Inner {
         let place = |[sort, partition, key]: [&str; 3]| {
             crate::layout::place_bytes(sort, &ItemKey::new(partition, key))
         };
-        let range = Range {
+        let range = SetRange {
             list: self.service.layout.index(index, &query.partition),
             prefix: escaped(&query.prefix),
             after: after.map(place),
@@ -144,7 +148,11 @@ impl Inner {
         let mut due = redis::cmd("ZRANGE");
         due.arg(self.service.layout.expiring()).arg("-inf").arg(now).arg("BYSCORE");
         due.arg("LIMIT").arg(0).arg(most);
-        let due = self.service.with_retries(Watch::start(), &due, None).await.map_err(Failure::into_error)?;
+        let due = self
+            .service
+            .with_retries(CallTimer::start(), &due, None)
+            .await
+            .map_err(TimedError::into_error)?;
         for bytes in crate::service::bulks(due)? {
             let Some(key) = record_from(&bytes) else { continue };
             // What has expired is not there, so it is deleted by a write that changes nothing.

@@ -6,13 +6,13 @@ use tollgate_store::usage::{Sums, bucket_of_usage};
 use tollgate_store::{Activity, BucketStatus, FORGET_MAX, Freed, Key, Place, Scope, StoreError};
 
 use crate::Trouble;
-use crate::apply::{BRIEFLY, Looked, unique_id};
+use crate::apply::{BRIEFLY, ScriptReply, unique_id};
 use crate::change::Changes;
-use crate::draft::{Plan, View};
-use crate::inner::{Inner, without_tests};
-use crate::records::{Range, item_of};
-use crate::service::{Failure, Watch, bulks};
-use crate::value::Row;
+use crate::draft::{CommitPlan, ValueSnapshot};
+use crate::inner::{RedisInner, without_tests};
+use crate::records::{SetRange, item_of};
+use crate::service::{CallTimer, TimedError, bulks};
+use crate::value::RedisRow;
 
 /// How many buckets are listed at once to have their usage read or written down.
 const LISTED: usize = 500;
@@ -27,8 +27,8 @@ pub(crate) enum Hours {
     Over,
 }
 
-impl Inner {
-    fn range(&self, namespace: &str, scope: Scope<'_>, after: Option<Key>, limit: usize) -> Range {
+impl RedisInner {
+    fn range(&self, namespace: &str, scope: Scope<'_>, after: Option<Key>, limit: usize) -> SetRange {
         let layout = &self.service.layout;
         let (list, prefix) = match scope {
             Scope::Entity(entity) => (layout.all_buckets(namespace), Key::new(&[entity])),
@@ -38,7 +38,7 @@ impl Inner {
             Scope::Bucket(entity, resource) => (layout.all_buckets(namespace), Key::new(&[entity, resource])),
             Scope::All => (layout.all_buckets(namespace), Key::new::<&str>(&[])),
         };
-        Range {
+        SetRange {
             list,
             prefix: prefix.as_bytes().to_vec(),
             after: after.map(|key| key.as_bytes().to_vec()),
@@ -74,7 +74,8 @@ impl Inner {
                 let Some((entity, resource)) = key.pair().filter(|(one, two)| scope.has(one, two)) else {
                     continue;
                 };
-                let row = Row::from_bytes(&bytes, None).map_err(|why| why.into_error(Default::default()))?;
+                let row =
+                    RedisRow::from_bytes(&bytes, None).map_err(|why| why.into_error(Default::default()))?;
                 let limits = row.kept.bucket.peek(&row.kept.limits, seen.now);
                 items.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
             }
@@ -109,7 +110,7 @@ impl Inner {
             let Some((entity, resource)) = key.pair().filter(|(one, two)| scope.has(one, two)) else {
                 continue;
             };
-            let row = Row::from_bytes(bytes, None).map_err(|why| why.into_error(Default::default()))?;
+            let row = RedisRow::from_bytes(bytes, None).map_err(|why| why.into_error(Default::default()))?;
             activities.push(Activity {
                 entity: entity.into(),
                 resource: resource.into(),
@@ -131,7 +132,7 @@ impl Inner {
         };
         let names: Vec<Vec<u8>> =
             keys.iter().map(|key| layout.record(key)).chain(keys.iter().map(bucket)).collect();
-        let Looked::Seen((_, seen)) = self.look(Watch::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
             return Err(Trouble::Garbage("nothing was seen".into()).into_error(Default::default()).into());
         };
         let (records, buckets) = seen.values.split_at(keys.len().min(seen.values.len()));
@@ -142,7 +143,7 @@ impl Inner {
                 false => Some(item_of(key, record)?).filter(|item| !item.has_expired(seen.now)),
             };
             let is_counted = bucket_of_usage(key).is_some() && !bucket.is_empty();
-            let row = is_counted.then(|| Row::from_bytes(bucket, None)).transpose();
+            let row = is_counted.then(|| RedisRow::from_bytes(bucket, None)).transpose();
             let row = row.map_err(|why| why.into_error(Default::default()))?;
             items.push(match row.and_then(|row| row.usage) {
                 Some(sums) => sums.added_to(key, there, &self.usage_retention),
@@ -155,14 +156,14 @@ impl Inner {
     /// Takes buckets out of the lists that are gone, unless they have come back.
     async fn unlist(&self, namespace: &str, gone: &[Key]) -> Result<(), StoreError> {
         for keys in gone.chunks(100) {
-            let (mut changes, mut view) = (Changes::default(), View::default());
+            let (mut changes, mut view) = (Changes::default(), ValueSnapshot::default());
             for key in keys {
                 let name = self.service.layout.bucket(namespace, key);
                 changes.check(&name);
                 view.assume_absent(name);
                 changes.drop_bucket(&self.service.layout, namespace, key);
             }
-            self.commit(Watch::start(), (unique_id(), BRIEFLY), &view, &changes, b"-").await?;
+            self.commit(CallTimer::start(), (unique_id(), BRIEFLY), &view, &changes, b"-").await?;
         }
         Ok(())
     }
@@ -186,7 +187,14 @@ impl Inner {
             for some in found.chunks(100) {
                 let mut changes = Changes::default();
                 some.iter().for_each(|(key, _)| changes.drop_bucket(&self.service.layout, namespace, key));
-                self.commit(Watch::start(), (unique_id(), BRIEFLY), &View::default(), &changes, b"-").await?;
+                self.commit(
+                    CallTimer::start(),
+                    (unique_id(), BRIEFLY),
+                    &ValueSnapshot::default(),
+                    &changes,
+                    b"-",
+                )
+                .await?;
             }
             for (key, is_there) in &found {
                 forgotten += usize::from(*is_there);
@@ -204,7 +212,11 @@ impl Inner {
     pub(crate) async fn close(&self, namespace: &str) -> Result<(), StoreError> {
         let mut close = redis::cmd("SET");
         close.arg(self.service.layout.closed(namespace)).arg("1");
-        self.service.with_retries(Watch::start(), &close, None).await.map(drop).map_err(Failure::into_error)
+        self.service
+            .with_retries(CallTimer::start(), &close, None)
+            .await
+            .map(drop)
+            .map_err(TimedError::into_error)
     }
 
     pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
@@ -234,21 +246,21 @@ impl Inner {
         key: &Key,
         hours: Hours,
     ) -> Result<(), StoreError> {
-        let (watch, id) = (Watch::start(), unique_id());
+        let (watch, id) = (CallTimer::start(), unique_id());
         // Whatever its limits are, they are in what is stored.
         let limits = Limits::new::<[tollgate_core::Limit; 0]>([]).expect("no limits are valid limits");
         let place = Place { namespace, key, limits: &limits };
         let mut looked = self.look(watch, id, &[self.service.layout.bucket(namespace, key)]).await?;
         for _ in 0..CONFLICTS_MAX {
             let view = match looked {
-                Looked::Done(_) => return Ok(()),
-                Looked::Seen((keys, seen)) => View::of(&keys, seen),
+                ScriptReply::Done(_) => return Ok(()),
+                ScriptReply::Seen((keys, seen)) => ValueSnapshot::of(&keys, seen),
             };
             let plan = self.draft(&view).write_usage(&place, hours == Hours::All).map_err(without_tests)?;
             looked = match plan {
-                None | Some(Plan::Answer(_) | Plan::Guess) => return Ok(()),
-                Some(Plan::Look(more)) => self.look_again(watch, id, &view, more).await?,
-                Some(Plan::Commit(_, changes)) => {
+                None | Some(CommitPlan::Answer(_) | CommitPlan::Guess) => return Ok(()),
+                Some(CommitPlan::Look(more)) => self.look_again(watch, id, &view, more).await?,
+                Some(CommitPlan::Commit(_, changes)) => {
                     self.commit(watch, (id, BRIEFLY), &view, &changes, b"-").await?
                 }
             };
@@ -267,11 +279,14 @@ impl Inner {
         let mut some = redis::cmd("ZRANDMEMBER");
         some.arg(self.service.layout.all_buckets(namespace)).arg(most);
         let members = bulks(
-            self.service.with_retries(Watch::start(), &some, None).await.map_err(Failure::into_error)?,
+            self.service
+                .with_retries(CallTimer::start(), &some, None)
+                .await
+                .map_err(TimedError::into_error)?,
         )?;
         let keys: Vec<Key> = members.iter().map(|member| Key::from_bytes(member)).collect();
         let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.bucket(namespace, key)).collect();
-        let Looked::Seen((_, seen)) = self.look(Watch::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
             return Ok(());
         };
         let mut gone = Vec::new();
@@ -288,5 +303,5 @@ impl Inner {
 
 /// The usage that is counted in a bucket. What cannot be read is left alone: a caller that asks for it is told.
 fn usage_in(bytes: &[u8]) -> Option<Sums> {
-    Row::from_bytes(bytes, None).ok()?.usage
+    RedisRow::from_bytes(bytes, None).ok()?.usage
 }

@@ -19,7 +19,7 @@ const PREFIX: &str = "tollgate";
 /// Where a store is, and how it is used. Neither shows the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl {
-    pub(crate) service: Service,
+    pub(crate) service: Deployment,
     pub(crate) hosts: Vec<(String, u16)>,
     pub(crate) is_encrypted: bool,
     pub(crate) user: Option<String>,
@@ -39,7 +39,7 @@ pub struct RedisUrl {
 
 /// What is at the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
+pub(crate) enum Deployment {
     /// A server.
     Single,
     /// Sentinels that know where the master of this name is.
@@ -74,9 +74,9 @@ impl FromStr for RedisUrl {
         let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (credentials, hosts) = place.rsplit_once('@').map_or((None, place), |(who, it)| (Some(who), it));
         let (service, database) = service(kind, path)?;
-        let port = if matches!(service, Service::Sentinel(_)) { SENTINEL_PORT } else { PORT };
+        let port = if matches!(service, Deployment::Sentinel(_)) { SENTINEL_PORT } else { PORT };
         let hosts = hosts.split(',').map(|host| host_of(host, port)).collect::<Result<Vec<_>, _>>()?;
-        if service == Service::Single && hosts.len() > 1 {
+        if service == Deployment::Single && hosts.len() > 1 {
             return bad(
                 "several hosts are a cluster or sentinels; write redis+cluster:// or redis+sentinel://",
             );
@@ -140,7 +140,7 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), UrlError> {
     }
 }
 
-fn service(kind: &str, path: &str) -> Result<(Service, i64), UrlError> {
+fn service(kind: &str, path: &str) -> Result<(Deployment, i64), UrlError> {
     let database = |text: &str| match text {
         "" => Ok(0),
         text => match text.parse::<u32>() {
@@ -149,15 +149,15 @@ fn service(kind: &str, path: &str) -> Result<(Service, i64), UrlError> {
         },
     };
     match kind {
-        "" => Ok((Service::Single, database(path)?)),
+        "" => Ok((Deployment::Single, database(path)?)),
         "sentinel" => {
             let (master, number) = path.split_once('/').unwrap_or((path, ""));
             if master.is_empty() {
                 return bad("the name of the master is missing: redis+sentinel://HOST/MASTER");
             }
-            Ok((Service::Sentinel(decoded(master)?), database(number)?))
+            Ok((Deployment::Sentinel(decoded(master)?), database(number)?))
         }
-        "cluster" if path.is_empty() => Ok((Service::Cluster, 0)),
+        "cluster" if path.is_empty() => Ok((Deployment::Cluster, 0)),
         "cluster" => bad("a cluster has no numbered databases; end the address behind its hosts"),
         _ => bad("behind the + stands sentinel or cluster"),
     }
@@ -219,9 +219,9 @@ impl fmt::Display for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base = if self.is_encrypted { "rediss" } else { "redis" };
         let kind = match self.service {
-            Service::Single => "",
-            Service::Sentinel(_) => "+sentinel",
-            Service::Cluster => "+cluster",
+            Deployment::Single => "",
+            Deployment::Sentinel(_) => "+sentinel",
+            Deployment::Cluster => "+cluster",
         };
         write!(f, "{base}{kind}://")?;
         for (place, (host, port)) in self.hosts.iter().enumerate() {
@@ -229,7 +229,7 @@ impl fmt::Display for RedisUrl {
             let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
             write!(f, "{comma}{open}{host}{close}:{port}")?;
         }
-        if let Service::Sentinel(master) = &self.service {
+        if let Deployment::Sentinel(master) = &self.service {
             write!(f, "/{master}")?;
         }
         if self.database != 0 { write!(f, "/{}", self.database) } else { Ok(()) }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn addresses_say_where_the_store_is() {
         let url = parsed("redis://localhost");
-        assert_eq!((&url.service, url.hosts[0].1, url.database), (&Service::Single, 6379, 0));
+        assert_eq!((&url.service, url.hosts[0].1, url.database), (&Deployment::Single, 6379, 0));
         let url =
             parsed("rediss://me:p%40ss%3A@[::1]:7000/3?prefix=a&timeout=500ms&evicting=accept&prefetch=5");
         assert!(url.is_encrypted && url.accepts_eviction && url.prefetch == Some(5));
@@ -263,8 +263,8 @@ mod tests {
         assert_eq!(url.timeout, Some(Duration::from_millis(500)));
         let url = parsed("redis+sentinel://:secret@a,b:27000/mymaster/2?sentinel_password=x");
         assert_eq!(url.hosts, [("a".to_owned(), 26379), ("b".to_owned(), 27000)]);
-        assert_eq!((url.service, url.database), (Service::Sentinel("mymaster".into()), 2));
-        assert_eq!(parsed("valkey+cluster://a,b").service, Service::Cluster);
+        assert_eq!((url.service, url.database), (Deployment::Sentinel("mymaster".into()), 2));
+        assert_eq!(parsed("valkey+cluster://a,b").service, Deployment::Cluster);
     }
 
     #[test]

@@ -31,7 +31,7 @@ const NO_HOUR: f64 = -1.0;
 
 /// A bucket under its limits, and what was used of it in the current hour.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct RedisRow {
     pub(crate) kept: Kept,
     /// Counted in the limits that are in force.
     pub(crate) usage: Option<Sums>,
@@ -61,10 +61,10 @@ fn digest(text: &[u8]) -> [u8; 16] {
     text.iter().fold(START, step).to_le_bytes()
 }
 
-impl Row {
+impl RedisRow {
     /// A bucket of which nothing was used.
-    pub(crate) fn fresh(limits: &Limits) -> Row {
-        Row { kept: Kept::fresh(limits), usage: None, has_waiters: false }
+    pub(crate) fn fresh(limits: &Limits) -> RedisRow {
+        RedisRow { kept: Kept::fresh(limits), usage: None, has_waiters: false }
     }
 
     /// When it may be forgotten: it is as good as new by then, and nothing of it is left to be written down.
@@ -94,7 +94,7 @@ impl Row {
     }
 
     /// What is stored under these limits, which are probably those `expected`.
-    pub(crate) fn from_bytes(bytes: &[u8], expected: Option<&Limits>) -> Result<Row, Trouble> {
+    pub(crate) fn from_bytes(bytes: &[u8], expected: Option<&Limits>) -> Result<RedisRow, Trouble> {
         let unreadable = |why: &str| Trouble::Unreadable(format!("a bucket: {why}"));
         let has_waiters = may_have_waiters(bytes);
         let unmarked;
@@ -125,7 +125,7 @@ impl Row {
             _ => return Err(unreadable("it has a form that this version does not know")),
         };
         let row = row.ok_or_else(|| unreadable("it is cut off or damaged"))?;
-        Ok(Row { has_waiters, ..row })
+        Ok(RedisRow { has_waiters, ..row })
     }
 
     fn narrow(&self) -> Option<Vec<u8>> {
@@ -230,9 +230,9 @@ fn put_state(out: &mut Vec<u8>, view: StateView) -> Option<()> {
 }
 
 /// Bytes that are being read, from the front.
-struct Reader<'a>(&'a [u8]);
+struct ValueReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ValueReader<'a> {
     fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
@@ -265,8 +265,8 @@ fn narrow_before(body: &[u8]) -> Option<Vec<u8>> {
     Some([&parts[3], &parts[1], &parts[0], &parts[2], rest].concat())
 }
 
-fn narrow_from(body: &[u8], limits: Limits) -> Option<Row> {
-    let mut reader = Reader(body);
+fn narrow_from(body: &[u8], limits: Limits) -> Option<RedisRow> {
+    let mut reader = ValueReader(body);
     let (hour, version) = (reader.signed()?, reader.number()?);
     let (stamp, _lasts, events) = (reader.tick()?, reader.number()?, u32::try_from(reader.number()?).ok()?);
     let (mut amounts, mut views) = (Vec::with_capacity(limits.len()), Vec::with_capacity(limits.len()));
@@ -282,16 +282,16 @@ fn narrow_from(body: &[u8], limits: Limits) -> Option<Row> {
         Err(_) => None,
     };
     let bucket = Bucket::of_views(&limits, stamp, views).ok()?;
-    Some(Row { kept: Kept { limits, version, bucket }, usage, has_waiters: false })
+    Some(RedisRow { kept: Kept { limits, version, bucket }, usage, has_waiters: false })
 }
 
-fn state_from(reader: &mut Reader<'_>, limit: &Limit) -> Option<StateView> {
+fn state_from(reader: &mut ValueReader<'_>, limit: &Limit) -> Option<StateView> {
     Some(match limit.machine_view() {
         MachineView::Meter(_) => StateView::Meter(reader.signed()?.into()),
         MachineView::FixedWindow { .. } => StateView::FixedWindow(reader.signed()?),
         MachineView::SlidingWindow { .. } => {
             let (_count, debt, len) = (reader.number()?, reader.number()?, reader.number()?);
-            let mut log = Reader(reader.bytes(usize::try_from(len).ok()?)?);
+            let mut log = ValueReader(reader.bytes(usize::try_from(len).ok()?)?);
             let mut entries = Vec::new();
             while !log.0.is_empty() {
                 entries.push((log.tick()?, log.number()?));
@@ -301,7 +301,7 @@ fn state_from(reader: &mut Reader<'_>, limit: &Limit) -> Option<StateView> {
         MachineView::Gauge { .. } => {
             let (anonymous, _held, _next) = (reader.number()?, reader.number()?, reader.double()?);
             let len = reader.number()?;
-            let mut list = Reader(reader.bytes(usize::try_from(len).ok()?)?);
+            let mut list = ValueReader(reader.bytes(usize::try_from(len).ok()?)?);
             let mut holds = Vec::new();
             while !list.0.is_empty() {
                 let id = u128::from_be_bytes(*list.bytes(16)?.first_chunk()?);
@@ -321,8 +321,8 @@ fn state_from(reader: &mut Reader<'_>, limit: &Limit) -> Option<StateView> {
     })
 }
 
-fn wide_from(body: &[u8], limits: Limits) -> Option<Row> {
-    let mut reader = Reader(body);
+fn wide_from(body: &[u8], limits: Limits) -> Option<RedisRow> {
+    let mut reader = ValueReader(body);
     let version = u64::from_le_bytes(*reader.bytes(8)?.first_chunk()?);
     let usage = match reader.bytes(1)?[0] {
         0 => None,
@@ -335,7 +335,7 @@ fn wide_from(body: &[u8], limits: Limits) -> Option<Row> {
         }
     };
     let bucket = Bucket::from_bytes(&limits, reader.0).ok()?;
-    Some(Row { kept: Kept { limits, version, bucket }, usage, has_waiters: false })
+    Some(RedisRow { kept: Kept { limits, version, bucket }, usage, has_waiters: false })
 }
 
 #[cfg(test)]
@@ -344,11 +344,11 @@ mod tests {
 
     use super::*;
 
-    fn row(limits: Limits, holder: Option<Holder>) -> Row {
+    fn row(limits: Limits, holder: Option<Holder>) -> RedisRow {
         let now = Tick::from_secs(1_800_000_000);
         let costs = limits.resolve(&demand! { rpm: 1, log: 2, spend: 3, slots: 1 }, |_| Ok(()));
         let costs = costs.expect("it can be asked for");
-        let mut row = Row::fresh(&limits);
+        let mut row = RedisRow::fresh(&limits);
         row.kept.bucket.commit(&limits, now, &Take { costs: &costs, holder });
         let mut sums = Sums::new(&limits, now, tollgate_store::usage::Caller::Child);
         sums.add_take(&costs);
@@ -378,15 +378,15 @@ mod tests {
             (row(limits(), Some(holder)), NARROW),
             (row(limits(), Some(never)), WIDE),
             (row(huge.clone(), None), WIDE),
-            (Row { has_waiters: true, ..row(limits(), Some(holder)) }, NARROW),
-            (Row { has_waiters: true, ..row(huge, None) }, WIDE),
+            (RedisRow { has_waiters: true, ..row(limits(), Some(holder)) }, NARROW),
+            (RedisRow { has_waiters: true, ..row(huge, None) }, WIDE),
         ] {
             let bytes = row.to_bytes();
             assert_eq!(bytes[0], form);
-            assert_eq!(Row::from_bytes(&bytes, None), Ok(row.clone()));
-            assert_eq!(Row::from_bytes(&bytes, Some(&row.kept.limits)), Ok(row));
+            assert_eq!(RedisRow::from_bytes(&bytes, None), Ok(row.clone()));
+            assert_eq!(RedisRow::from_bytes(&bytes, Some(&row.kept.limits)), Ok(row));
             for len in 0..bytes.len() {
-                assert!(Row::from_bytes(&bytes[..len], None).is_err(), "{len} of {}", bytes.len());
+                assert!(RedisRow::from_bytes(&bytes[..len], None).is_err(), "{len} of {}", bytes.len());
             }
         }
     }
@@ -397,13 +397,13 @@ mod tests {
         let bytes = row.to_bytes();
         let (head, rest) = (&bytes[17..33], &bytes[33..]);
         let before = [b"N", &rest[..8], &head[8..], &rest[8..16], &head[..8], &rest[16..]].concat();
-        assert_eq!(Row::from_bytes(&before, None), Ok(row));
+        assert_eq!(RedisRow::from_bytes(&before, None), Ok(row));
     }
 
     #[test]
     fn a_version_that_knows_nothing_of_waiters_reads_what_says_that_there_are_some() {
         for row in [row(limits(), None), row(limits(), Some(Holder { id: 1, expires: Tick::MAX }))] {
-            let marked = Row { has_waiters: true, ..row.clone() }.to_bytes();
+            let marked = RedisRow { has_waiters: true, ..row.clone() }.to_bytes();
             assert!(may_have_waiters(&marked) && !may_have_waiters(&row.to_bytes()));
             // What such a version reads: whole numbers, and the limits by their lines.
             let start = marked.windows(TEXT_START.len()).rposition(|window| window == TEXT_START);
@@ -424,13 +424,13 @@ mod tests {
     fn a_head_of_other_limits_is_refused() {
         let mut bytes = row(limits(), None).to_bytes();
         bytes[5] ^= 1;
-        assert!(matches!(Row::from_bytes(&bytes, None), Err(Trouble::Unreadable(_))));
+        assert!(matches!(RedisRow::from_bytes(&bytes, None), Err(Trouble::Unreadable(_))));
     }
 
     #[test]
     fn what_is_none_of_ours_is_refused() {
         for bytes in [&b"hello"[..], b"", b"Nlimits/1 version=0\n", b"Xlimits/1 version=0\n"] {
-            assert!(matches!(Row::from_bytes(bytes, None), Err(Trouble::Unreadable(_))), "{bytes:?}");
+            assert!(matches!(RedisRow::from_bytes(bytes, None), Err(Trouble::Unreadable(_))), "{bytes:?}");
         }
     }
 

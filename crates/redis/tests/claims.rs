@@ -15,7 +15,7 @@ use tollgate::catalog::Level;
 use tollgate::{AsDemand, Limit, Limiter, Limits, Priority, demand};
 use tollgate_core::{PERIOD_MAX, Span, Tick};
 use tollgate_redis::{RedisStore, RedisStoreBuilder};
-use tollgate_redis_local::{Kind, Reply as Said, Server};
+use tollgate_redis_local::{RespReply as Said, Server, ServerKind};
 use tollgate_store::{Backend, ManualClock, Reply};
 
 const START: Tick = Tick::from_secs(1_800_000_000);
@@ -38,7 +38,7 @@ struct Instance {
 }
 
 impl Fleet {
-    fn new(kind: Kind) -> Fleet {
+    fn new(kind: ServerKind) -> Fleet {
         Fleet { server: Server::start(kind), hands: ManualClock::at(START) }
     }
 
@@ -116,7 +116,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn a_claim_that_is_not_renewed_holds_others_back_for_a_second() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let fleet = Fleet::new(kind);
         let [one, two] = [fleet.instance(), fleet.instance()];
         one.set([Limit::resource("slots", 2)]);
@@ -133,7 +133,7 @@ fn a_claim_that_is_not_renewed_holds_others_back_for_a_second() {
 
 #[test]
 fn a_waiter_that_asks_again_keeps_its_claim_and_its_place() {
-    let fleet = Fleet::new(Kind::Redis);
+    let fleet = Fleet::new(ServerKind::Redis);
     let [one, two] = [fleet.instance(), fleet.instance()];
     one.set([Limit::resource("slots", 2)]);
     let holder = one.take(demand! { slots: 1 }).expect("it is free");
@@ -156,7 +156,7 @@ fn a_waiter_that_asks_again_keeps_its_claim_and_its_place() {
 
 #[test]
 fn a_cancelled_waiter_leaves_no_trace() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let fleet = Fleet::new(kind);
         let [one, two] = [fleet.instance(), fleet.instance()];
         one.set([Limit::resource("slots", 2)]);
@@ -178,7 +178,7 @@ fn a_cancelled_waiter_leaves_no_trace() {
 
 #[test]
 fn a_waiter_that_is_cancelled_at_any_poll_leaves_no_trace() {
-    let fleet = Fleet::new(Kind::Redis);
+    let fleet = Fleet::new(ServerKind::Redis);
     let [one, two] = [fleet.instance(), fleet.instance()];
     one.set([Limit::resource("slots", 2)]);
     let holder = one.take(demand! { slots: 1 }).expect("it is free");
@@ -195,7 +195,7 @@ fn a_waiter_that_is_cancelled_at_any_poll_leaves_no_trace() {
 
 #[test]
 fn a_demand_is_held_back_only_by_a_claim_on_a_limit_that_it_takes_from() {
-    let fleet = Fleet::new(Kind::Redis);
+    let fleet = Fleet::new(ServerKind::Redis);
     let [one, two] = [fleet.instance(), fleet.instance()];
     one.set([Limit::per_day("budget", 5), Limit::per_second("rps", 1_000)]);
     one.take(demand! { budget: 3 }).expect("it fits").commit().wait().expect("it answers");
@@ -214,7 +214,7 @@ fn a_demand_is_held_back_only_by_a_claim_on_a_limit_that_it_takes_from() {
 
 #[test]
 fn a_newcomer_passes_waiters_that_are_more_patient() {
-    let fleet = Fleet::new(Kind::Redis);
+    let fleet = Fleet::new(ServerKind::Redis);
     let [one, two] = [fleet.instance(), fleet.instance()];
     one.set([Limit::resource("slots", 2)]);
     let holder = one.take(demand! { slots: 1 }).expect("it is free");
@@ -240,7 +240,7 @@ fn a_claim_holds_back_smaller_demands_on_limits_of_all_kinds() {
         Limit::rate("it", 999_999_999_999_989u64, PERIOD_MAX.to_duration()).burst(10),
     ];
     for (number, limit) in kinds.into_iter().enumerate() {
-        let fleet = Fleet::new(Kind::Redis);
+        let fleet = Fleet::new(ServerKind::Redis);
         let [one, two] = [fleet.instance(), fleet.instance()];
         one.set([limit]);
         let holder = one.take(demand! { it: 5 }).expect("it fits");
@@ -255,7 +255,7 @@ fn a_claim_holds_back_smaller_demands_on_limits_of_all_kinds() {
 /// What the first waiters do not want may be had by the next.
 #[test]
 fn a_waiter_passes_if_there_is_enough_for_all_that_are_ahead_of_it() {
-    let fleet = Fleet::new(Kind::Redis);
+    let fleet = Fleet::new(ServerKind::Redis);
     let [one, two, three] = [fleet.instance(), fleet.instance(), fleet.instance()];
     one.set([Limit::resource("slots", 3)]);
     let holder = one.take(demand! { slots: 3 }).expect("it is free");
@@ -277,7 +277,7 @@ fn a_waiter_passes_if_there_is_enough_for_all_that_are_ahead_of_it() {
 #[test]
 fn what_is_held_ahead_is_all_that_newcomers_get_while_another_process_waits() {
     const HELD_MAX: usize = 50;
-    let fleet = Fleet::new(Kind::Redis);
+    let fleet = Fleet::new(ServerKind::Redis);
     let ahead = fleet.instance_with(|builder| builder.prefetch(5, Duration::from_secs(3_600)));
     let plain = fleet.instance();
     plain.set([Limit::per_day("rpm", 1_000)]);
@@ -295,7 +295,7 @@ fn what_is_held_ahead_is_all_that_newcomers_get_while_another_process_waits() {
 /// A value of an earlier version may look as if there were waiters.
 #[test]
 fn a_mark_without_waiters_is_removed_by_the_next_take() {
-    let fleet = Fleet::new(Kind::Redis);
+    let fleet = Fleet::new(ServerKind::Redis);
     let one = fleet.instance();
     one.set([Limit::per_day("rpm", 1_000)]);
     one.take(demand! { rpm: 1 }).expect("it fits").commit().wait().expect("it answers");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{builder, on_cluster, on_redis, on_valkey, server};
-use tollgate_redis_local::Kind;
+use tollgate_redis_local::ServerKind;
 use tollgate_store::conformance;
 
 #[test]
@@ -54,7 +54,7 @@ fn records_are_as_those_in_memory_on_a_cluster() {
 #[test]
 fn it_keeps_usage_for_as_long_as_it_is_told() {
     conformance::usage_retention(|clock, kept| {
-        let builder = builder(&server(Kind::Redis).url()).clock(clock).usage_retention(kept);
+        let builder = builder(&server(ServerKind::Redis).url()).clock(clock).usage_retention(kept);
         builder.build().wait().expect("the server is there")
     });
 }

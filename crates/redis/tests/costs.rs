@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::{Level, Limit, Limiter, Limits, NewEntity, demand};
-use tollgate_redis_local::{Kind, Server};
+use tollgate_redis_local::{Server, ServerKind};
 
 /// How many commands of clients there were: scripts, and whatever else comes without one.
 fn calls(server: &Server) -> u64 {
@@ -35,7 +35,7 @@ fn open(server: &Server) -> Limiter {
 
 #[test]
 fn a_warm_acquire_is_one_call_and_so_is_its_end() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::start(kind);
         let limiter = open(&server);
         limiter.catalog().set_limits(Level::System, &three()).wait().expect("it answers");
@@ -53,7 +53,7 @@ fn a_warm_acquire_is_one_call_and_so_is_its_end() {
 
 #[test]
 fn a_warm_chain_is_one_call() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let limiter = open(&server);
     let catalog = limiter.catalog();
     catalog.set_limits(Level::System, &three()).wait().expect("it answers");
@@ -72,7 +72,7 @@ fn a_warm_chain_is_one_call() {
 
 #[test]
 fn a_denial_is_one_call() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let limiter = open(&server);
     let limits = Limits::new([Limit::per_day("rpm", 2)]).expect("it is valid");
     limiter.catalog().set_limits(Level::System, &limits).wait().expect("it answers");
@@ -110,7 +110,7 @@ fn an_acquire_that_nothing_is_waited_for_runs_no_command_for_waiters() {
     let by_meters = [("evalsha", 1), ("getrange", 1), ("set", 1), ("setrange", 1), ("time", 1)];
     let by_all = [("evalsha", 1), ("get", 1), ("set", 2), ("time", 1)];
     for (limits, expected, bytes) in [(meters(), &by_meters[..], 218), (three(), &by_all[..], 559)] {
-        let server = Server::start(Kind::Redis);
+        let server = Server::start(ServerKind::Redis);
         let store = tollgate_redis::RedisStore::builder(server.url()).prefix("costs").build().wait();
         let backend = Arc::new(store.expect("the server is there"));
         let limiter = Limiter::open(backend, "default").wait().expect("it answers");

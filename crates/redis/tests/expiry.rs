@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, Demand, Limit, LimitBuilder, Limits, Ready, Usage};
 use tollgate_redis::RedisStore;
-use tollgate_redis_local::{Client, Kind, Reply, Server};
+use tollgate_redis_local::{Client, RespReply, Server, ServerKind};
 use tollgate_store::{Applied, Call, Done, Key, Op, Place, Step, Store, Term};
 
 /// Keys of buckets, and for how many milliseconds each is still there; -1 for ever.
 fn lives(client: &mut Client) -> Vec<i64> {
-    let Reply::List(keys) = client.say(&["KEYS", "*}b:*"]) else { panic!("there are keys") };
-    let life = |key: &Reply| match client.say_words(&[b"PTTL", key.bytes()]) {
-        Reply::Number(life) => life,
+    let RespReply::List(keys) = client.say(&["KEYS", "*}b:*"]) else { panic!("there are keys") };
+    let life = |key: &RespReply| match client.say_words(&[b"PTTL", key.bytes()]) {
+        RespReply::Number(life) => life,
         other => panic!("a life is no {other:?}"),
     };
     keys.iter().map(life).collect()
@@ -60,7 +60,7 @@ impl Desk {
 
 #[test]
 fn a_key_outlives_its_debt_whatever_the_machine() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let day = Duration::from_secs(86_400);
         for limit in [
             Limit::rate("it", 10, day),
@@ -89,7 +89,7 @@ fn a_key_outlives_its_debt_whatever_the_machine() {
 
 #[test]
 fn a_debt_is_charged_again_and_again_and_the_key_outlives_it() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let desk = Desk::new(&server, Limit::rate("it", 100, Duration::from_secs(1)), "debtor");
     let costs = desk.costs(1);
     desk.apply(Op::Take { costs: &costs, term: None }, false);
@@ -103,7 +103,7 @@ fn a_debt_is_charged_again_and_again_and_the_key_outlives_it() {
 
 #[test]
 fn what_somebody_holds_is_kept_and_what_expires_is_kept_for_long_enough() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let desk = Desk::new(&server, Limit::resource("it", 5), "holder");
     let costs = desk.costs(1);
     desk.apply(Op::Take { costs: &costs, term: None }, false);
@@ -126,7 +126,7 @@ fn what_somebody_holds_is_kept_and_what_expires_is_kept_for_long_enough() {
 #[test]
 fn usage_that_is_not_written_down_keeps_its_bucket() {
     use tollgate_store::{Backend, Scope};
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let desk = Desk::new(&server, Limit::rate("it", 1_000, Duration::from_secs(1)), "metered");
     let costs = desk.costs(1);
     for _ in 0..3 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::{Limit, Limits, demand};
 use tollgate_redis::RedisStore;
-use tollgate_redis_local::{Kind, Server};
+use tollgate_redis_local::{Server, ServerKind};
 use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store, StoreError};
 
 fn open(server: &Server) -> RedisStore {
@@ -27,7 +27,7 @@ fn name(entity: &str) -> String {
 
 #[test]
 fn garbage_in_the_place_of_a_bucket_is_found_and_refused() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::start(kind);
         let store = open(&server);
         assert!(matches!(take(&store, "good"), Ok(Applied::Done(_))));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::{Limit, Limits, demand};
 use tollgate_redis::{OpenError, RedisStore, Trouble};
-use tollgate_redis_local::{Cluster, Kind, Port, Server};
+use tollgate_redis_local::{Cluster, Port, Server, ServerKind};
 use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store, StoreError};
 
 /// No message may have this in it.
@@ -24,7 +24,7 @@ fn refused(url: &str) -> OpenError {
 
 #[test]
 fn a_server_that_evicts_is_refused_unless_that_is_accepted() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let evicting = ["--save", "", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
         let server = Server::with(kind, &evicting);
         let error = refused(&server.url());
@@ -58,7 +58,7 @@ fn a_host_that_refuses_is_reported_at_once_to_who_is_in_a_hurry() {
 
 #[test]
 fn a_wrong_password_is_refused_and_never_told() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::with(kind, &["--save", "", "--requirepass", "right"]);
         let port = server.port();
         for url in
@@ -76,7 +76,7 @@ fn a_wrong_password_is_refused_and_never_told() {
 
 #[test]
 fn a_user_without_rights_is_refused_and_one_that_may_not_look_around_is_not() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::start(kind);
         let port = server.port();
         let rules = [
@@ -103,7 +103,7 @@ fn a_user_without_rights_is_refused_and_one_that_may_not_look_around_is_not() {
 
 #[test]
 fn a_node_of_a_cluster_is_none_by_itself() {
-    let cluster = Cluster::start(Kind::Redis);
+    let cluster = Cluster::start(ServerKind::Redis);
     let away = (cluster.node_of("{tollgate}") + 1) % 3;
     let error = refused(&cluster.nodes[away].url());
     assert!(error.to_string().contains("redis+cluster://"), "{error}");
@@ -112,7 +112,7 @@ fn a_node_of_a_cluster_is_none_by_itself() {
 
 #[test]
 fn a_server_without_memory_is_away_and_has_taken_nothing() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::start(kind);
         let store = open(&server.url()).expect("the server is there");
         let limits = Limits::new([Limit::per_day("calls", 10)]).expect("it is valid");

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tollgate::catalog::Level;
 use tollgate::{Limit, Limiter, Limits, demand};
 use tollgate_redis::RedisStore;
-use tollgate_redis_local::{Kind, Server};
+use tollgate_redis_local::{Server, ServerKind};
 use tollgate_store::{Backend, Clock};
 
 /// A process, as far as the server can tell.
@@ -79,7 +79,7 @@ fn in_order_of_arrival(url: &str, count: usize, waiters: usize) {
 
 #[test]
 fn waiters_of_several_processes_are_served_in_the_order_of_their_arrival() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         in_order_of_arrival(&common::server(kind).url(), 8, 8);
     }
     in_order_of_arrival(&common::cluster().url(), 8, 8);
@@ -87,14 +87,14 @@ fn waiters_of_several_processes_are_served_in_the_order_of_their_arrival() {
 
 #[test]
 fn several_waiters_of_each_process_are_served_in_the_order_of_their_arrival() {
-    in_order_of_arrival(&Server::start(Kind::Redis).url(), 2, 24);
+    in_order_of_arrival(&Server::start(ServerKind::Redis).url(), 2, 24);
 }
 
 #[test]
 fn a_large_demand_is_not_starved_by_small_ones_of_another_process() {
     /// More than are admitted before the large one has said what it waits for.
     const SMALL_MAX: usize = 2_000;
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let instances = instances(&server.url(), 2, slots(10));
     let [large, small] = &instances[..] else { panic!("there are two") };
     let take = || small.limiter.acquire("me", "jobs", demand! { slots: 1 }).wait();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tollgate::{Level, Limit, Limiter, Limits, OnUnavailable, demand};
 use tollgate_core::Tick;
-use tollgate_redis_local::{Fault, Kind, Proxy, Server};
+use tollgate_redis_local::{Proxy, ProxyFault, Server, ServerKind};
 use tollgate_store::Clock;
 
 const TIMEOUT: Duration = Duration::from_millis(600);
@@ -29,10 +29,14 @@ const BLOWS: [Blow; 7] = [
         |server, _| drop(server.say(&["CLIENT", "PAUSE", "100000", "WRITE"])),
         |server, _| drop(server.say(&["CLIENT", "UNPAUSE"])),
     ),
-    ("refusing", |_, proxy| proxy.set(Fault::Refuse), |_, proxy| proxy.set(Fault::None)),
-    ("a black hole", |_, proxy| proxy.set(Fault::BlackHole), |_, proxy| proxy.set(Fault::None)),
-    ("slow", |_, proxy| proxy.set(Fault::Delay(Duration::from_secs(2))), |_, proxy| proxy.set(Fault::None)),
-    ("talking nonsense", |_, proxy| proxy.set(Fault::Garbage), |_, proxy| proxy.set(Fault::None)),
+    ("refusing", |_, proxy| proxy.set(ProxyFault::Refuse), |_, proxy| proxy.set(ProxyFault::None)),
+    ("a black hole", |_, proxy| proxy.set(ProxyFault::BlackHole), |_, proxy| proxy.set(ProxyFault::None)),
+    (
+        "slow",
+        |_, proxy| proxy.set(ProxyFault::Delay(Duration::from_secs(2))),
+        |_, proxy| proxy.set(ProxyFault::None),
+    ),
+    ("talking nonsense", |_, proxy| proxy.set(ProxyFault::Garbage), |_, proxy| proxy.set(ProxyFault::None)),
 ];
 
 fn limiter(proxy: &Proxy, policy: OnUnavailable) -> Limiter {
@@ -63,7 +67,7 @@ fn since(start: Tick) -> Duration {
 }
 
 fn outage((name, strike, heal): Blow) {
-    let mut server = Server::with(Kind::Redis, &["--save", "", "--appendonly", "yes"]);
+    let mut server = Server::with(ServerKind::Redis, &["--save", "", "--appendonly", "yes"]);
     let proxy = Proxy::to(server.port());
     let limits = Limits::new([Limit::per_minute("rpm", 1_000), Limit::resource("slots", 100)]);
     let limits = limits.expect("they are valid");

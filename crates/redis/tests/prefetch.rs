@@ -11,7 +11,7 @@ use tollgate::catalog::{Level, UsageQuery, Window};
 use tollgate::{Limit, Limiter, Limits, NewEntity, demand};
 use tollgate_core::Tick;
 use tollgate_redis::{RedisStore, RedisStoreBuilder};
-use tollgate_redis_local::{Fault, Kind, Proxy, Server};
+use tollgate_redis_local::{Proxy, ProxyFault, Server, ServerKind};
 use tollgate_store::{
     Applied, Backend, Call, Key, ManualClock, Op, OpId, Place, Scope, Step, Store, StoreError,
 };
@@ -76,7 +76,7 @@ fn calls(server: &Server) -> u64 {
 
 #[test]
 fn most_takes_need_no_call() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let (hands, server) = (ManualClock::at(START), Server::start(kind));
         let limiter = limiter(&hands, &server.url(), 5);
         set(&limiter, 1_000_000, 1_000_000_000);
@@ -93,7 +93,7 @@ fn most_takes_need_no_call() {
 /// One script takes a portion of all buckets of a chain; what is used is counted for all of them.
 #[test]
 fn most_takes_from_a_chain_need_no_call_either() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let limiter = limiter(&hands, &server.url(), 5);
     set(&limiter, 1_000_000, 100_000_000);
     let catalog = limiter.catalog();
@@ -118,7 +118,7 @@ fn most_takes_from_a_chain_need_no_call_either() {
 /// What is held by one is not had by another, and comes back.
 #[test]
 fn two_processes_never_hand_out_more_than_there_is() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let clients = [20, 20, 0].map(|percent| limiter(&hands, &server.url(), percent));
     set(&clients[0], 1_000, 1_000_000);
     clients[1].catalog().invalidate();
@@ -138,7 +138,7 @@ fn two_processes_never_hand_out_more_than_there_is() {
 
 #[test]
 fn what_nobody_wants_is_given_back_and_usage_is_exact() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let (hands, server) = (ManualClock::at(START), Server::start(kind));
         let limiter = limiter(&hands, &server.url(), 50);
         set(&limiter, 1_000, 100_000);
@@ -153,7 +153,7 @@ fn what_nobody_wants_is_given_back_and_usage_is_exact() {
 /// Whoever asks for the usage is told all of it, whether what is held was given back or not.
 #[test]
 fn usage_is_told_at_once() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let limiter = limiter(&hands, &server.url(), 50);
     set(&limiter, 1_000, 100_000);
     for count in 1..=50 {
@@ -164,7 +164,7 @@ fn usage_is_told_at_once() {
 
 #[test]
 fn changed_limits_and_a_reset_are_heeded_at_once() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let limiter = limiter(&hands, &server.url(), 50);
     set(&limiter, 1_000, 100_000);
     for _ in 0..100 {
@@ -179,7 +179,7 @@ fn changed_limits_and_a_reset_are_heeded_at_once() {
 
 #[test]
 fn nothing_that_was_held_before_a_reset_is_had_after_it() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let limiter = limiter(&hands, &server.url(), 50);
     set(&limiter, 1_000, 100_000);
     for _ in 0..30 {
@@ -192,7 +192,7 @@ fn nothing_that_was_held_before_a_reset_is_had_after_it() {
 /// A bucket that is forgotten takes along what is held of it.
 #[test]
 fn what_is_held_of_a_bucket_that_is_forgotten_is_not_handed_out() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let store = builder(&hands, &server.url(), 50).build().wait().expect("the server is there");
     let limiter = Limiter::open(Arc::new(store.clone()), "default").wait().expect("it answers");
     set(&limiter, 1_000, 1_000_000);
@@ -207,17 +207,17 @@ fn what_is_held_of_a_bucket_that_is_forgotten_is_not_handed_out() {
 /// Answers that are lost leave nobody with more than there is, and nothing is counted twice.
 #[test]
 fn answers_that_are_lost_charge_nothing_twice() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let (hands, server) = (ManualClock::at(START), Server::start(kind));
         let proxy = Proxy::to(server.port());
         let limiter = limiter(&hands, &proxy.url(), 2);
         set(&limiter, 10_000, 1_000_000);
         assert!(take(&limiter, 100));
-        proxy.set(Fault::LoseEvery(3));
+        proxy.set(ProxyFault::LoseEvery(3));
         for _ in 0..499 {
             assert!(take(&limiter, 100));
         }
-        proxy.set(Fault::None);
+        proxy.set(ProxyFault::None);
         eventually("what is held is given back", || left(&limiter, "user") == (Some(9_500), Some(975_000)));
         assert_eq!(used(&limiter, "user"), [(500, 500, 25_000)]);
     }
@@ -226,7 +226,7 @@ fn answers_that_are_lost_charge_nothing_twice() {
 /// A portion that was taken, and of which nobody ever heard, is found out about and given back.
 #[test]
 fn a_portion_that_nobody_heard_of_is_given_back() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let proxy = Proxy::to(server.port());
     let store = builder(&hands, &proxy.url(), 50).timeout(Duration::from_millis(400)).build().wait();
     let store = store.expect("the server is there");
@@ -246,12 +246,12 @@ fn a_portion_that_nobody_heard_of_is_given_back() {
     assert!(take());
     let mut taken = 1;
     for _ in 0..3 {
-        proxy.set(Fault::LoseEvery(1));
+        proxy.set(ProxyFault::LoseEvery(1));
         // What is held is served meanwhile; then there is no answer.
         while take() {
             taken += 1;
         }
-        proxy.set(Fault::None);
+        proxy.set(ProxyFault::None);
         assert!(take());
         taken += 1;
     }
@@ -266,7 +266,7 @@ fn a_portion_that_nobody_heard_of_is_given_back() {
 /// A call that is asked for again is answered the same, also if no server knows of it.
 #[test]
 fn a_call_is_served_once_however_often_it_is_asked() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let store = builder(&hands, &server.url(), 50).build().wait().expect("the server is there");
     let limits = Limits::new([Limit::per_hour("rpm", 1_000)]).expect("it is valid");
     let (key, costs) = (Key::new(&["me", "gpt"]), limits.costs(&demand! { rpm: 1 }).expect("it fits"));
@@ -284,7 +284,7 @@ fn a_call_is_served_once_however_often_it_is_asked() {
 
 #[test]
 fn the_bound_is_told() {
-    let (hands, server) = (ManualClock::at(START), Server::start(Kind::Redis));
+    let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let store = builder(&hands, &server.url(), 5).build().wait().expect("the server is there");
     let meters =
         Limits::new([Limit::per_hour("rpm", 1_000), Limit::per_hour("tpm", 30)]).expect("they are valid");

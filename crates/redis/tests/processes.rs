@@ -8,7 +8,7 @@ use std::time::Duration;
 use tollgate::catalog::Level;
 use tollgate::{Limit, Limiter, Limits, demand};
 use tollgate_redis::RedisStore;
-use tollgate_redis_local::{Kind, Server};
+use tollgate_redis_local::{Server, ServerKind};
 use tollgate_store::{Applied, Call, Clock, Done, Key, Op, Place, Step, Store};
 
 const CROWD: usize = 10;
@@ -96,7 +96,7 @@ fn said(child: Child) -> String {
 
 #[test]
 fn two_hundred_tries_of_ten_processes_on_a_hundred_admit_a_hundred() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::start(kind);
         let limits = Limits::new([Limit::per_day("rpm", CAPACITY).burst(CAPACITY)]).expect("it is valid");
         limiter(&server.url()).catalog().set_limits(Level::System, &limits).wait().expect("it answers");
@@ -109,7 +109,7 @@ fn two_hundred_tries_of_ten_processes_on_a_hundred_admit_a_hundred() {
 
 #[test]
 fn eight_processes_on_one_key_never_admit_more_than_there_is_in_any_interval() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let children: Vec<Child> = (0..TOGETHER).map(|_| start("history", &server.url())).collect();
     let mut all: Vec<u64> = Vec::new();
     for child in children {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::load::{PLENTY, left, limits, take, under_load, until_taken};
 use tollgate_redis::RedisStore;
-use tollgate_redis_local::{Cluster, Fault, Kind, Proxy, Reply, Server, Watched};
+use tollgate_redis_local::{Cluster, Proxy, ProxyFault, RespReply, Server, ServerKind, Watched};
 
 /// How many takes pass between two blows.
 const BREATH: i64 = 60;
@@ -15,13 +15,13 @@ fn open(url: &str) -> RedisStore {
     common::builder(url).build().wait().expect("the server is there")
 }
 
-fn ok(said: &Reply) {
-    assert_eq!(*said, Reply::Text("OK".into()));
+fn ok(said: &RespReply) {
+    assert_eq!(*said, RespReply::Text("OK".into()));
 }
 
 #[test]
 fn scripts_that_are_flushed_are_told_again() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::start(kind);
         let store = open(&server.url());
         let tally = under_load(&store, 5, |tally| {
@@ -37,13 +37,13 @@ fn scripts_that_are_flushed_are_told_again() {
 
 #[test]
 fn answers_that_are_lost_charge_nothing_twice() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let server = Server::start(kind);
         let proxy = Proxy::to(server.port());
         let store = open(&proxy.url());
-        proxy.set(Fault::LoseEvery(3));
+        proxy.set(ProxyFault::LoseEvery(3));
         let tally = under_load(&store, 20, |tally| until_taken(tally, 4 * BREATH));
-        proxy.set(Fault::None);
+        proxy.set(ProxyFault::None);
         assert_eq!((left(&store, &limits()), tally.unknown()), (PLENTY - tally.taken(), 0));
         assert!(store.troubles().connections > 20, "{:?}", store.troubles());
     }
@@ -51,7 +51,7 @@ fn answers_that_are_lost_charge_nothing_twice() {
 
 #[test]
 fn a_server_that_starts_again_forgets_nothing_it_wrote_down() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let mut server =
             Server::with(kind, &["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
         let store = open(&server.url());
@@ -67,7 +67,7 @@ fn a_server_that_starts_again_forgets_nothing_it_wrote_down() {
 
 #[test]
 fn a_pause_of_the_server_is_waited_for() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let store = open(&server.url());
     let tally = under_load(&store, 5, |tally| {
         for _ in 0..3 {
@@ -80,7 +80,7 @@ fn a_pause_of_the_server_is_waited_for() {
 
 #[test]
 fn a_failover_to_a_replica_is_followed_and_charges_nothing_twice() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let watched = Watched::start(kind);
         let store = open(&watched.url());
         let tally = under_load(&store, 20, |tally| {
@@ -99,7 +99,7 @@ fn a_failover_to_a_replica_is_followed_and_charges_nothing_twice() {
 
 #[test]
 fn a_slot_that_moves_under_load_takes_everything_along() {
-    for kind in Kind::ALL {
+    for kind in ServerKind::ALL {
         let cluster = Cluster::start(kind);
         let store = RedisStore::builder(cluster.url()).prefix("moving").timeout(Duration::from_secs(30));
         let store = store.build().wait().expect("the cluster is there");
@@ -117,12 +117,12 @@ fn a_slot_that_moves_under_load_takes_everything_along() {
 
 #[test]
 fn a_call_that_nobody_stays_for_is_undone() {
-    let server = Server::start(Kind::Redis);
+    let server = Server::start(ServerKind::Redis);
     let proxy = Proxy::to(server.port());
     let store = open(&proxy.url());
     let limits = limits();
     take(&store, &limits).expect("it answers");
-    proxy.set(Fault::Delay(Duration::from_millis(200)));
+    proxy.set(ProxyFault::Delay(Duration::from_millis(200)));
     for _ in 0..5 {
         let key = tollgate_store::Key::new(&["entity", "resource"]);
         let costs = limits.costs(&tollgate_core::demand! { calls: 10, slots: 0 }).expect("it fits");
@@ -133,7 +133,7 @@ fn a_call_that_nobody_stays_for_is_undone() {
         // Begun and dropped: the answer is on its way.
         drop(tollgate_store::Reply::eager(tollgate_store::Store::apply(&store, &call)));
     }
-    proxy.set(Fault::None);
+    proxy.set(ProxyFault::None);
     let mut tries = 0;
     while left(&store, &limits) != PLENTY - 1 {
         tries += 1;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tollgate_redis::{OpenError, RedisStore};
-use tollgate_redis_local::{Kind, Port, Server};
+use tollgate_redis_local::{Port, Server, ServerKind};
 
 const CANARY: &str = "hunter2-canary";
 
@@ -29,7 +29,7 @@ fn a_server_is_talked_to_if_its_certificate_is_good() {
     let number = port.to_string();
     let tls = ["--tls-port", &number, "--tls-cert-file", &cert, "--tls-key-file", &key];
     let more = ["--tls-ca-cert-file", &ca, "--tls-auth-clients", "no", "--requirepass", CANARY, "--save", ""];
-    let _server = Server::with(Kind::Redis, &[&tls[..], &more].concat());
+    let _server = Server::with(ServerKind::Redis, &[&tls[..], &more].concat());
     assert!(open(&format!("rediss://:{CANARY}@127.0.0.1:{port}?ca={ca}")).is_ok());
     let unknown = open(&format!("rediss://:{CANARY}@127.0.0.1:{port}"));
     assert!(unknown.is_err(), "nobody vouches for it");

@@ -3,7 +3,7 @@
 //! In front of each block is a word that says its size. It is written when the block is cut off what was never used,
 //! and stays the same for good.
 
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::layout::{ARENA, BUMP, FREE, SIZES_MAX};
 use crate::tx::Tx;
 
@@ -34,13 +34,13 @@ pub(crate) fn words_of(size: u64) -> u64 {
 
 impl Tx<'_> {
     /// A block with room for so many words. What is in it is anything.
-    pub(crate) fn alloc(&mut self, words: u64) -> Result<u64, Stop> {
+    pub(crate) fn alloc(&mut self, words: u64) -> Result<u64, TxnAbort> {
         if words > self.arena.capacity() {
-            return Err(Stop::NoRoom);
+            return Err(TxnAbort::NoRoom);
         }
         let size = size_for(words);
         if size >= SIZES_MAX {
-            return Err(Stop::NoRoom);
+            return Err(TxnAbort::NoRoom);
         }
         let first = self.link_at(FREE + size)?;
         if first != 0 {
@@ -54,7 +54,7 @@ impl Tx<'_> {
         }
         let (bump, words) = (self.get(BUMP)?, words_of(size));
         let end = bump.checked_add(1 + words).filter(|_| bump >= ARENA);
-        let end = end.ok_or(Stop::Damaged("what was never used is said to be where it cannot be"))?;
+        let end = end.ok_or(TxnAbort::Damaged("what was never used is said to be where it cannot be"))?;
         if self.slice(bump, 1 + words).is_err() {
             self.grow(end)?;
         }
@@ -70,7 +70,7 @@ impl Tx<'_> {
 
     /// Puts what was freed into the lists.
     #[inline]
-    pub(crate) fn free_all(&mut self) -> Result<(), Stop> {
+    pub(crate) fn free_all(&mut self) -> Result<(), TxnAbort> {
         while let Some(block) = self.freed.pop() {
             let size = self.check_block(block, None)?;
             let first = self.get(FREE + size)?;
@@ -81,23 +81,23 @@ impl Tx<'_> {
     }
 
     /// How many words a block has.
-    pub(crate) fn room_of(&self, block: u64) -> Result<u64, Stop> {
+    pub(crate) fn room_of(&self, block: u64) -> Result<u64, TxnAbort> {
         Ok(words_of(self.check_block(block, None)?))
     }
 
     /// Whether there is such a block, of the size that is expected if one is. Answers its size.
-    fn check_block(&self, block: u64, expected: Option<u64>) -> Result<u64, Stop> {
+    fn check_block(&self, block: u64, expected: Option<u64>) -> Result<u64, TxnAbort> {
         let size =
-            block.checked_sub(1).map_or(Err(Stop::Damaged("a block is nowhere")), |at| self.get(at))?;
+            block.checked_sub(1).map_or(Err(TxnAbort::Damaged("a block is nowhere")), |at| self.get(at))?;
         if size >= SIZES_MAX || expected.is_some_and(|expected| size != expected) {
-            return Err(Stop::Damaged("a block has a size that there is none of"));
+            return Err(TxnAbort::Damaged("a block has a size that there is none of"));
         }
         self.slice(block, words_of(size))?;
         Ok(size)
     }
 
     /// A block with these bytes in it, behind how many they are.
-    pub(crate) fn alloc_bytes(&mut self, bytes: &[u8]) -> Result<u64, Stop> {
+    pub(crate) fn alloc_bytes(&mut self, bytes: &[u8]) -> Result<u64, TxnAbort> {
         let block = self.alloc(1 + words_for(bytes.len() as u64))?;
         self.set_new(block, bytes.len() as u64)?;
         for (index, chunk) in bytes.chunks(8).enumerate() {
@@ -107,7 +107,7 @@ impl Tx<'_> {
     }
 
     /// Puts other bytes in a block, or in a new one if they do not fit.
-    pub(crate) fn replace_bytes(&mut self, block: u64, bytes: &[u8]) -> Result<u64, Stop> {
+    pub(crate) fn replace_bytes(&mut self, block: u64, bytes: &[u8]) -> Result<u64, TxnAbort> {
         if 1 + words_for(bytes.len() as u64) > self.room_of(block)? {
             self.free(block);
             return self.alloc_bytes(bytes);
@@ -120,10 +120,10 @@ impl Tx<'_> {
     }
 
     /// The bytes of a block.
-    pub(crate) fn bytes(&self, block: u64) -> Result<Vec<u8>, Stop> {
+    pub(crate) fn bytes(&self, block: u64) -> Result<Vec<u8>, TxnAbort> {
         let len = self.get(block)?;
         if words_for(len) >= self.room_of(block)? {
-            return Err(Stop::Damaged("more is said to be in a block than it has room for"));
+            return Err(TxnAbort::Damaged("more is said to be in a block than it has room for"));
         }
         let mut bytes = Vec::with_capacity(len as usize + 8);
         for word in self.slice(block + 1, words_for(len))? {

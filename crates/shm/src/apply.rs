@@ -7,20 +7,20 @@ use tollgate_store::{
     Applied, Call, Census, Done, Op, Place, Step, StoreError, forgotten_keys, is_forgotten,
 };
 
-use crate::error::Stop;
-use crate::key::{Key, Kind};
+use crate::error::TxnAbort;
+use crate::key::{Key, KeyKind};
 use crate::layout::REVISION;
-use crate::limits::KnownLimits;
-use crate::row::{Row, Wanted, bucket_key};
+use crate::limits::ShmLimitsCache;
+use crate::row::{RowParts, ShmRow, bucket_key};
 use crate::sweep;
 use crate::tx::Tx;
 
 /// The bucket of a step while it is worked on.
-struct Held {
+struct HeldBucket {
     /// Where it is; `None` if it is new.
     entry: Option<u64>,
     /// `None` if there is none and the step makes none.
-    row: Option<Row>,
+    row: Option<ShmRow>,
     /// Whether the limits of its step are put in force though the call is denied.
     is_heeded: bool,
 }
@@ -28,17 +28,17 @@ struct Held {
 /// Applies the call and makes the writes, or neither; once if the call has an id.
 pub(crate) fn apply(
     tx: &mut Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     call: &Call<'_>,
     writes: &[Write],
     now: Tick,
-) -> Result<Applied, Stop> {
+) -> Result<Applied, TxnAbort> {
     if let Some(id) = call.id
         && let Some(done) = tx.find_call(id)?
     {
         return Ok(Applied::Done(done));
     }
-    let wanted = if call.metered { Wanted::BucketAndUsage } else { Wanted::Bucket };
+    let wanted = if call.metered { RowParts::BucketAndUsage } else { RowParts::Bucket };
     let (mut held, mut census) = (Vec::with_capacity(call.steps.len()), Census::default());
     for (index, step) in call.steps.iter().enumerate() {
         let mut bucket = hold(tx, known, step, wanted, now)?;
@@ -91,12 +91,12 @@ pub(crate) fn apply(
 }
 
 /// Whether no bucket is made in a namespace any more.
-pub(crate) fn is_closed(tx: &Tx<'_>, namespace: &str) -> Result<bool, Stop> {
+pub(crate) fn is_closed(tx: &Tx<'_>, namespace: &str) -> Result<bool, TxnAbort> {
     Ok(tx.find(&closed_key(namespace))?.is_some())
 }
 
 /// Lets no bucket be made in a namespace any more.
-pub(crate) fn close(tx: &mut Tx<'_>, namespace: &str) -> Result<(), Stop> {
+pub(crate) fn close(tx: &mut Tx<'_>, namespace: &str) -> Result<(), TxnAbort> {
     if !is_closed(tx, namespace)? {
         tx.insert(&closed_key(namespace), 0)?;
     }
@@ -104,11 +104,11 @@ pub(crate) fn close(tx: &mut Tx<'_>, namespace: &str) -> Result<(), Stop> {
 }
 
 fn closed_key(namespace: &str) -> Key {
-    Key::new(Kind::Closed).raw(namespace.as_bytes())
+    Key::new(KeyKind::Closed).raw(namespace.as_bytes())
 }
 
 /// Whether a settlement counts though its bucket is not there: that was dropped because it was idle, not forgotten.
-fn outlives_bucket(tx: &Tx<'_>, step: &Step<'_>, now: Tick) -> Result<bool, Stop> {
+fn outlives_bucket(tx: &Tx<'_>, step: &Step<'_>, now: Tick) -> Result<bool, TxnAbort> {
     let Place { namespace, key, .. } = step.place;
     match (&step.op, key.pair()) {
         (Op::Settle(_), _) => Ok(true),
@@ -128,39 +128,39 @@ fn outlives_bucket(tx: &Tx<'_>, step: &Step<'_>, now: Tick) -> Result<bool, Stop
 #[inline]
 fn hold(
     tx: &Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     step: &Step<'_>,
-    wanted: Wanted,
+    wanted: RowParts,
     now: Tick,
-) -> Result<Held, Stop> {
+) -> Result<HeldBucket, TxnAbort> {
     let Place { namespace, key, limits } = step.place;
     let key = bucket_key(namespace, key);
     if let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? {
-        let row = Row::read(tx, known, entry, Some(limits), wanted)?;
-        return Ok(Held { entry: Some(entry), row: Some(row), is_heeded: false });
+        let row = ShmRow::read(tx, known, entry, Some(limits), wanted)?;
+        return Ok(HeldBucket { entry: Some(entry), row: Some(row), is_heeded: false });
     }
     if !step.charges() || step.takes().is_none() && !outlives_bucket(tx, step, now)? {
-        return Ok(Held { entry: None, row: None, is_heeded: false });
+        return Ok(HeldBucket { entry: None, row: None, is_heeded: false });
     }
     if is_closed(tx, namespace)? {
         return Err(StoreError::NamespaceGone(namespace.into()).into());
     }
-    Ok(Held { entry: None, row: Some(Row::fresh(limits)), is_heeded: false })
+    Ok(HeldBucket { entry: None, row: Some(ShmRow::fresh(limits)), is_heeded: false })
 }
 
 /// Puts the bucket of a step in place, if it has one.
 #[inline]
 fn put(
     tx: &mut Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     step: &Step<'_>,
-    held: Held,
-    wanted: Wanted,
-) -> Result<(), Stop> {
+    held: HeldBucket,
+    wanted: RowParts,
+) -> Result<(), TxnAbort> {
     match held {
-        Held { row: None, .. } => Ok(()),
-        Held { entry: Some(entry), row: Some(row), .. } => row.write(tx, known, entry, wanted),
-        Held { entry: None, row: Some(row), .. } => {
+        HeldBucket { row: None, .. } => Ok(()),
+        HeldBucket { entry: Some(entry), row: Some(row), .. } => row.write(tx, known, entry, wanted),
+        HeldBucket { entry: None, row: Some(row), .. } => {
             row.make(tx, known, (step.place.namespace, step.place.key))
         }
     }
@@ -170,11 +170,11 @@ fn put(
 fn meter(
     tx: &Tx<'_>,
     steps: &[Step<'_>],
-    held: &mut [Held],
+    held: &mut [HeldBucket],
     done: &[Done],
     now: Tick,
     writes: &mut Vec<Write>,
-) -> Result<(), Stop> {
+) -> Result<(), TxnAbort> {
     let kept = &tx.arena.usage_retention;
     for ((step, held), done) in steps.iter().zip(held).zip(done) {
         let (at, used) = match (&step.op, done) {
@@ -198,23 +198,23 @@ fn meter(
 }
 
 /// Whether all takes fit, if need be without those who are seen to be gone.
-fn fit(steps: &[Step<'_>], held: &mut [Held], now: Tick) -> Result<(), Vec<Denial>> {
+fn fit(steps: &[Step<'_>], held: &mut [HeldBucket], now: Tick) -> Result<(), Vec<Denial>> {
     if all_fit(steps, held, now) || reap(steps, held, now) && all_fit(steps, held, now) {
         return Ok(());
     }
     Err(takes(steps, held).map(|(costs, row)| row.kept.denial(now, costs)).collect())
 }
 
-fn all_fit(steps: &[Step<'_>], held: &[Held], now: Tick) -> bool {
+fn all_fit(steps: &[Step<'_>], held: &[HeldBucket], now: Tick) -> bool {
     takes(steps, held).all(|(costs, row)| row.kept.fits(now, costs))
 }
 
-fn takes<'s>(steps: &'s [Step<'_>], held: &'s [Held]) -> impl Iterator<Item = (&'s Costs, &'s Row)> {
+fn takes<'s>(steps: &'s [Step<'_>], held: &'s [HeldBucket]) -> impl Iterator<Item = (&'s Costs, &'s ShmRow)> {
     steps.iter().zip(held).filter_map(|(step, held)| Some((step.takes()?, held.row.as_ref()?)))
 }
 
 /// Drops what is held by processes that are gone, and says whether anything was.
-fn reap(steps: &[Step<'_>], held: &mut [Held], now: Tick) -> bool {
+fn reap(steps: &[Step<'_>], held: &mut [HeldBucket], now: Tick) -> bool {
     let mut census = Census::default();
     let takes = steps.iter().zip(held).filter(|(step, _)| step.takes().is_some());
     let kept = takes.filter_map(|(_, held)| held.row.as_mut()).map(|row| &mut row.kept);

@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use tollgate_store::usage::UsageRetention;
 
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::layout::{CAPACITY_MAX, LOCK, SIZE, SIZE_MIN};
 use crate::lock;
-use crate::map::{Map, WORD};
+use crate::map::{SharedMap, WORD};
 use crate::tx::Tx;
 
 /// The least that a file grows by, in words, so that it is seldom.
@@ -34,7 +34,7 @@ pub(crate) struct Arena {
     /// How long usage is kept that this process writes down.
     pub(crate) usage_retention: UsageRetention,
     file: OwnedFd,
-    map: Map,
+    map: SharedMap,
     /// How many words the file is known to have.
     known: AtomicU64,
 }
@@ -44,7 +44,7 @@ impl Arena {
     pub(crate) fn new(
         path: PathBuf,
         file: OwnedFd,
-        map: Map,
+        map: SharedMap,
         seed: u64,
         tag: u32,
         timeout: Duration,
@@ -82,13 +82,13 @@ impl Arena {
 
     /// Takes the lock. What somebody who died was doing is undone first.
     #[inline]
-    pub(crate) fn begin(&self) -> Result<Tx<'_>, Stop> {
+    pub(crate) fn begin(&self) -> Result<Tx<'_>, TxnAbort> {
         self.begin_within(self.timeout)
     }
 
     /// As [`begin`](Arena::begin), with less patience.
     #[inline]
-    pub(crate) fn begin_within(&self, timeout: Duration) -> Result<Tx<'_>, Stop> {
+    pub(crate) fn begin_within(&self, timeout: Duration) -> Result<Tx<'_>, TxnAbort> {
         lock::take(self.word(LOCK), self.tag, timeout)?;
         // From here on it is let go of whatever happens.
         let mut tx = Tx::locked(self);
@@ -98,27 +98,27 @@ impl Arena {
 
     /// The words that the file has by its own account.
     #[inline]
-    pub(crate) fn words(&self) -> Result<&[AtomicU64], Stop> {
+    pub(crate) fn words(&self) -> Result<&[AtomicU64], TxnAbort> {
         let size = self.word(SIZE).load(Ordering::Relaxed);
         if size > self.known.load(Ordering::Relaxed) {
             self.look(size)?;
         }
         if size < SIZE_MIN {
-            return Err(Stop::Damaged("it says that it is smaller than the least of files"));
+            return Err(TxnAbort::Damaged("it says that it is smaller than the least of files"));
         }
         Ok(self.map.words(size as usize))
     }
 
     /// Whether the file really has so many words: who touches one that it has not is ended by the system.
     #[cold]
-    fn look(&self, size: u64) -> Result<(), Stop> {
+    fn look(&self, size: u64) -> Result<(), TxnAbort> {
         if size > self.capacity().min(CAPACITY_MAX) {
-            return Err(Stop::Damaged("it says that it is larger than it may be"));
+            return Err(TxnAbort::Damaged("it says that it is larger than it may be"));
         }
         let found =
-            fstat(self.file.as_fd()).map_err(|_| Stop::Damaged("it cannot be looked at"))?.st_size as u64;
+            fstat(self.file.as_fd()).map_err(|_| TxnAbort::Damaged("it cannot be looked at"))?.st_size as u64;
         if found < size * WORD {
-            return Err(Stop::Damaged("it was cut off"));
+            return Err(TxnAbort::Damaged("it was cut off"));
         }
         self.known.fetch_max(size, Ordering::Relaxed);
         Ok(())
@@ -126,10 +126,10 @@ impl Arena {
 
     /// Makes the file large enough for so many words, with some to spare, and answers how many it has then. The room is
     /// really there: nobody who writes to it later finds that it is not.
-    pub(crate) fn grow(&self, from: u64, needed: u64) -> Result<u64, Stop> {
+    pub(crate) fn grow(&self, from: u64, needed: u64) -> Result<u64, TxnAbort> {
         let most = self.capacity();
         if needed > most {
-            return Err(Stop::NoRoom);
+            return Err(TxnAbort::NoRoom);
         }
         let generous = needed.max(from + from.clamp(GROWTH_MIN, GROWTH_MAX)).min(most);
         for size in [generous, needed] {
@@ -146,9 +146,9 @@ impl Arena {
                     return Ok(size);
                 }
                 Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::NOMEM) => {}
-                Err(_) => return Err(Stop::Damaged("its file cannot grow")),
+                Err(_) => return Err(TxnAbort::Damaged("its file cannot grow")),
             }
         }
-        Err(Stop::NoRoom)
+        Err(TxnAbort::NoRoom)
     }
 }

@@ -4,8 +4,8 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::{Done, OpId};
 
 use crate::codec::{outcome_bytes, outcome_from};
-use crate::error::Stop;
-use crate::key::{Key, Kind, Parts};
+use crate::error::TxnAbort;
+use crate::key::{Key, KeyKind, KeyParts};
 use crate::layout::CALLS;
 use crate::tx::Tx;
 
@@ -19,24 +19,24 @@ const REMEMBERED_FOR: Span = Span::from_secs(600);
 const FORGOTTEN_AT_ONCE: usize = 2;
 
 fn by_id(id: OpId) -> Key {
-    Key::new(Kind::Call).raw(&id.0.to_be_bytes())
+    Key::new(KeyKind::Call).raw(&id.0.to_be_bytes())
 }
 
 fn by_time(at: Tick, id: OpId) -> Key {
-    Key::new(Kind::CallAt).raw(&at.as_micros().to_be_bytes()).raw(&id.0.to_be_bytes())
+    Key::new(KeyKind::CallAt).raw(&at.as_micros().to_be_bytes()).raw(&id.0.to_be_bytes())
 }
 
 impl Tx<'_> {
     /// What came of the call, if it was applied.
-    pub(crate) fn find_call(&self, id: OpId) -> Result<Option<Vec<Done>>, Stop> {
+    pub(crate) fn find_call(&self, id: OpId) -> Result<Option<Vec<Done>>, TxnAbort> {
         let Some((node, _)) = self.find(&by_id(id))? else { return Ok(None) };
         let outcome = outcome_from(&self.bytes(self.block_of(node)?)?);
-        let (_, done) = outcome.ok_or(Stop::Damaged("what came of a call cannot be read"))?;
+        let (_, done) = outcome.ok_or(TxnAbort::Damaged("what came of a call cannot be read"))?;
         Ok(Some(done))
     }
 
     /// Remembers a call, and forgets some that nobody asks for any more.
-    pub(crate) fn remember_call(&mut self, id: OpId, now: Tick, done: &[Done]) -> Result<(), Stop> {
+    pub(crate) fn remember_call(&mut self, id: OpId, now: Tick, done: &[Done]) -> Result<(), TxnAbort> {
         let Some(outcome) = outcome_bytes(now, done) else { return Ok(()) };
         let block = self.alloc_bytes(&outcome)?;
         self.insert(&by_id(id), block)?;
@@ -48,10 +48,10 @@ impl Tx<'_> {
         Ok(())
     }
 
-    fn forget_old_call(&mut self, now: Tick) -> Result<(), Stop> {
-        let Some((_, oldest)) = self.first(&Key::new(Kind::CallAt))? else { return Ok(()) };
-        let parts = Parts::of(&oldest).and_then(|mut parts| Some((parts.number()?, parts.number()?)));
-        let (at, id) = parts.ok_or(Stop::Damaged("a call that is remembered has no key"))?;
+    fn forget_old_call(&mut self, now: Tick) -> Result<(), TxnAbort> {
+        let Some((_, oldest)) = self.first(&Key::new(KeyKind::CallAt))? else { return Ok(()) };
+        let parts = KeyParts::of(&oldest).and_then(|mut parts| Some((parts.number()?, parts.number()?)));
+        let (at, id) = parts.ok_or(TxnAbort::Damaged("a call that is remembered has no key"))?;
         let (at, id) = (Tick::from_micros(u64::from_be_bytes(at)), OpId(u128::from_be_bytes(id)));
         if self.get(CALLS)? <= REMEMBERED_MAX && now.since(at) < REMEMBERED_FOR {
             return Ok(());

@@ -3,20 +3,20 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::alloc::words_of;
-use crate::error::Stop;
-use crate::key::{Key, Kind};
+use crate::error::TxnAbort;
+use crate::key::{Key, KeyKind};
 use crate::layout::{
     ARENA, BUCKETS, BUMP, CALLS, CHAINS, FREE, HEAD, SEGMENTS, SEGMENTS_MAX, SIZES_MAX, WAITING,
 };
-use crate::limits::{KnownLimits, USERS};
-use crate::ordered::{BEFORE, HEIGHT_MAX, Node};
-use crate::row::{self, Row, Wanted};
+use crate::limits::{ShmLimitsCache, USERS};
+use crate::ordered::{BEFORE, HEIGHT_MAX, MapNode};
+use crate::row::{self, RowParts, ShmRow};
 use crate::table::NODE;
 use crate::tx::Tx;
 
 /// What was found on the way.
 #[derive(Default)]
-struct Found {
+struct CheckFindings {
     /// Blocks that somebody has.
     blocks: HashSet<u64>,
     /// How often each limits are used.
@@ -25,46 +25,50 @@ struct Found {
     nodes: HashMap<u64, u64>,
 }
 
-impl Found {
-    fn block(&mut self, block: u64) -> Result<(), Stop> {
-        if self.blocks.insert(block) { Ok(()) } else { Err(Stop::Damaged("a block is used twice")) }
+impl CheckFindings {
+    fn block(&mut self, block: u64) -> Result<(), TxnAbort> {
+        if self.blocks.insert(block) { Ok(()) } else { Err(TxnAbort::Damaged("a block is used twice")) }
     }
 
-    fn count(&self, kind: Kind) -> u64 {
+    fn count(&self, kind: KeyKind) -> u64 {
         self.counts.get(&(kind as u8)).copied().unwrap_or(0)
     }
 }
 
 /// Looks at everything, and says what is wrong first.
-pub(crate) fn check(tx: &Tx<'_>, known: &mut KnownLimits) -> Result<(), Stop> {
-    let mut found = Found::default();
+pub(crate) fn check(tx: &Tx<'_>, known: &mut ShmLimitsCache) -> Result<(), TxnAbort> {
+    let mut found = CheckFindings::default();
     check_order(tx, &mut found)?;
     check_kinds(tx, known, &mut found)?;
     check_table(tx, &mut found)?;
     for (block, users) in &found.limits {
         if tx.get(block + USERS)? != *users {
-            return Err(Stop::Damaged("limits are used by others than they say"));
+            return Err(TxnAbort::Damaged("limits are used by others than they say"));
         }
     }
-    let counts =
-        [(BUCKETS, Kind::Bucket), (CALLS, Kind::Call), (CALLS, Kind::CallAt), (WAITING, Kind::Waiter)];
+    let counts = [
+        (BUCKETS, KeyKind::Bucket),
+        (CALLS, KeyKind::Call),
+        (CALLS, KeyKind::CallAt),
+        (WAITING, KeyKind::Waiter),
+    ];
     for (at, kind) in counts {
         if tx.get(at)? != found.count(kind) {
-            return Err(Stop::Damaged("something is counted wrong"));
+            return Err(TxnAbort::Damaged("something is counted wrong"));
         }
     }
     check_blocks(tx, &mut found)
 }
 
 /// The ordered map: keys are in order, both ways, and every height leads to nodes of the one below.
-fn check_order(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
+fn check_order(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     let head = tx.block_at(HEAD)?;
     found.block(head)?;
     let (mut before, mut last, mut place) = (head, Vec::new(), 0);
     while let Some(node) = tx.link(before, 0)? {
         let key = tx.key_of(node)?;
         if key <= last || tx.get(node.0 + BEFORE)? != before {
-            return Err(Stop::Damaged("its keys are out of order"));
+            return Err(TxnAbort::Damaged("its keys are out of order"));
         }
         place += 1;
         found.block(node.0)?;
@@ -78,7 +82,7 @@ fn check_order(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
             let next = found.nodes.get(&node.0).copied().unwrap_or(0);
             let (_, height) = tx.shape(node)?;
             if next <= place || height <= level {
-                return Err(Stop::Damaged("a link leads to nothing, or back"));
+                return Err(TxnAbort::Damaged("a link leads to nothing, or back"));
             }
             (at, place) = (node.0, next);
         }
@@ -87,23 +91,25 @@ fn check_order(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
 }
 
 /// What the nodes of each kind lead to.
-fn check_kinds(tx: &Tx<'_>, known: &mut KnownLimits, found: &mut Found) -> Result<(), Stop> {
-    for kind in Kind::ALL {
+fn check_kinds(tx: &Tx<'_>, known: &mut ShmLimitsCache, found: &mut CheckFindings) -> Result<(), TxnAbort> {
+    for kind in KeyKind::ALL {
         tx.scan(&Key::new(kind), None, false, |node, _| {
-            let has_block =
-                matches!(kind, Kind::Bucket | Kind::OfResource | Kind::Limits | Kind::Call | Kind::Record);
+            let has_block = matches!(
+                kind,
+                KeyKind::Bucket | KeyKind::OfResource | KeyKind::Limits | KeyKind::Call | KeyKind::Record
+            );
             let value = if has_block { tx.block_of(node)? } else { 0 };
             match kind {
-                Kind::Bucket => {
+                KeyKind::Bucket => {
                     let (blocks, limits) = row::blocks(tx, value)?;
                     blocks.into_iter().try_for_each(|block| found.block(block))?;
                     limits.into_iter().for_each(|limits| *found.limits.entry(limits).or_default() += 1);
-                    Row::read(tx, known, value, None, Wanted::BucketAndUsage)?;
+                    ShmRow::read(tx, known, value, None, RowParts::BucketAndUsage)?;
                 }
-                Kind::OfResource if !found.blocks.contains(&value) => {
-                    return Err(Stop::Damaged("a resource has a bucket that is not there"));
+                KeyKind::OfResource if !found.blocks.contains(&value) => {
+                    return Err(TxnAbort::Damaged("a resource has a bucket that is not there"));
                 }
-                Kind::Limits | Kind::Call | Kind::Record => found.block(value)?,
+                KeyKind::Limits | KeyKind::Call | KeyKind::Record => found.block(value)?,
                 _ => {}
             }
             Ok(true)
@@ -113,20 +119,20 @@ fn check_kinds(tx: &Tx<'_>, known: &mut KnownLimits, found: &mut Found) -> Resul
 }
 
 /// The table: every bucket is in its chain.
-fn check_table(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
+fn check_table(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     let mut entries = 0;
     for chain in 0..tx.get(CHAINS)? {
         for entry in tx.entries(chain)? {
-            let node = Node(tx.block_at(entry + NODE)?);
+            let node = MapNode(tx.block_at(entry + NODE)?);
             let key = Key::from_bytes(&tx.key_of(node)?);
             if tx.value(node)? != entry || tx.find_entry(&key, tx.hash_of(&key))? != Some(entry) {
-                return Err(Stop::Damaged("a bucket is not where it is looked for"));
+                return Err(TxnAbort::Damaged("a bucket is not where it is looked for"));
             }
             entries += 1;
         }
     }
-    if entries != found.count(Kind::Bucket) {
-        return Err(Stop::Damaged("a bucket is in no chain"));
+    if entries != found.count(KeyKind::Bucket) {
+        return Err(TxnAbort::Damaged("a bucket is in no chain"));
     }
     let segments =
         (SEGMENTS..SEGMENTS + SEGMENTS_MAX).map(|at| tx.link_at(at)).collect::<Result<Vec<_>, _>>()?;
@@ -134,13 +140,13 @@ fn check_table(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
 }
 
 /// Every block up to what was never used is somebody's or free, and is so once.
-fn check_blocks(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
+fn check_blocks(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     for size in 0..SIZES_MAX {
         let mut block = tx.link_at(FREE + size)?;
         while block != 0 {
             found.block(block)?;
             if tx.get(block - 1)? != size {
-                return Err(Stop::Damaged("a free block is in the list of another size"));
+                return Err(TxnAbort::Damaged("a free block is in the list of another size"));
             }
             block = tx.link_at(block)?;
         }
@@ -148,16 +154,16 @@ fn check_blocks(tx: &Tx<'_>, found: &mut Found) -> Result<(), Stop> {
     let (mut at, end) = (ARENA, tx.get(BUMP)?);
     while at < end {
         if !found.blocks.remove(&(at + 1)) {
-            return Err(Stop::Damaged("a block is neither used nor free"));
+            return Err(TxnAbort::Damaged("a block is neither used nor free"));
         }
         let size = tx.get(at)?;
         if size >= SIZES_MAX {
-            return Err(Stop::Damaged("a block has a size that there is none of"));
+            return Err(TxnAbort::Damaged("a block has a size that there is none of"));
         }
         at += 1 + words_of(size);
     }
     if at != end || !found.blocks.is_empty() {
-        return Err(Stop::Damaged("a block is where there is none"));
+        return Err(TxnAbort::Damaged("a block is where there is none"));
     }
     Ok(())
 }

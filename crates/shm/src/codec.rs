@@ -13,9 +13,9 @@ const DEPTH_MAX: u32 = 64;
 const NEVER: u64 = u64::MAX;
 
 /// Bytes that are being read, from the front.
-struct Reader<'a>(&'a [u8]);
+struct RecordReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> RecordReader<'a> {
     fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (chunk, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -82,7 +82,7 @@ pub(crate) fn item_bytes(item: &Item) -> Option<Vec<u8>> {
 
 /// The record that bytes say; `None` if they say none.
 pub(crate) fn item_from(key: ItemKey, bytes: &[u8]) -> Option<Item> {
-    let mut reader = Reader(bytes);
+    let mut reader = RecordReader(bytes);
     let expires = expires(bytes)?;
     reader.number()?;
     let mut indexed = Vec::new();
@@ -140,7 +140,7 @@ fn put_value(out: &mut Vec<u8>, value: &Value, depth: u32) -> Option<()> {
     Some(())
 }
 
-fn fields(reader: &mut Reader<'_>, depth: u32) -> Option<Fields> {
+fn fields(reader: &mut RecordReader<'_>, depth: u32) -> Option<Fields> {
     let mut fields = Fields::new();
     for _ in 0..reader.count()? {
         let name = reader.text()?.to_owned();
@@ -149,7 +149,7 @@ fn fields(reader: &mut Reader<'_>, depth: u32) -> Option<Fields> {
     Some(fields)
 }
 
-fn value(reader: &mut Reader<'_>, depth: u32) -> Option<Value> {
+fn value(reader: &mut RecordReader<'_>, depth: u32) -> Option<Value> {
     if depth > DEPTH_MAX {
         return None;
     }
@@ -194,7 +194,7 @@ pub(crate) fn outcome_bytes(at: Tick, done: &[Done]) -> Option<Vec<u8>> {
 
 /// When the call was made and what came of its steps.
 pub(crate) fn outcome_from(bytes: &[u8]) -> Option<(Tick, Vec<Done>)> {
-    let mut reader = Reader(bytes);
+    let mut reader = RecordReader(bytes);
     let at = Tick::from_micros(reader.number()?);
     let mut outcome = Vec::new();
     while !reader.0.is_empty() {

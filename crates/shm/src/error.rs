@@ -109,7 +109,7 @@ pub enum OpenError {
 
 /// Why work stopped. What it has changed is undone.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum TxnAbort {
     /// It has an answer, which is an error.
     Answer(RecordsError),
     /// The file says something that cannot be.
@@ -126,29 +126,29 @@ pub(crate) enum Stop {
     NoProcesses,
 }
 
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Stop {
-        Stop::Answer(error.into())
+impl From<StoreError> for TxnAbort {
+    fn from(error: StoreError) -> TxnAbort {
+        TxnAbort::Answer(error.into())
     }
 }
 
-impl From<RecordsError> for Stop {
-    fn from(error: RecordsError) -> Stop {
-        Stop::Answer(error)
+impl From<RecordsError> for TxnAbort {
+    fn from(error: RecordsError) -> TxnAbort {
+        TxnAbort::Answer(error)
     }
 }
 
-impl Stop {
+impl TxnAbort {
     /// What it is to whoever asked for the work.
     pub(crate) fn explain(self, path: &Path) -> RecordsError {
         let refused = |why: String| StoreError::Refused(format!("{}: {why}", path.display())).into();
         match self {
-            Stop::Answer(error) => error,
-            Stop::Damaged(why) => {
+            TxnAbort::Answer(error) => error,
+            TxnAbort::Damaged(why) => {
                 refused(format!("it is damaged: {why}; end who uses it and remove it to start anew"))
             }
-            Stop::Unreadable(why) => refused(why),
-            Stop::NoRoom => StoreError::Unavailable(
+            TxnAbort::Unreadable(why) => refused(why),
+            TxnAbort::NoRoom => StoreError::Unavailable(
                 Duration::ZERO,
                 format!(
                     "{}: there is no room left, and this call left no trace; make room, or remove it and open it \
@@ -157,12 +157,12 @@ impl Stop {
                 ),
             )
             .into(),
-            Stop::TooMuch => StoreError::BadCall("it changes more at once than can be undone".into()).into(),
-            Stop::Locked(waited) => {
+            TxnAbort::TooMuch => StoreError::BadCall("it changes more at once than can be undone".into()).into(),
+            TxnAbort::Locked(waited) => {
                 let why = format!("{}: another process holds the lock; it may be stopped", path.display());
                 StoreError::Unavailable(waited, why).into()
             }
-            Stop::NoProcesses => {
+            TxnAbort::NoProcesses => {
                 refused("processes cannot be told apart here; /proc has to be mounted".into())
             }
         }

@@ -8,7 +8,7 @@ use crate::alloc::{word_of, words_for};
 /// What a key is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum KeyKind {
     /// A bucket: namespace, key.
     Bucket = 1,
     /// A bucket of a resource: namespace, resource, key.
@@ -35,21 +35,21 @@ pub(crate) enum Kind {
     Note,
 }
 
-impl Kind {
+impl KeyKind {
     /// All of them.
-    pub(crate) const ALL: [Kind; 12] = [
-        Kind::Bucket,
-        Kind::OfResource,
-        Kind::Closed,
-        Kind::Limits,
-        Kind::Call,
-        Kind::CallAt,
-        Kind::Record,
-        Kind::Expiry,
-        Kind::Place,
-        Kind::Waiter,
-        Kind::Queue,
-        Kind::Note,
+    pub(crate) const ALL: [KeyKind; 12] = [
+        KeyKind::Bucket,
+        KeyKind::OfResource,
+        KeyKind::Closed,
+        KeyKind::Limits,
+        KeyKind::Call,
+        KeyKind::CallAt,
+        KeyKind::Record,
+        KeyKind::Expiry,
+        KeyKind::Place,
+        KeyKind::Waiter,
+        KeyKind::Queue,
+        KeyKind::Note,
     ];
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Key {
 
 impl Key {
     #[inline]
-    pub(crate) fn new(kind: Kind) -> Key {
+    pub(crate) fn new(kind: KeyKind) -> Key {
         let mut inline = [0; INLINE];
         inline[0] = kind as u8;
         Key { inline, len: 1, heap: None }
@@ -150,17 +150,17 @@ impl Key {
 }
 
 /// Reads the parts of a key, from the front.
-pub(crate) struct Parts<'a>(&'a [u8]);
+pub(crate) struct KeyParts<'a>(&'a [u8]);
 
-impl<'a> Parts<'a> {
+impl<'a> KeyParts<'a> {
     /// Those of a key that has such a beginning.
-    pub(crate) fn behind(bytes: &'a [u8], beginning: &Key) -> Option<Parts<'a>> {
-        bytes.strip_prefix(beginning.bytes()).map(Parts)
+    pub(crate) fn behind(bytes: &'a [u8], beginning: &Key) -> Option<KeyParts<'a>> {
+        bytes.strip_prefix(beginning.bytes()).map(KeyParts)
     }
 
     /// Those of a key of any kind.
-    pub(crate) fn of(bytes: &'a [u8]) -> Option<Parts<'a>> {
-        bytes.split_first().map(|(_, rest)| Parts(rest))
+    pub(crate) fn of(bytes: &'a [u8]) -> Option<KeyParts<'a>> {
+        bytes.split_first().map(|(_, rest)| KeyParts(rest))
     }
 
     /// The next part that others follow.
@@ -203,11 +203,11 @@ mod tests {
         let pairs: Vec<(&str, &str)> = pairs.collect();
         for one in &pairs {
             for two in &pairs {
-                let key = |pair: &(&str, &str)| Key::new(Kind::Record).part(pair.0).raw(pair.1.as_bytes());
+                let key = |pair: &(&str, &str)| Key::new(KeyKind::Record).part(pair.0).raw(pair.1.as_bytes());
                 assert_eq!(key(one).bytes().cmp(key(two).bytes()), one.cmp(two), "{one:?} {two:?}");
             }
-            let key = Key::new(Kind::Place).part(one.0).part(one.1).raw(b"x");
-            let mut parts = Parts::of(key.bytes()).unwrap();
+            let key = Key::new(KeyKind::Place).part(one.0).part(one.1).raw(b"x");
+            let mut parts = KeyParts::of(key.bytes()).unwrap();
             assert_eq!((parts.part().as_deref(), parts.part().as_deref()), (Some(one.0), Some(one.1)));
             assert_eq!(parts.rest(), b"x");
         }
@@ -217,8 +217,8 @@ mod tests {
     fn long_keys_are_as_good_as_short_ones() {
         for len in [0, 1, 100, 119, 120, 121, 5_000] {
             let text = "x".repeat(len);
-            let key = Key::new(Kind::Bucket).part(&text).raw(b"end");
-            let mut parts = Parts::of(key.bytes()).unwrap();
+            let key = Key::new(KeyKind::Bucket).part(&text).raw(b"end");
+            let mut parts = KeyParts::of(key.bytes()).unwrap();
             assert_eq!(parts.part(), Some(text));
             assert_eq!(parts.rest(), b"end");
             key.with_words(|words, len| assert_eq!(words.len() as u64, words_for(len)));
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn what_is_behind_a_beginning_is_behind_all_that_begin_so() {
-        let key = Key::new(Kind::Record).raw(&[7, 255, 255]);
-        assert_eq!(key.behind().bytes(), [Kind::Record as u8, 8]);
-        let key = Key::new(Kind::Record).raw(b"ab");
-        assert_eq!(key.behind().bytes(), [Kind::Record as u8, b'a', b'c']);
+        let key = Key::new(KeyKind::Record).raw(&[7, 255, 255]);
+        assert_eq!(key.behind().bytes(), [KeyKind::Record as u8, 8]);
+        let key = Key::new(KeyKind::Record).raw(b"ab");
+        assert_eq!(key.behind().bytes(), [KeyKind::Record as u8, b'a', b'c']);
     }
 }

@@ -10,12 +10,12 @@ const LATE_MAX: usize = 10_000;
 
 /// Calls that are late, the oldest first.
 #[derive(Default)]
-pub(crate) struct Late {
+pub(crate) struct DeferredCalls {
     count: AtomicUsize,
     calls: Mutex<VecDeque<OwnedCall>>,
 }
 
-impl Late {
+impl DeferredCalls {
     /// Whether there are any. One look, so that the common case pays nothing.
     #[inline]
     pub(crate) fn is_there(&self) -> bool {

@@ -4,10 +4,10 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use tollgate_core::Limits;
 
-use crate::error::Stop;
-use crate::key::{Key, Kind};
+use crate::error::TxnAbort;
+use crate::key::{Key, KeyKind};
 use crate::layout::LIMITS_GONE;
-use crate::ordered::Node;
+use crate::ordered::MapNode;
 use crate::tx::Tx;
 
 /// How many limits a process remembers. Beyond that it begins anew.
@@ -20,7 +20,7 @@ const WORDS: u64 = 2;
 
 /// What a process knows about the limits in the memory, so that those in use are neither written out nor read again.
 #[derive(Default)]
-pub(crate) struct KnownLimits {
+pub(crate) struct ShmLimitsCache {
     /// How many were gone by then: where one was that is gone there may be another.
     gone: u64,
     /// Whether the transaction in which something may have been learnt has not come to its end.
@@ -36,7 +36,7 @@ fn text_of(limits: &Limits) -> String {
 }
 
 fn key_of(text: &str) -> Key {
-    Key::new(Kind::Limits).raw(text.as_bytes())
+    Key::new(KeyKind::Limits).raw(text.as_bytes())
 }
 
 #[inline]
@@ -44,10 +44,10 @@ fn place_of(limits: &Limits) -> usize {
     limits.as_ptr() as usize
 }
 
-impl KnownLimits {
+impl ShmLimitsCache {
     /// Forgets what may not be so any more: what was learnt in a transaction that came to nothing is not.
     #[inline]
-    pub(crate) fn refresh(&mut self, tx: &Tx<'_>) -> Result<(), Stop> {
+    pub(crate) fn refresh(&mut self, tx: &Tx<'_>) -> Result<(), TxnAbort> {
         let gone = tx.get(LIMITS_GONE)?;
         if gone != self.gone || self.is_uncertain {
             self.clear();
@@ -77,14 +77,19 @@ impl KnownLimits {
     /// The limits in a block. `expected` are those they probably are: then they need not be read, and may have a calendar
     /// that only their owner knows.
     #[inline]
-    pub(crate) fn get(&mut self, tx: &Tx<'_>, block: u64, expected: Option<&Limits>) -> Result<Limits, Stop> {
+    pub(crate) fn get(
+        &mut self,
+        tx: &Tx<'_>,
+        block: u64,
+        expected: Option<&Limits>,
+    ) -> Result<Limits, TxnAbort> {
         match expected {
             Some(expected) if self.are(block, expected) => Ok(expected.clone()),
             _ => self.read(tx, block, expected),
         }
     }
 
-    fn read(&mut self, tx: &Tx<'_>, block: u64, expected: Option<&Limits>) -> Result<Limits, Stop> {
+    fn read(&mut self, tx: &Tx<'_>, block: u64, expected: Option<&Limits>) -> Result<Limits, TxnAbort> {
         if let Some(limits) = self.by_block.get(&block) {
             let Some(expected) = expected.filter(|expected| limits == *expected) else {
                 return Ok(limits.clone());
@@ -93,20 +98,20 @@ impl KnownLimits {
             self.learn(block, expected);
             return Ok(expected.clone());
         }
-        let key = tx.key_of(Node(tx.block_at(block + TEXT)?))?;
+        let key = tx.key_of(MapNode(tx.block_at(block + TEXT)?))?;
         let text = key.split_first().and_then(|(_, text)| str::from_utf8(text).ok());
-        let text = text.ok_or(Stop::Damaged("limits are no text"))?;
+        let text = text.ok_or(TxnAbort::Damaged("limits are no text"))?;
         let limits = match expected.filter(|limits| text_of(limits) == text) {
             Some(limits) => limits.clone(),
             None => Limits::from_text(text, &|text| tollgate_calendar::parse(text).ok())
-                .map_err(|why| Stop::Unreadable(format!("limits cannot be read: {why}")))?,
+                .map_err(|why| TxnAbort::Unreadable(format!("limits cannot be read: {why}")))?,
         };
         self.learn(block, &limits);
         Ok(limits)
     }
 
     /// The block of these limits, with one user more. They are put there if they are not.
-    pub(crate) fn put(&mut self, tx: &mut Tx<'_>, limits: &Limits) -> Result<u64, Stop> {
+    pub(crate) fn put(&mut self, tx: &mut Tx<'_>, limits: &Limits) -> Result<u64, TxnAbort> {
         let block = match self.by_place.get(&place_of(limits)) {
             Some((_, block)) => *block,
             None => {
@@ -120,9 +125,9 @@ impl KnownLimits {
     }
 
     /// One user less. Limits that nobody uses are gone.
-    pub(crate) fn drop_user(&mut self, tx: &mut Tx<'_>, block: u64) -> Result<(), Stop> {
+    pub(crate) fn drop_user(&mut self, tx: &mut Tx<'_>, block: u64) -> Result<(), TxnAbort> {
         if tx.add(block + USERS, -1)? == 0 {
-            let key = Key::from_bytes(&tx.key_of(Node(tx.block_at(block + TEXT)?))?);
+            let key = Key::from_bytes(&tx.key_of(MapNode(tx.block_at(block + TEXT)?))?);
             tx.remove(&key)?;
             tx.free(block);
             self.clear();
@@ -141,7 +146,7 @@ impl KnownLimits {
     }
 }
 
-fn find_or_make(tx: &mut Tx<'_>, limits: &Limits) -> Result<u64, Stop> {
+fn find_or_make(tx: &mut Tx<'_>, limits: &Limits) -> Result<u64, TxnAbort> {
     let key = key_of(&text_of(limits));
     if let Some((node, _)) = tx.find(&key)? {
         return tx.block_of(node);

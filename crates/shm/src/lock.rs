@@ -14,7 +14,7 @@ use rustix::thread::futex;
 use tollgate_core::Span;
 use tollgate_store::{Clock, Process};
 
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::map::{self, half};
 
 /// That others sleep on the lock.
@@ -30,16 +30,16 @@ const SPINS: u32 = 100;
 const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(160)];
 
 /// This thread, as the lock names it.
-fn this_thread(tag: u32) -> Result<u64, Stop> {
+fn this_thread(tag: u32) -> Result<u64, TxnAbort> {
     thread_local! {
         static THIS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     }
-    let generation = map::generation().map_err(|_| Stop::NoProcesses)?;
+    let generation = map::generation().map_err(|_| TxnAbort::NoProcesses)?;
     let (known, name) = THIS.get();
     if known == generation {
         return Ok(name);
     }
-    let thread = Process::this_thread().filter(|thread| thread.tag == tag).ok_or(Stop::NoProcesses)?;
+    let thread = Process::this_thread().filter(|thread| thread.tag == tag).ok_or(TxnAbort::NoProcesses)?;
     let name = u64::from(thread.started) << 32 | u64::from(thread.pid) & THREAD;
     THIS.set((generation, name));
     Ok(name)
@@ -53,7 +53,7 @@ fn is_there(tag: u32, name: u64) -> bool {
 
 /// Takes the lock, from its owner if that is gone.
 #[inline]
-pub(crate) fn take(word: &AtomicU64, tag: u32, timeout: Duration) -> Result<(), Stop> {
+pub(crate) fn take(word: &AtomicU64, tag: u32, timeout: Duration) -> Result<(), TxnAbort> {
     let this = this_thread(tag)?;
     match word.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed) {
         Ok(_) => Ok(()),
@@ -62,7 +62,7 @@ pub(crate) fn take(word: &AtomicU64, tag: u32, timeout: Duration) -> Result<(), 
 }
 
 #[cold]
-fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), Stop> {
+fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), TxnAbort> {
     for _ in 0..SPINS {
         if word.load(Ordering::Relaxed) == 0
             && word.compare_exchange(0, this, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -99,7 +99,7 @@ fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), 
                 return Ok(());
             }
             if clock.now() >= until {
-                return Err(Stop::Locked(timeout));
+                return Err(TxnAbort::Locked(timeout));
             }
         } else {
             seen = awaited;
@@ -180,7 +180,7 @@ mod tests {
         let short = Duration::from_millis(5);
         std::thread::scope(|scope| {
             let other = scope.spawn(|| take(&word, tag, short));
-            assert!(matches!(other.join().unwrap(), Err(Stop::Locked(waited)) if waited == short));
+            assert!(matches!(other.join().unwrap(), Err(TxnAbort::Locked(waited)) if waited == short));
         });
     }
 }

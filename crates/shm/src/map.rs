@@ -16,19 +16,19 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 pub(crate) const WORD: u64 = 8;
 
 /// A file as words of memory that all processes share which map it.
-pub(crate) struct Map {
+pub(crate) struct SharedMap {
     base: NonNull<AtomicU64>,
     words: usize,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread, and all access to it is atomic.
-unsafe impl Send for Map {}
+unsafe impl Send for SharedMap {}
 // SAFETY: as above.
-unsafe impl Sync for Map {}
+unsafe impl Sync for SharedMap {}
 
-impl Map {
+impl SharedMap {
     /// Maps so many words of a file, which may have fewer as yet: those behind its end are not there.
-    pub(crate) fn new(file: BorrowedFd<'_>, words: usize) -> io::Result<Map> {
+    pub(crate) fn new(file: BorrowedFd<'_>, words: usize) -> io::Result<SharedMap> {
         let bytes = words.checked_mul(WORD as usize).ok_or(io::ErrorKind::InvalidInput)?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping where the system finds room for it takes the place of nothing.
@@ -36,7 +36,7 @@ impl Map {
             rustix::mm::mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED | MapFlags::NORESERVE, file, 0)
         }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Map { base, words })
+        Ok(SharedMap { base, words })
     }
 
     /// How many words are mapped.
@@ -54,7 +54,7 @@ impl Map {
     }
 }
 
-impl Drop for Map {
+impl Drop for SharedMap {
     fn drop(&mut self) {
         let bytes = self.words * WORD as usize;
         // SAFETY: it was mapped with this length, and no slice of it outlives `self`. An error leaves it mapped.
@@ -73,9 +73,9 @@ pub(crate) fn half(word: &AtomicU64) -> &AtomicU32 {
 
 /// A number that is another one in a process that was forked off.
 pub(crate) fn generation() -> io::Result<u64> {
-    static PAGE: OnceLock<Option<Page>> = OnceLock::new();
+    static PAGE: OnceLock<Option<ForkPage>> = OnceLock::new();
     static LAST: AtomicU64 = AtomicU64::new(0);
-    let page = PAGE.get_or_init(|| Page::new().ok()).as_ref();
+    let page = PAGE.get_or_init(|| ForkPage::new().ok()).as_ref();
     let word = page.ok_or(io::ErrorKind::Unsupported)?.word();
     match word.load(Ordering::Relaxed) {
         0 => {
@@ -88,22 +88,22 @@ pub(crate) fn generation() -> io::Result<u64> {
 }
 
 /// A page of this process that is empty in one that it forks off.
-struct Page(NonNull<AtomicU64>);
+struct ForkPage(NonNull<AtomicU64>);
 
 // SAFETY: it is never unmapped, and all access to it is atomic.
-unsafe impl Send for Page {}
+unsafe impl Send for ForkPage {}
 // SAFETY: as above.
-unsafe impl Sync for Page {}
+unsafe impl Sync for ForkPage {}
 
-impl Page {
-    fn new() -> io::Result<Page> {
+impl ForkPage {
+    fn new() -> io::Result<ForkPage> {
         // The system rounds up to what is a page here.
         let (bytes, access) = (4_096, ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: as for any new mapping.
         let base = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }?;
         // SAFETY: it is the mapping that was just made, with its length, and nobody relies on what is in it.
         unsafe { rustix::mm::madvise(base, bytes, Advice::LinuxWipeOnFork) }?;
-        Ok(Page(NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?))
+        Ok(ForkPage(NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?))
     }
 
     fn word(&self) -> &AtomicU64 {

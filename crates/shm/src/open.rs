@@ -15,13 +15,13 @@ use tollgate_store::Process;
 
 use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
-use crate::error::{OpenError, Stop};
+use crate::error::{OpenError, TxnAbort};
 use crate::layout::{
     ARENA, AT_ARENA, AT_CAPACITY, AT_CHECKSUM, AT_JOURNAL_MAX, AT_LAYOUT, AT_MAGIC, AT_PROCESSES_MAX,
     AT_SEED, AT_TAG, BUMP, CAPACITY_MAX, CHAINS, HEAD, JOURNAL_MAX, LAYOUT, MAGIC, PROCESSES_MAX, SIZE,
     SIZE_MIN, checksum,
 };
-use crate::map::{self, Map, WORD};
+use crate::map::{self, SharedMap, WORD};
 
 /// How often a file that is gone again is looked for. Somebody removes it as fast as it is made then.
 const TRIES_MAX: u32 = 16;
@@ -112,13 +112,13 @@ fn make(path: &Path, settings: &ShmStoreBuilder) -> Result<Option<Arena>, OpenEr
     }
 }
 
-fn map_words(path: &Path, file: &OwnedFd, words: u64) -> Result<Map, OpenError> {
+fn map_words(path: &Path, file: &OwnedFd, words: u64) -> Result<SharedMap, OpenError> {
     let failed = |why: String| OpenError::Failed(path.into(), why);
     let len = usize::try_from(words).map_err(|_| failed("it is larger than this system can map".into()))?;
-    Map::new(file.as_fd(), len).map_err(|why| failed(format!("it cannot be mapped: {why}")))
+    SharedMap::new(file.as_fd(), len).map_err(|why| failed(format!("it cannot be mapped: {why}")))
 }
 
-fn write_header(map: &Map, capacity: u64, seed: u64, tag: u32) {
+fn write_header(map: &SharedMap, capacity: u64, seed: u64, tag: u32) {
     let words = map.words(SIZE_MIN as usize);
     let put = |at: u64, value: u64| words[at as usize].store(value, Ordering::Relaxed);
     for (at, value) in [
@@ -139,20 +139,20 @@ fn write_header(map: &Map, capacity: u64, seed: u64, tag: u32) {
 }
 
 /// What there is when there is nothing yet.
-fn fill(arena: &Arena) -> Result<(), Stop> {
+fn fill(arena: &Arena) -> Result<(), TxnAbort> {
     let mut tx = arena.begin()?;
     tx.make_ordered()?;
     tx.make_table()?;
     tx.commit()
 }
 
-fn opening(path: &Path, stop: Stop) -> OpenError {
+fn opening(path: &Path, stop: TxnAbort) -> OpenError {
     let path = path.to_path_buf();
     match stop {
-        Stop::NoRoom => OpenError::NoRoom(path),
-        Stop::Damaged(why) => OpenError::Damaged(path, why.into()),
-        Stop::Locked(waited) => OpenError::Busy(path, waited),
-        Stop::NoProcesses => OpenError::OtherHost(path),
+        TxnAbort::NoRoom => OpenError::NoRoom(path),
+        TxnAbort::Damaged(why) => OpenError::Damaged(path, why.into()),
+        TxnAbort::Locked(waited) => OpenError::Busy(path, waited),
+        TxnAbort::NoProcesses => OpenError::OtherHost(path),
         stop => OpenError::Failed(path.clone(), stop.explain(&path).to_string()),
     }
 }
@@ -231,13 +231,13 @@ fn read_header(path: &Path, file: &OwnedFd, size: u64) -> Result<Vec<u64>, OpenE
 }
 
 /// Whether what everything else hangs on is there.
-fn check_roots(arena: &Arena) -> Result<(), Stop> {
+fn check_roots(arena: &Arena) -> Result<(), TxnAbort> {
     let tx = arena.begin()?;
     let is_in = |at: u64| (ARENA..tx.get(SIZE).unwrap_or(0)).contains(&at);
     if !is_in(tx.get(HEAD)?) || !is_in(tx.get(BUMP)?.wrapping_sub(1)) {
-        return Err(Stop::Damaged("its parts are said to be where it does not reach"));
+        return Err(TxnAbort::Damaged("its parts are said to be where it does not reach"));
     }
-    let last = tx.get(CHAINS)?.checked_sub(1).ok_or(Stop::Damaged("it has no room for buckets"))?;
+    let last = tx.get(CHAINS)?.checked_sub(1).ok_or(TxnAbort::Damaged("it has no room for buckets"))?;
     tx.entries(0)?;
     tx.entries(last).map(drop)
 }

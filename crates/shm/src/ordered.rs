@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use crate::alloc::words_for;
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::key::Key;
 use crate::layout::{HEAD, hash};
 use crate::tx::Tx;
@@ -22,14 +22,14 @@ pub(crate) const LINKS: u64 = 3;
 
 /// A node of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Node(pub(crate) u64);
+pub(crate) struct MapNode(pub(crate) u64);
 
 /// The nodes in front of a place, one for each height.
 type Path = [u64; HEIGHT_MAX as usize];
 
 impl Tx<'_> {
     /// Makes an empty map.
-    pub(crate) fn make_ordered(&mut self) -> Result<(), Stop> {
+    pub(crate) fn make_ordered(&mut self) -> Result<(), TxnAbort> {
         let head = self.alloc(LINKS + HEIGHT_MAX)?;
         self.set_new(head, HEIGHT_MAX << 32)?;
         for at in VALUE..LINKS + HEIGHT_MAX {
@@ -39,7 +39,7 @@ impl Tx<'_> {
     }
 
     /// The value at a key.
-    pub(crate) fn find(&self, key: &Key) -> Result<Option<(Node, u64)>, Stop> {
+    pub(crate) fn find(&self, key: &Key) -> Result<Option<(MapNode, u64)>, TxnAbort> {
         let (_, node) = self.path(key)?;
         match node {
             Some(node) if self.compare(node, key)? == Ordering::Equal => Ok(Some((node, self.value(node)?))),
@@ -48,22 +48,22 @@ impl Tx<'_> {
     }
 
     /// The value of a node.
-    pub(crate) fn value(&self, node: Node) -> Result<u64, Stop> {
+    pub(crate) fn value(&self, node: MapNode) -> Result<u64, TxnAbort> {
         self.get(node.0 + VALUE)
     }
 
     /// The block that a node has as its value.
-    pub(crate) fn block_of(&self, node: Node) -> Result<u64, Stop> {
+    pub(crate) fn block_of(&self, node: MapNode) -> Result<u64, TxnAbort> {
         self.block_at(node.0 + VALUE)
     }
 
     /// Gives a node another value.
-    pub(crate) fn set_value(&mut self, node: Node, value: u64) -> Result<(), Stop> {
+    pub(crate) fn set_value(&mut self, node: MapNode, value: u64) -> Result<(), TxnAbort> {
         self.set(node.0 + VALUE, value)
     }
 
     /// Puts a value at a key that is not there yet.
-    pub(crate) fn insert(&mut self, key: &Key, value: u64) -> Result<Node, Stop> {
+    pub(crate) fn insert(&mut self, key: &Key, value: u64) -> Result<MapNode, TxnAbort> {
         let (path, next) = self.path(key)?;
         let height = self.height_for(key);
         let len = key.bytes().len() as u64;
@@ -83,11 +83,11 @@ impl Tx<'_> {
         if let Some(next) = next {
             self.set(next.0 + BEFORE, node)?;
         }
-        Ok(Node(node))
+        Ok(MapNode(node))
     }
 
     /// Takes a key out, and answers its value; `None` if it is not there.
-    pub(crate) fn remove(&mut self, key: &Key) -> Result<Option<u64>, Stop> {
+    pub(crate) fn remove(&mut self, key: &Key) -> Result<Option<u64>, TxnAbort> {
         let (path, node) = self.path(key)?;
         let Some(node) = node else { return Ok(None) };
         if self.compare(node, key)? != Ordering::Equal {
@@ -98,7 +98,7 @@ impl Tx<'_> {
         for level in 0..height {
             let link = path[level as usize] + LINKS + level;
             if self.get(link)? != node.0 {
-                return Err(Stop::Damaged("a link leads past what it should lead to"));
+                return Err(TxnAbort::Damaged("a link leads past what it should lead to"));
             }
             self.set(link, self.get(node.0 + LINKS + level)?)?;
         }
@@ -110,7 +110,7 @@ impl Tx<'_> {
     }
 
     /// The key of a node.
-    pub(crate) fn key_of(&self, node: Node) -> Result<Vec<u8>, Stop> {
+    pub(crate) fn key_of(&self, node: MapNode) -> Result<Vec<u8>, TxnAbort> {
         let (len, height) = self.shape(node)?;
         let mut bytes = Vec::with_capacity(len as usize + 8);
         for word in self.slice(node.0 + LINKS + height, words_for(len))? {
@@ -121,7 +121,7 @@ impl Tx<'_> {
     }
 
     /// The first node whose key starts with this.
-    pub(crate) fn first(&self, beginning: &Key) -> Result<Option<(Node, Vec<u8>)>, Stop> {
+    pub(crate) fn first(&self, beginning: &Key) -> Result<Option<(MapNode, Vec<u8>)>, TxnAbort> {
         let mut found = None;
         self.scan(beginning, None, false, |node, key| {
             found = Some((node, key));
@@ -137,8 +137,8 @@ impl Tx<'_> {
         beginning: &Key,
         after: Option<&Key>,
         backwards: bool,
-        mut go_on: impl FnMut(Node, Vec<u8>) -> Result<bool, Stop>,
-    ) -> Result<(), Stop> {
+        mut go_on: impl FnMut(MapNode, Vec<u8>) -> Result<bool, TxnAbort>,
+    ) -> Result<(), TxnAbort> {
         let mut next = match backwards {
             false => self.first_behind(beginning, after)?,
             true => self.last_before(beginning, after)?,
@@ -151,13 +151,13 @@ impl Tx<'_> {
             }
             next = match backwards {
                 false => self.link(node.0, 0)?,
-                true => Some(self.link_at(node.0 + BEFORE)?).filter(|before| *before != 0).map(Node),
+                true => Some(self.link_at(node.0 + BEFORE)?).filter(|before| *before != 0).map(MapNode),
             };
         }
-        Err(Stop::Damaged("its keys go round in a circle"))
+        Err(TxnAbort::Damaged("its keys go round in a circle"))
     }
 
-    fn first_behind(&self, beginning: &Key, after: Option<&Key>) -> Result<Option<Node>, Stop> {
+    fn first_behind(&self, beginning: &Key, after: Option<&Key>) -> Result<Option<MapNode>, TxnAbort> {
         let after = after.filter(|after| after.bytes() >= beginning.bytes());
         let (_, node) = self.path(after.unwrap_or(beginning))?;
         match (node, after) {
@@ -168,16 +168,16 @@ impl Tx<'_> {
         }
     }
 
-    fn last_before(&self, beginning: &Key, after: Option<&Key>) -> Result<Option<Node>, Stop> {
+    fn last_before(&self, beginning: &Key, after: Option<&Key>) -> Result<Option<MapNode>, TxnAbort> {
         let end = beginning.behind();
         let end = after.filter(|after| after.bytes() < end.bytes()).unwrap_or(&end);
         let (path, _) = self.path(end)?;
-        Ok(Some(Node(path[0])))
+        Ok(Some(MapNode(path[0])))
     }
 
     /// The way to the first node whose key is not less, and that node.
     #[inline]
-    fn path(&self, key: &Key) -> Result<(Path, Option<Node>), Stop> {
+    fn path(&self, key: &Key) -> Result<(Path, Option<MapNode>), TxnAbort> {
         key.with_words(|words, len| {
             let mut at = self.block_at(HEAD)?;
             let (mut path, mut next) = ([at; HEIGHT_MAX as usize], None);
@@ -198,7 +198,7 @@ impl Tx<'_> {
                     }
                     steps += 1;
                     if steps > self.steps_max() * HEIGHT_MAX {
-                        return Err(Stop::Damaged("its links go round in a circle"));
+                        return Err(TxnAbort::Damaged("its links go round in a circle"));
                     }
                 }
                 path[level as usize] = at;
@@ -208,16 +208,16 @@ impl Tx<'_> {
     }
 
     #[inline]
-    pub(crate) fn link(&self, node: u64, level: u64) -> Result<Option<Node>, Stop> {
-        Ok(Some(self.link_at(node + LINKS + level)?).filter(|next| *next != 0).map(Node))
+    pub(crate) fn link(&self, node: u64, level: u64) -> Result<Option<MapNode>, TxnAbort> {
+        Ok(Some(self.link_at(node + LINKS + level)?).filter(|next| *next != 0).map(MapNode))
     }
 
-    fn compare(&self, node: Node, key: &Key) -> Result<Ordering, Stop> {
+    fn compare(&self, node: MapNode, key: &Key) -> Result<Ordering, TxnAbort> {
         key.with_words(|words, len| self.compare_words(node, words, len))
     }
 
     #[inline]
-    pub(crate) fn compare_words(&self, node: Node, words: &[u64], len: u64) -> Result<Ordering, Stop> {
+    pub(crate) fn compare_words(&self, node: MapNode, words: &[u64], len: u64) -> Result<Ordering, TxnAbort> {
         let (there, height) = self.shape(node)?;
         let theirs = self.slice(node.0 + LINKS + height, words_for(there))?;
         for (their, word) in theirs.iter().zip(words) {
@@ -231,11 +231,11 @@ impl Tx<'_> {
 
     /// The length of a node's key, and its height.
     #[inline]
-    pub(crate) fn shape(&self, node: Node) -> Result<(u64, u64), Stop> {
+    pub(crate) fn shape(&self, node: MapNode) -> Result<(u64, u64), TxnAbort> {
         let shape = self.get(node.0)?;
         let (len, height) = (shape & 0xFFFF_FFFF, shape >> 32);
         if height == 0 || height > HEIGHT_MAX {
-            return Err(Stop::Damaged("a node has a height that none has"));
+            return Err(TxnAbort::Damaged("a node has a height that none has"));
         }
         Ok((len, height))
     }

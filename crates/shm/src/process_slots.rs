@@ -9,7 +9,7 @@ use std::time::Duration;
 use tollgate_store::{Process, monotonic_nanos};
 
 use crate::arena::Arena;
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::layout::{PROCESS_WORDS, PROCESSES, PROCESSES_MAX};
 use crate::lock;
 use crate::tx::Tx;
@@ -34,7 +34,7 @@ const LOOKS_MAX: usize = 64;
 
 /// A slot that was given to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Slot(pub(crate) u64);
+pub(crate) struct ProcessSlot(pub(crate) u64);
 
 /// How a process looks to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +54,9 @@ fn monotonic() -> u64 {
     monotonic_nanos() / 1_000_000
 }
 
-impl Slot {
-    fn new(number: u64, times: u64) -> Slot {
-        Slot(number << 32 | times & 0xFFFF_FFFF)
+impl ProcessSlot {
+    fn new(number: u64, times: u64) -> ProcessSlot {
+        ProcessSlot(number << 32 | times & 0xFFFF_FFFF)
     }
 
     /// Where it is; `None` if there is no such slot.
@@ -66,7 +66,7 @@ impl Slot {
     }
 
     /// Whose it is, if it was not given to another since.
-    fn owner(self, tx: &Tx<'_>) -> Result<Option<Process>, Stop> {
+    fn owner(self, tx: &Tx<'_>) -> Result<Option<Process>, TxnAbort> {
         let Some(at) = self.at() else { return Ok(None) };
         let (who, times) = (tx.get(at + WHO)?, tx.get(at + TIMES)?);
         let is_its = who != 0 && times & 0xFFFF_FFFF == self.0 & 0xFFFF_FFFF;
@@ -74,7 +74,7 @@ impl Slot {
     }
 
     /// Returns how its process looks.
-    pub(crate) fn liveness(self, tx: &Tx<'_>) -> Result<Liveness, Stop> {
+    pub(crate) fn liveness(self, tx: &Tx<'_>) -> Result<Liveness, TxnAbort> {
         let (Some(at), Some(owner)) = (self.at(), self.owner(tx)?) else { return Ok(Liveness::Gone) };
         let silence = monotonic().saturating_sub(tx.get(at + BEAT)?);
         Ok(match silence {
@@ -118,20 +118,20 @@ fn process_of(tx: &Tx<'_>, who: u64) -> Process {
 }
 
 /// Gives a slot to this process: a free one, or that of a process that has ended. `None` if there is none.
-pub(crate) fn give(tx: &mut Tx<'_>) -> Result<Option<Slot>, Stop> {
+pub(crate) fn give(tx: &mut Tx<'_>) -> Result<Option<ProcessSlot>, TxnAbort> {
     let Some(number) = free(tx)? else { return Ok(None) };
     let this = Process::this();
     let at = PROCESSES + number * PROCESS_WORDS;
     // What was noted for the process that had it before is of no use to this one.
-    waiter_list::take_notes(tx, Slot::new(number, tx.get(at + TIMES)?))?;
+    waiter_list::take_notes(tx, ProcessSlot::new(number, tx.get(at + TIMES)?))?;
     let times = tx.add(at + TIMES, 1)?;
     tx.set_root(at + WHO, u64::from(this.started) << 32 | u64::from(this.pid))?;
-    let slot = Slot::new(number, times);
+    let slot = ProcessSlot::new(number, times);
     slot.beat(tx.arena);
     Ok(Some(slot))
 }
 
-fn free(tx: &Tx<'_>) -> Result<Option<u64>, Stop> {
+fn free(tx: &Tx<'_>) -> Result<Option<u64>, TxnAbort> {
     let mut silent = Vec::new();
     for number in 0..PROCESSES_MAX {
         let at = PROCESSES + number * PROCESS_WORDS;
@@ -147,7 +147,7 @@ fn free(tx: &Tx<'_>) -> Result<Option<u64>, Stop> {
 }
 
 /// Takes a slot back.
-pub(crate) fn take_back(tx: &mut Tx<'_>, slot: Slot) -> Result<(), Stop> {
+pub(crate) fn take_back(tx: &mut Tx<'_>, slot: ProcessSlot) -> Result<(), TxnAbort> {
     match (slot.owner(tx)?, slot.at()) {
         (Some(_), Some(at)) => tx.set_root(at + WHO, 0),
         _ => Ok(()),

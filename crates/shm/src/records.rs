@@ -5,9 +5,9 @@ use tollgate_store::StoreError;
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Write};
 
 use crate::codec::{expires, index_number, item_bytes, item_from};
-use crate::error::Stop;
-use crate::key::{Key, Kind, Parts};
-use crate::ordered::Node;
+use crate::error::TxnAbort;
+use crate::key::{Key, KeyKind, KeyParts};
+use crate::ordered::MapNode;
 use crate::tx::Tx;
 
 /// How many records that have expired are dropped with each transaction that writes some. More than one, so that they
@@ -15,50 +15,50 @@ use crate::tx::Tx;
 const EXPIRED_AT_ONCE: usize = 4;
 
 fn record_key(key: &ItemKey) -> Key {
-    Key::new(Kind::Record).part(&key.partition).raw(key.sort.as_bytes())
+    Key::new(KeyKind::Record).part(&key.partition).raw(key.sort.as_bytes())
 }
 
 fn place_key(index: Index, place: &ItemKey, key: &ItemKey) -> Key {
     let beginning =
-        Key::new(Kind::Place).raw(&[index_number(index)]).part(&place.partition).part(&place.sort);
+        Key::new(KeyKind::Place).raw(&[index_number(index)]).part(&place.partition).part(&place.sort);
     beginning.part(&key.partition).raw(key.sort.as_bytes())
 }
 
 fn expiry_key(expires: Tick, key: &ItemKey) -> Key {
-    let at = Key::new(Kind::Expiry).raw(&expires.as_micros().to_be_bytes());
+    let at = Key::new(KeyKind::Expiry).raw(&expires.as_micros().to_be_bytes());
     at.part(&key.partition).raw(key.sort.as_bytes())
 }
 
 /// The partition and the sort key that a key ends with.
-fn item_key(mut parts: Parts<'_>) -> Result<ItemKey, Stop> {
+fn item_key(mut parts: KeyParts<'_>) -> Result<ItemKey, TxnAbort> {
     let partition = parts.part();
     let sort = String::from_utf8(parts.rest().to_vec()).ok();
-    let (partition, sort) = partition.zip(sort).ok_or(Stop::Damaged("the key of a record is no text"))?;
+    let (partition, sort) = partition.zip(sort).ok_or(TxnAbort::Damaged("the key of a record is no text"))?;
     Ok(ItemKey { partition, sort })
 }
 
 impl Tx<'_> {
     /// The record at a key, if it is there and has not expired.
-    pub(crate) fn record(&self, key: &ItemKey, now: Tick) -> Result<Option<Item>, Stop> {
+    pub(crate) fn record(&self, key: &ItemKey, now: Tick) -> Result<Option<Item>, TxnAbort> {
         Ok(self.stored(key)?.filter(|item| !item.has_expired(now)))
     }
 
     /// The record at a key, expired or not.
-    fn stored(&self, key: &ItemKey) -> Result<Option<Item>, Stop> {
+    fn stored(&self, key: &ItemKey) -> Result<Option<Item>, TxnAbort> {
         match self.find(&record_key(key))? {
             Some((node, _)) => self.item(key.clone(), self.block_of(node)?).map(Some),
             None => Ok(None),
         }
     }
 
-    fn item(&self, key: ItemKey, block: u64) -> Result<Item, Stop> {
+    fn item(&self, key: ItemKey, block: u64) -> Result<Item, TxnAbort> {
         let named = format!("the record {:?} {:?}", key.partition, key.sort);
-        let unreadable = || Stop::Unreadable(format!("{named} cannot be read: it is damaged"));
+        let unreadable = || TxnAbort::Unreadable(format!("{named} cannot be read: it is damaged"));
         item_from(key, &self.bytes(block)?).ok_or_else(unreadable)
     }
 
     /// The first write whose test fails.
-    pub(crate) fn failing(&self, writes: &[Write], now: Tick) -> Result<Option<usize>, Stop> {
+    pub(crate) fn failing(&self, writes: &[Write], now: Tick) -> Result<Option<usize>, TxnAbort> {
         for (index, write) in writes.iter().enumerate().filter(|(_, write)| !write.tests().is_empty()) {
             if !write.passes(self.record(write.key(), now)?.as_ref()) {
                 return Ok(Some(index));
@@ -68,7 +68,7 @@ impl Tx<'_> {
     }
 
     /// Makes writes whose tests have passed.
-    pub(crate) fn write_records(&mut self, writes: &[Write], now: Tick) -> Result<(), Stop> {
+    pub(crate) fn write_records(&mut self, writes: &[Write], now: Tick) -> Result<(), TxnAbort> {
         for write in writes.iter().filter(|write| !matches!(write, Write::Check(..))) {
             let there = self.stored(write.key())?;
             let next = write.applied(there.clone().filter(|item| !item.has_expired(now)));
@@ -80,7 +80,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    fn replace(&mut self, key: &ItemKey, old: Option<&Item>, new: Option<&Item>) -> Result<(), Stop> {
+    fn replace(&mut self, key: &ItemKey, old: Option<&Item>, new: Option<&Item>) -> Result<(), TxnAbort> {
         self.replace_places(key, old, new)?;
         let record = record_key(key);
         let there = self.find(&record)?;
@@ -107,7 +107,12 @@ impl Tx<'_> {
     }
 
     /// Where else the record is found, and when it expires.
-    fn replace_places(&mut self, key: &ItemKey, old: Option<&Item>, new: Option<&Item>) -> Result<(), Stop> {
+    fn replace_places(
+        &mut self,
+        key: &ItemKey,
+        old: Option<&Item>,
+        new: Option<&Item>,
+    ) -> Result<(), TxnAbort> {
         let places = |item: Option<&Item>| item.map_or(Vec::new(), |item| item.indexed.clone());
         let (was, is) = (places(old), places(new));
         for (index, place) in was.iter().filter(|place| !is.contains(place)) {
@@ -129,11 +134,11 @@ impl Tx<'_> {
         Ok(())
     }
 
-    fn drop_expired(&mut self, now: Tick) -> Result<(), Stop> {
+    fn drop_expired(&mut self, now: Tick) -> Result<(), TxnAbort> {
         for _ in 0..EXPIRED_AT_ONCE {
-            let Some((_, first)) = self.first(&Key::new(Kind::Expiry))? else { return Ok(()) };
-            let mut parts = Parts::of(&first).ok_or(Stop::Damaged("an expiry has no key"))?;
-            let at = parts.number().ok_or(Stop::Damaged("an expiry has no time"))?;
+            let Some((_, first)) = self.first(&Key::new(KeyKind::Expiry))? else { return Ok(()) };
+            let mut parts = KeyParts::of(&first).ok_or(TxnAbort::Damaged("an expiry has no key"))?;
+            let at = parts.number().ok_or(TxnAbort::Damaged("an expiry has no time"))?;
             if Tick::from_micros(u64::from_be_bytes(at)) > now {
                 return Ok(());
             }
@@ -148,15 +153,15 @@ impl Tx<'_> {
     }
 
     /// The records of a partition, in the order of their sort keys.
-    pub(crate) fn query(&self, query: &Query, now: Tick) -> Result<Page<Item>, Stop> {
+    pub(crate) fn query(&self, query: &Query, now: Tick) -> Result<Page<Item>, TxnAbort> {
         let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?;
-        let partition = Key::new(Kind::Record).part(&query.partition);
+        let partition = Key::new(KeyKind::Record).part(&query.partition);
         let beginning = partition.clone().raw(query.prefix.as_bytes());
         let after = after.map(|[sort]| partition.clone().raw(sort.as_bytes()));
         let (limit, mut items) = (limit(query), Vec::new());
         self.scan(&beginning, after.as_ref(), query.newest_first, |node, key| {
-            let sort = Parts::behind(&key, &partition).and_then(|parts| str::from_utf8(parts.rest()).ok());
-            let sort = sort.ok_or(Stop::Damaged("the key of a record is no text"))?;
+            let sort = KeyParts::behind(&key, &partition).and_then(|parts| str::from_utf8(parts.rest()).ok());
+            let sort = sort.ok_or(TxnAbort::Damaged("the key of a record is no text"))?;
             let item = self.item(ItemKey::new(&query.partition, sort), self.block_of(node)?)?;
             if !item.has_expired(now) {
                 items.push(item);
@@ -167,20 +172,25 @@ impl Tx<'_> {
     }
 
     /// The keys of the records that an index has in a partition of its own.
-    pub(crate) fn find_records(&self, index: Index, query: &Query, now: Tick) -> Result<Page<ItemKey>, Stop> {
+    pub(crate) fn find_records(
+        &self,
+        index: Index,
+        query: &Query,
+        now: Tick,
+    ) -> Result<Page<ItemKey>, TxnAbort> {
         if index == Index::Namespace {
             return self.find_in_namespace(query, now);
         }
         let after = query.after.as_ref().map(Cursor::parts::<3>).transpose()?;
-        let partition = Key::new(Kind::Place).raw(&[index_number(index)]).part(&query.partition);
+        let partition = Key::new(KeyKind::Place).raw(&[index_number(index)]).part(&query.partition);
         let beginning = partition.clone().start_of_part(&query.prefix);
         let after = after
             .map(|[place, record, sort]| partition.clone().part(place).part(record).raw(sort.as_bytes()));
         let (limit, mut found) = (limit(query), Vec::new());
         self.scan(&beginning, after.as_ref(), query.newest_first, |_, key| {
-            let parts = Parts::behind(&key, &partition);
+            let parts = KeyParts::behind(&key, &partition);
             let place = parts.and_then(|mut parts| Some((parts.part()?, parts)));
-            let (place, parts) = place.ok_or(Stop::Damaged("a place in an index is none"))?;
+            let (place, parts) = place.ok_or(TxnAbort::Damaged("a place in an index is none"))?;
             let key = item_key(parts)?;
             if self.is_there(&key, now)? {
                 found.push((key, place));
@@ -192,7 +202,7 @@ impl Tx<'_> {
     }
 
     /// All records whose partition starts with the namespace and a slash, by partition and sort key.
-    fn find_in_namespace(&self, query: &Query, now: Tick) -> Result<Page<ItemKey>, Stop> {
+    fn find_in_namespace(&self, query: &Query, now: Tick) -> Result<Page<ItemKey>, TxnAbort> {
         let namespace = format!("{}/", query.partition);
         let prefix = if namespace.starts_with(&query.prefix) { &namespace } else { &query.prefix };
         if !prefix.starts_with(&namespace) {
@@ -200,11 +210,11 @@ impl Tx<'_> {
         }
         let after = query.after.as_ref().map(Cursor::parts::<2>).transpose()?;
         let after =
-            after.map(|[partition, sort]| Key::new(Kind::Record).part(partition).raw(sort.as_bytes()));
-        let beginning = Key::new(Kind::Record).start_of_part(prefix);
+            after.map(|[partition, sort]| Key::new(KeyKind::Record).part(partition).raw(sort.as_bytes()));
+        let beginning = Key::new(KeyKind::Record).start_of_part(prefix);
         let (limit, mut found) = (limit(query), Vec::new());
         self.scan(&beginning, after.as_ref(), query.newest_first, |node, key| {
-            let parts = Parts::of(&key).ok_or(Stop::Damaged("a record has no key"))?;
+            let parts = KeyParts::of(&key).ok_or(TxnAbort::Damaged("a record has no key"))?;
             if !self.has_expired(node, now)? {
                 found.push(item_key(parts)?);
             }
@@ -213,16 +223,16 @@ impl Tx<'_> {
         Ok(page(found, limit, |key| Cursor::of(&[&key.partition, &key.sort])))
     }
 
-    fn is_there(&self, key: &ItemKey, now: Tick) -> Result<bool, Stop> {
+    fn is_there(&self, key: &ItemKey, now: Tick) -> Result<bool, TxnAbort> {
         match self.find(&record_key(key))? {
             Some((node, _)) => Ok(!self.has_expired(node, now)?),
             None => Ok(false),
         }
     }
 
-    fn has_expired(&self, node: Node, now: Tick) -> Result<bool, Stop> {
+    fn has_expired(&self, node: MapNode, now: Tick) -> Result<bool, TxnAbort> {
         let expiry = self.get(self.block_of(node)? + 1)?.to_be_bytes();
-        let expires = expires(&expiry).ok_or(Stop::Damaged("a record does not say when it expires"))?;
+        let expires = expires(&expiry).ok_or(TxnAbort::Damaged("a record does not say when it expires"))?;
         Ok(expires.is_some_and(|expires| expires <= now))
     }
 }

@@ -8,10 +8,10 @@ use tollgate_core::{Bucket, Limits, Tick};
 use tollgate_store::usage::Sums;
 use tollgate_store::{Kept, Key as BucketKey};
 
-use crate::error::Stop;
-use crate::key::{Key, Kind};
-use crate::limits::KnownLimits;
-use crate::ordered::Node;
+use crate::error::TxnAbort;
+use crate::key::{Key, KeyKind};
+use crate::limits::ShmLimitsCache;
+use crate::ordered::MapNode;
 use crate::table::NODE;
 use crate::tx::Tx;
 
@@ -33,14 +33,14 @@ const ROOM_MAX: u64 = tollgate_core::PLACES_MAX as u64;
 
 /// A bucket under its limits, and what was used of it in the current hour.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct ShmRow {
     pub(crate) kept: Kept,
     pub(crate) usage: Option<Sums>,
 }
 
 /// What to read of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum RowParts {
     Bucket,
     BucketAndUsage,
 }
@@ -48,37 +48,37 @@ pub(crate) enum Wanted {
 /// The key of a bucket in the ordered map and in the table.
 #[inline]
 pub(crate) fn bucket_key(namespace: &str, key: &BucketKey) -> Key {
-    Key::new(Kind::Bucket).part(namespace).raw(key.as_bytes())
+    Key::new(KeyKind::Bucket).part(namespace).raw(key.as_bytes())
 }
 
 /// The key of a bucket among those of its resource, if it has one.
 pub(crate) fn resource_key(namespace: &str, key: &BucketKey) -> Option<Key> {
     let (_, resource) = key.pair()?;
-    Some(Key::new(Kind::OfResource).part(namespace).part(resource).raw(key.as_bytes()))
+    Some(Key::new(KeyKind::OfResource).part(namespace).part(resource).raw(key.as_bytes()))
 }
 
-impl Row {
+impl ShmRow {
     /// A bucket of which nothing was used.
-    pub(crate) fn fresh(limits: &Limits) -> Row {
-        Row { kept: Kept::fresh(limits), usage: None }
+    pub(crate) fn fresh(limits: &Limits) -> ShmRow {
+        ShmRow { kept: Kept::fresh(limits), usage: None }
     }
 
     /// The bucket that an entry says; its limits are probably those `expected`.
     #[inline]
     pub(crate) fn read(
         tx: &Tx<'_>,
-        known: &mut KnownLimits,
+        known: &mut ShmLimitsCache,
         entry: u64,
         expected: Option<&Limits>,
-        wanted: Wanted,
-    ) -> Result<Row, Stop> {
+        wanted: RowParts,
+    ) -> Result<ShmRow, TxnAbort> {
         let limits = known.get(tx, tx.block_at(entry + LIMITS)?, expected)?;
         let bucket = read_bucket(tx, entry, &limits)?;
         let usage = match wanted {
-            Wanted::Bucket => None,
-            Wanted::BucketAndUsage => read_usage(tx, known, entry, &limits)?,
+            RowParts::Bucket => None,
+            RowParts::BucketAndUsage => read_usage(tx, known, entry, &limits)?,
         };
-        Ok(Row { kept: Kept { limits, version: tx.get(entry + VERSION)?, bucket }, usage })
+        Ok(ShmRow { kept: Kept { limits, version: tx.get(entry + VERSION)?, bucket }, usage })
     }
 
     /// Puts it into the entry, or into another one in its place that has more room. Answers which.
@@ -86,10 +86,10 @@ impl Row {
     pub(crate) fn write(
         &self,
         tx: &mut Tx<'_>,
-        known: &mut KnownLimits,
+        known: &mut ShmLimitsCache,
         entry: u64,
-        wanted: Wanted,
-    ) -> Result<(), Stop> {
+        wanted: RowParts,
+    ) -> Result<(), TxnAbort> {
         let entry = match self.room_needed() > room_of(tx, entry)? {
             true => move_entry(tx, entry, self.room_needed())?,
             false => entry,
@@ -98,8 +98,8 @@ impl Row {
         tx.set(entry + VERSION, self.kept.version)?;
         write_bucket(tx, entry, &self.kept)?;
         match wanted {
-            Wanted::Bucket => Ok(()),
-            Wanted::BucketAndUsage => write_usage(tx, known, entry, self.usage.as_ref()),
+            RowParts::Bucket => Ok(()),
+            RowParts::BucketAndUsage => write_usage(tx, known, entry, self.usage.as_ref()),
         }
     }
 
@@ -107,9 +107,9 @@ impl Row {
     pub(crate) fn make(
         &self,
         tx: &mut Tx<'_>,
-        known: &mut KnownLimits,
+        known: &mut ShmLimitsCache,
         (namespace, key): (&str, &BucketKey),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TxnAbort> {
         let room = self.room_needed();
         let entry = tx.alloc(NUMBERS + room * 2)?;
         (entry..entry + NUMBERS + room * 2).try_for_each(|at| tx.set_new(at, 0))?;
@@ -121,7 +121,7 @@ impl Row {
             tx.insert(&key, entry)?;
         }
         tx.link_entry(entry, hash, node)?;
-        self.write(tx, known, entry, Wanted::BucketAndUsage)
+        self.write(tx, known, entry, RowParts::BucketAndUsage)
     }
 
     fn room_needed(&self) -> u64 {
@@ -131,7 +131,7 @@ impl Row {
 }
 
 /// Takes a bucket out, with its usage.
-pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64) -> Result<(), Stop> {
+pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64) -> Result<(), TxnAbort> {
     let (namespace, key) = address(tx, entry)?;
     tx.unlink_entry(entry)?;
     tx.remove(&bucket_key(&namespace, &key))?;
@@ -150,20 +150,20 @@ pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64) -> Re
 }
 
 /// Where a bucket is.
-pub(crate) fn address(tx: &Tx<'_>, entry: u64) -> Result<(String, BucketKey), Stop> {
-    address_of(&tx.key_of(Node(tx.block_at(entry + NODE)?))?)
-        .ok_or(Stop::Damaged("the key of a bucket is none"))
+pub(crate) fn address(tx: &Tx<'_>, entry: u64) -> Result<(String, BucketKey), TxnAbort> {
+    address_of(&tx.key_of(MapNode(tx.block_at(entry + NODE)?))?)
+        .ok_or(TxnAbort::Damaged("the key of a bucket is none"))
 }
 
 /// What the key of a bucket in the ordered map says.
 pub(crate) fn address_of(key: &[u8]) -> Option<(String, BucketKey)> {
-    let mut parts = crate::key::Parts::of(key)?;
+    let mut parts = crate::key::KeyParts::of(key)?;
     let namespace = parts.part()?;
     Some((namespace, BucketKey::from_bytes(parts.rest())))
 }
 
 /// The blocks that belong to a bucket: itself, and its state if that is apart; and the limits that it uses.
-pub(crate) fn blocks(tx: &Tx<'_>, entry: u64) -> Result<(Vec<u64>, Vec<u64>), Stop> {
+pub(crate) fn blocks(tx: &Tx<'_>, entry: u64) -> Result<(Vec<u64>, Vec<u64>), TxnAbort> {
     let is_in_block = tx.get(entry + SHAPE)? & IN_BLOCK != 0;
     let mut blocks = vec![entry];
     blocks.extend(is_in_block.then(|| tx.block_at(entry + STATE)).transpose()?);
@@ -172,23 +172,23 @@ pub(crate) fn blocks(tx: &Tx<'_>, entry: u64) -> Result<(Vec<u64>, Vec<u64>), St
 }
 
 /// Whether anything was used that is not written down yet.
-pub(crate) fn has_usage(tx: &Tx<'_>, entry: u64) -> Result<bool, Stop> {
+pub(crate) fn has_usage(tx: &Tx<'_>, entry: u64) -> Result<bool, TxnAbort> {
     Ok(tx.get(entry + USAGE_LIMITS)? != 0)
 }
 
 /// For how many limits an entry has room.
 #[inline]
-fn room_of(tx: &Tx<'_>, entry: u64) -> Result<u64, Stop> {
+fn room_of(tx: &Tx<'_>, entry: u64) -> Result<u64, TxnAbort> {
     let room = tx.get(entry + SHAPE)? & (IN_BLOCK - 1);
     if room > ROOM_MAX {
-        return Err(Stop::Damaged("a bucket has more limits than any has"));
+        return Err(TxnAbort::Damaged("a bucket has more limits than any has"));
     }
     Ok(room)
 }
 
 #[inline]
-fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, Stop> {
-    let unreadable = |why| Stop::Unreadable(format!("a bucket cannot be read: {why}"));
+fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, TxnAbort> {
+    let unreadable = |why| TxnAbort::Unreadable(format!("a bucket cannot be read: {why}"));
     let state = tx.get(entry + STATE)?;
     if tx.get(entry + SHAPE)? & IN_BLOCK != 0 {
         let state = tx.block_at(entry + STATE)?;
@@ -196,7 +196,7 @@ fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, Stop>
     }
     let len = limits.len();
     if len as u64 > room_of(tx, entry)? {
-        return Err(Stop::Damaged("a bucket has less room than it has limits"));
+        return Err(TxnAbort::Damaged("a bucket has less room than it has limits"));
     }
     let mut credits = [0; ROOM_MAX as usize];
     let words = tx.slice(entry + NUMBERS, len as u64)?;
@@ -207,7 +207,7 @@ fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, Stop>
 }
 
 #[inline]
-fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &Kept) -> Result<(), Stop> {
+fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &Kept) -> Result<(), TxnAbort> {
     let shape = tx.get(entry + SHAPE)?;
     let in_block = shape & IN_BLOCK != 0;
     let state = if in_block { tx.block_at(entry + STATE)? } else { 0 };
@@ -231,10 +231,10 @@ fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &Kept) -> Result<(), Stop> {
 #[inline]
 fn read_usage(
     tx: &Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     entry: u64,
     expected: &Limits,
-) -> Result<Option<Sums>, Stop> {
+) -> Result<Option<Sums>, TxnAbort> {
     let block = tx.link_at(entry + USAGE_LIMITS)?;
     if block == 0 {
         return Ok(None);
@@ -243,7 +243,7 @@ fn read_usage(
     let hour = tx.get(entry + USAGE_HOUR)?;
     let (room, len) = (room_of(tx, entry)?, limits.len());
     if len as u64 > room {
-        return Err(Stop::Damaged("usage has less room than it has limits"));
+        return Err(TxnAbort::Damaged("usage has less room than it has limits"));
     }
     let mut amounts = [0; ROOM_MAX as usize];
     let words = tx.slice(entry + NUMBERS + room, len as u64)?;
@@ -256,10 +256,10 @@ fn read_usage(
 #[inline]
 fn write_usage(
     tx: &mut Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     entry: u64,
     usage: Option<&Sums>,
-) -> Result<(), Stop> {
+) -> Result<(), TxnAbort> {
     let usage = usage.filter(|sums| !sums.is_empty());
     set_limits(tx, known, entry + USAGE_LIMITS, usage.map(Sums::limits))?;
     let Some(sums) = usage else { return Ok(()) };
@@ -272,10 +272,10 @@ fn write_usage(
 #[inline]
 fn set_limits(
     tx: &mut Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     at: u64,
     limits: Option<&Limits>,
-) -> Result<(), Stop> {
+) -> Result<(), TxnAbort> {
     let old = tx.link_at(at)?;
     if limits.is_some_and(|limits| old != 0 && known.are(old, limits)) || limits.is_none() && old == 0 {
         return Ok(());
@@ -287,7 +287,7 @@ fn set_limits(
 }
 
 /// Moves a bucket to an entry with more room.
-fn move_entry(tx: &mut Tx<'_>, old: u64, room: u64) -> Result<u64, Stop> {
+fn move_entry(tx: &mut Tx<'_>, old: u64, room: u64) -> Result<u64, TxnAbort> {
     let (namespace, key) = address(tx, old)?;
     let had = room_of(tx, old)?;
     let new = tx.alloc(NUMBERS + room * 2)?;
@@ -304,7 +304,7 @@ fn move_entry(tx: &mut Tx<'_>, old: u64, room: u64) -> Result<u64, Stop> {
     }
     tx.relink_entry(old, new)?;
     for key in [Some(bucket_key(&namespace, &key)), resource_key(&namespace, &key)].iter().flatten() {
-        let (node, _) = tx.find(key)?.ok_or(Stop::Damaged("a bucket is missing in an index"))?;
+        let (node, _) = tx.find(key)?.ok_or(TxnAbort::Damaged("a bucket is missing in an index"))?;
         tx.set_value(node, new)?;
     }
     tx.free(old);

@@ -6,11 +6,11 @@ use tollgate_store::usage::bucket_of_usage;
 use tollgate_store::{Activity, BucketStatus, Census, FORGET_MAX, Key as BucketKey, Scope, forgotten_write};
 
 use crate::apply;
-use crate::error::Stop;
-use crate::key::{Key, Kind, Parts};
-use crate::limits::KnownLimits;
+use crate::error::TxnAbort;
+use crate::key::{Key, KeyKind, KeyParts};
+use crate::limits::ShmLimitsCache;
 use crate::records::page;
-use crate::row::{self, Row, Wanted};
+use crate::row::{self, RowParts, ShmRow};
 use crate::tx::Tx;
 
 /// How many buckets have their usage written in one transaction, and how many are looked at for that.
@@ -19,7 +19,7 @@ const SEEN_AT_ONCE: usize = 2_000;
 
 /// What the keys of a scope begin with: before the key of the bucket, and with as much of it as is given.
 fn beginning(namespace: &str, scope: Scope<'_>) -> (Key, Key) {
-    let all = Key::new(Kind::Bucket).part(namespace);
+    let all = Key::new(KeyKind::Bucket).part(namespace);
     match scope {
         Scope::All => (all.clone(), all),
         Scope::Entity(entity) => (all.clone(), all.raw(BucketKey::new(&[entity]).as_bytes())),
@@ -27,7 +27,7 @@ fn beginning(namespace: &str, scope: Scope<'_>) -> (Key, Key) {
             (all.clone(), all.raw(BucketKey::new(&[entity, resource]).as_bytes()))
         }
         Scope::Resource(resource) => {
-            let all = Key::new(Kind::OfResource).part(namespace).part(resource);
+            let all = Key::new(KeyKind::OfResource).part(namespace).part(resource);
             (all.clone(), all)
         }
     }
@@ -38,12 +38,13 @@ fn each(
     tx: &Tx<'_>,
     (namespace, scope): (&str, Scope<'_>),
     after: Option<&BucketKey>,
-    mut go_on: impl FnMut(BucketKey, u64) -> Result<bool, Stop>,
-) -> Result<(), Stop> {
+    mut go_on: impl FnMut(BucketKey, u64) -> Result<bool, TxnAbort>,
+) -> Result<(), TxnAbort> {
     let (all, beginning) = beginning(namespace, scope);
     let after = after.map(|key| all.clone().raw(key.as_bytes()));
     tx.scan(&beginning, after.as_ref(), false, |node, key| {
-        let parts = Parts::behind(&key, &all).ok_or(Stop::Damaged("a bucket is under another's key"))?;
+        let parts =
+            KeyParts::behind(&key, &all).ok_or(TxnAbort::Damaged("a bucket is under another's key"))?;
         let key = BucketKey::from_bytes(parts.rest());
         let is_in = match scope {
             Scope::Bucket(entity, resource) => key.pair() == Some((entity, resource)),
@@ -56,18 +57,18 @@ fn each(
 /// How the buckets of a scope stand.
 pub(crate) fn buckets(
     tx: &Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     scope: (&str, Scope<'_>),
     after: Option<&Cursor>,
     limit: usize,
     now: Tick,
-) -> Result<Page<BucketStatus>, Stop> {
+) -> Result<Page<BucketStatus>, TxnAbort> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| BucketKey::new(&parts));
     let (limit, mut statuses, mut census) = (limit.clamp(1, PAGE_MAX), Vec::new(), Census::default());
     each(tx, scope, after.as_ref(), |key, entry| {
         // Keys that are no pair are none of these.
         if let Some((entity, resource)) = key.pair() {
-            let kept = Row::read(tx, known, entry, None, Wanted::Bucket)?.kept.as_seen(now, &mut census);
+            let kept = ShmRow::read(tx, known, entry, None, RowParts::Bucket)?.kept.as_seen(now, &mut census);
             let (entity, resource) = (entity.to_owned(), resource.to_owned());
             statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
         }
@@ -83,16 +84,16 @@ const LOOKED_AT_ONCE: usize = 500;
 /// looked at if there may be more.
 pub(crate) fn activity(
     tx: &Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     scope: (&str, Scope<'_>),
     after: Option<&BucketKey>,
     now: Tick,
-) -> Result<(Vec<Activity>, Option<BucketKey>), Stop> {
+) -> Result<(Vec<Activity>, Option<BucketKey>), TxnAbort> {
     let (mut seen, mut found, mut last, mut census) = (0, Vec::new(), None, Census::default());
     each(tx, scope, after, |key, entry| {
         seen += 1;
         if let Some((entity, resource)) = key.pair() {
-            let Row { kept, usage } = Row::read(tx, known, entry, None, Wanted::BucketAndUsage)?;
+            let ShmRow { kept, usage } = ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage)?;
             let kept = kept.as_seen(now, &mut census);
             found.push(Activity {
                 entity: entity.into(),
@@ -111,15 +112,15 @@ pub(crate) fn activity(
 /// The record of usage at a key with what its bucket has counted since.
 pub(crate) fn usage_at(
     tx: &Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     key: &ItemKey,
     now: Tick,
-) -> Result<Option<Item>, Stop> {
+) -> Result<Option<Item>, TxnAbort> {
     let there = tx.record(key, now)?;
     let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
     let bucket = row::bucket_key(namespace, &BucketKey::new(&[entity, resource]));
     let Some(entry) = tx.find_entry(&bucket, tx.hash_of(&bucket))? else { return Ok(there) };
-    match Row::read(tx, known, entry, None, Wanted::BucketAndUsage)?.usage {
+    match ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage)?.usage {
         Some(sums) => Ok(sums.added_to(key, there, &tx.arena.usage_retention)),
         None => Ok(there),
     }
@@ -128,9 +129,9 @@ pub(crate) fn usage_at(
 /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says which.
 pub(crate) fn forget(
     tx: &mut Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     (namespace, scope): (&str, Scope<'_>),
-) -> Result<Vec<BucketKey>, Stop> {
+) -> Result<Vec<BucketKey>, TxnAbort> {
     let mut found = Vec::new();
     each(tx, (namespace, scope), None, |key, entry| {
         found.push((key, entry));
@@ -147,7 +148,7 @@ pub(crate) fn mark_forgotten(
     tx: &mut Tx<'_>,
     (namespace, scope): (&str, Scope<'_>),
     now: Tick,
-) -> Result<(), Stop> {
+) -> Result<(), TxnAbort> {
     // In a closed namespace nothing is settled anyway, and a purge leaves no record.
     if apply::is_closed(tx, namespace)? {
         return Ok(());
@@ -158,11 +159,11 @@ pub(crate) fn mark_forgotten(
 /// Writes the usage of some buckets of a scope behind a key; answers the last that was looked at if there may be more.
 pub(crate) fn write_usage(
     tx: &mut Tx<'_>,
-    known: &mut KnownLimits,
+    known: &mut ShmLimitsCache,
     (namespace, scope): (&str, Scope<'_>),
     after: Option<&BucketKey>,
     now: Tick,
-) -> Result<Option<BucketKey>, Stop> {
+) -> Result<Option<BucketKey>, TxnAbort> {
     let (mut seen, mut found, mut last) = (0, Vec::new(), None);
     each(tx, (namespace, scope), after, |key, entry| {
         seen += 1;
@@ -173,11 +174,11 @@ pub(crate) fn write_usage(
         Ok(seen < SEEN_AT_ONCE && found.len() < WRITTEN_AT_ONCE)
     })?;
     for (key, entry) in &found {
-        let mut row = Row::read(tx, known, *entry, None, Wanted::BucketAndUsage)?;
+        let mut row = ShmRow::read(tx, known, *entry, None, RowParts::BucketAndUsage)?;
         if let (Some(sums), Some((entity, resource))) = (row.usage.take(), key.pair()) {
             let writes = sums.writes(namespace, entity, resource, &tx.arena.usage_retention);
             tx.write_records(&writes, now)?;
-            row.write(tx, known, *entry, Wanted::BucketAndUsage)?;
+            row.write(tx, known, *entry, RowParts::BucketAndUsage)?;
         }
     }
     Ok(last.filter(|_| seen >= SEEN_AT_ONCE || found.len() >= WRITTEN_AT_ONCE))

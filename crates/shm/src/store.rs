@@ -17,14 +17,14 @@ use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
 use crate::check;
 use crate::clock;
-use crate::error::{OpenError, Stop, without_tests};
-use crate::late::Late;
+use crate::error::{OpenError, TxnAbort, without_tests};
+use crate::late::DeferredCalls;
 use crate::layout::WAITING;
-use crate::limits::KnownLimits;
+use crate::limits::ShmLimitsCache;
 use crate::open;
-use crate::row::{Row, Wanted, bucket_key};
+use crate::row::{RowParts, ShmRow, bucket_key};
 use crate::tx::Tx;
-use crate::wait_queue::{self, Queues};
+use crate::wait_queue::{self, ShmWaitQueues};
 
 /// How long one who waits for no answer waits for the lock. Longer than that nobody has it but one who is stopped.
 const HAND_OVER_PATIENCE: Duration = Duration::from_millis(20);
@@ -58,18 +58,18 @@ const HAND_OVER_PATIENCE: Duration = Duration::from_millis(20);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct ShmStore(pub(crate) Arc<Shared>);
+pub struct ShmStore(pub(crate) Arc<ShmShared>);
 
-pub(crate) struct Shared {
+pub(crate) struct ShmShared {
     pub(crate) arena: Arc<Arena>,
     clock: Clock,
     wait_queues: Arc<WaitQueues>,
-    queues: Arc<Queues>,
+    queues: Arc<ShmWaitQueues>,
     /// Only ever locked by who has the lock of the memory. If it is locked then, it was by a thread of the process that
     /// this one was forked off from, and will be for ever.
-    known: Mutex<KnownLimits>,
+    known: Mutex<ShmLimitsCache>,
     /// What a process that was forked off does not do once more.
-    late: PerProcess<Late>,
+    late: PerProcess<DeferredCalls>,
 }
 
 impl ShmStore {
@@ -103,10 +103,10 @@ impl ShmStore {
 
     pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, OpenError> {
         let arena = Arc::new(open::open(settings)?);
-        let (queues, wait_queues) = Queues::open(Arc::clone(&arena), None);
+        let (queues, wait_queues) = ShmWaitQueues::open(Arc::clone(&arena), None);
         let (clock, known) = (clock::open(settings, &arena), Mutex::default());
         let late = PerProcess::new(wait_queue::generation());
-        Ok(ShmStore(Arc::new(Shared { arena, clock, wait_queues, queues, known, late })))
+        Ok(ShmStore(Arc::new(ShmShared { arena, clock, wait_queues, queues, known, late })))
     }
 
     pub(crate) fn wait_queues(&self) -> &WaitQueues {
@@ -117,7 +117,7 @@ impl ShmStore {
     #[inline]
     pub(crate) fn work<T>(
         &self,
-        work: impl FnOnce(&mut Tx<'_>, &mut KnownLimits) -> Result<T, Stop>,
+        work: impl FnOnce(&mut Tx<'_>, &mut ShmLimitsCache) -> Result<T, TxnAbort>,
     ) -> Result<T, RecordsError> {
         if self.0.late().is_there() {
             self.make_up();
@@ -145,9 +145,9 @@ impl ShmStore {
     }
 }
 
-impl Shared {
+impl ShmShared {
     #[inline]
-    fn late(&self) -> &Late {
+    fn late(&self) -> &DeferredCalls {
         self.late.get(wait_queue::generation())
     }
 
@@ -172,7 +172,7 @@ impl Shared {
     fn work<T>(
         &self,
         timeout: Duration,
-        work: impl FnOnce(&mut Tx<'_>, &mut KnownLimits) -> Result<T, Stop>,
+        work: impl FnOnce(&mut Tx<'_>, &mut ShmLimitsCache) -> Result<T, TxnAbort>,
     ) -> Result<T, RecordsError> {
         self.arena
             .begin_within(timeout)
@@ -181,7 +181,7 @@ impl Shared {
                 let mut nothing = None;
                 let known = match &mut known {
                     Some(known) => &mut **known,
-                    None => nothing.insert(KnownLimits::default()),
+                    None => nothing.insert(ShmLimitsCache::default()),
                 };
                 known.refresh(&tx)?;
                 let done = work(&mut tx, known)?;
@@ -194,7 +194,7 @@ impl Shared {
 }
 
 /// What nobody waits for is made before the last handle is gone, if it can be.
-impl Drop for Shared {
+impl Drop for ShmShared {
     fn drop(&mut self) {
         while let Some(call) = self.late().take() {
             if is_unavailable(&call.with(|call| self.apply(self.arena.timeout, call, &[]))) {
@@ -280,10 +280,10 @@ impl Store for ShmStore {
 }
 
 /// The bucket at a place, without the holders that a take would find to be gone.
-fn kept(tx: &Tx<'_>, known: &mut KnownLimits, place: &Place<'_>, now: Tick) -> Result<Kept, Stop> {
+fn kept(tx: &Tx<'_>, known: &mut ShmLimitsCache, place: &Place<'_>, now: Tick) -> Result<Kept, TxnAbort> {
     let key = bucket_key(place.namespace, place.key);
     let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? else { return Ok(Kept::fresh(place.limits)) };
-    Ok(Row::read(tx, known, entry, Some(place.limits), Wanted::Bucket)?
+    Ok(ShmRow::read(tx, known, entry, Some(place.limits), RowParts::Bucket)?
         .kept
         .as_seen(now, &mut Census::default()))
 }

@@ -2,10 +2,10 @@
 
 use tollgate_core::{Span, Tick};
 
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::layout::{CHAINS, SWEEP};
-use crate::limits::KnownLimits;
-use crate::row::{self, Row, Wanted};
+use crate::limits::ShmLimitsCache;
+use crate::row::{self, RowParts, ShmRow};
 use crate::tx::Tx;
 
 /// How many chains are looked at for each new bucket. There are as many chains as buckets, so two keep pace with any
@@ -25,7 +25,12 @@ pub(crate) fn may_have_dropped(taken: Tick, now: Tick) -> bool {
 
 /// Looks at the next chains: forgets buckets that are as good as new and were not used for long, and writes down what was
 /// used in an hour that is over.
-pub(crate) fn sweep(tx: &mut Tx<'_>, known: &mut KnownLimits, made: usize, now: Tick) -> Result<(), Stop> {
+pub(crate) fn sweep(
+    tx: &mut Tx<'_>,
+    known: &mut ShmLimitsCache,
+    made: usize,
+    now: Tick,
+) -> Result<(), TxnAbort> {
     for _ in 0..made.min(NEW_MAX) * SWEPT_PER_NEW {
         let chain = tx.get(SWEEP)?;
         let chain = if chain < tx.get(CHAINS)? { chain } else { 0 };
@@ -37,9 +42,9 @@ pub(crate) fn sweep(tx: &mut Tx<'_>, known: &mut KnownLimits, made: usize, now: 
     Ok(())
 }
 
-fn sweep_bucket(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64, now: Tick) -> Result<(), Stop> {
+fn sweep_bucket(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64, now: Tick) -> Result<(), TxnAbort> {
     // What cannot be read is left alone: whoever asks for it is told.
-    let Ok(mut row) = Row::read(tx, known, entry, None, Wanted::BucketAndUsage) else { return Ok(()) };
+    let Ok(mut row) = ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage) else { return Ok(()) };
     row.kept.keep_living(now, &mut tollgate_store::Census::default());
     let (bucket, limits) = (&row.kept.bucket, &row.kept.limits);
     let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
@@ -54,7 +59,7 @@ fn sweep_bucket(tx: &mut Tx<'_>, known: &mut KnownLimits, entry: u64, now: Tick)
     if is_idle {
         row::remove(tx, known, entry)?;
     } else if over.is_some() {
-        row.write(tx, known, entry, Wanted::BucketAndUsage)?;
+        row.write(tx, known, entry, RowParts::BucketAndUsage)?;
     }
     Ok(())
 }

@@ -4,10 +4,10 @@
 //! chain yet. A chain more is one whose buckets were in one other chain, so making it moves those only. Chains are in
 //! segments, each as large as all before it together, so that none ever moves.
 
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::key::Key;
 use crate::layout::{BUCKETS, CHAINS, SEGMENTS, SEGMENTS_MAX, hash};
-use crate::ordered::Node;
+use crate::ordered::MapNode;
 use crate::tx::Tx;
 
 /// How many chains there are at first.
@@ -20,7 +20,7 @@ pub(crate) const NODE: u64 = 2;
 
 impl Tx<'_> {
     /// Makes an empty table.
-    pub(crate) fn make_table(&mut self) -> Result<(), Stop> {
+    pub(crate) fn make_table(&mut self) -> Result<(), TxnAbort> {
         self.make_segment(0, CHAINS_MIN)?;
         self.set_root(CHAINS, CHAINS_MIN)
     }
@@ -33,14 +33,14 @@ impl Tx<'_> {
 
     /// The entry with this key.
     #[inline]
-    pub(crate) fn find_entry(&self, key: &Key, hash: u64) -> Result<Option<u64>, Stop> {
+    pub(crate) fn find_entry(&self, key: &Key, hash: u64) -> Result<Option<u64>, TxnAbort> {
         let mut entry = self.link_at(self.chain_of(hash)?)?;
         for _ in 0..self.steps_max() {
             if entry == 0 {
                 return Ok(None);
             }
             if self.get(entry + HASH)? == hash {
-                let node = Node(self.block_at(entry + NODE)?);
+                let node = MapNode(self.block_at(entry + NODE)?);
                 let is_it = key.with_words(|words, len| self.compare_words(node, words, len))?.is_eq();
                 if is_it {
                     return Ok(Some(entry));
@@ -52,7 +52,7 @@ impl Tx<'_> {
     }
 
     /// Puts a new entry into its chain.
-    pub(crate) fn link_entry(&mut self, entry: u64, hash: u64, node: Node) -> Result<(), Stop> {
+    pub(crate) fn link_entry(&mut self, entry: u64, hash: u64, node: MapNode) -> Result<(), TxnAbort> {
         let chain = self.chain_of(hash)?;
         self.set_new(entry + NEXT, self.get(chain)?)?;
         self.set_new(entry + HASH, hash)?;
@@ -65,7 +65,7 @@ impl Tx<'_> {
     }
 
     /// Puts an entry in the place of another.
-    pub(crate) fn relink_entry(&mut self, old: u64, new: u64) -> Result<(), Stop> {
+    pub(crate) fn relink_entry(&mut self, old: u64, new: u64) -> Result<(), TxnAbort> {
         let link = self.link_to(old)?;
         for at in [NEXT, HASH, NODE] {
             self.set_new(new + at, self.get(old + at)?)?;
@@ -74,7 +74,7 @@ impl Tx<'_> {
     }
 
     /// Takes an entry out of its chain.
-    pub(crate) fn unlink_entry(&mut self, entry: u64) -> Result<(), Stop> {
+    pub(crate) fn unlink_entry(&mut self, entry: u64) -> Result<(), TxnAbort> {
         let link = self.link_to(entry)?;
         self.set(link, self.get(entry + NEXT)?)?;
         self.add(BUCKETS, -1)?;
@@ -82,7 +82,7 @@ impl Tx<'_> {
     }
 
     /// The entries of a chain.
-    pub(crate) fn entries(&self, chain: u64) -> Result<Vec<u64>, Stop> {
+    pub(crate) fn entries(&self, chain: u64) -> Result<Vec<u64>, TxnAbort> {
         let mut entries = Vec::new();
         let mut entry = self.link_at(self.chain(chain)?)?;
         while entry != 0 {
@@ -96,12 +96,12 @@ impl Tx<'_> {
     }
 
     /// The word that leads to an entry.
-    fn link_to(&self, entry: u64) -> Result<u64, Stop> {
+    fn link_to(&self, entry: u64) -> Result<u64, TxnAbort> {
         let mut link = self.chain_of(self.get(entry + HASH)?)?;
         for _ in 0..self.steps_max() {
             match self.link_at(link)? {
                 found if found == entry => return Ok(link),
-                0 => return Err(Stop::Damaged("a bucket is not in its chain")),
+                0 => return Err(TxnAbort::Damaged("a bucket is not in its chain")),
                 other => link = other + NEXT,
             }
         }
@@ -109,22 +109,22 @@ impl Tx<'_> {
     }
 
     #[inline]
-    fn chain_of(&self, hash: u64) -> Result<u64, Stop> {
+    fn chain_of(&self, hash: u64) -> Result<u64, TxnAbort> {
         self.chain(number(hash, self.get(CHAINS)?))
     }
 
     /// Where a chain begins.
     #[inline]
-    fn chain(&self, number: u64) -> Result<u64, Stop> {
+    fn chain(&self, number: u64) -> Result<u64, TxnAbort> {
         let (segment, place) = place_of(number);
         if segment >= SEGMENTS_MAX {
-            return Err(Stop::Damaged("it has more chains than it can have"));
+            return Err(TxnAbort::Damaged("it has more chains than it can have"));
         }
         Ok(self.block_at(SEGMENTS + segment)? + place)
     }
 
     /// One chain more.
-    fn split(&mut self) -> Result<(), Stop> {
+    fn split(&mut self) -> Result<(), TxnAbort> {
         let chains = self.get(CHAINS)?;
         let (segment, place) = place_of(chains);
         if segment >= SEGMENTS_MAX {
@@ -149,7 +149,7 @@ impl Tx<'_> {
         self.set(goes, 0)
     }
 
-    fn make_segment(&mut self, segment: u64, chains: u64) -> Result<(), Stop> {
+    fn make_segment(&mut self, segment: u64, chains: u64) -> Result<(), TxnAbort> {
         let block = self.alloc(chains)?;
         for at in block..block + chains {
             self.set_new(at, 0)?;
@@ -158,8 +158,8 @@ impl Tx<'_> {
     }
 }
 
-fn circle() -> Stop {
-    Stop::Damaged("a chain of buckets goes round in a circle")
+fn circle() -> TxnAbort {
+    TxnAbort::Damaged("a chain of buckets goes round in a circle")
 }
 
 /// The number of the chain that a hash belongs to, of so many.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::alloc::LEAST;
 use crate::arena::Arena;
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::layout::{ARENA, JOURNAL, JOURNAL_MAX, JOURNAL_USED, LOCK, SIZE};
 use crate::lock;
 
@@ -42,7 +42,7 @@ impl<'a> Tx<'a> {
 
     /// Looks at how large the file is, and undoes what somebody who died has left half done.
     #[inline]
-    pub(crate) fn repair(&mut self) -> Result<(), Stop> {
+    pub(crate) fn repair(&mut self) -> Result<(), TxnAbort> {
         self.words = self.arena.words()?;
         self.used = self.get(JOURNAL_USED)?;
         if self.used != 0 {
@@ -53,17 +53,17 @@ impl<'a> Tx<'a> {
 
     /// What a word says.
     #[inline(always)]
-    pub(crate) fn get(&self, at: u64) -> Result<u64, Stop> {
+    pub(crate) fn get(&self, at: u64) -> Result<u64, TxnAbort> {
         match self.words.get(at as usize) {
             Some(word) => Ok(word.load(Ordering::Relaxed)),
-            None => Err(Stop::Damaged("something in it is said to be where it does not reach")),
+            None => Err(TxnAbort::Damaged("something in it is said to be where it does not reach")),
         }
     }
 
     /// What a word leads to, if it leads anywhere: a block, so that whoever adds a little to it is still in the memory and
     /// never in front of the blocks.
     #[inline(always)]
-    pub(crate) fn link_at(&self, at: u64) -> Result<u64, Stop> {
+    pub(crate) fn link_at(&self, at: u64) -> Result<u64, TxnAbort> {
         match self.get(at)? {
             0 => Ok(0),
             block => self.check_link(block),
@@ -72,15 +72,15 @@ impl<'a> Tx<'a> {
 
     /// What a word leads to, which has to lead somewhere.
     #[inline(always)]
-    pub(crate) fn block_at(&self, at: u64) -> Result<u64, Stop> {
+    pub(crate) fn block_at(&self, at: u64) -> Result<u64, TxnAbort> {
         self.check_link(self.get(at)?)
     }
 
     #[inline(always)]
-    fn check_link(&self, block: u64) -> Result<u64, Stop> {
+    fn check_link(&self, block: u64) -> Result<u64, TxnAbort> {
         match block > ARENA && block < self.words.len() as u64 {
             true => Ok(block),
-            false => Err(Stop::Damaged("something in it leads nowhere")),
+            false => Err(TxnAbort::Damaged("something in it leads nowhere")),
         }
     }
 
@@ -92,36 +92,36 @@ impl<'a> Tx<'a> {
 
     /// Words of a block.
     #[inline(always)]
-    pub(crate) fn slice(&self, at: u64, len: u64) -> Result<&'a [AtomicU64], Stop> {
+    pub(crate) fn slice(&self, at: u64, len: u64) -> Result<&'a [AtomicU64], TxnAbort> {
         let end = at.checked_add(len).filter(|_| at >= ARENA);
         let words = end.and_then(|end| self.words.get(at as usize..end as usize));
-        words.ok_or(Stop::Damaged("a part of it is said to be where it does not reach"))
+        words.ok_or(TxnAbort::Damaged("a part of it is said to be where it does not reach"))
     }
 
     /// Changes a word of a block.
     #[inline(always)]
-    pub(crate) fn set(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+    pub(crate) fn set(&mut self, at: u64, value: u64) -> Result<(), TxnAbort> {
         match at >= ARENA {
             true => self.change(at, value),
-            false => Err(Stop::Damaged("a block is said to be in front of all blocks")),
+            false => Err(TxnAbort::Damaged("a block is said to be in front of all blocks")),
         }
     }
 
     /// Changes a word that is in front of the blocks.
     #[inline(always)]
-    pub(crate) fn set_root(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+    pub(crate) fn set_root(&mut self, at: u64, value: u64) -> Result<(), TxnAbort> {
         debug_assert!(at < JOURNAL && at != LOCK && at != JOURNAL_USED);
         self.change(at, value)
     }
 
     #[inline(always)]
-    fn change(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+    fn change(&mut self, at: u64, value: u64) -> Result<(), TxnAbort> {
         let old = self.get(at)?;
         if old == value {
             return Ok(());
         }
         if self.used >= JOURNAL_MAX {
-            return Err(Stop::TooMuch);
+            return Err(TxnAbort::TooMuch);
         }
         let entry = (JOURNAL + self.used * 2) as usize;
         store(&self.words[entry], at);
@@ -134,30 +134,33 @@ impl<'a> Tx<'a> {
 
     /// Writes a word of a block that this transaction has allocated.
     #[inline(always)]
-    pub(crate) fn set_new(&mut self, at: u64, value: u64) -> Result<(), Stop> {
+    pub(crate) fn set_new(&mut self, at: u64, value: u64) -> Result<(), TxnAbort> {
         let word = self.words.get(at as usize).filter(|_| at >= ARENA);
-        store(word.ok_or(Stop::Damaged("a new part of it is said to be where it does not reach"))?, value);
+        store(
+            word.ok_or(TxnAbort::Damaged("a new part of it is said to be where it does not reach"))?,
+            value,
+        );
         Ok(())
     }
 
     /// Writes a word that is not undone: one that only ever counts up.
     #[inline]
-    pub(crate) fn count_up(&mut self, at: u64) -> Result<u64, Stop> {
+    pub(crate) fn count_up(&mut self, at: u64) -> Result<u64, TxnAbort> {
         let next = self.get(at)?.wrapping_add(1);
         store(&self.words[at as usize], next);
         Ok(next)
     }
 
     /// Adds to a word that is never below zero.
-    pub(crate) fn add(&mut self, at: u64, difference: i64) -> Result<u64, Stop> {
+    pub(crate) fn add(&mut self, at: u64, difference: i64) -> Result<u64, TxnAbort> {
         let sum = self.get(at)?.checked_add_signed(difference);
-        let sum = sum.ok_or(Stop::Damaged("it counts less than nothing"))?;
+        let sum = sum.ok_or(TxnAbort::Damaged("it counts less than nothing"))?;
         self.change(at, sum)?;
         Ok(sum)
     }
 
     /// Makes room behind the last word.
-    pub(crate) fn grow(&mut self, needed: u64) -> Result<(), Stop> {
+    pub(crate) fn grow(&mut self, needed: u64) -> Result<(), TxnAbort> {
         let size = self.arena.grow(self.words.len() as u64, needed)?;
         self.set_root(SIZE, size)?;
         self.words = self.arena.words()?;
@@ -166,7 +169,7 @@ impl<'a> Tx<'a> {
 
     /// Makes it so. From the one store in here on, nothing is undone any more.
     #[inline]
-    pub(crate) fn commit(&mut self) -> Result<(), Stop> {
+    pub(crate) fn commit(&mut self) -> Result<(), TxnAbort> {
         self.free_all()?;
         if self.used != 0 {
             store(&self.words[JOURNAL_USED as usize], 0);
@@ -177,16 +180,16 @@ impl<'a> Tx<'a> {
 
     /// Plays the journal back, the last entry first. It can be done twice: whoever dies here leaves it to the next.
     #[cold]
-    fn undo(&mut self) -> Result<(), Stop> {
+    fn undo(&mut self) -> Result<(), TxnAbort> {
         if self.used > JOURNAL_MAX {
-            return Err(Stop::Damaged("its journal says that it is longer than it may be"));
+            return Err(TxnAbort::Damaged("its journal says that it is longer than it may be"));
         }
         for entry in (0..self.used).rev() {
             let (at, old) = (self.get(JOURNAL + entry * 2)?, self.get(JOURNAL + entry * 2 + 1)?);
             // Nothing else is ever written to the journal, and these decide what is undone and by whom.
             let is_kept = at == LOCK || at == JOURNAL_USED || (JOURNAL..ARENA).contains(&at);
             let word = self.words.get(at as usize).filter(|_| !is_kept);
-            store(word.ok_or(Stop::Damaged("its journal names what no journal has"))?, old);
+            store(word.ok_or(TxnAbort::Damaged("its journal names what no journal has"))?, old);
         }
         store(&self.words[JOURNAL_USED as usize], 0);
         self.used = 0;

@@ -15,13 +15,13 @@ use tollgate_store::{
 use crate::OpenError;
 use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
-use crate::error::Stop;
+use crate::error::TxnAbort;
 use crate::layout::{TICKETS, WAITING};
 use crate::map;
 use crate::open;
-use crate::process_slots::{self, BEAT_EVERY, Liveness, Slot};
+use crate::process_slots::{self, BEAT_EVERY, Liveness, ProcessSlot};
 use crate::tx::Tx;
-use crate::waiter_list::{self, Head, NOTES_AT_ONCE, Target, Waiter};
+use crate::waiter_list::{self, NOTES_AT_ONCE, NotifyTarget, QueueHead, WaiterEntry};
 
 /// How many times the listening thread finds no waiter before it ends: a process that waited once often waits again.
 const IDLE_LOOKS: u32 = 5;
@@ -44,17 +44,17 @@ const OPENS_MAX: u32 = 16;
 const QUEUES_CAPACITY: u64 = 64 << 20;
 
 /// The wait queues in one memory, as one process has them.
-pub(crate) struct Queues {
+pub(crate) struct ShmWaitQueues {
     arena: Arc<Arena>,
     removed_by: Option<u64>,
     local: OnceLock<Weak<WaitQueues>>,
-    these: PerProcess<Mutex<This>>,
+    these: PerProcess<Mutex<ProcessQueues>>,
 }
 
 /// What is of this process, and of no forked child.
 #[derive(Default)]
-struct This {
-    slot: Option<Slot>,
+struct ProcessQueues {
+    slot: Option<ProcessSlot>,
     /// In how many queues waiters of this process are.
     waiting: usize,
     is_listening: bool,
@@ -91,7 +91,7 @@ pub fn wait_queues(path: &Path) -> Result<Arc<WaitQueues>, OpenError> {
             opened => opened?,
         };
         if arena.share() {
-            return Ok(Queues::open(Arc::new(arena), Some(generation())).1);
+            return Ok(ShmWaitQueues::open(Arc::new(arena), Some(generation())).1);
         }
     }
     Err(OpenError::Failed(path.into(), "it is made and removed over and over".into()))
@@ -109,13 +109,13 @@ fn is_of_no_use(error: &OpenError) -> bool {
     )
 }
 
-impl Queues {
+impl ShmWaitQueues {
     /// The queues of a memory, and those of this process that are a part of them. The process `removed_by` removes the file
     /// when it is the last to use it.
-    pub(crate) fn open(arena: Arc<Arena>, removed_by: Option<u64>) -> (Arc<Queues>, Arc<WaitQueues>) {
+    pub(crate) fn open(arena: Arc<Arena>, removed_by: Option<u64>) -> (Arc<ShmWaitQueues>, Arc<WaitQueues>) {
         let these = PerProcess::new(generation());
-        let queues = Arc::new(Queues { arena, removed_by, local: OnceLock::new(), these });
-        let local = Arc::new(WaitQueues::shared_by(Arc::new(Handle(Arc::clone(&queues)))));
+        let queues = Arc::new(ShmWaitQueues { arena, removed_by, local: OnceLock::new(), these });
+        let local = Arc::new(WaitQueues::shared_by(Arc::new(QueueHandle(Arc::clone(&queues)))));
         let _ = queues.local.set(Arc::downgrade(&local));
         (queues, local)
     }
@@ -125,11 +125,11 @@ impl Queues {
     }
 
     /// The slot of this process, if it has one.
-    pub(crate) fn slot(&self) -> Option<Slot> {
+    pub(crate) fn slot(&self) -> Option<ProcessSlot> {
         self.with_this(|this| this.slot)
     }
 
-    fn with_this<R>(&self, look: impl FnOnce(&mut This) -> R) -> R {
+    fn with_this<R>(&self, look: impl FnOnce(&mut ProcessQueues) -> R) -> R {
         look(&mut self.these.get(generation()).lock())
     }
 
@@ -139,7 +139,7 @@ impl Queues {
 
     /// Does work in a transaction. `None` if the memory cannot be reached: callers then poll or try again, and what is wrong
     /// is reported by the next call for a bucket.
-    fn work<T>(&self, work: impl FnOnce(&mut Tx<'_>) -> Result<T, Stop>) -> Option<T> {
+    fn work<T>(&self, work: impl FnOnce(&mut Tx<'_>) -> Result<T, TxnAbort>) -> Option<T> {
         let worked = self.arena.begin().and_then(|mut tx| {
             let done = work(&mut tx)?;
             tx.commit()?;
@@ -153,8 +153,8 @@ impl Queues {
         &self,
         tx: &mut Tx<'_>,
         call: &Call<'_>,
-        own: Option<Slot>,
-    ) -> Result<Vec<(QueueKey, Target)>, Stop> {
+        own: Option<ProcessSlot>,
+    ) -> Result<Vec<(QueueKey, NotifyTarget)>, TxnAbort> {
         let mut targets = Vec::new();
         for freed in call.steps.iter().filter_map(Freed::by) {
             targets.extend(note_freed(tx, &freed, own)?);
@@ -163,17 +163,17 @@ impl Queues {
     }
 
     /// Notifies those that were noted, once the transaction is committed.
-    pub(crate) fn notify_noted(&self, targets: &[(QueueKey, Target)]) {
+    pub(crate) fn notify_noted(&self, targets: &[(QueueKey, NotifyTarget)]) {
         for (key, target) in targets {
             match target {
-                Target::There(slot) => slot.ring(&self.arena),
-                Target::Here => self.local().iter().for_each(|local| local.notify_local(key)),
+                NotifyTarget::There(slot) => slot.ring(&self.arena),
+                NotifyTarget::Here => self.local().iter().for_each(|local| local.notify_local(key)),
             }
         }
     }
 
     /// Counts a waiter of this process. Returns its slot, which it gets if it has none, and starts the listening thread.
-    fn enlist(self: &Arc<Self>) -> Option<Slot> {
+    fn enlist(self: &Arc<Self>) -> Option<ProcessSlot> {
         let slot = match self.slot() {
             Some(slot) => slot,
             None => {
@@ -205,7 +205,7 @@ impl Queues {
     }
 
     /// Takes what was noted for this process, and notifies the waiters that are meant.
-    fn take_notes(&self, local: &WaitQueues, slot: Slot) {
+    fn take_notes(&self, local: &WaitQueues, slot: ProcessSlot) {
         loop {
             let notes = self.work(|tx| waiter_list::take_notes(tx, slot)).unwrap_or_default();
             notes.iter().for_each(|key| local.notify_local(key));
@@ -245,7 +245,7 @@ impl Queues {
         }
         let own = self.slot();
         loop {
-            let Head { waiter, suspects } = self.work(|tx| waiter_list::head(tx, key, own))?;
+            let QueueHead { waiter, suspects } = self.work(|tx| waiter_list::head(tx, key, own))?;
             let has_ended = |liveness: &Liveness| match liveness {
                 Liveness::Awake => false,
                 Liveness::Unproven(process) | Liveness::Silent(process) => !self.is_there(*process),
@@ -294,7 +294,8 @@ impl Queues {
         if was_there {
             self.retire();
         }
-        let noted: Vec<(QueueKey, Target)> = target.into_iter().map(|target| (key.clone(), target)).collect();
+        let noted: Vec<(QueueKey, NotifyTarget)> =
+            target.into_iter().map(|target| (key.clone(), target)).collect();
         self.notify_noted(&noted);
         true
     }
@@ -310,7 +311,11 @@ impl Queues {
     }
 }
 
-fn note_freed(tx: &mut Tx<'_>, freed: &Freed, own: Option<Slot>) -> Result<Vec<(QueueKey, Target)>, Stop> {
+fn note_freed(
+    tx: &mut Tx<'_>,
+    freed: &Freed,
+    own: Option<ProcessSlot>,
+) -> Result<Vec<(QueueKey, NotifyTarget)>, TxnAbort> {
     let limits = match &freed.limits {
         Some(limits) => limits.clone(),
         None => waiter_list::limits(tx, &freed.namespace, &freed.bucket)?,
@@ -324,9 +329,9 @@ fn note_freed(tx: &mut Tx<'_>, freed: &Freed, own: Option<Slot>) -> Result<Vec<(
 }
 
 /// The queues as a trait object that can start the listening thread.
-struct Handle(Arc<Queues>);
+struct QueueHandle(Arc<ShmWaitQueues>);
 
-impl SharedQueues for Handle {
+impl SharedQueues for QueueHandle {
     #[inline]
     fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -347,7 +352,7 @@ impl SharedQueues for Handle {
             if waiting >= max {
                 return Ok(Err(QueueFull { waiting, max }));
             }
-            waiter_list::join(tx, key, Waiter { rank, slot })?;
+            waiter_list::join(tx, key, WaiterEntry { rank, slot })?;
             Ok(Ok(waiter_list::head(tx, key, Some(slot))?.waiter))
         });
         match joined {
@@ -388,7 +393,7 @@ impl SharedQueues for Handle {
 }
 
 /// Listens to the bell of a slot for as long as this process has waiters, and shows that it is awake.
-fn listen(arena: &Arena, queues: &Weak<Queues>, slot: Slot) {
+fn listen(arena: &Arena, queues: &Weak<ShmWaitQueues>, slot: ProcessSlot) {
     let (mut idle, mut heard, mut unchecked) = (0, None, 0);
     loop {
         let bell = slot.bell(arena);
@@ -420,7 +425,7 @@ fn listen(arena: &Arena, queues: &Weak<Queues>, slot: Slot) {
     }
 }
 
-impl Drop for Queues {
+impl Drop for ShmWaitQueues {
     fn drop(&mut self) {
         if let Some(slot) = self.slot() {
             self.work(|tx| {

@@ -8,10 +8,10 @@
 use tollgate_core::Tick;
 use tollgate_store::{Key as BucketKey, QueueKey, Rank};
 
-use crate::error::Stop;
-use crate::key::{Key, Kind, Parts};
+use crate::error::TxnAbort;
+use crate::key::{Key, KeyKind, KeyParts};
 use crate::layout::WAITING;
-use crate::process_slots::{Liveness, Slot};
+use crate::process_slots::{Liveness, ProcessSlot};
 use crate::tx::Tx;
 
 /// How many notes a process takes at once.
@@ -22,72 +22,72 @@ const SUSPECTS_MAX: usize = 32;
 
 /// A waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiter {
+pub(crate) struct WaiterEntry {
     pub(crate) rank: Rank,
-    pub(crate) slot: Slot,
+    pub(crate) slot: ProcessSlot,
 }
 
 /// Which process to notify once the transaction is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum NotifyTarget {
     /// This process.
     Here,
     /// The process that has this slot.
-    There(Slot),
+    There(ProcessSlot),
 }
 
 /// The head of a queue, as far as heartbeats tell.
-pub(crate) struct Head {
+pub(crate) struct QueueHead {
     /// The first waiter whose process is awake.
-    pub(crate) waiter: Option<Waiter>,
+    pub(crate) waiter: Option<WaiterEntry>,
     /// Waiters in front of it, or the waiter itself, whose process may have ended.
     pub(crate) suspects: Vec<(Rank, Liveness)>,
 }
 
-fn bucket_part(kind: Kind, namespace: &str, bucket: &BucketKey) -> Key {
+fn bucket_part(kind: KeyKind, namespace: &str, bucket: &BucketKey) -> Key {
     let bytes = bucket.as_bytes();
     // Behind its length, so that no bucket is found among those that begin like it.
     Key::new(kind).part(namespace).raw(&(bytes.len() as u32).to_be_bytes()).raw(bytes)
 }
 
-fn queue_part(kind: Kind, key: &QueueKey) -> Key {
+fn queue_part(kind: KeyKind, key: &QueueKey) -> Key {
     bucket_part(kind, &key.namespace, &key.bucket).part(&key.limit)
 }
 
 fn waiter_key(key: &QueueKey, rank: Rank) -> Key {
     let due = rank.due.as_micros().to_be_bytes();
-    queue_part(Kind::Waiter, key).raw(&due).raw(&rank.ticket.to_be_bytes())
+    queue_part(KeyKind::Waiter, key).raw(&due).raw(&rank.ticket.to_be_bytes())
 }
 
-fn notes_of(slot: Slot) -> Key {
-    Key::new(Kind::Note).raw(&slot.0.to_be_bytes())
+fn notes_of(slot: ProcessSlot) -> Key {
+    Key::new(KeyKind::Note).raw(&slot.0.to_be_bytes())
 }
 
 /// Returns how many waiters are in a queue.
-pub(crate) fn length(tx: &Tx<'_>, key: &QueueKey) -> Result<u64, Stop> {
-    Ok(tx.find(&queue_part(Kind::Queue, key))?.map_or(0, |(_, count)| count))
+pub(crate) fn length(tx: &Tx<'_>, key: &QueueKey) -> Result<u64, TxnAbort> {
+    Ok(tx.find(&queue_part(KeyKind::Queue, key))?.map_or(0, |(_, count)| count))
 }
 
 /// Returns the limits of a bucket that have a queue.
-pub(crate) fn limits(tx: &Tx<'_>, namespace: &str, bucket: &BucketKey) -> Result<Vec<Box<str>>, Stop> {
-    let (beginning, mut limits) = (bucket_part(Kind::Queue, namespace, bucket), Vec::new());
+pub(crate) fn limits(tx: &Tx<'_>, namespace: &str, bucket: &BucketKey) -> Result<Vec<Box<str>>, TxnAbort> {
+    let (beginning, mut limits) = (bucket_part(KeyKind::Queue, namespace, bucket), Vec::new());
     tx.scan(&beginning, None, false, |_, key| {
-        let limit = Parts::behind(&key, &beginning).and_then(|mut parts| parts.part());
-        limits.push(limit.ok_or(Stop::Damaged("a queue is for no limit"))?.into());
+        let limit = KeyParts::behind(&key, &beginning).and_then(|mut parts| parts.part());
+        limits.push(limit.ok_or(TxnAbort::Damaged("a queue is for no limit"))?.into());
         Ok(true)
     })?;
     Ok(limits)
 }
 
 /// Adds a waiter to a queue.
-pub(crate) fn join(tx: &mut Tx<'_>, key: &QueueKey, waiter: Waiter) -> Result<(), Stop> {
+pub(crate) fn join(tx: &mut Tx<'_>, key: &QueueKey, waiter: WaiterEntry) -> Result<(), TxnAbort> {
     let place = waiter_key(key, waiter.rank);
     if tx.find(&place)?.is_some() {
         return Ok(());
     }
     tx.insert(&place, waiter.slot.0)?;
     tx.add(WAITING, 1)?;
-    let count = queue_part(Kind::Queue, key);
+    let count = queue_part(KeyKind::Queue, key);
     match tx.find(&count)? {
         Some((node, waiting)) => tx.set_value(node, waiting.saturating_add(1)),
         None => tx.insert(&count, 1).map(drop),
@@ -95,12 +95,12 @@ pub(crate) fn join(tx: &mut Tx<'_>, key: &QueueKey, waiter: Waiter) -> Result<()
 }
 
 /// Removes a waiter from a queue. Returns true if it was in it.
-pub(crate) fn leave(tx: &mut Tx<'_>, key: &QueueKey, rank: Rank) -> Result<bool, Stop> {
+pub(crate) fn leave(tx: &mut Tx<'_>, key: &QueueKey, rank: Rank) -> Result<bool, TxnAbort> {
     if tx.remove(&waiter_key(key, rank))?.is_none() {
         return Ok(false);
     }
     tx.add(WAITING, -1)?;
-    let count = queue_part(Kind::Queue, key);
+    let count = queue_part(KeyKind::Queue, key);
     match tx.find(&count)? {
         Some((node, waiting)) if waiting > 1 => tx.set_value(node, waiting - 1)?,
         Some(_) => drop(tx.remove(&count)?),
@@ -110,15 +110,18 @@ pub(crate) fn leave(tx: &mut Tx<'_>, key: &QueueKey, rank: Rank) -> Result<bool,
 }
 
 /// Finds the head of a queue. Waiters of this process, which has the slot `own`, are awake.
-pub(crate) fn head(tx: &Tx<'_>, key: &QueueKey, own: Option<Slot>) -> Result<Head, Stop> {
-    let queue = queue_part(Kind::Waiter, key);
-    let mut head = Head { waiter: None, suspects: Vec::new() };
+pub(crate) fn head(tx: &Tx<'_>, key: &QueueKey, own: Option<ProcessSlot>) -> Result<QueueHead, TxnAbort> {
+    let queue = queue_part(KeyKind::Waiter, key);
+    let mut head = QueueHead { waiter: None, suspects: Vec::new() };
     tx.scan(&queue, None, false, |node, key| {
-        let rank = Parts::behind(&key, &queue).and_then(|mut parts| Some((parts.number()?, parts.number()?)));
-        let (due, ticket) = rank.ok_or(Stop::Damaged("a waiter has no rank"))?;
+        let rank =
+            KeyParts::behind(&key, &queue).and_then(|mut parts| Some((parts.number()?, parts.number()?)));
+        let (due, ticket) = rank.ok_or(TxnAbort::Damaged("a waiter has no rank"))?;
         let due = Tick::from_micros(u64::from_be_bytes(due));
-        let waiter =
-            Waiter { rank: Rank { due, ticket: u64::from_be_bytes(ticket) }, slot: Slot(tx.value(node)?) };
+        let waiter = WaiterEntry {
+            rank: Rank { due, ticket: u64::from_be_bytes(ticket) },
+            slot: ProcessSlot(tx.value(node)?),
+        };
         let liveness = if Some(waiter.slot) == own { Liveness::Awake } else { waiter.slot.liveness(tx)? };
         if liveness != Liveness::Awake && head.suspects.len() < SUSPECTS_MAX {
             head.suspects.push((waiter.rank, liveness));
@@ -132,20 +135,24 @@ pub(crate) fn head(tx: &Tx<'_>, key: &QueueKey, own: Option<Slot>) -> Result<Hea
 }
 
 /// Notes that the head of a queue is to ask the store again. Returns which process to notify.
-pub(crate) fn note(tx: &mut Tx<'_>, key: &QueueKey, own: Option<Slot>) -> Result<Option<Target>, Stop> {
-    let Some(Waiter { slot, .. }) = head(tx, key, own)?.waiter else { return Ok(None) };
+pub(crate) fn note(
+    tx: &mut Tx<'_>,
+    key: &QueueKey,
+    own: Option<ProcessSlot>,
+) -> Result<Option<NotifyTarget>, TxnAbort> {
+    let Some(WaiterEntry { slot, .. }) = head(tx, key, own)?.waiter else { return Ok(None) };
     if Some(slot) == own {
-        return Ok(Some(Target::Here));
+        return Ok(Some(NotifyTarget::Here));
     }
     let note = notes_of(slot).part(&key.namespace).part(&key.limit).raw(key.bucket.as_bytes());
     if tx.find(&note)?.is_none() {
         tx.insert(&note, 0)?;
     }
-    Ok(Some(Target::There(slot)))
+    Ok(Some(NotifyTarget::There(slot)))
 }
 
 /// Takes the notes of the process that has this slot: the queues whose head, in that process, is to ask again.
-pub(crate) fn take_notes(tx: &mut Tx<'_>, slot: Slot) -> Result<Vec<QueueKey>, Stop> {
+pub(crate) fn take_notes(tx: &mut Tx<'_>, slot: ProcessSlot) -> Result<Vec<QueueKey>, TxnAbort> {
     let (beginning, mut keys) = (notes_of(slot), Vec::new());
     tx.scan(&beginning, None, false, |_, key| {
         keys.push(key);
@@ -154,11 +161,11 @@ pub(crate) fn take_notes(tx: &mut Tx<'_>, slot: Slot) -> Result<Vec<QueueKey>, S
     let mut notes = Vec::new();
     for key in keys {
         tx.remove(&Key::from_bytes(&key))?;
-        let queue = Parts::behind(&key, &beginning).and_then(|mut parts| {
+        let queue = KeyParts::behind(&key, &beginning).and_then(|mut parts| {
             let (namespace, limit) = (parts.part()?.into(), parts.part()?.into());
             Some(QueueKey { namespace, limit, bucket: BucketKey::from_bytes(parts.rest()) })
         });
-        notes.push(queue.ok_or(Stop::Damaged("a note is for no queue"))?);
+        notes.push(queue.ok_or(TxnAbort::Damaged("a note is for no queue"))?);
     }
     Ok(notes)
 }

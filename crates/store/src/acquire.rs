@@ -9,8 +9,8 @@ use std::time::Duration;
 use tollgate_core::{Costs, DemandError, Denial, Limits, Name, Ready, Tick};
 
 use crate::block_on::block_on;
-use crate::inner::Inner;
-use crate::queue::{Fate, Rank, Waiter};
+use crate::inner::LockedBucket;
+use crate::queue::{QueuedWaiter, Rank, WaitResult};
 use crate::sync::MutexGuard;
 use crate::{Cell, Clock, Priority, Term, WAITERS_MAX};
 
@@ -92,10 +92,10 @@ pub struct Acquire<'a> {
     clock: &'a Clock,
     request: Request,
     under: Option<Limits>,
-    stage: Stage,
+    stage: WaitStage,
 }
 
-enum Stage {
+enum WaitStage {
     New,
     Queued(Rank, Option<Name>),
     Done,
@@ -104,7 +104,7 @@ enum Stage {
 impl Cell {
     /// Waits until the request is granted, in the order of the queue.
     pub fn acquire<'a>(self: &'a Arc<Self>, clock: &'a Clock, request: Request) -> Acquire<'a> {
-        Acquire { cell: self, clock, request, under: None, stage: Stage::New }
+        Acquire { cell: self, clock, request, under: None, stage: WaitStage::New }
     }
 }
 
@@ -144,7 +144,7 @@ impl Acquire<'_> {
 
     fn enter_locked(
         &mut self,
-        inner: &mut Inner,
+        inner: &mut LockedBucket,
         now: Tick,
         waker: &Waker,
     ) -> Poll<Result<Granted, WaitError>> {
@@ -167,12 +167,12 @@ impl Acquire<'_> {
         }
         let limited_by = denial.limited_by().map(|status| status.limit().name().clone());
         let rank = self.enqueue(inner, now, waker.clone());
-        self.stage = Stage::Queued(rank, limited_by);
+        self.stage = WaitStage::Queued(rank, limited_by);
         Poll::Pending
     }
 
     /// Whether there is room, and the wait can fit.
-    fn check_wait(&self, inner: &Inner, denial: &Denial, now: Tick) -> Result<(), WaitError> {
+    fn check_wait(&self, inner: &LockedBucket, denial: &Denial, now: Tick) -> Result<(), WaitError> {
         let waiting = inner.side.as_ref().map_or(0, |side| side.queue.len());
         if waiting >= self.request.waiters_max {
             return Err(WaitError::QueueFull { waiting, max: self.request.waiters_max });
@@ -188,14 +188,14 @@ impl Acquire<'_> {
         Ok(())
     }
 
-    fn enqueue(&mut self, inner: &mut Inner, now: Tick, waker: Waker) -> Rank {
+    fn enqueue(&mut self, inner: &mut LockedBucket, now: Tick, waker: Waker) -> Rank {
         let Request { term, priority, deadline, .. } = self.request;
-        let waiter = Waiter { costs: self.request.costs.clone(), term, since: now, deadline, waker };
+        let waiter = QueuedWaiter { costs: self.request.costs.clone(), term, since: now, deadline, waker };
         inner.side.get_or_insert_default().queue.push(priority, waiter)
     }
 
     /// What became of the wait. If nothing yet, `waker` is who to wake.
-    fn hear(&mut self, rank: Rank, waker: &Waker) -> Option<Fate> {
+    fn hear(&mut self, rank: Rank, waker: &Waker) -> Option<WaitResult> {
         // Declared before the lock is taken, so dropped after it is free.
         let _replaced;
         let mut inner = self.cell.lock();
@@ -213,7 +213,7 @@ impl Acquire<'_> {
     }
 
     /// What becomes of a waiter that was passed over, and has taken its place again.
-    fn return_to_queue(&self, mut inner: MutexGuard<'_, Inner>, rank: Rank) -> Option<Fate> {
+    fn return_to_queue(&self, mut inner: MutexGuard<'_, LockedBucket>, rank: Rank) -> Option<WaitResult> {
         let now = self.clock.now();
         let after = inner.serve(now);
         let fate = inner.side.as_mut().and_then(|side| side.queue.forget(rank));
@@ -229,38 +229,38 @@ impl Future for Acquire<'_> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let (rank, limited_by) = match &mut this.stage {
-            Stage::New => {
+            WaitStage::New => {
                 let outcome = this.enter(context.waker());
                 if outcome.is_ready() {
-                    this.stage = Stage::Done;
+                    this.stage = WaitStage::Done;
                 }
                 return outcome;
             }
-            Stage::Queued(rank, limited_by) => (*rank, limited_by.take()),
-            Stage::Done => panic!("a wait was polled after its end"),
+            WaitStage::Queued(rank, limited_by) => (*rank, limited_by.take()),
+            WaitStage::Done => panic!("a wait was polled after its end"),
         };
         let Some(fate) = this.hear(rank, context.waker()) else {
-            this.stage = Stage::Queued(rank, limited_by);
+            this.stage = WaitStage::Queued(rank, limited_by);
             return Poll::Pending;
         };
-        this.stage = Stage::Done;
+        this.stage = WaitStage::Done;
         Poll::Ready(match fate {
-            Fate::Granted { at, waited, waiter, .. } => {
+            WaitResult::Granted { at, waited, waiter, .. } => {
                 let waited = Some(waited.to_duration());
                 Ok(Granted { at, costs: waiter.costs, waited, limited_by })
             }
-            Fate::TimedOut { denial, waited } => {
+            WaitResult::TimedOut { denial, waited } => {
                 Err(WaitError::TimedOut { denial, waited: waited.to_duration() })
             }
-            Fate::Impossible(why) => Err(why.into()),
-            Fate::Gone => Err(WaitError::Gone),
+            WaitResult::Impossible(why) => Err(why.into()),
+            WaitResult::Gone => Err(WaitError::Gone),
         })
     }
 }
 
 impl Drop for Acquire<'_> {
     fn drop(&mut self) {
-        if let Stage::Queued(rank, _) = self.stage {
+        if let WaitStage::Queued(rank, _) = self.stage {
             self.cell.cancel(self.clock, rank, self.request.term);
         }
     }

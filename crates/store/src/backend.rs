@@ -6,8 +6,8 @@ use tollgate_core::{Limits, Status};
 
 use crate::records::{Cursor, Item, ItemKey, Page, Records, RecordsError, Write};
 use crate::{
-    Activity, Applied, Call, Cell, Key, Place, QueuePlace, Rank, Reply, Space, Store, StoreError, Tally,
-    WaitQueues,
+    Activity, Applied, Call, Cell, Key, NamespaceTable, Place, QueuePlace, Rank, Reply, Store, StoreError,
+    Tally, WaitQueues,
 };
 
 /// How many buckets [`Backend::forget`] forgets at once.
@@ -126,7 +126,7 @@ pub struct Pin {
     /// Where its usage is counted.
     pub tally: Arc<Tally>,
     /// Where what was counted is written down.
-    pub(crate) space: Arc<Space>,
+    pub(crate) space: Arc<NamespaceTable>,
 }
 
 impl Pin {

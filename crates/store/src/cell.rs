@@ -11,15 +11,15 @@ use std::task::Waker;
 
 use tollgate_core::{Bucket, Costs, Denial, Few, Holder, Limits, Packed, Ready, Span, Status, Tick, Usage};
 
-use crate::inner::{Aftermath, Inner};
-use crate::queue::{Fate, Rank, Waiter};
+use crate::inner::{LockedBucket, Wakeups};
+use crate::queue::{QueuedWaiter, Rank, WaitResult};
 use crate::sync::{Mutex, MutexGuard, order_of};
 use crate::{Alarm, Clock, Key, Priority};
 
 /// One bucket in memory with its queue. Made by [`Cell::new`] or by a [`Memory`](crate::Memory).
 pub struct Cell {
     key: Key,
-    inner: Mutex<Inner>,
+    inner: Mutex<LockedBucket>,
 }
 
 /// How long a holder of resources may be silent before they are taken from it.
@@ -42,7 +42,7 @@ impl Cell {
     /// A cell with a fresh bucket as of `then`; time before that does not count for it.
     pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<Cell> {
         let bucket = Bucket::fresh(&limits, then);
-        Arc::new(Cell { key, inner: Mutex::new(Inner { limits, bucket, side: None }) })
+        Arc::new(Cell { key, inner: Mutex::new(LockedBucket { limits, bucket, side: None }) })
     }
 
     pub(crate) fn key(&self) -> &Key {
@@ -55,7 +55,7 @@ impl Cell {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LockedBucket> {
         self.inner.lock()
     }
 
@@ -68,13 +68,18 @@ impl Cell {
     }
 
     /// Lets go of the lock, and does what must be done without it.
-    pub(crate) fn finish(self: &Arc<Self>, inner: MutexGuard<'_, Inner>, after: Aftermath, clock: &Clock) {
+    pub(crate) fn finish(
+        self: &Arc<Self>,
+        inner: MutexGuard<'_, LockedBucket>,
+        after: Wakeups,
+        clock: &Clock,
+    ) {
         drop(inner);
         self.follow_up(after, clock);
     }
 
     /// Sets the alarm and wakes whom it is for. Whoever calls this holds no lock: a waker may do anything.
-    pub(crate) fn follow_up(self: &Arc<Self>, after: Aftermath, clock: &Clock) {
+    pub(crate) fn follow_up(self: &Arc<Self>, after: Wakeups, clock: &Clock) {
         if let Some(at) = after.alarm {
             let this: Arc<dyn Alarm> = self.clone();
             let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
@@ -89,7 +94,8 @@ impl Cell {
     /// Looks at `at`, by the clock of the system, for grants that are not collected.
     #[cold]
     fn watch(self: &Arc<Self>, at: Tick, clock: &Clock) {
-        let watch: Arc<dyn Alarm> = Arc::new(Watch { cell: Arc::downgrade(self), clock: clock.clone() });
+        let watch: Arc<dyn Alarm> =
+            Arc::new(UncollectedAlarm { cell: Arc::downgrade(self), clock: clock.clone() });
         Clock::system().alarm(at, Arc::downgrade(&watch));
         // Dropped when the lock is free. If no waiter is left, there is nothing to look for.
         let _replaced;
@@ -107,7 +113,7 @@ impl Cell {
     pub fn take_plain(&self, clock: &Clock, costs: &Few) -> Option<Tick> {
         let now = clock.now();
         let mut inner = self.lock();
-        let Inner { limits, bucket, side } = &mut *inner;
+        let LockedBucket { limits, bucket, side } = &mut *inner;
         if side.is_some() {
             return None;
         }
@@ -119,7 +125,7 @@ impl Cell {
     pub fn take_plain_under(&self, clock: &Clock, limits: &Limits, costs: &Few) -> Option<Tick> {
         let now = clock.now();
         let mut inner = self.lock();
-        let Inner { limits: in_force, bucket, side } = &mut *inner;
+        let LockedBucket { limits: in_force, bucket, side } = &mut *inner;
         if side.is_some() || !in_force.same(limits) {
             return None;
         }
@@ -161,14 +167,14 @@ impl Cell {
     #[inline]
     pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
         let mut inner = self.lock();
-        let Inner { limits: in_force, bucket, side } = &mut *inner;
+        let LockedBucket { limits: in_force, bucket, side } = &mut *inner;
         side.is_none() && in_force.same(limits) && bucket.settle_packed(in_force, packed, used)
     }
 
     /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
     pub fn renew(&self, clock: &Clock, term: Term) -> bool {
         let now = clock.now();
-        let Inner { limits, bucket, .. } = &mut *self.lock();
+        let LockedBucket { limits, bucket, .. } = &mut *self.lock();
         bucket.renew(limits, now, term.starting(now))
     }
 
@@ -176,7 +182,7 @@ impl Cell {
     pub fn expire(self: &Arc<Self>, clock: &Clock) -> usize {
         let now = clock.now();
         let mut inner = self.lock();
-        let Inner { limits, bucket, .. } = &mut *inner;
+        let LockedBucket { limits, bucket, .. } = &mut *inner;
         let expired = bucket.expire(limits, now);
         let after = inner.serve(now);
         self.finish(inner, after, clock);
@@ -285,7 +291,7 @@ impl Cell {
         let Some(side) = &mut inner.side else { return };
         // Kept until the lock is free: dropping its waker may drop a task that waits here, too.
         let waiter = side.queue.remove(rank);
-        if let (None, Some(Fate::Granted { at, waiter: Waiter { costs, .. }, .. })) =
+        if let (None, Some(WaitResult::Granted { at, waiter: QueuedWaiter { costs, .. }, .. })) =
             (&waiter, side.queue.forget(rank))
         {
             let limits = inner.limits.clone();
@@ -304,7 +310,7 @@ impl Cell {
     }
 
     /// Forgets the bucket for all who have the cell. Whoever calls this follows up.
-    pub(crate) fn go(&self, now: Tick) -> Aftermath {
+    pub(crate) fn go(&self, now: Tick) -> Wakeups {
         let mut inner = self.lock();
         inner.go();
         inner.serve(now)
@@ -328,12 +334,12 @@ impl Alarm for Cell {
 }
 
 /// Looks for grants of a cell that are not collected. It rings by the clock of the system; the cell may go by another.
-struct Watch {
+struct UncollectedAlarm {
     cell: Weak<Cell>,
     clock: Clock,
 }
 
-impl Alarm for Watch {
+impl Alarm for UncollectedAlarm {
     fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
         let Some(cell) = self.cell.upgrade() else { return };
         let now = self.clock.now();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
 
-use crate::inner::Inner;
+use crate::inner::LockedBucket;
 use crate::sync::MutexGuard;
 use crate::{Cell, Clock, Priority, Term};
 
@@ -88,7 +88,7 @@ impl Chain {
         let mut at = [Tick::ZERO; CHAIN_MAX];
         for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
             let holder = term.map(|term| term.starting(now));
-            let Inner { limits, bucket, .. } = &mut **inner;
+            let LockedBucket { limits, bucket, .. } = &mut **inner;
             *at = bucket.commit(limits, now, &Take { costs, holder });
         }
         Ok(at)
@@ -107,7 +107,7 @@ impl Chain {
             locked[*index] = Some(self.cells[*index].lock());
         }
         let now = clock.now();
-        let fits = |((inner, costs), limits): ((&MutexGuard<'_, Inner>, &Costs), &Limits)| {
+        let fits = |((inner, costs), limits): ((&MutexGuard<'_, LockedBucket>, &Costs), &Limits)| {
             inner.side.is_none() && inner.limits.same(limits) && inner.bucket.fits(limits, now, costs)
         };
         if !locked.iter().flatten().zip(costs).zip(limits).all(fits) {
@@ -115,7 +115,7 @@ impl Chain {
         }
         let mut at = [Tick::ZERO; CHAIN_MAX];
         for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
-            let Inner { limits, bucket, .. } = &mut **inner;
+            let LockedBucket { limits, bucket, .. } = &mut **inner;
             *at = bucket.commit(limits, now, &Take::of(costs));
         }
         Some(at)

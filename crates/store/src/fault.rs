@@ -22,12 +22,12 @@ pub enum Fault {
     LoseReply,
 }
 
-type Plan = dyn Fn(u64) -> Option<Fault> + Send + Sync;
+type FaultPlan = dyn Fn(u64) -> Option<Fault> + Send + Sync;
 
 /// Wraps a store and injects faults by a plan: from the number of a call to what goes wrong with it.
 pub struct FaultStore<S> {
     inner: S,
-    plan: Arc<Plan>,
+    plan: Arc<FaultPlan>,
     calls: AtomicU64,
 }
 

@@ -1,26 +1,26 @@
 //! What the lock of a cell guards: the limits in force, the bucket, and who waits.
 //!
 //! Everything here happens under that lock. What must happen without it, because a waker may do anything, is left
-//! to the [`Aftermath`].
+//! to the [`Wakeups`].
 
 use std::sync::Arc;
 use std::task::Waker;
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
 
-use crate::queue::{Fate, Queue, Waiter};
+use crate::queue::{CellQueue, QueuedWaiter, WaitResult};
 use crate::{Alarm, Priority, Term};
 
-pub(crate) struct Inner {
+pub(crate) struct LockedBucket {
     pub(crate) limits: Limits,
     pub(crate) bucket: Bucket,
     /// Only while somebody waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
-    pub(crate) side: Option<Box<Side>>,
+    pub(crate) side: Option<Box<WaitState>>,
 }
 
 #[derive(Default)]
-pub(crate) struct Side {
-    pub(crate) queue: Queue,
+pub(crate) struct WaitState {
+    pub(crate) queue: CellQueue,
     /// Nobody is admitted before this.
     pub(crate) closed_until: Tick,
     /// A cooldown kept waiters from being looked at, so what they claim is not known.
@@ -37,7 +37,7 @@ pub(crate) struct Side {
     gone: bool,
 }
 
-impl Side {
+impl WaitState {
     /// Whether nobody waits, nobody has yet to hear, and no cooldown lasts.
     pub(crate) fn is_idle(&self, now: Tick) -> bool {
         self.queue.is_idle() && self.closed_until <= now
@@ -53,14 +53,14 @@ impl Side {
 
 /// Whom to wake and when to look again, once the lock is free.
 #[derive(Default)]
-pub(crate) struct Aftermath {
+pub(crate) struct Wakeups {
     pub(crate) wakers: Vec<Waker>,
     pub(crate) alarm: Option<Tick>,
     /// When to look for grants that are not collected, by the clock of the system.
     pub(crate) watch: Option<Tick>,
 }
 
-impl Inner {
+impl LockedBucket {
     #[inline]
     pub(crate) fn try_take(
         &mut self,
@@ -151,18 +151,18 @@ impl Inner {
 
     /// The same as a process has it that was forked off: with nobody who waits, because they are threads and tasks of the
     /// parent, and nothing that is held, because every lease is the parent's. What was used of rates and a cooldown stay.
-    pub(crate) fn of_a_fork(&self) -> Inner {
+    pub(crate) fn of_a_fork(&self) -> LockedBucket {
         let mut bucket = self.bucket.clone();
         bucket.free_resources(&self.limits);
         let side = self.side.as_ref().filter(|side| side.gone || side.closed_until > Tick::ZERO);
         let side = side.map(|side| {
             let (closed_until, gone) = (side.closed_until, side.gone);
-            Box::new(Side { closed_until, gone, ..Side::default() })
+            Box::new(WaitState { closed_until, gone, ..WaitState::default() })
         });
-        Inner { limits: self.limits.clone(), bucket, side }
+        LockedBucket { limits: self.limits.clone(), bucket, side }
     }
 
-    /// Puts limits in force that are [not past](Inner::is_past). The caller serves the queue afterwards.
+    /// Puts limits in force that are [not past](LockedBucket::is_past). The caller serves the queue afterwards.
     pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) {
         if !self.is_under(limits) {
             self.adopt(now, limits);
@@ -230,7 +230,7 @@ impl Inner {
     }
 
     /// Grants to every waiter that can pass, then tells those whose deadline has come.
-    pub(crate) fn serve(&mut self, now: Tick) -> Aftermath {
+    pub(crate) fn serve(&mut self, now: Tick) -> Wakeups {
         self.take_back(now);
         let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
         let mut wakers = refused.unwrap_or_default();
@@ -245,16 +245,16 @@ impl Inner {
         let alarm = self.next_alarm(now, ready);
         let watch = self.next_watch();
         self.tidy(now);
-        Aftermath { wakers, alarm, watch }
+        Wakeups { wakers, alarm, watch }
     }
 
     /// Takes back what was granted to waiters that have not collected it in time, so that they do not keep it from others.
     /// The caller serves the queue afterwards.
     fn take_back(&mut self, now: Tick) {
-        let Inner { limits, bucket, side } = self;
+        let LockedBucket { limits, bucket, side } = self;
         let Some(side) = side.as_mut().filter(|side| !side.gone) else { return };
         let mut is_changed = false;
-        while let Some((at, Waiter { costs, term, .. })) = side.queue.pass_over() {
+        while let Some((at, QueuedWaiter { costs, term, .. })) = side.queue.pass_over() {
             let nothing = vec![0; costs.len()];
             let holder = term.map(|term| term.holder);
             bucket.settle(limits, now, &Usage { at, reserved: costs, used: &nothing, holder });
@@ -300,7 +300,7 @@ impl Inner {
     /// Looks at the first of each class of waiters, in order. One that no other holds back is granted what it asks, or
     /// claims what it is short of. Answers when the next of those that are short will pass, if it is known.
     fn grant(&mut self, now: Tick, wakers: &mut Vec<Waker>) -> Option<Tick> {
-        let Inner { limits, bucket, side } = self;
+        let LockedBucket { limits, bucket, side } = self;
         let side = side.as_mut().filter(|side| !side.gone)?;
         side.unserved = side.closed_until > now && !side.queue.is_empty();
         if side.closed_until > now {
@@ -309,7 +309,7 @@ impl Inner {
         let (mut looked_at, mut next) = (None, None);
         while let Some(rank) = side.queue.next_first(looked_at) {
             looked_at = Some(rank);
-            let Some(Waiter { costs, term, .. }) = side.queue.waiter(rank) else { continue };
+            let Some(QueuedWaiter { costs, term, .. }) = side.queue.waiter(rank) else { continue };
             if side.queue.is_claimed_before(rank, costs.mask()) {
                 continue;
             }
@@ -339,8 +339,9 @@ impl Inner {
         }
         let ready = self.bucket.ready(&self.limits, now, &costs).later(side.closed_until_after(now));
         let denial = Box::new(denial.not_before(ready));
-        side.queue
-            .decide(rank, |waiter| (Fate::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker))
+        side.queue.decide(rank, |waiter| {
+            (WaitResult::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker)
+        })
     }
 
     /// When the queue must be looked at again, if no alarm is set that comes first. `ready` is when the next waiter passes
@@ -375,7 +376,7 @@ impl Inner {
         let side = self.side.get_or_insert_default();
         side.gone = true;
         for rank in side.queue.ranks() {
-            let waker = side.queue.decide(rank, |waiter| (Fate::Gone, waiter.waker));
+            let waker = side.queue.decide(rank, |waiter| (WaitResult::Gone, waiter.waker));
             side.refused.extend(waker);
         }
     }
@@ -386,7 +387,7 @@ impl Inner {
         for rank in side.queue.ranks() {
             let waiter = side.queue.waiter(rank);
             if let Some(why) = waiter.and_then(|waiter| self.limits.impossible(&waiter.costs)) {
-                let waker = side.queue.decide(rank, |waiter| (Fate::Impossible(why), waiter.waker));
+                let waker = side.queue.decide(rank, |waiter| (WaitResult::Impossible(why), waiter.waker));
                 side.refused.extend(waker);
             }
         }

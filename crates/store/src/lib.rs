@@ -51,7 +51,7 @@ pub use fault::{Fault, FaultStore};
 pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
 pub use kept::Kept;
 pub use key::Key;
-pub use memory::{Memory, MemoryBuilder, Space, Tally};
+pub use memory::{Memory, MemoryBuilder, NamespaceTable, Tally};
 pub use outcome::{outcome_bytes, outcome_from};
 pub use per_process::PerProcess;
 pub use process::{Census, Process, new_holder, new_living_holder};

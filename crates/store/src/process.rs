@@ -143,20 +143,20 @@ impl Process {
 }
 
 /// What the system says about a process or a thread.
-struct Life {
+struct ProcessLife {
     pid: u32,
     state: char,
     /// In ticks since the boot.
     started: u32,
 }
 
-impl Life {
+impl ProcessLife {
     fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 }
 
-fn life_of(process: &str) -> Option<Life> {
+fn life_of(process: &str) -> Option<ProcessLife> {
     // A line of numbers is shorter than this; where it is read in pieces, each piece costs as much as the line.
     let mut stat = [0; 2_048];
     let read = fs::File::open(format!("/proc/{process}/stat")).and_then(|mut file| file.read(&mut stat));
@@ -167,7 +167,7 @@ fn life_of(process: &str) -> Option<Life> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?.chars().next()?;
     let started: u64 = fields.nth(18)?.parse().ok()?;
-    Some(Life { pid, state, started: started as u32 })
+    Some(ProcessLife { pid, state, started: started as u32 })
 }
 
 /// FNV-1a, which is the same in every process.

@@ -6,7 +6,7 @@
 //!
 //! The order holds for each limit, not for the bucket. A waiter *claims* the limit that it was found short of, until it is
 //! granted, and a demand of a greater rank is held back by a claim on a limit that it takes from. Waiters that take
-//! from the same limits are a [`Class`]: if the first of a class does not pass, none behind it does, because the first
+//! from the same limits are a [`WaiterClass`]: if the first of a class does not pass, none behind it does, because the first
 //! claims a limit that all of them take from, or is held back by such a claim. So a look at the first of each class is a
 //! look at all waiters, however many there are.
 //!
@@ -76,7 +76,7 @@ impl Rank {
     }
 }
 
-pub(crate) struct Waiter {
+pub(crate) struct QueuedWaiter {
     pub(crate) costs: Costs,
     pub(crate) term: Option<Term>,
     pub(crate) since: Tick,
@@ -85,21 +85,21 @@ pub(crate) struct Waiter {
 }
 
 /// The waiters that take from the same limits, in order.
-struct Class {
+struct WaiterClass {
     /// The limits they take from, one bit for each by its place.
     mask: u64,
-    waiting: BTreeMap<Rank, Waiter>,
+    waiting: BTreeMap<Rank, QueuedWaiter>,
     /// The sum of what they wait for, so that a newcomer's wait can be told without a look at each.
     total: Costs,
 }
 
 /// What became of a waiter. The grant is the commit: what is granted has been taken.
-pub(crate) enum Fate {
+pub(crate) enum WaitResult {
     /// It has been granted since `since`, by the clock of the system. The waker of the waiter has been called.
     Granted {
         at: Tick,
         waited: Span,
-        waiter: Waiter,
+        waiter: QueuedWaiter,
         since: Tick,
     },
     TimedOut {
@@ -111,22 +111,22 @@ pub(crate) enum Fate {
 }
 
 #[derive(Default)]
-pub(crate) struct Queue {
+pub(crate) struct CellQueue {
     /// As many as there are combinations of limits that waiters take from.
-    classes: Vec<Class>,
+    classes: Vec<WaiterClass>,
     /// The limits that waiters claim. Only the first of a class gets to claim any, so there are few.
     claims: BTreeMap<Rank, u64>,
     deadlines: BTreeSet<(Tick, Rank)>,
-    fates: BTreeMap<Rank, Fate>,
+    fates: BTreeMap<Rank, WaitResult>,
     /// The grants among the fates, the oldest first, by the clock of the system.
     uncollected: BTreeSet<(Tick, Rank)>,
     /// The waiters that did not collect a grant in time. They have no place in a class and claim nothing until they are
     /// polled, and no deadline: they have been woken, and would not notice.
-    passed_over: BTreeMap<Rank, Waiter>,
+    passed_over: BTreeMap<Rank, QueuedWaiter>,
     tickets: u64,
 }
 
-impl Queue {
+impl CellQueue {
     pub(crate) fn len(&self) -> usize {
         self.classes.iter().map(|class| class.waiting.len()).sum::<usize>() + self.passed_over.len()
     }
@@ -173,7 +173,7 @@ impl Queue {
     pub(crate) fn costs_ahead_of(&self, priority: Priority, now: Tick, mask: u64, limits: usize) -> Costs {
         let newcomer = Rank::newcomer(priority, now);
         let mut sum = Costs::none(limits);
-        let takes_no_other = |class: &&Class| class.mask & !mask == 0;
+        let takes_no_other = |class: &&WaiterClass| class.mask & !mask == 0;
         for class in self.classes.iter().filter(takes_no_other) {
             match class.waiting.last_key_value() {
                 Some((last, _)) if *last < newcomer => sum.add(&class.total),
@@ -193,21 +193,21 @@ impl Queue {
         self.waiter(*first).map(|waiter| &waiter.costs)
     }
 
-    pub(crate) fn push(&mut self, priority: Priority, waiter: Waiter) -> Rank {
+    pub(crate) fn push(&mut self, priority: Priority, waiter: QueuedWaiter) -> Rank {
         self.tickets += 1;
         let rank = Rank::new(priority, waiter.since, self.tickets);
         self.enqueue(rank, waiter);
         rank
     }
 
-    fn enqueue(&mut self, rank: Rank, waiter: Waiter) {
+    fn enqueue(&mut self, rank: Rank, waiter: QueuedWaiter) {
         if let Some(deadline) = waiter.deadline {
             self.deadlines.insert((deadline, rank));
         }
         self.insert(rank, waiter);
     }
 
-    fn insert(&mut self, rank: Rank, waiter: Waiter) {
+    fn insert(&mut self, rank: Rank, waiter: QueuedWaiter) {
         let mask = waiter.costs.mask();
         match self.classes.iter_mut().find(|class| class.mask == mask) {
             Some(class) => {
@@ -216,17 +216,17 @@ impl Queue {
             }
             None => {
                 let total = waiter.costs.clone();
-                self.classes.push(Class { mask, waiting: BTreeMap::from([(rank, waiter)]), total });
+                self.classes.push(WaiterClass { mask, waiting: BTreeMap::from([(rank, waiter)]), total });
             }
         }
     }
 
-    fn class_of(&self, rank: Rank) -> Option<&Class> {
+    fn class_of(&self, rank: Rank) -> Option<&WaiterClass> {
         self.classes.iter().find(|class| class.waiting.contains_key(&rank))
     }
 
     /// Takes a waiter out; `None` if it does not wait any more.
-    pub(crate) fn remove(&mut self, rank: Rank) -> Option<Waiter> {
+    pub(crate) fn remove(&mut self, rank: Rank) -> Option<QueuedWaiter> {
         if let Some(waiter) = self.passed_over.remove(&rank) {
             return Some(waiter);
         }
@@ -245,7 +245,11 @@ impl Queue {
     }
 
     /// Takes a waiter out and leaves word of what became of it. Answers whom to wake.
-    pub(crate) fn decide(&mut self, rank: Rank, fate: impl FnOnce(Waiter) -> (Fate, Waker)) -> Option<Waker> {
+    pub(crate) fn decide(
+        &mut self,
+        rank: Rank,
+        fate: impl FnOnce(QueuedWaiter) -> (WaitResult, Waker),
+    ) -> Option<Waker> {
         let waiter = self.remove(rank)?;
         let (fate, waker) = fate(waiter);
         self.fates.insert(rank, fate);
@@ -258,7 +262,7 @@ impl Queue {
         self.uncollected.insert((since, rank));
         self.decide(rank, |mut waiter| {
             let waker = std::mem::replace(&mut waiter.waker, Waker::noop().clone());
-            (Fate::Granted { at, waited: now.since(waiter.since), waiter, since }, waker)
+            (WaitResult::Granted { at, waited: now.since(waiter.since), waiter, since }, waker)
         })
     }
 
@@ -269,20 +273,20 @@ impl Queue {
 
     /// Passes over a waiter that has not collected its grant in time, if there is one. Answers what the grant took, and
     /// when; the caller gives it back.
-    pub(crate) fn pass_over(&mut self) -> Option<(Tick, &Waiter)> {
+    pub(crate) fn pass_over(&mut self) -> Option<(Tick, &QueuedWaiter)> {
         let overdue = self.collected_by()?;
         if system_now() < overdue {
             return None;
         }
         let (_, rank) = self.uncollected.pop_first()?;
-        let Some(Fate::Granted { at, waiter, .. }) = self.fates.remove(&rank) else { return None };
+        let Some(WaitResult::Granted { at, waiter, .. }) = self.fates.remove(&rank) else { return None };
         Some((at, self.passed_over.entry(rank).or_insert(waiter)))
     }
 
     /// Lets a waiter that was passed over take its place again, because it is polled. `false` if it was not passed over.
     pub(crate) fn take_place_again(&mut self, rank: Rank, waker: &Waker) -> bool {
         let Some(waiter) = self.passed_over.remove(&rank) else { return false };
-        self.enqueue(rank, Waiter { waker: waker.clone(), ..waiter });
+        self.enqueue(rank, QueuedWaiter { waker: waker.clone(), ..waiter });
         true
     }
 
@@ -297,9 +301,9 @@ impl Queue {
     }
 
     /// What became of the waiter, told once.
-    pub(crate) fn forget(&mut self, rank: Rank) -> Option<Fate> {
+    pub(crate) fn forget(&mut self, rank: Rank) -> Option<WaitResult> {
         let fate = self.fates.remove(&rank)?;
-        if let Fate::Granted { since, .. } = &fate {
+        if let WaitResult::Granted { since, .. } = &fate {
             self.uncollected.remove(&(*since, rank));
         }
         Some(fate)
@@ -321,7 +325,7 @@ impl Queue {
         waiting.chain(self.passed_over.keys()).copied().collect()
     }
 
-    pub(crate) fn waiter(&self, rank: Rank) -> Option<&Waiter> {
+    pub(crate) fn waiter(&self, rank: Rank) -> Option<&QueuedWaiter> {
         let waiting = self.classes.iter().find_map(|class| class.waiting.get(&rank));
         waiting.or_else(|| self.passed_over.get(&rank))
     }
@@ -330,7 +334,7 @@ impl Queue {
     /// are by place as well, are made anew by the next look at the queue.
     pub(crate) fn for_each_costs(&mut self, mut change: impl FnMut(&mut Costs)) {
         for fate in self.fates.values_mut() {
-            if let Fate::Granted { waiter, .. } = fate {
+            if let WaitResult::Granted { waiter, .. } = fate {
                 change(&mut waiter.costs);
             }
         }

@@ -12,9 +12,9 @@ use crate::block_on::block_on;
 /// Memory answers at once and allocates nothing; a store across a network answers later. Both have one
 /// signature, so there are no twins of functions for threads and for tasks.
 #[must_use = "an answer that nobody waits for may never be asked for"]
-pub struct Reply<'a, T>(State<'a, T>);
+pub struct Reply<'a, T>(ReplyState<'a, T>);
 
-enum State<'a, T> {
+enum ReplyState<'a, T> {
     Here(Option<T>),
     Later(Pin<Box<dyn Future<Output = T> + Send + 'a>>),
 }
@@ -23,12 +23,12 @@ impl<'a, T> Reply<'a, T> {
     /// An answer that is here.
     #[inline]
     pub fn ready(answer: T) -> Reply<'a, T> {
-        Reply(State::Here(Some(answer)))
+        Reply(ReplyState::Here(Some(answer)))
     }
 
     /// An answer that a future will give.
     pub fn later(future: impl Future<Output = T> + Send + 'a) -> Reply<'a, T> {
-        Reply(State::Later(Box::pin(future)))
+        Reply(ReplyState::Later(Box::pin(future)))
     }
 
     /// An answer that a future gives, which is begun now: what it has to send is sent when this returns.
@@ -36,7 +36,7 @@ impl<'a, T> Reply<'a, T> {
         let mut future: Pin<Box<dyn Future<Output = T> + Send + 'a>> = Box::pin(future);
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => Reply::ready(answer),
-            Poll::Pending => Reply(State::Later(future)),
+            Poll::Pending => Reply(ReplyState::Later(future)),
         }
     }
 
@@ -48,8 +48,8 @@ impl<'a, T> Reply<'a, T> {
     #[inline]
     pub fn wait(self) -> T {
         match self.0 {
-            State::Here(answer) => answer.expect("a reply is waited for once"),
-            State::Later(future) => block_on(future),
+            ReplyState::Here(answer) => answer.expect("a reply is waited for once"),
+            ReplyState::Later(future) => block_on(future),
         }
     }
 }
@@ -62,8 +62,8 @@ impl<T> Future for Reply<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         match &mut self.0 {
-            State::Here(answer) => Poll::Ready(answer.take().expect("a reply is awaited once")),
-            State::Later(future) => future.as_mut().poll(context),
+            ReplyState::Here(answer) => Poll::Ready(answer.take().expect("a reply is awaited once")),
+            ReplyState::Later(future) => future.as_mut().poll(context),
         }
     }
 }
@@ -71,8 +71,8 @@ impl<T> Future for Reply<'_, T> {
 impl<T: fmt::Debug> fmt::Debug for Reply<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            State::Here(answer) => f.debug_tuple("Reply").field(answer).finish(),
-            State::Later(_) => f.write_str("Reply(later)"),
+            ReplyState::Here(answer) => f.debug_tuple("Reply").field(answer).finish(),
+            ReplyState::Later(_) => f.write_str("Reply(later)"),
         }
     }
 }

@@ -9,20 +9,20 @@ use std::thread;
 
 use tollgate_core::Tick;
 
-use crate::clock::Sleeper;
+use crate::clock::AlarmTarget;
 use crate::{Alarm, Clock, PerProcess, generation};
 
 #[derive(Default)]
 pub(crate) struct Timer {
-    alarms: Mutex<Alarms>,
+    alarms: Mutex<TimerAlarms>,
     earlier: Condvar,
     /// Whether its thread was started.
     runs: OnceLock<()>,
 }
 
 #[derive(Default)]
-struct Alarms {
-    heap: BinaryHeap<Reverse<Entry>>,
+struct TimerAlarms {
+    heap: BinaryHeap<Reverse<TimerEntry>>,
     /// How many there were when those whose owner is gone were last thrown out.
     swept: usize,
 }
@@ -30,10 +30,10 @@ struct Alarms {
 /// So few alarms are not worth looking through.
 const NOT_SWEPT: usize = 64;
 
-impl Alarms {
+impl TimerAlarms {
     /// Adds an alarm. Those whose owner is gone are thrown out whenever the number has doubled, so that the dead
     /// are never more than the living, and each addition pays for looking at two.
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: TimerEntry) {
         self.heap.push(Reverse(entry));
         if self.heap.len() > NOT_SWEPT.max(self.swept * 2) {
             self.heap.retain(|entry| !entry.0.alarm.is_gone());
@@ -42,9 +42,9 @@ impl Alarms {
     }
 }
 
-struct Entry {
+struct TimerEntry {
     at: Tick,
-    alarm: Sleeper,
+    alarm: AlarmTarget,
 }
 
 impl Timer {
@@ -61,14 +61,14 @@ impl Timer {
         timer
     }
 
-    fn lock(&self) -> MutexGuard<'_, Alarms> {
+    fn lock(&self) -> MutexGuard<'_, TimerAlarms> {
         self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn alarm(&self, at: Tick, alarm: Sleeper) {
+    pub(crate) fn alarm(&self, at: Tick, alarm: AlarmTarget) {
         let mut alarms = self.lock();
         let is_next = alarms.heap.peek().is_none_or(|next| at < next.0.at);
-        alarms.add(Entry { at, alarm });
+        alarms.add(TimerEntry { at, alarm });
         if is_next {
             self.earlier.notify_one();
         }
@@ -105,22 +105,22 @@ impl Timer {
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
+impl PartialEq for TimerEntry {
+    fn eq(&self, other: &TimerEntry) -> bool {
         self.at == other.at
     }
 }
 
-impl Eq for Entry {}
+impl Eq for TimerEntry {}
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+impl PartialOrd for TimerEntry {
+    fn partial_cmp(&self, other: &TimerEntry) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+impl Ord for TimerEntry {
+    fn cmp(&self, other: &TimerEntry) -> std::cmp::Ordering {
         self.at.cmp(&other.at)
     }
 }
@@ -129,23 +129,23 @@ impl Ord for Entry {
 mod tests {
     use super::*;
 
-    struct Silent;
+    struct SilentAlarm;
 
-    impl Alarm for Silent {
+    impl Alarm for SilentAlarm {
         fn ring(self: Arc<Self>, _: Tick, _: &Clock) {}
     }
 
     #[test]
     fn alarms_whose_owners_are_gone_do_not_pile_up() {
-        let mut alarms = Alarms::default();
-        let living: Vec<Arc<dyn Alarm>> = (0..100).map(|_| Arc::new(Silent) as Arc<dyn Alarm>).collect();
+        let mut alarms = TimerAlarms::default();
+        let living: Vec<Arc<dyn Alarm>> = (0..100).map(|_| Arc::new(SilentAlarm) as Arc<dyn Alarm>).collect();
         let at = Tick::MAX;
-        living
-            .iter()
-            .for_each(|alarm| alarms.add(Entry { at, alarm: Sleeper::Alarm(Arc::downgrade(alarm)) }));
+        living.iter().for_each(|alarm| {
+            alarms.add(TimerEntry { at, alarm: AlarmTarget::Alarm(Arc::downgrade(alarm)) })
+        });
         for _ in 0..100_000 {
-            let gone: Arc<dyn Alarm> = Arc::new(Silent);
-            alarms.add(Entry { at, alarm: Sleeper::Alarm(Arc::downgrade(&gone)) });
+            let gone: Arc<dyn Alarm> = Arc::new(SilentAlarm);
+            alarms.add(TimerEntry { at, alarm: AlarmTarget::Alarm(Arc::downgrade(&gone)) });
         }
         let kept = alarms.heap.iter().filter(|entry| !entry.0.alarm.is_gone()).count();
         assert_eq!(kept, 100);

@@ -11,13 +11,13 @@ const LEFT_ALONE_FOR: Span = Span::from_secs(1);
 
 /// Whether the store is away, and the memory that stands in for it.
 #[derive(Default)]
-pub(crate) struct Away {
+pub(crate) struct StoreHealth {
     /// Until when a store that did not answer is left alone.
     until: AtomicU64,
     local: OnceLock<Memory>,
 }
 
-impl Away {
+impl StoreHealth {
     /// Whether the store did not answer a moment ago, so that whoever can do without it need not ask.
     pub(crate) fn is_recent(&self, now: Tick) -> bool {
         now.as_micros() < self.until.load(Ordering::Relaxed)

@@ -17,7 +17,7 @@ use crate::within::within;
 const BEATS: u64 = 3;
 
 /// Beats for one lease, for as long as somebody has it and the store knows its holder.
-pub(crate) struct Heart {
+pub(crate) struct Heartbeat {
     backend: Arc<dyn Backend>,
     namespace: Arc<str>,
     buckets: Vec<(Key, Limits)>,
@@ -29,7 +29,7 @@ pub(crate) struct Heart {
     process: u32,
 }
 
-impl Heart {
+impl Heartbeat {
     /// Beats for these buckets, by itself unless that is left to the holder.
     pub(crate) fn start(
         backend: &Arc<dyn Backend>,
@@ -38,8 +38,8 @@ impl Heart {
         term: Term,
         heartbeats: Heartbeats,
         reporter: &Reporter,
-    ) -> Arc<Heart> {
-        let heart = Arc::new(Heart {
+    ) -> Arc<Heartbeat> {
+        let heart = Arc::new(Heartbeat {
             backend: Arc::clone(backend),
             namespace: Arc::clone(namespace),
             buckets,
@@ -95,7 +95,7 @@ impl Heart {
     }
 }
 
-impl Alarm for Heart {
+impl Alarm for Heartbeat {
     fn ring(self: Arc<Self>, _: Tick, clock: &Clock) {
         if self.is_lost() || self.process != generation() {
             return;

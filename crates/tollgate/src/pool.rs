@@ -12,11 +12,11 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Ready};
 use tollgate_store::{Reply, StoreError};
 
-use crate::set::Home;
-use crate::wanted::Wanted;
+use crate::set::Backing;
+use crate::wanted::OwnedDemand;
 use crate::{AcquireError, Attempt, Lease, LimitSet, PoolError, SetStatus};
 
-type Answer<'a> = Result<Attempt<'a>, AcquireError>;
+type PoolReply<'a> = Result<Attempt<'a>, AcquireError>;
 
 /// How a pool chooses the set to try first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl LimitPool {
         if sets.is_empty() {
             return Err(PoolError::Empty);
         }
-        let all_here = sets.iter().all(|set| matches!(set.home(), Home::Here(_)));
+        let all_here = sets.iter().all(|set| matches!(set.home(), Backing::Here(_)));
         let (spread, next) = (Spread::default(), AtomicUsize::new(0));
         Ok(LimitPool { sets, all_here, spread, choose: None, index: 0, next })
     }
@@ -170,7 +170,7 @@ impl LimitPool {
     /// answer is no worse than one that denies.
     pub fn try_acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Attempt<'_>, AcquireError>> {
         if !self.all_here {
-            let wanted = Wanted::of(&demand);
+            let wanted = OwnedDemand::of(&demand);
             return Reply::later(async move {
                 let order = self.order(&wanted).await;
                 self.try_in_order(&order, &wanted).await
@@ -213,7 +213,7 @@ impl LimitPool {
         &'a self,
         demand: impl AsDemand + Send + Sync + 'a,
     ) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
-        Reply::later(self.acquire_within(Wanted::of(&demand), None))
+        Reply::later(self.acquire_within(OwnedDemand::of(&demand), None))
     }
 
     /// As [`acquire`](LimitPool::acquire), waiting no longer than `timeout`. If no set can be that soon, that is
@@ -231,12 +231,12 @@ impl LimitPool {
         demand: impl AsDemand + Send + Sync + 'a,
         timeout: Duration,
     ) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
-        Reply::later(self.acquire_within(Wanted::of(&demand), Some(timeout)))
+        Reply::later(self.acquire_within(OwnedDemand::of(&demand), Some(timeout)))
     }
 
     async fn acquire_within(
         &self,
-        demand: Wanted,
+        demand: OwnedDemand,
         timeout: Option<Duration>,
     ) -> Result<Lease<'_>, AcquireError> {
         let order = self.order(&demand).await;
@@ -250,7 +250,7 @@ impl LimitPool {
     async fn wait_in_all(
         &self,
         order: &[usize],
-        demand: &Wanted,
+        demand: &OwnedDemand,
         timeout: Option<Duration>,
     ) -> Result<Lease<'_>, AcquireError> {
         let wait = |index: &usize| {
@@ -338,8 +338,8 @@ fn finished<T>(future: impl Future<Output = T>) -> T {
 
 /// An admission is better than a denial, a short wait than a long one, and a denial than an error: what can
 /// never fit one set may fit another.
-fn is_better(one: &Answer<'_>, other: &Answer<'_>) -> bool {
-    let rank = |answer: &Answer<'_>| match answer {
+fn is_better(one: &PoolReply<'_>, other: &PoolReply<'_>) -> bool {
+    let rank = |answer: &PoolReply<'_>| match answer {
         Ok(Attempt::Admitted(_)) => (0, Duration::ZERO),
         Ok(Attempt::Denied(denial)) => denial.wait().map_or((2, Duration::ZERO), |wait| (1, wait)),
         Err(_) => (3, Duration::ZERO),

@@ -11,7 +11,7 @@ use tower_service::Service;
 
 use crate::{AcquireError, Attempt, LimitSet};
 
-type DemandOf<Request> = dyn Fn(&Request) -> Box<dyn AsDemand + Send> + Send + Sync;
+type DemandFn<Request> = dyn Fn(&Request) -> Box<dyn AsDemand + Send> + Send + Sync;
 type UsageOf<Response> = dyn Fn(&Response) -> Box<dyn AsDemand + Send> + Send + Sync;
 
 /// Limits a service by a set: requests wait for their turn, or are refused, before the service sees them.
@@ -27,12 +27,12 @@ type UsageOf<Response> = dyn Fn(&Response) -> Box<dyn AsDemand + Send> + Send + 
 /// # Ok::<(), tollgate::LimitsError>(())
 /// ```
 pub struct LimitLayer<Request, Response> {
-    shared: Arc<Shared<Request, Response>>,
+    shared: Arc<LayerShared<Request, Response>>,
 }
 
-struct Shared<Request, Response> {
+struct LayerShared<Request, Response> {
     set: LimitSet,
-    demand: Box<DemandOf<Request>>,
+    demand: Box<DemandFn<Request>>,
     usage: Option<Box<UsageOf<Response>>>,
     refuses: bool,
 }
@@ -40,7 +40,7 @@ struct Shared<Request, Response> {
 /// A service behind a [`LimitLayer`].
 pub struct Limited<S, Request, Response> {
     inner: S,
-    shared: Arc<Shared<Request, Response>>,
+    shared: Arc<LayerShared<Request, Response>>,
 }
 
 /// Why a request failed.
@@ -65,7 +65,7 @@ impl<Request, Response> LimitLayer<Request, Response> {
         demand: impl Fn(&Request) -> D + Send + Sync + 'static,
     ) -> LimitLayer<Request, Response> {
         let demand = Box::new(move |request: &Request| Box::new(demand(request)) as _);
-        LimitLayer { shared: Arc::new(Shared { set, demand, usage: None, refuses: false }) }
+        LimitLayer { shared: Arc::new(LayerShared { set, demand, usage: None, refuses: false }) }
     }
 
     /// Settles each request with what `usage` reads from its response.
@@ -84,7 +84,7 @@ impl<Request, Response> LimitLayer<Request, Response> {
         self.with(|shared| shared.refuses = true)
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Shared<Request, Response>)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut LayerShared<Request, Response>)) -> Self {
         change(Arc::get_mut(&mut self.shared).expect("a layer is configured before it is used"));
         self
     }

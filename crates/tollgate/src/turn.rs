@@ -32,7 +32,7 @@ const CLAIMS_EXPIRE_AFTER: Duration = Duration::from_secs(1);
 
 /// How patient somebody is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WaitPolicy {
     pub(crate) waits: bool,
     pub(crate) priority: Priority,
     pub(crate) deadline: Option<Tick>,
@@ -49,10 +49,10 @@ pub(crate) struct Takes<'k> {
 }
 
 /// One who wants something of a store.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Admission<'a> {
     backend: &'a dyn Backend,
     namespace: &'a str,
-    patience: Patience,
+    patience: WaitPolicy,
     since: Tick,
     guard: Option<QueueGuard<'a>>,
     /// The limits that it was found short of. It stays in their queues until it is granted.
@@ -63,7 +63,7 @@ pub(crate) struct Turn<'a> {
 }
 
 /// What to do about a denial.
-pub(crate) enum Turned {
+pub(crate) enum AfterDenial {
     /// Give up: it does not wait, or would wait in vain.
     InVain,
     /// Ask again: what was given back before it was in the queue notified no one.
@@ -72,10 +72,10 @@ pub(crate) enum Turned {
     Wait(Option<Tick>),
 }
 
-impl<'a> Turn<'a> {
-    pub(crate) fn new(backend: &'a dyn Backend, namespace: &'a str, patience: Patience) -> Turn<'a> {
+impl<'a> Admission<'a> {
+    pub(crate) fn new(backend: &'a dyn Backend, namespace: &'a str, patience: WaitPolicy) -> Admission<'a> {
         let since = backend.clock().now();
-        Turn { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0, ahead: 0 }
+        Admission { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0, ahead: 0 }
     }
 
     /// How long ago it came.
@@ -94,7 +94,7 @@ impl<'a> Turn<'a> {
         I: Iterator<Item = Takes<'k>>,
     {
         let queues = self.backend.wait_queues();
-        let Patience { waits, priority, waiters_max, .. } = self.patience;
+        let WaitPolicy { waits, priority, waiters_max, .. } = self.patience;
         if self.guard.is_none() && queues.is_empty() {
             return Ok(false);
         }
@@ -143,22 +143,26 @@ impl<'a> Turn<'a> {
     }
 
     /// While others are ahead: until when to wait, or to give up.
-    pub(crate) fn in_line(&mut self) -> Turned {
-        let Patience { waits, deadline, .. } = self.patience;
+    pub(crate) fn in_line(&mut self) -> AfterDenial {
+        let WaitPolicy { waits, deadline, .. } = self.patience;
         let now = self.backend.clock().now();
         if !waits || deadline.is_some_and(|deadline| now >= deadline) {
-            return Turned::InVain;
+            return AfterDenial::InVain;
         }
         let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
-        Turned::Wait(if is_notified { deadline } else { self.look_again(Ready::Unknown, now) })
+        AfterDenial::Wait(if is_notified { deadline } else { self.look_again(Ready::Unknown, now) })
     }
 
     /// What to do about having been denied by these buckets.
-    pub(crate) fn denied(&mut self, takes: &[Takes<'_>], denials: &[Denial]) -> Result<Turned, QueueFull> {
+    pub(crate) fn denied(
+        &mut self,
+        takes: &[Takes<'_>],
+        denials: &[Denial],
+    ) -> Result<AfterDenial, QueueFull> {
         let now = self.backend.clock().now();
         let latest = |of: fn(&Denial) -> Ready| denials.iter().map(of).fold(Ready::Now, Ready::later);
         if !self.patience.waits || self.is_in_vain(latest(Denial::earliest), now) {
-            return Ok(Turned::InVain);
+            return Ok(AfterDenial::InVain);
         }
         self.claim(takes, denials);
         self.ahead = denials.iter().map(Denial::ahead).max().unwrap_or(0);
@@ -169,9 +173,9 @@ impl<'a> Turn<'a> {
         let is_new = guard.enqueue(self.claims.iter().cloned(), self.patience.waiters_max)?;
         guard.retain_only(&self.claims);
         if is_new {
-            return Ok(Turned::Again);
+            return Ok(AfterDenial::Again);
         }
-        Ok(Turned::Wait(self.look_again(latest(Denial::ready), now)))
+        Ok(AfterDenial::Wait(self.look_again(latest(Denial::ready), now)))
     }
 
     /// Claims the limit that the caller will wait longest for, unless it is short of one that it claims already: until it
@@ -258,7 +262,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Turn<'_> {
+impl Admission<'_> {
     /// Leaves all queues, and waits until the store knows: a process that gives up and ends at once would hold back others
     /// until its claims expire.
     ///
@@ -282,7 +286,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Admission<'_> {
     fn drop(&mut self) {
         // A store that granted it has removed its claims already.
         drop(self.begin_to_leave());

@@ -4,23 +4,23 @@ use tollgate_core::{AsDemand, BadAmount, Word};
 
 /// What somebody asked, kept.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct OwnedDemand {
     parts: Vec<(Box<str>, u64)>,
     bad: Option<(Box<str>, BadAmount)>,
 }
 
-impl Wanted {
-    pub(crate) fn of(demand: &impl AsDemand) -> Wanted {
+impl OwnedDemand {
+    pub(crate) fn of(demand: &impl AsDemand) -> OwnedDemand {
         let part = |index| {
             let (name, amount) = demand.part(index);
             (name.as_str().into(), amount)
         };
         let bad = demand.bad_amount().map(|(name, why)| (name.into(), why));
-        Wanted { parts: (0..demand.len()).map(part).collect(), bad }
+        OwnedDemand { parts: (0..demand.len()).map(part).collect(), bad }
     }
 }
 
-impl AsDemand for Wanted {
+impl AsDemand for OwnedDemand {
     fn len(&self) -> usize {
         self.parts.len()
     }

@@ -10,9 +10,9 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::{Alarm, Clock, Mutex, StoreError};
 
 #[derive(Default)]
-struct Bell(Mutex<(bool, Option<Waker>)>);
+struct SleepAlarm(Mutex<(bool, Option<Waker>)>);
 
-impl Alarm for Bell {
+impl Alarm for SleepAlarm {
     fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
         let waker = {
             let mut bell = self.0.lock();
@@ -36,14 +36,14 @@ pub(crate) async fn within<T, E: From<StoreError>>(
     answer: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let mut answer = pin!(answer);
-    let mut bell: Option<Arc<Bell>> = None;
+    let mut bell: Option<Arc<SleepAlarm>> = None;
     poll_fn(|context| {
         if let Poll::Ready(said) = answer.as_mut().poll(context) {
             return Poll::Ready(said);
         }
         // Most answers are here at once, and need no bell.
         let bell = bell.get_or_insert_with(|| {
-            let bell = Arc::<Bell>::default();
+            let bell = Arc::<SleepAlarm>::default();
             let alarm: Arc<dyn Alarm> = bell.clone();
             let alarm: Weak<dyn Alarm> = Arc::downgrade(&alarm);
             clock.alarm(clock.now() + Span::covering(timeout), alarm);
@@ -67,7 +67,7 @@ pub(crate) async fn within<T, E: From<StoreError>>(
 /// Dropping it loses nothing.
 #[cfg(feature = "workers")]
 pub(crate) async fn pause(clock: &Clock, length: Span) {
-    let bell = Arc::<Bell>::default();
+    let bell = Arc::<SleepAlarm>::default();
     let alarm: Arc<dyn Alarm> = bell.clone();
     let alarm: Weak<dyn Alarm> = Arc::downgrade(&alarm);
     clock.alarm(clock.now() + length, alarm);

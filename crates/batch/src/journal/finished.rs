@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::ids::IdMap;
 use super::line::{Status, fingerprint_of};
-use super::recognise::Known;
+use super::recognise::LineFacts;
 use super::scan::Scan;
 use super::{JournalError, OnFailed};
 
@@ -14,7 +14,7 @@ use super::{JournalError, OnFailed};
 #[derive(Debug, Default)]
 pub struct Finished {
     on_failed: OnFailed,
-    earlier: IdMap<Entry>,
+    earlier: IdMap<FinishedEntry>,
     /// The ids that the input has had and the journal has not.
     read: IdMap<()>,
     failed: usize,
@@ -22,7 +22,7 @@ pub struct Finished {
 
 /// What a journal says of an item. There may be millions, so no byte is wasted on alignment.
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct FinishedEntry {
     fingerprint: [u8; 8],
     flags: u8,
 }
@@ -32,13 +32,13 @@ const HAS_FAILED: u8 = 2;
 /// The input of this run has had it.
 const WAS_READ: u8 = 4;
 
-impl Entry {
-    fn of(known: &Known) -> Entry {
+impl FinishedEntry {
+    fn of(known: &LineFacts) -> FinishedEntry {
         let fingerprint = known.fingerprint.as_deref().and_then(fingerprint_of);
         let has_fingerprint = if fingerprint.is_some() { HAS_FINGERPRINT } else { 0 };
         let has_failed = if known.status == Status::Failed { HAS_FAILED } else { 0 };
         let fingerprint = fingerprint.unwrap_or_default().to_ne_bytes();
-        Entry { fingerprint, flags: has_fingerprint | has_failed }
+        FinishedEntry { fingerprint, flags: has_fingerprint | has_failed }
     }
 
     fn is(&self, flag: u8) -> bool {
@@ -52,7 +52,7 @@ impl Entry {
 
 /// What is known of an item of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum SeenBefore {
     /// Nothing: it is to be called.
     New,
     /// An earlier run finished it.
@@ -103,13 +103,13 @@ impl Finished {
         if self.on_failed == OnFailed::Retry { self.failed } else { 0 }
     }
 
-    fn is_retried(&self, entry: Entry) -> bool {
+    fn is_retried(&self, entry: FinishedEntry) -> bool {
         entry.is(HAS_FAILED) && self.on_failed == OnFailed::Retry
     }
 
     /// Adds what a line says. Returns true if there was another line of this id.
-    pub(super) fn insert(&mut self, known: &Known) -> bool {
-        let entry = Entry::of(known);
+    pub(super) fn insert(&mut self, known: &LineFacts) -> bool {
+        let entry = FinishedEntry::of(known);
         let old = self.earlier.insert(&known.id, entry);
         self.failed += usize::from(entry.is(HAS_FAILED));
         self.failed -= usize::from(old.is_some_and(|old| old.is(HAS_FAILED)));
@@ -117,20 +117,23 @@ impl Finished {
     }
 
     /// Says what is known of an item of the input, and remembers that the input has it.
-    pub fn read(&mut self, id: &str, fingerprint: Option<u64>) -> Seen {
+    pub fn read(&mut self, id: &str, fingerprint: Option<u64>) -> SeenBefore {
         let Some(entry) = self.earlier.get_mut(id) else {
-            return if self.read.insert(id, ()).is_some() { Seen::Again } else { Seen::New };
+            return if self.read.insert(id, ()).is_some() { SeenBefore::Again } else { SeenBefore::New };
         };
         let was_read = entry.is(WAS_READ);
         entry.flags |= WAS_READ;
         let entry = *entry;
         if was_read {
-            return Seen::Again;
+            return SeenBefore::Again;
         }
         if self.is_retried(entry) {
-            return Seen::New;
+            return SeenBefore::New;
         }
         let both = entry.fingerprint().zip(fingerprint);
-        Seen::Earlier { has_failed: entry.is(HAS_FAILED), has_changed: both.is_some_and(|(a, b)| a != b) }
+        SeenBefore::Earlier {
+            has_failed: entry.is(HAS_FAILED),
+            has_changed: both.is_some_and(|(a, b)| a != b),
+        }
     }
 }

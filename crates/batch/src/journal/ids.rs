@@ -20,14 +20,14 @@ const FREE: u128 = 0;
 #[derive(Debug)]
 pub struct IdMap<V> {
     hashers: [RandomState; 2],
-    parts: Vec<Part<V>>,
+    parts: Vec<HashSegment<V>>,
     len: usize,
 }
 
 /// A part of a map: places in a row, in each of which there is a hash or none. A hash is in the place that it names, or in one
 /// of those behind it with none free in between.
 #[derive(Debug)]
-struct Part<V> {
+struct HashSegment<V> {
     hashes: Vec<u128>,
     values: Vec<V>,
     len: usize,
@@ -43,7 +43,7 @@ impl<V: Copy + Default> IdMap<V> {
     /// Returns a map with nothing in it.
     pub fn new() -> IdMap<V> {
         let hashers = [RandomState::new(), RandomState::new()];
-        let part = || Part { hashes: Vec::new(), values: Vec::new(), len: 0 };
+        let part = || HashSegment { hashes: Vec::new(), values: Vec::new(), len: 0 };
         IdMap { hashers, parts: std::iter::repeat_with(part).take(PARTS).collect(), len: 0 }
     }
 
@@ -88,7 +88,7 @@ impl<V: Copy + Default> IdMap<V> {
     }
 }
 
-impl<V: Copy + Default> Part<V> {
+impl<V: Copy + Default> HashSegment<V> {
     /// Returns the place of a hash, or the free one where it belongs. The part has a free place, unless it has none at all.
     fn find(&self, hash: u128) -> Option<usize> {
         let places = self.hashes.len();
@@ -126,7 +126,7 @@ impl<V: Copy + Default> Part<V> {
     /// Adds an eighth of the places: twice as many would be half empty.
     fn grow(&mut self) {
         let places = self.hashes.len() + (self.hashes.len() / 8).max(PLACES_MIN);
-        let grown = Part { hashes: vec![FREE; places], values: vec![V::default(); places], len: 0 };
+        let grown = HashSegment { hashes: vec![FREE; places], values: vec![V::default(); places], len: 0 };
         let old = std::mem::replace(self, grown);
         for (hash, value) in old.hashes.into_iter().zip(old.values).filter(|(hash, _)| *hash != FREE) {
             self.put(hash, value);
@@ -144,13 +144,13 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::random::Random;
+    use crate::random::JitterRandom;
 
     #[test]
     fn it_is_what_a_map_with_the_ids_is() {
-        let seed = Random::seed();
+        let seed = JitterRandom::seed();
         println!("seed {seed}");
-        let (mut random, mut ids, mut texts) = (Random::new(seed), IdMap::new(), HashMap::new());
+        let (mut random, mut ids, mut texts) = (JitterRandom::new(seed), IdMap::new(), HashMap::new());
         for step in 0..100_000_u64 {
             let id = (random.next() % 30_000).to_string();
             assert_eq!(ids.get(&id), texts.get(&id).copied(), "{id}");

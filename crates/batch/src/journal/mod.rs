@@ -21,13 +21,13 @@ use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
 pub use error::JournalError;
-pub use finished::{Finished, Seen};
+pub use finished::{Finished, SeenBefore};
 pub use ids::IdMap;
 pub use line::Line;
 pub(crate) use line::encode;
 pub use read::Lines;
 use scan::Scan;
-pub(crate) use writer::Writer;
+pub(crate) use writer::GroupWriter;
 
 /// How many outcomes are synced together at most.
 pub const GROUP_MAX: usize = 4_096;

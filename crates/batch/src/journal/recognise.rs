@@ -10,9 +10,9 @@ use serde::Deserialize;
 use super::line::Status;
 
 /// What one line of a file is.
-pub(super) enum Kind {
+pub(super) enum LineKind {
     /// A result.
-    Result(Known),
+    Result(LineFacts),
     /// Spaces only: earlier versions wrote them over lines that a crash had torn.
     Blank,
     /// A line of which a crash kept a block from the disk. Such a block reads as zeros.
@@ -23,7 +23,7 @@ pub(super) enum Kind {
 
 /// What a run has to know of a line without reading its output. Numbers are there to be required: each line has all of them.
 #[derive(Deserialize)]
-pub(super) struct Known {
+pub(super) struct LineFacts {
     pub(super) id: String,
     pub(super) status: Status,
     #[serde(rename = "index")]
@@ -45,14 +45,14 @@ const NUMBERS: [&[u8]; 5] =
     [b",\"index\":", b",\"attempts\":", b",\"throttles\":", b",\"tokens\":", b",\"cost_micros\":"];
 
 /// Says what a line is, which is given without its end.
-pub(super) fn kind(line: &[u8]) -> Kind {
+pub(super) fn kind(line: &[u8]) -> LineKind {
     if line.iter().all(|byte| *byte == b' ') {
-        return Kind::Blank;
+        return LineKind::Blank;
     }
     match serde_json::from_slice(line) {
-        Ok(known) => Kind::Result(known),
-        Err(cause) if line.contains(&0) => Kind::Torn(cause.to_string()),
-        Err(cause) => Kind::Foreign(cause.to_string()),
+        Ok(known) => LineKind::Result(known),
+        Err(cause) if line.contains(&0) => LineKind::Torn(cause.to_string()),
+        Err(cause) => LineKind::Foreign(cause.to_string()),
     }
 }
 
@@ -214,10 +214,10 @@ mod tests {
             format!(r#"{{"id":"a","status":"done","output":1e400,{NUMBERS}}}"#),
             format!(r#"{{{NUMBERS}, "status": "failed", "id": "a"}}"#),
         ] {
-            assert!(matches!(kind(ours.as_bytes()), Kind::Result(_)), "{ours}");
+            assert!(matches!(kind(ours.as_bytes()), LineKind::Result(_)), "{ours}");
         }
-        assert!(matches!(kind(b"   "), Kind::Blank));
-        assert!(matches!(kind(b"{\"id\":\"a\",\0\0"), Kind::Torn(_)));
+        assert!(matches!(kind(b"   "), LineKind::Blank));
+        assert!(matches!(kind(b"{\"id\":\"a\",\0\0"), LineKind::Torn(_)));
         for foreign in [
             "nonsense",
             "{}",
@@ -226,7 +226,7 @@ mod tests {
             r#"{"id":"a","status":"failed","title":"b"}"#,
             r#"{"id":"a","status":"done","output":1,"index":1,"attempts":1}"#,
         ] {
-            assert!(matches!(kind(foreign.as_bytes()), Kind::Foreign(_)), "{foreign}");
+            assert!(matches!(kind(foreign.as_bytes()), LineKind::Foreign(_)), "{foreign}");
         }
     }
 }

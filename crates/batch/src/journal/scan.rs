@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::recognise::{Kind, Known, kind, may_be_cut_off};
+use super::recognise::{LineFacts, LineKind, kind, may_be_cut_off};
 use super::{GROUP_MAX, JournalError, LINE_BYTES_MAX, REACH};
 
 /// How many lines a crash can have torn.
@@ -65,7 +65,7 @@ impl Scan {
     /// # Errors
     ///
     /// [`JournalError::Foreign`], [`JournalError::Corrupt`], [`JournalError::Io`].
-    pub(super) fn next(&mut self) -> Result<Option<Known>, JournalError> {
+    pub(super) fn next(&mut self) -> Result<Option<LineFacts>, JournalError> {
         loop {
             self.line.clear();
             self.number += 1;
@@ -79,16 +79,18 @@ impl Scan {
             let at = self.at;
             self.at += read as u64;
             match kind(&self.line) {
-                Kind::Result(known) => {
+                LineKind::Result(known) => {
                     self.has_result = true;
                     return Ok(Some(known));
                 }
-                Kind::Blank => self.blanks += 1,
-                Kind::Torn(cause) if self.torn < TORN_MAX => {
+                LineKind::Blank => self.blanks += 1,
+                LineKind::Torn(cause) if self.torn < TORN_MAX => {
                     self.torn += 1;
                     self.first_torn.get_or_insert((self.number, at, cause));
                 }
-                Kind::Torn(cause) | Kind::Foreign(cause) => return Err(self.not_ours(self.number, cause)),
+                LineKind::Torn(cause) | LineKind::Foreign(cause) => {
+                    return Err(self.not_ours(self.number, cause));
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use tokio::task::JoinHandle;
 
-use super::{Finished, GROUP_BYTES_MAX, GROUP_MAX, Journal, LINE_BYTES_MAX, Seen};
+use super::{Finished, GROUP_BYTES_MAX, GROUP_MAX, Journal, LINE_BYTES_MAX, SeenBefore};
 use crate::{Failed, FailureClass, Outcome, Why};
 
 type Encode<O> = fn(&Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error>;
@@ -19,7 +19,7 @@ type Encode<O> = fn(&Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error>;
 type Sync = JoinHandle<(File, io::Result<()>)>;
 
 /// Takes outcomes, and gives them back when they are on disk.
-pub(crate) struct Writer<O> {
+pub(crate) struct GroupWriter<O> {
     file: Option<File>,
     len: u64,
     finished: Finished,
@@ -31,11 +31,11 @@ pub(crate) struct Writer<O> {
     broken: Option<Arc<str>>,
 }
 
-impl<O> Writer<O> {
-    pub(crate) fn new(journal: Journal, encode: Encode<O>) -> Writer<O> {
+impl<O> GroupWriter<O> {
+    pub(crate) fn new(journal: Journal, encode: Encode<O>) -> GroupWriter<O> {
         let Journal { file, len, finished, .. } = journal;
         let file = Some(file);
-        Writer {
+        GroupWriter {
             file,
             len,
             finished,
@@ -48,7 +48,7 @@ impl<O> Writer<O> {
     }
 
     /// Says whether an item of the input is finished, and remembers that the input has it.
-    pub(crate) fn read(&mut self, id: &str, fingerprint: Option<u64>) -> Seen {
+    pub(crate) fn read(&mut self, id: &str, fingerprint: Option<u64>) -> SeenBefore {
         self.finished.read(id, fingerprint)
     }
 

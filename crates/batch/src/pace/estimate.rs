@@ -16,9 +16,9 @@
 use tollgate::{Span, Tick};
 use tollgate_provider::{Meter, Unit};
 
-use super::gauge::{Gauge, News, Term};
+use super::gauge::{News, ProbeDelay, UnitPace};
 use super::history::History;
-use super::mark::{Mark, Measured, Sums};
+use super::mark::{Measured, Saturation, StartCounts};
 use super::ramp::{self, Ramp};
 use super::{Load, Rate, Start};
 
@@ -63,11 +63,11 @@ const HELD_SURE: u64 = 980;
 
 /// What is known of the limits of one scope.
 #[derive(Clone, Debug)]
-pub(super) struct Estimate {
-    gauges: [Gauge; 2],
+pub(super) struct LimitEstimate {
+    gauges: [UnitPace; 2],
     ramp: Option<Ramp>,
-    mark: Option<Mark>,
-    started: Sums,
+    mark: Option<Saturation>,
+    started: StartCounts,
     in_flight: u64,
     latency: Option<Span>,
     last_start: Tick,
@@ -90,9 +90,9 @@ pub(super) struct Estimate {
     is_window: bool,
 }
 
-impl Default for Estimate {
-    fn default() -> Estimate {
-        Estimate {
+impl Default for LimitEstimate {
+    fn default() -> LimitEstimate {
+        LimitEstimate {
             gauges: Default::default(),
             ramp: Some(Ramp::default()),
             mark: None,
@@ -115,7 +115,7 @@ impl Default for Estimate {
     }
 }
 
-impl Estimate {
+impl LimitEstimate {
     /// The rate of calls that is thought to be the limit, once a refusal has shown one.
     pub(super) fn calls(&self) -> Option<Rate> {
         self.gauges[0].found().map(|found| found.rate)
@@ -132,7 +132,7 @@ impl Estimate {
     }
 
     /// What has started, in calls and in tokens.
-    pub(super) fn started(&self) -> Sums {
+    pub(super) fn started(&self) -> StartCounts {
         self.started
     }
 
@@ -265,13 +265,13 @@ impl Estimate {
     }
 
     /// This estimate, from now on; `now` is the one that went on meanwhile.
-    pub(super) fn resume(self, now: &Estimate) -> Estimate {
+    pub(super) fn resume(self, now: &LimitEstimate) -> LimitEstimate {
         let mut gauges = self.gauges;
         for (gauge, now) in gauges.iter_mut().zip(now.gauges) {
             *gauge = gauge.resume(&now);
         }
-        let Estimate { started, in_flight, latency, last_start, held_back, mark, .. } = *now;
-        Estimate { gauges, started, in_flight, latency, last_start, held_back, mark, ..self }
+        let LimitEstimate { started, in_flight, latency, last_start, held_back, mark, .. } = *now;
+        LimitEstimate { gauges, started, in_flight, latency, last_start, held_back, mark, ..self }
     }
 
     /// A limit was met, by a call that was refused. Those who share the scope now wait for `cooldown`.
@@ -284,7 +284,7 @@ impl Estimate {
         pace: Option<Rate>,
         history: &History,
     ) {
-        let mut mark = Mark::new(start.at, start.before, start.load);
+        let mut mark = Saturation::new(start.at, start.before, start.load);
         mark.advise(advice);
         if self.is_of_the_first(start) && self.ramp.is_some() {
             // A burst that is refused says that the bucket is small, and nothing of the rate.
@@ -415,7 +415,7 @@ impl Estimate {
     }
 
     /// What passed between two refusals, without the time in which a bucket that is known to be small was full.
-    fn passed(&self, last: &Mark, mark: &Mark, unit: usize, history: &History) -> Measured {
+    fn passed(&self, last: &Saturation, mark: &Saturation, unit: usize, history: &History) -> Measured {
         let whole = last.until(mark, unit);
         if let Some(silence) = last.silence(whole.rate()) {
             // What a window has left at its end is lost, so that the rate is higher than it seems, and lower than it is without
@@ -502,10 +502,10 @@ impl Estimate {
         self.growth = Span::ZERO;
     }
 
-    fn term(&self) -> Term {
+    fn term(&self) -> ProbeDelay {
         let few = self.calls().map_or(Span::ZERO, |rate| rate.time_of(CALLS_MIN)).min(ROUND_TRIP_MAX);
         let round_trip = self.latency.unwrap_or(TERM_MIN).max(ROUND_TRIP_MIN).max(few);
-        Term { length: self.term, round_trip, latency: self.latency.unwrap_or(Span::ZERO) }
+        ProbeDelay { length: self.term, round_trip, latency: self.latency.unwrap_or(Span::ZERO) }
     }
 
     fn time(&mut self, took: Span) {

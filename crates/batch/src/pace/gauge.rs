@@ -4,7 +4,7 @@ use tollgate::{Span, Tick};
 use tollgate_provider::Meter;
 
 use super::mark::Measured;
-use super::told::Told;
+use super::told::AdvertisedLimit;
 use super::{Rate, TIMER};
 
 /// How much of what is measured is tried first, of a thousand.
@@ -42,17 +42,17 @@ const CATCH_UP: u64 = 4;
 
 /// What is known of one unit's limit, and when the next start is due.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gauge {
-    found: Option<Found>,
+pub(super) struct UnitPace {
+    found: Option<FoundLimit>,
     next: Tick,
-    told: Option<Told>,
+    told: Option<AdvertisedLimit>,
     /// Whether what was told is still so by the time it is heard.
     is_heard_in_time: bool,
 }
 
 /// A limit that was found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundLimit {
     pub(super) rate: Rate,
     /// How many calls it was measured by; 0 if it is a guess.
     weight: u64,
@@ -62,7 +62,7 @@ pub(super) struct Found {
 
 /// How long to wait before a little more is tried.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Term {
+pub(super) struct ProbeDelay {
     pub(super) length: Span,
     pub(super) round_trip: Span,
     pub(super) latency: Span,
@@ -75,13 +75,13 @@ pub(super) enum News {
     Differs,
 }
 
-impl Gauge {
-    pub(super) fn found(&self) -> Option<Found> {
+impl UnitPace {
+    pub(super) fn found(&self) -> Option<FoundLimit> {
         self.found
     }
 
     /// What the provider says of this limit, if that is worth anything.
-    pub(super) fn told(&self) -> Option<Told> {
+    pub(super) fn told(&self) -> Option<AdvertisedLimit> {
         self.told.filter(|told| self.is_heard_in_time && told.is_credible())
     }
 
@@ -89,7 +89,7 @@ impl Gauge {
     pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64, latency: Span, passed: bool) {
         match &mut self.told {
             Some(told) => told.hear(meter, at, started, passed),
-            none => *none = Told::first(meter, at, started, passed),
+            none => *none = AdvertisedLimit::first(meter, at, started, passed),
         }
         let lasts = self.told.map_or(Span::ZERO, |told| told.lasts());
         self.is_heard_in_time = lasts.as_micros() / ROUND_TRIPS_TOLD >= latency.as_micros();
@@ -105,7 +105,7 @@ impl Gauge {
     }
 
     /// The pace after `growth` of a term. A guess is not worth much patience, and doubles within a round trip.
-    pub(super) fn pace(&self, growth: Span, term: Term) -> Option<Rate> {
+    pub(super) fn pace(&self, growth: Span, term: ProbeDelay) -> Option<Rate> {
         let found = self.found?;
         let latency = term.latency;
         let (term, probe) = match found.weight {
@@ -144,23 +144,23 @@ impl Gauge {
     }
 
     /// This one, from now on; `now` is the one that went on meanwhile.
-    pub(super) fn resume(self, now: &Gauge) -> Gauge {
-        Gauge { found: self.found, ..*now }
+    pub(super) fn resume(self, now: &UnitPace) -> UnitPace {
+        UnitPace { found: self.found, ..*now }
     }
 
     /// Sets a limit nobody measured.
     pub(super) fn guess(&mut self, rate: Rate) {
-        self.found = Some(Found { rate, weight: 0, is_sharp: false });
+        self.found = Some(FoundLimit { rate, weight: 0, is_sharp: false });
     }
 
     /// Sets a limit the provider told.
     pub(super) fn believe(&mut self, rate: Rate) {
-        self.found = Some(Found { rate, weight: WEIGHT_MAX, is_sharp: false });
+        self.found = Some(FoundLimit { rate, weight: WEIGHT_MAX, is_sharp: false });
     }
 
     /// Takes a guess for measured, by so many calls.
     pub(super) fn trust(&mut self, rate: Rate, calls: u64) {
-        self.found = Some(Found { rate, weight: calls.clamp(1, WEIGHT_MAX), is_sharp: false });
+        self.found = Some(FoundLimit { rate, weight: calls.clamp(1, WEIGHT_MAX), is_sharp: false });
     }
 
     /// Takes over what `calls` calls measured. The limit lies below the `pace` that was too much.
@@ -174,14 +174,14 @@ impl Gauge {
             // measured and what was too much.
             let between = u128::from(rate.millionths()).midpoint(u128::from(pace.millionths()));
             let between = Rate::from_millionths(between).min(rate.scaled(BETWEEN_MAX, 1_000));
-            self.found = Some(Found { rate: between, weight: CALLS_UNSURE.min(calls), is_sharp: false });
+            self.found = Some(FoundLimit { rate: between, weight: CALLS_UNSURE.min(calls), is_sharp: false });
             return News::Differs;
         }
         let old = self.found.filter(|found| found.weight > 0);
         let confirmed = old.filter(|old| is_close(old.rate, rate, calls));
         let Some(old) = confirmed else {
             self.found =
-                Some(Found { rate, weight: calls.clamp(1, WEIGHT_MAX), is_sharp: measured.is_exact });
+                Some(FoundLimit { rate, weight: calls.clamp(1, WEIGHT_MAX), is_sharp: measured.is_exact });
             return News::Differs;
         };
         let weight = old.weight.min(WEIGHT_MAX);
@@ -190,7 +190,7 @@ impl Gauge {
         let mean = sum / u128::from(weight + calls);
         let rate = Rate::from_millionths(mean);
         self.found =
-            Some(Found { rate, weight: (weight + calls).min(WEIGHT_MAX), is_sharp: measured.is_exact });
+            Some(FoundLimit { rate, weight: (weight + calls).min(WEIGHT_MAX), is_sharp: measured.is_exact });
         News::Confirms
     }
 }

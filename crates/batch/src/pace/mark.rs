@@ -11,20 +11,20 @@ const SILENT_CALLS: u64 = 3;
 const ROUNDED_UP: Span = Span::from_secs(1);
 
 /// Starts so far, in calls and in tokens.
-pub(super) type Sums = [u64; 2];
+pub(super) type StartCounts = [u64; 2];
 
 /// A call that was refused: at its start the provider had nothing left.
 ///
 /// What passes between two such instants, over the time between them, is the rate at which the provider fills up, however
 /// large its bucket is. That holds unless the bucket was full in between, and then the result is too low, never too high.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
+pub(super) struct Saturation {
     at: Tick,
-    before: Sums,
+    before: StartCounts,
     /// What was refused since, this call included.
-    rejected: Sums,
+    rejected: StartCounts,
     /// The last call that was refused since, and what had been refused before it.
-    last: (Tick, Sums, Sums),
+    last: (Tick, StartCounts, StartCounts),
     /// When the first call started that passed since, and the last one of those that were refused before it.
     passed_at: Option<Tick>,
     silent_until: Tick,
@@ -47,9 +47,9 @@ impl Measured {
     }
 }
 
-impl Mark {
-    pub(super) fn new(at: Tick, before: Sums, load: Load) -> Mark {
-        Mark {
+impl Saturation {
+    pub(super) fn new(at: Tick, before: StartCounts, load: Load) -> Saturation {
+        Saturation {
             at,
             before,
             rejected: load.sums(),
@@ -67,7 +67,7 @@ impl Mark {
     }
 
     /// Counts another refusal of a call that started after this one.
-    pub(super) fn reject(&mut self, at: Tick, before: Sums, load: Load) {
+    pub(super) fn reject(&mut self, at: Tick, before: StartCounts, load: Load) {
         if at > self.last.0 {
             self.last = (at, before, self.rejected);
         }
@@ -117,7 +117,7 @@ impl Mark {
     }
 
     /// What passed from here to a later mark.
-    pub(super) fn until(&self, later: &Mark, unit: usize) -> Measured {
+    pub(super) fn until(&self, later: &Saturation, unit: usize) -> Measured {
         let started = later.before[unit].saturating_sub(self.before[unit]);
         let amount = started.saturating_sub(self.rejected[unit]);
         Measured { amount, span: later.at.since(self.at), is_window: false, is_exact: false }
@@ -143,10 +143,10 @@ mod tests {
     #[test]
     fn what_passes_between_two_refusals_is_counted_in_whatever_order_they_are_told() {
         let load = Load::tokens(100);
-        let mut first = Mark::new(Tick::from_secs(1), [10, 1_000], load);
+        let mut first = Saturation::new(Tick::from_secs(1), [10, 1_000], load);
         first.reject(Tick::from_secs(3), [30, 3_000], load);
         first.reject(Tick::from_secs(2), [20, 2_000], load);
-        let second = Mark::new(Tick::from_secs(6), [60, 6_000], load);
+        let second = Saturation::new(Tick::from_secs(6), [60, 6_000], load);
         assert_eq!(
             first.until(&second, 0),
             Measured { amount: 47, span: Span::from_secs(5), is_window: false, is_exact: false }

@@ -17,11 +17,11 @@ mod trial;
 use tollgate::{Span, Tick};
 use tollgate_provider::Meter;
 
-use estimate::Estimate;
+use estimate::LimitEstimate;
 use history::History;
-use mark::Sums;
-use noise::Noise;
-use trial::{Trial, Verdict};
+use mark::StartCounts;
+use noise::NoiseRate;
+use trial::{SlowTrial, TrialVerdict};
 
 pub use rate::Rate;
 
@@ -80,7 +80,7 @@ impl Load {
         Load { tokens }
     }
 
-    fn sums(self) -> Sums {
+    fn sums(self) -> StartCounts {
         [1, self.tokens]
     }
 }
@@ -89,7 +89,7 @@ impl Load {
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     at: Tick,
-    before: Sums,
+    before: StartCounts,
     load: Load,
     /// How often a limit had been met.
     epoch: u64,
@@ -110,11 +110,11 @@ impl Start {
 /// The pace of one scope.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
-    estimate: Estimate,
-    noise: Noise,
+    estimate: LimitEstimate,
+    noise: NoiseRate,
     history: History,
     /// What calls that go slower are to show, and the estimate as it was before.
-    trial: Option<(Trial, Box<Estimate>)>,
+    trial: Option<(SlowTrial, Box<LimitEstimate>)>,
     /// Some of the first calls, which started together, were refused, and it is not known yet why.
     is_opening: bool,
     /// The number of the call that was the first of those in a row that were refused, and how many they are.
@@ -228,9 +228,9 @@ impl Pace {
         }
         if self.is_opening {
             match self.judge_opening(now) {
-                Verdict::Lower => return true,
-                Verdict::Limit(..) => {}
-                Verdict::Open | Verdict::Noise(..) => {
+                TrialVerdict::Lower => return true,
+                TrialVerdict::Limit(..) => {}
+                TrialVerdict::Open | TrialVerdict::Noise(..) => {
                     self.estimate.discount(start);
                     return false;
                 }
@@ -238,9 +238,9 @@ impl Pace {
         }
         let is_over = self.noise.weigh(start.number(), &self.history);
         let is_met = match self.judge(now) {
-            Some(Verdict::Noise(..) | Verdict::Open) => false,
-            Some(Verdict::Lower) => true,
-            Some(Verdict::Limit(..)) | None => is_over,
+            Some(TrialVerdict::Noise(..) | TrialVerdict::Open) => false,
+            Some(TrialVerdict::Lower) => true,
+            Some(TrialVerdict::Limit(..)) | None => is_over,
         };
         if !is_met {
             self.estimate.discount(start);
@@ -324,7 +324,7 @@ impl Pace {
         let from = self.started();
         // All that went before is compared with what comes next, if it is not the first trial.
         let (first, alarm) = chain.map_or((first, start.number()), |it| (it.first, it.first));
-        let trial = Trial {
+        let trial = SlowTrial {
             first,
             alarm,
             last: chain.map_or(start.number() + 1, |it| it.from),
@@ -377,7 +377,7 @@ impl Pace {
         (self.too_fast, self.at_first) = (Some(was), Some(was));
         let first = number.saturating_sub(DOUBTED_FIRST);
         let slower = DOUBTED_SLOWER * 1_000;
-        let trial = Trial {
+        let trial = SlowTrial {
             first,
             alarm: first,
             last: first,
@@ -394,7 +394,7 @@ impl Pace {
 
     /// Judges why some of the first calls were refused, by those that followed at no lower pace: a small bucket was empty then,
     /// and noise refuses as many as before.
-    fn judge_opening(&mut self, now: Tick) -> Verdict {
+    fn judge_opening(&mut self, now: Tick) -> TrialVerdict {
         let decided = self.decided(now);
         let (before, calls_before) = self.history.refused(0..ramp::FIRST);
         let (after, calls) = self.history.refused(ramp::FIRST..decided.min(3 * ramp::FIRST));
@@ -403,40 +403,40 @@ impl Pace {
             before >= OPENING_REST && self.history.refused(ramp::FIRST - before..ramp::FIRST).0 == before;
         let is_sure = is_rest || before * 1_000 >= ramp::FIRST * trial::NOISE_MAX;
         if calls < OPENING_CALLS && !is_sure {
-            return Verdict::Open;
+            return TrialVerdict::Open;
         }
         self.is_opening = false;
         if is_sure {
-            return Verdict::Lower;
+            return TrialVerdict::Lower;
         }
         let (share, share_before) = (after * 1_000 / calls, before * 1_000 / calls_before.max(1));
         if share >= trial::NOISE_MAX.min(share_before + 250) {
-            return Verdict::Lower;
+            return TrialVerdict::Lower;
         }
         if share * 3 < share_before {
             self.noise.skip(self.started());
-            return Verdict::Limit(after, calls);
+            return TrialVerdict::Limit(after, calls);
         }
         self.noise.was_noise((before + after, calls_before + calls), self.started());
-        Verdict::Noise(before + after, calls_before + calls)
+        TrialVerdict::Noise(before + after, calls_before + calls)
     }
 
     /// Ends the trial that is on, if enough calls say what it was. Returns what they say.
-    fn judge(&mut self, now: Tick) -> Option<Verdict> {
+    fn judge(&mut self, now: Tick) -> Option<TrialVerdict> {
         let decided = self.decided(now);
         let (trial, _) = self.trial.as_mut()?;
         let (verdict, trial) = (trial.judge(&self.history, decided, self.noise.share()), *trial);
         let number = self.started();
         match verdict {
-            Verdict::Open | Verdict::Lower => return Some(verdict),
-            Verdict::Limit(refused, calls) => {
+            TrialVerdict::Open | TrialVerdict::Lower => return Some(verdict),
+            TrialVerdict::Limit(refused, calls) => {
                 match self.doubted {
                     Some(_) => self.estimate.trust(self.history.passed(trial.first..trial.until)),
                     None => self.estimate.settle_tail(),
                 }
                 self.noise.was_limit((refused, calls), number);
             }
-            Verdict::Noise(refused, calls) => {
+            TrialVerdict::Noise(refused, calls) => {
                 let known = self.noise.share();
                 self.noise.was_noise((refused, calls), number);
                 if let Some((_, before)) = self.trial.take() {

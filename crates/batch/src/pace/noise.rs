@@ -28,7 +28,7 @@ const FIRST_REFUSED: u64 = WHOLE / 4;
 
 /// What is known of the noise.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Noise {
+pub(super) struct NoiseRate {
     calls: u64,
     refused: u64,
     /// What speaks for a limit.
@@ -41,13 +41,13 @@ pub(super) struct Noise {
     last: u64,
 }
 
-impl Default for Noise {
-    fn default() -> Noise {
-        Noise { calls: FIRST_CALLS, refused: FIRST_REFUSED, score: 0, first: 0, since: 0, last: 0 }
+impl Default for NoiseRate {
+    fn default() -> NoiseRate {
+        NoiseRate { calls: FIRST_CALLS, refused: FIRST_REFUSED, score: 0, first: 0, since: 0, last: 0 }
     }
 }
 
-impl Noise {
+impl NoiseRate {
     /// How many of a thousand calls are refused whatever the pace.
     pub(super) fn share(&self) -> u64 {
         (self.refused * WHOLE / self.calls).min(SHARE_MAX)
@@ -135,18 +135,18 @@ mod tests {
     use super::*;
 
     /// Weighs refusals of every `nth` call, and says at which call a limit was met.
-    fn met_at(noise: &mut Noise, nth: u64) -> Option<u64> {
+    fn met_at(noise: &mut NoiseRate, nth: u64) -> Option<u64> {
         let history = History::default();
         (0..2_000).step_by(nth as usize).find(|number| noise.weigh(*number, &history))
     }
 
     #[test]
     fn a_few_refusals_are_enough_at_first_one_where_none_ever_came_and_a_known_share_is_never_too_much() {
-        assert_eq!(met_at(&mut Noise::default(), 10), Some(20));
-        let mut none = Noise::default();
+        assert_eq!(met_at(&mut NoiseRate::default(), 10), Some(20));
+        let mut none = NoiseRate::default();
         none.was_limit((0, 1_000), 0);
         assert_eq!(met_at(&mut none, 10), Some(0));
-        let mut known = Noise::default();
+        let mut known = NoiseRate::default();
         known.was_noise((100, 1_000), 0);
         assert!((90..=100).contains(&known.share()), "{}", known.share());
         assert_eq!(met_at(&mut known, 10), None);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_larger_share_than_the_known_one_is_a_limit() {
-        let mut known = Noise::default();
+        let mut known = NoiseRate::default();
         known.was_noise((100, 1_000), 0);
         let met = met_at(&mut known, 3).expect("a third is more than a tenth");
         assert!(met < 200, "{met}");

@@ -13,10 +13,10 @@ const BASE_MAX: Span = Span::from_secs(20);
 
 /// How one limit stood when a call was answered, and how it is thought to stand since.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
-    word: Word,
+pub(super) struct AdvertisedLimit {
+    word: LimitSample,
     /// An earlier word, from which the rate is measured.
-    base: Word,
+    base: LimitSample,
     limit: u64,
     full_at: Option<Tick>,
     /// The longest time until it is full that was told.
@@ -31,7 +31,7 @@ pub(super) struct Told {
 const SLACK: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
-struct Word {
+struct LimitSample {
     /// When the call started to which it was the answer.
     at: Tick,
     remaining: u64,
@@ -48,16 +48,25 @@ enum Fills {
     AtOnce,
 }
 
-impl Told {
+impl AdvertisedLimit {
     /// What a first word says, if it says enough.
-    pub(super) fn first(meter: &Meter, at: Tick, started: u64, passed: bool) -> Option<Told> {
+    pub(super) fn first(meter: &Meter, at: Tick, started: u64, passed: bool) -> Option<AdvertisedLimit> {
         let (limit, remaining) = (meter.limit?, meter.remaining?);
         // Nothing passes where the limit is 0.
         let is_false = passed && limit == 0;
-        let word = Word { at, remaining: remaining.min(limit), started };
+        let word = LimitSample { at, remaining: remaining.min(limit), started };
         let full_at = meter.reset.map(|reset| at + Span::covering(reset));
         let longest = full_at.map_or(Span::ZERO, |full| full.since(at));
-        Some(Told { word, base: word, limit, full_at, longest, rate: None, fills: Fills::Unknown, is_false })
+        Some(AdvertisedLimit {
+            word,
+            base: word,
+            limit,
+            full_at,
+            longest,
+            rate: None,
+            fills: Fills::Unknown,
+            is_false,
+        })
     }
 
     /// Hears another word; an older one than the last is no news.
@@ -69,7 +78,7 @@ impl Told {
         if passed {
             self.check(limit, at, started);
         }
-        let word = Word { at, remaining: remaining.min(limit), started };
+        let word = LimitSample { at, remaining: remaining.min(limit), started };
         let same_window = self.full_at.is_none_or(|full| at < full);
         self.learn(word, same_window && limit == self.limit);
         (self.word, self.limit) = (word, limit);
@@ -93,7 +102,7 @@ impl Told {
         self.limit > 0 && !self.is_false
     }
 
-    fn learn(&mut self, word: Word, same_window: bool) {
+    fn learn(&mut self, word: LimitSample, same_window: bool) {
         let span = word.at.since(self.base.at);
         if !same_window || word.remaining == self.limit {
             self.base = word;
@@ -171,13 +180,13 @@ mod tests {
 
     #[test]
     fn a_limit_of_0_is_false_once_a_call_has_passed() {
-        let told = Told::first(&meter(0, 0), Tick::ZERO, 1, true).expect("it says enough");
+        let told = AdvertisedLimit::first(&meter(0, 0), Tick::ZERO, 1, true).expect("it says enough");
         assert!(!told.is_credible());
     }
 
     #[test]
     fn a_remaining_count_that_never_moves_is_false_once_more_have_passed() {
-        let mut told = Told::first(&meter(60, 0), Tick::ZERO, 1, true).expect("it says enough");
+        let mut told = AdvertisedLimit::first(&meter(60, 0), Tick::ZERO, 1, true).expect("it says enough");
         assert!(told.is_credible());
         for started in 2..10 {
             told.hear(&meter(60, 0), Tick::from_secs(1), started, true);
@@ -187,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_left_after_each_call_is_believed() {
-        let mut told = Told::first(&meter(60, 59), Tick::ZERO, 1, true).expect("it says enough");
+        let mut told = AdvertisedLimit::first(&meter(60, 59), Tick::ZERO, 1, true).expect("it says enough");
         for started in 2..50 {
             told.hear(&meter(60, 60 - started), Tick::from_secs(started / 10), started, true);
         }

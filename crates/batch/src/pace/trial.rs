@@ -40,7 +40,7 @@ pub(super) const SLOWER_MIN: u64 = 1_050;
 
 /// Calls that go slower since a limit seemed to be met.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trial {
+pub(super) struct SlowTrial {
     /// The number of the call whose refusal was the first.
     pub(super) first: u64,
     /// The number of the call whose refusal was too many.
@@ -73,7 +73,7 @@ pub(super) struct Fast {
 
 /// What calls that go slower say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum TrialVerdict {
     /// Too few of them have been answered.
     Open,
     /// It is a limit, and this is the share of calls that were refused all the same: so many of so many.
@@ -84,7 +84,7 @@ pub(super) enum Verdict {
     Lower,
 }
 
-impl Trial {
+impl SlowTrial {
     /// Counts the calls that went too fast, as long as all of them are kept.
     fn count_fast(&mut self, history: &History) -> Fast {
         if let Some(fast) = self.fast.filter(|_| !history.keeps(self.first + 1)) {
@@ -107,24 +107,24 @@ impl Trial {
     }
 
     /// Judges by the calls before the number `decided`, where the share of a thousand is known to be noise.
-    pub(super) fn judge(&mut self, history: &History, decided: u64, noise: u64) -> Verdict {
+    pub(super) fn judge(&mut self, history: &History, decided: u64, noise: u64) -> TrialVerdict {
         if decided < self.until {
-            return Verdict::Open;
+            return TrialVerdict::Open;
         }
         let Fast { all: (fast_refused, fast_calls), last: (last_refused, last_calls) } =
             self.count_fast(history);
         let share = fast_refused * 1_000 / fast_calls.max(1);
         let known = noise + 10;
         if fast_calls >= CALLS_MANY && share <= known + (noise / 3).max(10) {
-            return Verdict::Noise(fast_refused, fast_calls);
+            return TrialVerdict::Noise(fast_refused, fast_calls);
         }
         if decided < self.from + CALLS_MIN {
-            return Verdict::Open;
+            return TrialVerdict::Open;
         }
         // Until the first passes, they pay for those that went too fast.
         let Some(first) = history.first_passed(self.from..decided) else {
             let is_lower = decided >= self.from + IN_A_ROW;
-            return if is_lower { Verdict::Lower } else { Verdict::Open };
+            return if is_lower { TrialVerdict::Lower } else { TrialVerdict::Open };
         };
         let (refused, calls) = history.refused(first + 1..decided);
         // What a limit refuses of them if it is as low as what passed says.
@@ -141,23 +141,25 @@ impl Trial {
             && share < NOISE_MAX
             && refused >= if share < SHARE_LARGE { 3 } else { 6 }
             && refused * 1_000 <= calls * (share * 2 + 150).min(share + UPPER);
-        let noise = Verdict::Noise(refused + fast_refused, calls + fast_calls);
+        let noise = TrialVerdict::Noise(refused + fast_refused, calls + fast_calls);
         if may_be_noise && refused * 1_000 >= calls * share && refused * 2_000 > calls * (share + by_limit) {
             return noise;
         }
         let decide = if share < SHARE_LARGE { 6_000 / share.max(1) } else { 14 };
         let decide = decide.clamp(DECIDE_MIN, DECIDE_MAX);
         match calls >= decide {
-            false => Verdict::Open,
+            false => TrialVerdict::Open,
             true if may_be_noise && refused * 2_000 > calls * (share + by_limit) => noise,
-            true if refused < 2 || refused * 1_000 <= calls * (known + 50) => Verdict::Limit(refused, calls),
+            true if refused < 2 || refused * 1_000 <= calls * (known + 50) => {
+                TrialVerdict::Limit(refused, calls)
+            }
             // However slowly calls go, about as many are refused: that much is noise beside a limit.
             true if self.depth >= if self.is_advised { DEPTH_MAX_ADVISED } else { DEPTH_MAX }
                 && refused * 1_000 <= calls * NOISE_BESIDE.min(last_share + 150) =>
             {
-                Verdict::Limit(refused, calls)
+                TrialVerdict::Limit(refused, calls)
             }
-            true => Verdict::Lower,
+            true => TrialVerdict::Lower,
         }
     }
 }
@@ -168,7 +170,7 @@ mod tests {
     use tollgate::Tick;
 
     /// What a trial says of 100 calls, and of as many at half the pace, of which every so-manyth is refused.
-    fn judged(fast: u64, slow: u64) -> Verdict {
+    fn judged(fast: u64, slow: u64) -> TrialVerdict {
         let mut history = History::default();
         for number in 0..200_u64 {
             history.start(Tick::from_secs(number), false);
@@ -177,7 +179,7 @@ mod tests {
                 history.refuse(number);
             }
         }
-        let mut trial = Trial {
+        let mut trial = SlowTrial {
             first: 0,
             alarm: 0,
             last: 0,
@@ -194,17 +196,17 @@ mod tests {
 
     #[test]
     fn what_is_refused_at_half_the_pace_as_well_is_noise() {
-        assert!(matches!(judged(5, 5), Verdict::Noise(..)), "{:?}", judged(5, 5));
-        assert!(matches!(judged(3, 3), Verdict::Noise(..)), "{:?}", judged(3, 3));
+        assert!(matches!(judged(5, 5), TrialVerdict::Noise(..)), "{:?}", judged(5, 5));
+        assert!(matches!(judged(3, 3), TrialVerdict::Noise(..)), "{:?}", judged(3, 3));
     }
 
     #[test]
     fn what_passes_at_half_the_pace_was_a_limit() {
-        assert!(matches!(judged(3, 1_000), Verdict::Limit(0, _)), "{:?}", judged(3, 1_000));
+        assert!(matches!(judged(3, 1_000), TrialVerdict::Limit(0, _)), "{:?}", judged(3, 1_000));
     }
 
     #[test]
     fn where_nearly_all_are_refused_the_limit_is_lower() {
-        assert_eq!(judged(2, 1), Verdict::Lower);
+        assert_eq!(judged(2, 1), TrialVerdict::Lower);
     }
 }

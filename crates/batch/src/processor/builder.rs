@@ -10,20 +10,20 @@ use tokio::task::JoinSet;
 use tollgate::{Clock, Demand, LimitSet, Span};
 
 use super::call::{self, DemandOf};
-use super::driver::{Driver, Sizes};
+use super::driver::{BatchSizes, Driver};
 use super::dues::Dues;
-use super::entry::Entries;
-use super::ledger::Ledger;
+use super::entry::ItemEntries;
+use super::ledger::Budget;
 use super::outbox::{Order, Outbox};
-use super::place::Places;
+use super::place::Accounts;
 use super::run::Run;
-use super::shared::Link;
+use super::shared::CooldownLink;
 use crate::histogram::Histogram;
 use crate::item::{Reply, Try};
-use crate::journal::{self, Journal, Writer};
+use crate::journal::{self, GroupWriter, Journal};
 use crate::observe::Observer;
 use crate::policy::{Policy, Retry};
-use crate::random::Random;
+use crate::random::JitterRandom;
 use crate::scope::Rules;
 use crate::shared::SharedCooldown;
 use crate::source::Source;
@@ -33,7 +33,7 @@ use crate::{FailureClass, Item};
 
 /// A batch before it runs. See the [crate](crate) for an example.
 pub struct Batch {
-    sizes: Sizes,
+    sizes: BatchSizes,
     order: Order,
     policy: Policy,
     rules: Rules,
@@ -67,7 +67,7 @@ impl Batch {
     /// A batch with nothing configured.
     pub fn new() -> Batch {
         Batch {
-            sizes: Sizes {
+            sizes: BatchSizes {
                 workers: Batch::WORKERS,
                 buffer: Batch::BUFFER,
                 lookahead: Batch::LOOKAHEAD,
@@ -309,7 +309,7 @@ impl Batch {
         O: Serialize + Send + 'static,
         F: Future<Output = Reply<O>> + Send + 'static,
     {
-        let writer = Writer::new(journal, journal::encode::<O>);
+        let writer = GroupWriter::new(journal, journal::encode::<O>);
         self.begin(Source::Iterator(Box::new(items.into_iter())), handler, Some(writer))
     }
 
@@ -326,7 +326,7 @@ impl Batch {
         O: Serialize + Send + 'static,
         F: Future<Output = Reply<O>> + Send + 'static,
     {
-        let writer = Writer::new(journal, journal::encode::<O>);
+        let writer = GroupWriter::new(journal, journal::encode::<O>);
         self.begin(Source::Stream(Box::pin(items)), handler, Some(writer))
     }
 
@@ -334,7 +334,7 @@ impl Batch {
         self,
         source: Source<P>,
         handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
-        journal: Option<Writer<O>>,
+        journal: Option<GroupWriter<O>>,
     ) -> Run<O>
     where
         P: Send + Sync + 'static,
@@ -343,7 +343,7 @@ impl Batch {
         F: Future<Output = Reply<O>> + Send + 'static,
     {
         let time = self.clock.map_or_else(Time::runtime, Time::Clock);
-        let seed = self.seed.unwrap_or_else(Random::seed);
+        let seed = self.seed.unwrap_or_else(JitterRandom::seed);
         let handler = Arc::new(handler);
         let outbox = Outbox::new(self.order);
         let driver = Driver {
@@ -359,18 +359,18 @@ impl Batch {
                 None => calls.spawn(call::make(attempt, Arc::clone(&handler))),
             }),
             demand: self.demand,
-            places: Places::new(self.accounts, self.rules, seed),
-            entries: Entries::default(),
+            places: Accounts::new(self.accounts, self.rules, seed),
+            entries: ItemEntries::default(),
             waiting_bytes: 0,
             calls: JoinSet::new(),
             by_task: foldhash::HashMap::default(),
             dues: Dues::default(),
-            ledger: Ledger::default(),
+            ledger: Budget::default(),
             outbox: Arc::clone(&outbox),
             journal,
-            shared: self.shared.map(|shared| Link::new(shared, time.clone())),
+            shared: self.shared.map(|shared| CooldownLink::new(shared, time.clone())),
             observer: self.observer,
-            random: Random::new(seed),
+            random: JitterRandom::new(seed),
             next_index: 0,
             settled: 0,
             progress: Progress::default(),

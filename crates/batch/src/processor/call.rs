@@ -36,29 +36,29 @@ pub(super) struct Reservation {
     pub(super) tokens: u64,
     pub(super) stage: Arc<AtomicU8>,
     /// What was reserved already.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<HeldReservation>,
 }
 
 /// What was reserved for a call that has not started. Dropped, all of it is given back.
-pub(super) struct Held(Option<Lease<'static>>);
+pub(super) struct HeldReservation(Option<Lease<'static>>);
 
 /// Whether the limits of an account have room.
-pub(super) enum Room {
+pub(super) enum LimitRoom {
     /// They had, and it is taken; nothing if there are no limits.
-    Taken(Option<Held>),
+    Taken(Option<HeldReservation>),
     /// Not for so long.
     In(Duration),
     /// Only whoever stands in line finds out.
     Unknown,
 }
 
-impl Held {
+impl HeldReservation {
     fn into_lease(mut self) -> Option<Lease<'static>> {
         self.0.take()
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldReservation {
     fn drop(&mut self) {
         if let Some(lease) = self.0.take() {
             // The limits are in this process, so nobody waits.
@@ -68,14 +68,14 @@ impl Drop for Held {
 }
 
 /// Takes what a call of so many tokens needs, if there is room and that can be told at once.
-pub(super) fn room(set: &LimitSet, demand: Demand<'static>) -> Room {
+pub(super) fn room(set: &LimitSet, demand: Demand<'static>) -> LimitRoom {
     if set.reach() != Reach::Process {
-        return Room::Unknown;
+        return LimitRoom::Unknown;
     }
     match set.try_acquire(demand).wait() {
-        Ok(Attempt::Admitted(lease)) => Room::Taken(Some(Held(Some(lease.into_owned())))),
-        Ok(Attempt::Denied(denial)) => denial.wait().map_or(Room::Unknown, Room::In),
-        Err(_) => Room::Unknown,
+        Ok(Attempt::Admitted(lease)) => LimitRoom::Taken(Some(HeldReservation(Some(lease.into_owned())))),
+        Ok(Attempt::Denied(denial)) => denial.wait().map_or(LimitRoom::Unknown, LimitRoom::In),
+        Err(_) => LimitRoom::Unknown,
     }
 }
 
@@ -106,7 +106,7 @@ where
     F: Future<Output = Reply<O>>,
 {
     let Reservation { set, demand, tokens, stage, held } = reservation;
-    let lease = match held.and_then(Held::into_lease) {
+    let lease = match held.and_then(HeldReservation::into_lease) {
         Some(lease) => lease,
         None => match set.acquire(demand(tokens)).await {
             Ok(lease) => lease.into_owned(),

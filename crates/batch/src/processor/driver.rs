@@ -14,17 +14,17 @@ use tollgate_store::Mutex;
 
 use super::call::{DemandOf, End, Reservation};
 use super::dues::{Due, DueFor, Dues};
-use super::entry::{Entries, Entry, Slot, Whereabouts};
-use super::ledger::Ledger;
+use super::entry::{ItemEntries, ItemEntry, ItemPhase, ItemSlot};
+use super::ledger::Budget;
 use super::outbox::Outbox;
-use super::place::{Announced, Places};
-use super::shared::Link;
+use super::place::{Accounts, Announced};
+use super::shared::CooldownLink;
 use crate::histogram::Histogram;
-use crate::item::{Card, Try};
-use crate::journal::{Seen, Writer};
+use crate::item::{ItemShared, Try};
+use crate::journal::{GroupWriter, SeenBefore};
 use crate::observe::{Event, Observer, SkipReason};
 use crate::policy::Policy;
-use crate::random::Random;
+use crate::random::JitterRandom;
 use crate::source::Source;
 use crate::summary::{Progress, Summary};
 use crate::time::{Sleep, Time};
@@ -39,7 +39,7 @@ pub(super) type Spawn<P, S, O> =
 
 /// The sizes of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
+pub(super) struct BatchSizes {
     pub(super) workers: usize,
     pub(super) buffer: usize,
     pub(super) lookahead: usize,
@@ -49,26 +49,26 @@ pub(super) struct Sizes {
 
 /// The batch itself.
 pub(super) struct Driver<P, S, O> {
-    pub(super) sizes: Sizes,
+    pub(super) sizes: BatchSizes,
     pub(super) policy: Policy,
     pub(super) time: Time,
     pub(super) began: Tick,
     pub(super) source: Option<Source<P>>,
     pub(super) spawn: Spawn<P, S, O>,
     pub(super) demand: DemandOf,
-    pub(super) places: Places,
-    pub(super) entries: Entries<P, S, O>,
+    pub(super) places: Accounts,
+    pub(super) entries: ItemEntries<P, S, O>,
     /// The bytes of payloads of items that are not under way.
     pub(super) waiting_bytes: usize,
     pub(super) calls: JoinSet<End<O>>,
-    pub(super) by_task: foldhash::HashMap<Id, Slot>,
+    pub(super) by_task: foldhash::HashMap<Id, ItemSlot>,
     pub(super) dues: Dues,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: Budget,
     pub(super) outbox: Arc<Outbox<O>>,
-    pub(super) journal: Option<Writer<O>>,
-    pub(super) shared: Option<Link>,
+    pub(super) journal: Option<GroupWriter<O>>,
+    pub(super) shared: Option<CooldownLink>,
     pub(super) observer: Option<Box<dyn Observer>>,
-    pub(super) random: Random,
+    pub(super) random: JitterRandom,
     pub(super) next_index: u64,
     /// How many items have come to an end, written down or not.
     pub(super) settled: u64,
@@ -131,7 +131,7 @@ where
     }
 
     fn is_over(&self) -> bool {
-        let pending = self.journal.as_ref().map_or(0, Writer::pending);
+        let pending = self.journal.as_ref().map_or(0, GroupWriter::pending);
         self.source.is_none() && self.entries.len() == 0 && pending == 0
     }
 
@@ -217,8 +217,8 @@ where
         self.progress.accepted += 1;
         let lane = self.places.lane(item.scope);
         self.waiting_bytes = self.waiting_bytes.saturating_add(item.payload_bytes);
-        let card = Card { id: item.id, payload: item.payload, state: Mutex::new(S::default()) };
-        let slot = self.entries.insert(Entry {
+        let card = ItemShared { id: item.id, payload: item.payload, state: Mutex::new(S::default()) };
+        let slot = self.entries.insert(ItemEntry {
             card: Arc::new(card),
             index,
             label: item.label,
@@ -235,7 +235,7 @@ where
             tokens_used: 0,
             cost_spent: 0,
             rejected: None,
-            at: Whereabouts::Waiting,
+            at: ItemPhase::Waiting,
         });
         match lane {
             Some(lane) => self.places.lanes[lane].line.put(slot),
@@ -254,11 +254,11 @@ where
     fn skip_reason(&mut self, item: &Item<P>) -> Option<SkipReason> {
         let journal = self.journal.as_mut()?;
         let reason = match journal.read(&item.id, item.label.fingerprint) {
-            Seen::New => return None,
-            Seen::Again => SkipReason::Duplicate,
-            Seen::Earlier { has_changed: true, .. } => SkipReason::Changed,
-            Seen::Earlier { has_failed: true, .. } => SkipReason::Failed,
-            Seen::Earlier { .. } => SkipReason::Done,
+            SeenBefore::New => return None,
+            SeenBefore::Again => SkipReason::Duplicate,
+            SeenBefore::Earlier { has_changed: true, .. } => SkipReason::Changed,
+            SeenBefore::Earlier { has_failed: true, .. } => SkipReason::Failed,
+            SeenBefore::Earlier { .. } => SkipReason::Done,
         };
         let count = match reason {
             SkipReason::Duplicate => &mut self.progress.duplicates,
@@ -301,9 +301,9 @@ where
 
     /// Finishes an item. This is the one place where outcomes are made: whatever an item fails by, its outcome has the last
     /// reply.
-    pub(super) fn finish(&mut self, now: Tick, slot: Slot, result: Result<O, Failed>) {
+    pub(super) fn finish(&mut self, now: Tick, slot: ItemSlot, result: Result<O, Failed>) {
         let Some(entry) = self.entries.remove(slot) else { return };
-        if !matches!(entry.at, Whereabouts::Flying(_)) {
+        if !matches!(entry.at, ItemPhase::Flying(_)) {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(entry.payload_bytes);
         }
         self.settled += 1;

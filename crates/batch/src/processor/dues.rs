@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use tollgate::Tick;
 
-use super::entry::Slot;
+use super::entry::ItemSlot;
 
 /// How many may be there before it is worth looking which of them are of no use.
 const SWEPT_FROM: usize = 256;
@@ -14,7 +14,7 @@ const SWEPT_FROM: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Due {
     pub(super) at: Tick,
-    pub(super) slot: Slot,
+    pub(super) slot: ItemSlot,
     /// The item's index: a slot may have another item by then.
     pub(super) index: u64,
     pub(super) what: DueFor,

@@ -7,16 +7,16 @@ use tokio::task::AbortHandle;
 use tollgate::Tick;
 
 use super::dues::{Due, DueFor};
-use crate::item::{Card, Label};
+use crate::item::{ItemShared, Label};
 use crate::pace::Load;
 use crate::scope::Call;
 
 /// Where an item of the batch is kept.
-pub(super) type Slot = u32;
+pub(super) type ItemSlot = u32;
 
 /// An item that was accepted and is not finished.
-pub(super) struct Entry<P, S, O> {
-    pub(super) card: Arc<Card<P, S>>,
+pub(super) struct ItemEntry<P, S, O> {
+    pub(super) card: Arc<ItemShared<P, S>>,
     /// Which item of the input it was; no two have the same.
     pub(super) index: u64,
     pub(super) label: Label,
@@ -36,11 +36,11 @@ pub(super) struct Entry<P, S, O> {
     pub(super) cost_spent: u64,
     /// What the provider replied last to a call that was refused or brought nothing of use, if the handler passed it on.
     pub(super) rejected: Option<O>,
-    pub(super) at: Whereabouts,
+    pub(super) at: ItemPhase,
 }
 
 /// Where an item is.
-pub(super) enum Whereabouts {
+pub(super) enum ItemPhase {
     /// In its lane.
     Waiting,
     /// In its lane since it met a 429.
@@ -48,23 +48,23 @@ pub(super) enum Whereabouts {
     /// It pauses after a failure.
     Pausing,
     /// Under way.
-    Flying(Flight),
+    Flying(InFlight),
 }
 
 /// A call under way.
-pub(super) struct Flight {
+pub(super) struct InFlight {
     pub(super) call: Call,
     pub(super) place: usize,
     pub(super) started: Tick,
     pub(super) abort: AbortHandle,
     /// How far it is, if something has to be reserved first.
     pub(super) stage: Option<Arc<AtomicU8>>,
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<AbortReason>,
 }
 
 /// Why a call was called off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum AbortReason {
     /// It took too long.
     Attempt,
     /// Its item took too long.
@@ -73,7 +73,7 @@ pub(super) enum Cut {
     Recalled,
 }
 
-impl<P, S, O> Entry<P, S, O> {
+impl<P, S, O> ItemEntry<P, S, O> {
     /// Which attempt the next call is, or the one under way.
     pub(super) fn attempt(&self) -> u32 {
         1 + self.failures.iter().sum::<u32>()
@@ -87,8 +87,8 @@ impl<P, S, O> Entry<P, S, O> {
     /// Returns true if something happens to it when this is due.
     pub(super) fn expects(&self, due: &Due) -> bool {
         let is_meant = match (due.what, &self.at) {
-            (DueFor::Retry, at) => matches!(at, Whereabouts::Pausing),
-            (DueFor::Attempt(number), at) => matches!(at, Whereabouts::Flying(_)) && number == self.calls,
+            (DueFor::Retry, at) => matches!(at, ItemPhase::Pausing),
+            (DueFor::Attempt(number), at) => matches!(at, ItemPhase::Flying(_)) && number == self.calls,
             (DueFor::Item, _) => true,
         };
         is_meant && self.index == due.index
@@ -100,23 +100,23 @@ impl<P, S, O> Entry<P, S, O> {
 }
 
 /// Entries by slot.
-pub(super) struct Entries<P, S, O> {
-    slots: Vec<Option<Entry<P, S, O>>>,
-    free: Vec<Slot>,
+pub(super) struct ItemEntries<P, S, O> {
+    slots: Vec<Option<ItemEntry<P, S, O>>>,
+    free: Vec<ItemSlot>,
 }
 
-impl<P, S, O> Default for Entries<P, S, O> {
-    fn default() -> Entries<P, S, O> {
-        Entries { slots: Vec::new(), free: Vec::new() }
+impl<P, S, O> Default for ItemEntries<P, S, O> {
+    fn default() -> ItemEntries<P, S, O> {
+        ItemEntries { slots: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<P, S, O> Entries<P, S, O> {
+impl<P, S, O> ItemEntries<P, S, O> {
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    pub(super) fn insert(&mut self, entry: Entry<P, S, O>) -> Slot {
+    pub(super) fn insert(&mut self, entry: ItemEntry<P, S, O>) -> ItemSlot {
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(entry);
@@ -124,29 +124,30 @@ impl<P, S, O> Entries<P, S, O> {
             }
             None => {
                 self.slots.push(Some(entry));
-                (self.slots.len() - 1) as Slot
+                (self.slots.len() - 1) as ItemSlot
             }
         }
     }
 
-    pub(super) fn get(&self, slot: Slot) -> Option<&Entry<P, S, O>> {
+    pub(super) fn get(&self, slot: ItemSlot) -> Option<&ItemEntry<P, S, O>> {
         self.slots.get(slot as usize)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Entry<P, S, O>> {
+    pub(super) fn get_mut(&mut self, slot: ItemSlot) -> Option<&mut ItemEntry<P, S, O>> {
         self.slots.get_mut(slot as usize)?.as_mut()
     }
 
-    pub(super) fn remove(&mut self, slot: Slot) -> Option<Entry<P, S, O>> {
+    pub(super) fn remove(&mut self, slot: ItemSlot) -> Option<ItemEntry<P, S, O>> {
         let entry = self.slots.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
         Some(entry)
     }
 
     /// The slots in use, by the order of the input.
-    pub(super) fn slots(&self) -> Vec<Slot> {
-        let mut slots: Vec<(u64, Slot)> =
-            (0..self.slots.len() as Slot).filter_map(|slot| Some((self.get(slot)?.index, slot))).collect();
+    pub(super) fn slots(&self) -> Vec<ItemSlot> {
+        let mut slots: Vec<(u64, ItemSlot)> = (0..self.slots.len() as ItemSlot)
+            .filter_map(|slot| Some((self.get(slot)?.index, slot)))
+            .collect();
         slots.sort_unstable();
         slots.into_iter().map(|(_, slot)| slot).collect()
     }

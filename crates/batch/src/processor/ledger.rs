@@ -4,7 +4,7 @@ use crate::policy::Policy;
 
 /// Tokens and money: used, and promised to calls under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct Budget {
     pub(super) tokens: u64,
     pub(super) cost_micros: u64,
     promised_tokens: u64,
@@ -20,7 +20,7 @@ pub(super) enum Fit {
     Never,
 }
 
-impl Ledger {
+impl Budget {
     pub(super) fn fit(&self, policy: &Policy, tokens: u64, cost: u64) -> Fit {
         let one = fit(policy.tokens_max, self.tokens, self.promised_tokens, tokens);
         let other = fit(policy.cost_micros_max, self.cost_micros, self.promised_cost, cost);
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_is_promised_counts_until_it_is_settled() {
         let policy = Policy { tokens_max: Some(100), ..Policy::default() };
-        let mut ledger = Ledger::default();
+        let mut ledger = Budget::default();
         ledger.promise(60, 0);
         assert_eq!(ledger.fit(&policy, 41, 0), Fit::Perhaps);
         assert_eq!(ledger.fit(&policy, 40, 0), Fit::Fits);

@@ -21,9 +21,9 @@ pub enum Order {
 }
 
 /// What the batch and its reader share.
-pub(super) struct Outbox<O>(Mutex<Inside<O>>);
+pub(super) struct Outbox<O>(Mutex<OutboxState<O>>);
 
-struct Inside<O> {
+struct OutboxState<O> {
     outcomes: Outcomes<O>,
     closed: bool,
     shutdown: bool,
@@ -37,7 +37,7 @@ struct Inside<O> {
     held_up: bool,
 }
 
-impl<O> Inside<O> {
+impl<O> OutboxState<O> {
     fn listen(&mut self, context: &mut Context<'_>) {
         match &self.batch {
             Some(waker) if waker.will_wake(context.waker()) => {}
@@ -48,11 +48,11 @@ impl<O> Inside<O> {
 
 enum Outcomes<O> {
     Completion(VecDeque<Outcome<O>>),
-    Input { next: u64, waiting: BTreeMap<u64, Slot<O>> },
+    Input { next: u64, waiting: BTreeMap<u64, OutboxSlot<O>> },
 }
 
 /// An item that has an outcome, or will have none.
-enum Slot<O> {
+enum OutboxSlot<O> {
     Outcome(Box<Outcome<O>>),
     Skipped,
 }
@@ -64,7 +64,7 @@ impl<O> Outcomes<O> {
             Outcomes::Input { next, waiting } => loop {
                 let first = waiting.first_entry().filter(|first| first.key() == next)?;
                 *next += 1;
-                if let Slot::Outcome(outcome) = first.remove() {
+                if let OutboxSlot::Outcome(outcome) = first.remove() {
                     return Some(*outcome);
                 }
             },
@@ -78,7 +78,7 @@ impl<O> Outbox<O> {
             Order::Completion => Outcomes::Completion(VecDeque::new()),
             Order::Input => Outcomes::Input { next: 0, waiting: BTreeMap::new() },
         };
-        Arc::new(Outbox(Mutex::new(Inside {
+        Arc::new(Outbox(Mutex::new(OutboxState {
             outcomes,
             closed: false,
             shutdown: false,
@@ -96,7 +96,7 @@ impl<O> Outbox<O> {
             match &mut inside.outcomes {
                 Outcomes::Completion(queue) => queue.push_back(outcome),
                 Outcomes::Input { waiting, .. } => {
-                    waiting.insert(outcome.index, Slot::Outcome(Box::new(outcome)));
+                    waiting.insert(outcome.index, OutboxSlot::Outcome(Box::new(outcome)));
                 }
             }
             inside.reader.take()
@@ -111,7 +111,7 @@ impl<O> Outbox<O> {
                 if *next == index {
                     *next += 1;
                 } else {
-                    waiting.insert(index, Slot::Skipped);
+                    waiting.insert(index, OutboxSlot::Skipped);
                 }
             }
             inside.reader.take()
@@ -206,7 +206,7 @@ impl<O> Outbox<O> {
     }
 
     /// Changes what is inside, and wakes whoever that concerns with no lock held.
-    fn change(&self, change: impl FnOnce(&mut Inside<O>) -> Option<Waker>) {
+    fn change(&self, change: impl FnOnce(&mut OutboxState<O>) -> Option<Waker>) {
         let waker = change(&mut self.0.lock());
         waker.into_iter().for_each(Waker::wake);
     }

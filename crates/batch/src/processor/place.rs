@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate::{LimitSet, Tick};
 
-use super::entry::Slot;
+use super::entry::ItemSlot;
 use crate::scope::{Line, Rules, Scope};
 use crate::status::{CooldownStatus, Learned, ScopeStatus};
 
@@ -20,7 +20,7 @@ pub(super) const COMMON: usize = 0;
 const DEFAULT: &str = "default";
 
 /// A scope with its name and its limits.
-pub(super) struct Place {
+pub(super) struct Account {
     pub(super) name: Arc<str>,
     pub(super) scope: Scope,
     pub(super) limits: Option<LimitSet>,
@@ -41,7 +41,7 @@ pub(super) struct Announced {
     pub(super) reason: Arc<str>,
 }
 
-impl Place {
+impl Account {
     /// How it stands at `now`.
     pub(super) fn status(&self, now: Tick) -> ScopeStatus {
         let pace = self.scope.pace();
@@ -66,25 +66,26 @@ impl Place {
 
 /// Items that wait for the same scopes.
 #[derive(Default)]
-pub(super) struct Lane {
-    pub(super) line: Line<Slot>,
+pub(super) struct AccountQueue {
+    pub(super) line: Line<ItemSlot>,
     pub(super) places: Vec<usize>,
 }
 
 /// All scopes of a batch, and all lanes.
-pub(super) struct Places {
-    pub(super) all: Vec<Place>,
-    pub(super) lanes: Vec<Lane>,
+pub(super) struct Accounts {
+    pub(super) all: Vec<Account>,
+    pub(super) lanes: Vec<AccountQueue>,
     names: HashMap<Arc<str>, usize>,
     rules: Rules,
     seed: u64,
 }
 
-impl Places {
+impl Accounts {
     /// These accounts; one of no name in particular if there is none.
-    pub(super) fn new(accounts: Vec<(Arc<str>, Option<LimitSet>)>, rules: Rules, seed: u64) -> Places {
-        let common = Lane::default();
-        let mut places = Places { all: Vec::new(), lanes: vec![common], names: HashMap::new(), rules, seed };
+    pub(super) fn new(accounts: Vec<(Arc<str>, Option<LimitSet>)>, rules: Rules, seed: u64) -> Accounts {
+        let common = AccountQueue::default();
+        let mut places =
+            Accounts { all: Vec::new(), lanes: vec![common], names: HashMap::new(), rules, seed };
         let accounts = if accounts.is_empty() { vec![(DEFAULT.into(), None)] } else { accounts };
         for (name, limits) in accounts {
             if let Some(lane) = places.lane(Some(name)) {
@@ -109,7 +110,7 @@ impl Places {
         }
         let place = self.all.len();
         let scope = Scope::new(self.rules, self.seed.wrapping_add(place as u64));
-        self.all.push(Place {
+        self.all.push(Account {
             name: Arc::clone(&name),
             scope,
             limits: None,
@@ -118,7 +119,7 @@ impl Places {
             participants: 0,
             resumed: None,
         });
-        self.lanes.push(Lane { line: Line::default(), places: vec![place] });
+        self.lanes.push(AccountQueue { line: Line::default(), places: vec![place] });
         self.names.insert(name, place);
         Some(place + 1)
     }

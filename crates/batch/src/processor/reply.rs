@@ -6,7 +6,7 @@ use tollgate_provider::{Class, FatalKind, Hint};
 use super::call::End;
 use super::driver::{Driver, at_least_a_tick, cost_of};
 use super::dues::{Due, DueFor};
-use super::entry::{Cut, Flight, Slot, Whereabouts};
+use super::entry::{AbortReason, InFlight, ItemPhase, ItemSlot};
 use super::place::Announced;
 use crate::item::{Answer, Reply, Usage};
 use crate::observe::Event;
@@ -23,39 +23,41 @@ const TOO_LONG: &str = "the call took too long";
 const ITEM_DEADLINE: &str = "the deadline of the item has passed";
 
 /// Why a call brought no output.
-struct Failure {
+struct CallFailed {
     class: FailureClass,
     reason: String,
 }
 
-impl Failure {
-    fn new(class: FailureClass, reason: impl Into<String>) -> Failure {
-        Failure { class, reason: reason.into() }
+impl CallFailed {
+    fn new(class: FailureClass, reason: impl Into<String>) -> CallFailed {
+        CallFailed { class, reason: reason.into() }
     }
 }
 
 impl<P, S: Default, O: 'static> Driver<P, S, O> {
     /// A call came back: with an end, or with nothing because it panicked (`Err(true)`) or was called off.
-    pub(super) fn returned(&mut self, now: Tick, slot: Slot, end: Result<End<O>, bool>) {
+    pub(super) fn returned(&mut self, now: Tick, slot: ItemSlot, end: Result<End<O>, bool>) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
-        let at = std::mem::replace(&mut entry.at, Whereabouts::Waiting);
-        let Whereabouts::Flying(flight) = at else { return };
+        let at = std::mem::replace(&mut entry.at, ItemPhase::Waiting);
+        let ItemPhase::Flying(flight) = at else { return };
         self.ledger.forget(entry.load, entry.cost_micros);
         self.waiting_bytes = self.waiting_bytes.saturating_add(entry.payload_bytes);
         match (end, flight.cut) {
             (Ok(End::Replied(reply)), _) => self.replied(now, slot, &flight, reply),
-            (Ok(End::GaveBack), _) | (Err(false), Some(Cut::Recalled)) => self.gave_back(now, slot, &flight),
+            (Ok(End::GaveBack), _) | (Err(false), Some(AbortReason::Recalled)) => {
+                self.gave_back(now, slot, &flight)
+            }
             (Ok(End::Denied(reason)), _) => {
                 self.places.all[flight.place].scope.withdraw();
-                self.fail(now, slot, Failure::new(FailureClass::Fatal, reason));
+                self.fail(now, slot, CallFailed::new(FailureClass::Fatal, reason));
             }
             (Err(true), _) => {
                 self.lost(now, slot, &flight);
-                self.fail(now, slot, Failure::new(FailureClass::Panicked, "the handler panicked"));
+                self.fail(now, slot, CallFailed::new(FailureClass::Panicked, "the handler panicked"));
             }
-            (Err(false), Some(Cut::Item)) => {
+            (Err(false), Some(AbortReason::Item)) => {
                 self.lost(now, slot, &flight);
-                self.fail(now, slot, Failure::new(FailureClass::Deadline, ITEM_DEADLINE));
+                self.fail(now, slot, CallFailed::new(FailureClass::Deadline, ITEM_DEADLINE));
             }
             (Err(false), _) => {
                 self.spend(slot, Usage::Unknown, None);
@@ -67,7 +69,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// A call never started. It is the next one to do so.
-    fn gave_back(&mut self, now: Tick, slot: Slot, flight: &Flight) {
+    fn gave_back(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight) {
         let scope = &mut self.places.all[flight.place].scope;
         scope.withdraw();
         scope.counters_mut().given_back += 1;
@@ -80,14 +82,14 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// A call ended and nobody knows what it used, so what was estimated counts.
-    fn lost(&mut self, now: Tick, slot: Slot, flight: &Flight) {
+    fn lost(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight) {
         self.places.all[flight.place].scope.abandon();
         self.spend(slot, Usage::Unknown, None);
         self.replied_event(now, slot, flight, Class::Transient, None);
     }
 
     /// A handler made no call, because it knows that the scope is closed or about to be.
-    fn not_sent(&mut self, now: Tick, slot: Slot, flight: &Flight) {
+    fn not_sent(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight) {
         self.places.all[flight.place].scope.withdraw();
         if let Some(entry) = self.entries.get_mut(slot) {
             entry.calls -= 1;
@@ -95,7 +97,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.shut_out(now, slot);
     }
 
-    fn replied(&mut self, now: Tick, slot: Slot, flight: &Flight, reply: Reply<O>) {
+    fn replied(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight, reply: Reply<O>) {
         if !reply.was_sent {
             return self.not_sent(now, slot, flight);
         }
@@ -110,21 +112,21 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             (Answer::Done(output), _) => self.finish(now, slot, Ok(output)),
             (Answer::Invalid(why), _) => {
                 self.places.all[flight.place].scope.counters_mut().wasted += 1;
-                self.again(now, slot, Failure::new(FailureClass::Invalid, why), Span::ZERO);
+                self.again(now, slot, CallFailed::new(FailureClass::Invalid, why), Span::ZERO);
             }
             (Answer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint),
             (Answer::Refused, Class::Exhausted { .. } | Class::Fatal(FatalKind::Auth)) => {
                 self.shut_out(now, slot)
             }
             (Answer::Refused, Class::Fatal(_)) => {
-                self.fail(now, slot, Failure::new(FailureClass::Fatal, reason(hint)));
+                self.fail(now, slot, CallFailed::new(FailureClass::Fatal, reason(hint)));
             }
             (Answer::Refused, _) => self.failed(now, slot, flight.place, hint),
         }
     }
 
     /// A call failed in a way that may pass.
-    fn failed(&mut self, now: Tick, slot: Slot, place: usize, hint: Hint) {
+    fn failed(&mut self, now: Tick, slot: ItemSlot, place: usize, hint: Hint) {
         let scope = &self.places.all[place].scope;
         if scope.closed().is_some() {
             return self.shut_out(now, slot);
@@ -137,11 +139,11 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             Class::Overloaded => FailureClass::Overloaded,
             _ => FailureClass::Transient,
         };
-        self.again(now, slot, Failure::new(class, reason(hint)), advised);
+        self.again(now, slot, CallFailed::new(class, reason(hint)), advised);
     }
 
     /// Tells the scope of a call what the provider said, and the observer.
-    fn hear(&mut self, now: Tick, slot: Slot, flight: &Flight, hint: &Hint) {
+    fn hear(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight, hint: &Hint) {
         self.replied_event(now, slot, flight, hint.class, hint.reason.as_deref());
         let scope = &mut self.places.all[flight.place].scope;
         let run = (flight.place, scope.failing_run());
@@ -154,14 +156,21 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.affect(now, flight.place, effect, hint);
     }
 
-    fn replied_event(&mut self, now: Tick, slot: Slot, flight: &Flight, class: Class, reason: Option<&str>) {
+    fn replied_event(
+        &mut self,
+        now: Tick,
+        slot: ItemSlot,
+        flight: &InFlight,
+        class: Class,
+        reason: Option<&str>,
+    ) {
         let (Some(observer), Some(entry)) = (&mut self.observer, self.entries.get(slot)) else { return };
         let scope = &self.places.all[flight.place].name;
         let took = now.since(flight.started).to_duration();
         observer.observe(&Event::Replied { id: &entry.card.id, scope, class, took, reason });
     }
 
-    fn spend(&mut self, slot: Slot, usage: Usage, cost: Option<u64>) {
+    fn spend(&mut self, slot: ItemSlot, usage: Usage, cost: Option<u64>) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let tokens = match usage {
             Usage::Known(tokens) => tokens,
@@ -214,7 +223,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// An item met a 429.
-    fn park(&mut self, now: Tick, slot: Slot, place: usize, hint: &Hint) {
+    fn park(&mut self, now: Tick, slot: ItemSlot, place: usize, hint: &Hint) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.throttles += 1;
         let first = *entry.first_throttle.get_or_insert(now);
@@ -225,15 +234,21 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 entry.throttles,
                 now.since(first).to_duration()
             );
-            return self.fail(now, slot, Failure::new(FailureClass::Throttled, reason));
+            return self.fail(now, slot, CallFailed::new(FailureClass::Throttled, reason));
         }
         self.stand_in_line(now, slot, place, Line::park);
     }
 
     /// An item goes back in line with all it knows, and its worker is free.
-    fn stand_in_line(&mut self, now: Tick, slot: Slot, place: usize, put: fn(&mut Line<Slot>, Slot)) {
+    fn stand_in_line(
+        &mut self,
+        now: Tick,
+        slot: ItemSlot,
+        place: usize,
+        put: fn(&mut Line<ItemSlot>, ItemSlot),
+    ) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
-        entry.at = Whereabouts::Parked;
+        entry.at = ItemPhase::Parked;
         let (id, lane) = (entry.card.id.clone(), entry.lane);
         put(&mut self.places.lanes[lane].line, slot);
         let here = &mut self.places.all[place];
@@ -247,7 +262,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// The scope of an item closed while it was called. Another account may still serve it.
-    fn shut_out(&mut self, now: Tick, slot: Slot) {
+    fn shut_out(&mut self, now: Tick, slot: ItemSlot) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let lane = &mut self.places.lanes[entry.lane];
         let closed = lane.places.iter().map(|place| self.places.all[*place].scope.closed());
@@ -261,13 +276,13 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    fn fail(&mut self, now: Tick, slot: Slot, failure: Failure) {
-        let Failure { class, reason } = failure;
+    fn fail(&mut self, now: Tick, slot: ItemSlot, failure: CallFailed) {
+        let CallFailed { class, reason } = failure;
         self.finish(now, slot, Err(Failed::Item { class, reason }));
     }
 
     /// Tries again after a pause, or gives up.
-    fn again(&mut self, now: Tick, slot: Slot, failure: Failure, advised: Span) {
+    fn again(&mut self, now: Tick, slot: ItemSlot, failure: CallFailed, advised: Span) {
         let class = failure.class;
         let (retry, which) = match class {
             FailureClass::Overloaded => (self.policy.overloaded, 0),
@@ -282,7 +297,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             return self.finish(now, slot, Err(Failed::Unfinished(why)));
         }
         entry.failures[which] += 1;
-        entry.at = Whereabouts::Pausing;
+        entry.at = ItemPhase::Pausing;
         let pause = at_least_a_tick(pause.max(advised));
         let (id, index) = (entry.card.id.clone(), entry.index);
         self.dues.push(Due { at: now + pause, slot, index, what: DueFor::Retry });
@@ -306,22 +321,22 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 continue;
             }
             match (due.what, &mut entry.at) {
-                (DueFor::Retry, Whereabouts::Pausing) => {
-                    entry.at = Whereabouts::Waiting;
+                (DueFor::Retry, ItemPhase::Pausing) => {
+                    entry.at = ItemPhase::Waiting;
                     self.places.lanes[entry.lane].line.park(due.slot);
                 }
-                (DueFor::Attempt(number), Whereabouts::Flying(flight)) if number == entry.calls => {
-                    flight.cut.get_or_insert(Cut::Attempt);
+                (DueFor::Attempt(number), ItemPhase::Flying(flight)) if number == entry.calls => {
+                    flight.cut.get_or_insert(AbortReason::Attempt);
                     flight.abort.abort();
                 }
-                (DueFor::Item, Whereabouts::Flying(flight)) => {
-                    flight.cut = Some(Cut::Item);
+                (DueFor::Item, ItemPhase::Flying(flight)) => {
+                    flight.cut = Some(AbortReason::Item);
                     flight.abort.abort();
                 }
                 (DueFor::Item, _) => {
                     let lane = entry.lane;
                     self.places.lanes[lane].line.remove(|slot| *slot == due.slot);
-                    self.fail(now, due.slot, Failure::new(FailureClass::Deadline, ITEM_DEADLINE));
+                    self.fail(now, due.slot, CallFailed::new(FailureClass::Deadline, ITEM_DEADLINE));
                 }
                 _ => {}
             }
@@ -337,8 +352,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.source = None;
         let now = self.time.now();
         for slot in self.entries.slots() {
-            let flying =
-                self.entries.get(slot).is_some_and(|entry| matches!(entry.at, Whereabouts::Flying(_)));
+            let flying = self.entries.get(slot).is_some_and(|entry| matches!(entry.at, ItemPhase::Flying(_)));
             if !flying {
                 self.finish(now, slot, Err(Failed::Unfinished(why.clone())));
             }

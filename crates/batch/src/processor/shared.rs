@@ -16,7 +16,7 @@ use crate::shared::SharedCooldown;
 use crate::time::Time;
 
 /// A task that tells the store what happens here, and the batch what happens elsewhere.
-pub(super) struct Link {
+pub(super) struct CooldownLink {
     mail: Arc<Mutex<Mail>>,
     /// Ends with the link.
     _task: JoinSet<()>,
@@ -32,13 +32,13 @@ struct Mail {
     batch: Option<Waker>,
 }
 
-impl Link {
+impl CooldownLink {
     /// Begins to look. To be called from within a runtime.
-    pub(super) fn new(shared: SharedCooldown, time: Time) -> Link {
+    pub(super) fn new(shared: SharedCooldown, time: Time) -> CooldownLink {
         let mail = Arc::new(Mutex::new(Mail::default()));
         let mut task = JoinSet::new();
         task.spawn(keep_in_touch(shared, time, Arc::clone(&mail)));
-        Link { mail, _task: task }
+        CooldownLink { mail, _task: task }
     }
 
     fn report(&self, scope: Arc<str>, left: Duration) {

@@ -6,21 +6,21 @@ use std::task::Context;
 
 use tollgate::{Span, Tick};
 
-use super::call::{self, ADMITTING, Held, RECALLED, Reservation, Room};
+use super::call::{self, ADMITTING, HeldReservation, LimitRoom, RECALLED, Reservation};
 use super::driver::{Driver, at_least_a_tick};
 use super::dues::{Due, DueFor};
-use super::entry::{Cut, Flight, Slot, Whereabouts};
+use super::entry::{AbortReason, InFlight, ItemPhase, ItemSlot};
 use super::ledger::Fit;
 use crate::item::Try;
-use crate::journal::Writer;
+use crate::journal::GroupWriter;
 use crate::observe::Event;
 use crate::scope::Permit;
 use crate::{Failed, Why};
 
 /// Whether the head of a lane may start.
-enum Turn {
+enum StartVerdict {
     /// In this place, of whose limits its share may be taken already.
-    In(usize, Option<Held>),
+    In(usize, Option<HeldReservation>),
     /// Not before.
     At(Tick),
     /// When something has come back.
@@ -41,23 +41,23 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                     break;
                 }
                 match self.turn_of(now, lane, slot) {
-                    Turn::In(place, held) => self.launch(now, lane, place, held),
-                    Turn::Never(why) => {
+                    StartVerdict::In(place, held) => self.launch(now, lane, place, held),
+                    StartVerdict::Never(why) => {
                         self.places.lanes[lane].line.take();
                         self.finish(now, slot, Err(Failed::Unfinished(why)));
                     }
-                    Turn::At(at) => {
+                    StartVerdict::At(at) => {
                         self.wake_at(Some(at));
                         break;
                     }
-                    Turn::Later => break,
+                    StartVerdict::Later => break,
                 }
             }
         }
     }
 
     /// The next item of a lane for whose outcome there is room. Those that are parked are not in the order of the input.
-    fn head(&mut self, context: &mut Context<'_>, lane: usize) -> Option<Slot> {
+    fn head(&mut self, context: &mut Context<'_>, lane: usize) -> Option<ItemSlot> {
         if self.is_behind() {
             return None;
         }
@@ -79,25 +79,25 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
 
     /// Whether there will be room for the outcome. Whoever reads in the order of the input must get the item they wait
     /// for, however many that are finished wait behind it.
-    fn has_room(&self, context: &mut Context<'_>, slot: Slot) -> bool {
+    fn has_room(&self, context: &mut Context<'_>, slot: ItemSlot) -> bool {
         let most = self.sizes.workers + self.sizes.buffer;
         let index = self.entries.get(slot).map_or(0, |entry| entry.index);
-        let coming = self.by_task.len() + self.journal.as_ref().map_or(0, Writer::pending);
+        let coming = self.by_task.len() + self.journal.as_ref().map_or(0, GroupWriter::pending);
         self.outbox.has_room(context, |unread, next| match next {
             Some(next) => index < next.saturating_add(most as u64),
             None => coming + unread < most,
         })
     }
 
-    fn turn_of(&mut self, now: Tick, lane: usize, slot: Slot) -> Turn {
-        let Some(entry) = self.entries.get(slot) else { return Turn::Later };
+    fn turn_of(&mut self, now: Tick, lane: usize, slot: ItemSlot) -> StartVerdict {
+        let Some(entry) = self.entries.get(slot) else { return StartVerdict::Later };
         let load = entry.load();
         match self.ledger.fit(&self.policy, entry.load, entry.cost_micros) {
             Fit::Fits => {}
-            Fit::Perhaps if !self.by_task.is_empty() => return Turn::Later,
+            Fit::Perhaps if !self.by_task.is_empty() => return StartVerdict::Later,
             Fit::Perhaps | Fit::Never => {
                 self.stop(Why::Budget);
-                return Turn::Later;
+                return StartVerdict::Later;
             }
         }
         let tokens = entry.load;
@@ -113,14 +113,14 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 Permit::Now if self.is_too_slow(now, lane, place, &order[..rank], soonest) => continue,
                 // Where there is a choice, it is not made before it is known who has room.
                 Permit::Now if order.len() > 1 => match self.room_in(place, tokens) {
-                    Room::Taken(held) => return Turn::In(place, held),
-                    Room::In(wait) => now + at_least_a_tick(Span::covering(wait)),
-                    Room::Unknown => {
+                    LimitRoom::Taken(held) => return StartVerdict::In(place, held),
+                    LimitRoom::In(wait) => now + at_least_a_tick(Span::covering(wait)),
+                    LimitRoom::Unknown => {
                         in_line = in_line.or(Some(place));
                         continue;
                     }
                 },
-                Permit::Now => return Turn::In(place, None),
+                Permit::Now => return StartVerdict::In(place, None),
                 Permit::CoolingUntil(at) | Permit::PacedUntil(at) => at,
                 Permit::Closed(why) => {
                     closed = Some(why);
@@ -130,10 +130,10 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             soonest = Some(soonest.map_or(at, |soonest| soonest.min(at)));
         }
         match (in_line, soonest, closed) {
-            (Some(place), _, _) => Turn::In(place, None),
-            (None, Some(at), _) => Turn::At(at),
-            (None, None, Some(closed)) => Turn::Never(Why::Closed(closed)),
-            (None, None, None) => Turn::Later,
+            (Some(place), _, _) => StartVerdict::In(place, None),
+            (None, Some(at), _) => StartVerdict::At(at),
+            (None, None, Some(closed)) => StartVerdict::Never(Why::Closed(closed)),
+            (None, None, None) => StartVerdict::Later,
         }
     }
 
@@ -172,18 +172,18 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// Whether a place has room for a call of so many tokens. One without limits always has.
-    fn room_in(&self, place: usize, tokens: u64) -> Room {
+    fn room_in(&self, place: usize, tokens: u64) -> LimitRoom {
         match &self.places.all[place].limits {
             Some(limits) => call::room(limits, (self.demand)(tokens)),
-            None => Room::Taken(None),
+            None => LimitRoom::Taken(None),
         }
     }
 
-    fn launch(&mut self, now: Tick, lane: usize, place: usize, held: Option<Held>) {
+    fn launch(&mut self, now: Tick, lane: usize, place: usize, held: Option<HeldReservation>) {
         let Some((slot, _)) = self.places.lanes[lane].line.take() else { return };
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let here = &mut self.places.all[place];
-        if matches!(entry.at, Whereabouts::Parked) {
+        if matches!(entry.at, ItemPhase::Parked) {
             here.scope.counters_mut().handed_out += 1;
             if let Some(observer) = &mut self.observer {
                 observer.observe(&Event::HandedOut { id: &entry.card.id, scope: &here.name });
@@ -209,7 +209,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.by_task.insert(abort.id(), slot);
         self.ledger.promise(entry.load, entry.cost_micros);
         self.waiting_bytes = self.waiting_bytes.saturating_sub(entry.payload_bytes);
-        entry.at = Whereabouts::Flying(Flight { call, place, started: now, abort, stage, cut: None });
+        entry.at = ItemPhase::Flying(InFlight { call, place, started: now, abort, stage, cut: None });
         if let Some(span) = self.policy.attempt_deadline {
             let what = DueFor::Attempt(entry.calls);
             self.dues.push(Due { at: now + span, slot, index: entry.index, what });
@@ -222,14 +222,14 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
 
     /// A cooldown began: calls that still wait for their reservation come back, and give it back.
     pub(super) fn recall(&mut self, place: usize) {
-        let slots: Vec<Slot> = self.by_task.values().copied().collect();
+        let slots: Vec<ItemSlot> = self.by_task.values().copied().collect();
         for slot in slots {
             let Some(entry) = self.entries.get_mut(slot) else { continue };
-            let Whereabouts::Flying(flight) = &mut entry.at else { continue };
+            let ItemPhase::Flying(flight) = &mut entry.at else { continue };
             let Some(stage) = flight.stage.as_ref().filter(|_| flight.place == place) else { continue };
             let recalled = stage.compare_exchange(ADMITTING, RECALLED, Ordering::AcqRel, Ordering::Acquire);
             if recalled.is_ok() {
-                flight.cut = Some(Cut::Recalled);
+                flight.cut = Some(AbortReason::Recalled);
                 flight.abort.abort();
             }
         }

@@ -18,11 +18,11 @@ use tollgate::{Span, Tick};
 use tollgate_provider::{Class, FatalKind, Hint};
 
 use crate::pace::{Load, Pace, Start};
-use crate::random::Random;
+use crate::random::JitterRandom;
 
 pub use counters::{Counters, GENERATIONS_KEPT};
 pub use line::Line;
-use outage::Outage;
+use outage::OutageCircuit;
 pub use rules::Rules;
 
 /// How many calls a cooldown gives back, where nothing is advised and the rate is known.
@@ -80,8 +80,8 @@ pub struct Scope {
     is_suspect: bool,
     /// Since when a long advice is heeded that was not suspect when it came, and how long it is.
     long_advice: Option<(Tick, Duration)>,
-    outage: Outage,
-    random: Random,
+    outage: OutageCircuit,
+    random: JitterRandom,
     counters: Counters,
 }
 
@@ -149,8 +149,8 @@ impl Scope {
             doubts: 0,
             is_suspect: false,
             long_advice: None,
-            outage: Outage::default(),
-            random: Random::new(seed),
+            outage: OutageCircuit::default(),
+            random: JitterRandom::new(seed),
             counters: Counters::default(),
         }
     }

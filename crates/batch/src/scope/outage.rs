@@ -11,27 +11,27 @@ const FAILURES_MIN: u64 = 4;
 
 /// Calls that fail, with none that passes in between.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Outage {
-    run: Option<Run>,
+pub(super) struct OutageCircuit {
+    run: Option<FailureRun>,
     /// How many runs there were.
     runs: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct FailureRun {
     /// When the first of the calls started, and when it failed.
     first: Tick,
     since: Tick,
     failures: u64,
 }
 
-impl Outage {
+impl OutageCircuit {
     /// A call failed that had started at `at`. `is_blameless` says that its item had not failed before this run.
     pub(super) fn fail(&mut self, now: Tick, at: Tick, is_blameless: bool) {
         if self.run.is_none() {
             self.runs += 1;
         }
-        let run = self.run.get_or_insert(Run { first: at, since: now, failures: 0 });
+        let run = self.run.get_or_insert(FailureRun { first: at, since: now, failures: 0 });
         run.failures += u64::from(is_blameless);
     }
 
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn calls_that_all_fail_make_an_outage_until_one_passes_that_started_later() {
-        let mut outage = Outage::default();
+        let mut outage = OutageCircuit::default();
         for second in 10..10 + FAILURES_MIN {
             assert_eq!(outage.lasts(at(20)), None);
             outage.fail(at(second), at(second - 1), true);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn calls_that_fail_now_and_then_are_chance() {
-        let mut outage = Outage::default();
+        let mut outage = OutageCircuit::default();
         for second in 10..100 {
             match second % FAILURES_MIN {
                 0 => outage.pass(at(second)),
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn items_that_failed_before_make_no_outage() {
-        let mut outage = Outage::default();
+        let mut outage = OutageCircuit::default();
         (10..100).for_each(|second| outage.fail(at(second), at(second), false));
         assert_eq!(outage.since(), None);
     }

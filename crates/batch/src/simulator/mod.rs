@@ -5,4 +5,4 @@ mod provider;
 pub mod sweep;
 
 pub use play::{Played, play, play_at_once};
-pub use provider::{Lie, Limit, Manners, Noise, Provider, RetryAfter, Seen};
+pub use provider::{Lie, Manners, ProviderStats, RetryAfter, SimLimit, SimNoise, SimProvider};

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 use tollgate::Tick;
 use tollgate_provider::{Class, Hint};
 
-use super::Provider;
+use super::SimProvider;
 use crate::pace::Load;
 use crate::scope::{Call, Line, Permit, Rules, Scope};
 
@@ -28,19 +28,19 @@ pub struct Played {
     pub scope: Scope,
 }
 
-struct Reply {
+struct SimReply {
     item: usize,
     call: Call,
     hint: Hint,
 }
 
 /// Calls `provider` for items of these sizes with so many workers until all are done.
-pub fn play(provider: &mut Provider, sizes: &[u64], workers: usize, seed: u64) -> Played {
+pub fn play(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed: u64) -> Played {
     let mut scope = Scope::new(Rules::default(), seed);
     let mut line = Line::default();
     (0..sizes.len()).for_each(|item| line.put(item));
     let mut replies: BinaryHeap<Reverse<(Tick, u64)>> = BinaryHeap::new();
-    let mut under_way: HashMap<u64, Reply> = HashMap::new();
+    let mut under_way: HashMap<u64, SimReply> = HashMap::new();
     let (mut now, mut number, mut done) = (Tick::ZERO, 0_u64, 0);
     while done < sizes.len() && number < CALLS_MAX * sizes.len() as u64 {
         let mut wake = None;
@@ -60,7 +60,7 @@ pub fn play(provider: &mut Provider, sizes: &[u64], workers: usize, seed: u64) -
             let (hint, latency) = provider.call(now, sizes[item]);
             number += 1;
             replies.push(Reverse((now + latency, number)));
-            under_way.insert(number, Reply { item, call, hint });
+            under_way.insert(number, SimReply { item, call, hint });
         }
         let reply = replies.peek().map(|Reverse((at, _))| *at);
         let Some(next) = [wake, reply].into_iter().flatten().min() else { break };
@@ -84,7 +84,7 @@ pub fn play(provider: &mut Provider, sizes: &[u64], workers: usize, seed: u64) -
 }
 
 /// How long it takes who never waits: a call starts as soon as a worker is free, and what is refused is called again at once.
-pub fn play_at_once(provider: &mut Provider, sizes: &[u64], workers: usize) -> Tick {
+pub fn play_at_once(provider: &mut SimProvider, sizes: &[u64], workers: usize) -> Tick {
     let mut waiting: Vec<usize> = (0..sizes.len()).rev().collect();
     let mut replies: BinaryHeap<Reverse<(Tick, usize, bool)>> = BinaryHeap::new();
     let mut now = Tick::ZERO;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate::{Span, Tick};
 use tollgate_provider::{Hint, Meter, Tokens, Unit};
 
-use crate::random::Random;
+use crate::random::JitterRandom;
 
 /// Credit is counted in this part of a unit.
 const PART: u128 = 1_000_000;
@@ -17,7 +17,7 @@ const MINUTE: u64 = 60_000_000;
 
 /// How a provider enforces one limit.
 #[derive(Clone, Copy, Debug)]
-pub enum Limit {
+pub enum SimLimit {
     /// A bucket: so much a second, and so much at once.
     Bucket {
         /// How much a second.
@@ -43,7 +43,7 @@ pub enum Limit {
 
 /// Calls that are refused by chance, whatever the limits say.
 #[derive(Clone, Copy, Debug)]
-pub struct Noise {
+pub struct SimNoise {
     /// How many of a thousand calls.
     pub of_thousand: u64,
     /// Whether it says that it has too much to do, not that a limit was met.
@@ -86,8 +86,8 @@ pub enum RetryAfter {
 
 /// A limit and how it stands.
 #[derive(Clone, Debug)]
-struct Bucket {
-    limit: Limit,
+struct SimBucket {
+    limit: SimLimit,
     /// In parts of a unit.
     credit: u128,
     at: Tick,
@@ -99,12 +99,12 @@ struct Bucket {
 
 /// A provider: limits on calls and on tokens, and a latency.
 #[derive(Clone, Debug)]
-pub struct Provider {
-    calls: Option<Bucket>,
-    tokens: Option<Bucket>,
+pub struct SimProvider {
+    calls: Option<SimBucket>,
+    tokens: Option<SimBucket>,
     /// From when on the limits are how many times what they were, of a thousand.
     changes: Vec<(Tick, u64)>,
-    noise: Option<Noise>,
+    noise: Option<SimNoise>,
     lie: Option<Lie>,
     /// How many calls may be under way, and when those that are end.
     at_once: Option<usize>,
@@ -118,44 +118,44 @@ pub struct Provider {
     /// How much longer an answer takes at most, by chance.
     spread: Span,
     refusal_latency: Span,
-    random: Random,
+    random: JitterRandom,
     /// What it saw.
-    pub seen: Seen,
+    pub seen: ProviderStats,
 }
 
 /// What a provider saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ProviderStats {
     /// Calls.
     pub calls: u64,
     /// Those it refused.
     pub refused: u64,
 }
 
-impl Bucket {
-    fn new(limit: Limit) -> Bucket {
+impl SimBucket {
+    fn new(limit: SimLimit) -> SimBucket {
         let credit = match limit {
-            Limit::Bucket { burst, .. } => u128::from(burst),
-            Limit::Window { amount, .. } | Limit::Sliding { amount, .. } => u128::from(amount),
+            SimLimit::Bucket { burst, .. } => u128::from(burst),
+            SimLimit::Window { amount, .. } | SimLimit::Sliding { amount, .. } => u128::from(amount),
         };
-        Bucket { limit, credit: credit * PART, at: Tick::ZERO, in_minute: 0, taken: VecDeque::new() }
+        SimBucket { limit, credit: credit * PART, at: Tick::ZERO, in_minute: 0, taken: VecDeque::new() }
     }
 
     fn fill(&mut self, now: Tick, scale: u64) {
         let scale = u128::from(scale);
         match self.limit {
-            Limit::Bucket { rate, burst } => {
+            SimLimit::Bucket { rate, burst } => {
                 let micros = u128::from(now.since(self.at).as_micros());
                 let more = micros * u128::from(rate) * PART / 1_000_000 * scale / 1_000;
                 self.credit = (self.credit + more).min(u128::from(burst) * PART);
             }
-            Limit::Window { amount, span } => {
+            SimLimit::Window { amount, span } => {
                 let window = |tick: Tick| tick.as_micros() / span.as_micros().max(1);
                 if window(now) > window(self.at) {
                     self.credit = u128::from(amount) * PART * scale / 1_000;
                 }
             }
-            Limit::Sliding { span, .. } => {
+            SimLimit::Sliding { span, .. } => {
                 while let Some((at, amount)) = self.taken.front().copied() {
                     if now.since(at) < span {
                         break;
@@ -178,16 +178,16 @@ impl Bucket {
             return Span::ZERO;
         }
         match self.limit {
-            Limit::Bucket { rate, .. } => {
+            SimLimit::Bucket { rate, .. } => {
                 let rate = u128::from(rate).max(1);
                 let micros = (missing.div_ceil(rate) * 1_000).div_ceil(u128::from(scale.max(1)));
                 Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
             }
-            Limit::Window { span, .. } => {
+            SimLimit::Window { span, .. } => {
                 let into = self.at.as_micros() % span.as_micros().max(1);
                 Span::from_micros(span.as_micros() - into)
             }
-            Limit::Sliding { span, .. } => {
+            SimLimit::Sliding { span, .. } => {
                 let mut freed = 0;
                 for (at, amount) in &self.taken {
                     freed += u128::from(*amount) * PART;
@@ -203,7 +203,7 @@ impl Bucket {
     fn take(&mut self, now: Tick, amount: u64) {
         self.credit -= u128::from(amount) * PART;
         self.in_minute += amount;
-        if let Limit::Sliding { .. } = self.limit {
+        if let SimLimit::Sliding { .. } = self.limit {
             self.taken.push_back((now, amount));
         }
     }
@@ -212,21 +212,21 @@ impl Bucket {
         let remaining = u64::try_from(self.credit / PART).unwrap_or(u64::MAX);
         let meter = Meter::new(unit);
         match self.limit {
-            Limit::Bucket { burst, .. } => meter
+            SimLimit::Bucket { burst, .. } => meter
                 .with_limit(burst)
                 .with_remaining(remaining)
                 .with_reset(self.wait(burst, 1_000).to_duration()),
-            Limit::Sliding { amount, .. } => meter
+            SimLimit::Sliding { amount, .. } => meter
                 .with_limit(amount)
                 .with_remaining(remaining)
                 .with_reset(self.wait(amount, 1_000).to_duration()),
-            Limit::Window { amount, span } if minutes => {
+            SimLimit::Window { amount, span } if minutes => {
                 let limit = amount * MINUTE / span.as_micros().max(1);
                 let reset = MINUTE - self.at.as_micros() % MINUTE;
                 let meter = meter.with_limit(limit).with_remaining(limit.saturating_sub(self.in_minute));
                 meter.with_reset(Duration::from_micros(reset))
             }
-            Limit::Window { amount, span } => {
+            SimLimit::Window { amount, span } => {
                 let reset = span.as_micros() - self.at.as_micros() % span.as_micros().max(1);
                 let meter = meter.with_limit(amount).with_remaining(remaining);
                 meter.with_reset(Duration::from_micros(reset))
@@ -235,21 +235,21 @@ impl Bucket {
     }
 }
 
-impl Provider {
+impl SimProvider {
     /// A provider with a limit on calls, this latency, and no manners.
-    pub fn of_calls(limit: Limit, latency: Span) -> Provider {
-        Provider::new(Some(limit), None, latency)
+    pub fn of_calls(limit: SimLimit, latency: Span) -> SimProvider {
+        SimProvider::new(Some(limit), None, latency)
     }
 
     /// A provider with a limit on tokens.
-    pub fn of_tokens(limit: Limit, latency: Span) -> Provider {
-        Provider::new(None, Some(limit), latency)
+    pub fn of_tokens(limit: SimLimit, latency: Span) -> SimProvider {
+        SimProvider::new(None, Some(limit), latency)
     }
 
-    fn new(calls: Option<Limit>, tokens: Option<Limit>, latency: Span) -> Provider {
-        Provider {
-            calls: calls.map(Bucket::new),
-            tokens: tokens.map(Bucket::new),
+    fn new(calls: Option<SimLimit>, tokens: Option<SimLimit>, latency: Span) -> SimProvider {
+        SimProvider {
+            calls: calls.map(SimBucket::new),
+            tokens: tokens.map(SimBucket::new),
             changes: Vec::new(),
             noise: None,
             lie: None,
@@ -261,89 +261,89 @@ impl Provider {
             latency,
             spread: Span::ZERO,
             refusal_latency: latency,
-            random: Random::new(1),
-            seen: Seen::default(),
+            random: JitterRandom::new(1),
+            seen: ProviderStats::default(),
         }
     }
 
     /// The same with manners.
     #[must_use]
-    pub fn manners(self, manners: Manners) -> Provider {
-        Provider { manners, ..self }
+    pub fn manners(self, manners: Manners) -> SimProvider {
+        SimProvider { manners, ..self }
     }
 
     /// The same, whose limits halve at a time.
     #[must_use]
-    pub fn halves_at(self, at: Tick) -> Provider {
+    pub fn halves_at(self, at: Tick) -> SimProvider {
         self.changes_at(at, 500)
     }
 
     /// The same, whose limits are so many times what they were from a time on, of a thousand.
     #[must_use]
-    pub fn changes_at(mut self, at: Tick, of_thousand: u64) -> Provider {
+    pub fn changes_at(mut self, at: Tick, of_thousand: u64) -> SimProvider {
         self.changes.push((at, of_thousand));
         self
     }
 
     /// A provider without any limit.
-    pub fn free(latency: Span) -> Provider {
-        Provider::new(None, None, latency)
+    pub fn free(latency: Span) -> SimProvider {
+        SimProvider::new(None, None, latency)
     }
 
     /// The same with a limit on tokens, too.
     #[must_use]
-    pub fn and_tokens(self, limit: Limit) -> Provider {
-        Provider { tokens: Some(Bucket::new(limit)), ..self }
+    pub fn and_tokens(self, limit: SimLimit) -> SimProvider {
+        SimProvider { tokens: Some(SimBucket::new(limit)), ..self }
     }
 
     /// The same, which refuses some calls by chance.
     #[must_use]
-    pub fn noise(self, noise: Noise, seed: u64) -> Provider {
-        Provider { noise: Some(noise), random: Random::new(seed), ..self }
+    pub fn noise(self, noise: SimNoise, seed: u64) -> SimProvider {
+        SimProvider { noise: Some(noise), random: JitterRandom::new(seed), ..self }
     }
 
     /// The same, whose headers lie.
     #[must_use]
-    pub fn lies(self, lie: Lie) -> Provider {
-        Provider { lie: Some(lie), ..self }
+    pub fn lies(self, lie: Lie) -> SimProvider {
+        SimProvider { lie: Some(lie), ..self }
     }
 
     /// The same, which refuses calls while so many are under way.
     #[must_use]
-    pub fn at_once(self, most: usize) -> Provider {
-        Provider { at_once: Some(most), ..self }
+    pub fn at_once(self, most: usize) -> SimProvider {
+        SimProvider { at_once: Some(most), ..self }
     }
 
     /// The same, of whose answers a tenth takes five times as long and a hundredth thirty times.
     #[must_use]
-    pub fn heavy(self, seed: u64) -> Provider {
-        Provider { is_heavy: true, random: Random::new(seed), ..self }
+    pub fn heavy(self, seed: u64) -> SimProvider {
+        SimProvider { is_heavy: true, random: JitterRandom::new(seed), ..self }
     }
 
     /// The same, which refuses everything for a while.
     #[must_use]
-    pub fn away(self, from: Tick, to: Tick) -> Provider {
-        Provider { away: Some((from, to)), ..self }
+    pub fn away(self, from: Tick, to: Tick) -> SimProvider {
+        SimProvider { away: Some((from, to)), ..self }
     }
 
     /// The same, of which somebody else has taken all but `amount`.
     #[must_use]
-    pub fn left(self, amount: u64) -> Provider {
+    pub fn left(self, amount: u64) -> SimProvider {
         let taken =
-            |bucket: Bucket| Bucket { credit: bucket.credit.min(u128::from(amount) * PART), ..bucket };
-        Provider { calls: self.calls.map(taken), tokens: self.tokens.map(taken), ..self }
+            |bucket: SimBucket| SimBucket { credit: bucket.credit.min(u128::from(amount) * PART), ..bucket };
+        SimProvider { calls: self.calls.map(taken), tokens: self.tokens.map(taken), ..self }
     }
 
     /// The same, whose answers take up to so much longer, by chance.
     #[must_use]
-    pub fn slower_by(self, spread: Span) -> Provider {
-        Provider { spread, ..self }
+    pub fn slower_by(self, spread: Span) -> SimProvider {
+        SimProvider { spread, ..self }
     }
 
     /// The same, which refuses faster than it answers.
     #[must_use]
-    pub fn refuses_within(self, refusal_latency: Span) -> Provider {
-        Provider { refusal_latency, ..self }
+    pub fn refuses_within(self, refusal_latency: Span) -> SimProvider {
+        SimProvider { refusal_latency, ..self }
     }
 
     /// Answers a call that comes now: what it says, and how long that takes.

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use anyhow::{Context, Result};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-use crate::company::{Shared, shared};
-use crate::keys::{self, Walk};
+use crate::company::{SharedOperation, shared};
+use crate::keys::{self, KeyWalk};
 use crate::side::{Operation, each};
 
 pub(crate) const NAME: &str = "governor";
@@ -39,12 +39,12 @@ pub(crate) fn million_keys() -> Result<Operation> {
     for key in keys::million() {
         limiter.check_key(key).ok().context("governor refused a new key")?;
     }
-    let mut walk = Walk::over(keys::million());
+    let mut walk = KeyWalk::over(keys::million());
     Ok(each(move || limiter.check_key(walk.step()).is_ok()))
 }
 
 /// A map of limiters, and one key that all threads want.
-pub(crate) fn one_shared_key() -> Result<Shared> {
+pub(crate) fn one_shared_key() -> Result<SharedOperation> {
     let (limiter, key) = (keyed()?, keys::key(0));
     Ok(shared(move || limiter.check_key(&key).is_ok()))
 }

@@ -1,23 +1,24 @@
 //! A table of DynamoDB.
 
-use super::Row;
+use super::BenchRow;
 use crate::contest::{Contest, FEW};
-use crate::finding::Bar;
-use crate::meter::Meter;
+use crate::finding::Threshold;
+use crate::meter::TimeKind;
 use crate::side::Peer;
 use crate::solo::Solo;
 use crate::tables;
 
-pub(crate) fn rows() -> Vec<Row> {
-    let solo =
-        |name, unit, read, most| Row::Solo(Solo { name, unit, read, bar: Some(Bar::ValueAtMost(most)) });
+pub(crate) fn rows() -> Vec<BenchRow> {
+    let solo = |name, unit, read, most| {
+        BenchRow::Solo(Solo { name, unit, read, bar: Some(Threshold::ValueAtMost(most)) })
+    };
     vec![
-        Row::Contest(Contest {
+        BenchRow::Contest(Contest {
             name: "dynamo/acquire-cpu",
-            meter: Meter::ThreadCpu,
+            meter: TimeKind::ThreadCpu,
             ours: Some(tables::acquire),
             peer: Some(Peer { name: tables::SDK, side: tables::bare_update }),
-            bar: Some(Bar::CostAtMost(1.25)),
+            bar: Some(Threshold::CostAtMost(1.25)),
             crowd: FEW,
         }),
         solo("dynamo/calls-acquire", "calls", tables::calls_of_acquire, 1.0),

@@ -1,49 +1,49 @@
 //! The limiter on memory.
 
-use super::Row;
+use super::BenchRow;
 use crate::contest::{Contest, FEW};
 use crate::entities;
-use crate::finding::Bar;
+use crate::finding::Threshold;
 use crate::footprint::{Allocator, Footprint};
 use crate::instructions::Instructions;
-use crate::meter::Meter;
+use crate::meter::TimeKind;
 use crate::side::Peer;
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<BenchRow> {
     vec![
-        Row::Contest(Contest {
+        BenchRow::Contest(Contest {
             name: "limiter/acquire-settle-2-limits",
-            meter: Meter::ThreadCpu,
+            meter: TimeKind::ThreadCpu,
             ours: Some(entities::hot_entity),
             peer: Some(Peer { name: entities::LIMIT_SET, side: entities::hot_set }),
-            bar: Some(Bar::CostAtMost(3.0)),
+            bar: Some(Threshold::CostAtMost(3.0)),
             crowd: FEW,
         }),
-        Row::Contest(Contest {
+        BenchRow::Contest(Contest {
             name: "limiter/acquire-settle-with-parent",
-            meter: Meter::ThreadCpu,
+            meter: TimeKind::ThreadCpu,
             ours: Some(entities::hot_child),
             peer: Some(Peer { name: entities::LIMIT_SET, side: entities::hot_set }),
             bar: None,
             crowd: FEW,
         }),
-        Row::Contest(Contest {
+        BenchRow::Contest(Contest {
             name: "limiter/resolve-beside-1M-entities",
-            meter: Meter::ThreadCpu,
+            meter: TimeKind::ThreadCpu,
             ours: Some(entities::resolve_beside_a_million),
             peer: Some(Peer { name: entities::FEW, side: entities::resolve_beside_a_thousand }),
-            bar: Some(Bar::CostAtMost(1.5)),
+            bar: Some(Threshold::CostAtMost(1.5)),
             crowd: FEW,
         }),
-        Row::Footprint(Footprint {
+        BenchRow::Footprint(Footprint {
             name: "limiter/bytes-per-entity",
             ours: Some(entities::fill),
             peer: None,
             keys: Some(1_000_000),
             allocator: Allocator::AsIs,
-            bar: Some(Bar::ValueAtMost(300.0)),
+            bar: Some(Threshold::ValueAtMost(300.0)),
         }),
-        Row::Instructions(Instructions {
+        BenchRow::Instructions(Instructions {
             name: "limiter/instructions/acquire-settle-2-limits",
             of: "limiter/acquire-settle-2-limits",
             bar: None,

@@ -13,7 +13,7 @@ mod sweep;
 use anyhow::{Context, Result};
 
 use crate::contest::Contest;
-use crate::finding::Finding;
+use crate::finding::BenchResult;
 use crate::footprint::Footprint;
 use crate::instructions::Instructions;
 use crate::options::Effort;
@@ -21,7 +21,7 @@ use crate::slow_down::SlowDown;
 use crate::solo::Solo;
 
 /// One line of the table, before it is measured.
-pub(crate) enum Row {
+pub(crate) enum BenchRow {
     Contest(Contest),
     SlowDown(SlowDown),
     Solo(Solo),
@@ -29,7 +29,7 @@ pub(crate) enum Row {
     Instructions(Instructions),
 }
 
-impl Row {
+impl BenchRow {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Contest(row) => row.name,
@@ -40,7 +40,7 @@ impl Row {
         }
     }
 
-    pub(crate) fn measure(&self, effort: &Effort) -> Result<Finding> {
+    pub(crate) fn measure(&self, effort: &Effort) -> Result<BenchResult> {
         match self {
             Self::Contest(row) => row.measure(effort),
             Self::SlowDown(row) => row.measure(effort),
@@ -52,7 +52,7 @@ impl Row {
 }
 
 /// Every row there is, in the order of the table.
-pub(crate) fn all() -> Vec<Row> {
+pub(crate) fn all() -> Vec<BenchRow> {
     let mut rows = core::rows();
     rows.extend(limiter::rows());
     rows.extend(file::rows());
@@ -68,7 +68,7 @@ pub(crate) fn all() -> Vec<Row> {
 /// The contest of that name.
 pub(crate) fn contest(name: &str) -> Result<Contest> {
     let mut contests = all().into_iter().filter_map(|row| match row {
-        Row::Contest(contest) => Some(contest),
+        BenchRow::Contest(contest) => Some(contest),
         _ => None,
     });
     contests.find(|contest| contest.name == name).with_context(|| format!("no contest is called {name:?}"))
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn no_name_is_taken_twice() {
-        let mut names: Vec<_> = all().iter().map(Row::name).collect();
+        let mut names: Vec<_> = all().iter().map(BenchRow::name).collect();
         names.sort_unstable();
         let count = names.len();
         names.dedup();
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn every_count_is_of_a_contest_that_exists() {
         for row in all() {
-            if let Row::Instructions(row) = row {
+            if let BenchRow::Instructions(row) = row {
                 contest(row.of).unwrap();
             }
         }
@@ -100,12 +100,12 @@ mod tests {
     fn every_side_of_every_contest_admits_its_calls() {
         for row in all() {
             match &row {
-                Row::Contest(it) => {
+                BenchRow::Contest(it) => {
                     for build in it.ours.iter().chain(it.peer.as_ref().map(|peer| &peer.side)) {
                         assert_eq!(build().unwrap()(100), 100, "{}", it.name);
                     }
                 }
-                Row::SlowDown(it) => {
+                BenchRow::SlowDown(it) => {
                     for build in [it.ours, it.peer.side] {
                         assert_eq!(build().unwrap()(100), 100, "{}", it.name);
                     }

@@ -3,14 +3,14 @@
 //! The value is the median of the time that a batch takes, compared with the best there is; what is not good stands beside it.
 
 use anyhow::Result;
-use tollgate_batch::simulator::sweep::{self, Family, Spread};
+use tollgate_batch::simulator::sweep::{self, Family, SweepSpread};
 
-use super::Row;
-use crate::finding::Bar;
+use super::BenchRow;
+use crate::finding::Threshold;
 use crate::options::Effort;
-use crate::solo::{Reading, Solo};
+use crate::solo::{Solo, SoloValue};
 
-pub(crate) fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<BenchRow> {
     vec![
         row("sweep/clean", |effort| read(&sweep::clean(), effort), 1.05),
         row("sweep/burst-1", |effort| read(&sweep::burst_of_one(), effort), 1.15),
@@ -44,13 +44,13 @@ fn lifted() -> Family {
     sweep::changes("lifted", 1_000_000, Some(60))
 }
 
-fn row(name: &'static str, read: fn(&Effort) -> Result<Reading>, most: f64) -> Row {
-    Row::Solo(Solo { name, unit: "x", read, bar: Some(Bar::ValueAtMost(most)) })
+fn row(name: &'static str, read: fn(&Effort) -> Result<SoloValue>, most: f64) -> BenchRow {
+    BenchRow::Solo(Solo { name, unit: "x", read, bar: Some(Threshold::ValueAtMost(most)) })
 }
 
-fn read(family: &Family, effort: &Effort) -> Result<Reading> {
+fn read(family: &Family, effort: &Effort) -> Result<SoloValue> {
     let summary = family.play(if effort == &Effort::QUICK { 10 } else { 1 });
-    let Spread { p50, p90, worst } = summary.took;
+    let SweepSpread { p50, p90, worst } = summary.took;
     let refused = [summary.refused.p50, summary.refused.p90, summary.refused.worst];
     let [usual, much, most] = refused.map(|of_thousand| of_thousand as f64 / 10.0);
     let detail = format!(
@@ -59,5 +59,5 @@ fn read(family: &Family, effort: &Effort) -> Result<Reading> {
         worst as f64 / 1e3,
         summary.cases
     );
-    Ok(Reading { value: p50 as f64 / 1e3, detail })
+    Ok(SoloValue { value: p50 as f64 / 1e3, detail })
 }

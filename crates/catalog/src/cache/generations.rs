@@ -3,21 +3,25 @@ use std::hash::Hash;
 
 use hashbrown::HashMap;
 
-type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+type GenerationMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A bounded map that forgets what was not used for longest, roughly.
 ///
 /// What is used is young. When the young are half of what may be, they become the old and the old are forgotten: no
 /// lists to keep, and nothing to search for when there is no room.
 pub(super) struct Generations<K, V> {
-    young: Map<K, V>,
-    old: Map<K, V>,
+    young: GenerationMap<K, V>,
+    old: GenerationMap<K, V>,
     half: usize,
 }
 
 impl<K: Hash + Eq, V> Generations<K, V> {
     pub(super) fn new(entries_max: usize) -> Generations<K, V> {
-        Generations { young: Map::default(), old: Map::default(), half: (entries_max / 2).max(1) }
+        Generations {
+            young: GenerationMap::default(),
+            old: GenerationMap::default(),
+            half: (entries_max / 2).max(1),
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -19,7 +19,7 @@ use generations::Generations;
 
 /// What records say that chains are made of.
 #[derive(Clone, Debug)]
-pub(crate) enum Known {
+pub(crate) enum CachedRecord {
     /// There is no such record.
     Nothing,
     /// Whose child an entity is, and whether it takes from its parent too.
@@ -32,8 +32,8 @@ pub(crate) enum Known {
 
 /// A record as it was read.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) known: Known,
+pub(crate) struct CacheEntry {
+    pub(crate) known: CachedRecord,
     /// A version of the namespace's config that the record is not older than.
     pub(crate) version: u64,
     /// Until when it is believed.
@@ -42,7 +42,7 @@ pub(crate) struct Entry {
 
 /// When something was read, so that it can be told whether it still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct CacheEpoch {
     revision: Option<u64>,
     epoch: u64,
     now: Tick,
@@ -69,12 +69,12 @@ pub(crate) struct Cache {
     /// Another number after each own write.
     epoch: AtomicU64,
     entries_max: usize,
-    inner: PerProcess<Mutex<Inner>>,
+    inner: PerProcess<Mutex<CacheInner>>,
 }
 
-struct Inner {
+struct CacheInner {
     revision: Option<u64>,
-    entries: Generations<ItemKey, Entry>,
+    entries: Generations<ItemKey, CacheEntry>,
     version: Option<u64>,
     on_unavailable: Option<OnUnavailable>,
     stats: CacheStats,
@@ -85,24 +85,24 @@ impl Cache {
     /// entries it remembers nothing.
     pub(crate) fn new(ttl: Span, entries_max: usize) -> Cache {
         let ttl = if entries_max < 2 { Span::ZERO } else { ttl };
-        let inner = PerProcess::of(generation().into(), Inner::of(entries_max));
+        let inner = PerProcess::of(generation().into(), CacheInner::of(entries_max));
         Cache { ttl, epoch: AtomicU64::new(0), entries_max, inner }
     }
 
     /// What is remembered in this process. One that was forked off reads anew: a thread of its parent may have it locked.
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.get_or(generation().into(), |_| Inner::of(self.entries_max)).lock()
+    fn lock(&self) -> MutexGuard<'_, CacheInner> {
+        self.inner.get_or(generation().into(), |_| CacheInner::of(self.entries_max)).lock()
     }
 
     /// What is read from now on is as of this moment. To be taken before the store is asked.
-    pub(crate) fn moment(&self, revision: Option<u64>, now: Tick) -> Moment {
+    pub(crate) fn moment(&self, revision: Option<u64>, now: Tick) -> CacheEpoch {
         let expires = match (self.is_on(), revision) {
             (false, _) => Tick::ZERO,
             (true, Some(_)) => Tick::MAX,
             (true, None) => now + self.ttl,
         };
-        Moment { revision, epoch: self.epoch.load(Ordering::Acquire), now, expires }
+        CacheEpoch { revision, epoch: self.epoch.load(Ordering::Acquire), now, expires }
     }
 
     fn is_on(&self) -> bool {
@@ -111,24 +111,28 @@ impl Cache {
 
     /// Whether what was read at `moment`, and is believed until `expires`, still holds.
     #[inline]
-    pub(crate) fn holds(&self, moment: &Moment, expires: Tick, revision: Option<u64>, now: Tick) -> bool {
+    pub(crate) fn holds(&self, moment: &CacheEpoch, expires: Tick, revision: Option<u64>, now: Tick) -> bool {
         moment.epoch == self.epoch.load(Ordering::Acquire) && moment.revision == revision && now < expires
     }
 
     /// What is remembered of each of these records.
-    pub(crate) fn look<const N: usize>(&self, moment: &Moment, keys: &[ItemKey; N]) -> [Option<Entry>; N] {
+    pub(crate) fn look<const N: usize>(
+        &self,
+        moment: &CacheEpoch,
+        keys: &[ItemKey; N],
+    ) -> [Option<CacheEntry>; N] {
         let mut inner = self.lock();
         inner.move_to(moment.revision);
         keys.each_ref().map(|key| inner.look(moment, key))
     }
 
     /// What is remembered of a record, believed or not.
-    pub(crate) fn peek(&self, key: &ItemKey) -> Option<Known> {
+    pub(crate) fn peek(&self, key: &ItemKey) -> Option<CachedRecord> {
         self.lock().entries.get(key).map(|entry| entry.known.clone())
     }
 
     /// Remembers what was read at `moment`, unless something was written since.
-    pub(crate) fn keep(&self, moment: &Moment, read: Vec<(ItemKey, Entry)>) {
+    pub(crate) fn keep(&self, moment: &CacheEpoch, read: Vec<(ItemKey, CacheEntry)>) {
         let mut inner = self.lock();
         let still = inner.revision == moment.revision && self.epoch.load(Ordering::Acquire) == moment.epoch;
         if still && self.is_on() {
@@ -175,9 +179,9 @@ impl Cache {
     }
 }
 
-impl Inner {
-    fn of(entries_max: usize) -> Mutex<Inner> {
-        Mutex::new(Inner {
+impl CacheInner {
+    fn of(entries_max: usize) -> Mutex<CacheInner> {
+        Mutex::new(CacheInner {
             revision: None,
             entries: Generations::new(entries_max),
             version: None,
@@ -194,15 +198,15 @@ impl Inner {
         }
     }
 
-    fn look(&mut self, moment: &Moment, key: &ItemKey) -> Option<Entry> {
+    fn look(&mut self, moment: &CacheEpoch, key: &ItemKey) -> Option<CacheEntry> {
         let version = self.version.unwrap_or(0);
-        let is_believed = |entry: &&Entry| moment.now < entry.expires && entry.version >= version;
+        let is_believed = |entry: &&CacheEntry| moment.now < entry.expires && entry.version >= version;
         let found = self.entries.get(key).filter(is_believed).cloned();
         match &found {
             None => self.stats.misses += 1,
             Some(entry) => {
                 self.stats.hits += 1;
-                self.stats.negative_hits += u64::from(matches!(entry.known, Known::Nothing));
+                self.stats.negative_hits += u64::from(matches!(entry.known, CachedRecord::Nothing));
             }
         }
         found
@@ -217,8 +221,8 @@ mod tests {
         ItemKey::new("p", sort)
     }
 
-    fn entry(moment: &Moment) -> Entry {
-        Entry { known: Known::Nothing, version: 1, expires: moment.expires }
+    fn entry(moment: &CacheEpoch) -> CacheEntry {
+        CacheEntry { known: CachedRecord::Nothing, version: 1, expires: moment.expires }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tollgate_core::{Limits, Tick};
 use tollgate_store::{Key, Reply};
 
-use crate::cache::Moment;
+use crate::cache::CacheEpoch;
 use crate::{Catalog, CatalogError, OnUnavailable, Result, Source, name};
 
 /// What a call of an entity to a resource takes from: the entity's bucket first, then its parent's while each
@@ -19,7 +19,7 @@ pub struct Chain {
     pub links: Vec<Link>,
     /// What the system says about a store that does not answer.
     pub on_unavailable: Option<OnUnavailable>,
-    moment: Moment,
+    moment: CacheEpoch,
     expires: Tick,
 }
 

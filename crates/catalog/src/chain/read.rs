@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tollgate_store::records::{Item, ItemKey};
 
-use crate::cache::{Entry, Known, Moment};
+use crate::cache::{CacheEntry, CacheEpoch, CachedRecord};
 use crate::limits::read_config;
 use crate::switch::Switches;
 use crate::{Catalog, DEFAULT_RESOURCE, Result, Source, keys};
@@ -22,16 +22,21 @@ pub(super) const SOURCES: [Source; 4] =
     [Source::Entity, Source::EntityDefault, Source::Resource, Source::System];
 
 /// What is known of an entity and a resource.
-pub(super) struct Facts {
-    pub(super) entity: Entry,
-    pub(super) entity_switch: Entry,
-    pub(super) resource_switch: Entry,
+pub(super) struct ChainRecords {
+    pub(super) entity: CacheEntry,
+    pub(super) entity_switch: CacheEntry,
+    pub(super) resource_switch: CacheEntry,
     /// The limits of each level, in the order of [`SOURCES`].
-    pub(super) configs: [Entry; 4],
+    pub(super) configs: [CacheEntry; 4],
 }
 
 impl Catalog {
-    pub(super) async fn facts(&self, moment: &Moment, entity: &str, resource: &str) -> Result<Facts> {
+    pub(super) async fn facts(
+        &self,
+        moment: &CacheEpoch,
+        entity: &str,
+        resource: &str,
+    ) -> Result<ChainRecords> {
         let keys = self.fact_keys(entity, resource);
         let mut found = self.shared().cache.look(moment, &keys);
         for attempt in 1..=READS_MAX {
@@ -43,14 +48,14 @@ impl Catalog {
                 self.forget_older(&mut found);
             }
         }
-        let nothing = || Entry { known: Known::Nothing, version: 0, expires: moment.expires };
+        let nothing = || CacheEntry { known: CachedRecord::Nothing, version: 0, expires: moment.expires };
         let [entity, entity_switch, resource_switch, configs @ ..] =
             found.map(|entry| entry.unwrap_or_else(nothing));
-        Ok(Facts { entity, entity_switch, resource_switch, configs })
+        Ok(ChainRecords { entity, entity_switch, resource_switch, configs })
     }
 
     /// What was remembered of an earlier version of the config than was just seen says nothing about the later one.
-    fn forget_older(&self, found: &mut [Option<Entry>; 7]) {
+    fn forget_older(&self, found: &mut [Option<CacheEntry>; 7]) {
         let latest = self.shared().cache.version().unwrap_or(0);
         for entry in found {
             *entry = entry.take().filter(|entry| entry.version >= latest);
@@ -65,7 +70,7 @@ impl Catalog {
         {
             let keys = self.fact_keys(&entity, resource);
             // Whether it cascades depends on the resource, too, and to forget too much costs a read.
-            if let Some(Known::Entity { parent, .. }) = cache.peek(&keys[0]) {
+            if let Some(CachedRecord::Entity { parent, .. }) = cache.peek(&keys[0]) {
                 next = parent;
             }
             cache.forget(&keys.each_ref());
@@ -89,9 +94,9 @@ impl Catalog {
     /// Reads what is missing with the version of the config, as they are at one instant.
     async fn read_missing(
         &self,
-        moment: &Moment,
+        moment: &CacheEpoch,
         keys: &[ItemKey; 7],
-        found: &mut [Option<Entry>; 7],
+        found: &mut [Option<CacheEntry>; 7],
     ) -> Result<()> {
         let cache = &self.shared().cache;
         let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
@@ -102,8 +107,8 @@ impl Catalog {
         let version = u64::try_from(counted).unwrap_or(0);
         cache.saw_version(version);
         for (index, item) in missing.iter().zip(items) {
-            let known = item.as_ref().map_or(Ok(Known::Nothing), |item| known(item, version))?;
-            found[*index] = Some(Entry { known, version, expires: moment.expires });
+            let known = item.as_ref().map_or(Ok(CachedRecord::Nothing), |item| known(item, version))?;
+            found[*index] = Some(CacheEntry { known, version, expires: moment.expires });
         }
         let read = missing.iter().filter_map(|index| Some((keys[*index].clone(), found[*index].clone()?)));
         cache.keep(moment, read.collect());
@@ -112,18 +117,18 @@ impl Catalog {
 }
 
 /// What a record says, by where it is.
-fn known(item: &Item, version: u64) -> Result<Known> {
+fn known(item: &Item, version: u64) -> Result<CachedRecord> {
     if keys::is_entity(&item.key) {
         let (parent, cascades) = (item.text("parent_id").map(str::to_owned), item.is_set("cascade"));
-        return Ok(Known::Entity { parent, cascades });
+        return Ok(CachedRecord::Entity { parent, cascades });
     }
     if keys::is_switch(&item.key) {
-        return Ok(Known::Switches(Arc::new(Switches::of(item))));
+        return Ok(CachedRecord::Switches(Arc::new(Switches::of(item))));
     }
     let mut stored = read_config(item)?;
     stored.limits = stored.limits.at_version(version);
     if keys::is_config(&item.key) {
         stored.limits = stored.limits.of_defaults();
     }
-    Ok(Known::Config(Arc::new(stored)))
+    Ok(CachedRecord::Config(Arc::new(stored)))
 }

@@ -3,9 +3,9 @@
 use tollgate_core::{Limits, Tick};
 use tollgate_store::{CHAIN_MAX, Key};
 
-use super::read::{Facts, SOURCES};
+use super::read::{ChainRecords, SOURCES};
 use super::{Chain, Link};
-use crate::cache::{Entry, Known, Moment};
+use crate::cache::{CacheEntry, CacheEpoch, CachedRecord};
 use crate::error::Switchable;
 use crate::switch::{Access, Switches};
 use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
@@ -68,13 +68,13 @@ impl Catalog {
         facts.link(entity.to_owned(), resource, None)
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> CacheEpoch {
         self.shared().cache.moment(self.backend().revision(), self.now())
     }
 }
 
-impl Facts {
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+impl ChainRecords {
+    fn entries(&self) -> impl Iterator<Item = &CacheEntry> {
         [&self.entity, &self.entity_switch, &self.resource_switch].into_iter().chain(&self.configs)
     }
 
@@ -89,7 +89,7 @@ impl Facts {
 
     /// Refuses what is switched off; that the resource is does not matter to an entity that is exempt.
     fn refuse_disabled(&self, entity: &str, resource: &str, is_exempt: bool) -> Result<()> {
-        let is_off = |entry: &Entry| switches(entry).is_some_and(|it| it.is_off);
+        let is_off = |entry: &CacheEntry| switches(entry).is_some_and(|it| it.is_off);
         let what = if is_off(&self.entity_switch) {
             Switchable::Entity(entity.into())
         } else if self.access(resource) == Some(Access::Off) {
@@ -105,7 +105,7 @@ impl Facts {
     /// The parent, if a call to the resource is charged to it, too. What is said of the entity comes before what is said of
     /// the resource, and both come before what the entity is like.
     fn cascades_to(&self, resource: &str) -> Option<String> {
-        let Known::Entity { parent, cascades } = &self.entity.known else { return None };
+        let CachedRecord::Entity { parent, cascades } = &self.entity.known else { return None };
         let of_entity = switches(&self.entity_switch).and_then(|it| it.cascade_for(resource));
         let said = of_entity.or_else(|| switches(&self.resource_switch)?.cascade);
         parent.clone().filter(|_| said.unwrap_or(*cascades))
@@ -113,7 +113,7 @@ impl Facts {
 
     fn on_unavailable(&self) -> Option<OnUnavailable> {
         match &self.configs.last()?.known {
-            Known::Config(stored) => stored.on_unavailable,
+            CachedRecord::Config(stored) => stored.on_unavailable,
             _ => None,
         }
     }
@@ -133,7 +133,7 @@ impl Facts {
         let mut version = u64::MAX;
         for (entry, source) in self.configs.iter().zip(SOURCES) {
             version = version.min(entry.version);
-            if let Known::Config(stored) = &entry.known
+            if let CachedRecord::Config(stored) = &entry.known
                 && stored.have_limits()
             {
                 let limits = stored.limits.clone();
@@ -145,9 +145,9 @@ impl Facts {
     }
 }
 
-fn switches(entry: &Entry) -> Option<&Switches> {
+fn switches(entry: &CacheEntry) -> Option<&Switches> {
     match &entry.known {
-        Known::Switches(switches) => Some(switches),
+        CachedRecord::Switches(switches) => Some(switches),
         _ => None,
     }
 }

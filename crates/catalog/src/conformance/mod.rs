@@ -46,17 +46,17 @@ use tollgate_store::{Backend, Clock};
 use fixture::Suite;
 
 /// A promise: its name, and what proves it.
-type Promise = (&'static str, fn(&Suite<'_>));
+type NamedPromise = (&'static str, fn(&Suite<'_>));
 
 /// Lists functions as promises under their own names.
 macro_rules! promises {
     ($($name:ident),* $(,)?) => {
-        pub(super) const PROMISES: &[crate::conformance::Promise] = &[$((stringify!($name), $name)),*];
+        pub(super) const PROMISES: &[crate::conformance::NamedPromise] = &[$((stringify!($name), $name)),*];
     };
 }
 use promises;
 
-const ALL: [&[Promise]; 22] = [
+const ALL: [&[NamedPromise]; 22] = [
     audit::PROMISES,
     bad_input::PROMISES,
     buckets::PROMISES,
@@ -103,14 +103,14 @@ pub fn run(open: impl Fn(Clock) -> Arc<dyn Backend>) {
 pub fn run_one(name: &str, open: impl Fn(Clock) -> Arc<dyn Backend>) {
     let promise = ALL.into_iter().flatten().find(|(known, _)| *known == name);
     let (_, prove) = promise.unwrap_or_else(|| panic!("there is no promise {name:?}"));
-    let _named = Named(name);
+    let _named = PromiseName(name);
     prove(&Suite::new(&open));
 }
 
 /// Says which promise was not kept, if a panic ends it.
-struct Named<'a>(&'a str);
+struct PromiseName<'a>(&'a str);
 
-impl Drop for Named<'_> {
+impl Drop for PromiseName<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("promise not kept: {}", self.0);

@@ -25,7 +25,7 @@ const ACTIONS: [&str; 7] =
     ["entity_created", "entity_deleted", "parent_set", "limits_set", "limits_deleted", "disabled", "enabled"];
 
 /// How often each change was made, as those who made it were told.
-type Made = BTreeMap<(String, &'static str), usize>;
+type MadeChanges = BTreeMap<(String, &'static str), usize>;
 
 /// The seed, or the one that is to be replayed.
 fn seed() -> u64 {
@@ -34,7 +34,7 @@ fn seed() -> u64 {
 
 fn everything_adds_up_after_many_changes_at_once(suite: &Suite<'_>) {
     let (fixture, seed) = (suite.fixture_without_revision(), seed());
-    let mut made = Made::new();
+    let mut made = MadeChanges::new();
     thread::scope(|scope| {
         let hammer = |thread| {
             scope.spawn({
@@ -72,8 +72,8 @@ fn a_hundred_who_change_one_record_all_get_their_turn(suite: &Suite<'_>) {
     assert_eq!(fixture.catalog.resources_with_entity_limits().wait().unwrap(), [("gpt-4".into(), 1)].into());
 }
 
-fn hammer(catalog: &Catalog, mut random: Random) -> Made {
-    let mut made = Made::new();
+fn hammer(catalog: &Catalog, mut random: Random) -> MadeChanges {
+    let mut made = MadeChanges::new();
     for _ in 0..CHANGES {
         if let Some(change) = change(catalog, &mut random) {
             *made.entry(change).or_default() += 1;
@@ -185,8 +185,8 @@ fn check_lists(fixture: &Fixture, records: &[Item]) {
 }
 
 /// Every change that was made has its event, and every change of limits has counted.
-fn check_events(fixture: &Fixture, made: &Made) {
-    let (mut told, mut config_changes) = (Made::new(), 0);
+fn check_events(fixture: &Fixture, made: &MadeChanges) {
+    let (mut told, mut config_changes) = (MadeChanges::new(), 0);
     for subject in ENTITIES.map(Subject::Entity).into_iter().chain(RESOURCES.map(Subject::Resource)) {
         let events = fixture.catalog.audit(subject, PageRequest::default()).wait().unwrap();
         assert_eq!(events.next, None, "more events than a page has");

@@ -11,7 +11,7 @@ use crate::transaction::{ATTEMPTS_MAX, Commit};
 use crate::{Catalog, CatalogError, Result, keys, name};
 
 /// An entity that is to have another parent.
-struct Move<'a> {
+struct Reparenting<'a> {
     id: &'a str,
     from: Option<String>,
     to: Option<&'a str>,
@@ -38,7 +38,7 @@ impl Catalog {
                 if from.as_deref() == parent {
                     return Ok(false);
                 }
-                if self.try_move(&Move { id, from, to: parent }).await? {
+                if self.try_move(&Reparenting { id, from, to: parent }).await? {
                     return Ok(true);
                 }
             }
@@ -124,7 +124,7 @@ impl Catalog {
     }
 
     /// Whether it was moved; if not, others moved somebody who matters meanwhile.
-    async fn try_move(&self, step: &Move<'_>) -> Result<bool> {
+    async fn try_move(&self, step: &Reparenting<'_>) -> Result<bool> {
         let ns = self.namespace_id();
         let above = match step.to {
             Some(parent) => self.ancestors(step.id, parent).await?,
@@ -153,7 +153,7 @@ impl Catalog {
     }
 }
 
-impl Move<'_> {
+impl Reparenting<'_> {
     fn own_write(&self, ns: &str) -> Write {
         let place = match self.to {
             Some(parent) => Change::Place(Index::Children, keys::child_place(ns, parent, self.id)),

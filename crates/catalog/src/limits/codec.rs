@@ -111,7 +111,7 @@ fn put_limit(fields: &mut Fields, limit: &Limit) {
 }
 
 fn read_limits(fields: &Fields) -> std::result::Result<Limits, String> {
-    let mut limits: BTreeMap<&str, Parts<'_>> = BTreeMap::new();
+    let mut limits: BTreeMap<&str, LimitFields<'_>> = BTreeMap::new();
     for (field, value) in fields {
         // A suffix has no `_`, so whatever stands before the last one is the name.
         let parts = field.strip_prefix("l_").and_then(|rest| rest.rsplit_once('_'));
@@ -125,9 +125,9 @@ fn read_limits(fields: &Fields) -> std::result::Result<Limits, String> {
 
 /// The fields of one limit, by their suffixes.
 #[derive(Default)]
-struct Parts<'a>(BTreeMap<&'a str, &'a Value>);
+struct LimitFields<'a>(BTreeMap<&'a str, &'a Value>);
 
-impl Parts<'_> {
+impl LimitFields<'_> {
     fn builder(&self, name: &str) -> std::result::Result<LimitBuilder, String> {
         let missing = |suffix: &str| format!("limit {name:?} has no number l_{name}_{suffix}");
         let number = |suffix: &str| self.number(suffix).ok_or_else(|| missing(suffix));

@@ -23,7 +23,7 @@ pub struct RegistryBuilder {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct CatalogSettings {
     pub(super) cache_ttl: Span,
     pub(super) cache_max: usize,
     pub(super) audit_retention: Option<Span>,
@@ -31,9 +31,9 @@ pub(super) struct Settings {
     pub(super) principal: Arc<str>,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for CatalogSettings {
+    fn default() -> CatalogSettings {
+        CatalogSettings {
             cache_ttl: Span::from_secs(60),
             cache_max: 10_000,
             audit_retention: Some(Span::from_secs(90 * 86_400)),
@@ -45,8 +45,8 @@ impl Default for Settings {
 
 impl RegistryBuilder {
     pub(super) fn new(backend: Arc<dyn Backend>) -> RegistryBuilder {
-        let Settings { cache_ttl, cache_max, audit_retention, usage_retention, principal } =
-            Settings::default();
+        let CatalogSettings { cache_ttl, cache_max, audit_retention, usage_retention, principal } =
+            CatalogSettings::default();
         RegistryBuilder {
             backend,
             cache_ttl: cache_ttl.to_duration(),
@@ -96,7 +96,7 @@ impl RegistryBuilder {
             let valid = "at least a microsecond, or None to keep events for ever".into();
             return Err(CatalogError::Invalid { what: "audit_retention", value: "0".into(), valid });
         }
-        let settings = Settings {
+        let settings = CatalogSettings {
             cache_ttl: Span::covering(self.cache_ttl),
             cache_max: self.cache_max,
             audit_retention: self.audit_retention.map(Span::covering),

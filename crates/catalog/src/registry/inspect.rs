@@ -36,7 +36,7 @@ pub struct Inspection {
 
 /// What the records of a namespace say about each other.
 #[derive(Default)]
-struct Ledger {
+struct CrossReferences {
     /// The parent of each entity, and how many children it says it has.
     entities: BTreeMap<String, (Option<String>, u64)>,
     /// For how many entities there are limits, by resource.
@@ -107,7 +107,7 @@ fn compare_registered(by_name: &[Namespace], by_id: &[Namespace], inspection: &m
 impl Catalog {
     async fn inspect(&self, inspection: &mut Inspection) -> Result<()> {
         let mut query = Query::prefix(self.namespace_id(), "");
-        let mut ledger = Ledger::default();
+        let mut ledger = CrossReferences::default();
         loop {
             let page = self.backend().find(Index::Namespace, &query).await?;
             inspection.records += page.items.len() as u64;
@@ -125,7 +125,7 @@ impl Catalog {
         self.compare_lists(&ledger, inspection).await
     }
 
-    fn note(&self, item: &Item, ledger: &mut Ledger, inspection: &mut Inspection) {
+    fn note(&self, item: &Item, ledger: &mut CrossReferences, inspection: &mut Inspection) {
         if keys::is_entity(&item.key) {
             let id = keys::entity_of(&item.key).unwrap_or_default();
             let children = item.int("children").and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
@@ -142,7 +142,7 @@ impl Catalog {
         inspection.read(Some(self.namespace_name()), || level_of(&item.key), read_config(item));
     }
 
-    fn compare_families(&self, ledger: &Ledger, inspection: &mut Inspection) {
+    fn compare_families(&self, ledger: &CrossReferences, inspection: &mut Inspection) {
         let mut children: BTreeMap<&str, u64> = BTreeMap::new();
         for (id, (parent, _)) in &ledger.entities {
             let Some(parent) = parent else { continue };
@@ -164,7 +164,7 @@ impl Catalog {
         }
     }
 
-    async fn compare_lists(&self, ledger: &Ledger, inspection: &mut Inspection) -> Result<()> {
+    async fn compare_lists(&self, ledger: &CrossReferences, inspection: &mut Inspection) -> Result<()> {
         let listed = self.resources_with_limits().await?;
         let name = Some(self.namespace_name());
         for resource in ledger.resources.iter().filter(|it| !listed.contains(it)) {
@@ -218,7 +218,7 @@ fn level_of(key: &ItemKey) -> String {
     }
 }
 
-impl Ledger {
+impl CrossReferences {
     /// How many entities there are from this one to the top; `None` if there is no end to it.
     fn height(&self, id: &str) -> Option<usize> {
         let (mut height, mut next) = (0, Some(id));

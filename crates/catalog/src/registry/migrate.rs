@@ -11,7 +11,7 @@ use super::{Finding, Namespace, Registry};
 use crate::{CatalogError, Result, keys};
 
 /// A step from one layout to the next.
-struct Step {
+struct MigrationStep {
     /// The first layout that it can start from.
     from: Version,
     /// The layout that it ends with.
@@ -19,7 +19,8 @@ struct Step {
     run: for<'a> fn(&'a Registry) -> Reply<'a, Result<u64>>,
 }
 
-const STEPS: [Step; 1] = [Step { from: Version([0, 0, 0]), to: Version([1, 0, 0]), run: take_over }];
+const STEPS: [MigrationStep; 1] =
+    [MigrationStep { from: Version([0, 0, 0]), to: Version([1, 0, 0]), run: take_over }];
 
 /// What a migration would do, before it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,11 +23,11 @@ use tollgate_store::records::{Item, ItemKey};
 use tollgate_store::{Backend, Reply};
 
 use crate::cache::Cache;
-use crate::catalog::Shared;
+use crate::catalog::CatalogShared;
 use crate::ulid::Ulids;
 use crate::{Catalog, CatalogError, Counts, Result};
 
-use builder::Settings;
+use builder::CatalogSettings;
 
 pub use builder::RegistryBuilder;
 pub use inspect::{Finding, Inspection};
@@ -53,11 +53,11 @@ pub use version::VersionRecord;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Registry(Arc<Inner>);
+pub struct Registry(Arc<RegistryInner>);
 
-struct Inner {
+struct RegistryInner {
     backend: Arc<dyn Backend>,
-    settings: Settings,
+    settings: CatalogSettings,
     ulids: Arc<Ulids>,
     /// Whether the version of the records was found to be ours.
     version_checked: AtomicBool,
@@ -66,7 +66,7 @@ struct Inner {
 impl Registry {
     /// The namespaces of a store, with default settings.
     pub fn new(backend: Arc<dyn Backend>) -> Registry {
-        Registry::with_settings(backend, Settings::default())
+        Registry::with_settings(backend, CatalogSettings::default())
     }
 
     /// Settings to start from.
@@ -74,9 +74,9 @@ impl Registry {
         RegistryBuilder::new(backend)
     }
 
-    fn with_settings(backend: Arc<dyn Backend>, settings: Settings) -> Registry {
+    fn with_settings(backend: Arc<dyn Backend>, settings: CatalogSettings) -> Registry {
         let (ulids, version_checked) = (Arc::default(), AtomicBool::new(false));
-        Registry(Arc::new(Inner { backend, settings, ulids, version_checked }))
+        Registry(Arc::new(RegistryInner { backend, settings, ulids, version_checked }))
     }
 
     /// Opens a namespace that is registered. One that has no secret to seal tokens with, because an earlier version
@@ -134,8 +134,8 @@ impl Registry {
     }
 
     fn catalog(&self, namespace: Namespace) -> Catalog {
-        let Settings { cache_ttl, cache_max, audit_retention, principal, .. } = &self.0.settings;
-        let shared = Shared {
+        let CatalogSettings { cache_ttl, cache_max, audit_retention, principal, .. } = &self.0.settings;
+        let shared = CatalogShared {
             backend: Arc::clone(&self.0.backend),
             namespace,
             cache: Cache::new(*cache_ttl, *cache_max),

@@ -121,20 +121,20 @@ impl Strays {
     }
 
     /// Every key that a query in [`Index::Namespace`] should find.
-    pub(super) fn walk<'a>(&'a self, registry: &'a Registry, query: Query) -> Walk<'a> {
-        Walk { registry, strays: self, query: Some(query) }
+    pub(super) fn walk<'a>(&'a self, registry: &'a Registry, query: Query) -> NamespaceKeys<'a> {
+        NamespaceKeys { registry, strays: self, query: Some(query) }
     }
 }
 
 /// The keys of a namespace, page by page: those that its index has, and with the first of them the strays.
-pub(super) struct Walk<'a> {
+pub(super) struct NamespaceKeys<'a> {
     registry: &'a Registry,
     strays: &'a Strays,
     /// What is left to ask the index.
     query: Option<Query>,
 }
 
-impl Walk<'_> {
+impl NamespaceKeys<'_> {
     /// The next page; `None` at the end. Each key comes once.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<ItemKey>>> {
         let Some(query) = &mut self.query else { return Ok(None) };

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use tollgate_core::{Calendar, Limits, Resets};
 use tollgate_store::records::{Fields, Item, Test, Value, Write};
 
-use super::{How, Said, SharedSet};
+use super::{LastStatement, SharedSet, StatedHow};
 use crate::{CatalogError, Result};
 
 const REVISION: &str = "revision";
 const LIMITS: &str = "limits";
 const SAID: &str = "said";
 
-const WORDS: [(How, &str); 3] =
-    [(How::Opened, "opened"), (How::Replaced, "replaced"), (How::Removed, "removed")];
+const WORDS: [(StatedHow, &str); 3] =
+    [(StatedHow::Opened, "opened"), (StatedHow::Replaced, "replaced"), (StatedHow::Removed, "removed")];
 
 impl SharedSet {
     /// The set that a record says, if there is one. `named` are the limits that the reader names itself: they may have
@@ -55,7 +55,7 @@ impl SharedSet {
     }
 
     fn item(&self) -> Item {
-        let words = |said: &Said| {
+        let words = |said: &LastStatement| {
             let word = WORDS.iter().find(|(how, _)| *how == said.how).map_or("", |(_, word)| *word);
             Value::from(format!("{} {word}", said.version))
         };
@@ -77,13 +77,13 @@ fn calendar(named: &Limits, text: &str) -> Option<Calendar> {
     own.or_else(|| tollgate_calendar::parse(text).ok())
 }
 
-fn said_from(item: &Item) -> Option<BTreeMap<String, Said>> {
+fn said_from(item: &Item) -> Option<BTreeMap<String, LastStatement>> {
     let Some(Value::Map(fields)) = item.fields.get(SAID) else { return None };
     let said = |value: &Value| {
         let Value::Text(text) = value else { return None };
         let (version, word) = text.split_once(' ')?;
         let (how, _) = WORDS.iter().find(|(_, known)| *known == word)?;
-        Some(Said { version: version.parse().ok()?, how: *how })
+        Some(LastStatement { version: version.parse().ok()?, how: *how })
     };
     fields.iter().map(|(name, value)| Some((name.clone(), said(value)?))).collect()
 }

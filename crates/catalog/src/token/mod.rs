@@ -14,7 +14,7 @@ use tollgate_store::records::{Fields, Test, Write};
 use tollgate_store::{Mutex, Reply, StoreError};
 
 use crate::audit::{Action, Subject};
-use crate::cache::Moment;
+use crate::cache::CacheEpoch;
 use crate::transaction::Commit;
 use crate::{Catalog, CatalogError, Result, keys};
 
@@ -25,7 +25,7 @@ use seal::Sealed;
 
 /// The secrets as they were last read.
 #[derive(Default)]
-pub(crate) struct Known(Mutex<Option<(Moment, Arc<Secrets>)>>);
+pub(crate) struct CachedSecrets(Mutex<Option<(CacheEpoch, Arc<Secrets>)>>);
 
 impl Catalog {
     /// Seals a text: the token that is answered can be [unsealed](Catalog::unseal) by every process that may read the

@@ -28,7 +28,7 @@ pub use summary::{LimitUsage, UsageSummary, WindowUsage};
 #[derive(Clone, Debug)]
 #[must_use = "a query does nothing until it is asked"]
 pub struct UsageQuery {
-    whose: Whose,
+    whose: UsageSubject,
     window: Window,
     from: Tick,
     until: Tick,
@@ -36,7 +36,7 @@ pub struct UsageQuery {
 }
 
 #[derive(Clone, Debug)]
-enum Whose {
+enum UsageSubject {
     Entity { entity: String, resource: Option<String> },
     Resource(String),
     Everybody,
@@ -67,29 +67,29 @@ pub struct UsageRow {
 impl UsageQuery {
     /// The usage of an entity, of all resources unless one is named.
     pub fn of_entity(entity: impl Into<String>, window: Window) -> UsageQuery {
-        UsageQuery::new(Whose::Entity { entity: entity.into(), resource: None }, window)
+        UsageQuery::new(UsageSubject::Entity { entity: entity.into(), resource: None }, window)
     }
 
     /// The usage of a resource by everybody.
     pub fn of_resource(resource: impl Into<String>, window: Window) -> UsageQuery {
-        UsageQuery::new(Whose::Resource(resource.into()), window)
+        UsageQuery::new(UsageSubject::Resource(resource.into()), window)
     }
 
     /// The usage of everything by everybody, unless a resource is named. Goes through all keys of the entities.
     pub fn of_everybody(window: Window) -> UsageQuery {
-        UsageQuery::new(Whose::Everybody, window)
+        UsageQuery::new(UsageSubject::Everybody, window)
     }
 
-    fn new(whose: Whose, window: Window) -> UsageQuery {
+    fn new(whose: UsageSubject, window: Window) -> UsageQuery {
         UsageQuery { whose, window, from: Tick::ZERO, until: Tick::MAX, page: PageRequest::default() }
     }
 
     /// Only of this resource.
     pub fn resource(mut self, name: impl Into<String>) -> UsageQuery {
         match &mut self.whose {
-            Whose::Entity { resource, .. } => *resource = Some(name.into()),
-            Whose::Resource(resource) => *resource = name.into(),
-            Whose::Everybody => self.whose = Whose::Resource(name.into()),
+            UsageSubject::Entity { resource, .. } => *resource = Some(name.into()),
+            UsageSubject::Resource(resource) => *resource = name.into(),
+            UsageSubject::Everybody => self.whose = UsageSubject::Resource(name.into()),
         }
         self
     }
@@ -111,7 +111,7 @@ impl UsageQuery {
 
     /// Whether its sums are over entities, so that calls which were charged to several of them must count once.
     fn is_over_entities(&self) -> bool {
-        !matches!(self.whose, Whose::Entity { .. })
+        !matches!(self.whose, UsageSubject::Entity { .. })
     }
 
     fn wants(&self, start: Tick) -> bool {

@@ -6,7 +6,7 @@ use tollgate_store::records::{Cursor, GETS_MAX, Index, ItemKey, PAGE_MAX, Page};
 use tollgate_store::usage::{iso, usage_key, usage_partition};
 use tollgate_store::{Activity, Reply, Scope};
 
-use super::{UsageQuery, UsageRow, Whose, time};
+use super::{UsageQuery, UsageRow, UsageSubject, time};
 use crate::{Catalog, PageRequest, Result, keys, name};
 use tollgate_core::Tick;
 
@@ -28,7 +28,7 @@ impl Catalog {
     pub fn usage(&self, query: UsageQuery) -> Reply<'_, Result<Page<UsageRow>>> {
         Reply::later(async move {
             query.check()?;
-            let mut walk = Walk::from_cursor(query.page.after.as_ref())?;
+            let mut walk = UsageWalk::from_cursor(query.page.after.as_ref())?;
             let unwritten = self.unwritten(&query, &walk, query.page.limit.max(1)).await?;
             let items = self.walk(&query, &mut walk, &unwritten, query.page.limit).await?;
             Ok(Page { items, next: walk.cursor() })
@@ -37,7 +37,7 @@ impl Catalog {
 
     /// Shows every row of a query, whatever its page.
     pub(super) async fn each_usage(&self, query: &UsageQuery, mut seen: impl FnMut(UsageRow)) -> Result<()> {
-        let mut walk = Walk::default();
+        let mut walk = UsageWalk::default();
         let unwritten = self.unwritten(query, &walk, usize::MAX).await?;
         while !walk.is_over {
             self.walk(query, &mut walk, &unwritten, PAGE_MAX).await?.into_iter().for_each(&mut seen);
@@ -46,7 +46,7 @@ impl Catalog {
     }
 
     /// The records that would be made or added to if all usage were written down: the first `most` that were not passed.
-    async fn unwritten(&self, query: &UsageQuery, walk: &Walk, most: usize) -> Result<Keys> {
+    async fn unwritten(&self, query: &UsageQuery, walk: &UsageWalk, most: usize) -> Result<Keys> {
         let (mut keys, mut after) = (Keys::new(), None);
         loop {
             let page = self.backend().activity(self.namespace_id(), query.scope(), after).await?;
@@ -76,7 +76,7 @@ impl Catalog {
     async fn walk(
         &self,
         query: &UsageQuery,
-        walk: &mut Walk,
+        walk: &mut UsageWalk,
         unwritten: &Keys,
         wanted: usize,
     ) -> Result<Vec<UsageRow>> {
@@ -107,7 +107,7 @@ impl Catalog {
         let ns = self.namespace_id();
         let page = PageRequest { after, limit, ..query.page.clone() };
         let Page { items, next } = match &query.whose {
-            Whose::Entity { entity, resource } => {
+            UsageSubject::Entity { entity, resource } => {
                 let prefix = match resource {
                     Some(resource) => format!("{}{resource}#{}", keys::USAGE_PREFIX, query.prefix()),
                     None => keys::USAGE_PREFIX.to_owned(),
@@ -116,12 +116,12 @@ impl Catalog {
                 let Page { items, next } = self.backend().query(&query).await?;
                 Page { items: items.into_iter().map(|item| item.key).collect(), next }
             }
-            Whose::Resource(resource) => {
+            UsageSubject::Resource(resource) => {
                 let prefix = format!("USAGE#{}", query.prefix());
                 let records = page.query(keys::resource_partition(ns, resource), prefix);
                 self.backend().find(Index::Resource, &records).await?
             }
-            Whose::Everybody => {
+            UsageSubject::Everybody => {
                 let entities = page.query(ns.into(), usage_partition(ns, ""));
                 self.backend().find(Index::Namespace, &entities).await?
             }
@@ -131,26 +131,26 @@ impl Catalog {
 }
 
 /// Where a record stands in the order of a query.
-type Place = (String, String);
+type UsagePlace = (String, String);
 
 /// Keys of records by their places.
-type Keys = BTreeMap<Place, ItemKey>;
+type Keys = BTreeMap<UsagePlace, ItemKey>;
 
 /// How far a query has been walked through.
 #[derive(Default)]
-struct Walk {
+struct UsageWalk {
     /// Where the records go on.
     after: Option<Cursor>,
     /// The last place that was shown, or passed over.
-    behind: Option<Place>,
+    behind: Option<UsagePlace>,
     is_over: bool,
 }
 
-impl Walk {
-    fn from_cursor(cursor: Option<&Cursor>) -> Result<Walk> {
-        let Some(cursor) = cursor else { return Ok(Walk::default()) };
+impl UsageWalk {
+    fn from_cursor(cursor: Option<&Cursor>) -> Result<UsageWalk> {
+        let Some(cursor) = cursor else { return Ok(UsageWalk::default()) };
         let [has_after, after, has_behind, one, two] = cursor.parts::<5>()?;
-        Ok(Walk {
+        Ok(UsageWalk {
             after: (has_after == "+").then(|| Cursor(after.into())),
             behind: (has_behind == "+").then(|| (one.into(), two.into())),
             is_over: false,
@@ -184,7 +184,7 @@ impl Walk {
         let between = query.between(unwritten, self.behind.as_ref(), end_of_range);
         here.extend(between.take(room + 1).map(|(place, key)| (place.clone(), key.clone())));
         let is_cut = here.len() > room;
-        let here: Vec<(Place, ItemKey)> = match query.page.newest_first {
+        let here: Vec<(UsagePlace, ItemKey)> = match query.page.newest_first {
             true => here.into_iter().rev().take(room).collect(),
             false => here.into_iter().take(room).collect(),
         };
@@ -198,7 +198,7 @@ impl Walk {
     }
 
     /// Whether a place was not passed yet.
-    fn is_ahead(&self, query: &UsageQuery, place: &Place) -> bool {
+    fn is_ahead(&self, query: &UsageQuery, place: &UsagePlace) -> bool {
         self.behind.as_ref().is_none_or(|behind| query.is_further(place, behind))
     }
 }
@@ -206,22 +206,22 @@ impl Walk {
 impl UsageQuery {
     pub(super) fn check(&self) -> Result<()> {
         match &self.whose {
-            Whose::Entity { entity, resource } => {
+            UsageSubject::Entity { entity, resource } => {
                 name::ENTITY.check(entity)?;
                 resource.iter().try_for_each(|resource| name::RESOURCE.check(resource))?;
             }
-            Whose::Resource(resource) => name::RESOURCE.check(resource)?,
-            Whose::Everybody => {}
+            UsageSubject::Resource(resource) => name::RESOURCE.check(resource)?,
+            UsageSubject::Everybody => {}
         }
         Ok(())
     }
 
     pub(super) fn scope(&self) -> Scope<'_> {
         match &self.whose {
-            Whose::Entity { entity, resource: Some(resource) } => Scope::Bucket(entity, resource),
-            Whose::Entity { entity, resource: None } => Scope::Entity(entity),
-            Whose::Resource(resource) => Scope::Resource(resource),
-            Whose::Everybody => Scope::All,
+            UsageSubject::Entity { entity, resource: Some(resource) } => Scope::Bucket(entity, resource),
+            UsageSubject::Entity { entity, resource: None } => Scope::Entity(entity),
+            UsageSubject::Resource(resource) => Scope::Resource(resource),
+            UsageSubject::Everybody => Scope::All,
         }
     }
 
@@ -245,14 +245,14 @@ impl UsageQuery {
     }
 
     /// Where a record stands in the order of the answer, which is that in which the store finds it.
-    fn place(&self, key: &ItemKey) -> Place {
+    fn place(&self, key: &ItemKey) -> UsagePlace {
         match &self.whose {
-            Whose::Entity { .. } => (String::new(), key.sort.clone()),
-            Whose::Resource(_) => {
+            UsageSubject::Entity { .. } => (String::new(), key.sort.clone()),
+            UsageSubject::Resource(_) => {
                 let start = key.sort.rsplit_once('#').map_or("", |(_, start)| start);
                 (format!("{start}#{}", keys::usage_of(key).unwrap_or_default()), String::new())
             }
-            Whose::Everybody => (key.partition.clone(), key.sort.clone()),
+            UsageSubject::Everybody => (key.partition.clone(), key.sort.clone()),
         }
     }
 
@@ -261,9 +261,9 @@ impl UsageQuery {
     fn between<'k>(
         &self,
         keys: &'k Keys,
-        behind: Option<&Place>,
-        end: Option<Option<&Place>>,
-    ) -> Box<dyn Iterator<Item = (&'k Place, &'k ItemKey)> + Send + 'k> {
+        behind: Option<&UsagePlace>,
+        end: Option<Option<&UsagePlace>>,
+    ) -> Box<dyn Iterator<Item = (&'k UsagePlace, &'k ItemKey)> + Send + 'k> {
         let is_empty = match (end, behind) {
             (Some(None), _) => true,
             (Some(Some(end)), Some(behind)) => !self.is_further(end, behind),
@@ -275,13 +275,13 @@ impl UsageQuery {
         let behind = behind.map_or(Bound::Unbounded, Bound::Excluded);
         let end = end.flatten().map_or(Bound::Unbounded, Bound::Included);
         match self.page.newest_first {
-            true => Box::new(keys.range::<Place, _>((end, behind)).rev()),
-            false => Box::new(keys.range::<Place, _>((behind, end))),
+            true => Box::new(keys.range::<UsagePlace, _>((end, behind)).rev()),
+            false => Box::new(keys.range::<UsagePlace, _>((behind, end))),
         }
     }
 
     /// Whether a place comes after another one.
-    fn is_further(&self, place: &Place, than: &Place) -> bool {
+    fn is_further(&self, place: &UsagePlace, than: &UsagePlace) -> bool {
         if self.page.newest_first { place < than } else { place > than }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::{BatchPatienceArgs, LimitArgs};
-use crate::commands::batch::{Api, ResultFormat, Secret, dollars, secret_word};
+use crate::commands::batch::{Api, ApiKey, ResultFormat, dollars, secret_word};
 use crate::duration_text;
 
 /// What to do with many requests at once.
@@ -57,10 +57,10 @@ pub(crate) struct BatchRunArgs {
     pub(crate) api_version: Option<String>,
     /// Add a header to each request: 'Name: value'; may be repeated; the value is never shown
     #[arg(long, value_name = "HEADER", value_parser = secret_word)]
-    pub(crate) header: Vec<Secret>,
+    pub(crate) header: Vec<ApiKey>,
     /// Call through this proxy [default: as HTTPS_PROXY and NO_PROXY say]
     #[arg(long, value_name = "URL", value_parser = secret_word)]
-    pub(crate) proxy: Option<Secret>,
+    pub(crate) proxy: Option<ApiKey>,
     /// Spread over the accounts of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) accounts: Option<PathBuf>,

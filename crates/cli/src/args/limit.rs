@@ -2,7 +2,7 @@ use anyhow::Result;
 use clap::Args;
 use tollgate::{Limit, Limits};
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::limit_text;
 
 /// Limits to be stored.
@@ -28,8 +28,8 @@ impl LimitArgs {
     ///
     /// # Errors
     ///
-    /// [`Usage`] if a name occurs twice, or if there are too many.
+    /// [`UsageError`] if a name occurs twice, or if there are too many.
     pub(crate) fn limits(&self) -> Result<Limits> {
-        Ok(Limits::new(self.limit.iter().cloned()).map_err(|why| Usage(why.to_string()))?)
+        Ok(Limits::new(self.limit.iter().cloned()).map_err(|why| UsageError(why.to_string()))?)
     }
 }

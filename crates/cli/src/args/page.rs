@@ -2,7 +2,7 @@ use clap::Args;
 use tollgate::catalog::{CatalogError, Cursor, PageRequest};
 use tollgate::store::StoreError;
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// Which part of a list.
 #[derive(Args, Clone, Debug)]
@@ -31,7 +31,7 @@ impl PageArgs {
         match (&self.after, error) {
             (Some(after), CatalogError::Store(StoreError::BadCall(_))) => {
                 let valid = "give what the last page of this list said after \"there is more\"";
-                Usage(format!("--after {after:?} is none of this list; {valid}")).into()
+                UsageError(format!("--after {after:?} is none of this list; {valid}")).into()
             }
             (_, error) => error.into(),
         }

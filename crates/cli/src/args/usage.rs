@@ -4,7 +4,7 @@ use tollgate::catalog::{UsageQuery, Window};
 
 use super::PageArgs;
 use crate::names;
-use crate::time_text::Time;
+use crate::time_text::TimeArg;
 
 /// What can be done with usage.
 #[derive(Debug, Subcommand)]
@@ -48,11 +48,11 @@ pub(crate) struct UsageSelection {
     #[arg(short, long, value_name = "WINDOW", default_value = "hour", value_parser = window)]
     pub(crate) window: Window,
     /// Only windows that begin at this time or later: 2026-11-15, 2026-11-15T14:00:00Z, or 24h for a day ago
-    #[arg(long, visible_alias = "start", value_name = "TIME", value_parser = Time::parse)]
-    pub(crate) from: Option<Time>,
+    #[arg(long, visible_alias = "start", value_name = "TIME", value_parser = TimeArg::parse)]
+    pub(crate) from: Option<TimeArg>,
     /// Only windows that begin before this time
-    #[arg(long, visible_alias = "end", value_name = "TIME", value_parser = Time::parse)]
-    pub(crate) until: Option<Time>,
+    #[arg(long, visible_alias = "end", value_name = "TIME", value_parser = TimeArg::parse)]
+    pub(crate) until: Option<TimeArg>,
 }
 
 /// Which rows.

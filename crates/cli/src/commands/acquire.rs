@@ -7,12 +7,12 @@ use serde::Serialize;
 use tollgate::Limiter;
 use tollgate::limiter::TicketError;
 
-use super::call::{Call, Called};
+use super::call::{Called, LimiterCall};
 use crate::args::{AcquireArgs, CallArgs};
 use crate::context::Context;
 use crate::demand_text::Exact;
-use crate::exit::Usage;
-use crate::output::{Answer, Output, Page, grouped};
+use crate::exit::UsageError;
+use crate::output::{Answer, Output, TextPage, grouped};
 use crate::units::Units;
 
 /// Takes, and prints the ticket.
@@ -22,11 +22,11 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
     let units = Units::of_call(limiter.catalog(), entity, resource)?;
     let amounts = units.exact(amounts)?;
     let mut also = Vec::new();
-    for (resource, amounts) in args.also.resources().map_err(Usage)? {
+    for (resource, amounts) in args.also.resources().map_err(UsageError)? {
         let amounts = Units::of_call(limiter.catalog(), entity, &resource)?.exact(&amounts)?;
         also.push((resource, amounts));
     }
-    let call = Call {
+    let call = LimiterCall {
         entity,
         resource,
         amounts: &amounts,
@@ -94,7 +94,7 @@ struct AcquireAnswer {
 }
 
 impl Answer for AcquireAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let AcquireAnswer { called: Called { entity, resource, waited_ms, .. }, taken, remarks, .. } = self;
         let taken: Vec<String> = taken
             .iter()

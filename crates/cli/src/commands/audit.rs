@@ -8,7 +8,7 @@ use tollgate::store::records::{Fields, Value};
 
 use crate::args::{AuditCommand, AuditListArgs};
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Table};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable};
 
 /// Does what a command about audit events says.
 pub(super) fn run(context: &Context, command: AuditCommand) -> Result<Output> {
@@ -33,7 +33,7 @@ fn list(context: &Context, args: &AuditListArgs) -> Result<Output> {
     let CatalogPage { items, next } = found.map_err(|why| args.page.explain(why))?;
     let next = next.map(|Cursor(text)| text);
     context.note_next(&next);
-    Ok(Output::new(ListAnswer {
+    Ok(Output::new(AuditListAnswer {
         namespace: context.settings.namespace.value.clone(),
         events: items.into_iter().map(EventView::from).collect(),
         next,
@@ -41,7 +41,7 @@ fn list(context: &Context, args: &AuditListArgs) -> Result<Output> {
 }
 
 #[derive(Serialize)]
-struct ListAnswer {
+struct AuditListAnswer {
     namespace: String,
     events: Vec<EventView>,
     next: Option<String>,
@@ -81,11 +81,15 @@ fn object(fields: &Fields) -> serde_json::Map<String, Json> {
     fields.iter().map(|(name, value)| (name.clone(), json(value))).collect()
 }
 
-impl Answer for ListAnswer {
-    fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["TIME", "WHO", "WHAT"]).wrap(2);
+impl Answer for AuditListAnswer {
+    fn text(&self, page: &mut TextPage) {
+        let mut table = TextTable::new(["TIME", "WHO", "WHAT"]).wrap(2);
         for event in &self.events {
-            table.row([Cell::from(&event.timestamp), Cell::name(&event.principal), event.sentence().into()]);
+            table.row([
+                TableCell::from(&event.timestamp),
+                TableCell::name(&event.principal),
+                event.sentence().into(),
+            ]);
         }
         page.table_or(&table, "no events");
     }

@@ -12,13 +12,13 @@ use super::waiting::VisibleWait;
 use crate::args::PatienceArgs;
 use crate::context::Context;
 use crate::demand_text::{self, Amount, Exact, Written};
-use crate::exit::{Exit, Refused, Usage};
-use crate::output::{Answer, Format, Output, Page};
+use crate::exit::{Exit, Refused, UsageError};
+use crate::output::{Answer, Format, Output, TextPage};
 use crate::units::Units;
 use crate::views::{RefusalView, micros};
 
 /// A call that is about to be made.
-pub(super) struct Call<'a> {
+pub(super) struct LimiterCall<'a> {
     pub(super) entity: &'a str,
     pub(super) resource: &'a str,
     pub(super) amounts: &'a [Exact],
@@ -52,7 +52,7 @@ struct RefusedAnswer {
     refusal: RefusalView,
 }
 
-impl Call<'_> {
+impl LimiterCall<'_> {
     /// Makes the call. A refusal is an answer for programs, and an error for people.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ pub(super) fn one_of_each(limiter: &Limiter, entity: &str, resource: &str) -> Re
 pub(super) fn told(error: AcquireError, units: &Units) -> anyhow::Error {
     match &error {
         AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => {
-            Usage(format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1")).into()
+            UsageError(format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1")).into()
         }
         AcquireError::Demand {
             entity,
@@ -170,7 +170,7 @@ pub(super) fn told(error: AcquireError, units: &Units) -> anyhow::Error {
         } if units.unit(limit.as_str()).is_some() => {
             let [asked, capacity] = [asked, capacity].map(|it| units.show_taken(limit.as_str(), *it));
             let why = format!("a demand of {asked} can never fit {limit}, whose capacity is {capacity}");
-            Usage(format!("{entity} on {resource}: {why}")).into()
+            UsageError(format!("{entity} on {resource}: {why}")).into()
         }
         _ => error.into(),
     }
@@ -178,5 +178,5 @@ pub(super) fn told(error: AcquireError, units: &Units) -> anyhow::Error {
 
 impl Answer for RefusedAnswer {
     /// Never asked for: to people a refusal is an error, which goes to stderr.
-    fn text(&self, _: &mut Page) {}
+    fn text(&self, _: &mut TextPage) {}
 }

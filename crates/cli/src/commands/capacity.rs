@@ -5,7 +5,7 @@ use serde::Serialize;
 use tollgate::catalog::EntityCapacity;
 
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Table, style};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, style};
 use crate::units::Units;
 
 /// Adds up how a limit stands for every entity that has used a resource.
@@ -21,7 +21,7 @@ pub(super) fn capacity(context: &Context, resource: String, limit: String) -> Re
         capacity: whole.total_capacity,
         available: whole.total_available,
         used: whole.total_used,
-        entities: whole.entities.into_iter().map(EntityView::from).collect(),
+        entities: whole.entities.into_iter().map(CapacityEntityView::from).collect(),
         units,
     }))
 }
@@ -34,13 +34,13 @@ struct CapacityAnswer {
     capacity: u64,
     available: i64,
     used: u64,
-    entities: Vec<EntityView>,
+    entities: Vec<CapacityEntityView>,
     #[serde(skip)]
     units: Units,
 }
 
 #[derive(Serialize)]
-struct EntityView {
+struct CapacityEntityView {
     entity: String,
     /// `null` if it is unbounded.
     capacity: Option<u64>,
@@ -48,9 +48,14 @@ struct EntityView {
     used: u64,
 }
 
-impl From<EntityCapacity> for EntityView {
-    fn from(it: EntityCapacity) -> EntityView {
-        EntityView { entity: it.entity, capacity: it.capacity, available: it.available, used: it.used }
+impl From<EntityCapacity> for CapacityEntityView {
+    fn from(it: EntityCapacity) -> CapacityEntityView {
+        CapacityEntityView {
+            entity: it.entity,
+            capacity: it.capacity,
+            available: it.available,
+            used: it.used,
+        }
     }
 }
 
@@ -59,21 +64,21 @@ impl CapacityAnswer {
         self.units.show(&self.limit, i64::try_from(amount).unwrap_or(i64::MAX))
     }
 
-    fn left(&self, available: i64) -> Cell {
+    fn left(&self, available: i64) -> TableCell {
         let left = self.units.show(&self.limit, available);
-        if available <= 0 { Cell::styled(left, style::BAD) } else { left.into() }
+        if available <= 0 { TableCell::styled(left, style::BAD) } else { left.into() }
     }
 }
 
 impl Answer for CapacityAnswer {
-    fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["ENTITY", "AVAILABLE", "OF", "USED"]).right(1).right(2).right(3);
-        for EntityView { entity, capacity, available, used } in &self.entities {
+    fn text(&self, page: &mut TextPage) {
+        let mut table = TextTable::new(["ENTITY", "AVAILABLE", "OF", "USED"]).right(1).right(2).right(3);
+        for CapacityEntityView { entity, capacity, available, used } in &self.entities {
             let (left, capacity) = match capacity {
                 Some(capacity) => (self.left(*available), self.shown(*capacity)),
                 None => ("unbounded".into(), String::new()),
             };
-            table.row([Cell::name(entity), left, capacity.into(), self.shown(*used).into()]);
+            table.row([TableCell::name(entity), left, capacity.into(), self.shown(*used).into()]);
         }
         if table.is_empty() {
             let (resource, limit) = (&self.resource, &self.limit);
@@ -82,7 +87,7 @@ impl Answer for CapacityAnswer {
         }
         let (capacity, used) = (self.shown(self.capacity), self.shown(self.used));
         table.row([
-            Cell::styled("all", style::HEADING),
+            TableCell::styled("all", style::HEADING),
             self.left(self.available),
             capacity.into(),
             used.into(),

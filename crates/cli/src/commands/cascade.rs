@@ -5,7 +5,7 @@ use serde::Serialize;
 use tollgate::Cascade;
 
 use crate::context::Context;
-use crate::output::{Answer, Output, Page};
+use crate::output::{Answer, Output, TextPage};
 use crate::views::{LevelView, OwnedLevel, deed};
 
 /// Says whether calls cascade on a level, or takes back what was said.
@@ -44,7 +44,7 @@ impl Answer for CascadeAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let name = &self.name;
         match (self.cascade, self.changed) {
             (Some(cascade), true) => {

@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use crate::args::ConfigCommand;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Table};
-use crate::settings::Source;
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable};
+use crate::settings::SettingSource;
 
 /// Shows the settings.
 pub(super) fn run(context: &Context, command: ConfigCommand) -> Result<Output> {
     let ConfigCommand::Show { sources } = command;
-    let settings = context.settings.rows()?.map(|(key, value, source)| Setting {
+    let settings = context.settings.rows()?.map(|(key, value, source)| SettingView {
         key: key.name,
         value,
         source: SourceName::of(source),
@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context, command: ConfigCommand) -> Result<Output> {
 
 #[derive(Serialize)]
 struct Shown {
-    settings: Vec<Setting>,
+    settings: Vec<SettingView>,
     config_file: Option<String>,
     config_file_exists: bool,
     #[serde(skip)]
@@ -36,7 +36,7 @@ struct Shown {
 }
 
 #[derive(Serialize)]
-struct Setting {
+struct SettingView {
     key: &'static str,
     value: String,
     source: SourceName,
@@ -53,27 +53,27 @@ enum SourceName {
 }
 
 impl SourceName {
-    fn of(source: &Source) -> SourceName {
+    fn of(source: &SettingSource) -> SourceName {
         match source {
-            Source::Flag(_) => SourceName::Flag,
-            Source::Environment(_) => SourceName::Environment,
-            Source::File(_) => SourceName::File,
-            Source::Default => SourceName::Default,
+            SettingSource::Flag(_) => SourceName::Flag,
+            SettingSource::Environment(_) => SourceName::Environment,
+            SettingSource::File(_) => SourceName::File,
+            SettingSource::Default => SourceName::Default,
         }
     }
 }
 
 impl Answer for Shown {
-    fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["SETTING", "SOURCE", "VALUE"]).hide_empty(1);
-        for Setting { key, value, source, from } in &self.settings {
+    fn text(&self, page: &mut TextPage) {
+        let mut table = TextTable::new(["SETTING", "SOURCE", "VALUE"]).hide_empty(1);
+        for SettingView { key, value, source, from } in &self.settings {
             // The path of the file is long, and stands below.
             let source = match (self.sources, source) {
                 (false, _) => "",
                 (true, SourceName::File) => "config file",
                 (true, _) => from,
             };
-            table.row([Cell::name(key), Cell::from(source), value.into()]);
+            table.row([TableCell::name(key), TableCell::from(source), value.into()]);
         }
         page.table(&table);
         if let (true, Some(path)) = (self.sources, &self.config_file) {

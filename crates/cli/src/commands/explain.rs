@@ -14,9 +14,9 @@ use crate::args::{CallArgs, ExplainArgs};
 use crate::context::Context;
 use crate::demand_text::{self, Amount};
 use crate::duration_text;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, UsageError};
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Cell, Output, Page, Table, grouped};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped};
 use crate::units::Units;
 use crate::views::{RefusalView, StandView, StandingView};
 
@@ -31,7 +31,7 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
         false => Ok(amounts),
     };
     let mut asked = vec![(resource.clone(), units.exact(&wanted(&resource, amounts)?)?)];
-    for (resource, amounts) in args.also.resources().map_err(Usage)? {
+    for (resource, amounts) in args.also.resources().map_err(UsageError)? {
         let amounts = wanted(&resource, amounts)?;
         let amounts = Units::of_call(limiter.catalog(), &entity, &resource)?.exact(&amounts)?;
         asked.push((resource, amounts));
@@ -71,7 +71,7 @@ struct ExplainAnswer {
 }
 
 impl Answer for ExplainAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         if self.passes {
             page.line(paint(style::GOOD, "it would pass now"));
         } else {
@@ -121,11 +121,11 @@ impl ExplainAnswer {
 }
 
 /// Every limit of every bucket.
-fn table_of(buckets: &[StandingView]) -> Table {
+fn table_of(buckets: &[StandingView]) -> TextTable {
     let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
-    let mut table = Table::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0).shorten(1);
+    let mut table = TextTable::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0).shorten(1);
     for StandingView { entity, limits, level, .. } in buckets {
-        let mut first = Some((Cell::name(entity), Cell::from(level)));
+        let mut first = Some((TableCell::name(entity), TableCell::from(level)));
         for limit in limits {
             let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
             table.row(cells(entity, limit, level));
@@ -134,12 +134,12 @@ fn table_of(buckets: &[StandingView]) -> Table {
     table
 }
 
-fn cells(entity: Cell, limit: &StandView, level: Cell) -> [Cell; 8] {
-    let mark = if limit.decides { Cell::styled("→", style::BAD) } else { "".into() };
+fn cells(entity: TableCell, limit: &StandView, level: TableCell) -> [TableCell; 8] {
+    let mark = if limit.decides { TableCell::styled("→", style::BAD) } else { "".into() };
     [
         mark,
         entity,
-        Cell::name(&limit.name),
+        TableCell::name(&limit.name),
         limit.requested(),
         limit.available(),
         limit.capacity(),

@@ -7,14 +7,14 @@ use tollgate::{Catalog, Limits, OnUnavailable};
 
 use crate::args::LimitArgs;
 use crate::context::Context;
-use crate::exit::Usage;
-use crate::output::{Answer, Output, Page};
+use crate::exit::UsageError;
+use crate::output::{Answer, Output, TextPage};
 use crate::views::{LevelView, LimitView, OwnedLevel, deed, limit_table, limit_texts, limit_views};
 
 /// Stores limits on a level.
 pub(super) fn set(context: &Context, level: OwnedLevel, args: &LimitArgs) -> Result<Output> {
     if args.is_empty() {
-        return Err(Usage("no limit is given; give at least one, such as -l rpm:1000".into()).into());
+        return Err(UsageError("no limit is given; give at least one, such as -l rpm:1000".into()).into());
     }
     let limits = args.limits()?;
     let store = |catalog: &Catalog| Ok(catalog.ensure_limits(level.level(), &limits).wait()?);
@@ -109,7 +109,7 @@ pub(super) fn delete(context: &Context, level: &OwnedLevel) -> Result<Output> {
         context.confirm_deletion(format_args!("the limits for {}", level.name()), || Ok(contents))?;
     }
     let deleted = context.change(|catalog| Ok(catalog.delete_limits(level.level()).wait()?))?;
-    Ok(Output::new(DeleteAnswer {
+    Ok(Output::new(LimitsDeleteAnswer {
         before: before.flatten(),
         dry_run: context.dry_run,
         namespace: context.settings.namespace.value.clone(),
@@ -145,7 +145,7 @@ struct GetAnswer {
 }
 
 #[derive(Serialize)]
-struct DeleteAnswer {
+struct LimitsDeleteAnswer {
     dry_run: bool,
     namespace: String,
     #[serde(flatten)]
@@ -161,7 +161,7 @@ impl Answer for SetAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         if !self.changed {
             page.line(format_args!("the limits for {} were stored already", self.name));
             page.gap();
@@ -178,7 +178,7 @@ impl Answer for SetAnswer {
 }
 
 impl Answer for GetAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         match &self.limits {
             Some(limits) => limits_text(page, limits, self.on_unavailable),
             None => page.remark(format_args!("no limits are stored for {}", self.name)),
@@ -186,12 +186,12 @@ impl Answer for GetAnswer {
     }
 }
 
-impl Answer for DeleteAnswer {
+impl Answer for LimitsDeleteAnswer {
     fn is_echo(&self) -> bool {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         if self.deleted {
             let deed = deed(self.dry_run, "deleted", "delete");
             let before = self.before.as_ref().map(|limits| format!(": {}", limit_texts(limits)));
@@ -202,7 +202,7 @@ impl Answer for DeleteAnswer {
     }
 }
 
-fn limits_text(page: &mut Page, limits: &[LimitView], on_unavailable: Option<&str>) {
+fn limits_text(page: &mut TextPage, limits: &[LimitView], on_unavailable: Option<&str>) {
     page.table_or_line(&limit_table(limits), "no limits");
     if let Some(policy) = on_unavailable {
         page.gap();

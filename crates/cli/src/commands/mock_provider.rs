@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use tollgate_mock_provider::MockProvider;
 
-use super::server_ending::Ending;
+use super::server_ending::ServerSignal;
 use crate::args::MockProviderArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Usage};
-use crate::output::{Answer, Cell, Output, Page};
+use crate::exit::{Exit, UsageError};
+use crate::output::{Answer, Output, TableCell, TextPage};
 
 /// Serves until it is told to end.
 pub(super) fn run(context: &Context, args: MockProviderArgs) -> Result<Output> {
@@ -19,9 +19,9 @@ pub(super) fn run(context: &Context, args: MockProviderArgs) -> Result<Output> {
     let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Whoever has read the answer may tell it to end.
-    let mut ending = runtime.block_on(async { Ending::watch() })?;
+    let mut ending = runtime.block_on(async { ServerSignal::watch() })?;
     // Before it ends: whoever waits for the port reads this.
-    Output::new(UpAnswer::new(&args, address)).write(&context.terminal, context.format)?;
+    Output::new(MockUpAnswer::new(&args, address)).write(&context.terminal, context.format)?;
     runtime.block_on(async {
         let serving = tokio::spawn(async move { provider.serve(listener).await });
         ending.told(args.seconds).await?;
@@ -61,7 +61,7 @@ fn provider(args: &MockProviderArgs) -> Result<MockProvider> {
     builder = args.outage.iter().fold(builder, |builder, outage| builder.outage(*outage));
     builder = args.key.iter().fold(builder, |builder, key| builder.key(key));
     // What the builder refuses was said on the command line.
-    builder.build().map_err(|error| Usage(error.to_string()).into())
+    builder.build().map_err(|error| UsageError(error.to_string()).into())
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener> {
@@ -71,15 +71,15 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
 }
 
 #[derive(Serialize)]
-struct UpAnswer {
+struct MockUpAnswer {
     address: String,
     url: String,
     style: &'static str,
 }
 
-impl UpAnswer {
-    fn new(args: &MockProviderArgs, address: SocketAddr) -> UpAnswer {
-        UpAnswer {
+impl MockUpAnswer {
+    fn new(args: &MockProviderArgs, address: SocketAddr) -> MockUpAnswer {
+        MockUpAnswer {
             address: address.to_string(),
             url: format!("http://{address}"),
             style: args.style.as_str(),
@@ -87,9 +87,9 @@ impl UpAnswer {
     }
 }
 
-impl Answer for UpAnswer {
-    fn text(&self, page: &mut Page) {
-        page.fields([("url", Cell::from(&self.url)), ("style", Cell::name(self.style))]);
+impl Answer for MockUpAnswer {
+    fn text(&self, page: &mut TextPage) {
+        page.fields([("url", TableCell::from(&self.url)), ("style", TableCell::name(self.style))]);
         page.gap();
         let (path, body) = match self.style {
             "anthropic" => ("/v1/messages", r#"{"model":"m","max_tokens":16,"messages":[]}"#),

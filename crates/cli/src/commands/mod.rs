@@ -41,14 +41,14 @@ use anyhow::Result;
 
 use crate::args::Command;
 use crate::context::Context;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::output::Output;
 
 /// Does what a command says.
 pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
     if let (true, DryRun::Refused(name)) = (context.dry_run, DryRun::of(&command)) {
         let why = format!("{name} cannot be tried with --dry-run; leave it out, and nothing was done");
-        return Err(Usage(why).into());
+        return Err(UsageError(why).into());
     }
     match command {
         Command::Namespace(command) => namespace::run(context, command),

@@ -6,7 +6,7 @@ use tollgate::catalog::{Namespace, PurgeProgress};
 
 use crate::args::NamespaceCommand;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, counted, grouped};
+use crate::output::{Answer, Output, TableCell, TextPage, counted, grouped};
 use crate::views::{CountsView, NamespaceView, deed, namespace_table};
 
 /// Does what a command about namespaces says.
@@ -37,12 +37,12 @@ fn register(context: &Context, names: &[String]) -> Result<Output> {
 fn list(context: &Context) -> Result<Output> {
     let namespaces = views(context.registry_if_there()?.list().wait()?);
     let nothing = "no namespaces; the first command that writes registers one";
-    Ok(Output::new(ListAnswer { namespaces, nothing }))
+    Ok(Output::new(NamespaceListAnswer { namespaces, nothing }))
 }
 
 fn orphans(context: &Context) -> Result<Output> {
     let namespaces = views(context.registry_if_there()?.orphans().wait()?);
-    Ok(Output::new(ListAnswer { namespaces, nothing: "no deleted namespaces" }))
+    Ok(Output::new(NamespaceListAnswer { namespaces, nothing: "no deleted namespaces" }))
 }
 
 fn show(context: &Context, name: &str) -> Result<Output> {
@@ -50,7 +50,7 @@ fn show(context: &Context, name: &str) -> Result<Output> {
     let namespace = registry.get(name).wait()?;
     let namespace = namespace.with_context(|| format!("there is no namespace {name:?}"))?;
     let counts = registry.open(name).wait()?.counts().wait()?;
-    Ok(Output::new(ShowAnswer { namespace: namespace.into(), counts: counts.into() }))
+    Ok(Output::new(NamespaceShowAnswer { namespace: namespace.into(), counts: counts.into() }))
 }
 
 fn delete(context: &Context, name: &str) -> Result<Output> {
@@ -64,15 +64,15 @@ fn delete(context: &Context, name: &str) -> Result<Output> {
         let how = format!("to take it into use again: tollgate namespace recover {}", namespace.id);
         context.note_afterwards(how);
     }
-    Ok(changed(context, namespace, Changed::Deleted))
+    Ok(changed(context, namespace, NamespaceChange::Deleted))
 }
 
 fn recover(context: &Context, id: &str) -> Result<Output> {
     let namespace = context.registry_if_there()?.recover(id).wait()?;
-    Ok(changed(context, namespace, Changed::Recovered))
+    Ok(changed(context, namespace, NamespaceChange::Recovered))
 }
 
-fn changed(context: &Context, namespace: Namespace, change: Changed) -> Output {
+fn changed(context: &Context, namespace: Namespace, change: NamespaceChange) -> Output {
     Output::new(ChangeAnswer { dry_run: context.dry_run, namespace: namespace.into(), change })
 }
 
@@ -116,14 +116,14 @@ struct Registered {
 }
 
 #[derive(Serialize)]
-struct ListAnswer {
+struct NamespaceListAnswer {
     namespaces: Vec<NamespaceView>,
     #[serde(skip)]
     nothing: &'static str,
 }
 
 #[derive(Serialize)]
-struct ShowAnswer {
+struct NamespaceShowAnswer {
     namespace: NamespaceView,
     counts: CountsView,
 }
@@ -133,10 +133,10 @@ struct ChangeAnswer {
     dry_run: bool,
     namespace: NamespaceView,
     #[serde(skip)]
-    change: Changed,
+    change: NamespaceChange,
 }
 
-enum Changed {
+enum NamespaceChange {
     Deleted,
     Recovered,
 }
@@ -154,7 +154,7 @@ impl Answer for RegisterAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         for Registered { new, namespace: NamespaceView { name, id, .. } } in &self.namespaces {
             match (new, self.dry_run) {
                 (false, _) => page.line(format_args!("namespace {name} was there already, with id {id}")),
@@ -169,17 +169,17 @@ impl Answer for RegisterAnswer {
     }
 }
 
-impl Answer for ListAnswer {
-    fn text(&self, page: &mut Page) {
+impl Answer for NamespaceListAnswer {
+    fn text(&self, page: &mut TextPage) {
         page.table_or(&namespace_table(&self.namespaces), self.nothing);
     }
 }
 
-impl Answer for ShowAnswer {
-    fn text(&self, page: &mut Page) {
+impl Answer for NamespaceShowAnswer {
+    fn text(&self, page: &mut TextPage) {
         let NamespaceView { name, id, status, created_at, .. } = &self.namespace;
         page.fields([
-            ("namespace", Cell::name(name)),
+            ("namespace", TableCell::name(name)),
             ("id", id.into()),
             ("status", status.into()),
             ("created", created_at.into()),
@@ -194,11 +194,11 @@ impl Answer for ChangeAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let NamespaceView { name, id, .. } = &self.namespace;
         let deed = match self.change {
-            Changed::Deleted => deed(self.dry_run, "deleted", "delete"),
-            Changed::Recovered => deed(self.dry_run, "recovered", "recover"),
+            NamespaceChange::Deleted => deed(self.dry_run, "deleted", "delete"),
+            NamespaceChange::Recovered => deed(self.dry_run, "recovered", "recover"),
         };
         page.line(format_args!("{deed} namespace {name}, with id {id}"));
     }
@@ -209,7 +209,7 @@ impl Answer for PurgeAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let count = |number: u64, one: &str, many: &str| {
             counted(usize::try_from(number).unwrap_or(usize::MAX), one, many)
         };

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::args::PeekArgs;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Table};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable};
 use crate::views::{StandView, StandingView, standing_views};
 
 /// Shows every limit.
@@ -29,13 +29,13 @@ struct PeekAnswer {
 }
 
 impl Answer for PeekAnswer {
-    fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["ENTITY", "LIMIT", "AVAILABLE", "OF", "FULL", "LIMITS FROM"])
+    fn text(&self, page: &mut TextPage) {
+        let mut table = TextTable::new(["ENTITY", "LIMIT", "AVAILABLE", "OF", "FULL", "LIMITS FROM"])
             .right(2)
             .right(3)
             .wrap(5);
         for StandingView { entity, limits, level, .. } in &self.buckets {
-            let mut first = Some((Cell::name(entity), Cell::from(level)));
+            let mut first = Some((TableCell::name(entity), TableCell::from(level)));
             for limit in limits {
                 let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
                 table.row(cells(entity, limit, level));
@@ -45,6 +45,6 @@ impl Answer for PeekAnswer {
     }
 }
 
-fn cells(entity: Cell, limit: &StandView, level: Cell) -> [Cell; 6] {
-    [entity, Cell::name(&limit.name), limit.available(), limit.capacity(), limit.full(), level]
+fn cells(entity: TableCell, limit: &StandView, level: TableCell) -> [TableCell; 6] {
+    [entity, TableCell::name(&limit.name), limit.available(), limit.capacity(), limit.full(), level]
 }

@@ -9,7 +9,7 @@ use tollgate::Level;
 use super::{capacity, cascade, levels, switch};
 use crate::args::ResourceCommand;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, style};
+use crate::output::{Answer, Output, TableCell, TextPage, style};
 use crate::views::{LimitView, OwnedLevel, limit_cells, limit_views, remark_table};
 
 /// Does what a command about resources says.
@@ -31,74 +31,74 @@ pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output>
             cascade::set(context, &OwnedLevel::resource(resource), None)
         }
         ResourceCommand::Disable { resource } => {
-            switch::turn(context, switch::Switch::Resource(resource), switch::Turn::Off)
+            switch::turn(context, switch::Switch::Resource(resource), switch::Toggle::Off)
         }
         ResourceCommand::Enable { resource } => {
-            switch::turn(context, switch::Switch::Resource(resource), switch::Turn::On)
+            switch::turn(context, switch::Switch::Resource(resource), switch::Toggle::On)
         }
     }
 }
 
 fn list(context: &Context) -> Result<Output> {
     let catalog = context.catalog()?;
-    let mut resources: BTreeMap<String, Listed> = BTreeMap::new();
+    let mut resources: BTreeMap<String, ListedResource> = BTreeMap::new();
     for resource in catalog.resources_with_limits().wait()? {
         let stored = catalog.limits(Level::Resource(&resource)).wait()?;
         let limits = stored.map(|stored| limit_views(stored.limits.iter())).unwrap_or_default();
-        resources.insert(resource.clone(), Listed { limits, ..Listed::of(resource) });
+        resources.insert(resource.clone(), ListedResource { limits, ..ListedResource::of(resource) });
     }
     for resource in catalog.disabled_resources().wait()? {
-        resources.entry(resource).or_insert_with_key(|it| Listed::of(it.clone())).disabled = true;
+        resources.entry(resource).or_insert_with_key(|it| ListedResource::of(it.clone())).disabled = true;
     }
     for (resource, policy) in catalog.cascades_of_resources().wait()? {
-        let listed = resources.entry(resource).or_insert_with_key(|it| Listed::of(it.clone()));
+        let listed = resources.entry(resource).or_insert_with_key(|it| ListedResource::of(it.clone()));
         listed.cascade = Some(cascade::is_on(policy));
     }
     let namespace = context.settings.namespace.value.clone();
-    Ok(Output::new(ListAnswer { namespace, resources: resources.into_values().collect() }))
+    Ok(Output::new(ResourceListAnswer { namespace, resources: resources.into_values().collect() }))
 }
 
 #[derive(Serialize)]
-struct ListAnswer {
+struct ResourceListAnswer {
     namespace: String,
-    resources: Vec<Listed>,
+    resources: Vec<ListedResource>,
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct ListedResource {
     resource: String,
     disabled: bool,
     cascade: Option<bool>,
     limits: Vec<LimitView>,
 }
 
-impl Listed {
-    fn of(resource: String) -> Listed {
-        Listed { resource, disabled: false, cascade: None, limits: Vec::new() }
+impl ListedResource {
+    fn of(resource: String) -> ListedResource {
+        ListedResource { resource, disabled: false, cascade: None, limits: Vec::new() }
     }
 
     /// Its name, with what is said of it.
-    fn cell(&self) -> Cell {
+    fn cell(&self) -> TableCell {
         let cascade = match self.cascade {
             Some(true) => " (cascades)",
             Some(false) => " (does not cascade)",
             None => "",
         };
         match self.disabled {
-            true => Cell::styled(format!("{} (disabled){cascade}", self.resource), style::BAD),
-            false => Cell::name(format!("{}{cascade}", self.resource)),
+            true => TableCell::styled(format!("{} (disabled){cascade}", self.resource), style::BAD),
+            false => TableCell::name(format!("{}{cascade}", self.resource)),
         }
     }
 }
 
-impl Answer for ListAnswer {
-    fn text(&self, page: &mut Page) {
+impl Answer for ResourceListAnswer {
+    fn text(&self, page: &mut TextPage) {
         let mut table = remark_table("RESOURCE");
         for listed in &self.resources {
             let (limits, mut first) = (&listed.limits, Some(listed.cell()));
             if limits.is_empty() {
                 let first = first.take().unwrap_or_else(|| "".into());
-                table.row([first, Cell::from("none"), "".into(), "".into(), "".into(), "".into()]);
+                table.row([first, TableCell::from("none"), "".into(), "".into(), "".into(), "".into()]);
             }
             for limit in limits {
                 let [name, amount, per, burst, notes] = limit_cells(limit);

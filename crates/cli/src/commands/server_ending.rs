@@ -9,25 +9,25 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Ctrl-C is pressed, the process is told to end, or its terminal is gone.
-pub(in crate::commands) struct Ending {
+pub(in crate::commands) struct ServerSignal {
     #[cfg(unix)]
     signals: Vec<Signal>,
 }
 
-impl Ending {
+impl ServerSignal {
     /// From now on the process does not end by itself when it is told to. To be called in a runtime.
     #[cfg(unix)]
-    pub(in crate::commands) fn watch() -> io::Result<Ending> {
+    pub(in crate::commands) fn watch() -> io::Result<ServerSignal> {
         let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
         if hangup_ends() {
             kinds.push(SignalKind::hangup());
         }
-        Ok(Ending { signals: kinds.into_iter().map(signal).collect::<io::Result<_>>()? })
+        Ok(ServerSignal { signals: kinds.into_iter().map(signal).collect::<io::Result<_>>()? })
     }
 
     #[cfg(not(unix))]
-    pub(in crate::commands) fn watch() -> io::Result<Ending> {
-        Ok(Ending {})
+    pub(in crate::commands) fn watch() -> io::Result<ServerSignal> {
+        Ok(ServerSignal {})
     }
 
     /// Waits for it, or until the time is over.

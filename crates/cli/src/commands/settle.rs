@@ -11,8 +11,8 @@ use tollgate::limiter::{Ended, Ending, Lease, TicketError};
 use crate::args::SettleArgs;
 use crate::context::Context;
 use crate::demand_text::{self, Amount, Exact};
-use crate::exit::Usage;
-use crate::output::{Answer, Output, Page};
+use crate::exit::UsageError;
+use crate::output::{Answer, Output, TextPage};
 use crate::units::Units;
 use crate::views::deed;
 
@@ -67,7 +67,7 @@ fn at_home(context: &Context, ticket: &str, why: TicketError) -> anyhow::Error {
         // Nothing that it says can be believed, and a principal may have no permission to look elsewhere.
         Ok(None) | Err(_) => return why.into(),
     };
-    Usage(format!("{said}; nothing was changed")).into()
+    UsageError(format!("{said}; nothing was changed")).into()
 }
 
 #[derive(Serialize)]
@@ -88,7 +88,7 @@ impl Answer for SettleAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         match self.ending {
             _ if self.settled_before => page.line("was settled before; nothing changed"),
             "cancel" => page.line(deed(self.dry_run, "cancelled", "cancel")),

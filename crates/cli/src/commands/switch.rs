@@ -5,7 +5,7 @@ use serde::Serialize;
 use tollgate::catalog::Access;
 
 use crate::context::Context;
-use crate::output::{Answer, Output, Page};
+use crate::output::{Answer, Output, TextPage};
 use crate::views::deed;
 
 /// What can be switched off.
@@ -20,7 +20,7 @@ pub(super) enum Switch {
 
 /// Which way.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Turn {
+pub(super) enum Toggle {
     /// Nobody may use it.
     Off,
     /// Everybody may again.
@@ -28,13 +28,13 @@ pub(super) enum Turn {
 }
 
 /// Switches something off or on.
-pub(super) fn turn(context: &Context, switch: Switch, turn: Turn) -> Result<Output> {
+pub(super) fn turn(context: &Context, switch: Switch, turn: Toggle) -> Result<Output> {
     let changed = context.change(|catalog| {
         Ok(match (&switch, turn) {
-            (Switch::Entity(id), Turn::Off) => catalog.disable_entity(id),
-            (Switch::Entity(id), Turn::On) => catalog.enable_entity(id),
-            (Switch::Resource(name), Turn::Off) => catalog.disable_resource(name),
-            (Switch::Resource(name), Turn::On) => catalog.enable_resource(name),
+            (Switch::Entity(id), Toggle::Off) => catalog.disable_entity(id),
+            (Switch::Entity(id), Toggle::On) => catalog.enable_entity(id),
+            (Switch::Resource(name), Toggle::Off) => catalog.disable_resource(name),
+            (Switch::Resource(name), Toggle::On) => catalog.enable_resource(name),
             (Switch::Access(id, resource, access), _) => catalog.set_access(id, resource, *access),
         }
         .wait()?)
@@ -49,7 +49,7 @@ pub(super) fn turn(context: &Context, switch: Switch, turn: Turn) -> Result<Outp
         namespace: context.settings.namespace.value.clone(),
         entity,
         resource,
-        disabled: turn == Turn::Off,
+        disabled: turn == Toggle::Off,
         changed,
         inherited,
     }))
@@ -75,7 +75,7 @@ impl Answer for TurnAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let what = match (&self.entity, &self.resource) {
             (Some(entity), Some(resource)) => format!("entity {entity} for resource {resource}"),
             (Some(entity), None) => format!("entity {entity}"),

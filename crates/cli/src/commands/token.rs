@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::args::TokenCommand;
 use crate::context::Context;
-use crate::output::{Answer, Output, Page};
+use crate::output::{Answer, Output, TextPage};
 use crate::views::deed;
 
 /// Does what a command about tokens says.
@@ -31,7 +31,7 @@ struct RotateAnswer {
 }
 
 impl Answer for RotateAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let RotateAnswer { dry_run, namespace, version } = self;
         let deed = deed(*dry_run, "rotated", "rotate");
         page.line(format_args!("{deed} the secret of namespace {namespace}, to version {version}"));

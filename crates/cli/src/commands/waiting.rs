@@ -8,7 +8,7 @@ use std::time::Duration;
 use tollgate::catalog::{SeenWaiter, Waiter};
 use tollgate::{Catalog, Span};
 
-use super::call::Call;
+use super::call::LimiterCall;
 use crate::demand_text::Exact;
 
 /// A wait that is over by then is not worth a write.
@@ -29,7 +29,7 @@ pub(super) struct VisibleWait {
 
 impl VisibleWait {
     /// Begins to wait. That others cannot be told is no reason not to.
-    pub(super) fn begin(catalog: &Catalog, call: &Call<'_>) -> VisibleWait {
+    pub(super) fn begin(catalog: &Catalog, call: &LimiterCall<'_>) -> VisibleWait {
         let (catalog, waiter) = (catalog.clone(), waiter_of(catalog, call));
         let (over, is_over) = mpsc::channel();
         let tell = move || Teller { catalog, waiter, seen: None }.tell_until(&is_over);
@@ -79,7 +79,7 @@ impl Teller {
     }
 }
 
-fn waiter_of(catalog: &Catalog, call: &Call<'_>) -> Waiter {
+fn waiter_of(catalog: &Catalog, call: &LimiterCall<'_>) -> Waiter {
     let since = catalog.backend().clock().now();
     let mut waiter = Waiter::new(call.entity, call.resource, since, std::process::id(), &host());
     waiter.demand = asked(call.amounts);
@@ -111,14 +111,14 @@ mod tests {
     use crate::units::Units;
 
     #[derive(Parser)]
-    struct Patience {
+    struct TestPatience {
         #[command(flatten)]
         patience: PatienceArgs,
     }
 
-    fn call<'a>(amounts: &'a [Exact], units: &'a Units) -> Call<'a> {
-        let Patience { patience } = Patience::parse_from(["", "--wait"]);
-        Call { entity: "me", resource: "jobs", amounts, also: &[], units, patience, detached: None }
+    fn call<'a>(amounts: &'a [Exact], units: &'a Units) -> LimiterCall<'a> {
+        let TestPatience { patience } = TestPatience::parse_from(["", "--wait"]);
+        LimiterCall { entity: "me", resource: "jobs", amounts, also: &[], units, patience, detached: None }
     }
 
     #[test]

@@ -18,16 +18,16 @@ pub(crate) fn parse(text: &str) -> Result<Limit, String> {
 }
 
 /// A text taken apart.
-struct Parts<'a> {
+struct LimitTextParts<'a> {
     name: &'a str,
     amount: &'a str,
     period: Option<&'a str>,
     burst: Option<&'a str>,
-    options: Options<'a>,
+    options: LimitTextOptions<'a>,
 }
 
 #[derive(Default)]
-struct Options<'a> {
+struct LimitTextOptions<'a> {
     algorithm: Option<(&'a str, Algorithm)>,
     resolution: Option<Duration>,
     unit: Option<Unit>,
@@ -36,7 +36,7 @@ struct Options<'a> {
     shadow: bool,
 }
 
-fn parts(text: &str) -> Result<Parts<'_>, String> {
+fn parts(text: &str) -> Result<LimitTextParts<'_>, String> {
     let (name, rest) = text.split_once(':').ok_or("there is no ':' between the name and the amount")?;
     if rest.contains('(') && !rest.contains(')') {
         return Err("there is no ')' for the '('".into());
@@ -47,7 +47,7 @@ fn parts(text: &str) -> Result<Parts<'_>, String> {
         Some((amount, period)) => (amount, Some(period)),
         None => (rate, None),
     };
-    Ok(Parts { name, amount, period, burst, options: Options::parse(options)? })
+    Ok(LimitTextParts { name, amount, period, burst, options: LimitTextOptions::parse(options)? })
 }
 
 /// The text before the first `mark` that is not in brackets, and the text behind it.
@@ -64,9 +64,9 @@ fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
     (text, None)
 }
 
-impl Parts<'_> {
+impl LimitTextParts<'_> {
     fn limit(&self) -> Result<Limit, String> {
-        let Options { algorithm, resolution, unit, soft, calls, shadow } = &self.options;
+        let LimitTextOptions { algorithm, resolution, unit, soft, calls, shadow } = &self.options;
         let mut builder = self.kind()?;
         if let Some(burst) = self.burst {
             builder = builder.burst(self.amount_of(burst)?);
@@ -148,9 +148,9 @@ impl Parts<'_> {
     }
 }
 
-impl<'a> Options<'a> {
-    fn parse(text: Option<&'a str>) -> Result<Options<'a>, String> {
-        let mut options = Options::default();
+impl<'a> LimitTextOptions<'a> {
+    fn parse(text: Option<&'a str>) -> Result<LimitTextOptions<'a>, String> {
+        let mut options = LimitTextOptions::default();
         let Some(text) = text else { return Ok(options) };
         let mut seen: Vec<&str> = Vec::new();
         for word in text.split(',') {

@@ -12,7 +12,7 @@ impl LimitsFileError {
     }
 
     /// Something is wrong at a place in the file.
-    pub(crate) fn at(file: &Path, place: &Place<'_>, why: impl fmt::Display) -> LimitsFileError {
+    pub(crate) fn at(file: &Path, place: &FilePlace<'_>, why: impl fmt::Display) -> LimitsFileError {
         match place.to_string() {
             place if place.is_empty() => LimitsFileError::of_file(file, why),
             place => LimitsFileError::of_file(file, format_args!("{place}: {why}")),
@@ -30,14 +30,14 @@ impl std::error::Error for LimitsFileError {}
 
 /// A place in a file: a table and perhaps a key in it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct FilePlace<'a> {
     /// The table; that of the whole file if it is empty.
     pub(crate) table: &'a str,
     /// The key.
     pub(crate) key: Option<&'a str>,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FilePlace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.table, self.key) {
             ("", None) => Ok(()),

@@ -46,14 +46,14 @@ pub(crate) struct LimitsFile {
     /// The managed set that it is.
     pub(crate) set: String,
     /// The limits of each level.
-    pub(crate) levels: BTreeMap<OwnedLevel, Config>,
+    pub(crate) levels: BTreeMap<OwnedLevel, LevelConfig>,
     /// What is said of entities beside their limits.
     pub(crate) entities: BTreeMap<String, EntityPart>,
 }
 
 /// What holds on a level.
 #[derive(Clone, Debug)]
-pub(crate) struct Config {
+pub(crate) struct LevelConfig {
     /// Its limits.
     pub(crate) limits: Limits,
     /// What to do when the store does not answer; only the system says so.
@@ -85,7 +85,7 @@ impl EntityPart {
     }
 }
 
-impl Config {
+impl LevelConfig {
     /// The limits by their names.
     pub(crate) fn by_name(&self) -> BTreeMap<&str, &Limit> {
         self.limits.iter().map(|limit| (limit.name().as_str(), limit)).collect()
@@ -98,15 +98,15 @@ impl Config {
 }
 
 /// The order of limits means nothing.
-impl PartialEq for Config {
-    fn eq(&self, other: &Config) -> bool {
+impl PartialEq for LevelConfig {
+    fn eq(&self, other: &LevelConfig) -> bool {
         self.on_unavailable == other.on_unavailable && self.by_name() == other.by_name()
     }
 }
 
-impl From<StoredLimits> for Config {
-    fn from(stored: StoredLimits) -> Config {
-        Config { limits: stored.limits, on_unavailable: stored.on_unavailable }
+impl From<StoredLimits> for LevelConfig {
+    fn from(stored: StoredLimits) -> LevelConfig {
+        LevelConfig { limits: stored.limits, on_unavailable: stored.on_unavailable }
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use tollgate::{Limit, Limits, OnUnavailable};
 use toml::{Table, Value};
 
-use super::error::Place;
-use super::{Config, DEFAULT_SET, EntityPart, LimitsFile, LimitsFileError};
+use super::error::FilePlace;
+use super::{DEFAULT_SET, EntityPart, LevelConfig, LimitsFile, LimitsFileError};
 use crate::limit_text;
 use crate::names;
 use crate::reading::read_text;
@@ -16,23 +16,23 @@ use crate::views::OwnedLevel;
 /// How long a file may be: room for a million limits.
 const BYTES_MAX: u64 = 64 << 20;
 
-type Result<T> = std::result::Result<T, LimitsFileError>;
+type ParseResult<T> = std::result::Result<T, LimitsFileError>;
 
 /// Reads a file.
 ///
 /// # Errors
 ///
 /// What is wrong with it, and where.
-pub(crate) fn read(file: &Path) -> Result<LimitsFile> {
+pub(crate) fn read(file: &Path) -> ParseResult<LimitsFile> {
     let unreadable = |why| LimitsFileError::of_file(file, format_args!("cannot be read: {why}"));
     parse(file, &read_text(file, BYTES_MAX).map_err(unreadable)?)
 }
 
 /// What the text of a file says.
-pub(super) fn parse(file: &Path, text: &str) -> Result<LimitsFile> {
+pub(super) fn parse(file: &Path, text: &str) -> ParseResult<LimitsFile> {
     let broken = |why: toml::de::Error| LimitsFileError::of_file(file, why.to_string().trim_end());
     let table: Table = text.parse().map_err(broken)?;
-    let root = Part { file, name: String::new(), table: &table };
+    let root = FileTable { file, name: String::new(), table: &table };
     root.check_keys(&["set", "system", "resource", "entity"])?;
     let set = root.text("set")?.unwrap_or(DEFAULT_SET);
     let mut parsed = LimitsFile::new(set);
@@ -50,14 +50,14 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<LimitsFile> {
 }
 
 /// A table of the file.
-struct Part<'a> {
+struct FileTable<'a> {
     file: &'a Path,
     name: String,
     table: &'a Table,
 }
 
-impl<'a> Part<'a> {
-    fn system(&self) -> Result<Config> {
+impl<'a> FileTable<'a> {
+    fn system(&self) -> ParseResult<LevelConfig> {
         self.check_keys(&["limits", "on_unavailable"])?;
         let limits = self.limits()?;
         let on_unavailable = match self.text("on_unavailable")? {
@@ -71,18 +71,18 @@ impl<'a> Part<'a> {
             return Err(self.wrong_at_all(why));
         }
         let none = || Limits::new(Vec::<Limit>::new()).expect("no limits are a set of limits");
-        Ok(Config { limits: limits.unwrap_or_else(none), on_unavailable })
+        Ok(LevelConfig { limits: limits.unwrap_or_else(none), on_unavailable })
     }
 
-    fn resource(&self) -> Result<Config> {
+    fn resource(&self) -> ParseResult<LevelConfig> {
         self.check_keys(&["limits"])?;
         let limits = self.limits()?;
         let limits =
             limits.ok_or_else(|| self.wrong_at_all("no limits are said; say limits = [\"rpm:1000\"]"))?;
-        Ok(Config { limits, on_unavailable: None })
+        Ok(LevelConfig { limits, on_unavailable: None })
     }
 
-    fn entity(&self, entity: &str, parsed: &mut LimitsFile) -> Result<()> {
+    fn entity(&self, entity: &str, parsed: &mut LimitsFile) -> ParseResult<()> {
         self.check_keys(&["name", "parent", "cascade", "limits", "resource"])?;
         let parent = self.text("parent")?;
         if let Some(parent) = parent {
@@ -108,7 +108,7 @@ impl<'a> Part<'a> {
         parsed.entities.insert(entity.to_owned(), part);
         if let Some(limits) = self.limits()? {
             let level = OwnedLevel::entity(entity.into(), None);
-            parsed.levels.insert(level, Config { limits, on_unavailable: None });
+            parsed.levels.insert(level, LevelConfig { limits, on_unavailable: None });
         }
         for (resource, part) in self.parts("resource", names::resource)? {
             let level = OwnedLevel::entity(entity.into(), Some(resource));
@@ -117,7 +117,7 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    fn limits(&self) -> Result<Option<Limits>> {
+    fn limits(&self) -> ParseResult<Option<Limits>> {
         let Some(value) = self.table.get("limits") else { return Ok(None) };
         let wrong = |why: String| self.wrong("limits", why);
         let Value::Array(texts) = value else {
@@ -130,15 +130,17 @@ impl<'a> Part<'a> {
             Value::String(text) => limit_text::parse(text).map_err(|why| wrong(format!("{text:?}: {why}"))),
             other => Err(wrong(format!("{other} is no text; say limits = [\"rpm:1000\"]"))),
         };
-        let limits: Vec<Limit> = texts.iter().map(limit).collect::<Result<_>>()?;
+        let limits: Vec<Limit> = texts.iter().map(limit).collect::<ParseResult<_>>()?;
         Limits::new(limits).map(Some).map_err(|why| wrong(why.to_string()))
     }
 
     /// A table in this one.
-    fn part(&self, key: &str, name: &str) -> Result<Option<Part<'a>>> {
+    fn part(&self, key: &str, name: &str) -> ParseResult<Option<FileTable<'a>>> {
         match self.table.get(key) {
             None => Ok(None),
-            Some(Value::Table(table)) => Ok(Some(Part { file: self.file, name: self.below(name), table })),
+            Some(Value::Table(table)) => {
+                Ok(Some(FileTable { file: self.file, name: self.below(name), table }))
+            }
             Some(other) => Err(self.wrong(key, format_args!("{other} is no table; say [{key}]"))),
         }
     }
@@ -148,22 +150,24 @@ impl<'a> Part<'a> {
         &self,
         key: &str,
         check: fn(&str) -> std::result::Result<String, String>,
-    ) -> Result<Vec<(String, Part<'a>)>> {
+    ) -> ParseResult<Vec<(String, FileTable<'a>)>> {
         let Some(all) = self.part(key, key)? else { return Ok(Vec::new()) };
         let one = |(name, value): (&'a String, &'a Value)| {
             let place = format!("{}.\"{name}\"", all.name);
-            let at = Place { table: &place, key: None };
+            let at = FilePlace { table: &place, key: None };
             let wrong = |why: String| LimitsFileError::at(self.file, &at, why);
             let checked = check(name).map_err(wrong)?;
             match value {
-                Value::Table(table) => Ok((checked, Part { file: self.file, name: place.clone(), table })),
+                Value::Table(table) => {
+                    Ok((checked, FileTable { file: self.file, name: place.clone(), table }))
+                }
                 other => Err(wrong(format!("{other} is no table; say limits = [\"rpm:1000\"] in it"))),
             }
         };
         all.table.iter().map(one).collect()
     }
 
-    fn text(&self, key: &str) -> Result<Option<&'a str>> {
+    fn text(&self, key: &str) -> ParseResult<Option<&'a str>> {
         match self.table.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -171,7 +175,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn check_keys(&self, known: &[&str]) -> Result<()> {
+    fn check_keys(&self, known: &[&str]) -> ParseResult<()> {
         let Some(unknown) = self.table.keys().find(|key| !known.contains(&key.as_str())) else {
             return Ok(());
         };
@@ -187,10 +191,10 @@ impl<'a> Part<'a> {
     }
 
     fn wrong(&self, key: &str, why: impl std::fmt::Display) -> LimitsFileError {
-        LimitsFileError::at(self.file, &Place { table: &self.name, key: Some(key) }, why)
+        LimitsFileError::at(self.file, &FilePlace { table: &self.name, key: Some(key) }, why)
     }
 
     fn wrong_at_all(&self, why: impl std::fmt::Display) -> LimitsFileError {
-        LimitsFileError::at(self.file, &Place { table: &self.name, key: None }, why)
+        LimitsFileError::at(self.file, &FilePlace { table: &self.name, key: None }, why)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::{Config, EntityPart, LimitsFile};
+use super::{EntityPart, LevelConfig, LimitsFile};
 use crate::limit_text;
 use crate::output::does_something;
 use crate::views::OwnedLevel;
@@ -35,7 +35,7 @@ pub(crate) fn print(file: &LimitsFile) -> String {
     text
 }
 
-fn push(text: &mut String, table: &str, part: Option<&EntityPart>, config: Option<&Config>) {
+fn push(text: &mut String, table: &str, part: Option<&EntityPart>, config: Option<&LevelConfig>) {
     let mut lines = format!("\n[{table}]\n");
     // A string takes whatever is written to it.
     let mut line = |key: &str, value: String| {
@@ -56,7 +56,7 @@ fn push(text: &mut String, table: &str, part: Option<&EntityPart>, config: Optio
 }
 
 /// One limit in the line of its key, several in lines of their own.
-fn list(config: &Config) -> String {
+fn list(config: &LevelConfig) -> String {
     let texts: Vec<String> = config.limits.iter().map(|limit| quoted(&limit_text::print(limit))).collect();
     match texts.as_slice() {
         [one] => format!("[{one}]"),

@@ -3,7 +3,7 @@
 use tollgate::Unit;
 
 use super::style::{self, paint};
-use super::{Page, grouped};
+use super::{TextPage, grouped};
 
 /// How many lines the highest bar has.
 const HEIGHT: usize = 10;
@@ -39,7 +39,7 @@ pub(crate) struct Chart<'a> {
 }
 
 /// A chart that fits.
-struct Layout {
+struct ChartLayout {
     bars: Vec<u64>,
     /// How many values are added up in one bar.
     merged: usize,
@@ -55,7 +55,7 @@ struct Layout {
 
 impl Chart<'_> {
     /// Adds the chart to a page.
-    pub(crate) fn render(&self, page: &mut Page) {
+    pub(crate) fn render(&self, page: &mut TextPage) {
         let layout = self.layout(page.width());
         for line in (0..HEIGHT).rev() {
             let number = layout.number(line);
@@ -73,7 +73,7 @@ impl Chart<'_> {
         }
     }
 
-    fn layout(&self, width: usize) -> Layout {
+    fn layout(&self, width: usize) -> ChartLayout {
         // The numbers need room, and bars that are added up may need more; nine digits are enough to decide by.
         let room = width.saturating_sub(12).max(1);
         let merged = self.values.len().div_ceil(room).max(1);
@@ -87,7 +87,7 @@ impl Chart<'_> {
         // Half of a number may be longer than all of it: 8,000 and 16k.
         let axis = numbers.iter().map(|number| number.chars().count()).max().unwrap_or(0);
         let slot = (width.saturating_sub(axis + 2) / bars.len().max(1)).clamp(1, SLOT_MAX);
-        Layout { bars, merged, slot, top, numbers, axis }
+        ChartLayout { bars, merged, slot, top, numbers, axis }
     }
 
     fn number(&self, value: u64) -> String {
@@ -100,7 +100,7 @@ impl Chart<'_> {
         }
     }
 
-    fn times(&self, layout: &Layout) -> String {
+    fn times(&self, layout: &ChartLayout) -> String {
         let mut line = " ".repeat(layout.axis + 2);
         let length = self.labels.first().map_or(0, |label| label.chars().count());
         let every = (length + 2).div_ceil(layout.slot).max(1);
@@ -117,7 +117,7 @@ impl Chart<'_> {
     }
 }
 
-impl Layout {
+impl ChartLayout {
     /// What stands at the left of a line: the top, the middle if that is a whole number, and nothing else.
     fn number(&self, line: usize) -> &str {
         let [top, middle] = &self.numbers;
@@ -173,7 +173,7 @@ mod tests {
 
     fn drawn(values: &[i64], width: usize) -> String {
         let labels: Vec<String> = (0..values.len()).map(|hour| format!("{:02}:00", hour % 24)).collect();
-        let mut page = Page::new(width);
+        let mut page = TextPage::new(width);
         Chart { values, labels: &labels, unit: "hour", counted_in: None }.render(&mut page);
         anstream::adapter::strip_str(&page.finish().0).to_string()
     }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn money_is_counted_in_its_unit() {
         let (values, labels, usd) = ([1_500_000, 5_500_000], ["a".into(), "b".into()], Unit::new("USD", 6));
-        let mut page = Page::new(40);
+        let mut page = TextPage::new(40);
         let counted_in = usd.as_ref().ok();
         Chart { values: &values, labels: &labels, unit: "hour", counted_in }.render(&mut page);
         let text = anstream::adapter::strip_str(&page.finish().0).to_string();

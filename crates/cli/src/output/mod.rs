@@ -21,9 +21,9 @@ use serde::Serialize;
 pub(crate) use chart::{Chart, line_of};
 pub(crate) use harmless::{does_something, harmless, harmless_json, harmless_lines, harmless_page};
 pub(crate) use number::{counted, grouped};
-pub(crate) use page::Page;
-pub(crate) use progress::Progress;
-pub(crate) use table::{Cell, Table};
+pub(crate) use page::TextPage;
+pub(crate) use progress::ProgressLine;
+pub(crate) use table::{TableCell, TextTable};
 pub(crate) use terminal::Terminal;
 pub(crate) use wrap::told;
 
@@ -32,7 +32,7 @@ use crate::exit::Exit;
 /// What a command answers. Its fields are a schema that others rely on: see docs/reference/json.md.
 pub(crate) trait Answer: Serialize {
     /// The same for people.
-    fn text(&self, page: &mut Page);
+    fn text(&self, page: &mut TextPage);
 
     /// Whether it only says that what was asked for is done: with `--quiet` people are not told that.
     fn is_echo(&self) -> bool {
@@ -47,7 +47,7 @@ pub(crate) trait Answer: Serialize {
 
 /// An answer that was given, and the exit code that goes with it.
 pub(crate) struct Output {
-    answer: Option<Box<dyn Told>>,
+    answer: Option<Box<dyn ErasedAnswer>>,
     undo: Option<Undo>,
     /// What the command says by its exit code.
     pub(crate) exit: Exit,
@@ -57,13 +57,13 @@ pub(crate) struct Output {
 type Undo = Box<dyn FnOnce(anyhow::Error) -> anyhow::Error>;
 
 /// An answer whose type is forgotten.
-trait Told {
+trait ErasedAnswer {
     fn json(&self) -> serde_json::Result<String>;
-    fn text(&self, page: &mut Page);
+    fn text(&self, page: &mut TextPage);
     fn is_echo(&self) -> bool;
 }
 
-impl<A: Answer> Told for A {
+impl<A: Answer> ErasedAnswer for A {
     fn is_echo(&self) -> bool {
         Answer::is_echo(self)
     }
@@ -74,7 +74,7 @@ impl<A: Answer> Told for A {
         json.map(harmless_json)
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         Answer::text(self, page);
     }
 }
@@ -120,7 +120,7 @@ impl Output {
         let (text, remark) = match format {
             Format::Json => (answer.json().context("the answer cannot be written as JSON")? + "\n", None),
             Format::Text => {
-                let mut page = Page::new(terminal.width);
+                let mut page = TextPage::new(terminal.width);
                 answer.text(&mut page);
                 page.finish()
             }

@@ -2,19 +2,19 @@ use std::fmt::{Display, Write};
 
 use super::style::{self, paint};
 use super::wrap::wrapped;
-use super::{Cell, Table, harmless_page};
+use super::{TableCell, TextTable, harmless_page};
 
 /// What people read: lines, fields and tables of a given width.
-pub(crate) struct Page {
+pub(crate) struct TextPage {
     text: String,
     remark: Option<String>,
     width: usize,
 }
 
-impl Page {
+impl TextPage {
     /// An empty page.
-    pub(crate) fn new(width: usize) -> Page {
-        Page { text: String::new(), remark: None, width }
+    pub(crate) fn new(width: usize) -> TextPage {
+        TextPage { text: String::new(), remark: None, width }
     }
 
     /// How many columns there are.
@@ -47,26 +47,26 @@ impl Page {
     }
 
     /// Adds names with their values, one in a line.
-    pub(crate) fn fields<'a>(&mut self, fields: impl IntoIterator<Item = (&'a str, Cell)>) {
-        let mut table = Table::bare().wrap(1);
+    pub(crate) fn fields<'a>(&mut self, fields: impl IntoIterator<Item = (&'a str, TableCell)>) {
+        let mut table = TextTable::bare().wrap(1);
         for (name, value) in fields {
-            table.row([Cell::styled(name, style::HEADING), value]);
+            table.row([TableCell::styled(name, style::HEADING), value]);
         }
         self.table(&table);
     }
 
     /// Adds a table.
-    pub(crate) fn table(&mut self, table: &Table) {
+    pub(crate) fn table(&mut self, table: &TextTable) {
         table.render(&mut self.text, self.width);
     }
 
     /// Adds a table, or a line that says that there is nothing to show.
-    pub(crate) fn table_or_line(&mut self, table: &Table, nothing: impl Display) {
+    pub(crate) fn table_or_line(&mut self, table: &TextTable, nothing: impl Display) {
         if table.is_empty() { self.line(nothing) } else { self.table(table) }
     }
 
     /// Adds a table that is all there is. That there is nothing in it is said beside the page: it is no data.
-    pub(crate) fn table_or(&mut self, table: &Table, nothing: impl Display) {
+    pub(crate) fn table_or(&mut self, table: &TextTable, nothing: impl Display) {
         if table.is_empty() { self.remark(nothing) } else { self.table(table) }
     }
 

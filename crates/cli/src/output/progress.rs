@@ -4,15 +4,15 @@ use std::io::{self, Write};
 use super::{Terminal, harmless};
 
 /// How far something long has come: one line on stderr that is written over, if it is a terminal.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     is_watched: bool,
     is_begun: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Nothing to show yet.
-    pub(crate) fn new(terminal: &Terminal) -> Progress {
-        Progress { is_watched: terminal.writes_over(), is_begun: false }
+    pub(crate) fn new(terminal: &Terminal) -> ProgressLine {
+        ProgressLine { is_watched: terminal.writes_over(), is_begun: false }
     }
 
     /// Shows how far it has come.
@@ -25,7 +25,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.is_begun {
             let _ = write!(io::stderr(), "\r\u{1b}[2K");

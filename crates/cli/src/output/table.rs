@@ -16,30 +16,30 @@ const SHORTENED_MIN: usize = 8;
 
 /// A text and how it looks.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     text: String,
     style: Style,
 }
 
 /// Rows of cells under headings.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     headings: Vec<String>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<TableCell>>,
     right: Vec<usize>,
     hidden: Vec<usize>,
     wrapped: Option<usize>,
     shortened: Vec<usize>,
 }
 
-impl Cell {
+impl TableCell {
     /// A text in a style.
-    pub(crate) fn styled(text: impl ToString, style: Style) -> Cell {
-        Cell { text: harmless(&text.to_string()), style }
+    pub(crate) fn styled(text: impl ToString, style: Style) -> TableCell {
+        TableCell { text: harmless(&text.to_string()), style }
     }
 
     /// The name of somebody or something.
-    pub(crate) fn name(text: impl ToString) -> Cell {
-        Cell::styled(text, style::NAME)
+    pub(crate) fn name(text: impl ToString) -> TableCell {
+        TableCell::styled(text, style::NAME)
     }
 
     fn width(&self) -> usize {
@@ -47,16 +47,16 @@ impl Cell {
     }
 }
 
-impl<T: ToString> From<T> for Cell {
-    fn from(text: T) -> Cell {
-        Cell::styled(text, Style::new())
+impl<T: ToString> From<T> for TableCell {
+    fn from(text: T) -> TableCell {
+        TableCell::styled(text, Style::new())
     }
 }
 
-impl Table {
+impl TextTable {
     /// A table with these headings.
-    pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Table {
-        Table {
+    pub(crate) fn new<const N: usize>(headings: [&str; N]) -> TextTable {
+        TextTable {
             headings: headings.map(str::to_owned).into(),
             rows: Vec::new(),
             right: Vec::new(),
@@ -67,39 +67,39 @@ impl Table {
     }
 
     /// A table without headings.
-    pub(crate) fn bare() -> Table {
-        Table::new([])
+    pub(crate) fn bare() -> TextTable {
+        TextTable::new([])
     }
 
     /// Moves a column of numbers to the right.
     #[must_use]
-    pub(crate) fn right(mut self, column: usize) -> Table {
+    pub(crate) fn right(mut self, column: usize) -> TextTable {
         self.right.push(column);
         self
     }
 
     /// Leaves a column out if there is nothing in it.
     #[must_use]
-    pub(crate) fn hide_empty(mut self, column: usize) -> Table {
+    pub(crate) fn hide_empty(mut self, column: usize) -> TextTable {
         self.hidden.push(column);
         self
     }
 
     /// Lets the text of a column go on in the next line if there is no room.
     #[must_use]
-    pub(crate) fn wrap(self, column: usize) -> Table {
-        Table { wrapped: Some(column), ..self }
+    pub(crate) fn wrap(self, column: usize) -> TextTable {
+        TextTable { wrapped: Some(column), ..self }
     }
 
     /// Leaves out the middle of long texts of a column if there is no room: for a screen that cuts lines off.
     #[must_use]
-    pub(crate) fn shorten(mut self, column: usize) -> Table {
+    pub(crate) fn shorten(mut self, column: usize) -> TextTable {
         self.shortened.push(column);
         self
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+    pub(crate) fn row<const N: usize>(&mut self, cells: [TableCell; N]) {
         self.rows.push(cells.into());
     }
 
@@ -112,8 +112,8 @@ impl Table {
     pub(super) fn render(&self, text: &mut String, width: usize) {
         let widths = self.widths(width);
         if !self.headings.is_empty() {
-            let heading = |heading: &String| Cell::styled(heading, style::HEADING);
-            let headings: Vec<Cell> = self.headings.iter().map(heading).collect();
+            let heading = |heading: &String| TableCell::styled(heading, style::HEADING);
+            let headings: Vec<TableCell> = self.headings.iter().map(heading).collect();
             self.render_line(text, &headings, &widths);
         }
         for row in &self.rows {
@@ -126,7 +126,7 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.headings.len());
         let heading = |column: usize| self.headings.get(column).map_or(0, |it| it.chars().count());
         let widest =
-            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(Cell::width).max();
+            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(TableCell::width).max();
         let is_hidden = |column: usize| self.hidden.contains(&column) && widest(column).unwrap_or(0) == 0;
         let full = |column: usize| heading(column).max(widest(column).unwrap_or(0));
         let mut widths: Vec<Option<usize>> =
@@ -151,16 +151,17 @@ impl Table {
     }
 
     /// The row as lines: more than one if a text goes on.
-    fn lines_of(&self, row: &[Cell], widths: &[Option<usize>]) -> Vec<Vec<Cell>> {
+    fn lines_of(&self, row: &[TableCell], widths: &[Option<usize>]) -> Vec<Vec<TableCell>> {
         let wrapped = self.wrapped.and_then(|column| Some((column, row.get(column)?, widths[column]?)));
         let Some((column, cell, width)) = wrapped.filter(|(_, cell, width)| cell.width() > *width) else {
             return vec![row.to_vec()];
         };
         let mut lines = Vec::new();
         for (index, part) in parts(&cell.text, width).into_iter().enumerate() {
-            let part = Cell::styled(part, cell.style);
-            let empty = |_| Cell::from("");
-            let mut line: Vec<Cell> = if index == 0 { row.to_vec() } else { row.iter().map(empty).collect() };
+            let part = TableCell::styled(part, cell.style);
+            let empty = |_| TableCell::from("");
+            let mut line: Vec<TableCell> =
+                if index == 0 { row.to_vec() } else { row.iter().map(empty).collect() };
             line[column] = part;
             lines.push(line);
         }
@@ -168,7 +169,7 @@ impl Table {
     }
 
     /// The cell without the middle of its text, if that is to be left out.
-    fn fitted(&self, column: usize, cell: &Cell, width: usize) -> Cell {
+    fn fitted(&self, column: usize, cell: &TableCell, width: usize) -> TableCell {
         if !self.shortened.contains(&column) || cell.width() <= width {
             return cell.clone();
         }
@@ -176,10 +177,10 @@ impl Table {
         let (start, end) = (kept.div_ceil(2), kept / 2);
         let text: Vec<char> = cell.text.chars().collect();
         let shortened = text[..start].iter().chain(['…'].iter()).chain(&text[text.len() - end..]);
-        Cell { text: shortened.collect(), style: cell.style }
+        TableCell { text: shortened.collect(), style: cell.style }
     }
 
-    fn render_line(&self, text: &mut String, cells: &[Cell], widths: &[Option<usize>]) {
+    fn render_line(&self, text: &mut String, cells: &[TableCell], widths: &[Option<usize>]) {
         let mut blanks = 0;
         let shown = cells.iter().zip(widths).enumerate();
         for (column, cell, width) in
@@ -225,7 +226,7 @@ fn parts(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn rendered(table: &Table, width: usize) -> String {
+    fn rendered(table: &TextTable, width: usize) -> String {
         let mut text = String::new();
         table.render(&mut text, width);
         anstream::adapter::strip_str(&text).to_string()
@@ -233,22 +234,22 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_they_must_be_and_no_line_ends_in_blanks() {
-        let mut table = Table::new(["NAME", "USED", "NOTE"]).right(1);
+        let mut table = TextTable::new(["NAME", "USED", "NOTE"]).right(1);
         table.row(["a".into(), "1,000".into(), "".into()]);
-        table.row([Cell::name("longer"), "7".into(), "x".into()]);
+        table.row([TableCell::name("longer"), "7".into(), "x".into()]);
         assert_eq!(rendered(&table, 80), "NAME     USED  NOTE\na       1,000\nlonger      7  x\n");
     }
 
     #[test]
     fn an_empty_column_can_be_left_out() {
-        let mut table = Table::new(["A", "B", "C"]).hide_empty(1).hide_empty(2);
+        let mut table = TextTable::new(["A", "B", "C"]).hide_empty(1).hide_empty(2);
         table.row(["1".into(), "".into(), "3".into()]);
         assert_eq!(rendered(&table, 80), "A  C\n1  3\n");
     }
 
     #[test]
     fn long_names_lose_their_middle_and_what_stands_behind_them_stays() {
-        let mut table = Table::new(["ENTITY", "RESOURCE", "LEFT"]).shorten(0).shorten(1);
+        let mut table = TextTable::new(["ENTITY", "RESOURCE", "LEFT"]).shorten(0).shorten(1);
         table.row(["customer-0123456789-project-blue".into(), "gpt-4".into(), "17".into()]);
         let (above, row) = ("ENTITY          RESOURCE  LEFT", "custome…t-blue  gpt-4     17");
         assert_eq!(rendered(&table, 30), format!("{above}\n{row}\n"));
@@ -256,14 +257,14 @@ mod tests {
 
     #[test]
     fn a_long_text_goes_on_under_itself() {
-        let mut table = Table::new(["ID", "NOTE"]).wrap(1);
+        let mut table = TextTable::new(["ID", "NOTE"]).wrap(1);
         table.row(["k".into(), "one two three four five".into()]);
         assert_eq!(rendered(&table, 18), "ID  NOTE\nk   one two three\n    four five\n");
     }
 
     #[test]
     fn what_would_do_something_to_a_terminal_is_shown_instead() {
-        let mut table = Table::bare();
+        let mut table = TextTable::bare();
         table.row(["a\u{1b}[2J\nb\u{9b}c".into()]);
         assert_eq!(rendered(&table, 80), "a\\u{1b}[2J\\nb\\u{9b}c\n");
     }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::suggest::nearest;
-use super::{Environment, KEYS, Key, SettingsError, redacted};
+use super::{Environment, KEYS, SettingKey, SettingsError, redacted};
 
 /// What the config file says.
-pub(super) struct File {
+pub(super) struct ConfigFile {
     /// Where it is, or would be. Without a home there is no such place.
     pub(super) path: Option<PathBuf>,
     /// Whether it is there.
@@ -17,29 +17,29 @@ pub(super) struct File {
     table: Table,
 }
 
-impl File {
+impl ConfigFile {
     /// Reads the file that the flag or the environment names, or the one in its usual place if it is there.
-    pub(super) fn find(flag: Option<&Path>, env: &Environment<'_>) -> Result<File, SettingsError> {
+    pub(super) fn find(flag: Option<&Path>, env: &Environment<'_>) -> Result<ConfigFile, SettingsError> {
         let named = flag.map(Path::to_path_buf).or_else(|| env.path("TOLLGATE_CONFIG"));
         let must_be_there = named.is_some();
         let Some(path) = named.or_else(|| env.config_folder().map(|folder| folder.join("config.toml")))
         else {
-            return Ok(File { path: None, is_there: false, table: Table::new() });
+            return Ok(ConfigFile { path: None, is_there: false, table: Table::new() });
         };
         match env.read(&path) {
             Ok(text) => {
                 let table = parse(&path, &text)?;
-                Ok(File { path: Some(path), is_there: true, table })
+                Ok(ConfigFile { path: Some(path), is_there: true, table })
             }
             Err(why) if why.kind() == ErrorKind::NotFound && !must_be_there => {
-                Ok(File { path: Some(path), is_there: false, table: Table::new() })
+                Ok(ConfigFile { path: Some(path), is_there: false, table: Table::new() })
             }
             Err(why) => Err(SettingsError(format!("{} cannot be read: {why}", path.display()))),
         }
     }
 
     /// The text of a key, if it is there, and the file that says so.
-    pub(super) fn text(&self, key: &Key) -> Result<Option<(&str, &Path)>, SettingsError> {
+    pub(super) fn text(&self, key: &SettingKey) -> Result<Option<(&str, &Path)>, SettingsError> {
         let path = self.path.as_deref().unwrap_or(Path::new(""));
         match self.table.get(key.name) {
             None => Ok(None),

@@ -1,6 +1,6 @@
 /// Something that can be set.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct SettingKey {
     /// Its name in the config file.
     pub(crate) name: &'static str,
     /// The flag that sets it.
@@ -12,15 +12,19 @@ pub(crate) struct Key {
 }
 
 /// Where limits, buckets and records are.
-pub(crate) const STORE: Key =
-    Key { name: "store", flag: "--store", variable: "TOLLGATE_STORE", example: "file:limits.db" };
+pub(crate) const STORE: SettingKey =
+    SettingKey { name: "store", flag: "--store", variable: "TOLLGATE_STORE", example: "file:limits.db" };
 
 /// The namespace that commands work in.
-pub(crate) const NAMESPACE: Key =
-    Key { name: "namespace", flag: "--namespace", variable: "TOLLGATE_NAMESPACE", example: "tenant-alpha" };
+pub(crate) const NAMESPACE: SettingKey = SettingKey {
+    name: "namespace",
+    flag: "--namespace",
+    variable: "TOLLGATE_NAMESPACE",
+    example: "tenant-alpha",
+};
 
 /// Who makes changes.
-pub(crate) const PRINCIPAL: Key = Key {
+pub(crate) const PRINCIPAL: SettingKey = SettingKey {
     name: "principal",
     flag: "--principal",
     variable: "TOLLGATE_PRINCIPAL",
@@ -28,15 +32,19 @@ pub(crate) const PRINCIPAL: Key = Key {
 };
 
 /// Whether output has colours.
-pub(crate) const COLOR: Key =
-    Key { name: "color", flag: "--color", variable: "TOLLGATE_COLOR", example: "never" };
+pub(crate) const COLOR: SettingKey =
+    SettingKey { name: "color", flag: "--color", variable: "TOLLGATE_COLOR", example: "never" };
 
 /// How long the store may take to answer.
-pub(crate) const STORE_TIMEOUT: Key =
-    Key { name: "store_timeout", flag: "--store-timeout", variable: "TOLLGATE_STORE_TIMEOUT", example: "5s" };
+pub(crate) const STORE_TIMEOUT: SettingKey = SettingKey {
+    name: "store_timeout",
+    flag: "--store-timeout",
+    variable: "TOLLGATE_STORE_TIMEOUT",
+    example: "5s",
+};
 
 /// How long the audit events of changes are kept.
-pub(crate) const AUDIT_RETENTION: Key = Key {
+pub(crate) const AUDIT_RETENTION: SettingKey = SettingKey {
     name: "audit_retention",
     flag: "--audit-retention",
     variable: "TOLLGATE_AUDIT_RETENTION",
@@ -44,7 +52,7 @@ pub(crate) const AUDIT_RETENTION: Key = Key {
 };
 
 /// How long usage is kept.
-pub(crate) const USAGE_RETENTION: Key = Key {
+pub(crate) const USAGE_RETENTION: SettingKey = SettingKey {
     name: "usage_retention",
     flag: "--usage-retention",
     variable: "TOLLGATE_USAGE_RETENTION",
@@ -52,9 +60,9 @@ pub(crate) const USAGE_RETENTION: Key = Key {
 };
 
 /// How long limits and entities that were read are believed.
-pub(crate) const CACHE_TTL: Key =
-    Key { name: "cache_ttl", flag: "--cache-ttl", variable: "TOLLGATE_CACHE_TTL", example: "60s" };
+pub(crate) const CACHE_TTL: SettingKey =
+    SettingKey { name: "cache_ttl", flag: "--cache-ttl", variable: "TOLLGATE_CACHE_TTL", example: "60s" };
 
 /// All of them, in the order in which they are shown.
-pub(crate) const KEYS: [&Key; 8] =
+pub(crate) const KEYS: [&SettingKey; 8] =
     [&STORE, &NAMESPACE, &PRINCIPAL, &COLOR, &STORE_TIMEOUT, &AUDIT_RETENTION, &USAGE_RETENTION, &CACHE_TTL];

@@ -22,15 +22,15 @@ pub(crate) use color::Color;
 pub(crate) use dynamodb_url::DynamodbUrl;
 pub(crate) use environment::Environment;
 pub(crate) use error::SettingsError;
-pub(crate) use keys::{KEYS, Key};
+pub(crate) use keys::{KEYS, SettingKey};
 pub(crate) use redact::redacted;
-pub(crate) use redis_url::RedisUrl;
+pub(crate) use redis_url::RedisAddress;
 pub(crate) use retention::{Retention, UsageKept};
 pub(crate) use store_url::StoreUrl;
 
 use crate::args::GlobalArgs;
 use crate::{duration_text, names};
-use file::File;
+use file::ConfigFile;
 
 /// How long the store may take to answer, unless it is said otherwise.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ const TAKES_ONCE: &str = "prefetch is for programs that take often, and a comman
 
 /// Everything that can be set.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct CliSettings {
     /// Where limits, buckets and records are. What is wrong with it is told to commands that ask for it: others do without.
     store: Result<Setting<StoreUrl>, SettingsError>,
     /// The namespace that commands work in.
@@ -73,12 +73,12 @@ pub(crate) struct Setting<T> {
     /// The value.
     pub(crate) value: T,
     /// Where it came from.
-    pub(crate) source: Source,
+    pub(crate) source: SettingSource,
 }
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     /// A flag on the command line.
     Flag(&'static str),
     /// A variable of the environment.
@@ -89,18 +89,18 @@ pub(crate) enum Source {
     Default,
 }
 
-impl Settings {
+impl CliSettings {
     /// Works out every value.
     ///
     /// # Errors
     ///
     /// [`SettingsError`] for a config file that cannot be read or has a key that is not known, and for a value in it or
     /// in the environment that is not valid, but for that of the store. Flags were checked when they were read.
-    pub(crate) fn resolve(flags: &GlobalArgs, env: &Environment<'_>) -> Result<Settings, SettingsError> {
-        let file = File::find(flags.config.as_deref(), env)?;
+    pub(crate) fn resolve(flags: &GlobalArgs, env: &Environment<'_>) -> Result<CliSettings, SettingsError> {
+        let file = ConfigFile::find(flags.config.as_deref(), env)?;
         let choose = Choose { env, file: &file };
         let default_store = || env.data_folder().map(|folder| StoreUrl::File(folder.join("tollgate.db")));
-        Ok(Settings {
+        Ok(CliSettings {
             store: choose.value(&keys::STORE, flags.store.clone(), StoreUrl::parse, default_store),
             namespace: choose.value(&keys::NAMESPACE, flags.namespace.clone(), names::namespace, || {
                 Ok(tollgate::limiter::DEFAULT_NAMESPACE.into())
@@ -146,8 +146,8 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// As [`store`](Settings::store).
-    pub(crate) fn rows(&self) -> Result<[(&'static Key, String, &Source); 8], SettingsError> {
+    /// As [`store`](CliSettings::store).
+    pub(crate) fn rows(&self) -> Result<[(&'static SettingKey, String, &SettingSource); 8], SettingsError> {
         let store = self.store()?;
         Ok([
             (&keys::STORE, redacted(&store.value.to_string()).into_owned(), &store.source),
@@ -168,44 +168,44 @@ impl Settings {
 
 struct Choose<'a> {
     env: &'a Environment<'a>,
-    file: &'a File,
+    file: &'a ConfigFile,
 }
 
 impl Choose<'_> {
     fn value<T>(
         &self,
-        key: &Key,
+        key: &SettingKey,
         flag: Option<T>,
         parse: impl Fn(&str) -> Result<T, String>,
         default: impl FnOnce() -> Result<T, SettingsError>,
     ) -> Result<Setting<T>, SettingsError> {
-        let parsed = |text: &str, source: Source| match parse(text) {
+        let parsed = |text: &str, source: SettingSource| match parse(text) {
             Ok(value) => Ok(Setting { value, source }),
             Err(why) => Err(SettingsError::bad_value(key, text, &source, why)),
         };
         // A file with something wrong in it is told of, whether or not that would be used.
-        let in_file = self.file.text(key)?.map(|(text, path)| parsed(text, Source::File(path.into())));
+        let in_file = self.file.text(key)?.map(|(text, path)| parsed(text, SettingSource::File(path.into())));
         let in_file = in_file.transpose()?;
         if let Some(value) = flag {
-            return Ok(Setting { value, source: Source::Flag(key.flag) });
+            return Ok(Setting { value, source: SettingSource::Flag(key.flag) });
         }
         if let Some(text) = self.env.text(key.variable)? {
-            return parsed(&text, Source::Environment(key.variable));
+            return parsed(&text, SettingSource::Environment(key.variable));
         }
         match in_file {
             Some(setting) => Ok(setting),
-            None => Ok(Setting { value: default()?, source: Source::Default }),
+            None => Ok(Setting { value: default()?, source: SettingSource::Default }),
         }
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Flag(flag) => write!(f, "flag {flag}"),
-            Source::Environment(variable) => write!(f, "environment {variable}"),
-            Source::File(path) => write!(f, "file {}", path.display()),
-            Source::Default => f.write_str("default"),
+            SettingSource::Flag(flag) => write!(f, "flag {flag}"),
+            SettingSource::Environment(variable) => write!(f, "environment {variable}"),
+            SettingSource::File(path) => write!(f, "file {}", path.display()),
+            SettingSource::Default => f.write_str("default"),
         }
     }
 }

@@ -5,9 +5,9 @@ use super::redacted;
 /// The address of a server of Redis or Valkey, of its sentinels, or of a cluster. It may have a password in it, which is
 /// never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct RedisUrl(String);
+pub(crate) struct RedisAddress(String);
 
-impl RedisUrl {
+impl RedisAddress {
     /// Whether addresses that begin like this are such ones.
     pub(super) fn is_scheme(scheme: &str) -> bool {
         let base = scheme.split('+').next().unwrap_or_default();
@@ -16,18 +16,18 @@ impl RedisUrl {
 
     /// The address that a text says.
     #[cfg(feature = "redis")]
-    pub(super) fn parse(text: &str) -> Result<RedisUrl, String> {
+    pub(super) fn parse(text: &str) -> Result<RedisAddress, String> {
         let parsed = text.parse::<tollgate_redis::RedisUrl>().map_err(|why| why.to_string())?;
         match parsed.prefetch() {
             Some(_) => Err(super::TAKES_ONCE.into()),
-            None => Ok(RedisUrl(text.into())),
+            None => Ok(RedisAddress(text.into())),
         }
     }
 
     /// What it says is looked at by programs that know what to do with it.
     #[cfg(not(feature = "redis"))]
-    pub(super) fn parse(text: &str) -> Result<RedisUrl, String> {
-        Ok(RedisUrl(text.into()))
+    pub(super) fn parse(text: &str) -> Result<RedisAddress, String> {
+        Ok(RedisAddress(text.into()))
     }
 
     /// The whole of it, for whoever connects.
@@ -38,7 +38,7 @@ impl RedisUrl {
 }
 
 /// The address without its password, and without options, one of which may be another one.
-impl fmt::Display for RedisUrl {
+impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = redacted(&self.0);
         let is_secret = shown.contains("password=");
@@ -47,7 +47,7 @@ impl fmt::Display for RedisUrl {
     }
 }
 
-impl fmt::Debug for RedisUrl {
+impl fmt::Debug for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -60,7 +60,7 @@ mod tests {
     #[cfg(feature = "redis")]
     #[test]
     fn a_command_takes_nothing_ahead() {
-        let why = RedisUrl::parse("redis://host?prefetch=5").unwrap_err();
+        let why = RedisAddress::parse("redis://host?prefetch=5").unwrap_err();
         assert!(why.contains("leave it out"), "{why}");
     }
 
@@ -70,7 +70,7 @@ mod tests {
             ("redis://me:hunter2@host/1?prefix=a", "redis://me:***@host/1?prefix=a"),
             ("redis+sentinel://:hunter2@a,b/m?sentinel_password=hunter2", "redis+sentinel://:***@a,b/m"),
         ] {
-            let url = RedisUrl(text.into());
+            let url = RedisAddress(text.into());
             assert_eq!((url.to_string().as_str(), format!("{url:?}").as_str()), (shown, shown));
         }
     }

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{DynamodbUrl, RedisUrl};
+use super::{DynamodbUrl, RedisAddress};
 
 /// What stores there are, for those who named none of them.
 const VALID: &str =
@@ -19,7 +19,7 @@ pub(crate) enum StoreUrl {
     /// A table of DynamoDB, that everybody shares who may use it.
     Dynamodb(DynamodbUrl),
     /// A server or a cluster of Redis or Valkey.
-    Redis(RedisUrl),
+    Redis(RedisAddress),
 }
 
 impl StoreUrl {
@@ -31,7 +31,9 @@ impl StoreUrl {
             Some(("file", _)) => Err("the path of the file is missing; write it like file:limits.db".into()),
             Some(("shm", name)) if !name.is_empty() => Ok(StoreUrl::Shm(name.into())),
             Some(("shm", _)) => Err("the name of the store is missing; write it like shm:limits".into()),
-            Some((scheme, _)) if RedisUrl::is_scheme(scheme) => RedisUrl::parse(text).map(StoreUrl::Redis),
+            Some((scheme, _)) if RedisAddress::is_scheme(scheme) => {
+                RedisAddress::parse(text).map(StoreUrl::Redis)
+            }
             Some(("dynamodb", rest)) => DynamodbUrl::parse(rest).map(StoreUrl::Dynamodb),
             _ => Err(format!("there is no such store; {VALID}")),
         }

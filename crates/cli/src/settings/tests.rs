@@ -7,14 +7,14 @@ fn resolve(
     flags: GlobalArgs,
     variables: &[(&str, &str)],
     file: Option<&str>,
-) -> Result<Settings, SettingsError> {
+) -> Result<CliSettings, SettingsError> {
     let get =
         |name: &str| variables.iter().find(|(it, _)| *it == name).map(|(_, value)| OsString::from(*value));
     let read = |_: &Path| match file {
         Some(text) => Ok(text.to_owned()),
         None => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
     };
-    Settings::resolve(&flags, &Environment::new(&get, &read))
+    CliSettings::resolve(&flags, &Environment::new(&get, &read))
 }
 
 const HOME: (&str, &str) = ("HOME", "/alice");
@@ -29,11 +29,11 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_def
     let store = settings.store().unwrap().clone();
     assert_eq!(
         (settings.namespace.value.as_str(), settings.namespace.source),
-        ("from-flag", Source::Flag("--namespace"))
+        ("from-flag", SettingSource::Flag("--namespace"))
     );
-    assert_eq!(settings.principal.source, Source::Environment("TOLLGATE_PRINCIPAL"));
-    assert_eq!((&store.value, &store.source), (&StoreUrl::Memory, &Source::File(path)));
-    assert_eq!((settings.color.value, settings.color.source), (Color::Auto, Source::Default));
+    assert_eq!(settings.principal.source, SettingSource::Environment("TOLLGATE_PRINCIPAL"));
+    assert_eq!((&store.value, &store.source), (&StoreUrl::Memory, &SettingSource::File(path)));
+    assert_eq!((settings.color.value, settings.color.source), (Color::Auto, SettingSource::Default));
 }
 
 #[test]
@@ -105,12 +105,12 @@ fn a_variable_that_is_no_text_is_told_and_one_that_is_a_path_is_used() {
     let odd = || OsString::from_vec(b"/\xff".to_vec());
     for key in KEYS {
         let get = |name: &str| (name == key.variable || name == "HOME").then(odd);
-        let settings = Settings::resolve(&GlobalArgs::default(), &Environment::new(&get, &read));
+        let settings = CliSettings::resolve(&GlobalArgs::default(), &Environment::new(&get, &read));
         let why = settings.and_then(|it| it.store().cloned()).unwrap_err().to_string();
         assert!(why.contains(key.variable) && why.contains("UTF-8"), "{why}");
     }
     let get = |name: &str| (name == "HOME").then(odd);
-    let settings = Settings::resolve(&GlobalArgs::default(), &Environment::new(&get, &read)).unwrap();
+    let settings = CliSettings::resolve(&GlobalArgs::default(), &Environment::new(&get, &read)).unwrap();
     let path = PathBuf::from(odd()).join(".local/share/tollgate/tollgate.db");
     assert_eq!(settings.store().unwrap().value, StoreUrl::File(path));
 }

@@ -5,27 +5,27 @@ use std::sync::Arc;
 use tollgate::store::Backend;
 use tollgate_dynamo::{Chains, DynamoStore, DynamoStoreBuilder, OpenError};
 
-use crate::settings::{DynamodbUrl, Settings};
+use crate::settings::{CliSettings, DynamodbUrl};
 
 /// Opens the table.
-pub(super) fn open(url: &DynamodbUrl, settings: &Settings) -> Result<Arc<dyn Backend>, String> {
+pub(super) fn open(url: &DynamodbUrl, settings: &CliSettings) -> Result<Arc<dyn Backend>, String> {
     Ok(Arc::new(open_table(url, settings)?))
 }
 
 /// Whether the table is there. If that cannot be known, whoever opens it is told why.
-pub(super) fn is_there(url: &DynamodbUrl, settings: &Settings) -> bool {
+pub(super) fn is_there(url: &DynamodbUrl, settings: &CliSettings) -> bool {
     let opened = builder(url, settings).create_table(false).build().wait();
     !matches!(opened, Err(OpenError::NoTable(..)))
 }
 
 /// What the table lacks.
-pub(super) fn damages(url: &DynamodbUrl, settings: &Settings) -> Result<Vec<String>, String> {
+pub(super) fn damages(url: &DynamodbUrl, settings: &CliSettings) -> Result<Vec<String>, String> {
     let store = open_table(url, settings)?;
     store.shortcomings().wait().map_err(|why| why.to_string())
 }
 
 /// Opens the table, or says how to make one.
-pub(super) fn open_table(url: &DynamodbUrl, settings: &Settings) -> Result<DynamoStore, String> {
+pub(super) fn open_table(url: &DynamodbUrl, settings: &CliSettings) -> Result<DynamoStore, String> {
     builder(url, settings).build().wait().map_err(|error| match error {
         OpenError::NoTable(table, whereabouts) => {
             let with_create = DynamodbUrl { creates: true, ..url.clone() };
@@ -38,7 +38,7 @@ pub(super) fn open_table(url: &DynamodbUrl, settings: &Settings) -> Result<Dynam
     })
 }
 
-fn builder(url: &DynamodbUrl, settings: &Settings) -> DynamoStoreBuilder {
+fn builder(url: &DynamodbUrl, settings: &CliSettings) -> DynamoStoreBuilder {
     let mut builder = DynamoStore::builder(&url.table).timeout(settings.store_timeout.value);
     if let Some(region) = &url.region {
         builder = builder.region(region);

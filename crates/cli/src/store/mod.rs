@@ -25,11 +25,11 @@ use tollgate::Memory;
 use tollgate::store::Backend;
 use tollgate_file::FileStore;
 
-pub(crate) use rehearsal::Rehearsal;
+pub(crate) use rehearsal::DryRunStore;
 
 #[cfg(feature = "dynamodb")]
-use crate::exit::Usage;
-use crate::settings::{Setting, Settings, SettingsError, Source, StoreUrl};
+use crate::exit::UsageError;
+use crate::settings::{CliSettings, Setting, SettingSource, SettingsError, StoreUrl};
 
 /// Why the store could not be opened.
 #[derive(Debug)]
@@ -43,14 +43,14 @@ pub(crate) struct OpenFailed {
 ///
 /// # Errors
 ///
-/// [`OpenFailed`] with the store and what is wrong with it, or those of [`Settings::store`].
-pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>> {
+/// [`OpenFailed`] with the store and what is wrong with it, or those of [`CliSettings::store`].
+pub(crate) fn open_store(settings: &CliSettings) -> Result<Arc<dyn Backend>> {
     let (Setting { value, source }, kept) = (settings.store()?, settings.usage_retention.value.0);
     let failed = |why: &dyn fmt::Display| OpenFailed { url: value.to_string(), why: why.to_string() };
     match value {
         StoreUrl::Memory => Ok(Arc::new(Memory::builder().usage_retention(kept).build())),
         StoreUrl::File(path) => {
-            if let (Source::Default, Some(folder)) = (source, path.parent()) {
+            if let (SettingSource::Default, Some(folder)) = (source, path.parent()) {
                 std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
             }
             let store = FileStore::builder(path).timeout(settings.store_timeout.value);
@@ -67,20 +67,20 @@ pub(crate) fn open_store(settings: &Settings) -> Result<Arc<dyn Backend>> {
 ///
 /// # Errors
 ///
-/// [`Usage`] if it is another store, and as [`open_store`].
+/// [`UsageError`] if it is another store, and as [`open_store`].
 #[cfg(feature = "dynamodb")]
-pub(crate) fn open_dynamodb(settings: &Settings) -> Result<tollgate_dynamo::DynamoStore> {
+pub(crate) fn open_dynamodb(settings: &CliSettings) -> Result<tollgate_dynamo::DynamoStore> {
     let store = &settings.store()?.value;
     let StoreUrl::Dynamodb(url) = store else {
         let why = format!("the store is {store}, and only a table has a stream");
-        return Err(Usage(format!("{why}; name one with --store dynamodb:TABLE")).into());
+        return Err(UsageError(format!("{why}; name one with --store dynamodb:TABLE")).into());
     };
     let failed = |why| OpenFailed { url: store.to_string(), why };
     Ok(dynamodb::open_table(url, settings).map_err(failed)?)
 }
 
 /// Whether the store was ever used: a rehearsal must not make one.
-pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
+pub(crate) fn is_there(settings: &CliSettings) -> Result<bool, SettingsError> {
     Ok(match &settings.store()?.value {
         // A server needs no making.
         StoreUrl::Memory | StoreUrl::Redis(_) => true,
@@ -92,18 +92,18 @@ pub(crate) fn is_there(settings: &Settings) -> Result<bool, SettingsError> {
 }
 
 /// Whether the store could be made: what stands in its way is told to those who read, too.
-pub(crate) fn can_be_there(settings: &Settings) -> Result<bool, SettingsError> {
+pub(crate) fn can_be_there(settings: &CliSettings) -> Result<bool, SettingsError> {
     let Setting { value, source } = settings.store()?;
     Ok(match (value, source) {
         (StoreUrl::Memory | StoreUrl::Shm(_) | StoreUrl::Dynamodb(_) | StoreUrl::Redis(_), _)
-        | (_, Source::Default) => true,
+        | (_, SettingSource::Default) => true,
         // A path without a folder is in this one.
         (StoreUrl::File(path), _) => path.parent().is_none_or(|it| it.as_os_str().is_empty() || it.is_dir()),
     })
 }
 
 /// That there is no such store.
-pub(crate) fn not_there(settings: &Settings) -> Result<OpenFailed, SettingsError> {
+pub(crate) fn not_there(settings: &CliSettings) -> Result<OpenFailed, SettingsError> {
     let url = &settings.store()?.value;
     let what = if matches!(url, StoreUrl::Shm(_)) { "store" } else { "file" };
     let why = format!("there is no such {what}; the first command that writes something makes it");
@@ -115,7 +115,7 @@ pub(crate) fn not_there(settings: &Settings) -> Result<OpenFailed, SettingsError
 /// # Errors
 ///
 /// As [`open_store`].
-pub(crate) fn damages(settings: &Settings) -> Result<Vec<Damage>> {
+pub(crate) fn damages(settings: &CliSettings) -> Result<Vec<StoreDamage>> {
     let url = &settings.store()?.value;
     let failed = |why: &dyn fmt::Display| OpenFailed { url: url.to_string(), why: why.to_string() };
     let (part, problems) = match url {
@@ -132,11 +132,11 @@ pub(crate) fn damages(settings: &Settings) -> Result<Vec<Damage>> {
         StoreUrl::Redis(url) => ("the server", redis::damages(url, settings).map_err(|why| failed(&why))?),
         _ => return Ok(Vec::new()),
     };
-    Ok(problems.into_iter().map(|problem| Damage { part, problem }).collect())
+    Ok(problems.into_iter().map(|problem| StoreDamage { part, problem }).collect())
 }
 
 /// Something that is damaged or missing.
-pub(crate) struct Damage {
+pub(crate) struct StoreDamage {
     /// The part of the store.
     pub(crate) part: &'static str,
     /// What is wrong with it.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tollgate::store::Backend;
 
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
 const MISSING: &str =
     "this program was built without shared memory; on Linux, build it with the feature `shm`";
 
 /// There is no such store.
-pub(super) fn open(_: &str, _: &Settings) -> Result<Arc<dyn Backend>, String> {
+pub(super) fn open(_: &str, _: &CliSettings) -> Result<Arc<dyn Backend>, String> {
     Err(MISSING.into())
 }
 
@@ -20,6 +20,6 @@ pub(super) fn is_there(_: &str) -> bool {
 }
 
 /// As [`open`].
-pub(super) fn damages(_: &str, _: &Settings) -> Result<Vec<String>, String> {
+pub(super) fn damages(_: &str, _: &CliSettings) -> Result<Vec<String>, String> {
     Err(MISSING.into())
 }

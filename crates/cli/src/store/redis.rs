@@ -6,23 +6,23 @@ use std::time::Duration;
 use tollgate::store::Backend;
 use tollgate_redis::RedisStore;
 
-use crate::settings::{RedisUrl, Settings};
+use crate::settings::{CliSettings, RedisAddress};
 
 /// How long a command goes on trying to connect while no host accepts it: a refusal is an answer.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 
 /// Connects to it.
-pub(super) fn open(url: &RedisUrl, settings: &Settings) -> Result<Arc<dyn Backend>, String> {
+pub(super) fn open(url: &RedisAddress, settings: &CliSettings) -> Result<Arc<dyn Backend>, String> {
     open_store(url, settings).map(|store| Arc::new(store) as Arc<dyn Backend>)
 }
 
-fn open_store(url: &RedisUrl, settings: &Settings) -> Result<RedisStore, String> {
+fn open_store(url: &RedisAddress, settings: &CliSettings) -> Result<RedisStore, String> {
     let store = RedisStore::builder(url.with_password()).timeout(settings.store_timeout.value);
     let store = store.usage_retention(settings.usage_retention.value.0);
     store.connect_within(CONNECT_WITHIN).build().wait().map_err(|why| why.to_string())
 }
 
 /// What is stored there and cannot be read.
-pub(super) fn damages(url: &RedisUrl, settings: &Settings) -> Result<Vec<String>, String> {
+pub(super) fn damages(url: &RedisAddress, settings: &CliSettings) -> Result<Vec<String>, String> {
     open_store(url, settings)?.damages().wait().map_err(|why| why.to_string())
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tollgate::store::Backend;
 use tollgate_shm::ShmStore;
 
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
 /// Opens the store of this name, or makes it.
-pub(super) fn open(name: &str, settings: &Settings) -> Result<Arc<dyn Backend>, String> {
+pub(super) fn open(name: &str, settings: &CliSettings) -> Result<Arc<dyn Backend>, String> {
     open_store(name, settings).map(|store| Arc::new(store) as Arc<dyn Backend>)
 }
 
-fn open_store(name: &str, settings: &Settings) -> Result<ShmStore, String> {
+fn open_store(name: &str, settings: &CliSettings) -> Result<ShmStore, String> {
     let store = ShmStore::builder(name).timeout(settings.store_timeout.value);
     store.usage_retention(settings.usage_retention.value.0).build().map_err(|why| why.to_string())
 }
@@ -23,7 +23,7 @@ pub(super) fn is_there(name: &str) -> bool {
 }
 
 /// What is damaged in it.
-pub(super) fn damages(name: &str, settings: &Settings) -> Result<Vec<String>, String> {
+pub(super) fn damages(name: &str, settings: &CliSettings) -> Result<Vec<String>, String> {
     let found = open_store(name, settings)?.check();
     Ok(found.err().map(|why| why.to_string()).into_iter().collect())
 }

@@ -2,7 +2,7 @@ use serde::Serialize;
 use tollgate::catalog::Counts;
 
 use crate::asking::with_contents;
-use crate::output::{Cell, Page, grouped};
+use crate::output::{TableCell, TextPage, grouped};
 
 /// How much there is in a namespace.
 #[derive(Serialize)]
@@ -51,12 +51,12 @@ impl CountsView {
     }
 
     /// The same for people.
-    pub(crate) fn text(&self, page: &mut Page) {
+    pub(crate) fn text(&self, page: &mut TextPage) {
         let [entities, resources, system] =
             [self.entity_limits, self.resource_limits, self.system_limits].map(grouped);
         let limits = format!("{entities} for entities, {resources} for resources, {system} for the system");
         page.fields([
-            ("entities", Cell::from(grouped(self.entities))),
+            ("entities", TableCell::from(grouped(self.entities))),
             ("limits", limits.into()),
             ("switches", grouped(self.disabled).into()),
             ("buckets", grouped(self.buckets).into()),

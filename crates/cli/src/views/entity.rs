@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tollgate::catalog::Entity;
 
-use crate::output::{Cell, Table};
+use crate::output::{TableCell, TextTable};
 
 /// An entity.
 #[derive(Serialize)]
@@ -50,8 +50,8 @@ impl From<Entity> for EntityView {
 }
 
 /// Entities as a table.
-pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView>) -> Table {
-    let mut table = Table::new(["ENTITY", "NAME", "PARENT", "CHILDREN", "CREATED"])
+pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView>) -> TextTable {
+    let mut table = TextTable::new(["ENTITY", "NAME", "PARENT", "CHILDREN", "CREATED"])
         .right(3)
         .wrap(1)
         .hide_empty(1)
@@ -61,8 +61,14 @@ pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView
         let name = if entity.name == entity.id { "" } else { &entity.name };
         let children = if entity.children == 0 { String::new() } else { entity.children.to_string() };
         let created_at = entity.created_at.as_deref().unwrap_or("never");
-        let parent = Cell::from(entity.parent_text());
-        table.row([Cell::name(&entity.id), name.into(), parent, children.into(), Cell::from(created_at)]);
+        let parent = TableCell::from(entity.parent_text());
+        table.row([
+            TableCell::name(&entity.id),
+            name.into(),
+            parent,
+            children.into(),
+            TableCell::from(created_at),
+        ]);
     }
     table
 }

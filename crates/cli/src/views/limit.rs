@@ -2,7 +2,7 @@ use serde::Serialize;
 use tollgate::{Algorithm, Kind, Limit, Resets, UNBOUNDED};
 
 use crate::limit_text;
-use crate::output::{Cell, Table};
+use crate::output::{TableCell, TextTable};
 
 /// A limit.
 #[derive(Clone, Serialize)]
@@ -86,8 +86,8 @@ pub(crate) fn limit_texts(limits: &[LimitView]) -> String {
 }
 
 /// Limits as a table.
-pub(crate) fn limit_table(limits: &[LimitView]) -> Table {
-    let mut table = Table::new(["LIMIT", "AMOUNT", "PER", "BURST", "NOTES"])
+pub(crate) fn limit_table(limits: &[LimitView]) -> TextTable {
+    let mut table = TextTable::new(["LIMIT", "AMOUNT", "PER", "BURST", "NOTES"])
         .right(1)
         .right(3)
         .hide_empty(3)
@@ -98,8 +98,8 @@ pub(crate) fn limit_table(limits: &[LimitView]) -> Table {
 }
 
 /// Limits with something before each.
-pub(crate) fn remark_table(first: &str) -> Table {
-    Table::new([first, "LIMIT", "AMOUNT", "PER", "BURST", "NOTES"])
+pub(crate) fn remark_table(first: &str) -> TextTable {
+    TextTable::new([first, "LIMIT", "AMOUNT", "PER", "BURST", "NOTES"])
         .right(2)
         .right(4)
         .hide_empty(4)
@@ -108,16 +108,16 @@ pub(crate) fn remark_table(first: &str) -> Table {
 }
 
 /// A limit as a row: its name, its amount, per what, its burst, and what else there is to say.
-pub(crate) fn limit_cells(view: &LimitView) -> [Cell; 5] {
+pub(crate) fn limit_cells(view: &LimitView) -> [TableCell; 5] {
     let limit = &view.limit;
     let amount = |amount: u64| limit_text::shown(limit, amount);
     let burst = if limit.capacity() == limit.amount() { String::new() } else { amount(limit.capacity()) };
     [
-        Cell::name(&view.name),
+        TableCell::name(&view.name),
         amount(limit.amount()).into(),
         per(limit).into(),
         burst.into(),
-        Cell::from(notes(view)),
+        TableCell::from(notes(view)),
     ]
 }
 

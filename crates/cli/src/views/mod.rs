@@ -16,7 +16,7 @@ pub(crate) use deed::deed;
 pub(crate) use entity::{EntityView, entity_table};
 pub(crate) use level::{LevelView, OwnedLevel};
 pub(crate) use limit::{LimitView, limit_cells, limit_table, limit_texts, limit_views, remark_table};
-pub(crate) use moment::{Moment, micros};
+pub(crate) use moment::{WaitTime, micros};
 pub(crate) use namespace::{NamespaceView, namespace_table};
 pub(crate) use refusal::RefusalView;
 pub(crate) use standing::{StandView, StandingView, standing_views};

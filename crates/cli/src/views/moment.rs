@@ -7,7 +7,7 @@ use crate::duration_text;
 /// When something is to be had of a limit. What others hold is given back when they like: the time at which they lose it
 /// is only the latest, and they may renew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum WaitTime {
     /// Now.
     Now,
     /// After this.
@@ -18,31 +18,31 @@ pub(crate) enum Moment {
     Never,
 }
 
-impl Moment {
+impl WaitTime {
     /// When a limit is ready.
-    pub(crate) fn of(limit: &Limit, ready: Ready, now: Tick) -> Moment {
+    pub(crate) fn of(limit: &Limit, ready: Ready, now: Tick) -> WaitTime {
         match (ready, ready.wait(now)) {
-            (Ready::Now, _) => Moment::Now,
-            (_, wait) if limit.is_resource() => Moment::GivenBack(wait),
-            (_, Some(wait)) => Moment::In(wait),
-            (_, None) => Moment::Never,
+            (Ready::Now, _) => WaitTime::Now,
+            (_, wait) if limit.is_resource() => WaitTime::GivenBack(wait),
+            (_, Some(wait)) => WaitTime::In(wait),
+            (_, None) => WaitTime::Never,
         }
     }
 
     /// How long that is in microseconds, if it is known.
     pub(crate) fn known_us(self) -> Option<u64> {
         match self {
-            Moment::Now => Some(0),
-            Moment::In(wait) => Some(micros(wait)),
-            Moment::GivenBack(_) | Moment::Never => None,
+            WaitTime::Now => Some(0),
+            WaitTime::In(wait) => Some(micros(wait)),
+            WaitTime::GivenBack(_) | WaitTime::Never => None,
         }
     }
 
     /// For people, where there is little room: `≤ 9m 53s` for what others lose by then.
     pub(crate) fn short(self) -> String {
         match self {
-            Moment::GivenBack(None) => "given back".into(),
-            Moment::GivenBack(Some(wait)) => format!("≤ {}", duration_text::roughly(wait)),
+            WaitTime::GivenBack(None) => "given back".into(),
+            WaitTime::GivenBack(Some(wait)) => format!("≤ {}", duration_text::roughly(wait)),
             other => other.text(),
         }
     }
@@ -50,13 +50,13 @@ impl Moment {
     /// For people.
     pub(crate) fn text(self) -> String {
         match self {
-            Moment::Now => "now".into(),
-            Moment::In(wait) => format!("in {}", duration_text::roughly(wait)),
-            Moment::GivenBack(None) => "when given back".into(),
-            Moment::GivenBack(Some(wait)) => {
+            WaitTime::Now => "now".into(),
+            WaitTime::In(wait) => format!("in {}", duration_text::roughly(wait)),
+            WaitTime::GivenBack(None) => "when given back".into(),
+            WaitTime::GivenBack(Some(wait)) => {
                 format!("when given back, or in {}", duration_text::roughly(wait))
             }
-            Moment::Never => "never".into(),
+            WaitTime::Never => "never".into(),
         }
     }
 }
@@ -76,11 +76,11 @@ mod tests {
         let (rate, slots) = (limit("rpm:5"), limit("slots:5/at-once"));
         let (now, later) = (Tick::from_secs(10), Ready::At(Tick::from_secs(70)));
         let minute = Duration::from_secs(60);
-        assert_eq!(Moment::of(&rate, later, now), Moment::In(minute));
-        assert_eq!(Moment::of(&rate, Ready::Unknown, now), Moment::Never);
-        assert_eq!(Moment::of(&slots, later, now), Moment::GivenBack(Some(minute)));
-        assert_eq!(Moment::of(&slots, later, now).known_us(), None);
-        assert_eq!(Moment::of(&slots, Ready::Unknown, now).text(), "when given back");
-        assert_eq!(Moment::of(&slots, Ready::Now, now).known_us(), Some(0));
+        assert_eq!(WaitTime::of(&rate, later, now), WaitTime::In(minute));
+        assert_eq!(WaitTime::of(&rate, Ready::Unknown, now), WaitTime::Never);
+        assert_eq!(WaitTime::of(&slots, later, now), WaitTime::GivenBack(Some(minute)));
+        assert_eq!(WaitTime::of(&slots, later, now).known_us(), None);
+        assert_eq!(WaitTime::of(&slots, Ready::Unknown, now).text(), "when given back");
+        assert_eq!(WaitTime::of(&slots, Ready::Now, now).known_us(), Some(0));
     }
 }

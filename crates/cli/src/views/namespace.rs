@@ -1,7 +1,7 @@
 use serde::Serialize;
 use tollgate::catalog::{Namespace, NamespaceStatus};
 
-use crate::output::{Cell, Table, style};
+use crate::output::{TableCell, TextTable, style};
 
 /// A namespace.
 #[derive(Serialize)]
@@ -21,13 +21,19 @@ impl From<Namespace> for NamespaceView {
 }
 
 /// Namespaces as a table.
-pub(crate) fn namespace_table<'a>(namespaces: impl IntoIterator<Item = &'a NamespaceView>) -> Table {
-    let mut table = Table::new(["NAME", "ID", "STATUS", "CREATED", "DELETED"]).hide_empty(4);
+pub(crate) fn namespace_table<'a>(namespaces: impl IntoIterator<Item = &'a NamespaceView>) -> TextTable {
+    let mut table = TextTable::new(["NAME", "ID", "STATUS", "CREATED", "DELETED"]).hide_empty(4);
     for NamespaceView { name, id, status, created_at, deleted_at } in namespaces {
         let is_active = *status == NamespaceStatus::Active.name();
-        let status = Cell::styled(status, if is_active { style::GOOD } else { style::WARN });
+        let status = TableCell::styled(status, if is_active { style::GOOD } else { style::WARN });
         let deleted_at = deleted_at.as_deref().unwrap_or_default();
-        table.row([Cell::name(name), id.into(), status, Cell::from(created_at), Cell::from(deleted_at)]);
+        table.row([
+            TableCell::name(name),
+            id.into(),
+            status,
+            TableCell::from(created_at),
+            TableCell::from(deleted_at),
+        ]);
     }
     table
 }

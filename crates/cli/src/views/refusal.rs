@@ -4,7 +4,7 @@ use serde::Serialize;
 use tollgate::Ready;
 use tollgate::limiter::{AcquireError, Standing};
 
-use super::Moment;
+use super::WaitTime;
 use super::moment::micros;
 use super::standing::{StandingView, millis_up, standing_views};
 use crate::{duration_text, limit_text};
@@ -29,7 +29,7 @@ pub(crate) struct RefusalView {
     pub(crate) reason: String,
     /// When it would pass.
     #[serde(skip)]
-    moment: Moment,
+    moment: WaitTime,
     /// If that depends on others giving back: how long it takes all the same, because of limits that only time helps.
     #[serde(skip)]
     earliest: Option<Duration>,
@@ -56,28 +56,28 @@ impl RefusalView {
     /// When it would pass, for people.
     pub(crate) fn retry_text(&self) -> String {
         match self.moment {
-            Moment::Now | Moment::In(_) => {
+            WaitTime::Now | WaitTime::In(_) => {
                 let wait = Duration::from_micros(self.retry_after_us.unwrap_or(0));
                 format!("retry in {}", duration_text::roughly(wait))
             }
-            Moment::GivenBack(_) | Moment::Never => format!("retry {}", self.unknown_text()),
+            WaitTime::GivenBack(_) | WaitTime::Never => format!("retry {}", self.unknown_text()),
         }
     }
 
     /// When it would pass if that cannot be known, for people.
     pub(crate) fn unknown_text(&self) -> String {
         match (self.moment, self.earliest) {
-            (Moment::GivenBack(_), Some(earliest)) => {
+            (WaitTime::GivenBack(_), Some(earliest)) => {
                 let earliest = duration_text::roughly(earliest);
                 format!("in {earliest} at the earliest, if others have given enough back by then")
             }
-            (Moment::GivenBack(Some(wait)), None) => {
+            (WaitTime::GivenBack(Some(wait)), None) => {
                 format!(
                     "as soon as others give enough back, at the latest in {}",
                     duration_text::roughly(wait)
                 )
             }
-            (Moment::Never, _) => "after a top-up or a reset: the debt would not be paid for ages".into(),
+            (WaitTime::Never, _) => "after a top-up or a reset: the debt would not be paid for ages".into(),
             _ => "as soon as others give enough back".into(),
         }
     }
@@ -92,7 +92,7 @@ impl RefusalView {
         let moment = moment(standing);
         let retry_after = standing.retry_after().filter(|_| moment.known_us().is_some());
         let at_the_latest = match moment {
-            Moment::GivenBack(wait) => wait,
+            WaitTime::GivenBack(wait) => wait,
             _ => None,
         };
         RefusalView {
@@ -110,15 +110,15 @@ impl RefusalView {
 }
 
 /// When a call would pass. Who is refused by what others hold depends on them, whatever else refuses it.
-fn moment(standing: &Standing) -> Moment {
+fn moment(standing: &Standing) -> WaitTime {
     let held = standing.violations().any(|(_, status)| status.limit().is_resource());
     match (standing.ready(), standing.retry_after()) {
-        (Ready::Now, _) => Moment::Now,
-        (_, wait) if held => Moment::GivenBack(wait),
-        (_, Some(wait)) => Moment::In(wait),
+        (Ready::Now, _) => WaitTime::Now,
+        (_, wait) if held => WaitTime::GivenBack(wait),
+        (_, Some(wait)) => WaitTime::In(wait),
         // Behind others: they have to be served.
-        (_, None) if standing.limited_by().is_none() => Moment::GivenBack(None),
-        (_, None) => Moment::Never,
+        (_, None) if standing.limited_by().is_none() => WaitTime::GivenBack(None),
+        (_, None) => WaitTime::Never,
     }
 }
 

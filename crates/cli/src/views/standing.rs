@@ -5,9 +5,9 @@ use tollgate::catalog::Source;
 use tollgate::limiter::{Part, Standing};
 use tollgate::{Status, Tick};
 
-use super::Moment;
+use super::WaitTime;
 use crate::limit_text;
-use crate::output::{Cell, style};
+use crate::output::{TableCell, style};
 
 /// How a demand stands towards the limits of one entity for one resource.
 #[derive(Serialize)]
@@ -80,8 +80,8 @@ impl StandView {
     fn of(status: &Status, now: Tick) -> StandView {
         let limit = status.limit();
         let bounded = !limit.is_unbounded();
-        let ready = Moment::of(limit, status.ready(), now);
-        let full = Moment::of(limit, status.full(), now);
+        let ready = WaitTime::of(limit, status.ready(), now);
+        let full = WaitTime::of(limit, status.full(), now);
         let shown = |amount: u64| limit_text::shown(limit, amount);
         let sign = if status.available() < 0 { "-" } else { "" };
         let text = StandText {
@@ -108,29 +108,37 @@ impl StandView {
     }
 
     /// What is asked of it; nothing if nothing is.
-    pub(crate) fn requested(&self) -> Cell {
+    pub(crate) fn requested(&self) -> TableCell {
         self.text.requested.as_str().into()
     }
 
     /// What could be had now.
-    pub(crate) fn available(&self) -> Cell {
+    pub(crate) fn available(&self) -> TableCell {
         let is_out = self.refuses || self.available.is_some_and(|left| left <= 0);
-        if is_out { Cell::styled(&self.text.available, style::BAD) } else { (&self.text.available).into() }
+        if is_out {
+            TableCell::styled(&self.text.available, style::BAD)
+        } else {
+            (&self.text.available).into()
+        }
     }
 
     /// The most that could be had.
-    pub(crate) fn capacity(&self) -> Cell {
+    pub(crate) fn capacity(&self) -> TableCell {
         (&self.text.capacity).into()
     }
 
     /// When it would admit what is asked.
-    pub(crate) fn ready(&self) -> Cell {
-        if self.refuses { (&self.text.ready).into() } else { Cell::styled(&self.text.ready, style::GOOD) }
+    pub(crate) fn ready(&self) -> TableCell {
+        if self.refuses {
+            (&self.text.ready).into()
+        } else {
+            TableCell::styled(&self.text.ready, style::GOOD)
+        }
     }
 
     /// When it is full again.
-    pub(crate) fn full(&self) -> Cell {
-        Cell::from(&self.text.full)
+    pub(crate) fn full(&self) -> TableCell {
+        TableCell::from(&self.text.full)
     }
 }
 

@@ -1,9 +1,9 @@
 use serde::Serialize;
 use tollgate::{Status, Tick};
 
-use super::Moment;
+use super::WaitTime;
 use crate::limit_text;
-use crate::output::{Cell, style};
+use crate::output::{TableCell, style};
 
 /// How a limit of a bucket stands.
 #[derive(Serialize)]
@@ -23,7 +23,7 @@ impl StatusView {
     pub(crate) fn of(status: &Status, now: Tick) -> StatusView {
         let limit = status.limit();
         let bounded = !limit.is_unbounded();
-        let full = Moment::of(limit, status.full(), now);
+        let full = WaitTime::of(limit, status.full(), now);
         let shown = |amount: i64| {
             let sign = if amount < 0 { "-" } else { "" };
             format!("{sign}{}", limit_text::shown(limit, amount.unsigned_abs()))
@@ -32,9 +32,9 @@ impl StatusView {
             if bounded { shown(status.available()) } else { "unbounded".into() },
             if bounded { limit_text::shown(limit, limit.capacity()) } else { String::new() },
             match full {
-                Moment::Now => "full".into(),
-                Moment::In(_) => format!("full {}", full.text()),
-                Moment::GivenBack(_) | Moment::Never => full.text(),
+                WaitTime::Now => "full".into(),
+                WaitTime::In(_) => format!("full {}", full.text()),
+                WaitTime::GivenBack(_) | WaitTime::Never => full.text(),
             },
         ];
         StatusView {
@@ -47,10 +47,10 @@ impl StatusView {
     }
 
     /// A row for people: the limit, what is left of how much, and when it is full.
-    pub(crate) fn cells(&self) -> [Cell; 4] {
+    pub(crate) fn cells(&self) -> [TableCell; 4] {
         let [left, capacity, full] = &self.text;
         let is_out = self.available.is_some_and(|left| left <= 0);
-        let left = if is_out { Cell::styled(left, style::BAD) } else { left.into() };
-        [Cell::name(&self.name), left, capacity.into(), full.into()]
+        let left = if is_out { TableCell::styled(left, style::BAD) } else { left.into() };
+        [TableCell::name(&self.name), left, capacity.into(), full.into()]
     }
 }

@@ -1,12 +1,12 @@
 //! A bucket as bytes: the form, when it is as of, and what there is of each limit.
 
 use super::CodecError;
-use super::bytes::{Reader, put_number, put_signed, put_tick, put_wide};
+use super::bytes::{ByteReader, put_number, put_signed, put_tick, put_wide};
 use crate::bucket::States;
 use crate::machine::{Credit, Holders, Machine, Period};
-use crate::plain::Rules;
+use crate::plain::PlainRules;
 use crate::row::INLINE;
-use crate::state::Inner;
+use crate::state::StateInner;
 use crate::{Bucket, Holder, Limit, Limits, State, Tick};
 
 /// A row of credits, as ordinary buckets are.
@@ -52,7 +52,7 @@ impl Bucket {
     ///
     /// [`CodecError`] for anything that is no bucket of these limits.
     pub fn from_bytes(limits: &Limits, bytes: &[u8]) -> Result<Bucket, CodecError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let form = reader.byte()?;
         let bucket = match form {
             CREDITS => plain(&mut reader, limits)?,
@@ -88,7 +88,7 @@ impl Bucket {
     #[inline]
     pub fn of_credits(limits: &Limits, stamp: Tick, credits: &[i64]) -> Result<Bucket, CodecError> {
         let mut row = [0; INLINE];
-        let of_rules = |rules: &Rules| {
+        let of_rules = |rules: &PlainRules| {
             row.get_mut(..credits.len())?.copy_from_slice(credits);
             rules.credits(row)
         };
@@ -102,7 +102,7 @@ fn not_plain(limits: &Limits) -> CodecError {
     CodecError::BadState(limits.first().map_or_else(String::new, |limit| limit.name().to_string()))
 }
 
-fn plain(reader: &mut Reader<'_>, limits: &Limits) -> Result<Bucket, CodecError> {
+fn plain(reader: &mut ByteReader<'_>, limits: &Limits) -> Result<Bucket, CodecError> {
     let bad = || not_plain(limits);
     let rules = limits.plain().ok_or_else(bad)?;
     let stamp = reader.tick()?;
@@ -116,15 +116,15 @@ fn plain(reader: &mut Reader<'_>, limits: &Limits) -> Result<Bucket, CodecError>
 
 pub(super) fn put_state(out: &mut Vec<u8>, state: &State) {
     match &state.0 {
-        Inner::Meter(credit) => {
+        StateInner::Meter(credit) => {
             out.push(METER);
             put_signed(out, credit.get());
         }
-        Inner::Fixed(count) => {
+        StateInner::Fixed(count) => {
             out.push(FIXED);
             put_signed(out, (*count).into());
         }
-        Inner::Sliding(log) => {
+        StateInner::Sliding(log) => {
             let (entries, debt) = log.parts();
             out.push(SLIDING);
             put_number(out, entries.len() as u64);
@@ -136,11 +136,11 @@ pub(super) fn put_state(out: &mut Vec<u8>, state: &State) {
             }
             put_number(out, debt);
         }
-        Inner::Gauge(in_use) => {
+        StateInner::Gauge(in_use) => {
             out.push(GAUGE);
             put_number(out, *in_use);
         }
-        Inner::Held(held) => {
+        StateInner::Held(held) => {
             let (anonymous, holds) = held.parts();
             out.push(HELD);
             put_number(out, anonymous);
@@ -151,58 +151,58 @@ pub(super) fn put_state(out: &mut Vec<u8>, state: &State) {
                 put_tick(out, holder.expires);
             }
         }
-        Inner::Quota(period) => {
+        StateInner::Quota(period) => {
             let (used, start, end) = period.parts();
             out.push(QUOTA);
             put_signed(out, used.into());
             put_tick(out, start);
             put_number(out, end.since(start).as_micros());
         }
-        Inner::Cooldown(left) => {
+        StateInner::Cooldown(left) => {
             out.push(COOLDOWN);
             put_number(out, *left);
         }
-        Inner::Custom(_) => out.push(CUSTOM),
-        Inner::Unbounded => out.push(UNBOUNDED),
+        StateInner::Custom(_) => out.push(CUSTOM),
+        StateInner::Unbounded => out.push(UNBOUNDED),
     }
 }
 
 /// The state of `limit` in a bucket that is as of `stamp`.
-pub(super) fn state(reader: &mut Reader<'_>, limit: &Limit, stamp: Tick) -> Result<State, CodecError> {
+pub(super) fn state(reader: &mut ByteReader<'_>, limit: &Limit, stamp: Tick) -> Result<State, CodecError> {
     let bad = || CodecError::BadState(limit.name().to_string());
     let kind = reader.byte()?;
     let inner = match (limit.machine(), kind) {
         (Machine::Meter(meter), METER) => {
             let credit = Some(reader.signed()?).filter(|credit| *credit <= meter.full());
-            Inner::Meter(Credit::new(credit.ok_or_else(bad)?))
+            StateInner::Meter(Credit::new(credit.ok_or_else(bad)?))
         }
-        (Machine::Fixed(_), FIXED) => Inner::Fixed(count(reader)?.ok_or_else(bad)?),
+        (Machine::Fixed(_), FIXED) => StateInner::Fixed(count(reader)?.ok_or_else(bad)?),
         (Machine::Sliding(window), SLIDING) => {
             let (entries, debt) = log(reader)?;
-            Inner::Sliding(Box::new(window.log_of(entries, debt, stamp).ok_or_else(bad)?))
+            StateInner::Sliding(Box::new(window.log_of(entries, debt, stamp).ok_or_else(bad)?))
         }
-        (Machine::Gauge, GAUGE) => Inner::Gauge(reader.number()?),
-        (Machine::Gauge, HELD) => Inner::Held(Box::new(holders(reader)?.ok_or_else(bad)?)),
+        (Machine::Gauge, GAUGE) => StateInner::Gauge(reader.number()?),
+        (Machine::Gauge, HELD) => StateInner::Held(Box::new(holders(reader)?.ok_or_else(bad)?)),
         (Machine::Quota(_), QUOTA) => {
             let (used, start, length) = (count(reader)?, reader.tick()?, reader.number()?);
             let end = start.as_micros().checked_add(length).map(Tick::from_micros);
             let period = used.zip(end).and_then(|(used, end)| Period::of(used, start, end));
-            Inner::Quota(Box::new(period.ok_or_else(bad)?))
+            StateInner::Quota(Box::new(period.ok_or_else(bad)?))
         }
-        (Machine::Cooldown, COOLDOWN) => Inner::Cooldown(reader.number()?),
-        (Machine::Unbounded, UNBOUNDED) => Inner::Unbounded,
+        (Machine::Cooldown, COOLDOWN) => StateInner::Cooldown(reader.number()?),
+        (Machine::Unbounded, UNBOUNDED) => StateInner::Unbounded,
         _ => return Err(bad()),
     };
     Ok(State(inner))
 }
 
 /// A count that is not below zero, if it is one.
-fn count(reader: &mut Reader<'_>) -> Result<Option<i64>, CodecError> {
+fn count(reader: &mut ByteReader<'_>) -> Result<Option<i64>, CodecError> {
     Ok(i64::try_from(reader.signed()?).ok().filter(|count| *count >= 0))
 }
 
 /// When how much was taken, in order, and the debt.
-fn log(reader: &mut Reader<'_>) -> Result<(Vec<(Tick, u64)>, u64), CodecError> {
+fn log(reader: &mut ByteReader<'_>) -> Result<(Vec<(Tick, u64)>, u64), CodecError> {
     // No room is made for as many as are announced: they may not come.
     let mut entries = Vec::new();
     let mut at = 0u64;
@@ -213,7 +213,7 @@ fn log(reader: &mut Reader<'_>) -> Result<(Vec<(Tick, u64)>, u64), CodecError> {
     Ok((entries, reader.number()?))
 }
 
-fn holders(reader: &mut Reader<'_>) -> Result<Option<Holders>, CodecError> {
+fn holders(reader: &mut ByteReader<'_>) -> Result<Option<Holders>, CodecError> {
     let anonymous = reader.number()?;
     let mut holds = Vec::new();
     for _ in 0..reader.number()? {

@@ -6,11 +6,11 @@ use super::CodecError;
 use crate::Tick;
 
 /// Bytes that are being read, from the front.
-pub(crate) struct Reader<'a>(&'a [u8]);
+pub(crate) struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader(bytes)
+impl<'a> ByteReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> ByteReader<'a> {
+        ByteReader(bytes)
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, CodecError> {
@@ -93,24 +93,24 @@ mod tests {
         for number in edges.chain([0, -1, i128::MAX, i128::MIN]) {
             let mut bytes = Vec::new();
             put_signed(&mut bytes, number);
-            let mut reader = Reader::new(&bytes);
+            let mut reader = ByteReader::new(&bytes);
             assert_eq!(reader.signed(), Ok(number));
             assert_eq!(reader.end(), Ok(()));
-            assert_eq!(Reader::new(&bytes[..bytes.len() - 1]).signed(), Err(CodecError::TooShort));
+            assert_eq!(ByteReader::new(&bytes[..bytes.len() - 1]).signed(), Err(CodecError::TooShort));
         }
     }
 
     #[test]
     fn a_number_has_one_way_to_be_written() {
         for bytes in [&[0x80, 0x00][..], &[0xFF, 0x80, 0x00]] {
-            assert_eq!(Reader::new(bytes).wide(), Err(CodecError::BadNumber));
+            assert_eq!(ByteReader::new(bytes).wide(), Err(CodecError::BadNumber));
         }
-        assert_eq!(Reader::new(&[0xFF; 40]).wide(), Err(CodecError::BadNumber));
+        assert_eq!(ByteReader::new(&[0xFF; 40]).wide(), Err(CodecError::BadNumber));
         let mut bytes = [0xFF; 19];
         bytes[18] = 0x04;
-        assert_eq!(Reader::new(&bytes).wide(), Err(CodecError::BadNumber));
+        assert_eq!(ByteReader::new(&bytes).wide(), Err(CodecError::BadNumber));
         bytes[18] = 0x03;
-        assert_eq!(Reader::new(&bytes).wide(), Ok(u128::MAX));
-        assert_eq!(Reader::new(&bytes).number(), Err(CodecError::BadNumber));
+        assert_eq!(ByteReader::new(&bytes).wide(), Ok(u128::MAX));
+        assert_eq!(ByteReader::new(&bytes).number(), Err(CodecError::BadNumber));
     }
 }

@@ -5,9 +5,9 @@
 
 use super::CodecError;
 use super::bucket::{put_state, state};
-use super::bytes::Reader;
+use super::bytes::ByteReader;
 use crate::machine::{Credit, Machine};
-use crate::state::Inner;
+use crate::state::StateInner;
 use crate::{Bucket, Limit, Limits, State, Tick};
 
 /// Thousandths in a token.
@@ -53,7 +53,7 @@ impl Bucket {
         let part = |(index, limit): (usize, &Limit)| {
             let state = self.state(limits, index);
             match (limit.meter(), &state.0) {
-                (Some(rate), Inner::Meter(credit)) => rate.part(credit.get()),
+                (Some(rate), StateInner::Meter(credit)) => rate.part(credit.get()),
                 _ => {
                     let mut bytes = Vec::new();
                     put_state(&mut bytes, &state);
@@ -94,10 +94,10 @@ impl Rate {
 fn state_of(limit: &Limit, stamp: Tick, part: &Part) -> Result<State, CodecError> {
     match (part, limit.meter()) {
         (Part::Credit { millis, rest }, Some(rate)) => {
-            Ok(State(Inner::Meter(Credit::new(rate.credit(*millis, *rest)))))
+            Ok(State(StateInner::Meter(Credit::new(rate.credit(*millis, *rest)))))
         }
         (Part::Other(bytes), None) => {
-            let mut reader = Reader::new(bytes);
+            let mut reader = ByteReader::new(bytes);
             let state = state(&mut reader, limit, stamp)?;
             reader.end()?;
             Ok(state)

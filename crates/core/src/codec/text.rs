@@ -49,7 +49,7 @@ impl Limits {
         let version = version.and_then(digits).ok_or_else(|| CodecError::UnknownForm(head.into()))?;
         let limits = lines.lines().enumerate().map(|(index, line)| {
             let bad = |why: String| CodecError::BadLine { line: index + 2, why };
-            let line = Line::parse(line).map_err(bad)?;
+            let line = LimitLine::parse(line).map_err(bad)?;
             if line.kind == Kind::Cooldown {
                 return Ok(Limit::cooldown());
             }
@@ -106,15 +106,15 @@ fn amount_text(amount: u64) -> String {
 }
 
 /// A line that says a limit, taken apart.
-struct Line<'a> {
+struct LimitLine<'a> {
     kind: Kind,
     name: &'a str,
     amount: u64,
     fields: BTreeMap<&'a str, &'a str>,
 }
 
-impl<'a> Line<'a> {
-    fn parse(line: &'a str) -> Result<Line<'a>, String> {
+impl<'a> LimitLine<'a> {
+    fn parse(line: &'a str) -> Result<LimitLine<'a>, String> {
         let mut words = line.split(' ');
         let mut word =
             |what: &str| words.next().filter(|word| !word.is_empty()).ok_or(format!("{what} is missing"));
@@ -128,11 +128,11 @@ impl<'a> Line<'a> {
                 return Err(format!("{key:?} is said twice"));
             }
         }
-        Line { kind, name, amount, fields }.checked()
+        LimitLine { kind, name, amount, fields }.checked()
     }
 
     /// Every field is one that is known and says what it should; then the others need not look again.
-    fn checked(self) -> Result<Line<'a>, String> {
+    fn checked(self) -> Result<LimitLine<'a>, String> {
         for (key, value) in &self.fields {
             let says_something = match *key {
                 "period" | "session" | "resolution" | "soft" => digits(value).is_some(),

@@ -2,7 +2,7 @@
 
 use super::CodecError;
 use crate::machine::{Credit, Holders, Machine, Period};
-use crate::state::Inner;
+use crate::state::StateInner;
 use crate::{Bucket, Calendar, Holder, Limit, Limits, Rate, Resets, Span, State, Tick};
 
 /// The fixed part of a limit: how it counts.
@@ -152,47 +152,47 @@ impl Bucket {
 
 fn view(state: &State) -> StateView {
     match &state.0 {
-        Inner::Meter(credit) => StateView::Meter(credit.get()),
-        Inner::Fixed(count) => StateView::FixedWindow(*count),
-        Inner::Sliding(log) => {
+        StateInner::Meter(credit) => StateView::Meter(credit.get()),
+        StateInner::Fixed(count) => StateView::FixedWindow(*count),
+        StateInner::Sliding(log) => {
             let (entries, debt) = log.parts();
             StateView::SlidingWindow { entries: entries.collect(), debt }
         }
-        Inner::Gauge(in_use) => StateView::Gauge { anonymous: *in_use, holds: Vec::new() },
-        Inner::Held(held) => {
+        StateInner::Gauge(in_use) => StateView::Gauge { anonymous: *in_use, holds: Vec::new() },
+        StateInner::Held(held) => {
             let (anonymous, holds) = held.parts();
             StateView::Gauge { anonymous, holds: holds.collect() }
         }
-        Inner::Quota(period) => {
+        StateInner::Quota(period) => {
             let (used, start, end) = period.parts();
             StateView::Quota { used, start, end }
         }
-        Inner::Cooldown(left) => StateView::Cooldown(*left),
-        Inner::Custom(_) => StateView::Custom,
-        Inner::Unbounded => StateView::Unbounded,
+        StateInner::Cooldown(left) => StateView::Cooldown(*left),
+        StateInner::Custom(_) => StateView::Custom,
+        StateInner::Unbounded => StateView::Unbounded,
     }
 }
 
 fn of_view(limit: &Limit, stamp: Tick, view: StateView) -> Option<State> {
     let inner = match (limit.machine(), view) {
         (Machine::Meter(meter), StateView::Meter(credit)) if credit <= meter.full() => {
-            Inner::Meter(Credit::new(credit))
+            StateInner::Meter(Credit::new(credit))
         }
-        (Machine::Fixed(_), StateView::FixedWindow(count)) if count >= 0 => Inner::Fixed(count),
+        (Machine::Fixed(_), StateView::FixedWindow(count)) if count >= 0 => StateInner::Fixed(count),
         (Machine::Sliding(window), StateView::SlidingWindow { entries, debt }) => {
-            Inner::Sliding(Box::new(window.log_of(entries, debt, stamp)?))
+            StateInner::Sliding(Box::new(window.log_of(entries, debt, stamp)?))
         }
         (Machine::Gauge, StateView::Gauge { anonymous, holds }) if holds.is_empty() => {
-            Inner::Gauge(anonymous)
+            StateInner::Gauge(anonymous)
         }
         (Machine::Gauge, StateView::Gauge { anonymous, holds }) => {
-            Inner::Held(Box::new(Holders::of(anonymous, holds)?))
+            StateInner::Held(Box::new(Holders::of(anonymous, holds)?))
         }
         (Machine::Quota(_), StateView::Quota { used, start, end }) => {
-            Inner::Quota(Box::new(Period::of(used, start, end)?))
+            StateInner::Quota(Box::new(Period::of(used, start, end)?))
         }
-        (Machine::Cooldown, StateView::Cooldown(left)) => Inner::Cooldown(left),
-        (Machine::Unbounded, StateView::Unbounded) => Inner::Unbounded,
+        (Machine::Cooldown, StateView::Cooldown(left)) => StateInner::Cooldown(left),
+        (Machine::Unbounded, StateView::Unbounded) => StateInner::Unbounded,
         _ => return None,
     };
     Some(State(inner))

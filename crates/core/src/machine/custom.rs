@@ -8,13 +8,13 @@ use crate::{CustomLimit, Ready, Tick};
 
 /// A rule of the caller's own. Cloning shares it, and only a clone equals it.
 #[derive(Clone)]
-pub(crate) struct Custom(Arc<dyn Rule>);
+pub(crate) struct Custom(Arc<dyn ErasedLimit>);
 
 /// What a [`Custom`] remembers of the past.
 pub(crate) struct CustomState(Box<dyn Remembered>);
 
 /// A [`CustomLimit`] of any type, for states that it has made.
-trait Rule: Any + Send + Sync {
+trait ErasedLimit: Any + Send + Sync {
     fn fresh(&self) -> CustomState;
     fn ready(&self, state: &CustomState, now: Tick, amount: u64) -> Ready;
     fn available(&self, state: &CustomState, now: Tick) -> i64;
@@ -87,9 +87,9 @@ impl Custom {
     }
 }
 
-impl<L: CustomLimit> Rule for L {
+impl<L: CustomLimit> ErasedLimit for L {
     fn fresh(&self) -> CustomState {
-        CustomState(Box::new(Of::<L>(self.fresh())))
+        CustomState(Box::new(StateOf::<L>(self.fresh())))
     }
 
     fn ready(&self, state: &CustomState, now: Tick, amount: u64) -> Ready {
@@ -110,24 +110,24 @@ impl<L: CustomLimit> Rule for L {
 
     fn adopt(&self, old: &dyn Any, state: &CustomState, now: Tick) -> Option<CustomState> {
         let adopted = self.adopt(old.downcast_ref::<L>()?, state.of::<L>(), now);
-        Some(CustomState(Box::new(Of::<L>(adopted))))
+        Some(CustomState(Box::new(StateOf::<L>(adopted))))
     }
 }
 
 /// A state of the rule `L`: two rules may have states of one type that mean different things.
-struct Of<L: CustomLimit>(L::State);
+struct StateOf<L: CustomLimit>(L::State);
 
-impl<L: CustomLimit> Remembered for Of<L> {
+impl<L: CustomLimit> Remembered for StateOf<L> {
     fn copy(&self) -> Box<dyn Remembered> {
-        Box::new(Of::<L>(self.0.clone()))
+        Box::new(StateOf::<L>(self.0.clone()))
     }
 
     fn equals(&self, other: &dyn Any) -> bool {
-        other.downcast_ref::<Of<L>>().is_some_and(|other| self.0 == other.0)
+        other.downcast_ref::<StateOf<L>>().is_some_and(|other| self.0 == other.0)
     }
 }
 
-impl<L: CustomLimit> fmt::Debug for Of<L> {
+impl<L: CustomLimit> fmt::Debug for StateOf<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -140,12 +140,12 @@ const OF_ITS_RULE: &str = "the state of a limit was made by its rule";
 impl CustomState {
     fn of<L: CustomLimit>(&self) -> &L::State {
         let state: &dyn Any = &*self.0;
-        &state.downcast_ref::<Of<L>>().expect(OF_ITS_RULE).0
+        &state.downcast_ref::<StateOf<L>>().expect(OF_ITS_RULE).0
     }
 
     fn of_mut<L: CustomLimit>(&mut self) -> &mut L::State {
         let state: &mut dyn Any = &mut *self.0;
-        &mut state.downcast_mut::<Of<L>>().expect(OF_ITS_RULE).0
+        &mut state.downcast_mut::<StateOf<L>>().expect(OF_ITS_RULE).0
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use gauge::Holders;
 pub(crate) use meter::{Credit, Meter};
 pub(crate) use quota::{Period, Quota};
 pub use sliding_window::SLIDING_STEPS;
-pub(crate) use sliding_window::{Log, SlidingWindow};
+pub(crate) use sliding_window::{SlidingWindow, WindowLog};
 
 /// The fixed part of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]

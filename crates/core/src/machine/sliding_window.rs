@@ -27,14 +27,14 @@ pub(crate) struct SlidingWindow {
 /// Invariants: entries are in order of time, none is empty, `count` is their sum, and `debt > 0` only while
 /// `count` is at least the amount. (It is more only after the limit was lowered.)
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Log {
-    entries: VecDeque<Entry>,
+pub(crate) struct WindowLog {
+    entries: VecDeque<WindowEntry>,
     count: u64,
     debt: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry {
+struct WindowEntry {
     at: Tick,
     amount: u64,
 }
@@ -54,21 +54,21 @@ impl SlidingWindow {
     }
 
     /// The log of a bucket that is as of `stamp`; `None` if no log has these entries and this debt.
-    pub(crate) fn log_of(&self, entries: Vec<(Tick, u64)>, debt: u64, stamp: Tick) -> Option<Log> {
+    pub(crate) fn log_of(&self, entries: Vec<(Tick, u64)>, debt: u64, stamp: Tick) -> Option<WindowLog> {
         let in_order = entries.windows(2).all(|pair| self.step_of(pair[0].0) < self.step_of(pair[1].0));
         let is_taken = |(at, amount): &(Tick, u64)| *amount > 0 && *at <= stamp;
         let count = entries.iter().try_fold(0u64, |sum, (_, amount)| sum.checked_add(*amount))?;
         let is_log = in_order && entries.iter().all(is_taken) && (debt == 0 || count >= self.amount);
-        let entries = entries.into_iter().map(|(at, amount)| Entry { at, amount }).collect();
-        is_log.then_some(Log { entries, count, debt })
+        let entries = entries.into_iter().map(|(at, amount)| WindowEntry { at, amount }).collect();
+        is_log.then_some(WindowLog { entries, count, debt })
     }
 
-    fn expires(&self, entry: &Entry) -> Tick {
+    fn expires(&self, entry: &WindowEntry) -> Tick {
         entry.at + self.period
     }
 
     /// Whether `entry` counts no more at `now`. What expires at the end of time never does.
-    fn has_expired(&self, entry: &Entry, now: Tick) -> bool {
+    fn has_expired(&self, entry: &WindowEntry, now: Tick) -> bool {
         let expires = self.expires(entry);
         expires <= now && expires < Tick::MAX
     }
@@ -79,7 +79,7 @@ impl SlidingWindow {
     }
 
     /// Brings the log to `now`: drops what has expired, and lets debt take its place.
-    pub(crate) fn advance(&self, log: &mut Log, now: Tick) {
+    pub(crate) fn advance(&self, log: &mut WindowLog, now: Tick) {
         self.skip_cycles(log, now);
         while let Some(entry) = log.entries.front().copied().filter(|entry| self.has_expired(entry, now)) {
             log.entries.pop_front();
@@ -91,14 +91,14 @@ impl SlidingWindow {
 
     /// Whether a window in which everything is paid again only moves every entry one window on: it is full, and
     /// no entry will meet another one in its step.
-    fn repeats(&self, log: &Log) -> bool {
+    fn repeats(&self, log: &WindowLog) -> bool {
         let (Some(first), Some(last)) = (log.entries.front(), log.entries.back()) else { return true };
         log.count == self.amount && self.step_of(self.expires(first)) != self.step_of(last.at)
     }
 
     /// While debt of at least an amount is left, a whole window only moves every entry one window on. Many of
     /// them are done at once, so that a huge debt after a long silence costs no more than a small one.
-    fn skip_cycles(&self, log: &mut Log, now: Tick) {
+    fn skip_cycles(&self, log: &mut WindowLog, now: Tick) {
         let Some(last) = log.entries.back().filter(|_| log.debt >= self.amount && self.repeats(log)) else {
             return;
         };
@@ -114,33 +114,33 @@ impl SlidingWindow {
     }
 
     /// Lets debt take whatever room there is, as of `at`.
-    fn pay(&self, log: &mut Log, at: Tick) {
+    fn pay(&self, log: &mut WindowLog, at: Tick) {
         let paid = log.debt.min(self.amount.saturating_sub(log.count));
         log.debt -= paid;
         self.push(log, at, paid);
     }
 
-    fn push(&self, log: &mut Log, at: Tick, amount: u64) {
+    fn push(&self, log: &mut WindowLog, at: Tick, amount: u64) {
         if amount == 0 {
             return;
         }
         log.count += amount;
         match log.entries.back_mut() {
             Some(last) if self.step_of(last.at) == self.step_of(at) => {
-                *last = Entry { at, amount: last.amount + amount };
+                *last = WindowEntry { at, amount: last.amount + amount };
             }
-            _ => log.entries.push_back(Entry { at, amount }),
+            _ => log.entries.push_back(WindowEntry { at, amount }),
         }
     }
 
     /// How many entries at the front have expired by `now`, and what they hold.
-    fn expired(&self, log: &Log, now: Tick) -> (usize, u64) {
+    fn expired(&self, log: &WindowLog, now: Tick) -> (usize, u64) {
         let expired = log.entries.iter().take_while(|entry| self.has_expired(entry, now));
         expired.fold((0, 0), |(n, sum), entry| (n + 1, sum + entry.amount))
     }
 
     /// What is left at `now` of the amount; below zero it is debt.
-    pub(crate) fn left(&self, log: &Log, now: Tick) -> i128 {
+    pub(crate) fn left(&self, log: &WindowLog, now: Tick) -> i128 {
         let (expired, freed) = self.expired(log, now);
         if expired > 0 && log.debt > 0 {
             let mut later = log.clone();
@@ -151,14 +151,14 @@ impl SlidingWindow {
     }
 
     /// Takes `cost` at `now`, to which the log has been brought. What does not fit becomes debt.
-    pub(crate) fn charge(&self, log: &mut Log, now: Tick, cost: u64) {
+    pub(crate) fn charge(&self, log: &mut WindowLog, now: Tick, cost: u64) {
         let fits = cost.min(self.amount.saturating_sub(log.count));
         self.push(log, now, fits);
         log.debt = log.debt.saturating_add(cost - fits);
     }
 
     /// Gives `amount` back if what was taken at `at` still counts. Debt takes the room as of `now`.
-    pub(crate) fn refund(&self, log: &mut Log, at: Tick, now: Tick, amount: u64) {
+    pub(crate) fn refund(&self, log: &mut WindowLog, at: Tick, now: Tick, amount: u64) {
         let step = self.step_of(at);
         let index = log.entries.partition_point(|entry| self.step_of(entry.at) < step);
         let Some(entry) = log.entries.get_mut(index).filter(|entry| self.step_of(entry.at) == step) else {
@@ -175,7 +175,7 @@ impl SlidingWindow {
 
     /// Takes `amount` off what counts at `now`, to which the log has been brought: debt first, then what would
     /// expire last.
-    pub(crate) fn top_up(&self, log: &mut Log, now: Tick, amount: u64) {
+    pub(crate) fn top_up(&self, log: &mut WindowLog, now: Tick, amount: u64) {
         let repaid = amount.min(log.debt);
         log.debt -= repaid;
         let mut left = amount - repaid;
@@ -191,7 +191,7 @@ impl SlidingWindow {
         self.pay(log, now);
     }
 
-    pub(crate) fn ready(&self, log: &Log, now: Tick, cost: u64) -> Ready {
+    pub(crate) fn ready(&self, log: &WindowLog, now: Tick, cost: u64) -> Ready {
         let (expired, _) = self.expired(log, now);
         if log.debt > 0 && (expired > 0 || !self.repeats(log)) {
             return self.ready_when_even(log.clone(), now, cost);
@@ -204,7 +204,7 @@ impl SlidingWindow {
     }
 
     /// As [`ready`](Self::ready) for a log with debt, brought to where it repeats itself.
-    fn ready_when_even(&self, mut log: Log, now: Tick, cost: u64) -> Ready {
+    fn ready_when_even(&self, mut log: WindowLog, now: Tick, cost: u64) -> Ready {
         let mut then = now;
         self.advance(&mut log, then);
         while let Some(entry) = log.entries.front().filter(|_| log.debt > 0 && !self.repeats(&log)) {
@@ -223,7 +223,7 @@ impl SlidingWindow {
     /// When `need` will have expired. Whatever expires is taken again at once, by debt or by a queue, and so is
     /// the room there is now: the log is full and repeats itself every window, so whole windows are divided out
     /// and one pass over the entries is left.
-    fn freed_at(&self, log: &Log, now: Tick, need: i128) -> Ready {
+    fn freed_at(&self, log: &WindowLog, now: Tick, need: i128) -> Ready {
         let (expired, freed) = self.expired(log, now);
         let (amount, count) = (i128::from(self.amount), i128::from(log.count - freed));
         // What a lowered limit has too much expires once, and is not taken again.
@@ -241,7 +241,7 @@ impl SlidingWindow {
 
     /// The log under changed numbers. What was used stays used, and a raised amount takes debt in at once.
     /// Debt is paid by the new numbers from `now` on: what a shorter window drops has paid nothing before.
-    pub(crate) fn adopt(&self, log: &mut Log, now: Tick) {
+    pub(crate) fn adopt(&self, log: &mut WindowLog, now: Tick) {
         let old = std::mem::take(log);
         log.debt = old.debt;
         for entry in old.entries.iter().filter(|entry| !self.has_expired(entry, now)) {
@@ -251,7 +251,7 @@ impl SlidingWindow {
     }
 }
 
-impl Log {
+impl WindowLog {
     /// When how much was taken, in order, and the debt.
     pub(crate) fn parts(&self) -> (impl ExactSizeIterator<Item = (Tick, u64)>, u64) {
         (self.entries.iter().map(|entry| (entry.at, entry.amount)), self.debt)
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_million_tokens_cost_no_more_than_a_thousand() {
         let window = SlidingWindow::new(10_000_000, Span::from_secs(60), None);
-        let mut log = Log::default();
+        let mut log = WindowLog::default();
         for call in 0..1_000_000 {
             let now = Tick::from_micros(call * 60);
             window.advance(&mut log, now);
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn debt_is_paid_one_amount_for_each_window() {
         let window = SlidingWindow::new(10, SECOND, None);
-        let mut log = Log::default();
+        let mut log = WindowLog::default();
         window.charge(&mut log, Tick::ZERO, 35);
         assert_eq!(window.left(&log, Tick::ZERO), -25);
         assert_eq!(window.ready(&log, Tick::ZERO, 5), Ready::at(Tick::from_secs(3)));
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn skipping_windows_is_the_same_as_walking_them() {
         let window = SlidingWindow::new(10, SECOND, Some(Span::from_micros(1)));
-        let mut walked = Log::default();
+        let mut walked = WindowLog::default();
         for (at, amount) in [(0, 3), (200_000, 3), (700_000, 4 + 57)] {
             window.charge(&mut walked, Tick::from_micros(at), amount);
         }

@@ -9,16 +9,16 @@ use aws_smithy_types::body::SdkBody;
 use parking_lot::Mutex;
 
 use super::fault::can_be_stale;
-use super::plan::Plan;
-use super::{Fault, refusal, unprocessed};
-use crate::answer::Answer;
+use super::plan::FaultSchedule;
+use super::{CallFault, refusal, unprocessed};
+use crate::answer::HttpAnswer;
 use crate::connector::{response, target_of};
 use crate::operation;
 
 #[derive(Debug)]
 pub(crate) struct Faulty {
     pub(crate) inner: SharedHttpConnector,
-    pub(crate) plan: Arc<Mutex<Plan>>,
+    pub(crate) plan: Arc<Mutex<FaultSchedule>>,
 }
 
 impl HttpConnector for Faulty {
@@ -31,20 +31,20 @@ impl HttpConnector for Faulty {
             return HttpConnectorFuture::ready(response(answer, None));
         }
         match fault {
-            Fault::LostBefore => HttpConnectorFuture::ready(Err(lost(0))),
-            Fault::LostAfter => {
+            CallFault::LostBefore => HttpConnectorFuture::ready(Err(lost(0))),
+            CallFault::LostAfter => {
                 let call = self.inner.call(request);
                 HttpConnectorFuture::new(async move { call.await.and(Err(lost(turn))) })
             }
-            Fault::Slow(long) => {
+            CallFault::Slow(long) => {
                 let inner = self.inner.clone();
                 HttpConnectorFuture::new(async move {
                     tokio::time::sleep(long).await;
                     inner.call(request).await
                 })
             }
-            Fault::Unprocessed => self.in_part(request, operation, &body),
-            Fault::StaleRead => match self.plan.lock().stale(&body) {
+            CallFault::Unprocessed => self.in_part(request, operation, &body),
+            CallFault::StaleRead => match self.plan.lock().stale(&body) {
                 Some(answer) => HttpConnectorFuture::ready(response(answer, None)),
                 None => self.pass(request, &operation, body),
             },
@@ -64,7 +64,7 @@ impl Faulty {
         HttpConnectorFuture::new(async move {
             let answered = call.await?;
             if let Some(answer) = text_of(&answered).filter(|_| answered.status().is_success()) {
-                plan.lock().remember(body, Answer::ok(answer));
+                plan.lock().remember(body, HttpAnswer::ok(answer));
             }
             Ok(answered)
         })
@@ -74,7 +74,10 @@ impl Faulty {
     fn in_part(&self, mut request: HttpRequest, operation: String, body: &[u8]) -> HttpConnectorFuture {
         let Some(parted) = unprocessed::part(body) else { return self.inner.call(request) };
         let Some(done) = parted.done.clone() else {
-            return HttpConnectorFuture::ready(response(Answer::ok(parted.answer(&operation, "{}")), None));
+            return HttpConnectorFuture::ready(response(
+                HttpAnswer::ok(parted.answer(&operation, "{}")),
+                None,
+            ));
         };
         request.headers_mut().insert("content-length", done.len().to_string());
         *request.body_mut() = SdkBody::from(done);

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use crate::operation::{self, Kind};
+use crate::operation::{self, OperationKind};
 
 /// Something that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum CallFault {
     /// The service has no throughput left. It says so in one of three ways, in turn.
     Throttle,
     /// Another transaction has the item: what a write or a transaction is told.
@@ -28,17 +28,18 @@ pub enum Fault {
     MissingTable,
 }
 
-impl Fault {
+impl CallFault {
     /// Whether a request can have it.
     pub(crate) fn suits(self, operation: &str, body: &[u8]) -> bool {
         let is_of = |kind| operation::OPERATIONS.iter().any(|it| it.name == operation && it.kind == kind);
         match self {
-            Fault::Conflict => {
-                is_of(Kind::Write) && operation != "BatchWriteItem" || operation == "TransactGetItems"
+            CallFault::Conflict => {
+                is_of(OperationKind::Write) && operation != "BatchWriteItem"
+                    || operation == "TransactGetItems"
             }
-            Fault::Unprocessed => matches!(operation, "BatchGetItem" | "BatchWriteItem"),
-            Fault::StaleRead => can_be_stale(operation, body),
-            _ => is_of(Kind::Read) || is_of(Kind::Write) || is_about_table(operation),
+            CallFault::Unprocessed => matches!(operation, "BatchGetItem" | "BatchWriteItem"),
+            CallFault::StaleRead => can_be_stale(operation, body),
+            _ => is_of(OperationKind::Read) || is_of(OperationKind::Write) || is_about_table(operation),
         }
     }
 }

@@ -15,9 +15,9 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use parking_lot::Mutex;
 
 use connector::Faulty;
-pub use fault::Fault;
-pub use plan::Rates;
-use plan::{Plan, Script};
+pub use fault::CallFault;
+pub use plan::FaultRates;
+use plan::{FaultSchedule, Script};
 
 /// A client for the SDK that lets things go wrong on the way to another one. Clones are one.
 ///
@@ -26,7 +26,7 @@ use plan::{Plan, Script};
 #[derive(Clone, Debug)]
 pub struct Faults {
     client: SharedHttpClient,
-    plan: Arc<Mutex<Plan>>,
+    plan: Arc<Mutex<FaultSchedule>>,
 }
 
 impl Faults {
@@ -37,18 +37,18 @@ impl Faults {
 
     /// With faults at random.
     #[must_use]
-    pub fn seeded(self, seed: u64, rates: Rates) -> Faults {
+    pub fn seeded(self, seed: u64, rates: FaultRates) -> Faults {
         self.plan.lock().seed(seed, rates);
         self
     }
 
     /// With a fault at the next call that can have it: not every operation can have every fault.
-    pub fn next(&self, fault: Fault) {
+    pub fn next(&self, fault: CallFault) {
         self.plan.lock().add(Script { operation: None, fault });
     }
 
     /// With a fault at the next call of an operation, such as `UpdateItem`.
-    pub fn next_of(&self, operation: &'static str, fault: Fault) {
+    pub fn next_of(&self, operation: &'static str, fault: CallFault) {
         self.plan.lock().add(Script { operation: Some(operation), fault });
     }
 

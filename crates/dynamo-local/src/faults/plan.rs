@@ -2,36 +2,36 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::Fault;
-use crate::answer::Answer;
+use super::CallFault;
+use crate::answer::HttpAnswer;
 
 /// How many answers are remembered to be given again.
 const REMEMBERED_MAX: usize = 1_000;
 
 /// How many calls in a thousand have a fault of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rates {
-    /// [`Fault::Throttle`].
+pub struct FaultRates {
+    /// [`CallFault::Throttle`].
     pub throttle: u32,
-    /// [`Fault::Conflict`].
+    /// [`CallFault::Conflict`].
     pub conflict: u32,
-    /// [`Fault::Unprocessed`].
+    /// [`CallFault::Unprocessed`].
     pub unprocessed: u32,
-    /// [`Fault::ServerError`].
+    /// [`CallFault::ServerError`].
     pub server_error: u32,
-    /// [`Fault::LostBefore`].
+    /// [`CallFault::LostBefore`].
     pub lost_before: u32,
-    /// [`Fault::LostAfter`].
+    /// [`CallFault::LostAfter`].
     pub lost_after: u32,
-    /// [`Fault::StaleRead`].
+    /// [`CallFault::StaleRead`].
     pub stale_read: u32,
 }
 
-impl Rates {
+impl FaultRates {
     /// The same rate for every fault that a store has to survive unseen. Stale reads are not among them: what an index
     /// answers may be stale, and nobody can tell.
-    pub fn survivable(per_thousand: u32) -> Rates {
-        Rates {
+    pub fn survivable(per_thousand: u32) -> FaultRates {
+        FaultRates {
             throttle: per_thousand,
             conflict: per_thousand,
             unprocessed: per_thousand,
@@ -42,15 +42,15 @@ impl Rates {
         }
     }
 
-    fn each(&self) -> [(Fault, u32); 7] {
+    fn each(&self) -> [(CallFault, u32); 7] {
         [
-            (Fault::Throttle, self.throttle),
-            (Fault::Conflict, self.conflict),
-            (Fault::Unprocessed, self.unprocessed),
-            (Fault::ServerError, self.server_error),
-            (Fault::LostBefore, self.lost_before),
-            (Fault::LostAfter, self.lost_after),
-            (Fault::StaleRead, self.stale_read),
+            (CallFault::Throttle, self.throttle),
+            (CallFault::Conflict, self.conflict),
+            (CallFault::Unprocessed, self.unprocessed),
+            (CallFault::ServerError, self.server_error),
+            (CallFault::LostBefore, self.lost_before),
+            (CallFault::LostAfter, self.lost_after),
+            (CallFault::StaleRead, self.stale_read),
         ]
     }
 }
@@ -59,21 +59,21 @@ impl Rates {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Script {
     pub(crate) operation: Option<&'static str>,
-    pub(crate) fault: Fault,
+    pub(crate) fault: CallFault,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct FaultSchedule {
     script: VecDeque<Script>,
-    rates: Rates,
+    rates: FaultRates,
     random: u64,
     count: u64,
     /// What reads were answered last, by their bodies.
-    answers: HashMap<Vec<u8>, Answer>,
+    answers: HashMap<Vec<u8>, HttpAnswer>,
 }
 
-impl Plan {
-    pub(crate) fn seed(&mut self, seed: u64, rates: Rates) {
+impl FaultSchedule {
+    pub(crate) fn seed(&mut self, seed: u64, rates: FaultRates) {
         (self.random, self.rates) = (seed, rates);
     }
 
@@ -86,13 +86,13 @@ impl Plan {
     }
 
     /// The fault of the next call, with a number that counts them.
-    pub(crate) fn draw(&mut self, operation: &str, body: &[u8]) -> Option<(Fault, u64)> {
+    pub(crate) fn draw(&mut self, operation: &str, body: &[u8]) -> Option<(CallFault, u64)> {
         let fault = self.scripted(operation, body).or_else(|| self.at_random(operation, body))?;
         self.count += 1;
         Some((fault, self.count))
     }
 
-    fn scripted(&mut self, operation: &str, body: &[u8]) -> Option<Fault> {
+    fn scripted(&mut self, operation: &str, body: &[u8]) -> Option<CallFault> {
         let wanted = |script: &Script| {
             script.operation.is_none_or(|name| name == operation) && script.fault.suits(operation, body)
         };
@@ -100,8 +100,8 @@ impl Plan {
         self.script.remove(at).map(|script| script.fault)
     }
 
-    fn at_random(&mut self, operation: &str, body: &[u8]) -> Option<Fault> {
-        if self.rates == Rates::default() {
+    fn at_random(&mut self, operation: &str, body: &[u8]) -> Option<CallFault> {
+        if self.rates == FaultRates::default() {
             return None;
         }
         let mut drawn = (self.next_random() % 1_000) as u32;
@@ -124,12 +124,12 @@ impl Plan {
     }
 
     /// What the same read was answered before.
-    pub(crate) fn stale(&self, body: &[u8]) -> Option<Answer> {
+    pub(crate) fn stale(&self, body: &[u8]) -> Option<HttpAnswer> {
         self.answers.get(body).cloned()
     }
 
     /// Keeps the answer to a read, to be given again.
-    pub(crate) fn remember(&mut self, body: Vec<u8>, answer: Answer) {
+    pub(crate) fn remember(&mut self, body: Vec<u8>, answer: HttpAnswer) {
         if self.answers.len() >= REMEMBERED_MAX {
             self.answers.clear();
         }
@@ -138,7 +138,7 @@ impl Plan {
 
     /// Whether answers are worth remembering.
     pub(crate) fn may_be_stale(&self) -> bool {
-        self.rates.stale_read > 0 || self.script.iter().any(|script| script.fault == Fault::StaleRead)
+        self.rates.stale_read > 0 || self.script.iter().any(|script| script.fault == CallFault::StaleRead)
     }
 }
 
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_faults() {
         let draw = |seed| {
-            let mut plan = Plan::default();
-            plan.seed(seed, Rates::survivable(100));
+            let mut plan = FaultSchedule::default();
+            plan.seed(seed, FaultRates::survivable(100));
             (0..200).map(|_| plan.draw("UpdateItem", b"{}").map(|(fault, _)| fault)).collect::<Vec<_>>()
         };
         assert_eq!(draw(1), draw(1));
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn a_fault_waits_for_a_call_that_can_have_it() {
-        let mut plan = Plan::default();
-        plan.add(Script { operation: None, fault: Fault::Unprocessed });
-        plan.add(Script { operation: Some("PutItem"), fault: Fault::Throttle });
+        let mut plan = FaultSchedule::default();
+        plan.add(Script { operation: None, fault: CallFault::Unprocessed });
+        plan.add(Script { operation: Some("PutItem"), fault: CallFault::Throttle });
         assert_eq!(plan.draw("UpdateItem", b"{}"), None);
-        assert_eq!(plan.draw("PutItem", b"{}"), Some((Fault::Throttle, 1)));
-        assert_eq!(plan.draw("BatchGetItem", b"{}"), Some((Fault::Unprocessed, 2)));
+        assert_eq!(plan.draw("PutItem", b"{}"), Some((CallFault::Throttle, 1)));
+        assert_eq!(plan.draw("BatchGetItem", b"{}"), Some((CallFault::Unprocessed, 2)));
         assert_eq!(plan.draw("BatchGetItem", b"{}"), None);
     }
 }

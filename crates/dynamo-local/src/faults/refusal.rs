@@ -2,40 +2,40 @@
 
 use serde_json::{Value, json};
 
-use super::Fault;
-use crate::answer::Answer;
+use super::CallFault;
+use crate::answer::HttpAnswer;
 
 /// The answer to a request that is refused with a fault; `None` if the fault refuses nothing. `turn` chooses between
 /// the ways to say it.
-pub(crate) fn refusal(fault: Fault, operation: &str, body: &[u8], turn: u64) -> Option<Answer> {
+pub(crate) fn refusal(fault: CallFault, operation: &str, body: &[u8], turn: u64) -> Option<HttpAnswer> {
     Some(match fault {
-        Fault::Throttle => {
+        CallFault::Throttle => {
             let kinds =
                 ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"];
             let kind = kinds[(turn % 3) as usize];
-            Answer::refusal(400, kind, "Throughput exceeds the current capacity of your table or index")
+            HttpAnswer::refusal(400, kind, "Throughput exceeds the current capacity of your table or index")
         }
-        Fault::Conflict => conflict(operation, body),
-        Fault::ServerError if turn.is_multiple_of(2) => {
-            Answer::refusal(500, "InternalServerError", "Internal server error")
+        CallFault::Conflict => conflict(operation, body),
+        CallFault::ServerError if turn.is_multiple_of(2) => {
+            HttpAnswer::refusal(500, "InternalServerError", "Internal server error")
         }
-        Fault::ServerError => Answer::refusal(503, "ServiceUnavailable", "Service is unavailable"),
-        Fault::AccessDenied => {
+        CallFault::ServerError => HttpAnswer::refusal(503, "ServiceUnavailable", "Service is unavailable"),
+        CallFault::AccessDenied => {
             let message =
                 format!("User: arn:aws:iam::1:user/x is not authorized to perform: dynamodb:{operation}");
-            Answer::refusal(400, "AccessDeniedException", &message)
+            HttpAnswer::refusal(400, "AccessDeniedException", &message)
         }
-        Fault::MissingTable => {
-            Answer::refusal(400, "ResourceNotFoundException", "Requested resource not found")
+        CallFault::MissingTable => {
+            HttpAnswer::refusal(400, "ResourceNotFoundException", "Requested resource not found")
         }
         _ => return None,
     })
 }
 
-fn conflict(operation: &str, body: &[u8]) -> Answer {
+fn conflict(operation: &str, body: &[u8]) -> HttpAnswer {
     const ONGOING: &str = "Transaction is ongoing for the item";
     if !operation.starts_with("Transact") {
-        return Answer::refusal(400, "TransactionConflictException", ONGOING);
+        return HttpAnswer::refusal(400, "TransactionConflictException", ONGOING);
     }
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     let items = request["TransactItems"].as_array().map_or(1, Vec::len).max(1);
@@ -53,5 +53,5 @@ fn conflict(operation: &str, body: &[u8]) -> Answer {
         "Message": "Transaction cancelled, please refer cancellation reasons for specific reasons",
         "CancellationReasons": reasons,
     });
-    Answer::error(400, kind, body.to_string())
+    HttpAnswer::error(400, kind, body.to_string())
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tollgate_store::{Reply, StoreError};
 
 use super::archive::{Archive, ArchiveFile, files};
-use super::batch::{Batch, Changed, Hot};
+use super::batch::{HotBucket, RecordBatch, UnwrittenItem};
 use super::outcome::BatchOutcome;
 use super::record::StreamRecord;
 use crate::bucket::Seen;
-use crate::inner::{DynamoStore, Inner};
+use crate::inner::{DynamoInner, DynamoStore};
 
 /// How many items are written down at once.
 const AT_ONCE: usize = 16;
@@ -48,7 +48,7 @@ impl Aggregator {
     }
 
     async fn work(&self, records: &[StreamRecord]) -> BatchOutcome {
-        let batch = Batch::of(records);
+        let batch = RecordBatch::of(records);
         let mut outcome = BatchOutcome {
             records: records.len(),
             unreadable: batch.unreadable.clone(),
@@ -92,19 +92,22 @@ impl Aggregator {
 
     /// Puts a hot bucket into twice as many items, unless that was done since it was seen: a batch may come twice. What
     /// fails does no harm: it is only early, and whoever takes from a bucket that is too hot doubles it as well.
-    async fn double(&self, Hot { address, shards }: &Hot) -> bool {
+    async fn double(&self, HotBucket { address, shards }: &HotBucket) -> bool {
         let Some((entity, resource)) = address.key.pair() else { return false };
         let inner = &self.store.0;
         let now = inner.count_shards(&address.namespace, entity, resource).await;
         now == Ok(*shards) && inner.double(address).await.is_ok()
     }
 
-    async fn write_down<'b>(&self, changed: &'b [Changed]) -> Vec<(&'b Changed, Result<(), StoreError>)> {
+    async fn write_down<'b>(
+        &self,
+        changed: &'b [UnwrittenItem],
+    ) -> Vec<(&'b UnwrittenItem, Result<(), StoreError>)> {
         let mut done = Vec::with_capacity(changed.len());
         for some in changed.chunks(AT_ONCE) {
             let writes =
                 some.iter().map(|item| self.store.0.write_usage_of_item(&item.seen.address, item.seen.shard));
-            done.extend(some.iter().zip(Inner::all(writes.collect()).await));
+            done.extend(some.iter().zip(DynamoInner::all(writes.collect()).await));
         }
         done
     }
@@ -121,7 +124,7 @@ impl Aggregator {
                 let (inner, seen) = (Arc::clone(&self.store.0), seen.clone());
                 async move { inner.write_remains(&seen, &delivery).await }
             };
-            let written = Inner::all(some.iter().map(write).collect()).await;
+            let written = DynamoInner::all(some.iter().map(write).collect()).await;
             done.extend(some.iter().map(|(index, _)| *index).zip(written));
         }
         done

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::heat::Heat;
+use super::heat::WriteRate;
 use super::record::{EventKind, StreamRecord};
-use crate::bucket::{Address, Damage, Seen};
+use crate::bucket::{Address, BadItem, Seen};
 use crate::service::Attributes;
 
 /// The sort keys of audit events start with it.
@@ -12,41 +12,41 @@ const AUDIT: &str = "#AUDIT#";
 
 /// What a batch asks for. Records are known by their place in it.
 #[derive(Default)]
-pub(super) struct Batch<'a> {
+pub(super) struct RecordBatch<'a> {
     /// Items with something that is not written down, once each, and all records that say so.
-    pub(super) changed: Vec<Changed>,
+    pub(super) changed: Vec<UnwrittenItem>,
     /// Items that have expired with something that is not written down.
     pub(super) remains: Vec<(usize, Seen)>,
     /// Audit events that have expired.
     pub(super) audit: Vec<(usize, &'a Attributes)>,
     /// Items of ours that cannot be read.
     pub(super) unreadable: Vec<String>,
-    heat: BTreeMap<String, (Hot, Heat)>,
+    heat: BTreeMap<String, (HotBucket, WriteRate)>,
 }
 
 /// An item with something that is not written down.
-pub(super) struct Changed {
+pub(super) struct UnwrittenItem {
     pub(super) seen: Seen,
     pub(super) records: Vec<usize>,
 }
 
 /// A bucket of which an item is hot, and how many items it was in then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hot {
+pub(super) struct HotBucket {
     pub(super) address: Address,
     pub(super) shards: u32,
 }
 
-impl<'a> Batch<'a> {
-    pub(super) fn of(records: &'a [StreamRecord]) -> Batch<'a> {
-        let mut batch = Batch::default();
+impl<'a> RecordBatch<'a> {
+    pub(super) fn of(records: &'a [StreamRecord]) -> RecordBatch<'a> {
+        let mut batch = RecordBatch::default();
         let mut places = BTreeMap::new();
         for (index, record) in records.iter().enumerate() {
             let (Some(key), Some(image)) = (record.key(), record.image()) else { continue };
             if Seen::is_item(&key) {
                 match Seen::of(image) {
                     Ok(seen) => batch.add_item(&mut places, index, record, seen),
-                    Err(Damage(why)) => batch.unreadable.push(format!("{}: {why}", key.partition)),
+                    Err(BadItem(why)) => batch.unreadable.push(format!("{}: {why}", key.partition)),
                 }
             } else if record.has_expired && key.sort.starts_with(AUDIT) {
                 batch.audit.push((index, image));
@@ -63,10 +63,9 @@ impl<'a> Batch<'a> {
         seen: Seen,
     ) {
         let partition = seen.address.partition(seen.shard);
-        let (hot, heat) = self
-            .heat
-            .entry(partition.clone())
-            .or_insert_with(|| (Hot { address: seen.address.clone(), shards: seen.shards }, Heat::default()));
+        let (hot, heat) = self.heat.entry(partition.clone()).or_insert_with(|| {
+            (HotBucket { address: seen.address.clone(), shards: seen.shards }, WriteRate::default())
+        });
         hot.shards = hot.shards.max(seen.shards);
         heat.saw(seen.revision, record.written_at);
         // Nothing to write down: our own writes come by here, too, and must not make others.
@@ -81,15 +80,15 @@ impl<'a> Batch<'a> {
                 let place = *places.entry((partition, seen.shard)).or_insert(self.changed.len());
                 match self.changed.get_mut(place) {
                     Some(changed) => changed.records.push(index),
-                    None => self.changed.push(Changed { seen, records: vec![index] }),
+                    None => self.changed.push(UnwrittenItem { seen, records: vec![index] }),
                 }
             }
         }
     }
 
     /// Buckets with an item that is written more often than it bears for long, once each.
-    pub(super) fn hot(&self) -> Vec<&Hot> {
-        let mut hot: Vec<&Hot> =
+    pub(super) fn hot(&self) -> Vec<&HotBucket> {
+        let mut hot: Vec<&HotBucket> =
             self.heat.values().filter(|(_, heat)| heat.is_hot()).map(|(hot, _)| hot).collect();
         hot.dedup_by(|one, two| one.address == two.address);
         hot

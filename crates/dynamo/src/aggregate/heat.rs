@@ -5,22 +5,22 @@ const HOT: u64 = 800;
 
 /// How often an item was written, as far as a batch tells.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Heat {
-    first: Option<Sight>,
-    last: Option<Sight>,
+pub(super) struct WriteRate {
+    first: Option<WriteSample>,
+    last: Option<WriteSample>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sight {
+struct WriteSample {
     revision: u64,
     at: i64,
 }
 
-impl Heat {
+impl WriteRate {
     /// The item had this revision at this time, in seconds.
     pub(super) fn saw(&mut self, revision: u64, at: Option<i64>) {
         let Some(at) = at else { return };
-        let sight = Sight { revision, at };
+        let sight = WriteSample { revision, at };
         if self.first.is_none_or(|first| revision < first.revision) {
             self.first = Some(sight);
         }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     fn is_hot(sights: &[(u64, i64)]) -> bool {
-        let mut heat = Heat::default();
+        let mut heat = WriteRate::default();
         sights.iter().for_each(|(revision, at)| heat.saw(*revision, Some(*at)));
         heat.is_hot()
     }

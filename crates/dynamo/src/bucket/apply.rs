@@ -8,18 +8,18 @@ use tollgate_store::{Applied, Call, Done, OwnedCall, StoreError};
 
 use super::Chains;
 use super::address::Address;
-use super::draft::{Draft, Metering};
-use super::lane::{Errand, Verdict};
-use crate::inner::Inner;
+use super::draft::{ItemDraft, UsageMode};
+use super::lane::{ItemOp, OpResult};
+use crate::inner::DynamoInner;
 
 /// A call on its way, with the bucket of each of its steps.
-pub(super) struct Trip {
+pub(super) struct PendingTxn {
     pub(super) call: Arc<OwnedCall>,
     pub(super) addresses: Vec<Address>,
     pub(super) writes: Vec<Write>,
 }
 
-impl Inner {
+impl DynamoInner {
     /// Applies the call and makes the writes, or neither; once if the call has an id.
     ///
     /// # Cancel safety
@@ -31,7 +31,7 @@ impl Inner {
         writes: Vec<Write>,
     ) -> Result<Applied, RecordsError> {
         let addresses = call.with(|call| check(call, &writes))?;
-        let trip = Trip { call, addresses, writes };
+        let trip = PendingTxn { call, addresses, writes };
         let steps = trip.addresses.len();
         match trip.call.id {
             None => self.travel(&trip, &mut vec![None; steps]).await,
@@ -49,7 +49,7 @@ impl Inner {
         }
     }
 
-    async fn travel(&self, trip: &Trip, done: &mut [Option<Done>]) -> Result<Applied, RecordsError> {
+    async fn travel(&self, trip: &PendingTxn, done: &mut [Option<Done>]) -> Result<Applied, RecordsError> {
         let is_whole = trip.addresses.len() > 1 && self.buckets.settings.chains == Chains::Transaction;
         let applied = if !trip.writes.is_empty() || trip.addresses.is_empty() || is_whole {
             self.together(trip).await?
@@ -69,22 +69,22 @@ impl Inner {
     }
 
     /// A call of one step.
-    async fn alone(&self, trip: &Trip) -> Result<Applied, StoreError> {
+    async fn alone(&self, trip: &PendingTxn) -> Result<Applied, StoreError> {
         Ok(match self.run(trip, 0).await? {
-            Verdict::Done(done) => Applied::Done(vec![done]),
-            Verdict::Denied(denial) => Applied::Denied(vec![*denial]),
-            Verdict::Stale | Verdict::Moved | Verdict::Whole => Applied::Stale(0),
+            OpResult::Done(done) => Applied::Done(vec![done]),
+            OpResult::Denied(denial) => Applied::Denied(vec![*denial]),
+            OpResult::Stale | OpResult::Moved | OpResult::Whole => Applied::Stale(0),
         })
     }
 
     /// Steps that nothing can deny: each for itself, and those that were done are not done again.
-    async fn each(&self, trip: &Trip, done: &mut [Option<Done>]) -> Result<Applied, StoreError> {
+    async fn each(&self, trip: &PendingTxn, done: &mut [Option<Done>]) -> Result<Applied, StoreError> {
         let left: Vec<usize> = (0..done.len()).filter(|step| done[*step].is_none()).collect();
         let runs = left.iter().map(|step| self.run(trip, *step));
         let mut trouble = None;
         for (step, verdict) in left.iter().copied().zip(join_all(runs.collect()).await) {
             match verdict {
-                Ok(Verdict::Done(what)) => done[step] = Some(what),
+                Ok(OpResult::Done(what)) => done[step] = Some(what),
                 Ok(_) => {}
                 Err(error) => trouble = Some(error),
             }
@@ -96,7 +96,7 @@ impl Inner {
     }
 
     /// Whether all takes would pass as far as is known, each by a write that no other gets in the way of.
-    fn looks_well(&self, trip: &Trip) -> bool {
+    fn looks_well(&self, trip: &PendingTxn) -> bool {
         let now = self.service.clock.now();
         self.buckets.settings.fast_path
             && trip.addresses.iter().enumerate().all(|(index, address)| {
@@ -107,19 +107,19 @@ impl Inner {
                 if image.shards > 1 {
                     return true;
                 }
-                let mut draft = Draft::new(Some(image), lane.last(), now);
+                let mut draft = ItemDraft::new(Some(image), lane.last(), now);
                 let verdict = trip.errand(index).act(&mut draft);
-                matches!(verdict, Verdict::Done(_)) && draft.moves.is_some()
+                matches!(verdict, OpResult::Done(_)) && draft.moves.is_some()
             })
     }
 
     /// Takes from all buckets at once. Should one of them deny, the others get back what was taken.
-    async fn at_once(&self, trip: &Trip) -> Result<Applied, RecordsError> {
+    async fn at_once(&self, trip: &PendingTxn) -> Result<Applied, RecordsError> {
         let runs = (0..trip.addresses.len()).map(|step| self.run(trip, step));
         let verdicts = join_all(runs.collect()).await;
         let all: Option<Vec<Done>> = verdicts
             .iter()
-            .map(|verdict| if let Ok(Verdict::Done(done)) = verdict { Some(*done) } else { None })
+            .map(|verdict| if let Ok(OpResult::Done(done)) = verdict { Some(*done) } else { None })
             .collect();
         if let Some(done) = all {
             return Ok(Applied::Done(done));
@@ -139,30 +139,30 @@ impl Inner {
     }
 
     /// Gives back what was taken, now or, if the store does not answer, as soon as it does.
-    pub(super) async fn give_back(&self, address: Address, errand: Errand) {
+    pub(super) async fn give_back(&self, address: Address, errand: ItemOp) {
         if self.route(&address, errand.clone()).await.is_err() {
             self.give_back_later(address, errand);
         }
     }
 
     /// Runs one step of a call.
-    async fn run(&self, trip: &Trip, step: usize) -> Result<Verdict, StoreError> {
+    async fn run(&self, trip: &PendingTxn, step: usize) -> Result<OpResult, StoreError> {
         let (address, errand) = (&trip.addresses[step], trip.errand(step));
         if errand.is_nothing() {
             let lane = self.buckets.lane(address);
             if lane.state.try_lock().is_ok_and(|state| state.image().is_some()) {
                 lane.saw(self.service.clock.now());
             }
-            return Ok(Verdict::Done(Done::Settled));
+            return Ok(OpResult::Done(Done::Settled));
         }
         self.route(address, errand).await
     }
 }
 
-impl Trip {
-    pub(super) fn errand(&self, step: usize) -> Errand {
-        let metering = if self.call.is_metered() { Metering::On } else { Metering::Off };
-        Errand { call: Arc::clone(&self.call), step, shards: 1, metering }
+impl PendingTxn {
+    pub(super) fn errand(&self, step: usize) -> ItemOp {
+        let metering = if self.call.is_metered() { UsageMode::On } else { UsageMode::Off };
+        ItemOp { call: Arc::clone(&self.call), step, shards: 1, metering }
     }
 }
 

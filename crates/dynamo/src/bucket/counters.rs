@@ -15,24 +15,24 @@ use crate::service::Attributes;
 
 /// What is counted of one bucket, or of one part of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counters {
+pub(crate) struct UsageCounters {
     /// The hour that is being counted, with a mark if it is for calls of children; `None` if the item was never counted by us.
     pub(crate) hour: Option<u32>,
-    pub(crate) events: Count,
+    pub(crate) events: WrittenCount,
     /// One for each limit, in thousandths.
-    pub(crate) used: Vec<Count>,
+    pub(crate) used: Vec<WrittenCount>,
     /// What was used in other hours, or of limits that are no longer there, and is not yet written down.
-    pub(crate) aside: BTreeMap<u32, Aside>,
+    pub(crate) aside: BTreeMap<u32, UnwrittenHour>,
 }
 
 /// A number that grows, and up to where it was written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct WrittenCount {
     pub(crate) total: i128,
     pub(crate) written: i128,
 }
 
-impl Count {
+impl WrittenCount {
     fn open(self) -> i128 {
         self.total - self.written
     }
@@ -40,14 +40,14 @@ impl Count {
 
 /// What was used in one hour, in whole amounts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Aside {
+pub(crate) struct UnwrittenHour {
     pub(crate) events: i64,
     pub(crate) amounts: BTreeMap<String, i64>,
 }
 
-impl Counters {
-    pub(crate) fn of(limits: &Limits) -> Counters {
-        Counters { used: vec![Count::default(); limits.len()], ..Counters::default() }
+impl UsageCounters {
+    pub(crate) fn of(limits: &Limits) -> UsageCounters {
+        UsageCounters { used: vec![WrittenCount::default(); limits.len()], ..UsageCounters::default() }
     }
 
     /// Begins to count the hour of `at` for such callers, and puts aside what was counted before.
@@ -99,15 +99,15 @@ impl Counters {
     }
 
     /// What is not yet written down, by hour.
-    pub(crate) fn unwritten(&self, limits: &Limits) -> BTreeMap<u32, Aside> {
+    pub(crate) fn unwritten(&self, limits: &Limits) -> BTreeMap<u32, UnwrittenHour> {
         let mut all = self.clone();
         all.put_aside(limits);
         all.aside
     }
 
     /// Whether these count the same hour as the others, with the same written down and put aside.
-    pub(crate) fn is_written_like(&self, other: &Counters) -> bool {
-        let written = |counters: &Counters| -> Vec<i128> {
+    pub(crate) fn is_written_like(&self, other: &UsageCounters) -> bool {
+        let written = |counters: &UsageCounters| -> Vec<i128> {
             let counts = std::iter::once(&counters.events).chain(&counters.used);
             counts.map(|count| count.written).collect()
         };
@@ -141,22 +141,22 @@ impl Counters {
         }
     }
 
-    pub(crate) fn read(limits: &Limits, attributes: &Attributes) -> Counters {
+    pub(crate) fn read(limits: &Limits, attributes: &Attributes) -> UsageCounters {
         let get = |name: &str| read_number(attributes.get(name));
         let hour = get("uh").and_then(|hour| u32::try_from(hour).ok());
         let count = |total: Option<i128>, written: Option<i128>| {
             let total = total.unwrap_or(0);
-            Count { total, written: written.unwrap_or(total) }
+            WrittenCount { total, written: written.unwrap_or(total) }
         };
         let used = |name: &str| count(get(&format!("b_{name}_tc")), get(&format!("b_{name}_tw")));
         let aside = match attributes.get("pu") {
             Some(AttributeValue::M(hours)) => hours
                 .iter()
-                .filter_map(|(hour, aside)| Some((hour.parse().ok()?, Aside::of(aside)?)))
+                .filter_map(|(hour, aside)| Some((hour.parse().ok()?, UnwrittenHour::of(aside)?)))
                 .collect(),
             _ => BTreeMap::new(),
         };
-        Counters {
+        UsageCounters {
             hour,
             events: count(get("en"), get("ew")),
             used: limits.iter().map(|limit| used(limit.name())).collect(),
@@ -166,11 +166,11 @@ impl Counters {
 }
 
 /// Whole amounts that are not yet written down: what is counted are whole amounts.
-fn tokens(count: Count) -> i64 {
+fn tokens(count: WrittenCount) -> i64 {
     i64::try_from(count.open() / MILLIS).unwrap_or(i64::MAX)
 }
 
-impl Aside {
+impl UnwrittenHour {
     fn add(&mut self, name: &str, amount: i64) {
         let sum = self.amounts.entry(name.into()).or_default();
         *sum = sum.saturating_add(amount);
@@ -182,13 +182,13 @@ impl Aside {
         AttributeValue::M(parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    fn of(value: &AttributeValue) -> Option<Aside> {
+    fn of(value: &AttributeValue) -> Option<UnwrittenHour> {
         let AttributeValue::M(parts) = value else { return None };
         let AttributeValue::M(amounts) = parts.get("l")? else { return None };
         let amount =
             |value: &AttributeValue| read_number(Some(value)).and_then(|amount| i64::try_from(amount).ok());
         let amounts = amounts.iter().filter_map(|(name, value)| Some((name.clone(), amount(value)?)));
-        Some(Aside { events: amount(parts.get("n")?)?, amounts: amounts.collect() })
+        Some(UnwrittenHour { events: amount(parts.get("n")?)?, amounts: amounts.collect() })
     }
 
     /// The same as sums of an hour.
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn each_hour_is_put_aside_under_its_own_name() {
         let limits = limits(&["rpm", "tpm"]);
-        let mut counters = Counters::of(&limits);
+        let mut counters = UsageCounters::of(&limits);
         for hour in [7, 7, 9] {
             counters.open(&limits, at(hour), Caller::Own);
             counters.events.total += 1;
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_children_used_is_put_aside_under_a_mark_of_its_own() {
         let limits = limits(&["tpm"]);
-        let mut counters = Counters::of(&limits);
+        let mut counters = UsageCounters::of(&limits);
         for (caller, amount) in [(Caller::Own, 5), (Caller::Child, 70), (Caller::Own, 1), (Caller::Child, 2)]
         {
             counters.open(&limits, at(7), caller);
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn limits_that_go_leave_what_was_used_of_them() {
         let (old, new) = (limits(&["rpm", "tpm"]), limits(&["tpm"]));
-        let mut counters = Counters::of(&old);
+        let mut counters = UsageCounters::of(&old);
         counters.open(&old, at(3), Caller::Own);
         counters.add(&old, "rpm", 1);
         counters.add(&old, "tpm", 20);
@@ -265,21 +265,21 @@ mod tests {
     #[test]
     fn counters_are_read_as_they_were_written() {
         let limits = limits(&["rpm", "tpm"]);
-        let mut counters = Counters::of(&limits);
+        let mut counters = UsageCounters::of(&limits);
         counters.open(&limits, at(3), Caller::Own);
         counters.add(&limits, "rpm", 1);
         counters.open(&limits, at(4), Caller::Own);
         counters.events.total = 3;
         let mut attributes = Attributes::new();
         counters.write(&limits, &mut attributes);
-        assert_eq!(Counters::read(&limits, &attributes), counters);
+        assert_eq!(UsageCounters::read(&limits, &attributes), counters);
     }
 
     #[test]
     fn what_the_original_counted_is_not_counted_again() {
         let limits = limits(&["rpm"]);
         let attributes = Attributes::from([("b_rpm_tc".to_owned(), number(5_000))]);
-        let mut counters = Counters::read(&limits, &attributes);
+        let mut counters = UsageCounters::read(&limits, &attributes);
         assert!(counters.unwritten(&limits).is_empty());
         counters.open(&limits, at(1), Caller::Own);
         counters.add(&limits, "rpm", 2);

@@ -7,16 +7,16 @@ use tollgate_store::ahead::Counted;
 use tollgate_store::usage::Caller;
 use tollgate_store::{Done, Op, Step};
 
-use super::image::Image;
+use super::image::ItemSnapshot;
 
 /// An item as it was seen, and as it will be.
-pub(crate) struct Draft {
+pub(crate) struct ItemDraft {
     /// As it was seen; `None` if there is none.
-    pub(crate) before: Option<Image>,
+    pub(crate) before: Option<ItemSnapshot>,
     /// As it will be.
-    pub(crate) after: Option<Image>,
+    pub(crate) after: Option<ItemSnapshot>,
     /// What each limit gains and loses, if that is all there is to say; `None` if more has changed.
-    pub(crate) moves: Option<Vec<Move>>,
+    pub(crate) moves: Option<Vec<LimitDelta>>,
     pub(crate) is_changed: bool,
     /// Corrections of usage of a bucket that is not there: by the name of the limit.
     pub(crate) loose: Vec<(String, i64)>,
@@ -30,21 +30,21 @@ pub(crate) struct Draft {
 
 /// What a limit gains and loses, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Move {
+pub(crate) struct LimitDelta {
     pub(crate) taken: u64,
     pub(crate) given_back: u64,
     pub(crate) charged: u64,
 }
 
-impl Move {
+impl LimitDelta {
     pub(crate) fn is_any(self) -> bool {
-        self != Move::default()
+        self != LimitDelta::default()
     }
 }
 
 /// How a step counts as usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Metering {
+pub(crate) enum UsageMode {
     /// Not at all.
     Off,
     On,
@@ -54,21 +54,21 @@ pub(crate) enum Metering {
     Counted(Arc<Counted>),
 }
 
-impl Metering {
+impl UsageMode {
     /// What it says was used.
     fn counted(&self) -> Counted {
-        if let Metering::Counted(counted) = self { Counted::clone(counted) } else { Counted::default() }
+        if let UsageMode::Counted(counted) = self { Counted::clone(counted) } else { Counted::default() }
     }
 
     /// For what undoes something that was metered or not.
-    pub(crate) fn undo(is_metered: bool) -> Metering {
-        if is_metered { Metering::Undo } else { Metering::Off }
+    pub(crate) fn undo(is_metered: bool) -> UsageMode {
+        if is_metered { UsageMode::Undo } else { UsageMode::Off }
     }
 }
 
-impl Draft {
+impl ItemDraft {
     /// What was seen, at `now`, of an item that something was done to at `last`. One that has expired is full.
-    pub(crate) fn new(seen: Option<&Image>, last: Tick, now: Tick) -> Draft {
+    pub(crate) fn new(seen: Option<&ItemSnapshot>, last: Tick, now: Tick) -> ItemDraft {
         let time = now.max(last);
         let after = seen.cloned().map(|image| match image.has_expired(time) {
             true => image.revived(),
@@ -76,9 +76,11 @@ impl Draft {
         });
         let is_live =
             after.as_ref().zip(seen).is_some_and(|(after, seen)| after.generation == seen.generation);
-        let moves =
-            after.as_ref().filter(|_| is_live).map(|image| vec![Move::default(); image.kept.limits.len()]);
-        Draft {
+        let moves = after
+            .as_ref()
+            .filter(|_| is_live)
+            .map(|image| vec![LimitDelta::default(); image.kept.limits.len()]);
+        ItemDraft {
             before: seen.cloned(),
             after,
             moves,
@@ -105,9 +107,8 @@ impl Draft {
                 kept.put_in_force(step.place.limits, self.now);
                 kept.fits(self.now, costs)
             }
-            None => {
-                Image::fresh(step.place.limits, 0, 1).is_some_and(|image| image.kept.fits(self.now, costs))
-            }
+            None => ItemSnapshot::fresh(step.place.limits, 0, 1)
+                .is_some_and(|image| image.kept.fits(self.now, costs)),
         }
     }
 
@@ -115,7 +116,7 @@ impl Draft {
     pub(crate) fn denial(&self, step: &Step<'_>) -> Option<Denial> {
         let mut kept = match &self.after {
             Some(image) => image.kept.clone(),
-            None => Image::fresh(step.place.limits, 0, 1)?.kept,
+            None => ItemSnapshot::fresh(step.place.limits, 0, 1)?.kept,
         };
         kept.put_in_force(step.place.limits, self.now);
         Some(kept.denial(self.now, step.takes()?))
@@ -146,7 +147,7 @@ impl Draft {
     }
 
     /// Does the step, which must fit if it takes.
-    pub(crate) fn commit(&mut self, step: &Step<'_>, metering: &Metering) -> Done {
+    pub(crate) fn commit(&mut self, step: &Step<'_>, metering: &UsageMode) -> Done {
         if self.after.is_none() && step.creates() {
             self.create(step.place.limits);
         }
@@ -171,7 +172,7 @@ impl Draft {
             None => image.kept.bucket == was,
         };
         // What is said to have changed nothing is not written, so time need not have passed for it either.
-        if is_nothing && (*metering == Metering::Off || step.takes().is_none()) {
+        if is_nothing && (*metering == UsageMode::Off || step.takes().is_none()) {
             image.kept.bucket = was;
         } else {
             self.is_changed = true;
@@ -189,9 +190,9 @@ impl Draft {
     }
 
     /// A bucket that is not there was full and is forgotten, but what was counted of it may be less than was said.
-    fn correct(&mut self, step: &Step<'_>, metering: &Metering) {
+    fn correct(&mut self, step: &Step<'_>, metering: &UsageMode) {
         let Op::Settle(usage) = &step.op else { return };
-        if *metering == Metering::On {
+        if *metering == UsageMode::On {
             self.loose_of = Caller::of(usage.reserved);
             let counted = step.place.limits.iter().zip(differences(usage));
             let counted = counted.filter(|(limit, amount)| !limit.is_resource() && *amount != 0);
@@ -200,28 +201,28 @@ impl Draft {
     }
 
     fn create(&mut self, limits: &Limits) {
-        self.after = Image::fresh(limits, 0, 1);
+        self.after = ItemSnapshot::fresh(limits, 0, 1);
         self.is_changed = true;
     }
 
-    fn meter(&mut self, step: &Step<'_>, metering: &Metering) {
-        let Some(image) = self.after.as_mut().filter(|_| *metering != Metering::Off) else { return };
+    fn meter(&mut self, step: &Step<'_>, metering: &UsageMode) {
+        let Some(image) = self.after.as_mut().filter(|_| *metering != UsageMode::Off) else { return };
         let amounts: Vec<i64> = match &step.op {
-            _ if matches!(metering, Metering::Counted(_)) => metering.counted().amounts.clone(),
+            _ if matches!(metering, UsageMode::Counted(_)) => metering.counted().amounts.clone(),
             Op::Take { costs, .. } => costs.amounts().iter().map(|amount| signed(*amount)).collect(),
             Op::Settle(usage) | Op::SettleIfThere(usage) => differences(usage),
             _ => return,
         };
         let caller = match (&step.op, metering) {
-            (_, Metering::Counted(counted)) => counted.caller,
+            (_, UsageMode::Counted(counted)) => counted.caller,
             (Op::Take { costs, .. }, _) => Caller::of(costs),
             (Op::Settle(usage) | Op::SettleIfThere(usage), _) => Caller::of(usage.reserved),
             _ => Caller::Own,
         };
         let events = match (&step.op, metering) {
-            (_, Metering::Counted(counted)) => i128::from(counted.events),
+            (_, UsageMode::Counted(counted)) => i128::from(counted.events),
             (Op::Take { .. }, _) => 1,
-            (_, Metering::Undo) => -1,
+            (_, UsageMode::Undo) => -1,
             _ => 0,
         };
         if events == 0 && amounts.iter().all(|amount| *amount == 0) {
@@ -239,8 +240,8 @@ impl Draft {
     }
 }
 
-impl Move {
-    fn add(&mut self, other: Move) {
+impl LimitDelta {
+    fn add(&mut self, other: LimitDelta) {
         self.taken = self.taken.saturating_add(other.taken);
         self.given_back = self.given_back.saturating_add(other.given_back);
         self.charged = self.charged.saturating_add(other.charged);
@@ -248,8 +249,8 @@ impl Move {
 }
 
 /// What a step does to each limit in force, if it is that a meter gains or loses and nothing else.
-fn moves_of(step: &Step<'_>, limits: &Limits) -> Option<Vec<Move>> {
-    let mut moves = vec![Move::default(); limits.len()];
+fn moves_of(step: &Step<'_>, limits: &Limits) -> Option<Vec<LimitDelta>> {
+    let mut moves = vec![LimitDelta::default(); limits.len()];
     match &step.op {
         Op::Take { costs, .. } => {
             moves.iter_mut().zip(costs.amounts()).for_each(|(place, amount)| place.taken = *amount);
@@ -264,7 +265,7 @@ fn moves_of(step: &Step<'_>, limits: &Limits) -> Option<Vec<Move>> {
         }
         _ => return None,
     }
-    let is_said = |(limit, says): (&tollgate_core::Limit, &Move)| {
+    let is_said = |(limit, says): (&tollgate_core::Limit, &LimitDelta)| {
         !says.is_any() || limit.meter().is_some() || limit.is_unbounded() && !limit.is_resource()
     };
     limits.iter().zip(&moves).all(is_said).then_some(moves)

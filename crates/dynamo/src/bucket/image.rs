@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 use tollgate_core::{Bucket, Limits, Part, Ready, Span, Tick};
 use tollgate_store::Kept;
 
-use super::Damage;
+use super::BadItem;
 use super::address::{Address, STATE};
-use super::counters::Counters;
+use super::counters::UsageCounters;
 use super::limits::{self, WCU};
 use super::values::{bytes, number, read_bytes, read_number, read_unsigned, text};
 use crate::service::Attributes;
@@ -36,7 +36,7 @@ pub(crate) const WCU_FULL: i64 = 1_000_000;
 
 /// One item of a bucket: all of it, unless the bucket is in several.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Image {
+pub(crate) struct ItemSnapshot {
     /// The limits of the whole bucket.
     pub(crate) whole: Limits,
     /// The states, under the part of the limits that this item keeps to.
@@ -50,19 +50,19 @@ pub(crate) struct Image {
     pub(crate) said_shards: u32,
     pub(crate) revision: u64,
     pub(crate) generation: u64,
-    pub(crate) counters: Counters,
+    pub(crate) counters: UsageCounters,
     /// By the name of their attribute.
     pub(crate) writers: BTreeMap<String, u64>,
     pub(crate) ttl: Option<u64>,
     pub(crate) wcu: i64,
 }
 
-impl Image {
+impl ItemSnapshot {
     /// A bucket of which nothing was used, or one of `shards` parts of it; `None` if the limits cannot be shared out.
-    pub(crate) fn fresh(whole: &Limits, shard: u32, shards: u32) -> Option<Image> {
+    pub(crate) fn fresh(whole: &Limits, shard: u32, shards: u32) -> Option<ItemSnapshot> {
         let part = whole.part(shard.into(), shards.into())?;
         let kept = Kept::fresh(&part);
-        Some(Image {
+        Some(ItemSnapshot {
             whole: whole.clone(),
             credits: credits(&kept.bucket.parts(&part)),
             kept,
@@ -71,7 +71,7 @@ impl Image {
             said_shards: shards,
             revision: 0,
             generation: 0,
-            counters: Counters::of(&part),
+            counters: UsageCounters::of(&part),
             writers: BTreeMap::new(),
             ttl: None,
             wcu: WCU_FULL,
@@ -79,8 +79,8 @@ impl Image {
     }
 
     /// One of `shards` parts of a bucket, with nothing in it yet.
-    pub(crate) fn empty(of: &Image, shard: u32, shards: u32, now: Tick) -> Option<Image> {
-        let mut image = Image::fresh(&of.whole, shard, shards)?;
+    pub(crate) fn empty(of: &ItemSnapshot, shard: u32, shards: u32, now: Tick) -> Option<ItemSnapshot> {
+        let mut image = ItemSnapshot::fresh(&of.whole, shard, shards)?;
         let parts = image.kept.limits.iter().map(|_| Part::Credit { millis: 0, rest: 0 });
         let parts: Vec<Part> = parts.collect();
         image.kept.bucket = Bucket::of_parts(&image.kept.limits, now, &parts).ok()?;
@@ -88,7 +88,7 @@ impl Image {
         Some(image)
     }
 
-    pub(crate) fn read(attributes: &Attributes) -> Result<Image, Damage> {
+    pub(crate) fn read(attributes: &Attributes) -> Result<ItemSnapshot, BadItem> {
         let get = |name: &str| read_unsigned(attributes.get(name));
         let said = get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);
         let shard = shard_of(attributes).unwrap_or(0);
@@ -97,27 +97,27 @@ impl Image {
         let part = whole.part(shard.into(), said.into());
         let shards = if part.is_some() { said } else { 1 };
         let part = part.unwrap_or_else(|| whole.clone());
-        let stamp = get("rf").ok_or_else(|| Damage("it has no number rf".into()))?;
+        let stamp = get("rf").ok_or_else(|| BadItem("it has no number rf".into()))?;
         let stamp = Tick::from_micros(stamp.saturating_mul(1_000).saturating_add(get("ru").unwrap_or(0)));
         let parts = part.iter().map(|limit| {
             let name = |suffix: &str| format!("b_{}_{suffix}", limit.name());
             if limit.meter().is_some() {
                 let millis = read_number(attributes.get(&name("tk")));
-                let millis = millis.ok_or_else(|| Damage(format!("it has no number {}", name("tk"))))?;
+                let millis = millis.ok_or_else(|| BadItem(format!("it has no number {}", name("tk"))))?;
                 let rest = read_unsigned(attributes.get(&name("rm"))).unwrap_or(0);
                 return Ok(Part::Credit { millis, rest });
             }
             let state = read_bytes(attributes.get(&name("st")));
             state
                 .map(|state| Part::Other(state.to_vec()))
-                .ok_or_else(|| Damage(format!("it has no {}", name("st"))))
+                .ok_or_else(|| BadItem(format!("it has no {}", name("st"))))
         });
-        let parts = parts.collect::<Result<Vec<_>, Damage>>()?;
-        let bucket = Bucket::of_parts(&part, stamp, &parts).map_err(|why| Damage(why.to_string()))?;
+        let parts = parts.collect::<Result<Vec<_>, BadItem>>()?;
+        let bucket = Bucket::of_parts(&part, stamp, &parts).map_err(|why| BadItem(why.to_string()))?;
         let credits = credits(&parts);
-        let counters = Counters::read(&part, attributes);
+        let counters = UsageCounters::read(&part, attributes);
         let writers = attributes.iter().filter(|(name, _)| name.starts_with("w_"));
-        Ok(Image {
+        Ok(ItemSnapshot {
             kept: Kept { limits: part, version, bucket },
             credits,
             whole,
@@ -186,7 +186,7 @@ impl Image {
     }
 
     /// It as the item is once it was written: with the credit that the core has.
-    pub(crate) fn written(mut self) -> Image {
+    pub(crate) fn written(mut self) -> ItemSnapshot {
         self.credits = credits(&self.kept.bucket.parts(&self.kept.limits));
         self.said_shards = self.shards;
         self
@@ -198,18 +198,18 @@ impl Image {
     }
 
     /// It at `now`, when something was done to it at `last`; `None` if it has expired.
-    pub(crate) fn live(self, last: Tick, now: Tick) -> Option<Image> {
+    pub(crate) fn live(self, last: Tick, now: Tick) -> Option<ItemSnapshot> {
         (!self.has_expired(now.max(last))).then(|| self.advanced(last))
     }
 
     /// It as of `last`, if that is later.
-    pub(crate) fn advanced(mut self, last: Tick) -> Image {
+    pub(crate) fn advanced(mut self, last: Tick) -> ItemSnapshot {
         self.kept.bucket.advance(&self.kept.limits, last);
         self
     }
 
     /// One that has expired: full, but what was used of it may not be written down yet.
-    pub(crate) fn revived(mut self) -> Image {
+    pub(crate) fn revived(mut self) -> ItemSnapshot {
         self.kept.bucket = Bucket::fresh(&self.kept.limits, Tick::ZERO);
         self.generation += 1;
         self

@@ -13,8 +13,8 @@ use tollgate_core::{Denial, MILLIS, Tick};
 use tollgate_store::ahead::Stash;
 use tollgate_store::{Done, Mutex, OpId, OwnedCall, StoreError};
 
-use super::draft::Metering;
-use super::image::{Image, WCU_FULL};
+use super::draft::UsageMode;
+use super::image::{ItemSnapshot, WCU_FULL};
 
 /// How many go with one write.
 const TOGETHER_MAX: usize = 64;
@@ -24,18 +24,18 @@ const UNHEARD_MAX: usize = 256;
 
 /// The way to one item of a bucket.
 #[derive(Default)]
-pub(crate) struct Lane {
+pub(crate) struct ItemQueue {
     shard: u32,
     /// In how many items the bucket is, as far as is known; kept at the first. 0 counts as 1.
     shards: AtomicU32,
-    queue: Mutex<VecDeque<Request>>,
-    pub(crate) state: tokio::sync::Mutex<LaneState>,
+    queue: Mutex<VecDeque<QueuedOp>>,
+    pub(crate) state: tokio::sync::Mutex<ItemState>,
     /// The latest time that something was applied at, in microseconds: a clock that steps back is not followed.
     seen: AtomicU64,
     /// Whether somebody is about to write down its usage.
     writes_usage: AtomicBool,
     /// What was handed over and not yet tried.
-    pub(crate) handed_over: Arc<Unheard>,
+    pub(crate) handed_over: Arc<PendingDetached>,
     /// What this process holds ahead, at the first item.
     pub(crate) stash: tokio::sync::Mutex<Stash>,
     /// Whether somebody sees to it that it is given back.
@@ -44,12 +44,12 @@ pub(crate) struct Lane {
 
 /// Calls that were handed over and not yet tried: whoever asks after that is answered after them.
 #[derive(Default)]
-pub(crate) struct Unheard {
+pub(crate) struct PendingDetached {
     count: AtomicUsize,
     changed: Notify,
 }
 
-impl Unheard {
+impl PendingDetached {
     pub(crate) fn add(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
     }
@@ -73,12 +73,12 @@ impl Unheard {
 
 /// What is known of a bucket.
 #[derive(Default)]
-pub(crate) struct LaneState {
-    seen: Seen,
+pub(crate) struct ItemState {
+    seen: LastSeen,
     /// When it was seen.
     pub(crate) seen_at: Tick,
     /// A write of which nobody knows whether it was made.
-    pub(crate) unsure: Option<Unsure>,
+    pub(crate) unsure: Option<UnknownWrite>,
     /// Steps that were done though whoever asked was told that nothing is known, by the id of their call: should they be
     /// asked for again, they are not done again.
     done_unheard: VecDeque<(OpId, usize, Done)>,
@@ -94,7 +94,7 @@ struct Pressure {
 }
 
 impl Pressure {
-    fn saw(&mut self, image: &mut Image, at: Tick) {
+    fn saw(&mut self, image: &mut ItemSnapshot, at: Tick) {
         let writes = image.revision.saturating_sub(self.revision);
         let gained = at.since(self.at).as_micros().min(1_000_000) as i64;
         let left = self.left.map_or(WCU_FULL, |left| left.saturating_add(gained).min(WCU_FULL));
@@ -107,39 +107,39 @@ impl Pressure {
 
 /// What was last seen of a bucket.
 #[derive(Default)]
-enum Seen {
+enum LastSeen {
     #[default]
     Nothing,
     /// That there is no item. Others may make one at any time.
     NoItem,
-    Item(Box<Image>),
+    Item(Box<ItemSnapshot>),
 }
 
-impl LaneState {
+impl ItemState {
     /// The item as it was last seen.
-    pub(crate) fn image(&self) -> Option<&Image> {
+    pub(crate) fn image(&self) -> Option<&ItemSnapshot> {
         match &self.seen {
-            Seen::Item(image) => Some(image),
-            Seen::Nothing | Seen::NoItem => None,
+            LastSeen::Item(image) => Some(image),
+            LastSeen::Nothing | LastSeen::NoItem => None,
         }
     }
 
     /// Whether it was looked whether there is an item.
     pub(crate) fn is_known(&self) -> bool {
-        !matches!(self.seen, Seen::Nothing)
+        !matches!(self.seen, LastSeen::Nothing)
     }
 
     /// This was seen: an item, or that there is none.
-    pub(crate) fn saw(&mut self, image: Option<Image>, at: Tick) {
-        self.seen = image.map_or(Seen::NoItem, |mut image| {
+    pub(crate) fn saw(&mut self, image: Option<ItemSnapshot>, at: Tick) {
+        self.seen = image.map_or(LastSeen::NoItem, |mut image| {
             self.pressure.saw(&mut image, at);
-            Seen::Item(Box::new(image))
+            LastSeen::Item(Box::new(image))
         });
         self.seen_at = at;
     }
 
     /// A step was done, and nobody heard of it.
-    pub(crate) fn remember(&mut self, errand: &Errand, done: Done) {
+    pub(crate) fn remember(&mut self, errand: &ItemOp, done: Done) {
         let Some(id) = errand.call.id else { return };
         if self.done_unheard.len() >= UNHEARD_MAX {
             self.done_unheard.pop_front();
@@ -148,7 +148,7 @@ impl LaneState {
     }
 
     /// What came of an errand that was done though nobody heard of it.
-    pub(crate) fn remembered(&self, errand: &Errand) -> Option<Done> {
+    pub(crate) fn remembered(&self, errand: &ItemOp) -> Option<Done> {
         let is_it =
             |(id, step, _): &&(OpId, usize, Done)| Some(*id) == errand.call.id && *step == errand.step;
         self.done_unheard.iter().find(is_it).map(|(_, _, done)| *done)
@@ -165,40 +165,40 @@ impl LaneState {
     }
 
     pub(crate) fn forget(&mut self) {
-        self.seen = Seen::Nothing;
+        self.seen = LastSeen::Nothing;
     }
 
     /// For one who comes later: that there was no item says nothing any more.
     pub(crate) fn doubt_absence(&mut self) {
-        if matches!(self.seen, Seen::NoItem) {
+        if matches!(self.seen, LastSeen::NoItem) {
             self.forget();
         }
     }
 }
 
 /// A write of which nobody knows whether it was made.
-pub(crate) struct Unsure {
+pub(crate) struct UnknownWrite {
     pub(crate) seq: u64,
     /// What it would have done.
-    pub(crate) errands: Vec<(Errand, Verdict)>,
+    pub(crate) errands: Vec<(ItemOp, OpResult)>,
     /// The write that undoes it, if nobody knows either whether that was made.
     pub(crate) undone_by: Option<u64>,
 }
 
 /// One step for a bucket.
 #[derive(Clone)]
-pub(crate) struct Errand {
+pub(crate) struct ItemOp {
     pub(crate) call: Arc<OwnedCall>,
     /// Which of its steps.
     pub(crate) step: usize,
     /// In how many items it takes the bucket to be.
     pub(crate) shards: u32,
-    pub(crate) metering: Metering,
+    pub(crate) metering: UsageMode,
 }
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum OpResult {
     Done(Done),
     Denied(Box<Denial>),
     Stale,
@@ -208,22 +208,22 @@ pub(crate) enum Verdict {
     Whole,
 }
 
-impl Verdict {
+impl OpResult {
     /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does who goes on holding.
     pub(crate) fn is_use(&self) -> bool {
-        matches!(self, Verdict::Done(done) if !matches!(done, Done::Renewed(_)))
+        matches!(self, OpResult::Done(done) if !matches!(done, Done::Renewed(_)))
     }
 }
 
 /// One who waits for what comes of an errand.
-pub(crate) struct Request {
-    pub(crate) errand: Errand,
-    answer: oneshot::Sender<Result<Verdict, StoreError>>,
+pub(crate) struct QueuedOp {
+    pub(crate) errand: ItemOp,
+    answer: oneshot::Sender<Result<OpResult, StoreError>>,
 }
 
-impl Lane {
-    pub(crate) fn new(shard: u32) -> Lane {
-        Lane { shard, ..Lane::default() }
+impl ItemQueue {
+    pub(crate) fn new(shard: u32) -> ItemQueue {
+        ItemQueue { shard, ..ItemQueue::default() }
     }
 
     pub(crate) fn shard(&self) -> u32 {
@@ -267,23 +267,23 @@ impl Lane {
     }
 
     /// Joins those who wait for the next write, and says where the answer will be.
-    pub(super) fn join(&self, errand: Errand) -> oneshot::Receiver<Result<Verdict, StoreError>> {
+    pub(super) fn join(&self, errand: ItemOp) -> oneshot::Receiver<Result<OpResult, StoreError>> {
         let (answer, answered) = oneshot::channel();
-        self.queue.lock().push_back(Request { errand, answer });
+        self.queue.lock().push_back(QueuedOp { errand, answer });
         answered
     }
 
     /// Those who go with the next write, in the order in which they came.
-    pub(super) fn next(&self) -> Vec<Request> {
+    pub(super) fn next(&self) -> Vec<QueuedOp> {
         let mut queue = self.queue.lock();
         let count = queue.len().min(TOGETHER_MAX);
         queue.drain(..count).collect()
     }
 }
 
-impl Request {
+impl QueuedOp {
     /// Tells what came of it. Whoever does not wait any more had the rest of its call undone.
-    pub(super) fn answer(self, verdict: Result<Verdict, StoreError>) {
+    pub(super) fn answer(self, verdict: Result<OpResult, StoreError>) {
         let _ = self.answer.send(verdict);
     }
 }

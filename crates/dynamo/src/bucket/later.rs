@@ -8,10 +8,10 @@ use tollgate_core::Span;
 use tollgate_store::{Applied, Clock, Freed, Mutex, OpId, OwnedCall, StoreError, Told};
 
 use super::address::Address;
-use super::draft::Metering;
-use super::lane::{Errand, Lane, Unheard};
+use super::draft::UsageMode;
+use super::lane::{ItemOp, ItemQueue, PendingDetached};
 use super::work::unique_id;
-use crate::inner::Inner;
+use crate::inner::DynamoInner;
 
 /// How often something that nobody waits for is tried. With the rest in between that is minutes.
 const TRIES_MAX: u32 = 200;
@@ -22,10 +22,10 @@ const REST_MAX: Duration = Duration::from_secs(5);
 const FIRST_REST: Duration = Duration::from_millis(50);
 
 /// Something that nobody waits for.
-enum Job {
+enum BackgroundJob {
     /// Who hears what came of it is told once.
     Apply(Arc<OwnedCall>, Mutex<Option<Told>>),
-    GiveBack(Address, Errand),
+    GiveBack(Address, ItemOp),
     /// What came of a write, also if nobody writes to the bucket any more.
     FindOut(Address, u32),
     WriteUsage(Address),
@@ -33,25 +33,26 @@ enum Job {
     Double(Address),
 }
 
-impl Inner {
+impl DynamoInner {
     /// Applies a call whose answer nobody waits for.
     pub(crate) fn hand_over(&self, call: OwnedCall) {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
-    /// As [`hand_over`](Inner::hand_over), and `told` hears what came of it.
+    /// As [`hand_over`](DynamoInner::hand_over), and `told` hears what came of it.
     pub(crate) fn hand_over_and_tell(&self, mut call: OwnedCall, told: Told) {
         // With an id, what was done of it is not done again with the next try.
         call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
         let unheard = self.hear_later(&call);
-        self.in_background(Job::Apply(Arc::new(call), Mutex::new(Some(told))), unheard);
+        self.in_background(BackgroundJob::Apply(Arc::new(call), Mutex::new(Some(told))), unheard);
     }
 
     /// Has whoever asks after the buckets of a call wait until it was tried.
-    fn hear_later(&self, call: &OwnedCall) -> Vec<Arc<Unheard>> {
+    fn hear_later(&self, call: &OwnedCall) -> Vec<Arc<PendingDetached>> {
         let addresses = call.steps().filter_map(|step| Address::of(&step.place).ok());
         let lanes = addresses.map(|address| Arc::clone(&self.buckets.lane(&address).handed_over));
-        let unheard: Vec<Arc<Unheard>> = lanes.chain([Arc::clone(&self.buckets.handed_over)]).collect();
+        let unheard: Vec<Arc<PendingDetached>> =
+            lanes.chain([Arc::clone(&self.buckets.handed_over)]).collect();
         unheard.iter().for_each(|unheard| unheard.add());
         unheard
     }
@@ -79,11 +80,11 @@ impl Inner {
         }
         let call = Arc::new(undo);
         for step in 0..call.steps().count() {
-            let errand = Errand {
+            let errand = ItemOp {
                 call: Arc::clone(&call),
                 step,
                 shards: 1,
-                metering: Metering::undo(call.is_metered()),
+                metering: UsageMode::undo(call.is_metered()),
             };
             if let Ok(address) = errand.with_step(|step| Address::of(&step.place)) {
                 self.give_back_later(address, errand);
@@ -91,24 +92,24 @@ impl Inner {
         }
     }
 
-    pub(super) fn give_back_later(&self, address: Address, errand: Errand) {
+    pub(super) fn give_back_later(&self, address: Address, errand: ItemOp) {
         let unheard = self.hear_later(&errand.call);
-        self.in_background(Job::GiveBack(address, errand), unheard);
+        self.in_background(BackgroundJob::GiveBack(address, errand), unheard);
     }
 
     pub(super) fn find_out_later(&self, address: &Address, shard: u32) {
-        self.in_background(Job::FindOut(address.clone(), shard), Vec::new());
+        self.in_background(BackgroundJob::FindOut(address.clone(), shard), Vec::new());
     }
 
     /// Writes down what was put aside of a bucket, when there is time.
-    pub(super) fn write_usage_later(&self, address: &Address, lane: &Lane) {
+    pub(super) fn write_usage_later(&self, address: &Address, lane: &ItemQueue) {
         if lane.begin_writing_usage() {
-            self.in_background(Job::WriteUsage(address.clone()), Vec::new());
+            self.in_background(BackgroundJob::WriteUsage(address.clone()), Vec::new());
         }
     }
 
     pub(super) fn double_later(&self, address: &Address) {
-        self.in_background(Job::Double(address.clone()), Vec::new());
+        self.in_background(BackgroundJob::Double(address.clone()), Vec::new());
     }
 
     /// Sees to it that what is held ahead is given back once nobody wants it.
@@ -138,7 +139,7 @@ impl Inner {
     }
 
     /// Tries something until the store answers, or will not.
-    fn in_background(&self, job: Job, unheard: Vec<Arc<Unheard>>) {
+    fn in_background(&self, job: BackgroundJob, unheard: Vec<Arc<PendingDetached>>) {
         let Some(inner) = self.this.upgrade() else { return };
         let mut unheard = Some(unheard);
         let task = async move {
@@ -157,25 +158,25 @@ impl Inner {
         self.service.workers.handle().spawn(task);
     }
 
-    async fn attempt(&self, job: &Job) -> Result<(), StoreError> {
+    async fn attempt(&self, job: &BackgroundJob) -> Result<(), StoreError> {
         match job {
-            Job::Apply(call, told) => {
+            BackgroundJob::Apply(call, told) => {
                 let applied = self.apply(Arc::clone(call), Vec::new()).await.map_err(super::without_tests)?;
                 self.after(call, &applied);
                 let told = told.lock().take();
                 told.into_iter().for_each(|told| told(&applied));
             }
-            Job::GiveBack(address, errand) => {
+            BackgroundJob::GiveBack(address, errand) => {
                 self.route(address, errand.clone()).await?;
                 self.wait_queues.notify(&Freed::all(&address.namespace, &address.key));
             }
-            Job::FindOut(address, shard) => {
+            BackgroundJob::FindOut(address, shard) => {
                 let lane = self.buckets.part_lane(address, *shard);
                 let mut state = lane.state.lock().await;
                 self.make_sure(address, &lane, &mut state).await?;
             }
-            Job::Double(address) => self.double(address).await?,
-            Job::WriteUsage(address) => {
+            BackgroundJob::Double(address) => self.double(address).await?,
+            BackgroundJob::WriteUsage(address) => {
                 let written = self.write_usage_of(address).await;
                 self.buckets.lane(address).end_writing_usage();
                 written?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tollgate_core::{Limit, Limits, MILLIS};
 
-use super::Damage;
+use super::BadItem;
 use super::values::{number, read_text, read_unsigned, text};
 use crate::service::Attributes;
 
@@ -35,10 +35,10 @@ pub(crate) fn write(limits: &Limits, attributes: &mut Attributes) {
 }
 
 /// The limits that the attributes say, at version `version`.
-pub(crate) fn read(attributes: &Attributes, version: u64) -> Result<Limits, Damage> {
+pub(crate) fn read(attributes: &Attributes, version: u64) -> Result<Limits, BadItem> {
     let limits = match read_text(attributes.get(TEXT)) {
         Some(said) => Limits::from_text(said, &|text| tollgate_calendar::parse(text).ok())
-            .map_err(|why| Damage(why.to_string()))?,
+            .map_err(|why| BadItem(why.to_string()))?,
         None => read_plain(attributes)?,
     };
     Ok(limits.at_version(version))
@@ -48,7 +48,7 @@ fn name(limit: &Limit, suffix: &str) -> String {
     format!("b_{}_{suffix}", limit.name())
 }
 
-fn read_plain(attributes: &Attributes) -> Result<Limits, Damage> {
+fn read_plain(attributes: &Attributes) -> Result<Limits, BadItem> {
     let of_capacity = |name: &String| Some(name.strip_prefix("b_")?.strip_suffix("_cp")?.to_owned());
     let mut names: Vec<String> =
         attributes.keys().filter_map(of_capacity).filter(|name| name != WCU).collect();
@@ -56,15 +56,15 @@ fn read_plain(attributes: &Attributes) -> Result<Limits, Damage> {
     let limit = |limit: &String| {
         let get = |suffix: &str| {
             let name = format!("b_{limit}_{suffix}");
-            read_unsigned(attributes.get(&name)).ok_or_else(|| Damage(format!("{name} is no number")))
+            read_unsigned(attributes.get(&name)).ok_or_else(|| BadItem(format!("{name} is no number")))
         };
         let [capacity, amount, period] = SUFFIXES.map(get);
         let (capacity, amount) = (capacity? / 1_000, amount? / 1_000);
         let limit = Limit::rate(limit.as_str(), amount, Duration::from_millis(period?));
         Ok(if capacity == amount { limit } else { limit.burst(capacity) })
     };
-    let limits = names.iter().map(limit).collect::<Result<Vec<_>, Damage>>()?;
-    Limits::new(limits).map_err(|why| Damage(why.to_string()))
+    let limits = names.iter().map(limit).collect::<Result<Vec<_>, BadItem>>()?;
+    Limits::new(limits).map_err(|why| BadItem(why.to_string()))
 }
 
 #[cfg(test)]

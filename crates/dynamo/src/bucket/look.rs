@@ -2,43 +2,43 @@
 
 use tollgate_store::StoreError;
 
-use super::Damage;
+use super::BadItem;
 use super::address::Address;
-use super::image::{self, Image};
+use super::image::{self, ItemSnapshot};
 use crate::records::read_items;
-use crate::service::{Attributes, Failure, Service};
+use crate::service::{Attributes, CallFailure, TableService};
 
 /// How many items can be read at once.
 const READ_MAX: usize = 100;
 
 /// The item as it is.
 pub(crate) async fn look(
-    service: &Service,
+    service: &TableService,
     address: &Address,
     shard: u32,
-) -> Result<Option<Image>, StoreError> {
+) -> Result<Option<ItemSnapshot>, StoreError> {
     let read = || {
         let request = service.client.get_item().table_name(&service.table).consistent_read(true);
         request.set_key(Some(image::key(address, shard))).send()
     };
-    let found = service.with_retries(read).await.map_err(Failure::store_error)?;
+    let found = service.with_retries(read).await.map_err(CallFailure::store_error)?;
     found.item.map(|item| understand(address, &item)).transpose()
 }
 
 /// The items as they are, in the order that they are asked for.
 pub(crate) async fn look_at_all(
-    service: &Service,
+    service: &TableService,
     items: &[(&Address, u32)],
-) -> Result<Vec<Option<Image>>, StoreError> {
+) -> Result<Vec<Option<ItemSnapshot>>, StoreError> {
     if let [(address, shard)] = items {
         return Ok(vec![look(service, address, *shard).await?]);
     }
     let partitions: Vec<String> = items.iter().map(|(address, shard)| address.partition(*shard)).collect();
-    let mut found: Vec<Option<Image>> = vec![None; items.len()];
+    let mut found: Vec<Option<ItemSnapshot>> = vec![None; items.len()];
     for start in (0..items.len()).step_by(READ_MAX) {
         let end = items.len().min(start + READ_MAX);
         let keys = items[start..end].iter().map(|(address, shard)| image::key(address, *shard)).collect();
-        for item in read_items(service, keys).await.map_err(Failure::store_error)? {
+        for item in read_items(service, keys).await.map_err(CallFailure::store_error)? {
             let partition = super::values::read_text(item.get("PK")).unwrap_or_default();
             if let Some(place) = partitions.iter().position(|other| other == partition) {
                 found[place] = Some(understand(items[place].0, &item)?);
@@ -49,8 +49,8 @@ pub(crate) async fn look_at_all(
 }
 
 /// The item of a bucket, or which one says something that none of ours says.
-pub(crate) fn understand(address: &Address, item: &Attributes) -> Result<Image, StoreError> {
-    Image::read(item).map_err(|Damage(why)| {
+pub(crate) fn understand(address: &Address, item: &Attributes) -> Result<ItemSnapshot, StoreError> {
+    ItemSnapshot::read(item).map_err(|BadItem(why)| {
         let what = format!("{:?} of namespace {:?}", address.key, address.namespace);
         StoreError::Refused(format!("the item of bucket {what} cannot be read: {why}"))
     })

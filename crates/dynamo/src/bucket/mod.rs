@@ -40,7 +40,7 @@ use tollgate_store::{Done, Mutex, OpId, StoreError};
 pub(crate) use stream::Seen;
 
 pub(crate) use address::Address;
-use lane::{Lane, Unheard};
+use lane::{ItemQueue, PendingDetached};
 
 /// How many buckets a process remembers. Beyond that, those nobody is using are forgotten and read again when needed.
 const LANES_MAX: usize = 65_536;
@@ -50,20 +50,20 @@ const CALLS_MAX: usize = 8_192;
 
 /// An item that says what no item of ours says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Damage(pub(crate) String);
+pub(crate) struct BadItem(pub(crate) String);
 
 /// What a process knows about the buckets of a table.
 pub(crate) struct Buckets {
-    lanes: Mutex<HashMap<(Address, u32), Arc<Lane>>>,
-    calls: Mutex<Calls>,
+    lanes: Mutex<HashMap<(Address, u32), Arc<ItemQueue>>>,
+    calls: Mutex<CallTable>,
     /// The attribute in which items remember the last write of this process.
     writer: String,
     seq: AtomicU64,
     /// Whose turn it is among the items of buckets that are in several.
     turn: AtomicU32,
     /// What was handed over and not yet tried, of any bucket.
-    handed_over: Arc<Unheard>,
-    pub(crate) settings: Settings,
+    handed_over: Arc<PendingDetached>,
+    pub(crate) settings: BucketSettings,
 }
 
 /// How a call that takes from several buckets, such as an entity's and its parent's, is written.
@@ -82,7 +82,7 @@ pub enum Chains {
 
 /// What may be chosen about buckets.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct BucketSettings {
     /// For how long a refusal is believed.
     pub(crate) refusal_kept: Span,
     /// Whether writes may say what changes, rather than what will be.
@@ -98,9 +98,9 @@ pub(crate) struct Settings {
     pub(crate) usage_retention: UsageRetention,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for BucketSettings {
+    fn default() -> BucketSettings {
+        BucketSettings {
             refusal_kept: Span::from_secs(1),
             fast_path: true,
             shards_min: 1,
@@ -113,24 +113,24 @@ impl Default for Settings {
 }
 
 #[derive(Default)]
-struct Calls {
-    by_id: HashMap<OpId, Arc<Progress>>,
+struct CallTable {
+    by_id: HashMap<OpId, Arc<CallProgressLock>>,
     order: VecDeque<OpId>,
 }
 
 /// How far a call has come. Locked while it is being applied, so that it is not applied twice at once.
-pub(crate) type Progress = tokio::sync::Mutex<Course>;
+pub(crate) type CallProgressLock = tokio::sync::Mutex<TxnProgress>;
 
 /// How far a call has come.
 #[derive(Default)]
-pub(crate) struct Course {
+pub(crate) struct TxnProgress {
     pub(crate) is_done: bool,
     /// What came of each of its steps so far.
     pub(crate) steps: Vec<Option<Done>>,
 }
 
 impl Buckets {
-    pub(crate) fn new(settings: Settings) -> Result<Buckets, getrandom::Error> {
+    pub(crate) fn new(settings: BucketSettings) -> Result<Buckets, getrandom::Error> {
         // As many as there may be writers to one item, and a chance of less than one in 10^9 that two of ten are one.
         let writer = format!("w_{:07x}", getrandom::u32()? >> 4);
         let (lanes, calls) = (Mutex::default(), Mutex::default());
@@ -146,12 +146,12 @@ impl Buckets {
     }
 
     /// The way to the first item of a bucket, which is mostly the only one.
-    fn lane(&self, address: &Address) -> Arc<Lane> {
+    fn lane(&self, address: &Address) -> Arc<ItemQueue> {
         self.part_lane(address, 0)
     }
 
     /// The way to an item of a bucket.
-    fn part_lane(&self, address: &Address, shard: u32) -> Arc<Lane> {
+    fn part_lane(&self, address: &Address, shard: u32) -> Arc<ItemQueue> {
         let key = (address.clone(), shard);
         let mut lanes = self.lanes.lock();
         if let Some(lane) = lanes.get(&key) {
@@ -160,7 +160,7 @@ impl Buckets {
         if lanes.len() >= LANES_MAX {
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.is_unsure() || lane.is_watched());
         }
-        Arc::clone(lanes.entry(key).or_insert_with(|| Arc::new(Lane::new(shard))))
+        Arc::clone(lanes.entry(key).or_insert_with(|| Arc::new(ItemQueue::new(shard))))
     }
 
     /// The number of the next write: larger than any before, and than the time, so that it says when it was.
@@ -176,7 +176,7 @@ impl Buckets {
     }
 
     /// What came of the steps of a call so far.
-    fn progress(&self, id: OpId) -> Arc<Progress> {
+    fn progress(&self, id: OpId) -> Arc<CallProgressLock> {
         let mut calls = self.calls.lock();
         if let Some(progress) = calls.by_id.get(&id) {
             return Arc::clone(progress);
@@ -186,7 +186,7 @@ impl Buckets {
         {
             calls.by_id.remove(&oldest);
         }
-        let progress = Arc::<Progress>::default();
+        let progress = Arc::<CallProgressLock>::default();
         calls.by_id.insert(id, Arc::clone(&progress));
         calls.order.push_back(id);
         progress

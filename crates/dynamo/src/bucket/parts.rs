@@ -3,16 +3,16 @@
 use tollgate_core::{Bucket, Limits, MILLIS, Part, Tick};
 use tollgate_store::Kept;
 
-use super::counters::Counters;
-use super::image::Image;
+use super::counters::UsageCounters;
+use super::image::ItemSnapshot;
 
 /// The whole of a bucket, as if it were one item of which nothing was counted yet. Items that are missing are full.
-pub(super) fn merged(images: &[Option<Image>], last: Tick, now: Tick) -> Option<Image> {
+pub(super) fn merged(images: &[Option<ItemSnapshot>], last: Tick, now: Tick) -> Option<ItemSnapshot> {
     let first = images.iter().flatten().next()?;
     let (whole, shards) = (first.whole.clone(), images.len() as u32);
     let version = images.iter().flatten().map(|image| image.kept.version).max().unwrap_or(0);
     let time = images.iter().flatten().map(|image| image.kept.bucket.stamp()).fold(now.max(last), Tick::max);
-    let fresh = |shard: usize| Image::fresh(&whole, shard as u32, shards);
+    let fresh = |shard: usize| ItemSnapshot::fresh(&whole, shard as u32, shards);
     let mut sums: Vec<Part> = Vec::new();
     for (shard, image) in images.iter().enumerate() {
         let mut image = image.clone().or_else(|| fresh(shard))?;
@@ -28,10 +28,10 @@ pub(super) fn merged(images: &[Option<Image>], last: Tick, now: Tick) -> Option<
         }
     }
     let bucket = Bucket::of_parts(&whole, time, &sums).ok()?;
-    let image = Image::fresh(&whole, 0, 1)?;
-    Some(Image {
+    let image = ItemSnapshot::fresh(&whole, 0, 1)?;
+    Some(ItemSnapshot {
         kept: Kept { limits: whole.clone(), version, bucket },
-        counters: Counters::of(&whole),
+        counters: UsageCounters::of(&whole),
         generation: first.generation,
         ..image
     })
@@ -104,10 +104,10 @@ mod tests {
             for shards in [1, 2, 4, 8, 16, 32] {
                 let parts = shared_out(&kept, &limits, shards).expect("they are meters");
                 let image = |(shard, kept): (usize, Kept)| {
-                    let image = Image::fresh(&limits, shard as u32, shards).expect("it is a part");
-                    Some(Image { kept, ..image })
+                    let image = ItemSnapshot::fresh(&limits, shard as u32, shards).expect("it is a part");
+                    Some(ItemSnapshot { kept, ..image })
                 };
-                let images: Vec<Option<Image>> = parts.into_iter().enumerate().map(image).collect();
+                let images: Vec<Option<ItemSnapshot>> = parts.into_iter().enumerate().map(image).collect();
                 let whole = merged(&images, now, now).expect("there are some");
                 let left = |kept: &Kept| {
                     let statuses = kept.bucket.peek(&kept.limits, now);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn items_that_are_missing_are_full() {
         let limits = Limits::new([Limit::per_minute("rpm", 1_000)]).expect("it is valid");
-        let images = vec![Image::fresh(&limits, 0, 4), None, None, None];
+        let images = vec![ItemSnapshot::fresh(&limits, 0, 4), None, None, None];
         let whole = merged(&images, Tick::ZERO, Tick::from_secs(5)).expect("there is one");
         assert_eq!(whole.kept.bucket.peek(&limits, Tick::from_secs(5))[0].available(), 1_000);
     }

@@ -6,13 +6,13 @@ use tollgate_core::{Denial, Status};
 use tollgate_store::{Kept, OwnedCall, Place, Step, StoreError};
 
 use super::address::Address;
-use super::image::Image;
+use super::image::ItemSnapshot;
 use super::look::look_at_all;
 use super::parts::merged;
 use super::viewing::Items;
-use crate::inner::Inner;
+use crate::inner::DynamoInner;
 
-impl Inner {
+impl DynamoInner {
     /// How every step that takes would fare now.
     pub(crate) async fn ask(&self, call: Arc<OwnedCall>) -> Result<Vec<Denial>, StoreError> {
         self.hear(&call).await;
@@ -46,13 +46,16 @@ impl Inner {
     }
 
     /// Buckets as they are now, each put together; `None` for one that is not there, or has expired.
-    pub(super) async fn wholes(&self, addresses: &[Address]) -> Result<Vec<Option<Image>>, StoreError> {
+    pub(super) async fn wholes(
+        &self,
+        addresses: &[Address],
+    ) -> Result<Vec<Option<ItemSnapshot>>, StoreError> {
         let buckets = self.items_of(addresses).await?;
         Ok(addresses.iter().zip(&buckets).map(|(address, items)| self.whole_of(address, items)).collect())
     }
 
     /// A bucket put together of its items; `None` if it is not there, or has expired.
-    pub(super) fn whole_of(&self, address: &Address, items: &[Option<Image>]) -> Option<Image> {
+    pub(super) fn whole_of(&self, address: &Address, items: &[Option<ItemSnapshot>]) -> Option<ItemSnapshot> {
         let (last, now) = (self.buckets.lane(address).last(), self.service.clock.now());
         let (first, others) = items.split_first()?;
         let first = first.clone()?.live(last, now)?;

@@ -7,29 +7,29 @@ use tollgate_store::ahead::{Counted, bounds, with_ahead};
 use tollgate_store::{Call, Clock, Done, Op, OwnedCall, Place, Step, StoreError, Taken};
 
 use super::address::Address;
-use super::draft::Metering;
-use super::lane::{Errand, Verdict};
+use super::draft::UsageMode;
+use super::lane::{ItemOp, OpResult};
 use super::work::unique_id;
-use crate::inner::Inner;
+use crate::inner::DynamoInner;
 
-impl Inner {
+impl DynamoInner {
     /// Serves an errand from what is held ahead, or takes ahead with it; `None` if it is none for that.
     pub(super) async fn serve_ahead(
         &self,
         address: &Address,
-        errand: &Errand,
-    ) -> Result<Option<Verdict>, StoreError> {
+        errand: &ItemOp,
+    ) -> Result<Option<OpResult>, StoreError> {
         let Some(prefetch) = self.buckets.settings.prefetch else { return Ok(None) };
         let limits = errand.with_step(|step| step.place.limits.clone());
         let Some(bounds) = bounds(&limits, prefetch.percent) else { return Ok(None) };
         let asked = errand.with_step(|step| match &step.op {
-            Op::Take { costs, .. } => Asked::Take((*costs).clone()),
+            Op::Take { costs, .. } => PrefetchRequest::Take((*costs).clone()),
             Op::Settle(usage) | Op::SettleIfThere(usage) => {
-                Asked::Settle(usage.reserved.clone(), usage.used.into())
+                PrefetchRequest::Settle(usage.reserved.clone(), usage.used.into())
             }
-            _ => Asked::Other,
+            _ => PrefetchRequest::Other,
         });
-        if errand.metering == Metering::Off && !matches!(asked, Asked::Other) {
+        if errand.metering == UsageMode::Off && !matches!(asked, PrefetchRequest::Other) {
             return Ok(None);
         }
         let lane = self.buckets.lane(address);
@@ -37,7 +37,7 @@ impl Inner {
         let mut stash = lane.stash.lock().await;
         let now = Clock::system().now();
         match asked {
-            Asked::Take(costs) => {
+            PrefetchRequest::Take(costs) => {
                 if stash.take(&limits, &costs, now) {
                     return Ok(Some(taken(stash.filled())));
                 }
@@ -51,7 +51,7 @@ impl Inner {
                 counted.add_take(&costs);
                 let portion = self.portion(errand, &more, counted.clone());
                 match self.routed(address, portion).await {
-                    Ok(verdict @ Verdict::Done(Done::Taken(Taken { at, .. }))) => {
+                    Ok(verdict @ OpResult::Done(Done::Taken(Taken { at, .. }))) => {
                         stash.fill(&limits, &costs, &ahead, at, now);
                         drop(stash);
                         self.return_when_idle(address, prefetch.idle);
@@ -66,12 +66,12 @@ impl Inner {
                     }
                 }
             }
-            Asked::Settle(reserved, used) => {
-                let events = if errand.metering == Metering::Undo { -1 } else { 0 };
+            PrefetchRequest::Settle(reserved, used) => {
+                let events = if errand.metering == UsageMode::Undo { -1 } else { 0 };
                 let is_settled = stash.settle(&limits, (&reserved, &used), &bounds, events);
-                Ok(is_settled.then_some(Verdict::Done(Done::Settled)))
+                Ok(is_settled.then_some(OpResult::Done(Done::Settled)))
             }
-            Asked::Other => {
+            PrefetchRequest::Other => {
                 // What is done to the whole is done to what is held as well.
                 let held = stash.empty();
                 self.give_back_ahead(address, held).await?;
@@ -80,15 +80,15 @@ impl Inner {
         }
     }
 
-    fn portion(&self, errand: &Errand, costs: &Costs, counted: Counted) -> Errand {
+    fn portion(&self, errand: &ItemOp, costs: &Costs, counted: Counted) -> ItemOp {
         errand.with_step(|step| {
             let steps = [Step { place: step.place, op: Op::Take { costs, term: None } }];
             let call = OwnedCall::new(&Call { id: None, steps: &steps, metered: true });
-            Errand {
+            ItemOp {
                 call: Arc::new(call),
                 step: 0,
                 shards: 1,
-                metering: Metering::Counted(Arc::new(counted)),
+                metering: UsageMode::Counted(Arc::new(counted)),
             }
         })
     }
@@ -114,8 +114,8 @@ impl Inner {
         let place = Place { namespace: &address.namespace, key: &address.key, limits: &limits };
         let steps = [Step { place, op: Op::SettleIfThere(usage) }];
         let call = OwnedCall::new(&Call { id: Some(unique_id()), steps: &steps, metered: true });
-        let metering = Metering::Counted(Arc::new(counted));
-        let errand = Errand { call: Arc::new(call), step: 0, shards: 1, metering };
+        let metering = UsageMode::Counted(Arc::new(counted));
+        let errand = ItemOp { call: Arc::new(call), step: 0, shards: 1, metering };
         if self.routed(address, errand.clone()).await.is_err() {
             self.give_back_later(address.clone(), errand);
         }
@@ -132,12 +132,12 @@ impl Inner {
     }
 }
 
-enum Asked {
+enum PrefetchRequest {
     Take(Costs),
     Settle(Costs, Box<[u64]>),
     Other,
 }
 
-fn taken(at: tollgate_core::Tick) -> Verdict {
-    Verdict::Done(Done::Taken(Taken { at, remarks: 0 }))
+fn taken(at: tollgate_core::Tick) -> OpResult {
+    OpResult::Done(Done::Taken(Taken { at, remarks: 0 }))
 }

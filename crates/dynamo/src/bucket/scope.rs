@@ -12,8 +12,8 @@ use super::apply::join_all;
 use super::image;
 use super::send::closed_key;
 use super::values::{number, read_text, text};
-use crate::inner::Inner;
-use crate::service::{Attributes, Failure};
+use crate::inner::DynamoInner;
+use crate::service::{Attributes, CallFailure};
 use crate::table::TTL;
 
 /// How many items are deleted at once.
@@ -23,19 +23,19 @@ const DELETED_AT_ONCE: usize = 25;
 const CLOSED_FOR: Span = Span::from_secs(7 * 86_400);
 
 /// Where in an index the buckets of a scope are: the index, its partition, and what their sort keys start with.
-struct Shelf {
+struct IndexRange {
     index: &'static str,
     partition: String,
     prefix: &'static str,
 }
 
 /// Items of a scope, and where to go on.
-pub(super) struct Found {
+pub(super) struct FoundItems {
     pub(super) items: Vec<(Address, u32)>,
     pub(super) next: Option<Attributes>,
 }
 
-impl Inner {
+impl DynamoInner {
     /// How the buckets of a scope stand.
     pub(crate) async fn buckets(
         &self,
@@ -46,7 +46,7 @@ impl Inner {
     ) -> Result<Page<BucketStatus>, StoreError> {
         self.hear_all().await;
         let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
-        let Found { items, next } = self.find(namespace, scope, start, limit.clamp(1, PAGE_MAX)).await?;
+        let FoundItems { items, next } = self.find(namespace, scope, start, limit.clamp(1, PAGE_MAX)).await?;
         // A bucket in several items is told of at its first.
         let firsts: Vec<Address> =
             items.into_iter().filter(|(_, shard)| *shard == 0).map(|(address, _)| address).collect();
@@ -66,7 +66,8 @@ impl Inner {
         self.hear_all().await;
         let (mut start, mut forgotten) = (None, 0);
         while forgotten < FORGET_MAX {
-            let Found { items, next } = self.find(namespace, scope, start, FORGET_MAX - forgotten).await?;
+            let FoundItems { items, next } =
+                self.find(namespace, scope, start, FORGET_MAX - forgotten).await?;
             for some in items.chunks(DELETED_AT_ONCE) {
                 let deletes = some.iter().map(|(address, shard)| self.delete(address, *shard));
                 for was_there in join_all(deletes.collect()).await {
@@ -88,7 +89,7 @@ impl Inner {
             let delete = self.service.client.delete_item().table_name(&self.service.table);
             delete.set_key(Some(image::key(address, shard))).return_values(ReturnValue::AllOld).send()
         };
-        let deleted = self.service.with_retries(delete).await.map_err(Failure::store_error)?;
+        let deleted = self.service.with_retries(delete).await.map_err(CallFailure::store_error)?;
         state.forget();
         state.unsure = None;
         drop(state);
@@ -106,7 +107,7 @@ impl Inner {
             let put = self.service.client.put_item().table_name(&self.service.table);
             put.set_item(Some(mark.clone())).send()
         };
-        self.service.with_retries(put).await.map_err(Failure::store_error).map(drop)
+        self.service.with_retries(put).await.map_err(CallFailure::store_error).map(drop)
     }
 
     /// Writes down the usage of a scope.
@@ -114,7 +115,7 @@ impl Inner {
         self.hear_all().await;
         let mut start = None;
         loop {
-            let Found { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;
+            let FoundItems { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;
             for (address, _) in items.iter().filter(|(_, shard)| *shard == 0) {
                 self.write_usage_of(address).await?;
             }
@@ -132,12 +133,15 @@ impl Inner {
         scope: Scope<'_>,
         start: Option<Attributes>,
         limit: usize,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<FoundItems, StoreError> {
         let Some(shelf) = shelf_of(namespace, scope) else {
             let Scope::Bucket(entity, resource) = scope else {
-                return Ok(Found { items: Vec::new(), next: None });
+                return Ok(FoundItems { items: Vec::new(), next: None });
             };
-            return Ok(Found { items: vec![(Address::pair(namespace, entity, resource), 0)], next: None });
+            return Ok(FoundItems {
+                items: vec![(Address::pair(namespace, entity, resource), 0)],
+                next: None,
+            });
         };
         let names =
             BTreeMap::from([("#p", format!("{}PK", shelf.index)), ("#s", format!("{}SK", shelf.index))]);
@@ -160,10 +164,10 @@ impl Inner {
             }
             query.send()
         };
-        let page = self.service.with_retries(query).await.map_err(Failure::store_error)?;
+        let page = self.service.with_retries(query).await.map_err(CallFailure::store_error)?;
         let items = page.items.unwrap_or_default();
         let items = items.iter().filter_map(|item| Address::parse(read_text(item.get("PK"))?));
-        Ok(Found { items: items.collect(), next: page.last_evaluated_key.filter(|key| !key.is_empty()) })
+        Ok(FoundItems { items: items.collect(), next: page.last_evaluated_key.filter(|key| !key.is_empty()) })
     }
 
     /// Where a list of a scope goes on, as callers have it.
@@ -191,16 +195,16 @@ impl Inner {
 }
 
 /// `None` for a scope that is one bucket.
-fn shelf_of(namespace: &str, scope: Scope<'_>) -> Option<Shelf> {
+fn shelf_of(namespace: &str, scope: Scope<'_>) -> Option<IndexRange> {
     let space = space(namespace);
     Some(match scope {
         Scope::Entity(entity) => {
-            Shelf { index: "GSI3", partition: format!("{space}/ENTITY#{entity}"), prefix: "BUCKET#" }
+            IndexRange { index: "GSI3", partition: format!("{space}/ENTITY#{entity}"), prefix: "BUCKET#" }
         }
         Scope::Resource(resource) => {
-            Shelf { index: "GSI2", partition: format!("{space}/RESOURCE#{resource}"), prefix: "BUCKET#" }
+            IndexRange { index: "GSI2", partition: format!("{space}/RESOURCE#{resource}"), prefix: "BUCKET#" }
         }
-        Scope::All => Shelf { index: "GSI4", partition: space, prefix: "" },
+        Scope::All => IndexRange { index: "GSI4", partition: space, prefix: "" },
         Scope::Bucket(..) => return None,
     })
 }

@@ -6,21 +6,21 @@ use aws_sdk_dynamodb::types::{
 use tollgate_store::StoreError;
 
 use super::address::{Address, space};
-use super::draft::Draft;
+use super::draft::ItemDraft;
 use super::expression::Expression;
-use super::image::{self, Image};
+use super::image::{self, ItemSnapshot};
 use super::look::understand;
 use super::values::text;
-use super::write::{self, Stroke};
-use crate::inner::Inner;
-use crate::service::{Attributes, Failure, Reason, Tried, Watch};
+use super::write::{self, WriteStamp};
+use crate::inner::DynamoInner;
+use crate::service::{Attributes, CallFailure, CancelReason, Elapsed, Tried};
 
 /// What came of a write.
-pub(crate) enum Sent {
+pub(crate) enum WriteResult {
     /// It was made, and this is the item now.
-    Made(Box<Image>),
+    Made(Box<ItemSnapshot>),
     /// The item was not what it had to be, but this.
-    Missed(Option<Box<Image>>),
+    Missed(Option<Box<ItemSnapshot>>),
 }
 
 /// Why a write was given up.
@@ -31,17 +31,17 @@ pub(crate) enum GivenUp {
     Unsure(u64, StoreError),
 }
 
-impl Inner {
+impl DynamoInner {
     /// Makes the item what the draft says.
     pub(crate) async fn send(
         &self,
         address: &Address,
-        draft: &Draft,
-        watch: Watch,
+        draft: &ItemDraft,
+        watch: Elapsed,
         tried: &mut Tried,
-    ) -> Result<Sent, GivenUp> {
+    ) -> Result<WriteResult, GivenUp> {
         let seq = self.buckets.next_seq(draft.now);
-        let stroke = Stroke { writer: &self.buckets.writer, seq };
+        let stroke = WriteStamp { writer: &self.buckets.writer, seq };
         let expression = write::expression(draft, address, &stroke, self.buckets.settings.fast_path);
         if draft.before.is_none() {
             return self.send_new(address, draft, &stroke, &expression, watch, tried).await;
@@ -53,14 +53,14 @@ impl Inner {
                 Ok(updated) => {
                     let attributes = updated.attributes.unwrap_or_default();
                     let image = understand(address, &attributes).map_err(GivenUp::NotMade)?;
-                    return Ok(Sent::Made(Box::new(image)));
+                    return Ok(WriteResult::Made(Box::new(image)));
                 }
-                Err(Failure::Trouble(trouble, _)) => {
+                Err(CallFailure::Trouble(trouble, _)) => {
                     is_unsure |= trouble.may_be_applied();
                     let paused = self.service.pause(watch, tried, trouble).await;
                     paused.map_err(|failure| given_up(is_unsure, seq, failure))?;
                 }
-                Err(Failure::Condition(old)) => {
+                Err(CallFailure::Condition(old)) => {
                     return self.missed(address, old, &stroke).map_err(GivenUp::NotMade);
                 }
                 Err(failure) => return Err(GivenUp::NotMade(failure.store_error())),
@@ -72,12 +72,12 @@ impl Inner {
     async fn send_new(
         &self,
         address: &Address,
-        draft: &Draft,
-        stroke: &Stroke<'_>,
+        draft: &ItemDraft,
+        stroke: &WriteStamp<'_>,
         expression: &Expression,
-        watch: Watch,
+        watch: Elapsed,
         tried: &mut Tried,
-    ) -> Result<Sent, GivenUp> {
+    ) -> Result<WriteResult, GivenUp> {
         let token = self.service.token();
         let mut is_unsure = false;
         loop {
@@ -86,20 +86,20 @@ impl Inner {
                 .transact_items(self.update_item(address, 0, expression))
                 .transact_items(self.open_check(&address.namespace));
             match self.service.try_once(write.send()).await {
-                Ok(_) => return Ok(Sent::Made(Box::new(predicted(draft, stroke)))),
-                Err(Failure::Trouble(trouble, _)) => {
+                Ok(_) => return Ok(WriteResult::Made(Box::new(predicted(draft, stroke)))),
+                Err(CallFailure::Trouble(trouble, _)) => {
                     is_unsure |= trouble.may_be_applied();
                     let paused = self.service.pause(watch, tried, trouble).await;
                     paused.map_err(|failure| given_up(is_unsure, stroke.seq, failure))?;
                 }
-                Err(Failure::Canceled(reasons)) => {
+                Err(CallFailure::Canceled(reasons)) => {
                     let mut reasons = reasons.into_iter();
-                    if let Some(Reason::Condition(old @ Some(_))) = reasons.next() {
+                    if let Some(CancelReason::Condition(old @ Some(_))) = reasons.next() {
                         return self.missed(address, old, stroke).map_err(GivenUp::NotMade);
                     }
                     return match reasons.next() {
-                        Some(Reason::Condition(_)) => Err(GivenUp::NotMade(gone(address))),
-                        _ => Ok(Sent::Missed(None)),
+                        Some(CancelReason::Condition(_)) => Err(GivenUp::NotMade(gone(address))),
+                        _ => Ok(WriteResult::Missed(None)),
                     };
                 }
                 Err(failure) => return Err(GivenUp::NotMade(failure.store_error())),
@@ -111,13 +111,13 @@ impl Inner {
         &self,
         address: &Address,
         old: Option<Attributes>,
-        stroke: &Stroke<'_>,
-    ) -> Result<Sent, StoreError> {
-        let Some(old) = old else { return Ok(Sent::Missed(None)) };
+        stroke: &WriteStamp<'_>,
+    ) -> Result<WriteResult, StoreError> {
+        let Some(old) = old else { return Ok(WriteResult::Missed(None)) };
         let image = Box::new(understand(address, &old)?);
         // An earlier try of the same write was made, and its answer lost.
         let was_made = stroke.is_of(&image);
-        Ok(if was_made { Sent::Made(image) } else { Sent::Missed(Some(image)) })
+        Ok(if was_made { WriteResult::Made(image) } else { WriteResult::Missed(Some(image)) })
     }
 
     fn update(
@@ -184,14 +184,14 @@ pub(crate) fn closed_key(namespace: &str) -> Attributes {
 }
 
 /// The item as it is after a write that answers nothing.
-pub(crate) fn predicted(draft: &Draft, stroke: &Stroke<'_>) -> Image {
+pub(crate) fn predicted(draft: &ItemDraft, stroke: &WriteStamp<'_>) -> ItemSnapshot {
     let mut image = draft.after.clone().expect("what is written is there");
     image.revision = draft.before.as_ref().map_or(0, |before| before.revision) + 1;
     image.writers.insert(stroke.writer.into(), stroke.seq);
     image.written()
 }
 
-fn given_up(is_unsure: bool, seq: u64, failure: Failure) -> GivenUp {
+fn given_up(is_unsure: bool, seq: u64, failure: CallFailure) -> GivenUp {
     let error = failure.store_error();
     if is_unsure { GivenUp::Unsure(seq, error) } else { GivenUp::NotMade(error) }
 }

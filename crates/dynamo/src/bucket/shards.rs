@@ -12,12 +12,12 @@ use tollgate_store::records::RecordsError;
 use tollgate_store::{Call, Done, Op, OwnedCall, Place, Step, StoreError, Taken};
 
 use super::address::Address;
-use super::image::Image;
-use super::lane::{Errand, Verdict};
-use super::whole::Deed;
+use super::image::ItemSnapshot;
+use super::lane::{ItemOp, OpResult};
+use super::whole::MergedOp;
 use super::without_tests;
-use crate::inner::Inner;
-use crate::service::Watch;
+use crate::inner::DynamoInner;
+use crate::service::Elapsed;
 
 /// The most items that a bucket is in, and a power of two: the last bits of a time say which.
 pub(crate) const SHARDS_MAX: u32 = 32;
@@ -29,9 +29,9 @@ const MOVES_MAX: usize = 16;
 /// which those who keep writing to it cannot prevent.
 const SPLITS_MAX: usize = 3;
 
-impl Inner {
+impl DynamoInner {
     /// Has an errand done: by what is held ahead, or where it belongs.
-    pub(super) async fn route(&self, address: &Address, errand: Errand) -> Result<Verdict, StoreError> {
+    pub(super) async fn route(&self, address: &Address, errand: ItemOp) -> Result<OpResult, StoreError> {
         match self.serve_ahead(address, &errand).await? {
             Some(verdict) => Ok(verdict),
             None => self.routed(address, errand).await,
@@ -39,19 +39,19 @@ impl Inner {
     }
 
     /// Has an errand done where it belongs.
-    pub(super) async fn routed(&self, address: &Address, errand: Errand) -> Result<Verdict, StoreError> {
-        let watch = Watch::start();
+    pub(super) async fn routed(&self, address: &Address, errand: ItemOp) -> Result<OpResult, StoreError> {
+        let watch = Elapsed::start();
         for _ in 0..MOVES_MAX {
             let shards = self.buckets.lane(address).shards();
             let Some((shard, part)) = errand.part_for(shards, self.next_shard(shards)) else { break };
             match self.go(address, shard, part).await? {
-                Verdict::Moved => {}
-                Verdict::Whole => break,
-                Verdict::Denied(_) if shards > 1 => break,
+                OpResult::Moved => {}
+                OpResult::Whole => break,
+                OpResult::Denied(_) if shards > 1 => break,
                 verdict => return Ok(verdict.marked(shard, shards)),
             }
         }
-        match self.whole(address, Deed::Do(&errand, &[])).await {
+        match self.whole(address, MergedOp::Do(&errand, &[])).await {
             Ok(verdict) => Ok(verdict.marked(0, self.buckets.lane(address).shards())),
             Err(RecordsError::Store(StoreError::Unavailable(_, why))) => {
                 Err(StoreError::Unavailable(watch.waited(), why))
@@ -90,7 +90,7 @@ impl Inner {
             if wanted > self.buckets.settings.shards_max {
                 return Ok(());
             }
-            match self.whole(address, Deed::ShareOut(wanted)).await {
+            match self.whole(address, MergedOp::ShareOut(wanted)).await {
                 Ok(_) => return Ok(()),
                 Err(RecordsError::Store(StoreError::Unavailable(..))) if lane.shards() != before => {
                     return Ok(());
@@ -116,7 +116,7 @@ impl Inner {
             true => Ok(self.update_item(address, shard, &super::write::share_count(shards, shards * 2))),
             false => {
                 let now = self.service.clock.now();
-                let empty = Image::empty(&image, shard, shards * 2, now);
+                let empty = ItemSnapshot::empty(&image, shard, shards * 2, now);
                 let empty = empty.ok_or_else(|| StoreError::BadCall("the limits make no parts".into()))?;
                 Ok(self.update_item(address, shard, &super::write::create(&empty, address)))
             }
@@ -125,18 +125,18 @@ impl Inner {
         match self.service.transact(parts).await {
             Ok(()) => self.buckets.lane(address).set_shards(shards * 2),
             // Somebody was quicker.
-            Err(crate::service::Failure::Canceled(_)) => {}
+            Err(crate::service::CallFailure::Canceled(_)) => {}
             Err(failure) => return Err(failure.store_error()),
         }
         Ok(())
     }
 }
 
-impl Errand {
+impl ItemOp {
     /// The item that it goes to, of as many as there are, and what it is there; `None` if it is about the whole.
-    fn part_for(&self, shards: u32, turn: u32) -> Option<(u32, Errand)> {
+    fn part_for(&self, shards: u32, turn: u32) -> Option<(u32, ItemOp)> {
         if shards == 1 {
-            return Some((0, Errand { shards, ..self.clone() }));
+            return Some((0, ItemOp { shards, ..self.clone() }));
         }
         self.with_step(|step| match &step.op {
             Op::Take { costs, term } => {
@@ -146,26 +146,26 @@ impl Errand {
                 let call = OwnedCall::new(&Call { id: self.call.id, steps: &steps, metered: false });
                 Some((
                     turn,
-                    Errand { call: Arc::new(call), step: 0, shards, metering: self.metering.clone() },
+                    ItemOp { call: Arc::new(call), step: 0, shards, metering: self.metering.clone() },
                 ))
             }
             Op::Settle(usage) | Op::SettleIfThere(usage) => {
                 let shard = (usage.at.as_micros() % u64::from(SHARDS_MAX)) as u32 % shards;
-                Some((shard, Errand { shards, ..self.clone() }))
+                Some((shard, ItemOp { shards, ..self.clone() }))
             }
             _ => None,
         })
     }
 }
 
-impl Verdict {
+impl OpResult {
     /// The verdict with the item that something was taken from.
-    fn marked(self, shard: u32, shards: u32) -> Verdict {
+    fn marked(self, shard: u32, shards: u32) -> OpResult {
         match self {
-            Verdict::Done(Done::Taken(Taken { at, remarks })) if shards > 1 => {
+            OpResult::Done(Done::Taken(Taken { at, remarks })) if shards > 1 => {
                 let of_max = u64::from(SHARDS_MAX);
                 let at = Tick::from_micros(at.as_micros() / of_max * of_max + u64::from(shard));
-                Verdict::Done(Done::Taken(Taken { at, remarks }))
+                OpResult::Done(Done::Taken(Taken { at, remarks }))
             }
             verdict => verdict,
         }

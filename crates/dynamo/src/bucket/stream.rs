@@ -8,13 +8,13 @@ use tollgate_store::records::{Item, ItemKey, Test, Write};
 use tollgate_store::usage::usage_partition;
 
 use super::address::{Address, STATE};
-use super::counters::Aside;
-use super::image::Image;
+use super::counters::UnwrittenHour;
+use super::image::ItemSnapshot;
 use super::values::read_text;
-use super::{Damage, apply};
-use crate::inner::Inner;
+use super::{BadItem, apply};
+use crate::inner::DynamoInner;
 use crate::records;
-use crate::service::{Attributes, Failure, Reason};
+use crate::service::{Attributes, CallFailure, CancelReason};
 
 /// For how long it is remembered that what was left of an item is written down. The stream keeps its records for a day.
 const REMEMBERED: Span = Span::from_secs(3 * 86_400);
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     /// How often the item was written.
     pub(crate) revision: u64,
     /// What is not yet written down as usage, by hour.
-    pub(crate) unwritten: BTreeMap<u32, Aside>,
+    pub(crate) unwritten: BTreeMap<u32, UnwrittenHour>,
 }
 
 impl Seen {
@@ -42,18 +42,18 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// [`Damage`] if it is none of ours, however often it is looked at.
-    pub(crate) fn of(attributes: &Attributes) -> Result<Seen, Damage> {
+    /// [`BadItem`] if it is none of ours, however often it is looked at.
+    pub(crate) fn of(attributes: &Attributes) -> Result<Seen, BadItem> {
         let partition = read_text(attributes.get("PK")).unwrap_or_default();
         let (address, shard) =
-            Address::parse(partition).ok_or_else(|| Damage(format!("{partition:?} is no bucket")))?;
-        let image = Image::read(attributes)?;
+            Address::parse(partition).ok_or_else(|| BadItem(format!("{partition:?} is no bucket")))?;
+        let image = ItemSnapshot::read(attributes)?;
         let unwritten = image.counters.unwritten(&image.kept.limits);
         Ok(Seen { address, shard, shards: image.shards, revision: image.revision, unwritten })
     }
 }
 
-impl Inner {
+impl DynamoInner {
     /// Writes down what was left of an item that is gone, once for each delivery of its end, unless its namespace is gone,
     /// too. That it is done is marked in the same transaction.
     pub(crate) async fn write_remains(&self, seen: &Seen, delivery: &str) -> Result<(), StoreError> {
@@ -71,7 +71,7 @@ impl Inner {
             items.extend(records::transact_items(&self.service, &writes, now)?);
             match self.service.transact(items).await {
                 Ok(()) => {}
-                Err(Failure::Canceled(reasons)) if is_settled(&reasons) => {}
+                Err(CallFailure::Canceled(reasons)) if is_settled(&reasons) => {}
                 Err(failure) => return Err(failure.store_error()),
             }
         }
@@ -85,6 +85,6 @@ impl Inner {
 }
 
 /// Whether a transaction was canceled because its namespace is closed, or because it was made before.
-fn is_settled(reasons: &[Reason]) -> bool {
-    reasons.iter().take(2).any(|reason| matches!(reason, Reason::Condition(_)))
+fn is_settled(reasons: &[CancelReason]) -> bool {
+    reasons.iter().take(2).any(|reason| matches!(reason, CancelReason::Condition(_)))
 }

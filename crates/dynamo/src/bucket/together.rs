@@ -9,41 +9,42 @@ use tollgate_store::records::RecordsError;
 use tollgate_store::{Applied, Done, StoreError};
 
 use super::address::Address;
-use super::apply::Trip;
-use super::draft::Draft;
-use super::lane::{Lane, LaneState, Unsure, Verdict};
+use super::apply::PendingTxn;
+use super::draft::ItemDraft;
+use super::lane::{ItemQueue, ItemState, OpResult, UnknownWrite};
 use super::look::look_at_all;
-use super::send::{GivenUp, Sent, predicted};
-use super::whole::Deed;
-use super::write::{self, Stroke};
-use crate::inner::Inner;
+use super::send::{GivenUp, WriteResult, predicted};
+use super::whole::MergedOp;
+use super::write::{self, WriteStamp};
+use crate::inner::DynamoInner;
 use crate::records;
-use crate::service::{Failure, Reason, Tried, Watch};
+use crate::service::{CallFailure, CancelReason, Elapsed, Tried};
 
 /// A bucket of a call that nobody else in this process may write to meanwhile.
-struct Seat<'a> {
+struct LockedItem<'a> {
     address: &'a Address,
-    lane: &'a Lane,
-    state: MutexGuard<'a, LaneState>,
+    lane: &'a ItemQueue,
+    state: MutexGuard<'a, ItemState>,
 }
 
 /// What came of a transaction.
-enum Outcome {
+enum TransactOutcome {
     Made,
     /// An item was not what it had to be.
     Missed,
 }
 
-impl Inner {
+impl DynamoInner {
     /// Applies a call to all its buckets and makes its writes in one go.
-    pub(super) async fn together(&self, trip: &Trip) -> Result<Applied, RecordsError> {
-        let lanes: Vec<Arc<Lane>> = trip.addresses.iter().map(|address| self.buckets.lane(address)).collect();
+    pub(super) async fn together(&self, trip: &PendingTxn) -> Result<Applied, RecordsError> {
+        let lanes: Vec<Arc<ItemQueue>> =
+            trip.addresses.iter().map(|address| self.buckets.lane(address)).collect();
         let mut seats = self.sit(trip, &lanes).await?;
-        let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
+        let (watch, mut tried, mut misses) = (Elapsed::start(), Tried::default(), 0);
         let mut has_looked = false;
         loop {
             has_looked |= self.see_all(&mut seats).await?;
-            let is_shared = |seat: &Seat<'_>| match seat.state.image() {
+            let is_shared = |seat: &LockedItem<'_>| match seat.state.image() {
                 Some(image) => image.shards > 1,
                 None => self.buckets.settings.shards_min > 1,
             };
@@ -52,14 +53,15 @@ impl Inner {
                 return self.in_turn(trip).await;
             }
             let now = self.service.clock.now();
-            let drafts = seats.iter().map(|seat| Draft::new(seat.state.image(), seat.lane.last(), now));
-            let mut drafts: Vec<Draft> = drafts.collect();
+            let drafts = seats.iter().map(|seat| ItemDraft::new(seat.state.image(), seat.lane.last(), now));
+            let mut drafts: Vec<ItemDraft> = drafts.collect();
             if let Some(stale) = trip.stale(&drafts) {
                 return Ok(Applied::Stale(stale));
             }
             if !trip.fits(&mut drafts) {
-                let is_old =
-                    |seat: &Seat<'_>| now.since(seat.state.seen_at) >= self.buckets.settings.refusal_kept;
+                let is_old = |seat: &LockedItem<'_>| {
+                    now.since(seat.state.seen_at) >= self.buckets.settings.refusal_kept
+                };
                 if !has_looked && seats.iter().any(is_old) {
                     seats.iter_mut().for_each(|seat| seat.state.forget());
                     continue;
@@ -73,7 +75,7 @@ impl Inner {
                 continue;
             }
             let sent = self.transact(trip, &mut seats, &drafts, &done, watch, &mut tried).await?;
-            if let Outcome::Made = sent {
+            if let TransactOutcome::Made = sent {
                 seats.iter().for_each(|seat| seat.lane.saw(now));
                 for (seat, draft) in seats.iter().zip(&drafts) {
                     self.count_loose(seat.address, draft).await?;
@@ -89,21 +91,21 @@ impl Inner {
 
     /// Applies a call with buckets that are in several items: one after the other, and should one deny, those before get
     /// back what was taken.
-    async fn in_turn(&self, trip: &Trip) -> Result<Applied, RecordsError> {
+    async fn in_turn(&self, trip: &PendingTxn) -> Result<Applied, RecordsError> {
         if let ([address], [_, ..]) = (&*trip.addresses, &*trip.writes) {
-            return match self.whole(address, Deed::Do(&trip.errand(0), &trip.writes)).await? {
-                Verdict::Done(done) => Ok(Applied::Done(vec![done])),
-                Verdict::Denied(denial) => Ok(Applied::Denied(vec![*denial])),
-                Verdict::Stale | Verdict::Moved | Verdict::Whole => Ok(Applied::Stale(0)),
+            return match self.whole(address, MergedOp::Do(&trip.errand(0), &trip.writes)).await? {
+                OpResult::Done(done) => Ok(Applied::Done(vec![done])),
+                OpResult::Denied(denial) => Ok(Applied::Denied(vec![*denial])),
+                OpResult::Stale | OpResult::Moved | OpResult::Whole => Ok(Applied::Stale(0)),
             };
         }
         if !trip.writes.is_empty() {
             records::write(&self.service, &trip.writes).await?;
         }
-        let mut verdicts: Vec<Verdict> = Vec::new();
+        let mut verdicts: Vec<OpResult> = Vec::new();
         for (index, address) in trip.addresses.iter().enumerate() {
             match self.route(address, trip.errand(index)).await {
-                Ok(verdict @ Verdict::Done(_)) => verdicts.push(verdict),
+                Ok(verdict @ OpResult::Done(_)) => verdicts.push(verdict),
                 stopped => {
                     for (index, verdict) in verdicts.iter().enumerate() {
                         if let Some(errand) = trip.errand(index).reversed(verdict) {
@@ -111,7 +113,7 @@ impl Inner {
                         }
                     }
                     return match stopped? {
-                        Verdict::Denied(_) => Ok(Applied::Denied(self.ask(Arc::clone(&trip.call)).await?)),
+                        OpResult::Denied(_) => Ok(Applied::Denied(self.ask(Arc::clone(&trip.call)).await?)),
                         _ => Ok(Applied::Stale(index)),
                     };
                 }
@@ -119,30 +121,34 @@ impl Inner {
         }
         let done = verdicts
             .iter()
-            .filter_map(|verdict| if let Verdict::Done(done) = verdict { Some(*done) } else { None });
+            .filter_map(|verdict| if let OpResult::Done(done) = verdict { Some(*done) } else { None });
         Ok(Applied::Done(done.collect()))
     }
 
     /// Waits until nobody else in this process writes to the buckets. Everybody waits in the same order.
-    async fn sit<'a>(&self, trip: &'a Trip, lanes: &'a [Arc<Lane>]) -> Result<Vec<Seat<'a>>, StoreError> {
+    async fn sit<'a>(
+        &self,
+        trip: &'a PendingTxn,
+        lanes: &'a [Arc<ItemQueue>],
+    ) -> Result<Vec<LockedItem<'a>>, StoreError> {
         let mut order: Vec<usize> = (0..lanes.len()).collect();
         order.sort_by_key(|index| {
             let address = &trip.addresses[*index];
             (&*address.namespace, address.key.as_bytes())
         });
-        let mut seats: Vec<Option<Seat<'a>>> = lanes.iter().map(|_| None).collect();
+        let mut seats: Vec<Option<LockedItem<'a>>> = lanes.iter().map(|_| None).collect();
         for index in order {
             let (address, lane) = (&trip.addresses[index], &*lanes[index]);
             let mut state = lane.state.lock().await;
             self.make_sure(address, lane, &mut state).await?;
             state.doubt_absence();
-            seats[index] = Some(Seat { address, lane, state });
+            seats[index] = Some(LockedItem { address, lane, state });
         }
         Ok(seats.into_iter().flatten().collect())
     }
 
     /// Looks at all buckets that nothing is known of, in one go; whether that was all of them.
-    async fn see_all(&self, seats: &mut [Seat<'_>]) -> Result<bool, StoreError> {
+    async fn see_all(&self, seats: &mut [LockedItem<'_>]) -> Result<bool, StoreError> {
         let unknown: Vec<usize> = (0..seats.len()).filter(|index| !seats[*index].state.is_known()).collect();
         if unknown.is_empty() {
             return Ok(false);
@@ -159,10 +165,10 @@ impl Inner {
     /// The call is denied: says how all of its takes stand. Limits that are heeded all the same are put in force.
     async fn deny(
         &self,
-        trip: &Trip,
-        seats: &mut [Seat<'_>],
-        mut drafts: Vec<Draft>,
-        watch: Watch,
+        trip: &PendingTxn,
+        seats: &mut [LockedItem<'_>],
+        mut drafts: Vec<ItemDraft>,
+        watch: Elapsed,
         tried: &mut Tried,
     ) -> Result<Applied, RecordsError> {
         if let Some(failed) = records::failing(&self.service, &trip.writes).await? {
@@ -175,8 +181,8 @@ impl Inner {
                 continue;
             }
             match self.send(seat.address, draft, watch, tried).await {
-                Ok(Sent::Made(image)) => seat.state.saw(Some(*image), draft.now),
-                Ok(Sent::Missed(image)) => seat.state.saw(image.map(|image| *image), draft.now),
+                Ok(WriteResult::Made(image)) => seat.state.saw(Some(*image), draft.now),
+                Ok(WriteResult::Missed(image)) => seat.state.saw(image.map(|image| *image), draft.now),
                 Err(GivenUp::NotMade(error) | GivenUp::Unsure(_, error)) => {
                     seat.state.forget();
                     return Err(error.into());
@@ -188,16 +194,16 @@ impl Inner {
 
     async fn transact(
         &self,
-        trip: &Trip,
-        seats: &mut [Seat<'_>],
-        drafts: &[Draft],
+        trip: &PendingTxn,
+        seats: &mut [LockedItem<'_>],
+        drafts: &[ItemDraft],
         done: &[Done],
-        watch: Watch,
+        watch: Elapsed,
         tried: &mut Tried,
-    ) -> Result<Outcome, RecordsError> {
+    ) -> Result<TransactOutcome, RecordsError> {
         let now = self.service.clock.now();
         let seq = self.buckets.next_seq(now);
-        let stroke = Stroke { writer: &self.buckets.writer, seq };
+        let stroke = WriteStamp { writer: &self.buckets.writer, seq };
         let changed: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_changed).collect();
         let mut items: Vec<TransactWriteItem> = Vec::new();
         for index in &changed {
@@ -211,7 +217,7 @@ impl Inner {
         let first_record = items.len();
         items.extend(records::transact_items(&self.service, &trip.writes, now)?);
         if items.is_empty() {
-            return Ok(Outcome::Made);
+            return Ok(TransactOutcome::Made);
         }
         let (token, mut is_unsure) = (self.service.token(), false);
         loop {
@@ -221,9 +227,9 @@ impl Inner {
                     for index in changed {
                         seats[index].state.saw(Some(predicted(&drafts[index], &stroke)), drafts[index].now);
                     }
-                    return Ok(Outcome::Made);
+                    return Ok(TransactOutcome::Made);
                 }
-                Err(Failure::Trouble(trouble, _)) => {
+                Err(CallFailure::Trouble(trouble, _)) => {
                     is_unsure |= trouble.may_be_applied();
                     if let Err(failure) = self.service.pause(watch, tried, trouble).await {
                         if is_unsure {
@@ -232,7 +238,7 @@ impl Inner {
                         return Err(failure.store_error().into());
                     }
                 }
-                Err(Failure::Canceled(reasons)) => {
+                Err(CallFailure::Canceled(reasons)) => {
                     return self.missed_one(seats, &changed, &namespaces, first_record, &stroke, reasons);
                 }
                 Err(failure) => return Err(failure.store_error().into()),
@@ -242,17 +248,17 @@ impl Inner {
 
     fn missed_one(
         &self,
-        seats: &mut [Seat<'_>],
+        seats: &mut [LockedItem<'_>],
         changed: &[usize],
         namespaces: &BTreeSet<&str>,
         first_record: usize,
-        stroke: &Stroke<'_>,
-        reasons: Vec<Reason>,
-    ) -> Result<Outcome, RecordsError> {
+        stroke: &WriteStamp<'_>,
+        reasons: Vec<CancelReason>,
+    ) -> Result<TransactOutcome, RecordsError> {
         let (mut has_missed, mut was_made) = (false, false);
         let mut failed = None;
         for (place, reason) in reasons.into_iter().enumerate() {
-            let Reason::Condition(old) = reason else { continue };
+            let CancelReason::Condition(old) = reason else { continue };
             match changed.get(place) {
                 Some(index) => {
                     let seat = &mut seats[*index];
@@ -267,43 +273,50 @@ impl Inner {
             }
         }
         match failed {
-            _ if was_made => Ok(Outcome::Made),
-            _ if has_missed => Ok(Outcome::Missed),
+            _ if was_made => Ok(TransactOutcome::Made),
+            _ if has_missed => Ok(TransactOutcome::Missed),
             Some(Ok(record)) => Err(RecordsError::Failed(record)),
             Some(Err(namespace)) => {
                 let name = namespaces.iter().nth(namespace).copied().unwrap_or_default();
                 Err(StoreError::NamespaceGone(name.to_owned()).into())
             }
-            None => Ok(Outcome::Missed),
+            None => Ok(TransactOutcome::Missed),
         }
     }
 
     /// Nobody knows whether the transaction was made; each bucket will find out by itself.
-    fn leave_unsure(&self, trip: &Trip, seats: &mut [Seat<'_>], changed: &[usize], done: &[Done], seq: u64) {
+    fn leave_unsure(
+        &self,
+        trip: &PendingTxn,
+        seats: &mut [LockedItem<'_>],
+        changed: &[usize],
+        done: &[Done],
+        seq: u64,
+    ) {
         for index in changed {
-            let errands = vec![(trip.errand(*index), Verdict::Done(done[*index]))];
+            let errands = vec![(trip.errand(*index), OpResult::Done(done[*index]))];
             let state = &mut seats[*index].state;
             state.forget();
-            state.unsure = Some(Unsure { seq, errands, undone_by: None });
+            state.unsure = Some(UnknownWrite { seq, errands, undone_by: None });
             self.find_out_later(seats[*index].address, 0);
         }
     }
 }
 
-impl Trip {
-    fn stale(&self, drafts: &[Draft]) -> Option<usize> {
+impl PendingTxn {
+    fn stale(&self, drafts: &[ItemDraft]) -> Option<usize> {
         self.call.steps().zip(drafts).position(|(step, draft)| step.takes().is_some() && draft.is_past(&step))
     }
 
-    fn fits(&self, drafts: &mut [Draft]) -> bool {
+    fn fits(&self, drafts: &mut [ItemDraft]) -> bool {
         self.call.steps().zip(drafts).all(|(step, draft)| draft.fits(&step))
     }
 
-    fn denials(&self, drafts: &[Draft]) -> Vec<tollgate_core::Denial> {
+    fn denials(&self, drafts: &[ItemDraft]) -> Vec<tollgate_core::Denial> {
         self.call.steps().zip(drafts).filter_map(|(step, draft)| draft.denial(&step)).collect()
     }
 
-    fn commit(&self, drafts: &mut [Draft]) -> Vec<Done> {
+    fn commit(&self, drafts: &mut [ItemDraft]) -> Vec<Done> {
         let steps = self.call.steps().zip(drafts).enumerate();
         steps.map(|(index, (step, draft))| draft.commit(&step, &self.errand(index).metering)).collect()
     }

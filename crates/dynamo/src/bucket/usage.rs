@@ -8,18 +8,18 @@ use tollgate_store::records::Write;
 use tollgate_store::usage::marked_hour;
 
 use super::address::Address;
-use super::counters::Aside;
-use super::draft::Draft;
+use super::counters::UnwrittenHour;
+use super::draft::ItemDraft;
 use super::expression::Expression;
-use super::image::Image;
+use super::image::ItemSnapshot;
 use super::look::understand;
 use super::values::number;
-use super::write::{Stroke, stamp};
-use crate::inner::Inner;
+use super::write::{WriteStamp, stamp};
+use crate::inner::DynamoInner;
 use crate::records;
-use crate::service::{Failure, Reason, Watch};
+use crate::service::{CallFailure, CancelReason, Elapsed};
 
-impl Inner {
+impl DynamoInner {
     /// Adds what was used of a bucket to the records of usage, each hour once.
     pub(crate) async fn write_usage_of(&self, address: &Address) -> Result<(), StoreError> {
         self.return_ahead(address).await?;
@@ -40,7 +40,7 @@ impl Inner {
         if let Some(image) = state.image() {
             self.buckets.lane(address).set_shards(image.shards);
         }
-        let (watch, mut misses) = (Watch::start(), 0);
+        let (watch, mut misses) = (Elapsed::start(), 0);
         while let Some(image) = state.image() {
             let unwritten = image.counters.unwritten(&image.kept.limits);
             let Some((hour, aside)) = unwritten.into_iter().next() else { return Ok(()) };
@@ -65,12 +65,12 @@ impl Inner {
     async fn write_hour(
         &self,
         address: &Address,
-        image: &Image,
+        image: &ItemSnapshot,
         hour: u32,
         writes: &[Write],
-    ) -> Result<Result<Image, Option<Image>>, StoreError> {
+    ) -> Result<Result<ItemSnapshot, Option<ItemSnapshot>>, StoreError> {
         let now = self.service.clock.now();
-        let stroke = Stroke { writer: &self.buckets.writer, seq: self.buckets.next_seq(now) };
+        let stroke = WriteStamp { writer: &self.buckets.writer, seq: self.buckets.next_seq(now) };
         let (mut expression, mut after) = written(image, hour);
         stamp(&mut expression, Some(image), &stroke);
         after.writers.insert(stroke.writer.into(), stroke.seq);
@@ -78,8 +78,8 @@ impl Inner {
         items.extend(records::transact_items(&self.service, writes, now)?);
         match self.service.transact(items).await {
             Ok(()) => Ok(Ok(after)),
-            Err(Failure::Canceled(reasons)) => match reasons.into_iter().next() {
-                Some(Reason::Condition(old)) => {
+            Err(CallFailure::Canceled(reasons)) => match reasons.into_iter().next() {
+                Some(CancelReason::Condition(old)) => {
                     let image = old.map(|old| understand(address, &old)).transpose()?;
                     // An earlier try was made, and its answer lost.
                     Ok(match image {
@@ -94,11 +94,11 @@ impl Inner {
     }
 
     /// Corrects the usage of a bucket that is not there any more, unless its namespace is not either.
-    pub(super) async fn count_loose(&self, address: &Address, draft: &Draft) -> Result<(), StoreError> {
+    pub(super) async fn count_loose(&self, address: &Address, draft: &ItemDraft) -> Result<(), StoreError> {
         let Some((entity, resource)) = address.key.pair().filter(|_| !draft.loose.is_empty()) else {
             return Ok(());
         };
-        let mut aside = Aside::default();
+        let mut aside = UnwrittenHour::default();
         draft
             .loose
             .iter()
@@ -111,21 +111,21 @@ impl Inner {
         items.extend(records::transact_items(&self.service, &writes, draft.now)?);
         match self.service.transact(items).await {
             // Of a namespace that is closed nothing is counted.
-            Ok(()) | Err(Failure::Canceled(_)) => Ok(()),
+            Ok(()) | Err(CallFailure::Canceled(_)) => Ok(()),
             Err(failure) => Err(failure.store_error()),
         }
     }
 }
 
 /// The update that says of one hour that it is written down, whatever else was used meanwhile.
-fn written(image: &Image, hour: u32) -> (Expression, Image) {
+fn written(image: &ItemSnapshot, hour: u32) -> (Expression, ItemSnapshot) {
     let mut after = image.clone();
     let mut expression = Expression::default();
     let limits = &image.kept.limits;
     if after.counters.aside.remove(&hour).is_some() {
-        let value = |aside: &BTreeMap<u32, Aside>| {
+        let value = |aside: &BTreeMap<u32, UnwrittenHour>| {
             let mut attributes = crate::service::Attributes::new();
-            let counters = super::counters::Counters { aside: aside.clone(), ..Default::default() };
+            let counters = super::counters::UsageCounters { aside: aside.clone(), ..Default::default() };
             counters.write(limits, &mut attributes);
             attributes.remove("pu")
         };
@@ -137,7 +137,7 @@ fn written(image: &Image, hour: u32) -> (Expression, Image) {
     }
     if image.counters.hour == Some(hour) {
         expression.require("uh", "=", number(hour));
-        let mut write_down = |name: String, count: &mut super::counters::Count| {
+        let mut write_down = |name: String, count: &mut super::counters::WrittenCount| {
             expression.require(&name, "=", number(count.written));
             expression.set(&name, number(count.total));
             count.written = count.total;

@@ -13,17 +13,17 @@ use tollgate_store::usage::{Window, iso, usage_key};
 use tollgate_store::{Activity, Scope, StoreError};
 
 use super::address::Address;
-use super::image::Image;
-use super::scope::Found;
+use super::image::ItemSnapshot;
+use super::scope::FoundItems;
 use crate::attributes::{item_of, key_attributes};
-use crate::inner::Inner;
+use crate::inner::DynamoInner;
 use crate::records::read_items;
-use crate::service::{Failure, Watch};
+use crate::service::{CallFailure, Elapsed};
 
 /// The items of one bucket, in the order of their numbers; none if the first is not there.
-pub(super) type Items = Vec<Option<Image>>;
+pub(super) type Items = Vec<Option<ItemSnapshot>>;
 
-impl Inner {
+impl DynamoInner {
     /// What is in use of some buckets of a scope, and what was used of them that is in no record yet.
     ///
     /// Reads only, except that this process gives back what it has taken ahead and not used.
@@ -35,7 +35,7 @@ impl Inner {
     ) -> Result<Page<Activity>, StoreError> {
         self.hear_all().await;
         let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
-        let Found { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;
+        let FoundItems { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;
         let mut activities = Vec::new();
         let firsts: Vec<Address> =
             items.into_iter().filter(|(_, shard)| *shard == 0).map(|(it, _)| it).collect();
@@ -104,7 +104,7 @@ impl Inner {
         mut buckets: HashMap<Address, Items>,
     ) -> Result<Vec<Option<Item>>, StoreError> {
         let addresses: Vec<Address> = buckets.keys().cloned().collect();
-        let (watch, mut changes) = (Watch::start(), 0);
+        let (watch, mut changes) = (Elapsed::start(), 0);
         loop {
             let mut records = self.records_at(keys).await?;
             let after = self.items_of(&addresses).await?;
@@ -130,14 +130,19 @@ impl Inner {
             return Ok(HashMap::new());
         }
         let wanted = distinct.into_iter().map(key_attributes).collect();
-        let found = read_items(&self.service, wanted).await.map_err(Failure::store_error)?;
+        let found = read_items(&self.service, wanted).await.map_err(CallFailure::store_error)?;
         let now = self.service.clock.now();
         let live = found.into_iter().filter_map(item_of).filter(|item| !item.has_expired(now));
         Ok(live.map(|item| (item.key.clone(), item)).collect())
     }
 
     /// A record of usage as it would be if all usage of its bucket were written down.
-    fn with_unwritten(&self, key: &ItemKey, record: Option<Item>, items: &[Option<Image>]) -> Option<Item> {
+    fn with_unwritten(
+        &self,
+        key: &ItemKey,
+        record: Option<Item>,
+        items: &[Option<ItemSnapshot>],
+    ) -> Option<Item> {
         let kept = &self.buckets.settings.usage_retention;
         let images = items.iter().flatten();
         let unwritten = images.flat_map(|image| image.counters.unwritten(&image.kept.limits));
@@ -147,7 +152,7 @@ impl Inner {
 }
 
 /// The hours of which something is in no record yet.
-fn unwritten_hours(items: &[Option<Image>]) -> BTreeSet<Tick> {
+fn unwritten_hours(items: &[Option<ItemSnapshot>]) -> BTreeSet<Tick> {
     let images = items.iter().flatten();
     let hours = images.flat_map(|image| image.counters.unwritten(&image.kept.limits));
     hours.filter_map(|(hour, aside)| Some(aside.sums(hour)?.starts())).collect()
@@ -155,7 +160,7 @@ fn unwritten_hours(items: &[Option<Image>]) -> BTreeSet<Tick> {
 
 /// Whether nothing of a bucket was written down between two looks at it.
 fn is_written_alike(before: &Items, after: &Items) -> bool {
-    let is_same = |(one, two): (&Option<Image>, &Option<Image>)| match (one, two) {
+    let is_same = |(one, two): (&Option<ItemSnapshot>, &Option<ItemSnapshot>)| match (one, two) {
         (None, None) => true,
         (Some(one), Some(two)) => one.counters.is_written_like(&two.counters),
         _ => false,

@@ -15,40 +15,44 @@ use tollgate_store::usage::Caller;
 use tollgate_store::{Done, StoreError};
 
 use super::address::Address;
-use super::draft::Draft;
+use super::draft::ItemDraft;
 use super::expression::Expression;
-use super::image::{self, Image};
-use super::lane::{Errand, Lane, LaneState, Verdict};
+use super::image::{self, ItemSnapshot};
+use super::lane::{ItemOp, ItemQueue, ItemState, OpResult};
 use super::look::look_at_all;
 use super::parts::{merged, shared_out};
 use super::send::predicted;
-use super::write::{self, Stroke};
-use crate::inner::Inner;
+use super::write::{self, WriteStamp};
+use crate::inner::DynamoInner;
 use crate::records;
-use crate::service::{Failure, Reason, Tried, Watch};
+use crate::service::{CallFailure, CancelReason, Elapsed, Tried};
 
 /// What to do to a bucket.
-pub(super) enum Deed<'a> {
+pub(super) enum MergedOp<'a> {
     /// An errand, and writes that are made with it or not at all.
-    Do(&'a Errand, &'a [Write]),
+    Do(&'a ItemOp, &'a [Write]),
     /// Share it out to so many items.
     ShareOut(u32),
 }
 
 /// All items of a bucket, as they are, with nobody else in this process writing to them.
-struct Items<'a> {
-    lanes: &'a [Arc<Lane>],
-    states: Vec<MutexGuard<'a, LaneState>>,
-    images: Vec<Option<Image>>,
+struct LockedItems<'a> {
+    lanes: &'a [Arc<ItemQueue>],
+    states: Vec<MutexGuard<'a, ItemState>>,
+    images: Vec<Option<ItemSnapshot>>,
 }
 
-impl Inner {
+impl DynamoInner {
     /// Does something to a whole bucket.
-    pub(super) async fn whole(&self, address: &Address, deed: Deed<'_>) -> Result<Verdict, RecordsError> {
-        let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
+    pub(super) async fn whole(
+        &self,
+        address: &Address,
+        deed: MergedOp<'_>,
+    ) -> Result<OpResult, RecordsError> {
+        let (watch, mut tried, mut misses) = (Elapsed::start(), Tried::default(), 0);
         loop {
             let shards = self.buckets.lane(address).shards();
-            let lanes: Vec<Arc<Lane>> =
+            let lanes: Vec<Arc<ItemQueue>> =
                 (0..shards).map(|shard| self.buckets.part_lane(address, shard)).collect();
             let mut items = self.all_items(address, &lanes).await?;
             let there = items.images.first().and_then(Option::as_ref).map_or(shards, |first| first.shards);
@@ -58,20 +62,20 @@ impl Inner {
             }
             let (last, now) = (items.last(), self.service.clock.now());
             let whole = if items.images[0].is_some() { merged(&items.images, last, now) } else { None };
-            let mut draft = Draft::new(whole.as_ref(), last, now);
+            let mut draft = ItemDraft::new(whole.as_ref(), last, now);
             let (verdict, wanted, writes) = match &deed {
-                Deed::Do(errand, writes) => (errand.act(&mut draft), shards, *writes),
-                Deed::ShareOut(wanted) => {
+                MergedOp::Do(errand, writes) => (errand.act(&mut draft), shards, *writes),
+                MergedOp::ShareOut(wanted) => {
                     draft.is_changed = draft.after.is_some();
-                    (Verdict::Done(Done::Changed), *wanted, &[][..])
+                    (OpResult::Done(Done::Changed), *wanted, &[][..])
                 }
             };
-            if !matches!(verdict, Verdict::Done(_))
+            if !matches!(verdict, OpResult::Done(_))
                 && let Some(failed) = records::failing(&self.service, writes).await?
             {
                 return Err(RecordsError::Failed(failed));
             }
-            let writes = if matches!(verdict, Verdict::Done(_)) { writes } else { &[] };
+            let writes = if matches!(verdict, OpResult::Done(_)) { writes } else { &[] };
             if !draft.is_changed && writes.is_empty() {
                 return Ok(verdict);
             }
@@ -94,8 +98,8 @@ impl Inner {
     async fn all_items<'a>(
         &self,
         address: &Address,
-        lanes: &'a [Arc<Lane>],
-    ) -> Result<Items<'a>, StoreError> {
+        lanes: &'a [Arc<ItemQueue>],
+    ) -> Result<LockedItems<'a>, StoreError> {
         let mut states = Vec::new();
         for lane in lanes {
             let mut state = lane.state.lock().await;
@@ -104,21 +108,21 @@ impl Inner {
         }
         let keys: Vec<(&Address, u32)> = lanes.iter().map(|lane| (address, lane.shard())).collect();
         let images = look_at_all(&self.service, &keys).await?;
-        Ok(Items { lanes, states, images })
+        Ok(LockedItems { lanes, states, images })
     }
 
     /// Writes all items, and says whether nobody had written to any of them in between.
     async fn write_all(
         &self,
         address: &Address,
-        items: &mut Items<'_>,
-        drafts: &[Draft],
+        items: &mut LockedItems<'_>,
+        drafts: &[ItemDraft],
         writes: &[Write],
-        watch: Watch,
+        watch: Elapsed,
         tried: &mut Tried,
     ) -> Result<bool, RecordsError> {
         let now = self.service.clock.now();
-        let stroke = Stroke { writer: &self.buckets.writer, seq: self.buckets.next_seq(now) };
+        let stroke = WriteStamp { writer: &self.buckets.writer, seq: self.buckets.next_seq(now) };
         let mut parts: Vec<TransactWriteItem> = Vec::new();
         for (shard, draft) in drafts.iter().enumerate() {
             parts.push(match (&draft.before, &draft.after) {
@@ -145,7 +149,7 @@ impl Inner {
                     }
                     return Ok(true);
                 }
-                Err(Failure::Trouble(trouble, _)) => {
+                Err(CallFailure::Trouble(trouble, _)) => {
                     let paused = self.service.pause(watch, tried, trouble).await;
                     if let Err(failure) = paused {
                         // The next who comes looks at all of them again, and the token keeps it from being made twice.
@@ -153,11 +157,11 @@ impl Inner {
                         return Err(failure.store_error().into());
                     }
                 }
-                Err(Failure::Canceled(reasons)) => {
+                Err(CallFailure::Canceled(reasons)) => {
                     items.states.iter_mut().for_each(|state| state.forget());
-                    let is_ours = |reason: &Reason| match reason {
-                        Reason::Condition(Some(old)) => {
-                            Image::read(old).is_ok_and(|image| stroke.is_of(&image))
+                    let is_ours = |reason: &CancelReason| match reason {
+                        CancelReason::Condition(Some(old)) => {
+                            ItemSnapshot::read(old).is_ok_and(|image| stroke.is_of(&image))
                         }
                         _ => false,
                     };
@@ -166,7 +170,7 @@ impl Inner {
                         return Ok(true);
                     }
                     let mut failed = reasons.iter().enumerate();
-                    let is_failed = |reason: &Reason| matches!(reason, Reason::Condition(_));
+                    let is_failed = |reason: &CancelReason| matches!(reason, CancelReason::Condition(_));
                     return match failed.find(|(_, reason)| is_failed(reason)) {
                         Some((place, _)) if place >= first_record => {
                             Err(RecordsError::Failed(place - first_record))
@@ -180,7 +184,7 @@ impl Inner {
         }
     }
 
-    fn delete_item(&self, address: &Address, before: &Image) -> TransactWriteItem {
+    fn delete_item(&self, address: &Address, before: &ItemSnapshot) -> TransactWriteItem {
         let mut expression = Expression::default();
         write::require_seen(&mut expression, before);
         let delete = Delete::builder()
@@ -196,14 +200,14 @@ impl Inner {
     }
 }
 
-impl Items<'_> {
+impl LockedItems<'_> {
     fn last(&self) -> Tick {
         self.lanes.iter().map(|lane| lane.last()).fold(Tick::ZERO, Tick::max)
     }
 }
 
 /// What becomes of each item when the whole becomes what the draft says.
-fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft> {
+fn drafts_of(images: &[Option<ItemSnapshot>], draft: &ItemDraft, wanted: u32) -> Vec<ItemDraft> {
     let Some(after) = &draft.after else { return Vec::new() };
     let shares = shards_for(&after.whole, wanted);
     let kept = shared_out(&after.kept, &after.whole, shares).unwrap_or_else(|| vec![after.kept.clone()]);
@@ -211,8 +215,13 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
     let mut drafts = Vec::new();
     for (shard, kept) in kept.into_iter().enumerate() {
         let before = images.get(shard).cloned().flatten();
-        let mut image =
-            Image { whole: after.whole.clone(), shard: shard as u32, shards, ttl: None, ..after.clone() };
+        let mut image = ItemSnapshot {
+            whole: after.whole.clone(),
+            shard: shard as u32,
+            shards,
+            ttl: None,
+            ..after.clone()
+        };
         image.revision = before.as_ref().map_or(0, |before| before.revision);
         image.generation = before.as_ref().map_or(0, |before| before.generation) + 1;
         image.writers = before.as_ref().map(|before| before.writers.clone()).unwrap_or_default();
@@ -229,10 +238,10 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
             }
         } else if before.is_none() {
             // What is counted of the whole is counted at its first item.
-            image.counters = super::counters::Counters::of(&image.kept.limits);
+            image.counters = super::counters::UsageCounters::of(&image.kept.limits);
         }
         let (now, time) = (draft.now, draft.time);
-        drafts.push(Draft {
+        drafts.push(ItemDraft {
             before,
             after: Some(image),
             moves: None,
@@ -246,7 +255,7 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
     for gone in images.get(shards as usize..).unwrap_or_default().iter().flatten() {
         let (now, time) = (draft.now, draft.time);
         let before = Some(gone.clone());
-        drafts.push(Draft {
+        drafts.push(ItemDraft {
             before,
             after: None,
             moves: None,
@@ -261,7 +270,7 @@ fn drafts_of(images: &[Option<Image>], draft: &Draft, wanted: u32) -> Vec<Draft>
 }
 
 /// Adds what was counted of the whole.
-fn count(image: &mut Image, whole: &Image) {
+fn count(image: &mut ItemSnapshot, whole: &ItemSnapshot) {
     let limits = image.kept.limits.clone();
     for (hour, aside) in whole.counters.unwritten(&whole.kept.limits) {
         image.counters.open_hour(&limits, hour);
@@ -271,7 +280,7 @@ fn count(image: &mut Image, whole: &Image) {
 }
 
 /// Takes over what items that go have counted.
-fn absorb(image: &mut Image, gone: &[Option<Image>]) {
+fn absorb(image: &mut ItemSnapshot, gone: &[Option<ItemSnapshot>]) {
     for other in gone.iter().flatten() {
         for (hour, aside) in other.counters.unwritten(&other.kept.limits) {
             let sum = image.counters.aside.entry(hour).or_default();

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tollgate_store::{Done, Op, OpId, Step, StoreError};
 
 use super::address::Address;
-use super::draft::{Draft, Metering};
-use super::image::Image;
-use super::lane::{Errand, Lane, LaneState, Unsure, Verdict};
+use super::draft::{ItemDraft, UsageMode};
+use super::image::ItemSnapshot;
+use super::lane::{ItemOp, ItemQueue, ItemState, OpResult, UnknownWrite};
 use super::look::look;
-use super::send::{GivenUp, Sent};
-use crate::inner::Inner;
-use crate::service::{Tried, Watch};
+use super::send::{GivenUp, WriteResult};
+use crate::inner::DynamoInner;
+use crate::service::{Elapsed, Tried};
 
 /// How often a write is made anew because somebody else had written in between.
 const MISSES_MAX: u32 = 100;
@@ -23,14 +23,14 @@ const MISSES_AT_ONCE: u32 = 2;
 /// How long to wait at most after a miss: the more who write at once, the longer, until they come one after the other.
 const MISS_PAUSES: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(250)];
 
-impl Inner {
+impl DynamoInner {
     /// Has an errand done, by whoever comes first: it and all that came meanwhile, with one write.
     pub(super) async fn go(
         &self,
         address: &Address,
         shard: u32,
-        errand: Errand,
-    ) -> Result<Verdict, StoreError> {
+        errand: ItemOp,
+    ) -> Result<OpResult, StoreError> {
         let lane = self.buckets.part_lane(address, shard);
         let mut answered = lane.join(errand);
         loop {
@@ -39,7 +39,7 @@ impl Inner {
                 return answer;
             }
             let requests = lane.next();
-            let errands: Vec<Errand> = requests.iter().map(|request| request.errand.clone()).collect();
+            let errands: Vec<ItemOp> = requests.iter().map(|request| request.errand.clone()).collect();
             match self.work(address, &lane, &mut state, &errands).await {
                 Ok(verdicts) => {
                     requests
@@ -56,12 +56,12 @@ impl Inner {
     pub(super) async fn work(
         &self,
         address: &Address,
-        lane: &Lane,
-        state: &mut LaneState,
-        errands: &[Errand],
-    ) -> Result<Vec<Verdict>, StoreError> {
+        lane: &ItemQueue,
+        state: &mut ItemState,
+        errands: &[ItemOp],
+    ) -> Result<Vec<OpResult>, StoreError> {
         self.make_sure(address, lane, state).await?;
-        let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
+        let (watch, mut tried, mut misses) = (Elapsed::start(), Tried::default(), 0);
         let mut has_looked = false;
         state.doubt_absence();
         loop {
@@ -71,20 +71,20 @@ impl Inner {
             }
             self.count_items(address, lane, state);
             let now = self.service.clock.now();
-            let mut draft = Draft::new(state.image(), lane.last(), now);
-            let act = |errand: &Errand| {
+            let mut draft = ItemDraft::new(state.image(), lane.last(), now);
+            let act = |errand: &ItemOp| {
                 if let Some(done) = state.remembered(errand) {
-                    return Verdict::Done(done);
+                    return OpResult::Done(done);
                 }
                 let elsewhere = self.is_elsewhere(lane, state.image(), errand);
                 elsewhere.unwrap_or_else(|| errand.act(&mut draft))
             };
-            let verdicts: Vec<Verdict> = errands.iter().map(act).collect();
+            let verdicts: Vec<OpResult> = errands.iter().map(act).collect();
             if !has_looked && !verdicts.iter().all(|verdict| self.is_believed(verdict, &draft, state)) {
                 state.forget();
                 continue;
             }
-            let is_used = draft.after.is_some() && verdicts.iter().any(Verdict::is_use);
+            let is_used = draft.after.is_some() && verdicts.iter().any(OpResult::is_use);
             if !draft.is_changed {
                 if is_used {
                     lane.saw(now);
@@ -93,7 +93,7 @@ impl Inner {
                 return Ok(verdicts);
             }
             match self.send(address, &draft, watch, &mut tried).await {
-                Ok(Sent::Made(image)) => {
+                Ok(WriteResult::Made(image)) => {
                     state.saw(Some(*image), now);
                     if is_used {
                         lane.saw(now);
@@ -107,7 +107,7 @@ impl Inner {
                     }
                     return Ok(verdicts);
                 }
-                Ok(Sent::Missed(image)) => {
+                Ok(WriteResult::Missed(image)) => {
                     state.saw(image.map(|image| *image), now);
                     has_looked = true;
                     misses += 1;
@@ -122,7 +122,7 @@ impl Inner {
                 Err(GivenUp::Unsure(seq, error)) => {
                     let errands = errands.iter().cloned().zip(verdicts).collect();
                     state.forget();
-                    state.unsure = Some(Unsure { seq, errands, undone_by: None });
+                    state.unsure = Some(UnknownWrite { seq, errands, undone_by: None });
                     self.find_out_later(address, lane.shard());
                     return Err(error);
                 }
@@ -131,7 +131,7 @@ impl Inner {
     }
 
     /// Remembers in how many items the bucket was seen to be.
-    fn count_items(&self, address: &Address, lane: &Lane, state: &LaneState) {
+    fn count_items(&self, address: &Address, lane: &ItemQueue, state: &ItemState) {
         let first = self.buckets.lane(address);
         match state.image() {
             Some(image) => first.set_shards(image.shards),
@@ -145,28 +145,33 @@ impl Inner {
     }
 
     /// Where an errand has to go instead, if this is not the place.
-    fn is_elsewhere(&self, lane: &Lane, image: Option<&Image>, errand: &Errand) -> Option<Verdict> {
+    fn is_elsewhere(
+        &self,
+        lane: &ItemQueue,
+        image: Option<&ItemSnapshot>,
+        errand: &ItemOp,
+    ) -> Option<OpResult> {
         let Some(image) = image else {
             let is_new = lane.shard() == 0 && self.buckets.settings.shards_min > 1;
             let creates = errand.with_step(|step| step.creates());
             return match lane.shard() {
-                0 if is_new && creates => Some(Verdict::Whole),
+                0 if is_new && creates => Some(OpResult::Whole),
                 0 => None,
-                _ => Some(Verdict::Moved),
+                _ => Some(OpResult::Moved),
             };
         };
         if image.shards != errand.shards {
-            return Some(Verdict::Moved);
+            return Some(OpResult::Moved);
         }
         // Other limits have to be put in force for all items, and what one cannot pay all of them owe.
         let is_other = |step: &Step<'_>| step.takes().is_some() && !image.kept.is_under(step.place.limits);
         let is_owed = |step: &Step<'_>| !self.can_pay(lane, image, step);
         let is_about_all = image.shards > 1 && errand.with_step(|step| is_other(step) || is_owed(step));
-        is_about_all.then_some(Verdict::Whole)
+        is_about_all.then_some(OpResult::Whole)
     }
 
     /// Whether an item has what a settlement charges beyond what was taken.
-    fn can_pay(&self, lane: &Lane, image: &Image, step: &Step<'_>) -> bool {
+    fn can_pay(&self, lane: &ItemQueue, image: &ItemSnapshot, step: &Step<'_>) -> bool {
         let (Op::Settle(usage) | Op::SettleIfThere(usage)) = &step.op else { return true };
         let now = self.service.clock.now().max(lane.last());
         let left = image.kept.bucket.peek(&image.kept.limits, now);
@@ -178,12 +183,12 @@ impl Inner {
     }
 
     /// Whether a verdict on what was seen some time ago still is one. What is written tells itself whether it is.
-    fn is_believed(&self, verdict: &Verdict, draft: &Draft, state: &LaneState) -> bool {
+    fn is_believed(&self, verdict: &OpResult, draft: &ItemDraft, state: &ItemState) -> bool {
         match verdict {
-            Verdict::Denied(_) => draft.now.since(state.seen_at) < self.buckets.settings.refusal_kept,
-            Verdict::Done(Done::Renewed(false)) => false,
+            OpResult::Denied(_) => draft.now.since(state.seen_at) < self.buckets.settings.refusal_kept,
+            OpResult::Done(Done::Renewed(false)) => false,
             // Versions only grow.
-            Verdict::Done(_) | Verdict::Stale | Verdict::Moved | Verdict::Whole => true,
+            OpResult::Done(_) | OpResult::Stale | OpResult::Moved | OpResult::Whole => true,
         }
     }
 
@@ -191,8 +196,8 @@ impl Inner {
     pub(super) async fn see(
         &self,
         address: &Address,
-        lane: &Lane,
-        state: &mut LaneState,
+        lane: &ItemQueue,
+        state: &mut ItemState,
     ) -> Result<(), StoreError> {
         let image = look(&self.service, address, lane.shard()).await?;
         state.saw(image, self.service.clock.now());
@@ -201,7 +206,7 @@ impl Inner {
 
     /// Lets the other writers of a bucket go first after so many misses. Answers whether time has passed: then the item must
     /// be looked at again, because the others have written meanwhile, and the next write would miss as well.
-    pub(super) async fn pause_after(&self, misses: u32, watch: Watch) -> Result<bool, StoreError> {
+    pub(super) async fn pause_after(&self, misses: u32, watch: Elapsed) -> Result<bool, StoreError> {
         if misses >= MISSES_MAX || watch.waited() > self.service.timeout {
             let why = format!("others wrote to the same bucket {misses} times in a row; try again");
             return Err(StoreError::Unavailable(watch.waited(), why));
@@ -221,14 +226,14 @@ impl Inner {
     pub(super) async fn make_sure(
         &self,
         address: &Address,
-        lane: &Lane,
-        state: &mut LaneState,
+        lane: &ItemQueue,
+        state: &mut ItemState,
     ) -> Result<(), StoreError> {
         if state.unsure.is_none() {
             return Ok(());
         }
         self.see(address, lane, state).await?;
-        let (watch, mut tried, mut misses) = (Watch::start(), Tried::default(), 0);
+        let (watch, mut tried, mut misses) = (Elapsed::start(), Tried::default(), 0);
         loop {
             let last = state.image().and_then(|image| image.writers.get(&self.buckets.writer).copied());
             let Some(unsure) = &state.unsure else { return Ok(()) };
@@ -239,7 +244,7 @@ impl Inner {
                 return Ok(());
             }
             let now = self.service.clock.now();
-            let mut draft = Draft::new(state.image(), lane.last(), now);
+            let mut draft = ItemDraft::new(state.image(), lane.last(), now);
             for (errand, verdict) in &unsure.errands {
                 errand.reversed(verdict).into_iter().for_each(|undo| drop(undo.act(&mut draft)));
             }
@@ -247,11 +252,11 @@ impl Inner {
                 break;
             }
             match self.send(address, &draft, watch, &mut tried).await {
-                Ok(Sent::Made(image)) => {
+                Ok(WriteResult::Made(image)) => {
                     state.saw(Some(*image), now);
                     break;
                 }
-                Ok(Sent::Missed(image)) => {
+                Ok(WriteResult::Missed(image)) => {
                     state.saw(image.map(|image| *image), now);
                     misses += 1;
                     if self.pause_after(misses, watch).await? {
@@ -267,7 +272,7 @@ impl Inner {
         }
         for (errand, verdict) in state.unsure.take().into_iter().flat_map(|unsure| unsure.errands) {
             // What was taken was given back; what else was done stays done.
-            if let (Verdict::Done(done), None) = (&verdict, errand.reversed(&verdict)) {
+            if let (OpResult::Done(done), None) = (&verdict, errand.reversed(&verdict)) {
                 state.remember(&errand, *done);
             }
         }
@@ -275,36 +280,36 @@ impl Inner {
     }
 }
 
-impl Errand {
+impl ItemOp {
     /// Does it, if it can be done.
-    pub(super) fn act(&self, draft: &mut Draft) -> Verdict {
+    pub(super) fn act(&self, draft: &mut ItemDraft) -> OpResult {
         self.with_step(|step| {
             if step.takes().is_some() && draft.is_past(step) {
-                return Verdict::Stale;
+                return OpResult::Stale;
             }
             if !draft.fits(step) {
                 let denial = draft.denial(step);
                 draft.heed(step);
-                return denial.map_or(Verdict::Stale, |denial| Verdict::Denied(Box::new(denial)));
+                return denial.map_or(OpResult::Stale, |denial| OpResult::Denied(Box::new(denial)));
             }
-            Verdict::Done(draft.commit(step, &self.metering))
+            OpResult::Done(draft.commit(step, &self.metering))
         })
     }
 
     /// The errand that gives back what this one took.
-    pub(super) fn reversed(&self, verdict: &Verdict) -> Option<Errand> {
-        let Verdict::Done(Done::Taken(taken)) = verdict else { return None };
+    pub(super) fn reversed(&self, verdict: &OpResult) -> Option<ItemOp> {
+        let OpResult::Done(Done::Taken(taken)) = verdict else { return None };
         let call = self.with_step(|step| {
             let steps = [Step { place: step.place, op: step.op.clone() }];
             let call =
-                tollgate_store::Call { id: None, steps: &steps, metered: self.metering != Metering::Off };
+                tollgate_store::Call { id: None, steps: &steps, metered: self.metering != UsageMode::Off };
             tollgate_store::OwnedCall::new(&call)
         });
         let mut call = call.undo(&[Done::Taken(*taken)])?;
         // It is tried until it is heard of, and may have been done before.
         call.id = Some(unique_id());
-        let metering = Metering::undo(self.metering != Metering::Off);
-        Some(Errand { call: call.into(), step: 0, shards: self.shards, metering })
+        let metering = UsageMode::undo(self.metering != UsageMode::Off);
+        Some(ItemOp { call: call.into(), step: 0, shards: self.shards, metering })
     }
 
     pub(super) fn with_step<R>(&self, use_step: impl FnOnce(&Step<'_>) -> R) -> R {

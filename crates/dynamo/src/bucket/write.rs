@@ -12,9 +12,9 @@
 use tollgate_core::{Limit, MILLIS, Part, Rate};
 
 use super::address::Address;
-use super::draft::{Draft, Move};
+use super::draft::{ItemDraft, LimitDelta};
 use super::expression::Expression;
-use super::image::Image;
+use super::image::ItemSnapshot;
 use super::limits::WCU;
 use super::values::number;
 
@@ -26,25 +26,25 @@ const WRITER_KEPT: u64 = 300_000_000;
 
 /// Who writes, and how often it has.
 #[derive(Clone, Debug)]
-pub(crate) struct Stroke<'a> {
+pub(crate) struct WriteStamp<'a> {
     /// The attribute of this writer.
     pub(crate) writer: &'a str,
     /// Larger with every write, and never below the time.
     pub(crate) seq: u64,
 }
 
-impl Stroke<'_> {
+impl WriteStamp<'_> {
     /// Whether this is the last that its writer wrote to the item.
-    pub(crate) fn is_of(&self, image: &Image) -> bool {
+    pub(crate) fn is_of(&self, image: &ItemSnapshot) -> bool {
         image.writers.get(self.writer) == Some(&self.seq)
     }
 }
 
 /// The update that makes of the item what the draft says.
 pub(crate) fn expression(
-    draft: &Draft,
+    draft: &ItemDraft,
     address: &Address,
-    stroke: &Stroke<'_>,
+    stroke: &WriteStamp<'_>,
     may_be_relative: bool,
 ) -> Expression {
     let relative =
@@ -58,7 +58,7 @@ pub(crate) fn expression(
 }
 
 /// Leaves the mark of the writer, on condition that no later one of its own is there.
-pub(crate) fn stamp(expression: &mut Expression, before: Option<&Image>, stroke: &Stroke<'_>) {
+pub(crate) fn stamp(expression: &mut Expression, before: Option<&ItemSnapshot>, stroke: &WriteStamp<'_>) {
     expression.set(stroke.writer, number(stroke.seq));
     expression.require_below(stroke.writer, number(stroke.seq));
     let Some(before) = before.filter(|before| before.writers.len() > WRITERS_MAX) else { return };
@@ -67,11 +67,11 @@ pub(crate) fn stamp(expression: &mut Expression, before: Option<&Image>, stroke:
 }
 
 /// The update that makes an item.
-pub(super) fn create(after: &Image, address: &Address) -> Expression {
+pub(super) fn create(after: &ItemSnapshot, address: &Address) -> Expression {
     let mut expression = Expression::default();
     expression.require_absent("PK");
     let mut all = after.attributes();
-    all.extend(Image::keys(address, after.shard));
+    all.extend(ItemSnapshot::keys(address, after.shard));
     all.remove("PK");
     all.remove("SK");
     all.insert("rv".into(), number(after.revision + 1));
@@ -84,7 +84,7 @@ pub(super) fn create(after: &Image, address: &Address) -> Expression {
 ///
 /// Writers of ours count `rv` up. Clients of the original do not, and their usual write moves `rf` neither: it adds to the
 /// credit and to the count of each limit. So these are compared as well.
-pub(crate) fn require_seen(expression: &mut Expression, before: &Image) {
+pub(crate) fn require_seen(expression: &mut Expression, before: &ItemSnapshot) {
     let stamp = before.kept.bucket.stamp().as_micros();
     let revision = (before.revision > 0).then(|| number(before.revision));
     expression.require_is("rv", revision);
@@ -100,11 +100,11 @@ pub(crate) fn require_seen(expression: &mut Expression, before: &Image) {
     }
 }
 
-fn exact(draft: &Draft) -> Expression {
+fn exact(draft: &ItemDraft) -> Expression {
     let mut expression = Expression::default();
     let (Some(before), Some(after)) = (&draft.before, &draft.after) else { return expression };
     require_seen(&mut expression, before);
-    let mut after = Image { revision: before.revision + 1, ..after.clone() };
+    let mut after = ItemSnapshot { revision: before.revision + 1, ..after.clone() };
     after.wcu = after.wcu.saturating_sub(MILLIS as i64);
     let (mut was, is) = (before.attributes(), after.attributes());
     was.insert("shard_count".into(), number(before.said_shards));
@@ -125,19 +125,19 @@ fn exact(draft: &Draft) -> Expression {
 }
 
 /// A meter as it was seen, and what is known of it now.
-struct Gauge<'a> {
+struct MeterDelta<'a> {
     limit: &'a Limit,
     rate: Rate,
     millis: i128,
     rest: i128,
     /// What it has gained since, in units of a thousandth.
     gained: i128,
-    says: Move,
+    says: LimitDelta,
     /// Whether it may not owe anything: others would not know.
     is_part: bool,
 }
 
-impl Gauge<'_> {
+impl MeterDelta<'_> {
     fn unit(&self) -> i128 {
         self.rate.unit.into()
     }
@@ -183,7 +183,7 @@ fn div_ceil(number: i128, by: i128) -> i128 {
 }
 
 /// `None` if only an exact write can say it, or if it would not hold of what was seen.
-fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
+fn relative(draft: &ItemDraft, before: &ItemSnapshot) -> Option<Expression> {
     let (after, moves) = (draft.after.as_ref()?, draft.moves.as_ref()?);
     if before.revision == 0
         || before.shards != before.said_shards
@@ -200,7 +200,15 @@ fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
         match (limit.meter(), part) {
             (Some(rate), Part::Credit { millis, rest }) => {
                 let gained = elapsed.checked_mul(rate.gain.into())?.checked_mul(MILLIS)?;
-                gauges.push(Gauge { limit, rate, millis, rest: rest.into(), gained, says: *says, is_part });
+                gauges.push(MeterDelta {
+                    limit,
+                    rate,
+                    millis,
+                    rest: rest.into(),
+                    gained,
+                    says: *says,
+                    is_part,
+                });
             }
             _ => has_others |= !limit.is_unbounded(),
         }
@@ -236,7 +244,7 @@ fn relative(draft: &Draft, before: &Image) -> Option<Expression> {
     Some(expression)
 }
 
-impl Gauge<'_> {
+impl MeterDelta<'_> {
     /// `None` if it does not hold of what was seen.
     fn write(&self, expression: &mut Expression, moves_time: bool) -> Option<()> {
         let name = |suffix: &str| format!("b_{}_{suffix}", self.limit.name());
@@ -276,7 +284,7 @@ impl Gauge<'_> {
     }
 }
 
-fn count(expression: &mut Expression, before: &Image, after: &Image) {
+fn count(expression: &mut Expression, before: &ItemSnapshot, after: &ItemSnapshot) {
     expression.add("rv", number(1));
     expression.add(&format!("b_{WCU}_tc"), number(MILLIS));
     expression.set(&format!("b_{WCU}_tk"), number(after.wcu.saturating_sub(MILLIS as i64)));

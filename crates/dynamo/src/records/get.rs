@@ -8,13 +8,16 @@ use tollgate_store::records::{Item, ItemKey};
 
 use crate::Trouble;
 use crate::attributes::{item_of, key_attributes, key_of};
-use crate::service::{Attributes, Failure, Service, Tried, Watch};
+use crate::service::{Attributes, CallFailure, Elapsed, TableService, Tried};
 
 /// How many items the service reads at once.
 const BATCH_MAX: usize = 100;
 
 /// The records at these keys, in their order, expired or not.
-pub(super) async fn get_many(service: &Service, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, StoreError> {
+pub(super) async fn get_many(
+    service: &TableService,
+    keys: &[ItemKey],
+) -> Result<Vec<Option<Item>>, StoreError> {
     let mut distinct: Vec<&ItemKey> = keys.iter().collect();
     distinct.sort();
     distinct.dedup();
@@ -23,7 +26,7 @@ pub(super) async fn get_many(service: &Service, keys: &[ItemKey]) -> Result<Vec<
         [key] => one(service, key).await.map(Vec::from_iter),
         keys => together(service, keys).await,
     };
-    let found = by_key(found.map_err(Failure::store_error)?);
+    let found = by_key(found.map_err(CallFailure::store_error)?);
     Ok(keys.iter().map(|key| found.get(key).cloned().and_then(item_of)).collect())
 }
 
@@ -31,7 +34,7 @@ pub(super) fn by_key(found: Vec<Attributes>) -> HashMap<ItemKey, Attributes> {
     found.into_iter().filter_map(|attributes| Some((key_of(&attributes)?, attributes))).collect()
 }
 
-async fn one(service: &Service, key: &ItemKey) -> Result<Option<Attributes>, Failure> {
+async fn one(service: &TableService, key: &ItemKey) -> Result<Option<Attributes>, CallFailure> {
     let get = || {
         let get = service.client.get_item().table_name(&service.table).consistent_read(true);
         get.set_key(Some(key_attributes(key))).send()
@@ -40,7 +43,7 @@ async fn one(service: &Service, key: &ItemKey) -> Result<Option<Attributes>, Fai
 }
 
 /// Several records as they were at one instant. More than the service reads at one instant, 4 MB, are read one by one.
-async fn together(service: &Service, keys: &[&ItemKey]) -> Result<Vec<Attributes>, Failure> {
+async fn together(service: &TableService, keys: &[&ItemKey]) -> Result<Vec<Attributes>, CallFailure> {
     let mut gets = Vec::with_capacity(keys.len());
     for key in keys {
         let get = Get::builder().table_name(&service.table).set_key(Some(key_attributes(key))).build();
@@ -49,17 +52,17 @@ async fn together(service: &Service, keys: &[&ItemKey]) -> Result<Vec<Attributes
     let get = || service.client.transact_get_items().set_transact_items(Some(gets.clone())).send();
     match service.with_retries(get).await {
         Ok(answer) => Ok(answer.responses.unwrap_or_default().into_iter().filter_map(|it| it.item).collect()),
-        Err(Failure::Trouble(Trouble::Invalid(_), _)) => batch(service, keys, None).await,
+        Err(CallFailure::Trouble(Trouble::Invalid(_), _)) => batch(service, keys, None).await,
         Err(failure) => Err(failure),
     }
 }
 
 /// Items each as it is when it is read, with some of their attributes or all.
 pub(super) async fn batch(
-    service: &Service,
+    service: &TableService,
     keys: &[&ItemKey],
     attributes: Option<&[&str]>,
-) -> Result<Vec<Attributes>, Failure> {
+) -> Result<Vec<Attributes>, CallFailure> {
     let mut found = Vec::with_capacity(keys.len());
     for keys in keys.chunks(BATCH_MAX) {
         read_batch(service, request(keys, attributes)?, &mut found).await?;
@@ -67,7 +70,7 @@ pub(super) async fn batch(
     Ok(found)
 }
 
-fn request(keys: &[&ItemKey], attributes: Option<&[&str]>) -> Result<KeysAndAttributes, Failure> {
+fn request(keys: &[&ItemKey], attributes: Option<&[&str]>) -> Result<KeysAndAttributes, CallFailure> {
     let mut request = KeysAndAttributes::builder().consistent_read(true);
     for (number, name) in attributes.into_iter().flatten().enumerate() {
         request = request.expression_attribute_names(format!("#{number}"), *name);
@@ -79,7 +82,10 @@ fn request(keys: &[&ItemKey], attributes: Option<&[&str]>) -> Result<KeysAndAttr
 }
 
 /// The items at these keys, each as it is when it is read; as many as a batch may have.
-pub(crate) async fn read_items(service: &Service, keys: Vec<Attributes>) -> Result<Vec<Attributes>, Failure> {
+pub(crate) async fn read_items(
+    service: &TableService,
+    keys: Vec<Attributes>,
+) -> Result<Vec<Attributes>, CallFailure> {
     let mut found = Vec::with_capacity(keys.len());
     let request = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys)).build();
     read_batch(service, request.map_err(incomplete)?, &mut found).await?;
@@ -88,11 +94,11 @@ pub(crate) async fn read_items(service: &Service, keys: Vec<Attributes>) -> Resu
 
 /// Reads a batch, and what was left of it, until nothing is.
 async fn read_batch(
-    service: &Service,
+    service: &TableService,
     mut request: KeysAndAttributes,
     found: &mut Vec<Attributes>,
-) -> Result<(), Failure> {
-    let (watch, mut tried) = (Watch::start(), Tried::default());
+) -> Result<(), CallFailure> {
+    let (watch, mut tried) = (Elapsed::start(), Tried::default());
     loop {
         let asked = request.keys.len();
         let get = || service.client.batch_get_item().request_items(&service.table, request.clone()).send();
@@ -110,7 +116,7 @@ async fn read_batch(
     }
 }
 
-pub(super) fn incomplete(error: aws_sdk_dynamodb::error::BuildError) -> Failure {
+pub(super) fn incomplete(error: aws_sdk_dynamodb::error::BuildError) -> CallFailure {
     let trouble = Trouble::Invalid(format!("the request cannot be made: {error}"));
-    Failure::Trouble(trouble, std::time::Duration::ZERO)
+    CallFailure::Trouble(trouble, std::time::Duration::ZERO)
 }

@@ -7,7 +7,7 @@ use tollgate_core::Tick;
 use tollgate_store::records::{Change, Item, RecordsError, Test, Value, Write};
 
 use super::get::get_many;
-use crate::service::Service;
+use crate::service::TableService;
 
 /// The fields that a write both adds to and takes from.
 pub(super) fn fields(write: &Write) -> BTreeSet<&str> {
@@ -23,7 +23,7 @@ pub(super) fn fields(write: &Write) -> BTreeSet<&str> {
 
 /// The writes with such changes worked out. The test of one that fails as it is fails here.
 pub(super) async fn worked_out(
-    service: &Service,
+    service: &TableService,
     writes: &[Write],
     now: Tick,
 ) -> Result<Vec<Write>, RecordsError> {

@@ -19,7 +19,7 @@ use tollgate_store::{Reply, StoreError};
 pub(crate) use get::read_items;
 
 use crate::DynamoStore;
-use crate::service::Service;
+use crate::service::TableService;
 
 pub(crate) use write::Assumptions;
 
@@ -68,7 +68,7 @@ impl Records for DynamoStore {
 /// The writes as parts of a transaction with others, one each. What they change is taken not to have expired; see
 /// [`Assumptions`] for what to do if it has.
 pub(crate) fn transact_items(
-    service: &Service,
+    service: &TableService,
     writes: &[Write],
     now: Tick,
 ) -> Result<Vec<TransactWriteItem>, StoreError> {
@@ -81,7 +81,7 @@ pub(crate) fn transact_items(
 }
 
 /// The first of the writes whose tests fail, if any does.
-pub(crate) async fn failing(service: &Service, writes: &[Write]) -> Result<Option<usize>, StoreError> {
+pub(crate) async fn failing(service: &TableService, writes: &[Write]) -> Result<Option<usize>, StoreError> {
     let tested: Vec<ItemKey> = writes.iter().map(|write| write.key().clone()).collect();
     let found = get::get_many(service, &tested).await?;
     let now = service.clock.now();
@@ -90,6 +90,6 @@ pub(crate) async fn failing(service: &Service, writes: &[Write]) -> Result<Optio
 }
 
 /// Makes all writes, or none.
-pub(crate) async fn write(service: &Service, writes: &[Write]) -> Result<(), RecordsError> {
+pub(crate) async fn write(service: &TableService, writes: &[Write]) -> Result<(), RecordsError> {
     write::write(service, writes).await
 }

@@ -8,7 +8,7 @@ use tollgate_store::records::{Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Quer
 use super::expression::Words;
 use super::get::{batch, by_key};
 use crate::attributes::{EXPIRES, expiry_of, item_of, key_attributes, key_of, text_of};
-use crate::service::{Attributes, Failure, Service};
+use crate::service::{Attributes, CallFailure, TableService};
 use crate::table::{IndexNames, PARTITION, SORT, STATE, TTL, index_names};
 
 /// How many pages of the service are read to find something for one of ours. One with nothing in it is allowed, but a
@@ -16,14 +16,14 @@ use crate::table::{IndexNames, PARTITION, SORT, STATE, TTL, index_names};
 const EMPTY_PAGES_MAX: usize = 10;
 
 /// The records of a partition, in the order of their sort keys.
-pub(super) async fn query(service: &Service, query: &Query) -> Result<Page<Item>, StoreError> {
+pub(super) async fn query(service: &TableService, query: &Query) -> Result<Page<Item>, StoreError> {
     let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?;
     let mut start = after.map(|[sort]| key_attributes(&ItemKey::new(&query.partition, sort)));
     check_start(query, after.map(|[sort]| sort))?;
     let names = IndexNames { name: "", partition: PARTITION, sort: SORT };
     let mut items = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
-        let answer = read(service, names, query, start).await.map_err(Failure::store_error)?;
+        let answer = read(service, names, query, start).await.map_err(CallFailure::store_error)?;
         let now = service.clock.now();
         let found = answer.items.unwrap_or_default().into_iter().filter_map(item_of);
         items.extend(found.filter(|item| !item.has_expired(now)));
@@ -41,7 +41,7 @@ pub(super) async fn query(service: &Service, query: &Query) -> Result<Page<Item>
 /// The index follows the table by a moment, and has keys only. So what it answers is looked up: what is gone, has
 /// moved or has expired is left out. What came a moment ago may be missing.
 pub(super) async fn find(
-    service: &Service,
+    service: &TableService,
     index: Index,
     query: &Query,
 ) -> Result<Page<ItemKey>, StoreError> {
@@ -56,10 +56,10 @@ pub(super) async fn find(
     check_start(query, after.map(|[place, ..]| place))?;
     let mut items = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
-        let answer = read(service, names, query, start).await.map_err(Failure::store_error)?;
+        let answer = read(service, names, query, start).await.map_err(CallFailure::store_error)?;
         start = answer.last_evaluated_key;
         let found = answer.items.unwrap_or_default();
-        items.extend(live(service, index, &found).await.map_err(Failure::store_error)?);
+        items.extend(live(service, index, &found).await.map_err(CallFailure::store_error)?);
         if !items.is_empty() || start.is_none() {
             break;
         }
@@ -79,11 +79,11 @@ fn check_start(query: &Query, sort: Option<&str>) -> Result<(), StoreError> {
 }
 
 async fn read(
-    service: &Service,
+    service: &TableService,
     names: IndexNames,
     query: &Query,
     start: Option<Attributes>,
-) -> Result<QueryOutput, Failure> {
+) -> Result<QueryOutput, CallFailure> {
     let mut words = Words::default();
     let partition = words.value(AttributeValue::S(query.partition.clone()));
     let mut condition = format!("{} = {partition}", words.name(names.partition));
@@ -109,7 +109,11 @@ async fn read(
 }
 
 /// Those of what an index answered that are still where it says, and have not expired.
-async fn live(service: &Service, index: Index, found: &[Attributes]) -> Result<Vec<ItemKey>, Failure> {
+async fn live(
+    service: &TableService,
+    index: Index,
+    found: &[Attributes],
+) -> Result<Vec<ItemKey>, CallFailure> {
     let names = index_names(index);
     // Buckets are in the same indexes, and are no records.
     let keys = || found.iter().filter_map(|at| Some((at, key_of(at)?))).filter(|(_, key)| key.sort != STATE);

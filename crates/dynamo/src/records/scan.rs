@@ -7,7 +7,7 @@ use tollgate_store::records::{Cursor, Index, ItemKey, PAGE_MAX, Page};
 
 use super::expression::Words;
 use crate::attributes::{EXPIRES, expiry_of, key_attributes, key_of, namespace_attributes, text_of};
-use crate::service::{Attributes, Failure, Service};
+use crate::service::{Attributes, CallFailure, TableService};
 use crate::table::{IndexNames, PARTITION, SORT, STATE, TTL, index_names};
 
 /// How many pages of the service are read to find something for one of ours. Nearly all of a table is in the index, so most
@@ -16,12 +16,15 @@ const EMPTY_PAGES_MAX: usize = 100;
 
 /// The keys of the records whose attributes do not place them in the index of their namespace. An item that has only one key
 /// of an index is not in it, and the service reports no error.
-pub(super) async fn unindexed(service: &Service, after: Option<Cursor>) -> Result<Page<ItemKey>, StoreError> {
+pub(super) async fn unindexed(
+    service: &TableService,
+    after: Option<Cursor>,
+) -> Result<Page<ItemKey>, StoreError> {
     let after = after.as_ref().map(Cursor::parts::<2>).transpose()?;
     let mut start = after.map(|[partition, sort]| key_attributes(&ItemKey::new(partition, sort)));
     let mut items = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
-        let answer = read(service, start).await.map_err(Failure::store_error)?;
+        let answer = read(service, start).await.map_err(CallFailure::store_error)?;
         let now = service.clock.now();
         let is_live = |found: &Attributes| expiry_of(found).is_none_or(|expires| expires > now);
         let found = answer.items.unwrap_or_default();
@@ -42,7 +45,7 @@ fn misplaced(found: &Attributes) -> Option<ItemKey> {
     (!is_placed).then_some(key)
 }
 
-async fn read(service: &Service, start: Option<Attributes>) -> Result<ScanOutput, Failure> {
+async fn read(service: &TableService, start: Option<Attributes>) -> Result<ScanOutput, CallFailure> {
     let IndexNames { partition, sort, .. } = index_names(Index::Namespace);
     let mut words = Words::default();
     let wanted = [PARTITION, SORT, TTL, EXPIRES, partition, sort].map(|name| words.name(name)).join(", ");

@@ -16,7 +16,7 @@ use super::expression::{Words, condition, condition_absent, condition_unless_exp
 use super::get::{get_many, incomplete};
 use super::mixed;
 use crate::attributes::{attributes_of, item_of, key_attributes};
-use crate::service::{Attributes, Failure, Reason, Service, Watch};
+use crate::service::{Attributes, CallFailure, CancelReason, Elapsed, TableService};
 
 /// How often a transaction is made anew because records expired, or came back, just then.
 const ROUNDS_MAX: usize = 10;
@@ -34,7 +34,7 @@ enum Assumed {
 }
 
 /// Makes all writes, or none.
-pub(super) async fn write(service: &Service, writes: &[Write]) -> Result<(), RecordsError> {
+pub(super) async fn write(service: &TableService, writes: &[Write]) -> Result<(), RecordsError> {
     bounds::check_writes(writes)?;
     match writes {
         [Write::Put(item, tests)] if tests.is_empty() => Ok(put(service, item).await?),
@@ -61,8 +61,8 @@ fn is_mixed(write: &Write) -> bool {
 }
 
 /// As [`transact`], with sets that are both added to and taken from.
-async fn transact_mixed(service: &Service, writes: &[Write]) -> Result<(), RecordsError> {
-    let watch = Watch::start();
+async fn transact_mixed(service: &TableService, writes: &[Write]) -> Result<(), RecordsError> {
+    let watch = Elapsed::start();
     for _ in 0..ROUNDS_MAX {
         let worked_out = mixed::worked_out(service, writes, service.clock.now()).await?;
         match transact(service, &worked_out).await {
@@ -74,17 +74,17 @@ async fn transact_mixed(service: &Service, writes: &[Write]) -> Result<(), Recor
     Err(StoreError::Unavailable(watch.waited(), "a set kept changing while it was written".into()).into())
 }
 
-async fn put(service: &Service, item: &Item) -> Result<(), StoreError> {
+async fn put(service: &TableService, item: &Item) -> Result<(), StoreError> {
     let attributes = attributes_of(item);
     let put = || {
         let put = service.client.put_item().table_name(&service.table);
         put.set_item(Some(attributes.clone())).send()
     };
-    service.with_retries(put).await.map(drop).map_err(Failure::store_error)
+    service.with_retries(put).await.map(drop).map_err(CallFailure::store_error)
 }
 
-async fn transact(service: &Service, writes: &[Write]) -> Result<(), RecordsError> {
-    let watch = Watch::start();
+async fn transact(service: &TableService, writes: &[Write]) -> Result<(), RecordsError> {
+    let watch = Elapsed::start();
     if writes.is_empty() {
         return Ok(());
     }
@@ -100,10 +100,13 @@ async fn transact(service: &Service, writes: &[Write]) -> Result<(), RecordsErro
 }
 
 /// Makes a transaction. What came of each item if it was canceled.
-async fn send(service: &Service, items: Vec<TransactWriteItem>) -> Result<Option<Vec<Reason>>, StoreError> {
+async fn send(
+    service: &TableService,
+    items: Vec<TransactWriteItem>,
+) -> Result<Option<Vec<CancelReason>>, StoreError> {
     match service.transact(items).await {
         Ok(_) => Ok(None),
-        Err(Failure::Canceled(reasons)) => Ok(Some(reasons)),
+        Err(CallFailure::Canceled(reasons)) => Ok(Some(reasons)),
         Err(failure) => Err(failure.store_error()),
     }
 }
@@ -144,12 +147,12 @@ impl Assumptions<'_> {
     /// [`RecordsError::Failed`] if it was the test of a write.
     pub(crate) fn reconsider(
         &mut self,
-        reasons: impl IntoIterator<Item = Reason>,
+        reasons: impl IntoIterator<Item = CancelReason>,
         now: Tick,
     ) -> Result<(), RecordsError> {
         let writes = self.writes.iter().zip(&mut self.assumed).enumerate();
         for ((index, (write, assumed)), reason) in writes.zip(reasons) {
-            let Reason::Condition(image) = reason else { continue };
+            let CancelReason::Condition(image) = reason else { continue };
             let there = image.and_then(item_of);
             let has_expired = there.as_ref().is_some_and(|item| item.has_expired(now));
             let live = there.filter(|_| !has_expired);
@@ -181,7 +184,7 @@ fn transact_item(
             let part = part.update_expression(update).condition_expression(condition);
             let part = part.return_values_on_condition_check_failure(OLD);
             let part = part.set_expression_attribute_names(words.names());
-            part.set_expression_attribute_values(words.values()).build().map(Part::Update)
+            part.set_expression_attribute_values(words.values()).build().map(TransactPart::Update)
         }
         (Write::Change(..), Assumed::Expired) => {
             let item = write.applied(None).map(|item| attributes_of(&item)).unwrap_or_default();
@@ -197,7 +200,7 @@ fn transact_item(
             let part = Delete::builder().table_name(table).set_key(Some(key_attributes(key)));
             let part = part.set_condition_expression(condition).return_values_on_condition_check_failure(OLD);
             let part = part.set_expression_attribute_names(words.names());
-            part.set_expression_attribute_values(words.values()).build().map(Part::Delete)
+            part.set_expression_attribute_values(words.values()).build().map(TransactPart::Delete)
         }
         (Write::Check(key, tests), _) => {
             // A check has to have a condition, also if it tests nothing.
@@ -205,11 +208,11 @@ fn transact_item(
             let part = ConditionCheck::builder().table_name(table).set_key(Some(key_attributes(key)));
             let part = part.condition_expression(condition).return_values_on_condition_check_failure(OLD);
             let part = part.set_expression_attribute_names(words.names());
-            part.set_expression_attribute_values(words.values()).build().map(Part::Check)
+            part.set_expression_attribute_values(words.values()).build().map(TransactPart::Check)
         }
         _ => return Err(StoreError::BadCall("this version does not know this kind of write".into())),
     };
-    part.map(Part::item).map_err(|error| incomplete(error).store_error())
+    part.map(TransactPart::item).map_err(|error| incomplete(error).store_error())
 }
 
 fn put_part(
@@ -217,29 +220,29 @@ fn put_part(
     item: Attributes,
     condition: Option<String>,
     words: &Words,
-) -> Result<Part, aws_sdk_dynamodb::error::BuildError> {
+) -> Result<TransactPart, aws_sdk_dynamodb::error::BuildError> {
     let part = Put::builder().table_name(table).set_item(Some(item)).set_condition_expression(condition);
     let part = part.set_expression_attribute_names(words.names());
     let part = part.set_expression_attribute_values(words.values());
-    part.return_values_on_condition_check_failure(OLD).build().map(Part::Put)
+    part.return_values_on_condition_check_failure(OLD).build().map(TransactPart::Put)
 }
 
 /// A part of a transaction.
-enum Part {
+enum TransactPart {
     Put(Put),
     Update(Update),
     Delete(Delete),
     Check(ConditionCheck),
 }
 
-impl Part {
+impl TransactPart {
     fn item(self) -> TransactWriteItem {
         let item = TransactWriteItem::builder();
         match self {
-            Part::Put(put) => item.put(put),
-            Part::Update(update) => item.update(update),
-            Part::Delete(delete) => item.delete(delete),
-            Part::Check(check) => item.condition_check(check),
+            TransactPart::Put(put) => item.put(put),
+            TransactPart::Update(update) => item.update(update),
+            TransactPart::Delete(delete) => item.delete(delete),
+            TransactPart::Check(check) => item.condition_check(check),
         }
         .build()
     }

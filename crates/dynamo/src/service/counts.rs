@@ -34,9 +34,9 @@ const RETRIES: usize = 8;
 
 /// The counters behind [`Troubles`].
 #[derive(Debug, Default)]
-pub(crate) struct Counts([AtomicU64; KINDS]);
+pub(crate) struct ServiceErrorCounters([AtomicU64; KINDS]);
 
-impl Counts {
+impl ServiceErrorCounters {
     pub(crate) fn met(&self, trouble: &Trouble) {
         let kind = match trouble {
             Trouble::Throttled => 0,

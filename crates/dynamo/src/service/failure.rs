@@ -16,30 +16,30 @@ pub(crate) type Attributes = HashMap<String, AttributeValue>;
 
 /// How a call failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CallFailure {
     /// Something went wrong, after this long.
     Trouble(Trouble, Duration),
     /// The condition of a single write did not hold. The item as it is, if there is one and it was asked for.
     Condition(Option<Attributes>),
     /// Conditions of a transaction did not hold: what came of each of its items.
-    Canceled(Vec<Reason>),
+    Canceled(Vec<CancelReason>),
 }
 
 /// What came of one item of a transaction that was canceled.
 #[derive(Debug)]
-pub(crate) enum Reason {
+pub(crate) enum CancelReason {
     /// Its condition held, as far as that was looked at.
     Fine,
     /// Its condition did not hold. The item as it is, if there is one and it was asked for.
     Condition(Option<Attributes>),
 }
 
-impl Failure {
+impl CallFailure {
     /// What it is to a caller who had no conditions.
     pub(crate) fn store_error(self) -> StoreError {
         match self {
-            Failure::Trouble(trouble, waited) => trouble.store_error(waited),
-            Failure::Condition(_) | Failure::Canceled(_) => {
+            CallFailure::Trouble(trouble, waited) => trouble.store_error(waited),
+            CallFailure::Condition(_) | CallFailure::Canceled(_) => {
                 StoreError::Refused("DynamoDB says that a condition failed where none was".into())
             }
         }
@@ -47,7 +47,7 @@ impl Failure {
 }
 
 /// What a call failed of. `table` is named where it is what is wrong.
-pub(crate) fn failure<E>(error: SdkError<E, HttpResponse>, table: &str, waited: Duration) -> Failure
+pub(crate) fn failure<E>(error: SdkError<E, HttpResponse>, table: &str, waited: Duration) -> CallFailure
 where
     E: Into<Error> + ProvideErrorMetadata,
 {
@@ -55,10 +55,10 @@ where
         SdkError::ServiceError(context) => {
             let status = context.raw().status().as_u16();
             match context.into_err().into() {
-                Error::ConditionalCheckFailedException(failed) => return Failure::Condition(failed.item),
+                Error::ConditionalCheckFailedException(failed) => return CallFailure::Condition(failed.item),
                 Error::TransactionCanceledException(canceled) => {
                     match reasons(canceled.cancellation_reasons.unwrap_or_default(), table) {
-                        Ok(reasons) => return Failure::Canceled(reasons),
+                        Ok(reasons) => return CallFailure::Canceled(reasons),
                         Err(trouble) => trouble,
                     }
                 }
@@ -73,7 +73,7 @@ where
         SdkError::ConstructionFailure(failure) => construction(&format!("{failure:?}")),
         _ => Trouble::Other("the SDK failed in a way that this version does not know".into()),
     };
-    Failure::Trouble(trouble, waited)
+    CallFailure::Trouble(trouble, waited)
 }
 
 /// An answer that is none of the service's: that of something in between, or one that was cut off.
@@ -121,7 +121,7 @@ fn is_about_credentials(text: &str) -> bool {
 }
 
 /// What came of each item, if it was about their conditions.
-fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<Reason>, Trouble> {
+fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<CancelReason>, Trouble> {
     let code = |reason: &CancellationReason| reason.code.clone().unwrap_or_default();
     let failed = |reason: &CancellationReason| code(reason) == "ConditionalCheckFailed";
     if !reasons.iter().any(failed) {
@@ -132,7 +132,7 @@ fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<Reason>,
         }));
     }
     let outcome = |reason: CancellationReason| {
-        if failed(&reason) { Reason::Condition(reason.item) } else { Reason::Fine }
+        if failed(&reason) { CancelReason::Condition(reason.item) } else { CancelReason::Fine }
     };
     Ok(reasons.into_iter().map(outcome).collect())
 }
@@ -237,7 +237,7 @@ mod tests {
         let reason = |code: &str| CancellationReason::builder().code(code).build();
         let (fine, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
         let told = reasons(vec![reason(fine), reason(conflict), reason(failed)], "limits").unwrap();
-        assert!(matches!(told[..], [Reason::Fine, Reason::Fine, Reason::Condition(None)]));
+        assert!(matches!(told[..], [CancelReason::Fine, CancelReason::Fine, CancelReason::Condition(None)]));
         let told = reasons(vec![reason(fine), reason(conflict)], "limits");
         assert!(matches!(told, Err(Trouble::Conflict)));
         assert!(matches!(reasons(vec![reason("ThrottlingError")], "limits"), Err(Trouble::Throttled)));

@@ -20,16 +20,16 @@ use tollgate_store::workers::{Within, Workers};
 use crate::Trouble;
 
 pub(crate) use bounded::Bounded;
-use counts::Counts;
+use counts::ServiceErrorCounters;
 pub use counts::Troubles;
-pub(crate) use failure::{Attributes, Failure, Reason};
-pub(crate) use pause::{Patience, Tried};
+pub(crate) use failure::{Attributes, CallFailure, CancelReason};
+pub(crate) use pause::{RetryPolicy, Tried};
 
 /// A table of the service, and all that is needed to call it.
 ///
 /// The retries of the SDK are off: only here it is known which calls may be made twice.
 #[derive(Debug)]
-pub(crate) struct Service {
+pub(crate) struct TableService {
     pub(crate) client: Client,
     /// How to call the stream of the table.
     #[cfg(feature = "aggregate")]
@@ -39,12 +39,12 @@ pub(crate) struct Service {
     pub(crate) clock: Clock,
     /// How long a call may take, with all its tries.
     pub(crate) timeout: Duration,
-    pub(crate) patience: Patience,
-    pub(crate) counts: Counts,
+    pub(crate) patience: RetryPolicy,
+    pub(crate) counts: ServiceErrorCounters,
     pub(crate) workers: Workers,
 }
 
-impl Service {
+impl TableService {
     /// Makes a call once.
     ///
     /// # Cancel safety
@@ -53,11 +53,11 @@ impl Service {
     pub(crate) async fn try_once<T, E>(
         &self,
         send: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
-    ) -> Result<T, Failure>
+    ) -> Result<T, CallFailure>
     where
         E: Into<Error> + ProvideErrorMetadata,
     {
-        self.attempt(send, Watch::start(), self.timeout).await
+        self.attempt(send, Elapsed::start(), self.timeout).await
     }
 
     /// Makes a call, again and again while the trouble may pass, until the timeout. Only for what may be applied twice
@@ -66,17 +66,17 @@ impl Service {
     /// # Cancel safety
     ///
     /// The call may be made or not.
-    pub(crate) async fn with_retries<T, E, F>(&self, send: impl Fn() -> F) -> Result<T, Failure>
+    pub(crate) async fn with_retries<T, E, F>(&self, send: impl Fn() -> F) -> Result<T, CallFailure>
     where
         F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
         E: Into<Error> + ProvideErrorMetadata,
     {
-        let (watch, mut tried) = (Watch::start(), Tried::default());
+        let (watch, mut tried) = (Elapsed::start(), Tried::default());
         loop {
             // An answer that is lost must leave time for another try.
             let most = self.timeout.saturating_sub(watch.waited()).min(self.timeout / 2);
             match self.attempt(send(), watch, most).await {
-                Err(Failure::Trouble(trouble, _)) => self.pause(watch, &mut tried, trouble).await?,
+                Err(CallFailure::Trouble(trouble, _)) => self.pause(watch, &mut tried, trouble).await?,
                 answer => return answer,
             }
         }
@@ -86,13 +86,13 @@ impl Service {
     /// by rules of their own.
     pub(crate) async fn pause(
         &self,
-        watch: Watch,
+        watch: Elapsed,
         tried: &mut Tried,
         trouble: Trouble,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CallFailure> {
         let left = self.timeout.saturating_sub(watch.waited());
         let pause = tried.pause(&trouble, self.patience).filter(|pause| *pause < left);
-        let Some(pause) = pause else { return Err(Failure::Trouble(trouble, watch.waited())) };
+        let Some(pause) = pause else { return Err(CallFailure::Trouble(trouble, watch.waited())) };
         self.counts.retried();
         tokio::time::sleep(pause).await;
         Ok(())
@@ -101,18 +101,18 @@ impl Service {
     async fn attempt<T, E>(
         &self,
         send: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
-        watch: Watch,
+        watch: Elapsed,
         most: Duration,
-    ) -> Result<T, Failure>
+    ) -> Result<T, CallFailure>
     where
         E: Into<Error> + ProvideErrorMetadata,
     {
         let failure = match tokio::time::timeout(most, send).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => failure::failure(error, &self.table, watch.waited()),
-            Err(_) => Failure::Trouble(Trouble::Timeout, watch.waited()),
+            Err(_) => CallFailure::Trouble(Trouble::Timeout, watch.waited()),
         };
-        if let Failure::Trouble(trouble, _) = &failure {
+        if let CallFailure::Trouble(trouble, _) = &failure {
             self.counts.met(trouble);
         }
         Err(failure)
@@ -136,7 +136,7 @@ impl Service {
     /// # Cancel safety
     ///
     /// The call may be made or not.
-    pub(crate) async fn transact(&self, items: Vec<TransactWriteItem>) -> Result<(), Failure> {
+    pub(crate) async fn transact(&self, items: Vec<TransactWriteItem>) -> Result<(), CallFailure> {
         let token = self.token();
         let write = || {
             let write = self.client.transact_write_items().client_request_token(&token);
@@ -157,11 +157,11 @@ impl Service {
 
 /// How long something takes, by the system's clock: how long the network takes has nothing to do with the store's.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch(Tick);
+pub(crate) struct Elapsed(Tick);
 
-impl Watch {
-    pub(crate) fn start() -> Watch {
-        Watch(Clock::system().now())
+impl Elapsed {
+    pub(crate) fn start() -> Elapsed {
+        Elapsed(Clock::system().now())
     }
 
     pub(crate) fn waited(self) -> Duration {

@@ -6,7 +6,7 @@ use crate::Trouble;
 
 /// How often to try, and how long to wait in between.
 #[derive(Clone, Copy, Debug)]
-struct Course {
+struct RetrySchedule {
     tries: u32,
     /// What the first pause is at most. The next ones are twice as long each.
     first: Duration,
@@ -15,12 +15,12 @@ struct Course {
 }
 
 /// Another transaction is over in milliseconds, and says nothing about the service: it is waited for often and briefly.
-const CONFLICT: Course =
-    Course { tries: 40, first: Duration::from_millis(5), longest: Duration::from_millis(100) };
+const CONFLICT: RetrySchedule =
+    RetrySchedule { tries: 40, first: Duration::from_millis(5), longest: Duration::from_millis(100) };
 
 /// How often to try.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct RetryPolicy {
     /// How often at most, when the service is in trouble.
     pub(crate) tries: u32,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Tried {
 
 impl Tried {
     /// How long to wait after another try that failed like this; `None` if that was the last.
-    pub(crate) fn pause(&mut self, trouble: &Trouble, patience: Patience) -> Option<Duration> {
+    pub(crate) fn pause(&mut self, trouble: &Trouble, patience: RetryPolicy) -> Option<Duration> {
         if !trouble.is_passing() {
             return None;
         }
@@ -47,13 +47,13 @@ impl Tried {
     }
 }
 
-impl Patience {
-    fn course(self) -> Course {
-        Course { tries: self.tries, first: Duration::from_millis(20), longest: Duration::from_secs(1) }
+impl RetryPolicy {
+    fn course(self) -> RetrySchedule {
+        RetrySchedule { tries: self.tries, first: Duration::from_millis(20), longest: Duration::from_secs(1) }
     }
 }
 
-impl Course {
+impl RetrySchedule {
     /// What the pause after this round is at most.
     fn most(self, round: u32) -> Duration {
         self.first.saturating_mul(1 << round.min(16)).min(self.longest)
@@ -71,7 +71,7 @@ fn fraction() -> f64 {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience { tries: 5 };
+    const PATIENCE: RetryPolicy = RetryPolicy { tries: 5 };
 
     #[test]
     fn tries_are_bounded_and_pauses_grow() {

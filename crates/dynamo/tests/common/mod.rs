@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use tollgate_dynamo::{DynamoStore, DynamoStoreBuilder};
-use tollgate_dynamo_local::{Engine, Faults, Rates};
+use tollgate_dynamo_local::{Engine, FaultRates, Faults};
 use tollgate_store::Clock;
 
 /// An engine that tells time by this clock.
@@ -37,7 +37,7 @@ pub(crate) fn open(clock: Clock) -> DynamoStore {
 }
 
 /// A store in a table of its own, with faults on the way to it.
-pub(crate) fn open_with_faults(clock: Clock, seed: u64, rates: Rates) -> DynamoStore {
+pub(crate) fn open_with_faults(clock: Clock, seed: u64, rates: FaultRates) -> DynamoStore {
     let engine = engine(&clock);
     let faults = Faults::new(engine.http_client());
     let store = builder(clock).http_client(faults.clone()).timeout(Duration::from_secs(30)).tries(20);

@@ -9,7 +9,7 @@ use tollgate::{Limit, LimitSet, Limiter, Limits, demand};
 use tollgate_core::{LimitBuilder, Span, Tick};
 use tollgate_dynamo::aggregate::{Aggregator, Start, StreamReader};
 use tollgate_dynamo::{Chains, DynamoStore};
-use tollgate_dynamo_local::{Engine, Fault, Faults};
+use tollgate_dynamo_local::{CallFault, Engine, Faults};
 use tollgate_store::{Backend, ManualClock};
 
 use crate::calls::Recorder;
@@ -253,7 +253,7 @@ fn who_may_not_write_the_limits_of_a_set_is_told_what_to_do() {
     let store = common::builder(world.hands.clock()).http_client(faults.clone()).build().wait();
     let store: Arc<dyn Backend> = Arc::new(store.expect("the table is there"));
     let set = world.set(store, [set_limits(), vec![Limit::per_day("spend", 10)]].concat());
-    faults.next_of("TransactWriteItems", Fault::AccessDenied);
+    faults.next_of("TransactWriteItems", CallFault::AccessDenied);
     let refused =
         set.acquire(demand! { rpm: 1 }).wait().expect_err("the limits cannot be written").to_string();
     for said in ["limit set \"calls\"", "open the set first", "no permission"] {

@@ -9,23 +9,23 @@ const START: Tick = Tick::from_secs(1_800_000_000);
 const AN_HOUR: u64 = 3_600;
 
 /// A file, and a host whose clocks are turned by hand.
-struct Scene {
+struct ClockFixture {
     file: Connection,
     monotonic: ManualClock,
     walls: Vec<ManualClock>,
 }
 
-impl Scene {
-    fn new(walls: usize) -> Scene {
+impl ClockFixture {
+    fn new(walls: usize) -> ClockFixture {
         let file = Connection::open_in_memory().unwrap();
         schema::create(&file).unwrap();
         let monotonic = ManualClock::at(Tick::from_secs(5_000));
-        Scene { file, monotonic, walls: (0..walls).map(|_| ManualClock::at(START)).collect() }
+        ClockFixture { file, monotonic, walls: (0..walls).map(|_| ManualClock::at(START)).collect() }
     }
 
-    fn process(&self, wall: usize, access: Access) -> FileClock {
+    fn process(&self, wall: usize, access: ClockAccess) -> FileClock {
         let shared = StoreClock::local(HostClock::manual(&self.monotonic, &self.walls[wall], "boot"));
-        let time = Time { clock: shared.clock(), shared: Some(shared) };
+        let time = FileTime { clock: shared.clock(), shared: Some(shared) };
         FileClock::open(&time, access, &self.file)
     }
 
@@ -52,13 +52,13 @@ impl Scene {
 
 #[test]
 fn in_ordinary_life_the_row_is_written_once() {
-    let scene = Scene::new(1);
-    let mut one = scene.process(0, Access::Write);
+    let scene = ClockFixture::new(1);
+    let mut one = scene.process(0, ClockAccess::Write);
     assert_eq!(scene.row(), None);
     scene.write(&mut one, Tick::ZERO);
     let row = scene.row();
     assert!(row.is_some());
-    let mut two = scene.process(0, Access::Write);
+    let mut two = scene.process(0, ClockAccess::Write);
     for second in 0..AN_HOUR {
         scene.advance(Span::from_secs(1));
         let clock = if second % 2 == 0 { &mut one } else { &mut two };
@@ -73,8 +73,8 @@ fn in_ordinary_life_the_row_is_written_once() {
 
 #[test]
 fn while_the_clock_is_slewed_the_row_is_written_once_and_processes_stay_together() {
-    let scene = Scene::new(1);
-    let mut clocks = [0, 1, 2].map(|_| scene.process(0, Access::Write));
+    let scene = ClockFixture::new(1);
+    let mut clocks = [0, 1, 2].map(|_| scene.process(0, ClockAccess::Write));
     scene.write(&mut clocks[0], Tick::ZERO);
     scene.set_back(AN_HOUR);
     scene.advance(Span::from_secs(1));
@@ -100,9 +100,9 @@ fn while_the_clock_is_slewed_the_row_is_written_once_and_processes_stay_together
 
 #[test]
 fn an_idle_process_does_not_undo_what_others_have_slewed() {
-    let scene = Scene::new(1);
-    let (mut busy, mut idle) = (scene.process(0, Access::Write), scene.process(0, Access::Write));
-    let mut looking = scene.process(0, Access::Read);
+    let scene = ClockFixture::new(1);
+    let (mut busy, mut idle) = (scene.process(0, ClockAccess::Write), scene.process(0, ClockAccess::Write));
+    let mut looking = scene.process(0, ClockAccess::Read);
     scene.write(&mut busy, Tick::ZERO);
     scene.write(&mut idle, Tick::ZERO);
     scene.set_back(AN_HOUR);
@@ -120,8 +120,8 @@ fn an_idle_process_does_not_undo_what_others_have_slewed() {
 
 #[test]
 fn a_row_that_was_rolled_back_is_written_again() {
-    let scene = Scene::new(1);
-    let mut clock = scene.process(0, Access::Write);
+    let scene = ClockFixture::new(1);
+    let mut clock = scene.process(0, ClockAccess::Write);
     scene.file.execute_batch("BEGIN").unwrap();
     scene.write(&mut clock, Tick::ZERO);
     scene.file.execute_batch("ROLLBACK").unwrap();
@@ -133,9 +133,9 @@ fn a_row_that_was_rolled_back_is_written_again() {
 
 #[test]
 fn a_file_without_the_table_gets_it_with_the_first_write() {
-    let scene = Scene::new(1);
+    let scene = ClockFixture::new(1);
     scene.file.execute_batch("DROP TABLE clock").unwrap();
-    let mut clock = scene.process(0, Access::Write);
+    let mut clock = scene.process(0, ClockAccess::Write);
     assert_eq!(clock.now(), START);
     scene.write(&mut clock, Tick::ZERO);
     assert!(scene.row().is_some());
@@ -143,13 +143,13 @@ fn a_file_without_the_table_gets_it_with_the_first_write() {
 
 #[test]
 fn where_no_boot_is_known_each_process_goes_by_the_wall_clock_and_what_the_row_reached() {
-    let scene = Scene::new(1);
+    let scene = ClockFixture::new(1);
     // Each process has a monotonic clock of its own.
     let process = |started: u64| {
         let monotonic = ManualClock::at(Tick::from_secs(started));
         let shared = StoreClock::local(HostClock::manual(&monotonic, &scene.walls[0], ""));
-        let time = Time { clock: shared.clock(), shared: Some(shared) };
-        (FileClock::open(&time, Access::Write, &scene.file), monotonic)
+        let time = FileTime { clock: shared.clock(), shared: Some(shared) };
+        (FileClock::open(&time, ClockAccess::Write, &scene.file), monotonic)
     };
     let (mut one, monotonic) = process(7);
     let stamp = scene.write(&mut one, Tick::ZERO);
@@ -169,8 +169,8 @@ fn where_no_boot_is_known_each_process_goes_by_the_wall_clock_and_what_the_row_r
 
 #[test]
 fn a_stamp_that_is_damaged_moves_no_clock() {
-    let scene = Scene::new(1);
-    let mut clock = scene.process(0, Access::Write);
+    let scene = ClockFixture::new(1);
+    let mut clock = scene.process(0, ClockAccess::Write);
     for stamp in [Tick::MAX, START + Span::from_micros(StoreClock::AHEAD_MAX + 1)] {
         scene.write(&mut clock, stamp);
         assert_eq!(clock.now(), START);
@@ -181,13 +181,13 @@ fn a_stamp_that_is_damaged_moves_no_clock() {
 fn a_row_that_is_damaged_moves_no_clock() {
     for damage in [i64::MAX, -1, i64::MIN] {
         for column in ["offset", "written"] {
-            let scene = Scene::new(1);
-            scene.write(&mut scene.process(0, Access::Write), Tick::ZERO);
+            let scene = ClockFixture::new(1);
+            scene.write(&mut scene.process(0, ClockAccess::Write), Tick::ZERO);
             scene.file.execute(&format!("UPDATE clock SET {column} = {damage}"), []).unwrap();
-            let mut clock = scene.process(0, Access::Write);
+            let mut clock = scene.process(0, ClockAccess::Write);
             assert_eq!(clock.now(), START);
             scene.write(&mut clock, Tick::ZERO);
-            assert_eq!(scene.process(0, Access::Read).now(), START, "the row is written anew");
+            assert_eq!(scene.process(0, ClockAccess::Read).now(), START, "the row is written anew");
         }
     }
 }
@@ -207,8 +207,8 @@ impl Random {
 #[test]
 fn random_walls_mint_nothing_and_leave_no_stamp_in_the_future() {
     for seed in 0..300 {
-        let (mut random, scene) = (Random(seed), Scene::new(3));
-        let access = |index: usize| if index == 4 { Access::Read } else { Access::Write };
+        let (mut random, scene) = (Random(seed), ClockFixture::new(3));
+        let access = |index: usize| if index == 4 { ClockAccess::Read } else { ClockAccess::Write };
         let mut processes: Vec<_> = (0..5).map(|index| scene.process(index % 3, access(index))).collect();
         let (mut offset_max, mut stamps) = (0, [START; 2]);
         for _ in 0..300 {
@@ -233,7 +233,7 @@ fn random_walls_mint_nothing_and_leave_no_stamp_in_the_future() {
             assert!(stamp.as_micros() <= monotonic + offset_max, "seed {seed}: store time was minted");
             let behind = stamp.since(processes[index].now());
             assert!(behind.as_micros() <= StoreClock::TOLERANCE, "seed {seed}: behind by {behind:?}");
-            if access(index) == Access::Write {
+            if access(index) == ClockAccess::Write {
                 stamps[bucket] = stamp;
             }
         }

@@ -3,7 +3,7 @@
 use tiktoken_rs::tokenizer::get_tokenizer;
 use tiktoken_rs::{CoreBPE, bpe_for_tokenizer};
 
-use super::{Counter, script};
+use super::{TokenCounter, script};
 
 /// Texts are counted in pieces of at most so many bytes. A piece ends before a blank where it can, which is where
 /// tokens end; where it cannot, a token more may be counted. The bound keeps the expression that splits texts into
@@ -14,7 +14,7 @@ const PIECE_MAX: usize = 8 << 10;
 const TEXT_MAX: usize = 4 << 20;
 
 /// A way to count tokens of a model, if its vocabulary is known.
-pub(super) fn counter(model: &str) -> Option<Counter> {
+pub(super) fn counter(model: &str) -> Option<TokenCounter> {
     // Routers write `openai/gpt-4o`.
     let model = model.rsplit('/').next().unwrap_or(model);
     let vocabulary = bpe_for_tokenizer(get_tokenizer(model)?).ok()?;

@@ -16,12 +16,12 @@ const FADE_AT: u32 = 1_024;
 
 /// How often which numbers came.
 #[derive(Clone, Debug)]
-pub(crate) struct Histogram {
+pub(crate) struct SizeHistogram {
     bins: Box<[u32; BINS]>,
     count: u32,
 }
 
-impl Histogram {
+impl SizeHistogram {
     pub(crate) fn new() -> Self {
         Self { bins: Box::new([0; BINS]), count: 0 }
     }
@@ -91,7 +91,7 @@ mod tests {
             numbers in prop::collection::vec(0..5_000_u64, 1..300),
             permille in 1..=1_000_u16,
         ) {
-            let mut histogram = Histogram::new();
+            let mut histogram = SizeHistogram::new();
             numbers.iter().for_each(|&number| histogram.add(number));
             let mut sorted = numbers;
             sorted.sort_unstable();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_fit_and_none_is_no_quantile() {
-        let mut histogram = Histogram::new();
+        let mut histogram = SizeHistogram::new();
         assert_eq!(histogram.quantile(500), None);
         histogram.add(u64::MAX);
         assert_eq!(histogram.quantile(500), Some((1 << WIDTH) - 1));
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_was_long_ago_fades() {
-        let mut histogram = Histogram::new();
+        let mut histogram = SizeHistogram::new();
         (0..10_000).for_each(|_| histogram.add(1_000));
         (0..5_000).for_each(|_| histogram.add(10));
         assert_eq!(histogram.quantile(990), Some(10));

@@ -1,7 +1,7 @@
 //! What is learned about a model, and how well its estimates did.
 
 use super::Estimate;
-use super::histogram::Histogram;
+use super::histogram::SizeHistogram;
 use crate::Tokens;
 
 /// So many calls of a model must be known before its estimates go by them.
@@ -12,21 +12,21 @@ const ONE: u64 = 1_000;
 
 /// What is learned about a model.
 #[derive(Debug)]
-pub(super) struct Learned {
+pub(super) struct LearnedModel {
     /// How much was used for what was counted, in thousandths.
-    ratio: Histogram,
+    ratio: SizeHistogram,
     /// How long answers were.
-    output: Histogram,
+    output: SizeHistogram,
     pub(super) accuracy: Accuracy,
 }
 
-impl Default for Learned {
+impl Default for LearnedModel {
     fn default() -> Self {
-        Self { ratio: Histogram::new(), output: Histogram::new(), accuracy: Accuracy::default() }
+        Self { ratio: SizeHistogram::new(), output: SizeHistogram::new(), accuracy: Accuracy::default() }
     }
 }
 
-impl Learned {
+impl LearnedModel {
     pub(super) fn add(&mut self, estimate: &Estimate, used: Tokens) {
         // A reply that does not say what its input was says nothing about it.
         if used.input > 0 && estimate.counted > 0 {

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::Tokens;
-use learned::Learned;
-use request::Request;
+use learned::LearnedModel;
+use request::EstimatedRequest;
 
 pub use learned::Accuracy;
 
@@ -79,7 +79,7 @@ impl Estimate {
 #[derive(Debug)]
 pub struct Estimator {
     cover: u16,
-    models: Mutex<HashMap<Arc<str>, Learned>>,
+    models: Mutex<HashMap<Arc<str>, LearnedModel>>,
 }
 
 impl Default for Estimator {
@@ -112,7 +112,7 @@ impl Estimator {
     #[must_use]
     pub fn estimate_for(&self, model: &str, request: &Value) -> Estimate {
         let count = counter(model);
-        self.expected(model, &Request::read(request, count.as_ref()))
+        self.expected(model, &EstimatedRequest::read(request, count.as_ref()))
     }
 
     /// As [`estimate`](Self::estimate), for a body as it is sent. What is no JSON is counted as text.
@@ -151,7 +151,7 @@ impl Estimator {
         all
     }
 
-    fn expected(&self, model: &str, request: &Request) -> Estimate {
+    fn expected(&self, model: &str, request: &EstimatedRequest) -> Estimate {
         let model: Arc<str> = Arc::from(if model.len() <= MODEL_NAME_MAX { model } else { "" });
         let models = self.models();
         // Models beyond the bound share what is learned under no name.
@@ -166,20 +166,20 @@ impl Estimator {
     }
 
     /// What is learned stays sound if somebody panics in between: it is numbers only.
-    fn models(&self) -> MutexGuard<'_, HashMap<Arc<str>, Learned>> {
+    fn models(&self) -> MutexGuard<'_, HashMap<Arc<str>, LearnedModel>> {
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A way to count the tokens of a text.
-type Counter = Box<dyn Fn(&str) -> u64>;
+type TokenCounter = Box<dyn Fn(&str) -> u64>;
 
 #[cfg(feature = "tiktoken")]
-fn counter(model: &str) -> Counter {
+fn counter(model: &str) -> TokenCounter {
     exact::counter(model).unwrap_or_else(|| Box::new(script::tokens))
 }
 
 #[cfg(not(feature = "tiktoken"))]
-fn counter(_model: &str) -> Counter {
+fn counter(_model: &str) -> TokenCounter {
     Box::new(script::tokens)
 }

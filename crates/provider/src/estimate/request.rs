@@ -64,7 +64,7 @@ const SETTINGS: [&str; 5] =
 
 /// A request as far as it counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct EstimatedRequest {
     pub(crate) model: Option<String>,
     pub(crate) input: u64,
     /// How many answers are asked for.
@@ -73,35 +73,35 @@ pub(crate) struct Request {
     pub(crate) output_max: Option<u64>,
 }
 
-impl Request {
+impl EstimatedRequest {
     /// Reads a request, with a way to count the tokens of its texts.
-    pub(crate) fn read(json: &Value, count: &dyn Fn(&str) -> u64) -> Request {
+    pub(crate) fn read(json: &Value, count: &dyn Fn(&str) -> u64) -> EstimatedRequest {
         let Value::Object(fields) = json else {
-            let mut walk = Walk { count, tokens: 0 };
+            let mut walk = TextWalk { count, tokens: 0 };
             walk.text(json, DEPTH_MAX);
-            return Request { input: walk.tokens, answers: 1, ..Request::default() };
+            return EstimatedRequest { input: walk.tokens, answers: 1, ..EstimatedRequest::default() };
         };
-        let mut walk = Walk { count, tokens: REPLY_TOKENS };
+        let mut walk = TextWalk { count, tokens: REPLY_TOKENS };
         for name in PROMPTS {
             fields.get(name).into_iter().for_each(|value| walk.text(value, DEPTH_MAX));
         }
         let model = fields.get("model").and_then(Value::as_str).map(str::to_owned);
         let answers = if is_embedding(fields, model.as_deref()) { 0 } else { answers(fields) };
-        Request { model, input: walk.tokens, answers, output_max: setting(fields, &OUTPUTS) }
+        EstimatedRequest { model, input: walk.tokens, answers, output_max: setting(fields, &OUTPUTS) }
     }
 }
 
 /// A text that is no JSON.
-pub(crate) fn plain(text: &str) -> Request {
-    Request { input: script::tokens(text), answers: 1, ..Request::default() }
+pub(crate) fn plain(text: &str) -> EstimatedRequest {
+    EstimatedRequest { input: script::tokens(text), answers: 1, ..EstimatedRequest::default() }
 }
 
-struct Walk<'a> {
+struct TextWalk<'a> {
     count: &'a dyn Fn(&str) -> u64,
     tokens: u64,
 }
 
-impl Walk<'_> {
+impl TextWalk<'_> {
     fn add(&mut self, tokens: u64) {
         self.tokens = self.tokens.saturating_add(tokens);
     }
@@ -205,8 +205,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(json: &Value) -> Request {
-        Request::read(json, &script::tokens)
+    fn read(json: &Value) -> EstimatedRequest {
+        EstimatedRequest::read(json, &script::tokens)
     }
 
     /// Two hundred characters, fifty tokens.
@@ -224,7 +224,8 @@ mod tests {
         let gemini = json!({"model": "m", "contents": [{"role": "user", "parts": [{"text": text}]}], "generationConfig": {"maxOutputTokens": 100}});
         for request in [chat, parts, responses, anthropic, gemini] {
             let read = read(&request);
-            let expected = Request { model: Some("m".into()), input: 57, answers: 1, output_max: Some(100) };
+            let expected =
+                EstimatedRequest { model: Some("m".into()), input: 57, answers: 1, output_max: Some(100) };
             assert_eq!(read, expected, "{request}");
         }
     }

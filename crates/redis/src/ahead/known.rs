@@ -8,29 +8,29 @@ const CALLS_MAX: usize = 65_536;
 /// Calls by their ids: those the server knows nothing of, because they were served from what is held, and those that only the
 /// server knows what came of.
 #[derive(Default)]
-pub(super) struct KnownCalls(Mutex<Calls>);
+pub(super) struct CallLog(Mutex<LoggedCalls>);
 
 #[derive(Default)]
-struct Calls {
-    by_id: HashMap<u128, Course>,
+struct LoggedCalls {
+    by_id: HashMap<u128, CallProgress>,
     order: VecDeque<u128>,
 }
 
 /// What became of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Course {
+pub(super) enum CallProgress {
     /// It was served from what is held.
     Served(Vec<Done>),
     /// It was sent, and the answer was lost.
     Sent,
 }
 
-impl KnownCalls {
-    pub(super) fn get(&self, id: Option<OpId>) -> Option<Course> {
+impl CallLog {
+    pub(super) fn get(&self, id: Option<OpId>) -> Option<CallProgress> {
         self.0.lock().by_id.get(&id?.0).cloned()
     }
 
-    pub(super) fn note(&self, id: Option<OpId>, course: Course) {
+    pub(super) fn note(&self, id: Option<OpId>, course: CallProgress) {
         let Some(OpId(id)) = id else { return };
         let mut calls = self.0.lock();
         if calls.by_id.insert(id, course).is_none() {
@@ -55,13 +55,13 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten_first() {
-        let known = KnownCalls::default();
+        let known = CallLog::default();
         let id = |number: usize| Some(OpId(number as u128));
-        (0..=CALLS_MAX).for_each(|number| known.note(id(number), Course::Sent));
+        (0..=CALLS_MAX).for_each(|number| known.note(id(number), CallProgress::Sent));
         assert_eq!(known.get(id(0)), None);
-        assert_eq!(known.get(id(1)), Some(Course::Sent));
-        known.note(id(1), Course::Served(vec![Done::Settled]));
-        assert_eq!(known.get(id(1)), Some(Course::Served(vec![Done::Settled])));
+        assert_eq!(known.get(id(1)), Some(CallProgress::Sent));
+        known.note(id(1), CallProgress::Served(vec![Done::Settled]));
+        assert_eq!(known.get(id(1)), Some(CallProgress::Served(vec![Done::Settled])));
         known.forget(1);
         assert_eq!((known.get(id(1)), known.get(None)), (None, None));
     }

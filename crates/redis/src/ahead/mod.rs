@@ -12,24 +12,24 @@ use tollgate_store::ahead::{Counted, Prefetch, with_ahead};
 use tollgate_store::{Applied, Call, Key, Op, OwnedCall, Place, Scope, Step, StoreError};
 
 use crate::apply::unique_id;
-use crate::inner::{Inner, without_tests};
+use crate::inner::{RedisInner, without_tests};
 use crate::later::REMEMBERED;
-use holdings::{Holding, Holdings};
-use known::KnownCalls;
+use holdings::{PrefetchedBucket, PrefetchedBuckets};
+use known::CallLog;
 
 /// What a process holds ahead.
-pub(crate) struct Ahead {
+pub(crate) struct Prefetcher {
     prefetch: Option<Prefetch>,
-    holdings: Holdings,
-    known: KnownCalls,
+    holdings: PrefetchedBuckets,
+    known: CallLog,
 }
 
 /// What is held ahead of a bucket and was used of it: its limits, what there is to give back, and what there is to count.
-type Held = (Limits, Vec<u64>, Counted);
+type PrefetchedAmounts = (Limits, Vec<u64>, Counted);
 
-impl Ahead {
-    pub(crate) fn new(prefetch: Option<Prefetch>) -> Ahead {
-        Ahead { prefetch, holdings: Holdings::default(), known: KnownCalls::default() }
+impl Prefetcher {
+    pub(crate) fn new(prefetch: Option<Prefetch>) -> Prefetcher {
+        Prefetcher { prefetch, holdings: PrefetchedBuckets::default(), known: CallLog::default() }
     }
 
     pub(crate) fn prefetch(&self) -> Option<Prefetch> {
@@ -42,10 +42,10 @@ impl Ahead {
     }
 }
 
-impl Inner {
+impl RedisInner {
     /// Gives back what is held ahead of a bucket, and counts what was used of it. What cannot be given back now is given back
     /// later.
-    async fn give_back(&self, holding: &Holding, held: Option<Held>) {
+    async fn give_back(&self, holding: &PrefetchedBucket, held: Option<PrefetchedAmounts>) {
         let Some((limits, held, counted)) = held else { return };
         if counted.is_nothing() && held.iter().all(|held| *held == 0) {
             return;

@@ -8,13 +8,13 @@ use tollgate_store::ahead::{Prefetch, Stash, bounds, with_ahead};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{Applied, Call, Clock, Done, Op, OwnedCall, QueuePlace, Step, StoreError, Taken};
 
-use super::known::Course;
+use super::known::CallProgress;
 use crate::apply::unique_id;
-use crate::inner::{Inner, without_tests};
+use crate::inner::{RedisInner, without_tests};
 use crate::later::REMEMBERED;
 
 /// A step that may be served from what is held.
-struct Part {
+struct PrefetchStep {
     /// The name of the bucket.
     name: Vec<u8>,
     limits: Limits,
@@ -24,17 +24,17 @@ struct Part {
 }
 
 /// What a call asks for, of all its buckets.
-enum Asked {
-    Take(Vec<Part>),
+enum PrefetchOp {
+    Take(Vec<PrefetchStep>),
     /// With what was used of each.
-    Settle(Vec<(Part, Box<[u64]>)>),
+    Settle(Vec<(PrefetchStep, Box<[u64]>)>),
     /// What is done to the whole of a bucket.
     Other,
     /// Nothing that has to do with what is held.
     Elsewhere,
 }
 
-impl Inner {
+impl RedisInner {
     /// Applies a call by what is held ahead if that can be done, or on the server.
     pub(crate) async fn apply_ahead(
         &self,
@@ -47,12 +47,12 @@ impl Inner {
             return self.apply_in_turn(call, writes, remembered, &[], place).await;
         };
         match self.ahead.known.get(call.id) {
-            Some(Course::Served(done)) => return Ok(Applied::Done(done)),
-            Some(Course::Sent) => {}
+            Some(CallProgress::Served(done)) => return Ok(Applied::Done(done)),
+            Some(CallProgress::Sent) => {}
             None => {
                 if let Some(done) = self.serve(call, writes, prefetch, place).await? {
                     place.rank.into_iter().for_each(|rank| drop(self.leave_queues(rank)));
-                    self.ahead.known.note(call.id, Course::Served(done.clone()));
+                    self.ahead.known.note(call.id, CallProgress::Served(done.clone()));
                     return Ok(Applied::Done(done));
                 }
             }
@@ -63,7 +63,7 @@ impl Inner {
             self.return_held(call).await;
         }
         if matches!(applied, Err(RecordsError::Store(StoreError::Unavailable(..)))) {
-            self.ahead.known.note(call.id, Course::Sent);
+            self.ahead.known.note(call.id, CallProgress::Sent);
         }
         applied
     }
@@ -76,14 +76,14 @@ impl Inner {
         place: &QueuePlace,
     ) -> Result<Option<Vec<Done>>, StoreError> {
         match self.asked(call, writes, prefetch.percent) {
-            Asked::Take(parts) => self.serve_take(call, parts, prefetch, place).await,
-            Asked::Settle(parts) => Ok(self.serve_settlement(&parts).await),
-            Asked::Other => {
+            PrefetchOp::Take(parts) => self.serve_take(call, parts, prefetch, place).await,
+            PrefetchOp::Settle(parts) => Ok(self.serve_settlement(&parts).await),
+            PrefetchOp::Other => {
                 // What is done to the whole is done to what is held as well.
                 self.return_held(call).await;
                 Ok(None)
             }
-            Asked::Elsewhere => Ok(None),
+            PrefetchOp::Elsewhere => Ok(None),
         }
     }
 
@@ -99,35 +99,39 @@ impl Inner {
         }
     }
 
-    fn asked(&self, call: &OwnedCall, writes: &[Write], percent: u8) -> Asked {
+    fn asked(&self, call: &OwnedCall, writes: &[Write], percent: u8) -> PrefetchOp {
         let is_usual = |step: &Step<'_>| matches!(step.op, Op::Take { .. }) || settlement(step).is_some();
         if !call.steps().all(|step| is_usual(&step)) {
-            return Asked::Other;
+            return PrefetchOp::Other;
         }
         if !call.is_metered() || !writes.is_empty() || call.steps().next().is_none() {
-            return Asked::Elsewhere;
+            return PrefetchOp::Elsewhere;
         }
         let part = |step: &Step<'_>, costs: &Costs| {
-            Some(Part {
+            Some(PrefetchStep {
                 name: self.service.layout.bucket(step.place.namespace, step.place.key),
                 limits: step.place.limits.clone(),
                 bounds: bounds(step.place.limits, percent)?,
                 costs: costs.clone(),
             })
         };
-        let takes = call.steps().map(|step| part(&step, step.takes()?)).collect::<Option<Vec<Part>>>();
+        let takes =
+            call.steps().map(|step| part(&step, step.takes()?)).collect::<Option<Vec<PrefetchStep>>>();
         if let Some(takes) = takes {
-            return Asked::Take(takes);
+            return PrefetchOp::Take(takes);
         }
         let settlements = call.steps().map(|step| {
             let (reserved, used) = settlement(&step)?;
             Some((part(&step, reserved)?, used.into()))
         });
-        settlements.collect::<Option<Vec<_>>>().map_or(Asked::Elsewhere, Asked::Settle)
+        settlements.collect::<Option<Vec<_>>>().map_or(PrefetchOp::Elsewhere, PrefetchOp::Settle)
     }
 
     /// What is held of all buckets, locked in the order of their names, in the order of the parts.
-    async fn lock<'p>(&self, parts: impl Iterator<Item = &'p Part>) -> Option<Vec<OwnedMutexGuard<Stash>>> {
+    async fn lock<'p>(
+        &self,
+        parts: impl Iterator<Item = &'p PrefetchStep>,
+    ) -> Option<Vec<OwnedMutexGuard<Stash>>> {
         let mut wanted: Vec<(usize, &[u8])> = parts.map(|part| part.name.as_slice()).enumerate().collect();
         wanted.sort_by_key(|(_, name)| *name);
         let mut locked = Vec::with_capacity(wanted.len());
@@ -139,9 +143,9 @@ impl Inner {
         Some(locked.into_iter().map(|(_, stash)| stash).collect())
     }
 
-    async fn serve_settlement(&self, parts: &[(Part, Box<[u64]>)]) -> Option<Vec<Done>> {
+    async fn serve_settlement(&self, parts: &[(PrefetchStep, Box<[u64]>)]) -> Option<Vec<Done>> {
         let mut stashes = self.lock(parts.iter().map(|(part, _)| part)).await?;
-        let fits = |((part, used), stash): (&(Part, Box<[u64]>), &OwnedMutexGuard<Stash>)| {
+        let fits = |((part, used), stash): (&(PrefetchStep, Box<[u64]>), &OwnedMutexGuard<Stash>)| {
             stash.settled(&part.limits, (&part.costs, used), &part.bounds).is_some()
         };
         if !parts.iter().zip(&stashes).all(fits) {
@@ -157,7 +161,7 @@ impl Inner {
     async fn serve_take(
         &self,
         call: &OwnedCall,
-        parts: Vec<Part>,
+        parts: Vec<PrefetchStep>,
         prefetch: Prefetch,
         place: &QueuePlace,
     ) -> Result<Option<Vec<Done>>, StoreError> {

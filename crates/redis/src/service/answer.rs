@@ -10,36 +10,36 @@ use crate::Trouble;
 
 /// What came of a script that changes something.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum ScriptAnswer {
     /// It was done, now or before: what came of it.
     Done(Vec<u8>),
     /// Nothing was done. This is what there is.
-    Seen(Seen),
+    Seen(SeenValues),
 }
 
 /// Values at one instant; those that are not there are empty.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenValues {
     pub(crate) now: Tick,
     pub(crate) values: Vec<Vec<u8>>,
 }
 
-impl Answer {
-    pub(crate) fn of(value: Value) -> Result<Answer, StoreError> {
+impl ScriptAnswer {
+    pub(crate) fn of(value: Value) -> Result<ScriptAnswer, StoreError> {
         match value {
-            Value::BulkString(outcome) => Ok(Answer::Done(outcome)),
-            value => Seen::of(value).map(Answer::Seen),
+            Value::BulkString(outcome) => Ok(ScriptAnswer::Done(outcome)),
+            value => SeenValues::of(value).map(ScriptAnswer::Seen),
         }
     }
 }
 
-impl Seen {
-    pub(crate) fn of(value: Value) -> Result<Seen, StoreError> {
+impl SeenValues {
+    pub(crate) fn of(value: Value) -> Result<SeenValues, StoreError> {
         let Value::Array(values) = value else { return Err(garbage()) };
         let mut values = values.into_iter();
         let Some(Value::Int(now)) = values.next() else { return Err(garbage()) };
         let now = Tick::from_micros(u64::try_from(now).map_err(|_| garbage())?);
-        Ok(Seen { now, values: values.map(bulk).collect::<Result<_, _>>()? })
+        Ok(SeenValues { now, values: values.map(bulk).collect::<Result<_, _>>()? })
     }
 }
 

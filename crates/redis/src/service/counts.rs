@@ -23,7 +23,7 @@ pub struct Troubles {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ServerErrorCounters {
     connections: AtomicU64,
     timeouts: AtomicU64,
     busy: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct Counts {
     retries: AtomicU64,
 }
 
-impl Counts {
+impl ServerErrorCounters {
     pub(crate) fn met(&self, trouble: &Trouble) {
         let count = match trouble {
             Trouble::NoConnection(..) | Trouble::Lost(_) => &self.connections,

@@ -13,12 +13,12 @@ use redis::{
 use tollgate_store::Mutex;
 
 use crate::Trouble;
-use crate::url::{RedisUrl, Service};
+use crate::url::{Deployment, RedisUrl};
 
 type Node = (String, u16);
 
 /// The connection, made when it is wanted and dropped when it is of no use.
-pub(crate) struct Link {
+pub(crate) struct RedisConnection {
     url: RedisUrl,
     /// The certificates of those who vouch for the server, if they are not those of the web.
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "without TLS nobody vouches"))]
@@ -43,9 +43,9 @@ pub(crate) struct Connected {
     connection: MultiplexedConnection,
 }
 
-impl Link {
-    pub(crate) fn new(url: RedisUrl, roots: Option<Vec<u8>>, patience: Duration) -> Link {
-        Link {
+impl RedisConnection {
+    pub(crate) fn new(url: RedisUrl, roots: Option<Vec<u8>>, patience: Duration) -> RedisConnection {
+        RedisConnection {
             url,
             roots,
             patience,
@@ -74,7 +74,7 @@ impl Link {
             Err(error) => Trouble::of(&error),
         };
         match &trouble {
-            Trouble::Moved(_) | Trouble::Ask(_) if self.url.service != Service::Cluster => {
+            Trouble::Moved(_) | Trouble::Ask(_) if self.url.service != Deployment::Cluster => {
                 let why = "it is a node of a cluster; write redis+cluster:// in the address";
                 return Err(Trouble::Other(why.into()));
             }
@@ -118,7 +118,7 @@ impl Link {
         let told = self.told.lock().clone();
         let number = self.turn.fetch_add(1, Ordering::Relaxed);
         let made = match (&self.url.service, told) {
-            (Service::Sentinel(master), _) => self.master(master, number).await,
+            (Deployment::Sentinel(master), _) => self.master(master, number).await,
             (_, Some(node)) => self.connect(&node).await,
             (_, None) => self.connect(&self.url.hosts[number % self.url.hosts.len()]).await,
         };

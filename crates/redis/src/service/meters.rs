@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_store::Mutex;
 
-use super::scripts::Known;
+use super::scripts::LoadedScript;
 
 const PATTERN: &str = include_str!("../lua/meters.lua");
 
@@ -21,14 +21,14 @@ const STEPS_MAX: usize = 16;
 /// The scripts for calls that take from meters only, by how many limits each of their buckets has.
 #[derive(Debug)]
 pub(crate) struct Meters {
-    time: Time,
+    time: ScriptClock,
     remembered_ms: String,
-    known: Mutex<HashMap<Vec<usize>, Arc<Known>>>,
+    known: Mutex<HashMap<Vec<usize>, Arc<LoadedScript>>>,
 }
 
 /// Who tells the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Time {
+pub(crate) enum ScriptClock {
     /// The server, by whose time buckets are forgotten too.
     OfServer,
     /// The last argument.
@@ -36,7 +36,7 @@ pub(crate) enum Time {
 }
 
 impl Meters {
-    pub(crate) fn new(time: Time, remembered_ms: String) -> Meters {
+    pub(crate) fn new(time: ScriptClock, remembered_ms: String) -> Meters {
         Meters { time, remembered_ms, known: Mutex::default() }
     }
 
@@ -46,7 +46,7 @@ impl Meters {
     }
 
     /// The script for buckets with so many limits; `None` if these are too many, or there are enough scripts.
-    pub(crate) fn of(&self, limits: &[usize]) -> Option<Arc<Known>> {
+    pub(crate) fn of(&self, limits: &[usize]) -> Option<Arc<LoadedScript>> {
         let mut known = self.known.lock();
         if let Some(script) = known.get(limits) {
             return Some(Arc::clone(script));
@@ -54,7 +54,7 @@ impl Meters {
         if known.len() == SHAPES_MAX || limits.len() > STEPS_MAX {
             return None;
         }
-        let script = Arc::new(Known::new(self.written_out(limits)));
+        let script = Arc::new(LoadedScript::new(self.written_out(limits)));
         known.insert(limits.to_vec(), Arc::clone(&script));
         Some(script)
     }
@@ -78,8 +78,8 @@ impl Meters {
             }
         }
         let (now, expires) = match self.time {
-            Time::OfServer => ("call('TIME')\nnow = now[1] * 1000000 + now[2]".to_owned(), "true"),
-            Time::Given => (format!("args[{}] + 0", limits.len() + 1), "false"),
+            ScriptClock::OfServer => ("call('TIME')\nnow = now[1] * 1000000 + now[2]".to_owned(), "true"),
+            ScriptClock::Given => (format!("args[{}] + 0", limits.len() + 1), "false"),
         };
         out.replace("$now", &now).replace("$expires", expires).replace("$remembered", &self.remembered_ms)
     }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_pattern_is_written_out_for_every_bucket_and_limit() {
-        let script = Meters::new(Time::OfServer, "60000".into()).written_out(&[1, 3]);
+        let script = Meters::new(ScriptClock::OfServer, "60000".into()).written_out(&[1, 3]);
         assert!(!script.contains('$'), "{script}");
         assert!(script.contains("local from, gain1, full1, price1, cost1 = un('<ddddd', wanted1, 34)"));
         assert!(script.contains("local t, lasts, events, used1, credit1, used2, credit2, used3, credit3 ="));
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn there_are_never_too_many_scripts() {
-        let meters = Meters::new(Time::Given, "60000".into());
+        let meters = Meters::new(ScriptClock::Given, "60000".into());
         let shape = |number: usize| [1 + number % 8, 1 + number / 8 % 8, 1 + number / 64];
         assert!((0..SHAPES_MAX).all(|number| meters.of(&shape(number)).is_some()));
         assert!(meters.of(&shape(SHAPES_MAX)).is_none());

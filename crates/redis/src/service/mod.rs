@@ -18,12 +18,12 @@ use crate::Trouble;
 use crate::layout::Layout;
 use crate::time::ServerTime;
 
-pub(crate) use answer::{Answer, Seen, bulks};
-use counts::Counts;
+pub(crate) use answer::{ScriptAnswer, SeenValues, bulks};
+use counts::ServerErrorCounters;
 pub use counts::Troubles;
-pub(crate) use link::Link;
-pub(crate) use meters::Time;
-pub(crate) use scripts::{Known, Scripts};
+pub(crate) use link::RedisConnection;
+pub(crate) use meters::ScriptClock;
+pub(crate) use scripts::{LoadedScript, Scripts};
 
 /// What the first pause between two tries is at most. The next ones are twice as long each.
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
@@ -32,37 +32,37 @@ const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// A server and all that is needed to call it.
-pub(crate) struct Service {
-    pub(crate) link: Link,
+pub(crate) struct RedisService {
+    pub(crate) link: RedisConnection,
     pub(crate) layout: Layout,
     pub(crate) scripts: Scripts,
     pub(crate) time: ServerTime,
     /// How long a call may take, with all its tries.
     pub(crate) timeout: Duration,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ServerErrorCounters,
     pub(crate) workers: Workers,
 }
 
 /// For how long a call is being made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch(Tick);
+pub(crate) struct CallTimer(Tick);
 
 /// What went wrong, after so long.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct TimedError {
     pub(crate) trouble: Trouble,
     pub(crate) waited: Duration,
 }
 
-impl Failure {
+impl TimedError {
     pub(crate) fn into_error(self) -> StoreError {
         self.trouble.into_error(self.waited)
     }
 }
 
-impl Watch {
-    pub(crate) fn start() -> Watch {
-        Watch(Clock::system().now())
+impl CallTimer {
+    pub(crate) fn start() -> CallTimer {
+        CallTimer(Clock::system().now())
     }
 
     pub(crate) fn waited(self) -> Duration {
@@ -70,7 +70,7 @@ impl Watch {
     }
 }
 
-impl Service {
+impl RedisService {
     /// Runs a script, again and again while the trouble may pass, until the timeout. A script that changes something
     /// remembers what came of it under an id, so it may be sent twice.
     ///
@@ -79,23 +79,23 @@ impl Service {
     /// The script may be run or not.
     pub(crate) async fn run<K: AsRef<[u8]>, A: AsRef<[u8]>>(
         &self,
-        watch: Watch,
-        script: &Known,
+        watch: CallTimer,
+        script: &LoadedScript,
         keys: &[K],
         arguments: &[A],
     ) -> Result<Value, StoreError> {
         self.with_retries(watch, &script.run(keys, arguments), Some(script))
             .await
-            .map_err(Failure::into_error)
+            .map_err(TimedError::into_error)
     }
 
     /// As [`run`](Self::run), for a command that may be carried out twice unharmed.
     pub(crate) async fn with_retries(
         &self,
-        watch: Watch,
+        watch: CallTimer,
         command: &Cmd,
-        script: Option<&Known>,
-    ) -> Result<Value, Failure> {
+        script: Option<&LoadedScript>,
+    ) -> Result<Value, TimedError> {
         let (mut round, mut said) = (0, None);
         loop {
             let trouble = match self.attempt(watch, command).await {
@@ -126,7 +126,7 @@ impl Service {
         }
     }
 
-    async fn attempt(&self, watch: Watch, command: &Cmd) -> Result<Value, Trouble> {
+    async fn attempt(&self, watch: CallTimer, command: &Cmd) -> Result<Value, Trouble> {
         // An answer that is lost must leave time for another try.
         let most = self.timeout.saturating_sub(watch.waited()).min(self.timeout / 2);
         let sent = tokio::time::timeout(most, self.link.send(command)).await;
@@ -149,11 +149,16 @@ impl Service {
     }
 
     /// Waits for a moment after a try that failed like this, or says that it is enough.
-    pub(crate) async fn pause(&self, watch: Watch, round: u32, trouble: Trouble) -> Result<(), Failure> {
+    pub(crate) async fn pause(
+        &self,
+        watch: CallTimer,
+        round: u32,
+        trouble: Trouble,
+    ) -> Result<(), TimedError> {
         let pause = self.pause_of(round);
         let left = self.timeout.saturating_sub(watch.waited());
         if !trouble.is_passing() || pause >= left {
-            return Err(Failure { trouble, waited: watch.waited() });
+            return Err(TimedError { trouble, waited: watch.waited() });
         }
         self.counts.retried();
         tokio::time::sleep(pause).await;

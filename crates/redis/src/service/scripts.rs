@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use redis::{Cmd, Script};
 
-use super::meters::{Meters, Time};
+use super::meters::{Meters, ScriptClock};
 
 /// A script and its hash.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct LoadedScript {
     source: Cow<'static, str>,
     hash: String,
 }
@@ -17,32 +17,32 @@ pub(crate) struct Known {
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Scripts {
-    pub(crate) apply: Arc<Known>,
+    pub(crate) apply: Arc<LoadedScript>,
     pub(crate) meters: Meters,
-    pub(crate) look: Known,
-    pub(crate) commit: Known,
-    pub(crate) list: Known,
-    pub(crate) leave: Known,
+    pub(crate) look: LoadedScript,
+    pub(crate) commit: LoadedScript,
+    pub(crate) list: LoadedScript,
+    pub(crate) leave: LoadedScript,
 }
 
 impl Scripts {
     /// All of them, of which the common one remembers what comes of calls for so many milliseconds.
-    pub(crate) fn new(time: Time, remembered_ms: String) -> Scripts {
+    pub(crate) fn new(time: ScriptClock, remembered_ms: String) -> Scripts {
         Scripts {
-            apply: Arc::new(Known::new(include_str!("../lua/apply.lua"))),
+            apply: Arc::new(LoadedScript::new(include_str!("../lua/apply.lua"))),
             meters: Meters::new(time, remembered_ms),
-            look: Known::new(include_str!("../lua/look.lua")),
-            commit: Known::new(include_str!("../lua/commit.lua")),
-            list: Known::new(include_str!("../lua/list.lua")),
-            leave: Known::new(include_str!("../lua/leave.lua")),
+            look: LoadedScript::new(include_str!("../lua/look.lua")),
+            commit: LoadedScript::new(include_str!("../lua/commit.lua")),
+            list: LoadedScript::new(include_str!("../lua/list.lua")),
+            leave: LoadedScript::new(include_str!("../lua/leave.lua")),
         }
     }
 }
 
-impl Known {
-    pub(super) fn new(source: impl Into<Cow<'static, str>>) -> Known {
+impl LoadedScript {
+    pub(super) fn new(source: impl Into<Cow<'static, str>>) -> LoadedScript {
         let source = source.into();
-        Known { hash: Script::new(&source).get_hash().to_owned(), source }
+        LoadedScript { hash: Script::new(&source).get_hash().to_owned(), source }
     }
 
     /// Runs it, if the server knows it.

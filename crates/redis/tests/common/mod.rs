@@ -9,23 +9,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tollgate_redis::{RedisStore, RedisStoreBuilder};
-use tollgate_redis_local::{Cluster, Kind, Server};
+use tollgate_redis_local::{Cluster, Server, ServerKind};
 use tollgate_store::Clock;
 
 /// The address of a server of this kind that all tests of the program share.
-pub(crate) fn server(kind: Kind) -> &'static Server {
+pub(crate) fn server(kind: ServerKind) -> &'static Server {
     static REDIS: OnceLock<Server> = OnceLock::new();
     static VALKEY: OnceLock<Server> = OnceLock::new();
     match kind {
-        Kind::Redis => REDIS.get_or_init(|| Server::start(kind)),
-        Kind::Valkey => VALKEY.get_or_init(|| Server::start(kind)),
+        ServerKind::Redis => REDIS.get_or_init(|| Server::start(kind)),
+        ServerKind::Valkey => VALKEY.get_or_init(|| Server::start(kind)),
     }
 }
 
 /// A cluster that all tests of the program share.
 pub(crate) fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(|| Cluster::start(Kind::Redis))
+    CLUSTER.get_or_init(|| Cluster::start(ServerKind::Redis))
 }
 
 /// A store of its own at this address. Those of a cluster are in different slots.
@@ -40,11 +40,11 @@ pub(crate) fn open_at(url: &str, clock: Clock) -> RedisStore {
 }
 
 pub(crate) fn on_redis(clock: Clock) -> RedisStore {
-    open_at(&server(Kind::Redis).url(), clock)
+    open_at(&server(ServerKind::Redis).url(), clock)
 }
 
 pub(crate) fn on_valkey(clock: Clock) -> RedisStore {
-    open_at(&server(Kind::Valkey).url(), clock)
+    open_at(&server(ServerKind::Valkey).url(), clock)
 }
 
 pub(crate) fn on_cluster(clock: Clock) -> RedisStore {

@@ -8,7 +8,7 @@ use tollgate::dynamo::{DynamoStore, DynamoStoreBuilder};
 use tollgate::file::FileStore;
 use tollgate::redis::RedisStore;
 use tollgate_dynamo_local::{Engine, serve};
-use tollgate_redis_local::{Kind, Server};
+use tollgate_redis_local::{Server, ServerKind};
 
 /// How long a store may take to answer on a host that is busy.
 pub(crate) const PATIENT: Duration = Duration::from_secs(30);
@@ -20,7 +20,7 @@ pub(crate) fn file(folder: &Path) -> FileStore {
 /// A store of its own on a server that all tests share.
 pub(crate) fn redis(prefix: &str) -> RedisStore {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    let server = SERVER.get_or_init(|| Server::start(Kind::Redis));
+    let server = SERVER.get_or_init(|| Server::start(ServerKind::Redis));
     let store = RedisStore::builder(server.url()).prefix(prefix).timeout(PATIENT);
     store.build().wait().expect("the server is there")
 }

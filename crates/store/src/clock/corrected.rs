@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 
 use tollgate_core::{Span, Tick};
 
-use super::sleeper::Sleeper;
-use super::{Alarm, Clock, Source};
+use super::sleeper::AlarmTarget;
+use super::{Alarm, Clock, ClockSource};
 
 /// What a clock is corrected by, which may change at any time.
 pub trait Correction: Send + Sync {
@@ -43,14 +43,14 @@ impl Corrected {
     }
 
     /// Wakes a sleeper at `at` by the correction there is now.
-    pub(super) fn wake(&self, at: Tick, sleeper: Sleeper) {
+    pub(super) fn wake(&self, at: Tick, sleeper: AlarmTarget) {
         let now = self.base.now();
         self.base.wake(now + at.since(self.corrected(now)), sleeper);
     }
 
     /// Sets an alarm, or rings it if its time has passed.
     pub(super) fn alarm(self: &Arc<Self>, at: Tick, alarm: Weak<dyn Alarm>) {
-        Arc::new(Waiting { at, alarm, clock: Arc::clone(self) }).wait();
+        Arc::new(CorrectedAlarm { at, alarm, clock: Arc::clone(self) }).wait();
     }
 }
 
@@ -64,13 +64,13 @@ impl fmt::Debug for Corrected {
 ///
 /// The correction may change while it waits, without a notification. So it looks again on half of the way, and on half of
 /// what is left: a change is seen in time unless it comes late and is large, and a long wait costs a few looks only.
-pub(crate) struct Waiting {
+pub(crate) struct CorrectedAlarm {
     at: Tick,
     alarm: Weak<dyn Alarm>,
     clock: Arc<Corrected>,
 }
 
-impl Waiting {
+impl CorrectedAlarm {
     #[cfg(not(loom))]
     pub(crate) fn is_gone(&self) -> bool {
         self.alarm.strong_count() == 0
@@ -82,14 +82,14 @@ impl Waiting {
         let now = self.clock.base.now();
         let left = self.at.since(self.clock.corrected(now));
         if left == Span::ZERO {
-            return alarm.ring(self.at, &Clock(Source::Corrected(Arc::clone(&self.clock))));
+            return alarm.ring(self.at, &Clock(ClockSource::Corrected(Arc::clone(&self.clock))));
         }
         let sleep = if left <= CLOSE { left } else { Span::from_micros(left.as_micros() / 2) };
-        self.clock.base.clone().wake(now + sleep, Sleeper::Waiting(self));
+        self.clock.base.clone().wake(now + sleep, AlarmTarget::Waiting(self));
     }
 }
 
-impl Alarm for Waiting {
+impl Alarm for CorrectedAlarm {
     fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
         self.wait();
     }
@@ -101,27 +101,27 @@ mod tests {
     use crate::ManualClock;
     use std::sync::Mutex;
 
-    struct Recorder(Mutex<Vec<(Tick, Tick)>>);
+    struct CorrectedRecorder(Mutex<Vec<(Tick, Tick)>>);
 
-    impl Alarm for Recorder {
+    impl Alarm for CorrectedRecorder {
         fn ring(self: Arc<Self>, at: Tick, clock: &Clock) {
             self.0.lock().unwrap().push((at, clock.now()));
         }
     }
 
-    struct Scene {
+    struct CorrectedFixture {
         hands: ManualClock,
         by: Arc<AtomicI64>,
         clock: Clock,
-        recorder: Arc<Recorder>,
+        recorder: Arc<CorrectedRecorder>,
     }
 
-    impl Scene {
-        fn new(by_secs: i64) -> Scene {
+    impl CorrectedFixture {
+        fn new(by_secs: i64) -> CorrectedFixture {
             let hands = ManualClock::at(Tick::from_secs(1_000));
             let by = Arc::new(AtomicI64::new(by_secs * 1_000_000));
             let clock = hands.clock().corrected(Arc::clone(&by));
-            Scene { hands, by, clock, recorder: Arc::new(Recorder(Mutex::default())) }
+            CorrectedFixture { hands, by, clock, recorder: Arc::new(CorrectedRecorder(Mutex::default())) }
         }
 
         fn alarm(&self, at_secs: u64) {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn it_shows_the_corrected_time() {
-        let scene = Scene::new(300);
+        let scene = CorrectedFixture::new(300);
         assert_eq!(scene.clock.now(), Tick::from_secs(1_300));
         scene.correct(-300);
         assert_eq!(scene.clock.now(), Tick::from_secs(700));
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn alarms_ring_at_the_corrected_time() {
         for by in [-300, 0, 300] {
-            let scene = Scene::new(by);
+            let scene = CorrectedFixture::new(by);
             let now = 1_000_u64.saturating_add_signed(by);
             [now + 61, now + 1, now, now - 1].into_iter().for_each(|at| scene.alarm(at));
             scene.hands.set(Tick::from_secs(1_100));
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_correction_while_an_alarm_waits_is_seen() {
         for (by, rings_at) in [(20, 1_040), (-20, 1_080)] {
-            let scene = Scene::new(0);
+            let scene = CorrectedFixture::new(0);
             scene.alarm(1_060);
             scene.hands.set(Tick::from_secs(1_010));
             scene.correct(by);
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_not_rung_and_not_kept() {
-        let scene = Scene::new(5);
-        let gone: Arc<dyn Alarm> = Arc::new(Recorder(Mutex::default()));
+        let scene = CorrectedFixture::new(5);
+        let gone: Arc<dyn Alarm> = Arc::new(CorrectedRecorder(Mutex::default()));
         scene.clock.alarm(Tick::from_secs(1_060), Arc::downgrade(&gone));
         drop(gone);
         scene.hands.set(Tick::from_secs(1_050));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_corrected_clock_can_be_corrected() {
-        let scene = Scene::new(10);
+        let scene = CorrectedFixture::new(10);
         let twice = scene.clock.corrected(Arc::new(AtomicI64::new(5_000_000)));
         assert_eq!(twice.now(), Tick::from_secs(1_015));
         let alarm: Arc<dyn Alarm> = scene.recorder.clone();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Span, Tick};
 
-use super::{Alarm, Clock, Sleeper, Source};
+use super::{Alarm, AlarmTarget, Clock, ClockSource};
 
 /// A clock for tests. It stands still until it is turned, and rings the alarms it passes, each at its instant.
 #[derive(Clone, Debug)]
@@ -15,13 +15,13 @@ pub struct ManualClock(Arc<Hands>);
 #[derive(Default)]
 pub(super) struct Hands {
     now: AtomicU64,
-    alarms: std::sync::Mutex<Alarms>,
+    alarms: std::sync::Mutex<ManualAlarms>,
 }
 
 #[derive(Default)]
-struct Alarms {
+struct ManualAlarms {
     set: u64,
-    waiting: BTreeMap<(Tick, u64), Sleeper>,
+    waiting: BTreeMap<(Tick, u64), AlarmTarget>,
 }
 
 impl ManualClock {
@@ -33,7 +33,7 @@ impl ManualClock {
 
     /// The clock to give to what is tested.
     pub fn clock(&self) -> Clock {
-        Clock(Source::Manual(Arc::clone(&self.0)))
+        Clock(ClockSource::Manual(Arc::clone(&self.0)))
     }
 
     /// The time it shows.
@@ -73,12 +73,12 @@ impl Hands {
         Tick::from_micros(self.now.load(Ordering::SeqCst))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Alarms> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ManualAlarms> {
         self.alarms.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Sets an alarm. If its time has passed it is answered instead, to be rung at once.
-    pub(super) fn alarm(&self, at: Tick, alarm: Sleeper) -> Option<Arc<dyn Alarm>> {
+    pub(super) fn alarm(&self, at: Tick, alarm: AlarmTarget) -> Option<Arc<dyn Alarm>> {
         let mut alarms = self.lock();
         if at <= self.now() {
             return alarm.upgrade();
@@ -91,7 +91,7 @@ impl Hands {
 
     /// The next alarm to ring on the way to `target`. If there is none `target` is reached, under the same lock,
     /// so that an alarm set meanwhile either is seen here or sees the new time.
-    fn next_until(&self, target: Tick) -> Option<(Tick, Sleeper)> {
+    fn next_until(&self, target: Tick) -> Option<(Tick, AlarmTarget)> {
         let mut alarms = self.lock();
         let next = alarms.waiting.first_entry().filter(|entry| entry.key().0 <= target);
         let Some(((at, _), alarm)) = next.map(|entry| entry.remove_entry()) else {

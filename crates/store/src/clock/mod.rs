@@ -16,7 +16,7 @@ pub use corrected::Correction;
 pub use host::HostClock;
 use manual::Hands;
 pub use manual::ManualClock;
-pub(crate) use sleeper::Sleeper;
+pub(crate) use sleeper::AlarmTarget;
 pub use store_clock::{ClockWords, StoreClock};
 use system::SystemClock;
 
@@ -28,10 +28,10 @@ pub trait Alarm: Send + Sync {
 
 /// Where time comes from. Cloning is cheap, and clones tell the same time.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock(ClockSource);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockSource {
     System(&'static SystemClock),
     /// The monotonic clock of the host.
     Monotonic(&'static SystemClock),
@@ -48,12 +48,12 @@ impl Default for Clock {
 impl Clock {
     /// The system's clock.
     pub fn system() -> Clock {
-        Clock(Source::System(SystemClock::get()))
+        Clock(ClockSource::System(SystemClock::get()))
     }
 
     /// The monotonic clock of the host, which other clocks are corrections of. Its alarms may ring early.
     fn monotonic() -> Clock {
-        Clock(Source::Monotonic(SystemClock::get()))
+        Clock(ClockSource::Monotonic(SystemClock::get()))
     }
 
     /// A clock that shows this one's time and `by` microseconds, which may change at any time. For stores that know the
@@ -63,14 +63,14 @@ impl Clock {
     /// may ring late: when half of the wait is over.
     #[must_use]
     pub fn corrected(&self, by: Arc<impl Correction + 'static>) -> Clock {
-        Clock(Source::Corrected(Arc::new(Corrected::new(self.clone(), by))))
+        Clock(ClockSource::Corrected(Arc::new(Corrected::new(self.clone(), by))))
     }
 
     /// The time. The system's may step back by a microsecond or two; a bucket never does.
     #[inline]
     pub fn now(&self) -> Tick {
         match &self.0 {
-            Source::System(clock) => clock.now(),
+            ClockSource::System(clock) => clock.now(),
             _ => self.now_otherwise(),
         }
     }
@@ -78,38 +78,38 @@ impl Clock {
     /// Apart, so that what most callers need is small enough to be inlined.
     fn now_otherwise(&self) -> Tick {
         match &self.0 {
-            Source::System(clock) => clock.now(),
-            Source::Monotonic(clock) => clock.monotonic(),
-            Source::Manual(hands) => hands.now(),
-            Source::Corrected(clock) => clock.now(),
+            ClockSource::System(clock) => clock.now(),
+            ClockSource::Monotonic(clock) => clock.monotonic(),
+            ClockSource::Manual(hands) => hands.now(),
+            ClockSource::Corrected(clock) => clock.now(),
         }
     }
 
     /// Rings `alarm` at `at`, or at once if that has passed; never if it is gone by then.
     pub fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
         match &self.0 {
-            Source::Corrected(clock) => clock.alarm(at, alarm),
-            _ => self.wake(at, Sleeper::Alarm(alarm)),
+            ClockSource::Corrected(clock) => clock.alarm(at, alarm),
+            _ => self.wake(at, AlarmTarget::Alarm(alarm)),
         }
     }
 
-    fn wake(&self, at: Tick, sleeper: Sleeper) {
+    fn wake(&self, at: Tick, sleeper: AlarmTarget) {
         match &self.0 {
             #[cfg(not(loom))]
-            Source::System(_) => crate::timer::Timer::get().alarm(at, sleeper),
+            ClockSource::System(_) => crate::timer::Timer::get().alarm(at, sleeper),
             // The system's clock may step forward meanwhile, so this may ring early, never late.
             #[cfg(not(loom))]
-            Source::Monotonic(clock) => {
+            ClockSource::Monotonic(clock) => {
                 crate::timer::Timer::get().alarm(clock.now() + at.since(clock.monotonic()), sleeper);
             }
             #[cfg(loom)]
-            Source::System(_) | Source::Monotonic(_) => drop((at, sleeper)),
-            Source::Manual(hands) => {
+            ClockSource::System(_) | ClockSource::Monotonic(_) => drop((at, sleeper)),
+            ClockSource::Manual(hands) => {
                 if let Some(alarm) = hands.alarm(at, sleeper) {
                     alarm.ring(at, self);
                 }
             }
-            Source::Corrected(clock) => clock.wake(at, sleeper),
+            ClockSource::Corrected(clock) => clock.wake(at, sleeper),
         }
     }
 }

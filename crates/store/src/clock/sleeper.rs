@@ -3,31 +3,31 @@
 use std::sync::{Arc, Weak};
 
 use super::Alarm;
-use super::corrected::Waiting;
+use super::corrected::CorrectedAlarm;
 
 /// Somebody to wake, unless they are gone by then.
 #[derive(Clone)]
-pub(crate) enum Sleeper {
+pub(crate) enum AlarmTarget {
     /// An alarm that somebody else owns.
     Alarm(Weak<dyn Alarm>),
     /// An alarm of a corrected clock, which nobody else owns. It is gone when what it rings is.
-    Waiting(Arc<Waiting>),
+    Waiting(Arc<CorrectedAlarm>),
 }
 
-impl Sleeper {
+impl AlarmTarget {
     #[cfg(not(loom))]
     pub(crate) fn is_gone(&self) -> bool {
         match self {
-            Sleeper::Alarm(alarm) => alarm.strong_count() == 0,
-            Sleeper::Waiting(waiting) => waiting.is_gone(),
+            AlarmTarget::Alarm(alarm) => alarm.strong_count() == 0,
+            AlarmTarget::Waiting(waiting) => waiting.is_gone(),
         }
     }
 
     /// What to ring.
     pub(crate) fn upgrade(self) -> Option<Arc<dyn Alarm>> {
         match self {
-            Sleeper::Alarm(alarm) => alarm.upgrade(),
-            Sleeper::Waiting(waiting) => Some(waiting),
+            AlarmTarget::Alarm(alarm) => alarm.upgrade(),
+            AlarmTarget::Waiting(waiting) => Some(waiting),
         }
     }
 }

@@ -33,12 +33,12 @@ pub(super) struct SystemClock {
     offset: AtomicU64,
     compare_at: AtomicU64,
     reads: AtomicU64,
-    counter: OnceLock<Counter>,
+    counter: OnceLock<CycleCounter>,
 }
 
 /// The counter of the processor, measured.
 #[derive(Debug)]
-struct Counter(quanta::Clock);
+struct CycleCounter(quanta::Clock);
 
 thread_local! {
     /// What the counter showed at one instant, and what the monotonic clock did, as this thread saw it last.
@@ -85,7 +85,7 @@ impl SystemClock {
     #[cold]
     fn nanos_before_counter(&'static self) -> u64 {
         if self.reads.fetch_add(1, Ordering::Relaxed) == READS_BEFORE_COUNTER {
-            let measure = || self.counter.set(Counter::measure());
+            let measure = || self.counter.set(CycleCounter::measure());
             // Without the thread there is no counter, and the clock of the system goes on being read.
             let _ = thread::Builder::new().name("tollgate-clock".into()).spawn(measure);
         }
@@ -118,9 +118,9 @@ pub(super) fn time_of_day_ahead() -> u64 {
     today.saturating_sub(monotonic_nanos())
 }
 
-impl Counter {
-    fn measure() -> Counter {
-        Counter(quanta::Clock::new())
+impl CycleCounter {
+    fn measure() -> CycleCounter {
+        CycleCounter(quanta::Clock::new())
     }
 
     /// The monotonic clock by the counter; `None` if it must not be trusted.
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_counter_stays_with_the_clock_of_the_system() {
         let clock = SystemClock::get();
-        let counter = clock.counter.get_or_init(Counter::measure);
+        let counter = clock.counter.get_or_init(CycleCounter::measure);
         let slack = 50_000;
         let mut by_counter = 0;
         for _ in 0..1_000_000 {

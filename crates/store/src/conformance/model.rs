@@ -6,14 +6,14 @@ use tollgate_core::{Bucket, Denial, Limits, Link, Status, Tick, take_all};
 
 use crate::{Applied, Call, Done, Key, Op, OpId, Place, Step, Taken, Term};
 
-type Address = (String, Key);
+type ModelKey = (String, Key);
 
 /// A bucket, and the limits that are in force for it.
-type Known = (Limits, Bucket);
+type ModelBucket = (Limits, Bucket);
 
 #[derive(Default)]
 pub(super) struct Model {
-    buckets: HashMap<Address, Known>,
+    buckets: HashMap<ModelKey, ModelBucket>,
     applied: HashMap<OpId, Applied>,
 }
 
@@ -36,7 +36,8 @@ impl Model {
     }
 
     fn apply_steps(&mut self, steps: &[Step<'_>], now: Tick) -> Applied {
-        let mut places: Vec<Option<Known>> = steps.iter().map(|step| self.place_for(step, now)).collect();
+        let mut places: Vec<Option<ModelBucket>> =
+            steps.iter().map(|step| self.place_for(step, now)).collect();
         let takes = steps.iter().zip(&mut places).filter_map(|(step, place)| match (&step.op, place) {
             (Op::Take { costs, term }, Some((limits, bucket))) => {
                 Some((Link { limits, bucket, costs }, *term))
@@ -72,7 +73,7 @@ impl Model {
     }
 
     /// The bucket of a step. A take puts its limits in force, and what charges makes a bucket if there is none.
-    fn place_for(&self, step: &Step<'_>, now: Tick) -> Option<Known> {
+    fn place_for(&self, step: &Step<'_>, now: Tick) -> Option<ModelBucket> {
         let known = self.buckets.get(&address(&step.place)).cloned();
         match &step.op {
             Op::Take { .. } => Some(self.under(&step.place, now)),
@@ -82,7 +83,7 @@ impl Model {
     }
 
     /// The bucket as it is under the limits of a place, or under those in force if they are later.
-    fn under(&self, place: &Place<'_>, now: Tick) -> Known {
+    fn under(&self, place: &Place<'_>, now: Tick) -> ModelBucket {
         match self.buckets.get(&address(place)) {
             None => (place.limits.clone(), Bucket::fresh(place.limits, Tick::ZERO)),
             Some((limits, bucket)) if limits == place.limits => {
@@ -129,7 +130,7 @@ impl Model {
     }
 }
 
-fn do_step(step: &Step<'_>, place: Option<&mut Known>, at: Option<Tick>, now: Tick) -> Done {
+fn do_step(step: &Step<'_>, place: Option<&mut ModelBucket>, at: Option<Tick>, now: Tick) -> Done {
     let counted_in = step.place.limits;
     match (&step.op, place) {
         (Op::Take { .. }, Some((limits, bucket))) => {
@@ -157,6 +158,6 @@ fn do_step(step: &Step<'_>, place: Option<&mut Known>, at: Option<Tick>, now: Ti
     }
 }
 
-fn address(place: &Place<'_>) -> Address {
+fn address(place: &Place<'_>) -> ModelKey {
     (place.namespace.into(), place.key.clone())
 }

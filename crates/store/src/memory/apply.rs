@@ -6,9 +6,9 @@ use std::time::Duration;
 use tollgate_core::{Take, Tick};
 
 use super::ask::{denials, stale, take_of};
-use super::records::Locked;
+use super::records::LockedRecords;
 use super::{Afters, Memory};
-use crate::inner::Inner;
+use crate::inner::LockedBucket;
 use crate::records::{self, RecordsError, Write};
 use crate::sync::MutexGuard;
 use crate::{Applied, Call, Cell, Done, Op, Place, Step, StoreError, Taken, forgotten_keys, is_forgotten};
@@ -18,7 +18,7 @@ use crate::{Applied, Call, Cell, Done, Op, Place, Step, StoreError, Taken, forgo
 const LOOKUPS_MAX: usize = 100;
 
 /// The cells of a call while they are locked, in the order of its steps. A step may have none.
-pub(super) type Inners<'a> = [Option<MutexGuard<'a, Inner>>];
+pub(super) type LockedBuckets<'a> = [Option<MutexGuard<'a, LockedBucket>>];
 
 impl Memory {
     /// Applies the call and makes the writes, or neither; once if the call has an id.
@@ -170,8 +170,8 @@ fn lock_order(cells: &[Option<Arc<Cell>>]) -> Result<Vec<usize>, StoreError> {
 
 fn apply_locked(
     steps: &[Step<'_>],
-    locked: &mut Inners<'_>,
-    records: Option<Locked<'_>>,
+    locked: &mut LockedBuckets<'_>,
+    records: Option<LockedRecords<'_>>,
     writes: &[Write],
     now: Tick,
 ) -> Result<Applied, RecordsError> {
@@ -193,12 +193,12 @@ fn apply_locked(
     Ok(Applied::Done(done.collect()))
 }
 
-fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
+fn commit(step: &Step<'_>, inner: Option<&mut LockedBucket>, now: Tick) -> Done {
     let limits = step.place.limits;
     match (&step.op, inner) {
         (Op::Take { costs, term }, Some(inner)) => {
             inner.put_in_force(now, limits);
-            let Inner { limits, bucket, .. } = inner;
+            let LockedBucket { limits, bucket, .. } = inner;
             let holder = term.map(|term| term.starting(now));
             let at = bucket.commit(limits, now, &Take { costs, holder });
             Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
@@ -215,7 +215,7 @@ fn commit(step: &Step<'_>, inner: Option<&mut Inner>, now: Tick) -> Done {
             inner.into_iter().for_each(|inner| inner.reset(now));
             Done::Changed
         }
-        (Op::Renew(term), Some(Inner { limits, bucket, .. })) => {
+        (Op::Renew(term), Some(LockedBucket { limits, bucket, .. })) => {
             Done::Renewed(bucket.renew(limits, now, term.starting(now)))
         }
         (Op::Take { .. } | Op::Renew(_), None) => Done::Renewed(false),

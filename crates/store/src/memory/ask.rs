@@ -3,8 +3,8 @@
 use tollgate_core::{Bucket, Costs, Denial, Limits, Tick};
 
 use super::Memory;
-use super::apply::Inners;
-use crate::inner::Inner;
+use super::apply::LockedBuckets;
+use crate::inner::LockedBucket;
 use crate::{Op, Place, Priority, Step};
 
 impl Memory {
@@ -20,7 +20,7 @@ impl Memory {
 }
 
 /// The first take under limits that the bucket is past.
-pub(super) fn stale(steps: &[Step<'_>], locked: &Inners<'_>) -> Option<usize> {
+pub(super) fn stale(steps: &[Step<'_>], locked: &LockedBuckets<'_>) -> Option<usize> {
     let mut steps = steps.iter().zip(locked);
     steps.position(|(step, inner)| {
         take_of(step).is_some() && inner.as_ref().is_some_and(|inner| inner.is_past(step.place.limits))
@@ -28,11 +28,11 @@ pub(super) fn stale(steps: &[Step<'_>], locked: &Inners<'_>) -> Option<usize> {
 }
 
 /// The denial of every take, if any take is denied; otherwise nothing.
-pub(super) fn denials(steps: &[Step<'_>], locked: &Inners<'_>, now: Tick) -> Vec<Denial> {
+pub(super) fn denials(steps: &[Step<'_>], locked: &LockedBuckets<'_>, now: Tick) -> Vec<Denial> {
     let takes = || {
         steps.iter().zip(locked).filter_map(|(step, inner)| Some((take_of(step)?, step, inner.as_deref()?)))
     };
-    let fits = |(costs, step, inner): (&Costs, &Step<'_>, &Inner)| {
+    let fits = |(costs, step, inner): (&Costs, &Step<'_>, &LockedBucket)| {
         let open = inner.is_open_under(step.place.limits, now, costs, Priority::default());
         let fits = |bucket: &Bucket, limits: &Limits| bucket.fits(limits, now, costs);
         open && under(inner, step.place.limits, now, fits)
@@ -44,7 +44,7 @@ pub(super) fn denials(steps: &[Step<'_>], locked: &Inners<'_>, now: Tick) -> Vec
 }
 
 /// How a take stands, with those who wait ahead of it. `costs` are counted in `limits`.
-fn denial(inner: &Inner, counted_in: &Limits, now: Tick, costs: &Costs) -> Denial {
+fn denial(inner: &LockedBucket, counted_in: &Limits, now: Tick, costs: &Costs) -> Denial {
     under(inner, counted_in, now, |bucket, limits| {
         let moved = (!limits.has_places_of(counted_in)).then(|| costs.moved(counted_in, limits));
         let costs = moved.as_ref().unwrap_or(costs);
@@ -65,7 +65,7 @@ pub(super) fn take_of<'a>(step: &'a Step<'_>) -> Option<&'a Costs> {
 
 /// Asks the bucket as it would be under `limits`, without changing it; under those in force if they are later.
 pub(super) fn under<R>(
-    inner: &Inner,
+    inner: &LockedBucket,
     limits: &Limits,
     now: Tick,
     ask: impl FnOnce(&Bucket, &Limits) -> R,

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::{Limits, Tick};
 
-use super::space::{SHARDS, Space, shard_of};
-use super::tallies::{Sweep, Tallies};
+use super::space::{NamespaceTable, SHARDS, shard_of};
+use super::tallies::{Tallies, TallySweep};
 use super::tally::Tally;
 use crate::records::{Cursor, Page};
 use crate::sync::{Mutex, MutexGuard};
@@ -21,9 +21,9 @@ const SWEPT_PER_INSERT: usize = 2;
 const SWEPT_WHEN_FULL: usize = 16;
 
 /// The cell and the tally of a key, as far as they are there.
-type Counted = (Option<Arc<Cell>>, Option<Arc<Tally>>);
+type CellAndTally = (Option<Arc<Cell>>, Option<Arc<Tally>>);
 
-impl Space {
+impl NamespaceTable {
     /// The tally of a cell, made if there is none; `None` if the bucket was forgotten.
     pub(super) fn tally(&self, cell: &Cell, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
         self.tally_if(cell.key(), limits, at, || !cell.is_gone())
@@ -69,7 +69,7 @@ impl Space {
     fn sweep_tallies(&self, tallies: &mut MutexGuard<'_, Tallies>, now: Tick) -> Vec<Arc<Tally>> {
         let is_full = tallies.len() >= self.keys_max.div_ceil(SHARDS);
         let (steps, which) =
-            if is_full { (SWEPT_WHEN_FULL, Sweep::Unused) } else { (SWEPT_PER_INSERT, Sweep::Old) };
+            if is_full { (SWEPT_WHEN_FULL, TallySweep::Unused) } else { (SWEPT_PER_INSERT, TallySweep::Old) };
         tallies.sweep(steps, which, now, |key| self.hash(key))
     }
 
@@ -79,7 +79,7 @@ impl Space {
             let sweep = || {
                 let mut tallies = shard.lock();
                 let places = tallies.places();
-                tallies.sweep(places, Sweep::Old, now, |key| self.hash(key))
+                tallies.sweep(places, TallySweep::Old, now, |key| self.hash(key))
             };
             sweep().iter().for_each(|tally| tally.flush(self));
             sweep();
@@ -111,14 +111,14 @@ impl Space {
                 number.ok_or_else(|| StoreError::BadCall("the cursor is none of this list's".into()))?
             }
         };
-        let mut found: HashMap<Key, Counted> = HashMap::new();
+        let mut found: HashMap<Key, CellAndTally> = HashMap::new();
         for cell in self.shards()[shard].lock().iter().filter(|cell| scope.has_key(cell.key())) {
             found.entry(cell.key().clone()).or_default().0 = Some(Arc::clone(cell));
         }
         for tally in self.all_tallies()[shard].lock().iter().filter(|tally| scope.has_key(tally.key())) {
             found.entry(tally.key().clone()).or_default().1 = Some(Arc::clone(tally));
         }
-        let activity = |(key, (cell, tally)): (Key, Counted)| {
+        let activity = |(key, (cell, tally)): (Key, CellAndTally)| {
             let (entity, resource) = key.pair()?;
             Some(Activity {
                 entity: entity.into(),

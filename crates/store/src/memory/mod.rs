@@ -18,14 +18,14 @@ use std::sync::atomic::AtomicU64;
 
 use tollgate_core::{Costs, Denial, Limits, Tick};
 
-use crate::inner::Aftermath;
+use crate::inner::Wakeups;
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
 use crate::{Cell, Clock, Key, PerProcess, Place, Priority, StoreError, WaitQueues, generation};
 
-use recent::Recent;
+use recent::Dedup;
 use records::RecordTable;
-pub use space::Space;
+pub use space::NamespaceTable;
 pub use tally::Tally;
 
 /// Buckets in the memory of this process: the default, and the fastest.
@@ -38,17 +38,17 @@ pub struct Memory {
     keys_max: usize,
     usage_retention: UsageRetention,
     /// A process that was forked off has its own. A call that its parent remembers is none of its own.
-    spaces: PerProcess<Mutex<Spaces>>,
-    recent: PerProcess<Recent>,
+    spaces: PerProcess<Mutex<NamespaceTables>>,
+    recent: PerProcess<Dedup>,
     records: Arc<RecordTable>,
     holders: AtomicU64,
     wait_queues: WaitQueues,
 }
 
-type Spaces = HashMap<Box<str>, Arc<Space>>;
+type NamespaceTables = HashMap<Box<str>, Arc<NamespaceTable>>;
 
 /// What is to be done for each cell once no lock is held.
-type Afters = Vec<(Arc<Cell>, Aftermath)>;
+type Afters = Vec<(Arc<Cell>, Wakeups)>;
 
 /// Settings of a [`Memory`].
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl MemoryBuilder {
         MemoryBuilder { clock, ..self }
     }
 
-    /// How many keys a namespace may have in use. By default [`Space::KEYS_MAX`].
+    /// How many keys a namespace may have in use. By default [`NamespaceTable::KEYS_MAX`].
     pub fn keys_max(self, keys_max: usize) -> MemoryBuilder {
         MemoryBuilder { keys_max, ..self }
     }
@@ -102,30 +102,30 @@ impl Memory {
     pub fn builder() -> MemoryBuilder {
         MemoryBuilder {
             clock: Clock::system(),
-            keys_max: Space::KEYS_MAX,
+            keys_max: NamespaceTable::KEYS_MAX,
             usage_retention: UsageRetention::default(),
         }
     }
 
     /// The namespaces, as this process has them. Those of its parent are copied unless a thread had them locked.
-    fn spaces(&self) -> &Mutex<Spaces> {
+    fn spaces(&self) -> &Mutex<NamespaceTables> {
         self.spaces.get_or(generation().into(), |parent| {
             Mutex::new(parent.try_lock().map(|spaces| spaces.clone()).unwrap_or_default())
         })
     }
 
-    fn recent(&self) -> &Recent {
+    fn recent(&self) -> &Dedup {
         self.recent.get(generation().into())
     }
 
     /// The buckets of a namespace. Keeping it saves looking it up.
-    pub fn space(&self, namespace: &str) -> Arc<Space> {
+    pub fn space(&self, namespace: &str) -> Arc<NamespaceTable> {
         let mut spaces = self.spaces().lock();
         if let Some(space) = spaces.get(namespace) {
             return Arc::clone(space);
         }
         let records = Arc::clone(&self.records);
-        let space = Arc::new(Space::new(namespace, self.keys_max, records, self.usage_retention));
+        let space = Arc::new(NamespaceTable::new(namespace, self.keys_max, records, self.usage_retention));
         spaces.insert(namespace.into(), Arc::clone(&space));
         space
     }
@@ -145,7 +145,7 @@ impl Memory {
     }
 }
 
-impl Space {
+impl NamespaceTable {
     /// Takes `costs` of the bucket at `parts` now, or says why not. The fastest way in for many keys.
     ///
     /// The limits come with the call. Limits of other names that came with other calls keep what was used of them.

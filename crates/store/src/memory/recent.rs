@@ -14,20 +14,20 @@ const REMEMBERED_MAX: usize = 100_000;
 const REMEMBERED_FOR: Span = Span::from_secs(600);
 
 #[derive(Default)]
-struct Calls {
+struct RecentCalls {
     applied: HashMap<OpId, Applied>,
     order: VecDeque<(Tick, OpId)>,
 }
 
-pub(crate) struct Recent(Mutex<Calls>);
+pub(crate) struct Dedup(Mutex<RecentCalls>);
 
-impl Default for Recent {
-    fn default() -> Recent {
-        Recent(Mutex::new(Calls::default()))
+impl Default for Dedup {
+    fn default() -> Dedup {
+        Dedup(Mutex::new(RecentCalls::default()))
     }
 }
 
-impl Recent {
+impl Dedup {
     /// Applies the call, or says what came of it before.
     ///
     /// The lock is held while it is applied, so that two copies that come at once are applied once. A denial
@@ -52,7 +52,7 @@ impl Recent {
     }
 }
 
-impl Calls {
+impl RecentCalls {
     fn forget_old(&mut self, now: Tick) {
         while let Some((at, id)) = self.order.front().copied() {
             if self.order.len() <= REMEMBERED_MAX && now.since(at) < REMEMBERED_FOR {

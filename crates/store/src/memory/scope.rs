@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use tollgate_core::Tick;
 
 use super::Afters;
-use super::space::{SHARDS, Space, shard_of};
+use super::space::{NamespaceTable, SHARDS, shard_of};
 use crate::records::{Cursor, PAGE_MAX, Page};
 use crate::{BucketStatus, Cell, Clock, FORGET_MAX, Key, Scope, StoreError, forgotten_write};
 
@@ -22,7 +22,7 @@ impl Scope<'_> {
     }
 }
 
-impl Space {
+impl NamespaceTable {
     /// Makes no cell any more.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tollgate_core::{Limits, Tick};
 
 use super::records::RecordTable;
-use super::table::Table;
+use super::table::CellTable;
 use super::tallies::Tallies;
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
@@ -34,12 +34,12 @@ const SWEPT_WHEN_FULL: usize = 1_024;
 const SWEPT_ELSEWHERE: usize = 16;
 
 /// The buckets of one namespace.
-pub struct Space {
+pub struct NamespaceTable {
     pub(super) namespace: Box<str>,
     pub(super) keys_max: usize,
     pub(super) keys: AtomicUsize,
     hasher: Hasher,
-    tables: PerProcess<Box<[Mutex<Table>]>>,
+    tables: PerProcess<Box<[Mutex<CellTable>]>>,
     /// What is counted of metered buckets, in shards of the same keys. Whoever wants both locks the cells first.
     counted: PerProcess<Box<[Mutex<Tallies>]>>,
     /// Where it is written down.
@@ -50,7 +50,7 @@ pub struct Space {
     pub(super) closed: AtomicBool,
 }
 
-impl Space {
+impl NamespaceTable {
     /// How many keys a namespace may have in use unless its store says otherwise.
     pub const KEYS_MAX: usize = 100_000_000;
 
@@ -59,8 +59,8 @@ impl Space {
         keys_max: usize,
         records: Arc<RecordTable>,
         usage_retention: UsageRetention,
-    ) -> Space {
-        Space {
+    ) -> NamespaceTable {
+        NamespaceTable {
             namespace: namespace.into(),
             keys_max,
             keys: AtomicUsize::new(0),
@@ -117,7 +117,7 @@ impl Space {
     /// burst of keys that was not followed by others; whether the allocator gives it back to the system is up to
     /// the allocator.
     pub fn sweep(&self, now: Tick) -> usize {
-        let sweep = |shard: &Mutex<Table>| {
+        let sweep = |shard: &Mutex<CellTable>| {
             let mut table = shard.lock();
             let places = table.places();
             table.sweep(places, now, |key| self.hash(key))
@@ -176,7 +176,7 @@ impl Space {
     ///
     /// It stays counted while room is looked for, so that what is swept for it is taken by nobody else.
     #[cold]
-    fn make_room(&self, table: &mut Table, now: Tick) -> bool {
+    fn make_room(&self, table: &mut CellTable, now: Tick) -> bool {
         let is_full = self.keys.fetch_add(1, Ordering::Relaxed) >= self.keys_max;
         let steps = if is_full { SWEPT_WHEN_FULL } else { SWEPT_PER_INSERT };
         self.sweep_table(table, steps, now) || !is_full
@@ -195,7 +195,7 @@ impl Space {
     }
 
     /// Looks through the next places of a table, and answers whether any key was dropped.
-    fn sweep_table(&self, table: &mut Table, steps: usize, now: Tick) -> bool {
+    fn sweep_table(&self, table: &mut CellTable, steps: usize, now: Tick) -> bool {
         let swept = table.sweep(steps, now, |key| self.hash(key));
         self.keys.fetch_sub(swept, Ordering::Relaxed);
         swept > 0
@@ -207,13 +207,13 @@ impl Space {
     }
 
     #[inline]
-    pub(super) fn shard(&self, hash: u64) -> &Mutex<Table> {
+    pub(super) fn shard(&self, hash: u64) -> &Mutex<CellTable> {
         &self.shards()[shard_of(hash)]
     }
 
     /// The cells by key, as this process has them.
     #[inline]
-    pub(super) fn shards(&self) -> &[Mutex<Table>] {
+    pub(super) fn shards(&self) -> &[Mutex<CellTable>] {
         self.tables.get_or(generation().into(), |parent| self.of_a_fork(parent))
     }
 
@@ -224,19 +224,19 @@ impl Space {
 
     /// What a process that was forked off has of the cells of its parent. A shard that a thread of the parent had locked at
     /// that instant is lost: its buckets begin as fresh ones.
-    fn of_a_fork(&self, parent: &[Mutex<Table>]) -> Box<[Mutex<Table>]> {
-        let of_a_fork = |shard: &Mutex<Table>| match shard.try_lock() {
+    fn of_a_fork(&self, parent: &[Mutex<CellTable>]) -> Box<[Mutex<CellTable>]> {
+        let of_a_fork = |shard: &Mutex<CellTable>| match shard.try_lock() {
             Some(table) => table.of_a_fork(|key| self.hash(key)),
-            None => Table::default(),
+            None => CellTable::default(),
         };
-        let tables: Vec<Table> = parent.iter().map(of_a_fork).collect();
+        let tables: Vec<CellTable> = parent.iter().map(of_a_fork).collect();
         self.keys.store(tables.iter().map(|table| table.iter().count()).sum(), Ordering::Relaxed);
         tables.into_iter().map(Mutex::new).collect()
     }
 }
 
-fn no_cells() -> Box<[Mutex<Table>]> {
-    (0..SHARDS).map(|_| Mutex::new(Table::default())).collect()
+fn no_cells() -> Box<[Mutex<CellTable>]> {
+    (0..SHARDS).map(|_| Mutex::new(CellTable::default())).collect()
 }
 
 fn no_tallies() -> Box<[Mutex<Tallies>]> {

@@ -8,7 +8,7 @@ use tollgate_core::Tick;
 use crate::{Cell, Key};
 
 #[derive(Default)]
-pub(crate) struct Table {
+pub(crate) struct CellTable {
     cells: HashTable<Arc<Cell>>,
     /// Where the next sweep goes on.
     hand: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Table {
     dropped_at: Tick,
 }
 
-impl Table {
+impl CellTable {
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<&Arc<Cell>> {
         self.cells.find(hash, |cell| cell.key().as_bytes() == key)
@@ -29,8 +29,8 @@ impl Table {
 
     /// The table as a process has it that was forked off, without the cells that a thread of the parent had locked at that
     /// instant.
-    pub(crate) fn of_a_fork(&self, hash_of: impl Fn(&[u8]) -> u64) -> Table {
-        let mut table = Table { dropped_at: self.dropped_at, ..Table::default() };
+    pub(crate) fn of_a_fork(&self, hash_of: impl Fn(&[u8]) -> u64) -> CellTable {
+        let mut table = CellTable { dropped_at: self.dropped_at, ..CellTable::default() };
         for cell in self.cells.iter().filter_map(|cell| cell.of_a_fork()) {
             table.insert(hash_of(cell.key().as_bytes()), cell, &hash_of);
         }

@@ -17,7 +17,7 @@ pub(crate) struct Tallies {
 
 /// Which tallies a sweep drops.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sweep {
+pub(crate) enum TallySweep {
     /// Those of an earlier hour.
     Old,
     /// All that nobody has.
@@ -61,7 +61,7 @@ impl Tallies {
     pub(crate) fn sweep(
         &mut self,
         steps: usize,
-        which: Sweep,
+        which: TallySweep,
         now: Tick,
         hash_of: impl Fn(&[u8]) -> u64,
     ) -> Vec<Arc<Tally>> {
@@ -72,7 +72,7 @@ impl Tallies {
             let unused = self.tallies.get_bucket(self.hand).filter(|tally| Arc::strong_count(tally) == 1);
             let Some(tally) = unused else { continue };
             let (is_old, is_unwritten) = tally.is_old(now);
-            if !is_old && which == Sweep::Old {
+            if !is_old && which == TallySweep::Old {
                 continue;
             }
             if is_unwritten {

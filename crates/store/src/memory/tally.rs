@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Costs, Limits, Tick, Usage};
 
-use super::Space;
+use super::NamespaceTable;
 use crate::records::{Item, ItemKey};
 use crate::sync::Mutex;
 use crate::usage::{Caller, Sums, UsageRetention};
@@ -29,7 +29,14 @@ impl Tally {
     }
 
     #[inline]
-    fn count(&self, space: &Space, at: Tick, limits: &Limits, caller: Caller, add: impl FnOnce(&mut Sums)) {
+    fn count(
+        &self,
+        space: &NamespaceTable,
+        at: Tick,
+        limits: &Limits,
+        caller: Caller,
+        add: impl FnOnce(&mut Sums),
+    ) {
         let mut sums = self.sums.lock();
         let Some(sums) = &mut *sums else { return };
         if !sums.covers(limits, at, caller) {
@@ -41,7 +48,7 @@ impl Tally {
     /// Makes the sums those of another hour, of other limits or of other callers. What they were goes to the records before the lock is
     /// free: whoever asks for usage finds it here or there.
     #[cold]
-    fn turn(&self, sums: &mut Sums, space: &Space, limits: &Limits, at: Tick, caller: Caller) {
+    fn turn(&self, sums: &mut Sums, space: &NamespaceTable, limits: &Limits, at: Tick, caller: Caller) {
         if !sums.adopt(limits, at, caller) {
             let before = sums.turned(limits, at, caller);
             space.write_sums(&self.key, &before);
@@ -49,17 +56,23 @@ impl Tally {
     }
 
     #[inline]
-    pub(super) fn count_take(&self, space: &Space, at: Tick, limits: &Limits, costs: &Costs) {
+    pub(super) fn count_take(&self, space: &NamespaceTable, at: Tick, limits: &Limits, costs: &Costs) {
         self.count(space, at, limits, Caller::of(costs), |sums| sums.add_take(costs));
     }
 
     #[inline]
-    pub(super) fn count_settlement(&self, space: &Space, now: Tick, limits: &Limits, usage: &Usage<'_>) {
+    pub(super) fn count_settlement(
+        &self,
+        space: &NamespaceTable,
+        now: Tick,
+        limits: &Limits,
+        usage: &Usage<'_>,
+    ) {
         self.count(space, now, limits, Caller::of(usage.reserved), |sums| sums.add_settlement(usage));
     }
 
     /// Writes down what was counted.
-    pub(super) fn flush(&self, space: &Space) {
+    pub(super) fn flush(&self, space: &NamespaceTable) {
         if let Some(sums) = &mut *self.sums.lock() {
             space.write_sums(&self.key, sums);
             sums.clear();

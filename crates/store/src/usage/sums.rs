@@ -39,46 +39,46 @@ pub struct Sums {
     hour: u32,
     events: u32,
     limits: Limits,
-    amounts: Amounts,
+    amounts: SumAmounts,
 }
 
 /// One number for each limit. Two of them need no allocation: most buckets count requests and tokens, and there are
 /// many.
 #[derive(Clone, Debug, PartialEq)]
-enum Amounts {
+enum SumAmounts {
     Few([i64; 2], u8),
     Many(Box<[i64]>),
 }
 
-impl Amounts {
-    fn of(amounts: &[i64]) -> Amounts {
+impl SumAmounts {
+    fn of(amounts: &[i64]) -> SumAmounts {
         match *amounts {
-            [] => Amounts::Few([0, 0], 0),
-            [one] => Amounts::Few([one, 0], 1),
-            [one, two] => Amounts::Few([one, two], 2),
-            _ => Amounts::Many(amounts.into()),
+            [] => SumAmounts::Few([0, 0], 0),
+            [one] => SumAmounts::Few([one, 0], 1),
+            [one, two] => SumAmounts::Few([one, two], 2),
+            _ => SumAmounts::Many(amounts.into()),
         }
     }
 }
 
-impl Deref for Amounts {
+impl Deref for SumAmounts {
     type Target = [i64];
 
     #[inline]
     fn deref(&self) -> &[i64] {
         match self {
-            Amounts::Few(amounts, len) => &amounts[..usize::from(*len).min(2)],
-            Amounts::Many(amounts) => amounts,
+            SumAmounts::Few(amounts, len) => &amounts[..usize::from(*len).min(2)],
+            SumAmounts::Many(amounts) => amounts,
         }
     }
 }
 
-impl DerefMut for Amounts {
+impl DerefMut for SumAmounts {
     #[inline]
     fn deref_mut(&mut self) -> &mut [i64] {
         match self {
-            Amounts::Few(amounts, len) => &mut amounts[..usize::from(*len).min(2)],
-            Amounts::Many(amounts) => amounts,
+            SumAmounts::Few(amounts, len) => &mut amounts[..usize::from(*len).min(2)],
+            SumAmounts::Many(amounts) => amounts,
         }
     }
 }
@@ -90,14 +90,14 @@ impl Sums {
             hour: marked_hour(at, caller),
             events: 0,
             limits: limits.clone(),
-            amounts: Amounts::of(&[0; PLACES_MAX][..limits.len()]),
+            amounts: SumAmounts::of(&[0; PLACES_MAX][..limits.len()]),
         }
     }
 
     /// What was counted before, to go on with.
     pub fn restored(limits: Limits, hour: u32, events: u32, amounts: &[i64]) -> Option<Sums> {
         let fits = limits.len() == amounts.len();
-        fits.then(|| Sums { hour, events, limits, amounts: Amounts::of(amounts) })
+        fits.then(|| Sums { hour, events, limits, amounts: SumAmounts::of(amounts) })
     }
 
     /// The hour as a [marked](marked_hour) number, to be [restored](Sums::restored) from.

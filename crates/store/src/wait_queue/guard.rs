@@ -18,10 +18,10 @@ pub struct QueueGuard<'a> {
     queues: &'a WaitQueues,
     local: &'a Arc<LocalQueues>,
     waiter: Arc<Waiter>,
-    places: Vec<Place>,
+    places: Vec<GuardPlace>,
 }
 
-struct Place {
+struct GuardPlace {
     key: QueueKey,
     /// Whether it is in the shared queue, if there is one. Otherwise no other process notifies it, and it must poll.
     is_listed: bool,
@@ -76,7 +76,7 @@ impl<'a> QueueGuard<'a> {
         if self.places.is_empty() {
             self.local.waiting.fetch_add(1, Ordering::AcqRel);
         }
-        self.places.extend(new.into_iter().zip(listed).map(|(key, is_listed)| Place { key, is_listed }));
+        self.places.extend(new.into_iter().zip(listed).map(|(key, is_listed)| GuardPlace { key, is_listed }));
         Ok(true)
     }
 
@@ -104,8 +104,8 @@ impl<'a> QueueGuard<'a> {
 
     /// Leaves all queues but these. Should the caller come back to one, its place is that of its arrival.
     pub fn retain_only(&mut self, keys: &[QueueKey]) {
-        let is_kept = |place: &Place| keys.contains(&place.key);
-        let (kept, left): (Vec<Place>, Vec<Place>) = self.places.drain(..).partition(is_kept);
+        let is_kept = |place: &GuardPlace| keys.contains(&place.key);
+        let (kept, left): (Vec<GuardPlace>, Vec<GuardPlace>) = self.places.drain(..).partition(is_kept);
         self.places = kept;
         self.leave(&left);
         if self.places.is_empty() && !left.is_empty() {
@@ -113,7 +113,7 @@ impl<'a> QueueGuard<'a> {
         }
     }
 
-    fn leave(&self, places: &[Place]) {
+    fn leave(&self, places: &[GuardPlace]) {
         self.local.leave(places.iter().map(|place| &place.key), self.rank());
         self.leave_shared(places.iter().map(|place| &place.key));
     }

@@ -13,13 +13,13 @@ use crate::queue::Rank;
 use crate::sync::Mutex;
 use crate::{Alarm, Clock, Key};
 
-type Bucket = (Box<str>, Key);
-type Queues = HashMap<Bucket, Vec<LimitQueue>>;
+type NamespacedKey = (Box<str>, Key);
+type QueueMap = HashMap<NamespacedKey, Vec<LimitQueue>>;
 
 #[derive(Default)]
 pub(super) struct LocalQueues {
     pub(super) waiting: AtomicUsize,
-    queues: Mutex<Queues>,
+    queues: Mutex<QueueMap>,
     /// Whether an alarm is set to look for waiters that do not react.
     is_watched: AtomicBool,
     /// The queues of all processes, if there are any.
@@ -163,8 +163,8 @@ impl LocalQueues {
     }
 
     /// Finds the waiters that no longer react in front of the first that does.
-    fn find_silent(&self) -> Silent {
-        let mut found = Silent::default();
+    fn find_silent(&self) -> SilentWaiter {
+        let mut found = SilentWaiter::default();
         let queues = self.queues.lock();
         for ((namespace, bucket), limits) in queues.iter() {
             for LimitQueue { limit, waiters } in limits {
@@ -190,7 +190,7 @@ impl LocalQueues {
 
 /// Waiters that do not react, and what follows from that.
 #[derive(Default)]
-struct Silent {
+struct SilentWaiter {
     /// Those that were not passed over before.
     waiters: Vec<(QueueKey, Arc<Waiter>)>,
     /// The waiters behind them, which are at the head now.
@@ -202,7 +202,7 @@ struct Silent {
 impl Alarm for LocalQueues {
     fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
         self.is_watched.store(false, Ordering::Release);
-        let Silent { waiters, heads, next_look } = self.find_silent();
+        let SilentWaiter { waiters, heads, next_look } = self.find_silent();
         let shared = self.shared.get().and_then(Weak::upgrade);
         for (key, waiter) in &waiters {
             // So that other processes pass it, too. Before it hears of it: it joins again when it does.
@@ -216,7 +216,7 @@ impl Alarm for LocalQueues {
     }
 }
 
-fn find<'q>(queues: &'q Queues, key: &QueueKey) -> Option<&'q LimitQueue> {
+fn find<'q>(queues: &'q QueueMap, key: &QueueKey) -> Option<&'q LimitQueue> {
     let limits = queues.get(&(key.namespace.clone(), key.bucket.clone()))?;
     limits.iter().find(|queue| queue.limit == key.limit)
 }

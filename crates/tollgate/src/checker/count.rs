@@ -3,15 +3,15 @@
 use tollgate_core::{AsDemand, Bucket, Costs, Limits, Status, Takings as _, Tick, Usage};
 use tollgate_store::{Call, Key, Op, OpId, Place, Reach, Reply, Step, StoreError};
 
-use super::remote::{Part, Remote, parts};
-use super::{Checker, Here, Home};
+use super::remote::{CheckPart, StoredChecker, parts};
+use super::{Checker, CheckerBacking, LocalChecker};
 use crate::limiter::STORE_TIMEOUT;
 use crate::within::within;
 use crate::{AcquireError, CheckError};
 
 /// What is done to counts without a check.
 #[derive(Clone, Copy)]
-enum Change {
+enum CountChange {
     Charge,
     Refund,
 }
@@ -48,8 +48,8 @@ impl Checker {
             return Reply::ready(Err(error));
         }
         match &self.home {
-            Home::Here(here) => Reply::ready(Ok(here.peek(entity, operation, limits))),
-            Home::There(remote) => {
+            CheckerBacking::Here(here) => Reply::ready(Ok(here.peek(entity, operation, limits))),
+            CheckerBacking::There(remote) => {
                 let parts = parts(entity, operation, &all_of(limits), limits);
                 Reply::later(async move { Ok(remote.peek(&parts).await.map_err(AcquireError::from)?) })
             }
@@ -73,7 +73,7 @@ impl Checker {
         costs: &impl AsDemand,
         limits: &Limits,
     ) -> Reply<'a, Result<(), CheckError>> {
-        self.change(Change::Charge, entity, operation, costs, limits)
+        self.change(CountChange::Charge, entity, operation, costs, limits)
     }
 
     /// Gives back what a check has charged and was not used, up to what is full.
@@ -92,12 +92,12 @@ impl Checker {
         costs: &impl AsDemand,
         limits: &Limits,
     ) -> Reply<'a, Result<(), CheckError>> {
-        self.change(Change::Refund, entity, operation, costs, limits)
+        self.change(CountChange::Refund, entity, operation, costs, limits)
     }
 
     fn change<'a>(
         &'a self,
-        change: Change,
+        change: CountChange,
         entity: &str,
         operation: &str,
         costs: &impl AsDemand,
@@ -111,8 +111,10 @@ impl Checker {
             Err(error) => return Reply::ready(Err(error)),
         };
         match &self.home {
-            Home::Here(here) => Reply::ready(here.change(change, entity, operation, &costs, limits)),
-            Home::There(remote) => {
+            CheckerBacking::Here(here) => {
+                Reply::ready(here.change(change, entity, operation, &costs, limits))
+            }
+            CheckerBacking::There(remote) => {
                 let parts = parts(entity, operation, &costs, limits);
                 Reply::eager(
                     async move { Ok(remote.change(change, &parts).await.map_err(AcquireError::from)?) },
@@ -122,7 +124,7 @@ impl Checker {
     }
 }
 
-impl Here {
+impl LocalChecker {
     fn peek(&self, entity: &str, operation: &str, limits: &Limits) -> Vec<Status> {
         match self.space.find(&Key::new(&[entity, operation])) {
             Some(cell) => cell.peek_under(&self.clock, limits),
@@ -135,7 +137,7 @@ impl Here {
 
     fn change(
         &self,
-        change: Change,
+        change: CountChange,
         entity: &str,
         operation: &str,
         costs: &Costs,
@@ -144,25 +146,25 @@ impl Here {
         let (now, parts) = (self.clock.now(), [entity, operation]);
         let cell = match change {
             // Held from here on, so that it is not swept out before something is charged to it.
-            Change::Charge => {
+            CountChange::Charge => {
                 Some(self.space.cell(&Key::new(&parts), limits, now).map_err(AcquireError::from)?)
             }
-            Change::Refund => self.space.find(&Key::new(&parts)),
+            CountChange::Refund => self.space.find(&Key::new(&parts)),
         };
         let Some(cell) = cell else { return Ok(()) };
         // Taking nothing puts the limits of the call in force; whether others wait is no matter.
         let none = Costs::none(limits.len());
         drop(self.space.try_take(&self.clock, &parts, limits, &none).map_err(AcquireError::from)?);
         match change {
-            Change::Charge => cell.settle(&self.clock, limits, &charged(now, &none, costs)),
-            Change::Refund => cell.top_up(&self.clock, limits, costs),
+            CountChange::Charge => cell.settle(&self.clock, limits, &charged(now, &none, costs)),
+            CountChange::Refund => cell.top_up(&self.clock, limits, costs),
         }
         Ok(())
     }
 }
 
-impl Remote {
-    async fn peek(&self, parts: &[Part]) -> Result<Vec<Status>, StoreError> {
+impl StoredChecker {
+    async fn peek(&self, parts: &[CheckPart]) -> Result<Vec<Status>, StoreError> {
         let nothing: Vec<Costs> = parts.iter().map(|part| Costs::none(part.limits.len())).collect();
         let take = |(part, costs)| self.step(part, Op::Take { costs, term: None });
         let steps: Vec<Step<'_>> = parts.iter().zip(&nothing).map(take).collect();
@@ -170,11 +172,11 @@ impl Remote {
         Ok(asked.iter().flat_map(|denial| denial.statuses().collect::<Vec<_>>()).collect())
     }
 
-    async fn change(&self, change: Change, parts: &[Part]) -> Result<(), StoreError> {
+    async fn change(&self, change: CountChange, parts: &[CheckPart]) -> Result<(), StoreError> {
         let (now, none) = (self.backend.clock().now(), Costs::none(1));
         let op = |part| match change {
-            Change::Charge => self.step(part, Op::Settle(charged(now, &none, &part.costs))),
-            Change::Refund => self.step(part, Op::TopUp(&part.costs)),
+            CountChange::Charge => self.step(part, Op::Settle(charged(now, &none, &part.costs))),
+            CountChange::Refund => self.step(part, Op::TopUp(&part.costs)),
         };
         let steps: Vec<Step<'_>> = parts.iter().map(op).collect();
         // A reply is only ever lost on the way from another host.
@@ -183,7 +185,7 @@ impl Remote {
         within(self.backend.clock(), STORE_TIMEOUT, self.backend.apply(&call)).await.map(drop)
     }
 
-    fn step<'s>(&'s self, part: &'s Part, op: Op<'s>) -> Step<'s> {
+    fn step<'s>(&'s self, part: &'s CheckPart, op: Op<'s>) -> Step<'s> {
         Step { place: Place { namespace: &self.namespace, key: &part.key, limits: &part.limits }, op }
     }
 }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Denial, Limits, Name, Span};
-use tollgate_store::{Backend, Clock, Granted, Key, Memory, Priority, Reply, Request, Space, WAITERS_MAX};
+use tollgate_store::{
+    Backend, Clock, Granted, Key, Memory, NamespaceTable, Priority, Reply, Request, WAITERS_MAX,
+};
 
-use remote::Remote;
+use remote::StoredChecker;
 
 use crate::observe::Reporter;
 use crate::{AcquireError, CheckError, CheckInfo, Config, Event, Observer};
@@ -35,21 +37,21 @@ use crate::{AcquireError, CheckError, CheckInfo, Config, Event, Observer};
 /// ```
 #[derive(Clone)]
 pub struct Checker {
-    home: Home,
+    home: CheckerBacking,
     reporter: Reporter,
     metadata: Arc<Config>,
 }
 
 /// Where the counts are.
 #[derive(Clone)]
-enum Home {
-    Here(Here),
-    There(Arc<Remote>),
+enum CheckerBacking {
+    Here(LocalChecker),
+    There(Arc<StoredChecker>),
 }
 
 #[derive(Clone)]
-struct Here {
-    space: Arc<Space>,
+struct LocalChecker {
+    space: Arc<NamespaceTable>,
     clock: Clock,
 }
 
@@ -91,10 +93,13 @@ impl Checker {
     /// A checker whose counts are in a namespace of `memory`.
     pub fn in_memory(memory: &Memory, namespace: &str) -> Checker {
         use tollgate_store::Store as _;
-        Checker::at(Home::Here(Here { space: memory.space(namespace), clock: memory.clock().clone() }))
+        Checker::at(CheckerBacking::Here(LocalChecker {
+            space: memory.space(namespace),
+            clock: memory.clock().clone(),
+        }))
     }
 
-    fn at(home: Home) -> Checker {
+    fn at(home: CheckerBacking) -> Checker {
         Checker { home, reporter: Reporter::default(), metadata: Arc::default() }
     }
 
@@ -116,7 +121,7 @@ impl Checker {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn in_store(store: Arc<dyn Backend>, namespace: &str) -> Checker {
-        Checker::at(Home::There(Arc::new(Remote::new(store, namespace))))
+        Checker::at(CheckerBacking::There(Arc::new(StoredChecker::new(store, namespace))))
     }
 
     /// The same checker, with an observer that is told what was allowed, denied and waited for, and of
@@ -179,14 +184,14 @@ impl Checker {
         limits: &Limits,
     ) -> Reply<'_, Result<Verdict, CheckError>> {
         match &self.home {
-            Home::Here(here) => {
+            CheckerBacking::Here(here) => {
                 let verdict = here.check(entity, operation, costs, limits);
                 if self.reporter.is_watched() {
                     self.tell_verdict(entity, operation, &verdict);
                 }
                 Reply::ready(verdict)
             }
-            Home::There(remote) => match resolve(costs, limits) {
+            CheckerBacking::There(remote) => match resolve(costs, limits) {
                 Ok(costs) => self.check_there(remote, entity, operation, &costs, limits),
                 Err(error) => Reply::ready(Err(error)),
             },
@@ -195,7 +200,7 @@ impl Checker {
 
     fn check_there<'a>(
         &'a self,
-        remote: &'a Remote,
+        remote: &'a StoredChecker,
         entity: &str,
         operation: &str,
         costs: &Costs,
@@ -288,8 +293,10 @@ impl Checker {
         max_wait: Option<Duration>,
     ) -> Reply<'a, Result<Option<Waited>, CheckError>> {
         let here = match &self.home {
-            Home::Here(here) => here,
-            Home::There(remote) => return remote.check_and_wait(entity, operation, &costs, limits, max_wait),
+            CheckerBacking::Here(here) => here,
+            CheckerBacking::There(remote) => {
+                return remote.check_and_wait(entity, operation, &costs, limits, max_wait);
+            }
         };
         let now = here.clock.now();
         let cell = match here.space.cell(&Key::new(&[entity, operation]), limits, now) {
@@ -308,7 +315,7 @@ impl Checker {
     }
 }
 
-impl Here {
+impl LocalChecker {
     fn check(
         &self,
         entity: &str,

@@ -13,35 +13,35 @@ use tollgate_store::{
 
 use super::{Verdict, Waited};
 use crate::limiter::STORE_TIMEOUT;
-use crate::turn::{Patience, Takes, Turn, Turned};
+use crate::turn::{Admission, AfterDenial, Takes, WaitPolicy};
 use crate::within::within;
 use crate::{AcquireError, CheckError};
 
 /// Where the counts are.
-pub(super) struct Remote {
+pub(super) struct StoredChecker {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) namespace: Box<str>,
 }
 
 /// What is charged to the bucket of one limit.
-pub(super) struct Part {
+pub(super) struct CheckPart {
     pub(super) key: Key,
     pub(super) limits: Limits,
     pub(super) costs: Costs,
 }
 
-impl Part {
+impl CheckPart {
     fn takes(&self) -> Takes<'_> {
         Takes { bucket: &self.key, limits: &self.limits, costs: &self.costs }
     }
 }
 
 /// Why it was not charged, and how long was waited in vain.
-type Refusal = (Box<Denial>, Duration);
+type CheckDenied = (Box<Denial>, Duration);
 
-impl Remote {
-    pub(super) fn new(backend: Arc<dyn Backend>, namespace: &str) -> Remote {
-        Remote { backend, namespace: namespace.into() }
+impl StoredChecker {
+    pub(super) fn new(backend: Arc<dyn Backend>, namespace: &str) -> StoredChecker {
+        StoredChecker { backend, namespace: namespace.into() }
     }
 
     pub(super) fn check(
@@ -53,7 +53,7 @@ impl Remote {
     ) -> Reply<'_, Result<Verdict, CheckError>> {
         let parts = parts(entity, operation, costs, limits);
         Reply::later(async move {
-            Ok(match self.charge(&parts, Patience { waits: false, ..patience(None) }).await? {
+            Ok(match self.charge(&parts, WaitPolicy { waits: false, ..patience(None) }).await? {
                 Ok(_) => Verdict::Admitted,
                 Err((denial, _)) => Verdict::Denied(denial),
             })
@@ -82,19 +82,19 @@ impl Remote {
     /// Charges all parts or none.
     async fn charge(
         &self,
-        parts: &[Part],
-        patience: Patience,
-    ) -> Result<Result<Option<Waited>, Refusal>, AcquireError> {
+        parts: &[CheckPart],
+        patience: WaitPolicy,
+    ) -> Result<Result<Option<Waited>, CheckDenied>, AcquireError> {
         if parts.is_empty() {
             return Ok(Ok(None));
         }
         let mut limited_by = None;
-        let mut turn = Turn::new(&*self.backend, &self.namespace, patience);
-        let takes: Vec<Takes<'_>> = parts.iter().map(Part::takes).collect();
+        let mut turn = Admission::new(&*self.backend, &self.namespace, patience);
+        let takes: Vec<Takes<'_>> = parts.iter().map(CheckPart::takes).collect();
         loop {
             let (turned, denials) = if turn.is_held_up(|| takes.iter().copied())? {
                 match turn.in_line() {
-                    Turned::InVain => (Turned::InVain, self.ask(parts, &turn).await?),
+                    AfterDenial::InVain => (AfterDenial::InVain, self.ask(parts, &turn).await?),
                     turned => (turned, Vec::new()),
                 }
             } else {
@@ -111,53 +111,53 @@ impl Remote {
                 }
             };
             match turned {
-                Turned::InVain => {
+                AfterDenial::InVain => {
                     let denial = Denial::joined(&denials).ok_or_else(|| odd(&Applied::Denied(denials)))?;
                     let waited = turn.so_far();
                     turn.leave().await;
                     return Ok(Err((Box::new(denial), waited)));
                 }
-                Turned::Again => {}
-                Turned::Wait(due) => turn.notified(due).await,
+                AfterDenial::Again => {}
+                AfterDenial::Wait(due) => turn.notified(due).await,
             }
         }
     }
 
-    fn steps<'s>(&'s self, parts: &'s [Part]) -> Vec<Step<'s>> {
-        let step = |part: &'s Part| {
+    fn steps<'s>(&'s self, parts: &'s [CheckPart]) -> Vec<Step<'s>> {
+        let step = |part: &'s CheckPart| {
             let place = Place { namespace: &self.namespace, key: &part.key, limits: &part.limits };
             Step { place, op: Op::Take { costs: &part.costs, term: None } }
         };
         parts.iter().map(step).collect()
     }
 
-    async fn apply(&self, parts: &[Part], turn: &Turn<'_>) -> Result<Applied, StoreError> {
+    async fn apply(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<Applied, StoreError> {
         // A reply is only ever lost on the way from another host.
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
         let call = Call { id, steps: &self.steps(parts), metered: false };
         within(self.backend.clock(), STORE_TIMEOUT, turn.apply(&call)).await
     }
 
-    async fn ask(&self, parts: &[Part], turn: &Turn<'_>) -> Result<Vec<Denial>, StoreError> {
+    async fn ask(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<Vec<Denial>, StoreError> {
         let steps = self.steps(parts);
         let denials = within(self.backend.clock(), STORE_TIMEOUT, self.backend.ask(&steps)).await?;
         Ok(parts.iter().zip(denials).map(|(part, denial)| turn.behind(&part.key, denial)).collect())
     }
 }
 
-fn patience(deadline: Option<Tick>) -> Patience {
-    Patience { waits: true, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX }
+fn patience(deadline: Option<Tick>) -> WaitPolicy {
+    WaitPolicy { waits: true, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX }
 }
 
 /// One for each limit that something is asked of.
-pub(super) fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limits) -> Vec<Part> {
+pub(super) fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limits) -> Vec<CheckPart> {
     let part = |(index, limit): (usize, &Limit)| {
         // The name of a limit has no `/`, so whatever stands before the last one is the operation.
         let key = Key::new(&[entity, &format!("{operation}/{}", limit.name())]);
         let limits = Limits::new([limit.clone()]).expect("one valid limit is a set");
         let demand: Demand<'_> = [(limit.name().as_str(), costs.amount(index))].into_iter().collect();
         let costs = limits.resolve(&demand, |_| Ok(())).expect("it was resolved before");
-        Part { key, limits, costs }
+        CheckPart { key, limits, costs }
     };
     limits.iter().enumerate().filter(|(index, _)| costs.takes(*index)).map(part).collect()
 }

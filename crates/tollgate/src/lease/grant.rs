@@ -6,10 +6,10 @@ use std::time::Duration;
 use tollgate_core::{Costs, Limits, Tick, Usage};
 use tollgate_store::{Call, Op, Reply, StoreError, Term};
 
-use super::report::Noted;
-use super::{Apart, Extra, Held, Lease, Wide};
-use crate::heart::Heart;
-use crate::set::{Home, InForce, Remote};
+use super::report::UsageReport;
+use super::{Cold, ColdState, Flag32, HeldLease, Lease};
+use crate::heart::Heartbeat;
+use crate::set::{Backing, InForce, StoredBacking};
 use crate::within::within;
 use crate::{Event, LimitSet};
 
@@ -20,7 +20,7 @@ pub(crate) struct Grant {
     /// One bit for each of them that the program does not name, and that no report is charged to.
     pub(super) foreign: u64,
     term: Option<Term>,
-    heart: Option<Arc<Heart>>,
+    heart: Option<Arc<Heartbeat>>,
     origin: Origin,
 }
 
@@ -36,12 +36,17 @@ enum Origin {
 
 impl Grant {
     /// What was taken from the store. While the lease is open, its heart beats.
-    pub(crate) fn new(set: &LimitSet, remote: &Remote, in_force: InForce, term: Option<Term>) -> Grant {
+    pub(crate) fn new(
+        set: &LimitSet,
+        remote: &StoredBacking,
+        in_force: InForce,
+        term: Option<Term>,
+    ) -> Grant {
         let InForce { limits, foreign, .. } = in_force;
         let beats = |term: Term| {
             let buckets = vec![(remote.key.clone(), limits.clone())];
             let (heartbeats, reporter) = (remote.settings.heartbeats, set.reporter());
-            Heart::start(&remote.backend, &remote.namespace, buckets, term, heartbeats, reporter)
+            Heartbeat::start(&remote.backend, &remote.namespace, buckets, term, heartbeats, reporter)
         };
         let heart = term.map(beats);
         Grant { limits, foreign, term, heart, origin: Origin::Store }
@@ -63,7 +68,7 @@ impl Grant {
 }
 
 /// What there is to send to a store when a lease ends.
-struct Farewell {
+struct Settlement {
     set: LimitSet,
     grant: Grant,
     at: Tick,
@@ -71,11 +76,11 @@ struct Farewell {
     used: Vec<u64>,
 }
 
-impl Farewell {
-    fn remote(&self) -> Option<&Remote> {
+impl Settlement {
+    fn remote(&self) -> Option<&StoredBacking> {
         match self.set.home() {
-            Home::There(remote) => Some(remote),
-            Home::Here(_) => None,
+            Backing::There(remote) => Some(remote),
+            Backing::Here(_) => None,
         }
     }
 
@@ -109,11 +114,11 @@ impl<'a> Lease<'a> {
         waited: Option<Duration>,
         grant: Grant,
     ) -> Lease<'a> {
-        let mut extra = Extra::boxed(Some(&costs), None, waited);
+        let mut extra = ColdState::boxed(Some(&costs), None, waited);
         extra.grant = Some(grant);
         let taken = Default::default();
-        let ends_on_drop = Wide::of_this_process(true);
-        Lease { set: Held::Borrowed(set), at, taken, extra: Apart(Some(extra)), ends_on_drop }
+        let ends_on_drop = Flag32::of_this_process(true);
+        Lease { set: HeldLease::Borrowed(set), at, taken, extra: Cold(Some(extra)), ends_on_drop }
     }
 
     pub(super) fn grant(&self) -> Option<&Grant> {
@@ -121,7 +126,7 @@ impl<'a> Lease<'a> {
     }
 
     /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
-    fn take_leave(&mut self, costs: &Costs, used: &[u64], noted: Noted) -> Option<Farewell> {
+    fn take_leave(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> Option<Settlement> {
         let mut grant = self.extra.0.as_mut()?.grant.take()?;
         // From here on it is no loss that the store does not know the holder.
         grant.heart = None;
@@ -131,7 +136,7 @@ impl<'a> Lease<'a> {
         if grant.origin != Origin::Nowhere && (is_over || noted.differs && reporter.is_watched()) {
             self.tell(limits, costs, used);
         }
-        Some(Farewell {
+        Some(Settlement {
             set: self.set().clone(),
             grant,
             at: self.at,
@@ -145,7 +150,7 @@ impl<'a> Lease<'a> {
         &mut self,
         costs: &Costs,
         used: &[u64],
-        noted: Noted,
+        noted: UsageReport,
     ) -> Option<Reply<'static, Result<(), StoreError>>> {
         let farewell = self.take_leave(costs, used, noted)?;
         Some(match farewell.says_something() {
@@ -155,7 +160,7 @@ impl<'a> Lease<'a> {
     }
 
     /// As [`end_there`](Lease::end_there), for one that was dropped: what has to be sent is handed on.
-    pub(super) fn drop_there(&mut self, costs: &Costs, used: &[u64], noted: Noted) -> bool {
+    pub(super) fn drop_there(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> bool {
         let Some(farewell) = self.take_leave(costs, used, noted) else { return false };
         if farewell.says_something() {
             farewell.hand_over();
@@ -166,7 +171,7 @@ impl<'a> Lease<'a> {
     /// Says that the holder is alive, if the lease is on a set in a store.
     pub(super) fn beat_there(&self) -> Option<Reply<'_, Result<bool, StoreError>>> {
         let grant = self.grant()?;
-        let (Some(heart), Home::There(remote)) = (&grant.heart, self.set().home()) else {
+        let (Some(heart), Backing::There(remote)) = (&grant.heart, self.set().home()) else {
             return Some(Reply::ready(Ok(true)));
         };
         Some(Reply::later(heart.beat(remote.settings.timeout)))
@@ -184,7 +189,7 @@ impl<'a> Lease<'a> {
     }
 }
 
-impl Farewell {
+impl Settlement {
     /// Whether anything is given back, or was used beyond what was taken.
     fn says_something(&self) -> bool {
         let mut parts = self.grant.limits.iter().zip(self.costs.amounts());

@@ -13,9 +13,9 @@ use tollgate_core::{AsDemand, Costs, Limits, Packed, Span, Tick, Usage};
 use tollgate_store::{Reply, StoreError, generation};
 
 pub(crate) use grant::Grant;
-use report::Noted;
+use report::UsageReport;
 
-use crate::set::Home;
+use crate::set::Backing;
 use crate::{Event, LimitSet, ReleaseError, SettleError};
 
 /// What a set says about itself: region, account, endpoint, tier.
@@ -49,48 +49,48 @@ pub enum OnDrop {
 /// ```
 #[must_use = "a lease that is dropped at once frees its resources and keeps the rest charged"]
 pub struct Lease<'a> {
-    set: Held<'a>,
+    set: HeldLease<'a>,
     at: Tick,
     taken: Packed,
-    extra: Apart,
+    extra: Cold,
     /// Whether dropping it without a word has anything to do.
-    ends_on_drop: Wide,
+    ends_on_drop: Flag32,
 }
 
 /// Yes or no, and the process that took the lease. As wide as its place in a lease: with bytes between its fields it would be
 /// moved in many small pieces.
 #[derive(Clone, Copy, Default)]
-struct Wide(u32);
+struct Flag32(u32);
 
 /// What only some leases have: kept apart, because moving a lease about costs more than taking it.
 #[derive(Default)]
-struct Apart(Option<Box<Extra>>);
+struct Cold(Option<Box<ColdState>>);
 
 #[derive(Default)]
-struct Extra {
+struct ColdState {
     /// What was taken, if it could not be packed.
     costs: Option<Costs>,
     /// The holder of the resources, if they can expire.
     holder: Option<NonZeroU64>,
     waited: Option<Span>,
     /// What was used of each limit so far, and what of that was reported.
-    reported: Option<(Vec<u64>, Noted)>,
+    reported: Option<(Vec<u64>, UsageReport)>,
     /// Whether it was told that the resources have expired.
     told_expired: AtomicBool,
     /// What is held in a store, if the set is in one and the lease has not ended.
     grant: Option<Grant>,
 }
 
-enum Held<'a> {
+enum HeldLease<'a> {
     Borrowed(&'a LimitSet),
     Owned(LimitSet),
 }
 
-impl Wide {
+impl Flag32 {
     /// Of a lease that this process takes.
     #[inline(always)]
-    fn of_this_process(yes: bool) -> Wide {
-        Wide(generation() << 1 | u32::from(yes))
+    fn of_this_process(yes: bool) -> Flag32 {
+        Flag32(generation() << 1 | u32::from(yes))
     }
 
     #[inline(always)]
@@ -109,13 +109,13 @@ impl Wide {
     }
 }
 
-impl Drop for Apart {
+impl Drop for Cold {
     /// Dropping what is not there is all that most leases do at their end, and small enough to be done in place.
     #[inline(always)]
     fn drop(&mut self) {
         #[cold]
         #[inline(never)]
-        fn drop_there(extra: Box<Extra>) {
+        fn drop_there(extra: Box<ColdState>) {
             drop(extra);
         }
         if let Some(extra) = self.0.take() {
@@ -124,11 +124,11 @@ impl Drop for Apart {
     }
 }
 
-impl Extra {
+impl ColdState {
     #[cold]
-    fn boxed(costs: Option<&Costs>, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Box<Extra> {
+    fn boxed(costs: Option<&Costs>, holder: Option<NonZeroU64>, waited: Option<Duration>) -> Box<ColdState> {
         let waited = waited.map(Span::covering);
-        Box::new(Extra { costs: costs.cloned(), holder, waited, ..Extra::default() })
+        Box::new(ColdState { costs: costs.cloned(), holder, waited, ..ColdState::default() })
     }
 
     fn is_first_to_tell(&self) -> bool {
@@ -140,8 +140,8 @@ impl<'a> Lease<'a> {
     /// An ordinary one: nobody had to wait for it, and nothing of it expires.
     #[inline(always)]
     pub(crate) fn bare(set: &'a LimitSet, at: Tick, taken: Packed) -> Lease<'a> {
-        let ends_on_drop = Wide::of_this_process(set.ends_leases());
-        Lease { set: Held::Borrowed(set), at, taken, extra: Apart(None), ends_on_drop }
+        let ends_on_drop = Flag32::of_this_process(set.ends_leases());
+        Lease { set: HeldLease::Borrowed(set), at, taken, extra: Cold(None), ends_on_drop }
     }
 
     pub(crate) fn new(
@@ -153,16 +153,16 @@ impl<'a> Lease<'a> {
     ) -> Lease<'a> {
         let packed = costs.pack();
         let extra = if packed.is_none() || holder.is_some() || waited.is_some() {
-            Some(Extra::boxed(packed.is_none().then_some(costs), holder, waited))
+            Some(ColdState::boxed(packed.is_none().then_some(costs), holder, waited))
         } else {
             None
         };
-        let ends_on_drop = Wide::of_this_process(extra.is_some() || set.ends_leases());
+        let ends_on_drop = Flag32::of_this_process(extra.is_some() || set.ends_leases());
         Lease {
-            set: Held::Borrowed(set),
+            set: HeldLease::Borrowed(set),
             at,
             taken: packed.unwrap_or_default(),
-            extra: Apart(extra),
+            extra: Cold(extra),
             ends_on_drop,
         }
     }
@@ -177,12 +177,12 @@ impl<'a> Lease<'a> {
     }
 
     /// What was used so far, as reserved unless it was reported.
-    fn used_so_far(&mut self, costs: &Costs) -> (Vec<u64>, Noted) {
+    fn used_so_far(&mut self, costs: &Costs) -> (Vec<u64>, UsageReport) {
         let reported = self.extra.0.as_mut().and_then(|extra| extra.reported.take());
-        reported.unwrap_or_else(|| (costs.amounts().to_vec(), Noted::default()))
+        reported.unwrap_or_else(|| (costs.amounts().to_vec(), UsageReport::default()))
     }
 
-    fn extra(&mut self) -> &mut Extra {
+    fn extra(&mut self) -> &mut ColdState {
         self.extra.0.get_or_insert_default()
     }
 
@@ -195,8 +195,8 @@ impl<'a> Lease<'a> {
     #[inline]
     pub fn set(&self) -> &LimitSet {
         match &self.set {
-            Held::Borrowed(set) => set,
-            Held::Owned(set) => set,
+            HeldLease::Borrowed(set) => set,
+            HeldLease::Owned(set) => set,
         }
     }
 
@@ -278,7 +278,7 @@ impl<'a> Lease<'a> {
     /// The same lease, free of the borrow, to be sent to another thread or task.
     pub fn into_owned(mut self) -> Lease<'static> {
         Lease {
-            set: Held::Owned(self.set().clone()),
+            set: HeldLease::Owned(self.set().clone()),
             at: self.at,
             taken: self.taken,
             extra: std::mem::take(&mut self.extra),
@@ -330,7 +330,7 @@ impl<'a> Lease<'a> {
     /// In a place of its own, with nothing to move: the lease stays where it is, and mostly there is nothing to tell.
     #[inline]
     fn settle_bare(&mut self, usage: &impl AsDemand) -> Option<Box<SettleError>> {
-        let (mut used, mut noted) = (self.taken.amounts(), Noted::default());
+        let (mut used, mut noted) = (self.taken.amounts(), UsageReport::default());
         let wrong = self.note(0, &self.taken, &mut used, &mut noted, usage);
         if !self.end_packed(&used, noted) {
             self.end_uncommon(&used, noted);
@@ -341,13 +341,13 @@ impl<'a> Lease<'a> {
     /// Goes, having ended. Of one that is borrowed and has nothing apart there is nothing left to drop.
     #[inline(always)]
     fn leave(self) {
-        if matches!(self.set, Held::Borrowed(_)) && self.extra.0.is_none() && !self.ends_on_drop.is() {
+        if matches!(self.set, HeldLease::Borrowed(_)) && self.extra.0.is_none() && !self.ends_on_drop.is() {
             std::mem::forget(self);
         }
     }
 
     #[cold]
-    fn end_uncommon(&mut self, used: &[u64; 4], noted: Noted) {
+    fn end_uncommon(&mut self, used: &[u64; 4], noted: UsageReport) {
         let costs = self.costs();
         self.end(&costs, &used[..costs.len()], noted);
     }
@@ -407,10 +407,10 @@ impl<'a> Lease<'a> {
         Reply::ready(Ok(()))
     }
 
-    fn nothing_used(&self) -> (Costs, Vec<u64>, Noted) {
+    fn nothing_used(&self) -> (Costs, Vec<u64>, UsageReport) {
         let costs = self.costs();
         let unused = vec![0; costs.len()];
-        (costs, unused, Noted { differs: true, ..Noted::default() })
+        (costs, unused, UsageReport { differs: true, ..UsageReport::default() })
     }
 
     /// Says that the holder is alive, and keeps its resources for another [`lease_ttl`].
@@ -443,7 +443,7 @@ impl<'a> Lease<'a> {
     fn renew(&self) -> bool {
         let set = self.set();
         let term = set.term(self.holder()).filter(|_| self.holds_resources());
-        let (Some(term), Home::Here(cell)) = (term, set.home()) else { return true };
+        let (Some(term), Backing::Here(cell)) = (term, set.home()) else { return true };
         let alive = cell.renew(set.clock(), term);
         if !alive {
             self.tell_expired();
@@ -458,10 +458,10 @@ impl<'a> Lease<'a> {
 
     /// Ends the lease if it is a common one: packed, nothing over-used, nobody to tell.
     #[inline]
-    fn end_packed(&mut self, used: &[u64; 4], noted: Noted) -> bool {
+    fn end_packed(&mut self, used: &[u64; 4], noted: UsageReport) -> bool {
         let set = self.set();
         let is_told = noted.is_over || noted.differs && set.reporter().is_watched();
-        let Home::Here(cell) = set.home() else { return false };
+        let Backing::Here(cell) = set.home() else { return false };
         let ended = !is_told
             && (!noted.differs && !set.names().have_resources()
                 || cell.settle_packed(set.names(), &self.taken, used));
@@ -472,11 +472,11 @@ impl<'a> Lease<'a> {
     }
 
     #[inline]
-    fn end(&mut self, costs: &Costs, used: &[u64], noted: Noted) {
+    fn end(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) {
         // Whatever happens next, the lease has ended: dropping it must not end it again.
         self.ends_on_drop.set(false);
         let set = self.set();
-        let Home::Here(cell) = set.home() else { return };
+        let Backing::Here(cell) = set.home() else { return };
         if !noted.differs && !set.names().have_resources() {
             return;
         }
@@ -513,7 +513,7 @@ impl<'a> Lease<'a> {
             return;
         }
         let is_kept = self.extra.0.is_none() && self.set().on_drop() == OnDrop::Keep;
-        if is_kept && self.end_packed(&self.taken.amounts(), Noted::default()) {
+        if is_kept && self.end_packed(&self.taken.amounts(), UsageReport::default()) {
             return;
         }
         let costs = self.costs();

@@ -7,7 +7,7 @@ use crate::SettleError;
 
 /// What was reported of the use of each limit.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Noted {
+pub(super) struct UsageReport {
     /// One bit for each limit that was reported.
     pub(super) limits: u32,
     /// Whether any amount differs from what was reserved.
@@ -34,7 +34,7 @@ impl Reserved for Packed {
     }
 }
 
-impl Noted {
+impl UsageReport {
     /// Notes what was used of the limit at `index`, unless it cannot have been.
     #[inline(always)]
     fn note(
@@ -66,7 +66,7 @@ impl Lease<'_> {
         foreign: u64,
         costs: &impl Reserved,
         used: &mut [u64],
-        noted: &mut Noted,
+        noted: &mut UsageReport,
         usage: &impl AsDemand,
     ) -> Option<Box<SettleError>> {
         let (limits, broken) = (self.names(), usage.bad_amount());
@@ -102,7 +102,7 @@ impl Lease<'_> {
     }
 
     /// The limits that wanted a report and got none.
-    pub(super) fn unreported(&self, costs: &Costs, noted: Noted) -> Vec<Name> {
+    pub(super) fn unreported(&self, costs: &Costs, noted: UsageReport) -> Vec<Name> {
         let names = self.names();
         let wants = |index: &usize| {
             costs.is_explicit(*index) && !names[*index].is_resource() && noted.limits >> index & 1 == 0

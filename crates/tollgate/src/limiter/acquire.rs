@@ -8,8 +8,8 @@ use tollgate_catalog::Link;
 use tollgate_core::{AsDemand, Costs, Limits, Span, Tick};
 use tollgate_store::{Priority, Reply};
 
-use super::lease::{Lease, Stored};
-use super::plan::{AnyDemand, Request, costs_of};
+use super::lease::{Lease, StoredGrant};
+use super::plan::{AnyDemand, LimiterRequest, costs_of};
 use super::route::{Pins, Route};
 use super::{AcquireError, Limiter, Standing};
 
@@ -213,7 +213,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         for (((pin, link), costs), at) in pins.iter().zip(links).zip(&costs).zip(at) {
             pin.count_take(at, &link.limits, costs);
         }
-        Some(Lease::stored(self.limiter, Stored::of_route(&route, costs, &at), None))
+        Some(Lease::stored(self.limiter, StoredGrant::of_route(&route, costs, &at), None))
     }
 
     #[cold]
@@ -224,8 +224,15 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
                 more.map(|more| *more).unwrap_or_default();
             let mut demands: Vec<(&str, AnyDemand<'_>)> = vec![(resource, &demand)];
             demands.extend(also.iter().map(|(name, demand)| (*name, &**demand as AnyDemand<'_>)));
-            let request =
-                Request { entity, demands, limits: limits.as_ref(), priority, deadline, waits, detached };
+            let request = LimiterRequest {
+                entity,
+                demands,
+                limits: limits.as_ref(),
+                priority,
+                deadline,
+                waits,
+                detached,
+            };
             limiter.take(&request).await
         })
     }

@@ -6,30 +6,30 @@ use std::time::Duration;
 use tollgate_core::{Denial, Name, Tick};
 use tollgate_store::{Applied, Call, Done, OpId, Reach, Step, StoreError, Term};
 
-use super::lease::{Lease, Stored};
-use super::plan::{Planned, Request, standing};
+use super::lease::{Lease, StoredGrant};
+use super::plan::{LimiterRequest, PlannedTake, standing};
 use super::route::Route;
 use super::ticket::detached_term;
-use super::{AcquireError, Limiter, Shared, Standing};
+use super::{AcquireError, Limiter, LimiterShared, Standing};
 use crate::Event;
-use crate::turn::{Patience, Takes, Turn, Turned, behind};
+use crate::turn::{Admission, AfterDenial, Takes, WaitPolicy, behind};
 use crate::within::within;
 
 /// How often a call is planned anew because limits have changed under it.
 const STALE_MAX: usize = 16;
 
 /// One call on its way.
-struct Trial<'a, 'r> {
+struct AcquireLoop<'a, 'r> {
     limiter: &'a Limiter,
-    request: &'r Request<'r>,
-    turn: Turn<'a>,
+    request: &'r LimiterRequest<'r>,
+    turn: Admission<'a>,
     /// The limit that made it wait longest, as it looked at first.
     limited_by: Option<Name>,
     stale: usize,
 }
 
 /// What is to be done next.
-enum Next<'a> {
+enum LoopStep<'a> {
     Return(Lease<'a>),
     /// The config has changed, or the line.
     Again,
@@ -39,17 +39,17 @@ enum Next<'a> {
 
 impl Limiter {
     /// Takes all that is requested, or says why not. Waits if the request does.
-    pub(super) async fn take(&self, request: &Request<'_>) -> Result<Lease<'_>, AcquireError> {
+    pub(super) async fn take(&self, request: &LimiterRequest<'_>) -> Result<Lease<'_>, AcquireError> {
         let shared = &*self.0;
         if shared.away.is_recent(shared.clock.now())
             && let Some(lease) = self.fall_back(request)
         {
             return Ok(lease);
         }
-        let Request { waits, priority, deadline, .. } = *request;
-        let patience = Patience { waits, priority, deadline, waiters_max: shared.settings.waiters_max };
-        let turn = Turn::new(&*shared.backend, &shared.namespace, patience);
-        let mut trial = Trial { limiter: self, request, turn, limited_by: None, stale: 0 };
+        let LimiterRequest { waits, priority, deadline, .. } = *request;
+        let patience = WaitPolicy { waits, priority, deadline, waiters_max: shared.settings.waiters_max };
+        let turn = Admission::new(&*shared.backend, &shared.namespace, patience);
+        let mut trial = AcquireLoop { limiter: self, request, turn, limited_by: None, stale: 0 };
         let taken = trial.run().await;
         if let Err(AcquireError::TimedOut { .. }) = taken {
             trial.turn.leave().await;
@@ -65,7 +65,7 @@ impl Limiter {
     }
 }
 
-impl<'a> Trial<'a, '_> {
+impl<'a> AcquireLoop<'a, '_> {
     async fn run(&mut self) -> Result<Lease<'a>, AcquireError> {
         loop {
             let plan = match self.limiter.0.plan(self.request).await {
@@ -75,32 +75,32 @@ impl<'a> Trial<'a, '_> {
                 }
                 plan => plan?,
             };
-            let next = match self.turn.is_held_up(|| plan.iter().map(Planned::takes))? {
+            let next = match self.turn.is_held_up(|| plan.iter().map(PlannedTake::takes))? {
                 true => self.wait_in_line(&plan).await?,
                 false => self.ask_store(plan).await?,
             };
             match next {
-                Next::Return(lease) => return Ok(lease),
-                Next::Again => {}
-                Next::Wait(due) => self.turn.notified(due).await,
+                LoopStep::Return(lease) => return Ok(lease),
+                LoopStep::Again => {}
+                LoopStep::Wait(due) => self.turn.notified(due).await,
             }
         }
     }
 
-    fn shared(&self) -> &'a Arc<Shared> {
+    fn shared(&self) -> &'a Arc<LimiterShared> {
         &self.limiter.0
     }
 
     /// Others are ahead.
-    async fn wait_in_line(&mut self, plan: &[Planned]) -> Result<Next<'a>, AcquireError> {
-        if let Turned::Wait(due) = self.turn.in_line() {
-            return Ok(Next::Wait(due));
+    async fn wait_in_line(&mut self, plan: &[PlannedTake]) -> Result<LoopStep<'a>, AcquireError> {
+        if let AfterDenial::Wait(due) = self.turn.in_line() {
+            return Ok(LoopStep::Wait(due));
         }
         let standing = self.shared().stand(self.request, plan).await?;
         Err(self.refuse(standing))
     }
 
-    async fn ask_store(&mut self, plan: Vec<Planned>) -> Result<Next<'a>, AcquireError> {
+    async fn ask_store(&mut self, plan: Vec<PlannedTake>) -> Result<LoopStep<'a>, AcquireError> {
         let shared = self.shared();
         let term = shared.term(self.request, &plan);
         let applied = match shared.apply_takes(&plan, term, Some(&self.turn)).await {
@@ -112,7 +112,7 @@ impl<'a> Trial<'a, '_> {
             applied => applied,
         };
         match applied? {
-            Applied::Done(done) => Ok(Next::Return(self.admit(plan, &done, term))),
+            Applied::Done(done) => Ok(LoopStep::Return(self.admit(plan, &done, term))),
             Applied::Denied(denials) => self.denied(&plan, denials),
             Applied::Stale(step) => {
                 self.stale += 1;
@@ -123,16 +123,16 @@ impl<'a> Trial<'a, '_> {
                 let resource = self.request.demands[plan[step].resource].0;
                 shared.routes().forget(self.request.entity, resource);
                 shared.catalog.refresh(plan[step].entity(), resource);
-                Ok(Next::Again)
+                Ok(LoopStep::Again)
             }
             other => Err(StoreError::BadCall(format!("the store answered a take with {other:?}")).into()),
         }
     }
 
-    fn denied(&mut self, plan: &[Planned], denials: Vec<Denial>) -> Result<Next<'a>, AcquireError> {
-        let takes: Vec<Takes<'_>> = plan.iter().map(Planned::takes).collect();
+    fn denied(&mut self, plan: &[PlannedTake], denials: Vec<Denial>) -> Result<LoopStep<'a>, AcquireError> {
+        let takes: Vec<Takes<'_>> = plan.iter().map(PlannedTake::takes).collect();
         let turned = self.turn.denied(&takes, &denials)?;
-        if let Turned::InVain = turned {
+        if let AfterDenial::InVain = turned {
             return Err(self.refuse(standing(self.request, plan, denials)));
         }
         if self.limited_by.is_none() {
@@ -140,8 +140,8 @@ impl<'a> Trial<'a, '_> {
             self.limited_by = standing.limited_by().map(|(_, status)| status.limit().name().clone());
         }
         Ok(match turned {
-            Turned::Wait(due) => Next::Wait(due),
-            Turned::Again | Turned::InVain => Next::Again,
+            AfterDenial::Wait(due) => LoopStep::Wait(due),
+            AfterDenial::Again | AfterDenial::InVain => LoopStep::Again,
         })
     }
 
@@ -154,11 +154,11 @@ impl<'a> Trial<'a, '_> {
         AcquireError::Refused(standing)
     }
 
-    fn admit(&mut self, plan: Vec<Planned>, done: &[Done], term: Option<Term>) -> Lease<'a> {
+    fn admit(&mut self, plan: Vec<PlannedTake>, done: &[Done], term: Option<Term>) -> Lease<'a> {
         let shared = self.shared();
         let waited = self.turn.waited();
         shared.pin_route(self.request, &plan);
-        let stored = Stored::new(shared, self.request, plan, done, term);
+        let stored = StoredGrant::new(shared, self.request, plan, done, term);
         let lease = Lease::stored(self.limiter, stored, waited);
         if let Some(duration) = waited {
             shared.reporter.report_if_watched(&Event::Waited { limit: self.limited_by.as_ref(), duration });
@@ -171,9 +171,9 @@ impl<'a> Trial<'a, '_> {
     }
 }
 
-impl Shared {
+impl LimiterShared {
     /// The buckets of a route are there now: the next call need not look for them.
-    fn pin_route(&self, request: &Request<'_>, plan: &[Planned]) {
+    fn pin_route(&self, request: &LimiterRequest<'_>, plan: &[PlannedTake]) {
         let (Some(first), [(resource, _)], None) = (plan.first(), &*request.demands, request.limits) else {
             return;
         };
@@ -190,9 +190,9 @@ impl Shared {
     /// Takes all steps of a plan, or none, for a caller that has a turn or is a newcomer.
     pub(super) async fn apply_takes(
         &self,
-        plan: &[Planned],
+        plan: &[PlannedTake],
         term: Option<Term>,
-        turn: Option<&Turn<'_>>,
+        turn: Option<&Admission<'_>>,
     ) -> Result<Applied, StoreError> {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, term)).collect();
         let Some(turn) = turn else { return self.apply(&steps).await };
@@ -215,8 +215,8 @@ impl Shared {
     /// How a request would fare, behind those who wait already.
     pub(super) async fn stand(
         &self,
-        request: &Request<'_>,
-        plan: &[Planned],
+        request: &LimiterRequest<'_>,
+        plan: &[PlannedTake],
     ) -> Result<Box<Standing>, StoreError> {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, None)).collect();
         let denials = within(&self.clock, self.settings.timeout, self.backend.ask(&steps)).await?;
@@ -227,8 +227,8 @@ impl Shared {
     }
 
     /// For how long resources are held if nothing is heard of the holder, if the plan holds any.
-    fn term(&self, request: &Request<'_>, plan: &[Planned]) -> Option<Term> {
-        if !plan.iter().any(Planned::holds_resources) {
+    fn term(&self, request: &LimiterRequest<'_>, plan: &[PlannedTake]) -> Option<Term> {
+        if !plan.iter().any(PlannedTake::holds_resources) {
             return None;
         }
         if let Some(ttl) = request.detached {

@@ -5,8 +5,8 @@ use tollgate_catalog::{Catalog, OnUnavailable};
 use tollgate_core::Span;
 use tollgate_store::{Backend, PerProcess, Reach, WAITERS_MAX, generation};
 
-use super::{Limiter, Settings, Shared};
-use crate::away::Away;
+use super::{Limiter, LimiterSettings, LimiterShared};
+use crate::away::StoreHealth;
 use crate::observe::Reporter;
 use crate::{Observer, OnDrop};
 
@@ -43,13 +43,13 @@ impl Heartbeats {
 pub struct LimiterBuilder {
     catalog: Catalog,
     observer: Option<Arc<dyn Observer>>,
-    settings: Settings,
+    settings: LimiterSettings,
 }
 
 impl LimiterBuilder {
     pub(super) fn new(catalog: Catalog) -> LimiterBuilder {
         let outlives_holders = catalog.backend().reach() != Reach::Process;
-        let settings = Settings {
+        let settings = LimiterSettings {
             timeout: STORE_TIMEOUT,
             on_unavailable: None,
             local_share: 50,
@@ -61,7 +61,7 @@ impl LimiterBuilder {
         LimiterBuilder { catalog, observer: None, settings }
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Settings)) -> LimiterBuilder {
+    fn with(mut self, change: impl FnOnce(&mut LimiterSettings)) -> LimiterBuilder {
         change(&mut self.settings);
         self
     }
@@ -113,7 +113,7 @@ impl LimiterBuilder {
     pub fn build(self) -> Limiter {
         let LimiterBuilder { catalog, observer, settings } = self;
         let backend = Arc::clone(catalog.backend());
-        Limiter(Arc::new(Shared {
+        Limiter(Arc::new(LimiterShared {
             clock: backend.clock().clone(),
             namespace: catalog.namespace_id().into(),
             backend,
@@ -121,7 +121,7 @@ impl LimiterBuilder {
             routes: PerProcess::new(generation().into()),
             reporter: Reporter::new(observer),
             settings,
-            away: Away::default(),
+            away: StoreHealth::default(),
         }))
     }
 }

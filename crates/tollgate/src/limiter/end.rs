@@ -4,9 +4,9 @@ use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Pack
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{Call, Op, OpId, Pin, Place, Reply, Step, StoreError};
 
-use super::lease::{Grant, Held, Lease, Stored};
+use super::lease::{HeldTake, Lease, LimiterGrant, StoredGrant};
 use super::ticket::Ticket;
-use super::{LeaseError, Shared};
+use super::{LeaseError, LimiterShared};
 use crate::within::within;
 use crate::{Event, OnDrop};
 
@@ -69,7 +69,7 @@ impl Lease<'_> {
     /// Settles what was taken from a bucket in this process, if there is nothing unusual about it.
     #[inline]
     fn settle_pinned(&mut self, usage: &impl AsDemand) -> Option<Result<(), LeaseError>> {
-        let Grant::Pinned { route, at, taken } = &self.grant else { return None };
+        let LimiterGrant::Pinned { route, at, taken } = &self.grant else { return None };
         let (pin, limits) = (route.only_pin()?, &route.chain.links[0].limits);
         let mut used = taken.amounts();
         let (mut differs, mut is_over) = (false, usage.bad_amount().is_some());
@@ -245,7 +245,7 @@ impl Lease<'_> {
     pub(super) async fn send_end(
         &mut self,
         ending: Ending,
-        writes: impl FnOnce(&Stored) -> Vec<Write>,
+        writes: impl FnOnce(&StoredGrant) -> Vec<Write>,
     ) -> Result<(), RecordsError> {
         let extra = self.extra.take().unwrap_or_default();
         let shared = self.shared().clone();
@@ -274,7 +274,7 @@ impl Lease<'_> {
     fn end_here(&mut self, ending: Ending) -> bool {
         let shared = self.shared().clone();
         self.as_stored();
-        let Grant::Stored(stored) = &self.grant else { return false };
+        let LimiterGrant::Stored(stored) = &self.grant else { return false };
         if stored.is_local || stored.groups.iter().flatten().any(|held| held.pin.is_none()) {
             return false;
         }
@@ -298,7 +298,7 @@ impl Lease<'_> {
             OnDrop::Keep => Ending::Commit,
             OnDrop::Refund => Ending::Cancel,
         };
-        if let Grant::Pinned { route, at, taken } = &self.grant
+        if let LimiterGrant::Pinned { route, at, taken } = &self.grant
             && let Some(pin) = route.only_pin()
         {
             let used = if ending == Ending::Cancel { [0; 4] } else { taken.amounts() };
@@ -334,7 +334,7 @@ impl Drop for Lease<'_> {
     }
 }
 
-impl Stored {
+impl StoredGrant {
     /// The id of the call that ends a group.
     fn id_of(&self, group: usize) -> Option<OpId> {
         self.ticket.map(|Ticket { id: OpId(id), .. }| OpId(id.wrapping_add(group as u128)))
@@ -366,7 +366,7 @@ impl Stored {
 /// Ends what was taken from a bucket in this process, if there is nothing unusual about it.
 #[inline]
 fn end_pinned(
-    shared: &Shared,
+    shared: &LimiterShared,
     pin: &Pin,
     limits: &Limits,
     (at, taken): (Tick, &Packed),
@@ -394,8 +394,8 @@ fn end_pinned(
 }
 
 /// Settles one bucket that is in this process.
-fn settle_here(shared: &Shared, stored: &Stored, held: &Held, used: &[u64]) {
-    let Held { planned, at, pin: Some(pin) } = held else { return };
+fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, used: &[u64]) {
+    let HeldTake { planned, at, pin: Some(pin) } = held else { return };
     let (differs, holds) = (planned.costs.amounts() != used, planned.holds_resources());
     if !differs && !holds {
         return;
@@ -410,14 +410,14 @@ fn settle_here(shared: &Shared, stored: &Stored, held: &Held, used: &[u64]) {
 }
 
 /// What was used of each limit of each bucket.
-fn used_of(group: &[Held], deltas: Option<&Deltas>, ending: Ending) -> Vec<Vec<u64>> {
-    let of_limit = |held: &Held, index: usize| {
+fn used_of(group: &[HeldTake], deltas: Option<&Deltas>, ending: Ending) -> Vec<Vec<u64>> {
+    let of_limit = |held: &HeldTake, index: usize| {
         let reserved = i128::from(held.planned.costs.amount(index));
         let delta =
             deltas.map_or(0, |deltas| deltas.of(held.planned.resource, held.planned.limits()[index].name()));
         u64::try_from((reserved + delta).clamp(0, AMOUNT_MAX.into())).unwrap_or(AMOUNT_MAX)
     };
-    let of_bucket = |held: &Held| match ending {
+    let of_bucket = |held: &HeldTake| match ending {
         Ending::Cancel => vec![0; held.planned.costs.len()],
         Ending::Commit => (0..held.planned.costs.len()).map(|index| of_limit(held, index)).collect(),
     };
@@ -426,16 +426,16 @@ fn used_of(group: &[Held], deltas: Option<&Deltas>, ending: Ending) -> Vec<Vec<u
 
 /// The steps that settle what was used, where there is anything to settle.
 fn settlements<'s>(
-    shared: &'s Shared,
-    stored: &'s Stored,
-    group: &'s [Held],
+    shared: &'s LimiterShared,
+    stored: &'s StoredGrant,
+    group: &'s [HeldTake],
     used: &'s [Vec<u64>],
 ) -> Vec<Step<'s>> {
     let holder = stored.term.map(|term| term.holder);
-    let settles = |(held, used): &(&Held, &Vec<u64>)| {
+    let settles = |(held, used): &(&HeldTake, &Vec<u64>)| {
         held.planned.holds_resources() || held.planned.costs.amounts() != used.as_slice()
     };
-    let step = |(held, used): (&'s Held, &'s Vec<u64>)| {
+    let step = |(held, used): (&'s HeldTake, &'s Vec<u64>)| {
         let holder = holder.filter(|_| held.planned.holds_resources());
         let usage = Usage { at: held.at, reserved: &held.planned.costs, used, holder };
         Step { place: held.planned.place(&shared.namespace), op: Op::SettleIfThere(usage) }
@@ -444,7 +444,7 @@ fn settlements<'s>(
 }
 
 /// Reports what was given back and what was used beyond, of the entity itself.
-fn tell(shared: &Shared, group: &[Held], used: &[Vec<u64>]) {
+fn tell(shared: &LimiterShared, group: &[HeldTake], used: &[Vec<u64>]) {
     let Some((held, used)) = group.first().zip(used.first()) else { return };
     let limits = held.planned.limits().iter().enumerate().filter(|(_, limit)| !limit.is_resource());
     for (index, limit) in limits {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Demand};
 use tollgate_store::Reply;
 
-use super::plan::{AnyDemand, Request};
+use super::plan::{AnyDemand, LimiterRequest};
 use super::{AcquireError, Limiter, Standing};
 
 impl Limiter {
@@ -61,7 +61,7 @@ impl Limiter {
     {
         Reply::later(async move {
             let demands = demands.iter().map(|(resource, demand)| (*resource, demand as AnyDemand<'_>));
-            self.stand_all(Request::now(entity, demands.collect())).await
+            self.stand_all(LimiterRequest::now(entity, demands.collect())).await
         })
     }
 
@@ -89,10 +89,10 @@ impl Limiter {
         resource: &str,
         demand: &(dyn AsDemand + Send + Sync),
     ) -> Result<Standing, AcquireError> {
-        self.stand_all(Request::now(entity, vec![(resource, demand)])).await
+        self.stand_all(LimiterRequest::now(entity, vec![(resource, demand)])).await
     }
 
-    async fn stand_all(&self, request: Request<'_>) -> Result<Standing, AcquireError> {
+    async fn stand_all(&self, request: LimiterRequest<'_>) -> Result<Standing, AcquireError> {
         let shared = &self.0;
         let plan = shared.plan(&request).await?;
         Ok(*shared.stand(&request, &plan).await?)

@@ -8,11 +8,11 @@ use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
 use tollgate_store::{Applied, Done, Pin, Reply, StoreError, Term, generation};
 
 use super::end::Deltas;
-use super::plan::{Planned, Request};
+use super::plan::{LimiterRequest, PlannedTake};
 use super::route::Route;
 use super::ticket::Ticket;
-use super::{AcquireError, LeaseError, Limiter, Shared};
-use crate::heart::Heart;
+use super::{AcquireError, LeaseError, Limiter, LimiterShared};
+use crate::heart::Heartbeat;
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
 ///
@@ -35,44 +35,44 @@ use crate::heart::Heart;
 /// ```
 #[must_use = "a lease that is dropped at once gives back what was taken"]
 pub struct Lease<'a> {
-    limiter: Of<'a>,
-    pub(super) grant: Grant,
-    pub(super) extra: Option<Box<Extra>>,
+    limiter: LeaseSource<'a>,
+    pub(super) grant: LimiterGrant,
+    pub(super) extra: Option<Box<LeaseExtra>>,
     pub(super) is_open: bool,
     /// The process that took it.
     process: u32,
 }
 
-enum Of<'a> {
+enum LeaseSource<'a> {
     Borrowed(&'a Limiter),
     Owned(Limiter),
 }
 
 /// What only some leases have.
 #[derive(Default)]
-pub(super) struct Extra {
+pub(super) struct LeaseExtra {
     waited: Option<Duration>,
     pub(super) deltas: Deltas,
 }
 
 /// What was taken, and where.
-pub(super) enum Grant {
+pub(super) enum LimiterGrant {
     /// From one bucket in this process.
     Pinned { route: Arc<Route>, at: Tick, taken: Packed },
     /// From buckets of the store, or of the memory that stands in for it.
-    Stored(Box<Stored>),
+    Stored(Box<StoredGrant>),
     /// From nothing: the store was away, and the policy was to allow.
     Nothing,
 }
 
 /// What was taken from the buckets of a store.
-pub(super) struct Stored {
+pub(super) struct StoredGrant {
     /// What was taken at once, first at the beginning and then by [`Lease::consume`].
-    pub(super) groups: Vec<Vec<Held>>,
+    pub(super) groups: Vec<Vec<HeldTake>>,
     pub(super) resources: Vec<Box<str>>,
     pub(super) entity: Box<str>,
     pub(super) term: Option<Term>,
-    heart: Option<Arc<Heart>>,
+    heart: Option<Arc<Heartbeat>>,
     remarks: Vec<Name>,
     /// Whether the buckets are those that stand in for a store that is away.
     pub(super) is_local: bool,
@@ -83,34 +83,34 @@ pub(super) struct Stored {
 }
 
 /// What was taken from one bucket.
-pub(super) struct Held {
-    pub(super) planned: Planned,
+pub(super) struct HeldTake {
+    pub(super) planned: PlannedTake,
     pub(super) at: Tick,
     /// The bucket, if it is in this process. While somebody has it, it is not forgotten, so that it is there to be
     /// charged.
     pub(super) pin: Option<Pin>,
 }
 
-impl Held {
+impl HeldTake {
     /// What a ticket says was taken.
-    pub(super) fn redeemed(planned: Planned, at: Tick) -> Held {
-        Held { planned, at, pin: None }
+    pub(super) fn redeemed(planned: PlannedTake, at: Tick) -> HeldTake {
+        HeldTake { planned, at, pin: None }
     }
 
-    fn new(shared: &Shared, planned: Planned, at: Tick) -> Held {
+    fn new(shared: &LimiterShared, planned: PlannedTake, at: Tick) -> HeldTake {
         let pin = shared.backend.pin(&planned.place(&shared.namespace));
-        Held { planned, at, pin }
+        HeldTake { planned, at, pin }
     }
 }
 
-impl Stored {
+impl StoredGrant {
     pub(super) fn new(
-        shared: &Arc<Shared>,
-        request: &Request<'_>,
-        plan: Vec<Planned>,
+        shared: &Arc<LimiterShared>,
+        request: &LimiterRequest<'_>,
+        plan: Vec<PlannedTake>,
         done: &[Done],
         term: Option<Term>,
-    ) -> Stored {
+    ) -> StoredGrant {
         let remarks = remarks(&plan, done);
         let held = hold(shared, plan, done);
         let is_detached = request.detached.is_some();
@@ -118,9 +118,9 @@ impl Stored {
             let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
             let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
             let (heartbeats, reporter) = (shared.settings.heartbeats, &shared.reporter);
-            Heart::start(&shared.backend, &shared.namespace, buckets, term, heartbeats, reporter)
+            Heartbeat::start(&shared.backend, &shared.namespace, buckets, term, heartbeats, reporter)
         });
-        Stored {
+        StoredGrant {
             is_detached,
             ticket: None,
             groups: vec![held],
@@ -134,14 +134,14 @@ impl Stored {
     }
 
     /// What was taken from the buckets of a route that are all in this process.
-    pub(super) fn of_route(route: &Arc<Route>, costs: Vec<Costs>, at: &[Tick]) -> Stored {
+    pub(super) fn of_route(route: &Arc<Route>, costs: Vec<Costs>, at: &[Tick]) -> StoredGrant {
         let pin = |link: usize| route.pins.as_ref().and_then(|pins| pins.pins.get(link)).cloned();
-        let held = |(link, (costs, at)): (usize, (Costs, &Tick))| Held {
-            planned: Planned::of_route(route, link, costs),
+        let held = |(link, (costs, at)): (usize, (Costs, &Tick))| HeldTake {
+            planned: PlannedTake::of_route(route, link, costs),
             at: *at,
             pin: pin(link),
         };
-        Stored {
+        StoredGrant {
             is_detached: false,
             ticket: None,
             groups: vec![costs.into_iter().zip(at).enumerate().map(held).collect()],
@@ -155,10 +155,11 @@ impl Stored {
     }
 
     /// What was taken while the store was away, from the memory that stands in for it.
-    pub(super) fn local(request: &Request<'_>, plan: Vec<Planned>, done: &[Done]) -> Stored {
+    pub(super) fn local(request: &LimiterRequest<'_>, plan: Vec<PlannedTake>, done: &[Done]) -> StoredGrant {
         let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
-        let held = plan.into_iter().zip(at).map(|(planned, at)| Held { planned, at, pin: None }).collect();
-        Stored {
+        let held =
+            plan.into_iter().zip(at).map(|(planned, at)| HeldTake { planned, at, pin: None }).collect();
+        StoredGrant {
             is_detached: false,
             ticket: None,
             groups: vec![held],
@@ -173,13 +174,13 @@ impl Stored {
 
     /// What a ticket says was taken.
     pub(super) fn redeemed(
-        groups: Vec<Vec<Held>>,
+        groups: Vec<Vec<HeldTake>>,
         resources: Vec<Box<str>>,
         entity: Box<str>,
         term: Option<Term>,
-    ) -> Stored {
+    ) -> StoredGrant {
         let (heart, remarks) = (None, Vec::new());
-        Stored {
+        StoredGrant {
             groups,
             resources,
             entity,
@@ -205,14 +206,14 @@ fn taken_at(done: &Done) -> Option<Tick> {
     }
 }
 
-fn hold(shared: &Shared, plan: Vec<Planned>, done: &[Done]) -> Vec<Held> {
+fn hold(shared: &LimiterShared, plan: Vec<PlannedTake>, done: &[Done]) -> Vec<HeldTake> {
     let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
-    plan.into_iter().zip(at).map(|(planned, at)| Held::new(shared, planned, at)).collect()
+    plan.into_iter().zip(at).map(|(planned, at)| HeldTake::new(shared, planned, at)).collect()
 }
 
 /// The limits that had something to remark.
-fn remarks(plan: &[Planned], done: &[Done]) -> Vec<Name> {
-    let of_step = |(planned, done): (&Planned, &Done)| {
+fn remarks(plan: &[PlannedTake], done: &[Done]) -> Vec<Name> {
+    let of_step = |(planned, done): (&PlannedTake, &Done)| {
         let Done::Taken(taken) = done else { return Vec::new() };
         let limits = planned.limits().iter().enumerate();
         let remarked = limits.filter(|(index, _)| taken.remarks >> index & 1 == 1);
@@ -224,18 +225,25 @@ fn remarks(plan: &[Planned], done: &[Done]) -> Vec<Name> {
 impl<'a> Lease<'a> {
     #[inline]
     pub(super) fn pinned(limiter: &'a Limiter, route: Arc<Route>, at: Tick, taken: Packed) -> Lease<'a> {
-        let grant = Grant::Pinned { route, at, taken };
-        Lease { limiter: Of::Borrowed(limiter), grant, extra: None, is_open: true, process: generation() }
+        let grant = LimiterGrant::Pinned { route, at, taken };
+        Lease {
+            limiter: LeaseSource::Borrowed(limiter),
+            grant,
+            extra: None,
+            is_open: true,
+            process: generation(),
+        }
     }
 
-    pub(super) fn stored(limiter: &'a Limiter, stored: Stored, waited: Option<Duration>) -> Lease<'a> {
-        let extra = waited.map(|waited| Box::new(Extra { waited: Some(waited), ..Extra::default() }));
-        let grant = Grant::Stored(Box::new(stored));
-        Lease { limiter: Of::Borrowed(limiter), grant, extra, is_open: true, process: generation() }
+    pub(super) fn stored(limiter: &'a Limiter, stored: StoredGrant, waited: Option<Duration>) -> Lease<'a> {
+        let extra =
+            waited.map(|waited| Box::new(LeaseExtra { waited: Some(waited), ..LeaseExtra::default() }));
+        let grant = LimiterGrant::Stored(Box::new(stored));
+        Lease { limiter: LeaseSource::Borrowed(limiter), grant, extra, is_open: true, process: generation() }
     }
 
     pub(super) fn nothing(limiter: &'a Limiter) -> Lease<'a> {
-        let (limiter, grant) = (Of::Borrowed(limiter), Grant::Nothing);
+        let (limiter, grant) = (LeaseSource::Borrowed(limiter), LimiterGrant::Nothing);
         Lease { limiter, grant, extra: None, is_open: true, process: generation() }
     }
 
@@ -249,13 +257,13 @@ impl<'a> Lease<'a> {
     #[inline]
     pub fn limiter(&self) -> &Limiter {
         match &self.limiter {
-            Of::Borrowed(limiter) => limiter,
-            Of::Owned(limiter) => limiter,
+            LeaseSource::Borrowed(limiter) => limiter,
+            LeaseSource::Owned(limiter) => limiter,
         }
     }
 
     #[inline]
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<LimiterShared> {
         &self.limiter().0
     }
 
@@ -267,8 +275,8 @@ impl<'a> Lease<'a> {
     /// The same lease, free of the borrow, to be sent to another thread or task.
     pub fn into_owned(mut self) -> Lease<'static> {
         Lease {
-            limiter: Of::Owned(self.limiter().clone()),
-            grant: std::mem::replace(&mut self.grant, Grant::Nothing),
+            limiter: LeaseSource::Owned(self.limiter().clone()),
+            grant: std::mem::replace(&mut self.grant, LimiterGrant::Nothing),
             extra: self.extra.take(),
             is_open: std::mem::take(&mut self.is_open),
             process: self.process,
@@ -279,9 +287,9 @@ impl<'a> Lease<'a> {
     /// bucket that only this process sees.
     pub fn is_degraded(&self) -> bool {
         match &self.grant {
-            Grant::Pinned { .. } => false,
-            Grant::Stored(stored) => stored.is_local,
-            Grant::Nothing => true,
+            LimiterGrant::Pinned { .. } => false,
+            LimiterGrant::Stored(stored) => stored.is_local,
+            LimiterGrant::Nothing => true,
         }
     }
 
@@ -293,25 +301,25 @@ impl<'a> Lease<'a> {
     /// The limits that only remark: those in shadow mode that would have refused, and soft ones that are passed.
     pub fn remarks(&self) -> &[Name] {
         match &self.grant {
-            Grant::Stored(stored) => &stored.remarks,
-            Grant::Pinned { .. } | Grant::Nothing => &[],
+            LimiterGrant::Stored(stored) => &stored.remarks,
+            LimiterGrant::Pinned { .. } | LimiterGrant::Nothing => &[],
         }
     }
 
     /// What was taken of a limit of the resource of the call; `None` if nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
         let (limits, costs) = match &self.grant {
-            Grant::Pinned { route, taken, .. } => {
+            LimiterGrant::Pinned { route, taken, .. } => {
                 let limits = &route.chain.links[0].limits;
                 let mut costs = Costs::none(limits.len());
                 costs.unpack(taken);
                 (limits, costs)
             }
-            Grant::Stored(stored) => {
+            LimiterGrant::Stored(stored) => {
                 let first = &stored.groups.first()?.first()?.planned;
                 (first.limits(), first.costs.clone())
             }
-            Grant::Nothing => return None,
+            LimiterGrant::Nothing => return None,
         };
         let index = limits.index(limit)?;
         costs.takes(index).then(|| costs.amount(index))
@@ -320,22 +328,22 @@ impl<'a> Lease<'a> {
     /// The entity and the resource of the call; `None` if nothing was taken, because the store was away.
     pub fn called(&self) -> Option<(&str, &str)> {
         match &self.grant {
-            Grant::Pinned { route, .. } => Some((route.entity(), route.resource())),
-            Grant::Stored(stored) => Some((&stored.entity, stored.resources.first()?)),
-            Grant::Nothing => None,
+            LimiterGrant::Pinned { route, .. } => Some((route.entity(), route.resource())),
+            LimiterGrant::Stored(stored) => Some((&stored.entity, stored.resources.first()?)),
+            LimiterGrant::Nothing => None,
         }
     }
 
     /// What was taken, as what is taken from any store. A pinned grant becomes one when more is asked of it than to end.
-    pub(super) fn as_stored(&mut self) -> Option<&mut Stored> {
-        if let Grant::Pinned { route, at, taken } = &self.grant {
+    pub(super) fn as_stored(&mut self) -> Option<&mut StoredGrant> {
+        if let LimiterGrant::Pinned { route, at, taken } = &self.grant {
             let mut costs = Costs::none(route.chain.links[0].limits.len());
             costs.unpack(taken);
-            self.grant = Grant::Stored(Box::new(Stored::of_route(route, vec![costs], &[*at])));
+            self.grant = LimiterGrant::Stored(Box::new(StoredGrant::of_route(route, vec![costs], &[*at])));
         }
         match &mut self.grant {
-            Grant::Stored(stored) => Some(stored),
-            Grant::Pinned { .. } | Grant::Nothing => None,
+            LimiterGrant::Stored(stored) => Some(stored),
+            LimiterGrant::Pinned { .. } | LimiterGrant::Nothing => None,
         }
     }
 
@@ -361,7 +369,7 @@ impl<'a> Lease<'a> {
             let Some(stored) = self.as_stored().filter(|stored| !stored.is_local) else { return Ok(()) };
             let resource = stored.resources[0].clone();
             let demands = vec![(&*resource, &demand as _)];
-            let request = Request::now(&stored.entity, demands);
+            let request = LimiterRequest::now(&stored.entity, demands);
             let plan = limiter.0.plan(&request).await?;
             match limiter.0.apply_takes(&plan, stored.term, None).await? {
                 Applied::Done(done) => {
@@ -392,7 +400,7 @@ impl<'a> Lease<'a> {
         if !self.is_of_this_process() {
             return Reply::ready(Ok(false));
         }
-        let Grant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
+        let LimiterGrant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
         let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
         let beat = heart.beat(self.shared().settings.timeout);
         Reply::later(async move { Ok(beat.await?) })
@@ -402,13 +410,13 @@ impl<'a> Lease<'a> {
     /// it on purpose, and they may be another's now. Heartbeats find out, and an
     /// [observer](super::LimiterBuilder::observer) hears of it. What is [settled](Lease::settle) counts all the same.
     pub fn lost(&self) -> bool {
-        let Grant::Stored(stored) = &self.grant else { return false };
+        let LimiterGrant::Stored(stored) = &self.grant else { return false };
         stored.heart.as_ref().is_some_and(|heart| heart.is_lost())
     }
 
     /// Beats no more: from here on it is no loss that the store does not know the holder.
     pub(super) fn stop_beating(&mut self) {
-        if let Grant::Stored(stored) = &mut self.grant {
+        if let LimiterGrant::Stored(stored) = &mut self.grant {
             stored.heart = None;
         }
     }
@@ -418,13 +426,13 @@ impl fmt::Debug for Lease<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Lease");
         match &self.grant {
-            Grant::Pinned { route, at, .. } => {
+            LimiterGrant::Pinned { route, at, .. } => {
                 shown.field("entity", &route.entity()).field("resource", &route.resource()).field("at", at)
             }
-            Grant::Stored(stored) => {
+            LimiterGrant::Stored(stored) => {
                 shown.field("entity", &stored.entity).field("resources", &stored.resources)
             }
-            Grant::Nothing => shown.field("degraded", &true),
+            LimiterGrant::Nothing => shown.field("degraded", &true),
         };
         shown.finish_non_exhaustive()
     }

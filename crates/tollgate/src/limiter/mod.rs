@@ -29,7 +29,7 @@ use tollgate_core::{AsDemand, Span};
 use tollgate_store::{Backend, Clock, Memory, PerProcess, Reply, generation};
 
 use crate::OnDrop;
-use crate::away::Away;
+use crate::away::StoreHealth;
 use crate::observe::Reporter;
 
 pub use acquire::{Acquire, Attempt, TryAcquire};
@@ -62,9 +62,9 @@ pub use ticket::{Ended, TicketError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Limiter(Arc<Shared>);
+pub struct Limiter(Arc<LimiterShared>);
 
-struct Shared {
+struct LimiterShared {
     catalog: Catalog,
     backend: Arc<dyn Backend>,
     clock: Clock,
@@ -73,11 +73,11 @@ struct Shared {
     /// A process that was forked off finds its own: the buckets of its parent are not its own.
     routes: PerProcess<route::Routes>,
     reporter: Reporter,
-    settings: Settings,
-    away: Away,
+    settings: LimiterSettings,
+    away: StoreHealth,
 }
 
-struct Settings {
+struct LimiterSettings {
     timeout: Duration,
     on_unavailable: Option<OnUnavailable>,
     local_share: u8,
@@ -87,7 +87,7 @@ struct Settings {
     waiters_max: usize,
 }
 
-impl Shared {
+impl LimiterShared {
     #[inline]
     fn routes(&self) -> &route::Routes {
         self.routes.get(generation().into())
@@ -193,7 +193,7 @@ impl Limiter {
     }
 }
 
-impl Shared {
+impl LimiterShared {
     /// Whether somebody waits for a bucket of the chain.
     #[inline]
     fn is_waited_for(&self, chain: &Chain) -> bool {

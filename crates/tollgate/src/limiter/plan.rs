@@ -9,7 +9,7 @@ use tollgate_store::{Applied, Key, Op, Place, Priority, Step, Term};
 
 use super::route::Route;
 use super::standing::Part;
-use super::{AcquireError, Shared, Standing};
+use super::{AcquireError, LimiterShared, Standing};
 use crate::turn::Takes;
 use crate::within::within;
 
@@ -20,7 +20,7 @@ pub const RESOURCES_MAX: usize = 8;
 pub(super) type AnyDemand<'r> = &'r (dyn AsDemand + Send + Sync);
 
 /// What a caller wants.
-pub(super) struct Request<'r> {
+pub(super) struct LimiterRequest<'r> {
     pub(super) entity: &'r str,
     /// The resource of the call first.
     pub(super) demands: Vec<(&'r str, AnyDemand<'r>)>,
@@ -33,18 +33,26 @@ pub(super) struct Request<'r> {
     pub(super) detached: Option<Span>,
 }
 
-impl<'r> Request<'r> {
+impl<'r> LimiterRequest<'r> {
     /// A request that does not wait.
-    pub(super) fn now(entity: &'r str, demands: Vec<(&'r str, AnyDemand<'r>)>) -> Request<'r> {
+    pub(super) fn now(entity: &'r str, demands: Vec<(&'r str, AnyDemand<'r>)>) -> LimiterRequest<'r> {
         let priority = Priority::default();
-        Request { entity, demands, limits: None, priority, deadline: None, waits: false, detached: None }
+        LimiterRequest {
+            entity,
+            demands,
+            limits: None,
+            priority,
+            deadline: None,
+            waits: false,
+            detached: None,
+        }
     }
 }
 
 /// What to take from one bucket.
 #[derive(Clone)]
-pub(super) struct Planned {
-    bucket: Bucket,
+pub(super) struct PlannedTake {
+    bucket: PlannedBucket,
     /// The place of the resource in the request.
     pub(super) resource: usize,
     /// Limits that came with the call.
@@ -54,44 +62,50 @@ pub(super) struct Planned {
 
 /// Which bucket.
 #[derive(Clone)]
-enum Bucket {
+enum PlannedBucket {
     /// Of a chain, the one at this place.
     Link(Arc<Chain>, usize),
     /// The one that a ticket names: its entity and its key.
     Named(Box<str>, Key),
 }
 
-impl Planned {
-    fn new(chain: &Arc<Chain>, link: usize, resource: usize, given: Option<Limits>, costs: Costs) -> Planned {
-        Planned { bucket: Bucket::Link(Arc::clone(chain), link), resource, given, costs }
+impl PlannedTake {
+    fn new(
+        chain: &Arc<Chain>,
+        link: usize,
+        resource: usize,
+        given: Option<Limits>,
+        costs: Costs,
+    ) -> PlannedTake {
+        PlannedTake { bucket: PlannedBucket::Link(Arc::clone(chain), link), resource, given, costs }
     }
 
     fn link(&self) -> Option<&Link> {
         match &self.bucket {
-            Bucket::Link(chain, link) => chain.links.get(*link),
-            Bucket::Named(..) => None,
+            PlannedBucket::Link(chain, link) => chain.links.get(*link),
+            PlannedBucket::Named(..) => None,
         }
     }
 
     /// The chain it is a step of, if it is one.
     pub(super) fn chain(&self) -> Option<&Arc<Chain>> {
         match &self.bucket {
-            Bucket::Link(chain, _) => Some(chain),
-            Bucket::Named(..) => None,
+            PlannedBucket::Link(chain, _) => Some(chain),
+            PlannedBucket::Named(..) => None,
         }
     }
 
     pub(super) fn entity(&self) -> &str {
         match &self.bucket {
-            Bucket::Link(chain, link) => &chain.links[*link].entity,
-            Bucket::Named(entity, _) => entity,
+            PlannedBucket::Link(chain, link) => &chain.links[*link].entity,
+            PlannedBucket::Named(entity, _) => entity,
         }
     }
 
     pub(super) fn key(&self) -> &Key {
         match &self.bucket {
-            Bucket::Link(chain, link) => &chain.links[*link].key,
-            Bucket::Named(_, key) => key,
+            PlannedBucket::Link(chain, link) => &chain.links[*link].key,
+            PlannedBucket::Named(_, key) => key,
         }
     }
 
@@ -101,7 +115,7 @@ impl Planned {
 
     pub(super) fn limits(&self) -> &Limits {
         match (&self.given, &self.bucket) {
-            (None, Bucket::Link(chain, link)) => &chain.links[*link].limits,
+            (None, PlannedBucket::Link(chain, link)) => &chain.links[*link].limits,
             (given, _) => given.as_ref().expect("what is no link was given its limits"),
         }
     }
@@ -111,13 +125,19 @@ impl Planned {
     }
 
     /// A step of a route that is the only one of its call.
-    pub(super) fn of_route(route: &Route, link: usize, costs: Costs) -> Planned {
-        Planned::new(&route.chain, link, 0, None, costs)
+    pub(super) fn of_route(route: &Route, link: usize, costs: Costs) -> PlannedTake {
+        PlannedTake::new(&route.chain, link, 0, None, costs)
     }
 
     /// What a ticket says was taken.
-    pub(super) fn redeemed(entity: &str, key: Key, resource: usize, limits: Limits, costs: Costs) -> Planned {
-        Planned { bucket: Bucket::Named(entity.into(), key), resource, given: Some(limits), costs }
+    pub(super) fn redeemed(
+        entity: &str,
+        key: Key,
+        resource: usize,
+        limits: Limits,
+        costs: Costs,
+    ) -> PlannedTake {
+        PlannedTake { bucket: PlannedBucket::Named(entity.into(), key), resource, given: Some(limits), costs }
     }
 
     /// A step under other limits than those of the chain.
@@ -127,8 +147,8 @@ impl Planned {
         resource: usize,
         limits: Limits,
         costs: Costs,
-    ) -> Planned {
-        Planned::new(chain, link, resource, Some(limits), costs)
+    ) -> PlannedTake {
+        PlannedTake::new(chain, link, resource, Some(limits), costs)
     }
 
     pub(super) fn place<'s>(&'s self, namespace: &'s str) -> Place<'s> {
@@ -151,7 +171,7 @@ impl Planned {
     }
 }
 
-impl Shared {
+impl LimiterShared {
     /// The route of a call, as it was found last or anew.
     pub(super) async fn route(&self, entity: &str, resource: &str) -> Result<Arc<Route>, CatalogError> {
         let is_current =
@@ -177,7 +197,7 @@ impl Shared {
 
     /// Puts the stored limits in force that a demand can never fit: the store is asked once for each chain, and denies it.
     /// Otherwise limits that are lowered, refuse such a demand and are raised again would never have held for the bucket.
-    pub(super) async fn heed(&self, request: &Request<'_>) {
+    pub(super) async fn heed(&self, request: &LimiterRequest<'_>) {
         if request.limits.is_some() {
             return;
         }
@@ -186,7 +206,7 @@ impl Shared {
             let Ok(route) = self.route(request.entity, name).await else { return };
             for (link, at) in route.chain.links.iter().enumerate() {
                 let Ok(costs) = at.limits.resolve(demand, |_| Ok(())) else { return };
-                plan.push(Planned::new(&route.chain, link, resource, None, costs));
+                plan.push(PlannedTake::new(&route.chain, link, resource, None, costs));
             }
             routes.push(route);
         }
@@ -199,7 +219,7 @@ impl Shared {
     }
 
     /// What the request takes from whom. Nothing has been asked of any bucket yet.
-    pub(super) async fn plan(&self, request: &Request<'_>) -> Result<Vec<Planned>, AcquireError> {
+    pub(super) async fn plan(&self, request: &LimiterRequest<'_>) -> Result<Vec<PlannedTake>, AcquireError> {
         check_resources(&request.demands)?;
         let mut plan = Vec::new();
         for (resource, (name, demand)) in request.demands.iter().enumerate() {
@@ -219,7 +239,7 @@ impl Shared {
                     resource: (*name).into(),
                     why,
                 })?;
-                plan.push(Planned::new(&chain, link, resource, given, costs));
+                plan.push(PlannedTake::new(&chain, link, resource, given, costs));
             }
         }
         Ok(plan)
@@ -247,8 +267,12 @@ fn check_resources(demands: &[(&str, AnyDemand<'_>)]) -> Result<(), AcquireError
 }
 
 /// How the request stands, by what each bucket said of its step.
-pub(super) fn standing(request: &Request<'_>, plan: &[Planned], denials: Vec<Denial>) -> Box<Standing> {
-    let part = |(planned, denial): (&Planned, Denial)| Part {
+pub(super) fn standing(
+    request: &LimiterRequest<'_>,
+    plan: &[PlannedTake],
+    denials: Vec<Denial>,
+) -> Box<Standing> {
+    let part = |(planned, denial): (&PlannedTake, Denial)| Part {
         entity: planned.entity().into(),
         resource: request.demands[planned.resource].0.into(),
         source: planned.source(),

@@ -10,18 +10,18 @@ use std::time::Duration;
 use tollgate_core::{AMOUNT_MAX, Costs, Demand, Limit, Limits, Span, Tick};
 use tollgate_store::{Key, OpId, Term};
 
-use super::lease::{Held, Stored};
-use super::plan::Planned;
+use super::lease::{HeldTake, StoredGrant};
+use super::plan::PlannedTake;
 use super::ticket::Ticket;
 
-impl Stored {
+impl StoredGrant {
     /// What the lease holds, as text.
     pub(super) fn to_text(&self, ticket: &Ticket) -> String {
         let Ticket { id: OpId(id), expires } = ticket;
         let holder = self.term.map_or("-".into(), |term| format!("{:x}", term.holder));
         let (expires, resources) = (expires.as_micros(), self.resources.join(","));
         let mut text = format!("{id:x}+{expires}+{holder}+{}+{resources}", self.entity);
-        for Held { planned, at, .. } in self.groups.iter().flatten() {
+        for HeldTake { planned, at, .. } in self.groups.iter().flatten() {
             // Writing to a string cannot fail.
             let _ = write!(text, "+{},{},{}", planned.entity(), planned.resource, at.as_micros());
             let limits = planned.limits().iter().zip(planned.costs.amounts());
@@ -36,7 +36,7 @@ impl Stored {
 }
 
 /// What a text says that a lease holds; otherwise what is wrong with it.
-pub(super) fn parse(text: &str) -> Result<(Stored, Ticket), &'static str> {
+pub(super) fn parse(text: &str) -> Result<(StoredGrant, Ticket), &'static str> {
     let mut sections = text.split('+');
     let mut section = || sections.next().filter(|it| !it.is_empty()).ok_or("it was cut off");
     let id = u128::from_str_radix(section()?, 16).map_err(|_| "its id is no number")?;
@@ -52,19 +52,19 @@ pub(super) fn parse(text: &str) -> Result<(Stored, Ticket), &'static str> {
     let (entity, resources) = (section()?, section()?);
     let resources: Vec<Box<str>> = resources.split(',').map(Into::into).collect();
     let parts =
-        sections.map(|text| parse_part(text, entity, &resources)).collect::<Result<Vec<Held>, _>>()?;
+        sections.map(|text| parse_part(text, entity, &resources)).collect::<Result<Vec<HeldTake>, _>>()?;
     if parts.is_empty() {
         return Err("it was cut off");
     }
-    Ok((Stored::redeemed(grouped(parts), resources, entity.into(), term), ticket))
+    Ok((StoredGrant::redeemed(grouped(parts), resources, entity.into(), term), ticket))
 }
 
 /// Several takes from one bucket are settled one after the other.
-fn grouped(parts: Vec<Held>) -> Vec<Vec<Held>> {
-    let mut groups: Vec<Vec<Held>> = Vec::new();
+fn grouped(parts: Vec<HeldTake>) -> Vec<Vec<HeldTake>> {
+    let mut groups: Vec<Vec<HeldTake>> = Vec::new();
     for part in parts {
         let has_place =
-            |group: &&mut Vec<Held>| !group.iter().any(|held| held.planned.key() == part.planned.key());
+            |group: &&mut Vec<HeldTake>| !group.iter().any(|held| held.planned.key() == part.planned.key());
         match groups.iter_mut().find(has_place) {
             Some(group) => group.push(part),
             None => groups.push(vec![part]),
@@ -73,7 +73,7 @@ fn grouped(parts: Vec<Held>) -> Vec<Vec<Held>> {
     groups
 }
 
-fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<Held, &'static str> {
+fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<HeldTake, &'static str> {
     let mut fields = text.split(',');
     let mut field = || fields.next().filter(|it| !it.is_empty()).ok_or("a part of it was cut off");
     let entity = field()?;
@@ -89,7 +89,7 @@ fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<Held, 
     // What is of another entity than the one that called was charged to it as a parent.
     let costs = if entity == caller { costs } else { costs.of_child() };
     let key = Key::new(&[entity, name]);
-    Ok(Held::redeemed(Planned::redeemed(entity, key, resource, limits, costs), at))
+    Ok(HeldTake::redeemed(PlannedTake::redeemed(entity, key, resource, limits, costs), at))
 }
 
 /// A limit of which only the name counts, and whether it is given back: what is settled is moved to the limits in force

@@ -4,14 +4,14 @@ use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Costs, Limits};
 use tollgate_store::{Applied, Call, Step, Store};
 
-use super::lease::{Lease, Stored};
-use super::plan::{Planned, Request};
-use super::{Limiter, Shared};
+use super::lease::{Lease, StoredGrant};
+use super::plan::{LimiterRequest, PlannedTake};
+use super::{Limiter, LimiterShared};
 use crate::Event;
 
-impl Shared {
+impl LimiterShared {
     /// The policy: the limiter's own, or else the one that is stored, as far as it was heard of.
-    fn policy(&self, request: &Request<'_>) -> OnUnavailable {
+    fn policy(&self, request: &LimiterRequest<'_>) -> OnUnavailable {
         let stored = || {
             let (resource, _) = request.demands.first()?;
             self.routes().get(request.entity, resource)?.chain.on_unavailable
@@ -28,7 +28,7 @@ impl Shared {
 
 impl Limiter {
     /// What the policy has to offer while the store is away; nothing, if it is to block.
-    pub(super) fn fall_back(&self, request: &Request<'_>) -> Option<Lease<'_>> {
+    pub(super) fn fall_back(&self, request: &LimiterRequest<'_>) -> Option<Lease<'_>> {
         let lease = match self.0.policy(request) {
             OnUnavailable::Allow => Lease::nothing(self),
             OnUnavailable::Local => self.take_locally(request)?,
@@ -40,19 +40,19 @@ impl Limiter {
 
     /// Takes from buckets of this process, at a share of the limits that were heard of last. Nothing, if they refuse or
     /// if there are none.
-    fn take_locally(&self, request: &Request<'_>) -> Option<Lease<'_>> {
+    fn take_locally(&self, request: &LimiterRequest<'_>) -> Option<Lease<'_>> {
         let plan = self.plan_locally(request)?;
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.0.namespace, None)).collect();
         let call = Call { id: None, steps: &steps, metered: false };
         match self.0.away.local(&self.0.clock).apply(&call).wait() {
             Ok(Applied::Done(done)) => {
-                Some(Lease::stored(self, Stored::local(request, plan.clone(), &done), None))
+                Some(Lease::stored(self, StoredGrant::local(request, plan.clone(), &done), None))
             }
             _ => None,
         }
     }
 
-    fn plan_locally(&self, request: &Request<'_>) -> Option<Vec<Planned>> {
+    fn plan_locally(&self, request: &LimiterRequest<'_>) -> Option<Vec<PlannedTake>> {
         let mut plan = Vec::new();
         for (resource, (name, demand)) in request.demands.iter().enumerate() {
             let given = request.limits.filter(|_| resource == 0);
@@ -62,7 +62,7 @@ impl Limiter {
                 let limits = limits.scaled(self.0.settings.local_share);
                 let costs =
                     limits.resolve(demand, |_| Ok(())).ok().filter(|costs| fits_ever(&limits, costs))?;
-                plan.push(Planned::under(&route.chain, link, resource, limits, costs));
+                plan.push(PlannedTake::under(&route.chain, link, resource, limits, costs));
             }
         }
         Some(plan)

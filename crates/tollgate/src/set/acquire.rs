@@ -8,9 +8,9 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Costs, Span, Tick};
 use tollgate_store::{Cell, Granted, Priority, Reply, Request, WaitError};
 
-use super::{Home, LimitSet, Remote, Uncommon};
-use crate::turn::Patience;
-use crate::wanted::Wanted;
+use super::{Backing, LimitSet, StoredBacking, Uncommon};
+use crate::turn::WaitPolicy;
+use crate::wanted::OwnedDemand;
 use crate::{AcquireError, Attempt, Event, Lease};
 
 /// A demand that will wait: set its patience, then `.await` it in a task or `.wait()` for it in a thread.
@@ -48,10 +48,10 @@ pub struct Acquire<'a, D> {
 pub struct Acquiring<'a> {
     set: &'a LimitSet,
     holder: Option<NonZeroU64>,
-    waiting: Waiting<'a>,
+    waiting: WaitingIn<'a>,
 }
 
-enum Waiting<'a> {
+enum WaitingIn<'a> {
     Here(tollgate_store::Acquire<'a>),
     There(Reply<'a, Result<Lease<'a>, AcquireError>>),
     Failed(Option<AcquireError>),
@@ -87,8 +87,8 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
     #[inline]
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
         let cell = match self.set.home() {
-            Home::Here(cell) => cell,
-            Home::There(remote) => return self.wait_there(remote),
+            Backing::Here(cell) => cell,
+            Backing::There(remote) => return self.wait_there(remote),
         };
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
         match self.set.take_at_once(cell, &self.demand)? {
@@ -108,14 +108,14 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
     }
 
     #[cold]
-    fn wait_there(&self, remote: &'a Remote) -> Result<Lease<'a>, AcquireError> {
+    fn wait_there(&self, remote: &'a StoredBacking) -> Result<Lease<'a>, AcquireError> {
         self.ask_there(remote).wait()
     }
 
-    fn ask_there(&self, remote: &'a Remote) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
-        let (set, wanted) = (self.set, Wanted::of(&self.demand));
+    fn ask_there(&self, remote: &'a StoredBacking) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
+        let (set, wanted) = (self.set, OwnedDemand::of(&self.demand));
         let Acquire { priority, deadline, .. } = *self;
-        let patience = Patience { waits: true, priority, deadline, waiters_max: set.0.waiters_max };
+        let patience = WaitPolicy { waits: true, priority, deadline, waiters_max: set.0.waiters_max };
         let since = remote.clock().now();
         Reply::later(async move {
             match set.take_there(remote, wanted, patience).await? {
@@ -147,16 +147,16 @@ impl<'a, D: AsDemand> IntoFuture for Acquire<'a, D> {
     fn into_future(self) -> Acquiring<'a> {
         let set = self.set;
         let cell = match set.home() {
-            Home::Here(cell) => cell,
-            Home::There(remote) => {
-                return Acquiring { set, holder: None, waiting: Waiting::There(self.ask_there(remote)) };
+            Backing::Here(cell) => cell,
+            Backing::There(remote) => {
+                return Acquiring { set, holder: None, waiting: WaitingIn::There(self.ask_there(remote)) };
             }
         };
         let costs = set.costs_of(&self.demand);
         let holder = set.next_holder();
         let waiting = match costs {
-            Ok(costs) => Waiting::Here(self.request(cell, costs, holder)),
-            Err(error) => Waiting::Failed(Some(error.into())),
+            Ok(costs) => WaitingIn::Here(self.request(cell, costs, holder)),
+            Err(error) => WaitingIn::Failed(Some(error.into())),
         };
         Acquiring { set, holder, waiting }
     }
@@ -168,11 +168,11 @@ impl<'a> Future for Acquiring<'a> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (set, holder) = (self.set, self.holder);
         match &mut self.waiting {
-            Waiting::Here(waiting) => {
+            WaitingIn::Here(waiting) => {
                 Pin::new(waiting).poll(context).map(|granted| admit(set, holder, granted))
             }
-            Waiting::There(reply) => Pin::new(reply).poll(context),
-            Waiting::Failed(error) => {
+            WaitingIn::There(reply) => Pin::new(reply).poll(context),
+            WaitingIn::Failed(error) => {
                 Poll::Ready(Err(error.take().expect("a finished future is not polled again")))
             }
         }

@@ -3,8 +3,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::remote::{Named, Settings};
-use super::{Address, LimitSet, Remote, Shared, fresh_cell};
+use super::remote::{NamedLimits, StoredSettings};
+use super::{LimitSet, SetAddress, SetShared, StoredBacking, fresh_cell};
 use crate::limiter::{Heartbeats, LEASE_TTL, STORE_TIMEOUT};
 use crate::observe::Reporter;
 use crate::{Config, Observer, OnDrop};
@@ -45,7 +45,7 @@ pub struct LimitSetBuilder {
     name: String,
     version: u16,
     removed: Vec<String>,
-    settings: Settings,
+    settings: StoredSettings,
 }
 
 impl Default for LimitSetBuilder {
@@ -64,7 +64,7 @@ impl Default for LimitSetBuilder {
             name: String::new(),
             version: 1,
             removed: Vec::new(),
-            settings: Settings {
+            settings: StoredSettings {
                 timeout: STORE_TIMEOUT,
                 on_unavailable: OnUnavailable::Block,
                 local_share: 50,
@@ -232,7 +232,7 @@ impl LimitSetBuilder {
         let ends_leases = limits.have_resources() || self.on_drop == OnDrop::Refund;
         let lease_ttl = self.lease_ttl.map(Span::covering);
         let (home, clock, lease_ttl) = match self.store {
-            None => (Address::here(fresh_cell(&limits)), self.clock, lease_ttl),
+            None => (SetAddress::here(fresh_cell(&limits)), self.clock, lease_ttl),
             Some(store) => {
                 limits.check_storable()?;
                 if self.name.is_empty() {
@@ -241,14 +241,14 @@ impl LimitSetBuilder {
                 if !(1..=LimitSetBuilder::VERSION_MAX).contains(&self.version) {
                     return Err(LimitsError::BadVersion(self.version, LimitSetBuilder::VERSION_MAX));
                 }
-                let named = Named { limits: limits.with_cooldown(), removed, version: self.version };
+                let named = NamedLimits { limits: limits.with_cooldown(), removed, version: self.version };
                 let (clock, outlives_holders) = (store.clock().clone(), store.reach() != Reach::Process);
-                let remote = Remote::new(store, &self.namespace, &self.name, named, self.settings);
+                let remote = StoredBacking::new(store, &self.namespace, &self.name, named, self.settings);
                 let usual = outlives_holders.then(|| Span::covering(LEASE_TTL));
-                (Address::There(Box::new(remote)), clock, lease_ttl.or(usual))
+                (SetAddress::There(Box::new(remote)), clock, lease_ttl.or(usual))
             }
         };
-        Ok(LimitSet(Arc::new(Shared {
+        Ok(LimitSet(Arc::new(SetShared {
             home,
             ends_leases,
             names: limits,

@@ -22,13 +22,13 @@ use tollgate_core::{
 use tollgate_store::{Cell, Clock, Key, Priority, Reach, Reply, StoreError, Term};
 
 use crate::observe::Reporter;
-use crate::turn::Patience;
-use crate::wanted::Wanted;
+use crate::turn::WaitPolicy;
+use crate::wanted::OwnedDemand;
 use crate::{AcquireError, Attempt, Config, Event, Lease, OnDrop, ReplaceError};
 
-use home::Address;
-pub(crate) use home::Home;
-pub(crate) use remote::{InForce, Remote};
+pub(crate) use home::Backing;
+use home::SetAddress;
+pub(crate) use remote::{InForce, StoredBacking};
 
 pub use acquire::{Acquire, Acquiring};
 pub use builder::{LimitSetBuilder, SETS_NAMESPACE};
@@ -59,10 +59,10 @@ pub use try_acquire::TryAcquire;
 ///   the set. A limit goes only on purpose: see [`remove`](LimitSet::remove) and
 ///   [`without`](LimitSetBuilder::without).
 #[derive(Clone)]
-pub struct LimitSet(Arc<Shared>);
+pub struct LimitSet(Arc<SetShared>);
 
-struct Shared {
-    home: Address,
+struct SetShared {
+    home: SetAddress,
     /// Names and places never change in this process; the numbers in force are the cell's.
     names: Limits,
     clock: Clock,
@@ -167,12 +167,12 @@ impl LimitSet {
     #[cold]
     fn try_there<'a>(
         &'a self,
-        remote: &'a Remote,
+        remote: &'a StoredBacking,
         demand: &impl AsDemand,
     ) -> Reply<'a, Result<Attempt<'a>, AcquireError>> {
         let (priority, waiters_max) = (Priority::default(), self.0.waiters_max);
-        let patience = Patience { waits: false, priority, deadline: None, waiters_max };
-        Reply::later(self.take_there(remote, Wanted::of(demand), patience))
+        let patience = WaitPolicy { waits: false, priority, deadline: None, waiters_max };
+        Reply::later(self.take_there(remote, OwnedDemand::of(demand), patience))
     }
 
     /// Takes the demand if it is an ordinary one: of few limits in this process that nobody waits for, with nothing that
@@ -265,9 +265,9 @@ impl LimitSet {
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), and [`AcquireError::Store`].
     pub fn ready(&self, demand: impl AsDemand) -> Reply<'_, Result<Ready, AcquireError>> {
         match self.home() {
-            Home::Here(cell) => Reply::ready(self.ready_here(cell, &demand)),
-            Home::There(remote) => {
-                let wanted = Wanted::of(&demand);
+            Backing::Here(cell) => Reply::ready(self.ready_here(cell, &demand)),
+            Backing::There(remote) => {
+                let wanted = OwnedDemand::of(&demand);
                 Reply::later(async move { remote.ready(self, &wanted).await })
             }
         }
@@ -287,11 +287,11 @@ impl LimitSet {
     /// The store could not answer. A set in this process always does.
     pub fn peek(&self) -> Reply<'_, Result<SetStatus, StoreError>> {
         match self.home() {
-            Home::Here(cell) => {
+            Backing::Here(cell) => {
                 let (limits, waiting, cooling_until) = cell.snapshot(&self.0.clock);
                 Reply::ready(Ok(SetStatus { limits, waiting, cooling_until }))
             }
-            Home::There(remote) => Reply::later(remote.status()),
+            Backing::There(remote) => Reply::later(remote.status()),
         }
     }
 
@@ -299,8 +299,8 @@ impl LimitSet {
     /// of them here.
     pub fn limits(&self) -> Limits {
         match self.home() {
-            Home::Here(cell) => cell.limits(),
-            Home::There(remote) => remote.in_force().limits.without_cooldown(),
+            Backing::Here(cell) => cell.limits(),
+            Backing::There(remote) => remote.in_force().limits.without_cooldown(),
         }
     }
 
@@ -345,8 +345,8 @@ impl LimitSet {
             Err(error) => return Reply::ready(Err(LimitsError::from(error).into())),
         };
         match self.home() {
-            Home::Here(cell) => Reply::ready(self.replace_here(cell, limit).map_err(ReplaceError::from)),
-            Home::There(remote) => Reply::eager(remote.replace(limit)),
+            Backing::Here(cell) => Reply::ready(self.replace_here(cell, limit).map_err(ReplaceError::from)),
+            Backing::There(remote) => Reply::eager(remote.replace(limit)),
         }
     }
 
@@ -382,8 +382,8 @@ impl LimitSet {
     /// There is no limit of that name, or the store did not answer.
     pub fn remove(&self, limit: &str) -> Reply<'_, Result<(), ReplaceError>> {
         match self.home() {
-            Home::Here(cell) => Reply::ready(self.remove_here(cell, limit).map_err(ReplaceError::from)),
-            Home::There(remote) => Reply::eager(remote.remove(limit.into())),
+            Backing::Here(cell) => Reply::ready(self.remove_here(cell, limit).map_err(ReplaceError::from)),
+            Backing::There(remote) => Reply::eager(remote.remove(limit.into())),
         }
     }
 
@@ -409,7 +409,7 @@ impl LimitSet {
     pub fn cool_down(&self, duration: Duration) -> Reply<'_, Result<(), StoreError>> {
         let span = Span::covering(duration);
         match self.home() {
-            Home::Here(cell) => {
+            Backing::Here(cell) => {
                 let now = self.0.clock.now();
                 let until = now + span;
                 let lasts_longer = cell.cooling_until(&self.0.clock).unwrap_or(now) < until;
@@ -419,7 +419,7 @@ impl LimitSet {
                 }
                 Reply::ready(Ok(()))
             }
-            Home::There(remote) => Reply::eager(async move {
+            Backing::There(remote) => Reply::eager(async move {
                 if remote.cool_down(span).await? {
                     self.0.reporter.report(&Event::Cooldown { duration });
                 }
@@ -439,43 +439,43 @@ impl LimitSet {
     /// The store could not answer.
     pub fn end_cool_down(&self) -> Reply<'_, Result<(), StoreError>> {
         match self.home() {
-            Home::Here(cell) => {
+            Backing::Here(cell) => {
                 cell.end_cool_down(&self.0.clock);
                 Reply::ready(Ok(()))
             }
-            Home::There(remote) => Reply::eager(remote.end_cool_down()),
+            Backing::There(remote) => Reply::eager(remote.end_cool_down()),
         }
     }
 
     /// Who shares the set, if they open it: the threads and tasks of this process, or whoever reaches its store.
     pub fn reach(&self) -> Reach {
         match self.home() {
-            Home::Here(_) => Reach::Process,
-            Home::There(remote) => remote.reach(),
+            Backing::Here(_) => Reach::Process,
+            Backing::There(remote) => remote.reach(),
         }
     }
 
     /// Its name in its store; `None` for a set in this process.
     pub fn name(&self) -> Option<&str> {
         match self.home() {
-            Home::Here(_) => None,
-            Home::There(remote) => Some(&remote.name),
+            Backing::Here(_) => None,
+            Backing::There(remote) => Some(&remote.name),
         }
     }
 
     /// Whether it is in a store that was heard to be cooling: one that need not be asked first.
     pub(crate) fn is_said_to_cool(&self) -> bool {
         match self.home() {
-            Home::Here(_) => false,
-            Home::There(remote) => remote.is_cooling(),
+            Backing::Here(_) => false,
+            Backing::There(remote) => remote.is_cooling(),
         }
     }
 
     /// How many wait, of those that this process knows of.
     pub(crate) fn waiting(&self) -> usize {
         match self.home() {
-            Home::Here(cell) => cell.snapshot(&self.0.clock).1,
-            Home::There(remote) => remote.waiting(),
+            Backing::Here(cell) => cell.snapshot(&self.0.clock).1,
+            Backing::There(remote) => remote.waiting(),
         }
     }
 
@@ -491,7 +491,7 @@ impl LimitSet {
     }
 
     #[inline(always)]
-    pub(crate) fn home(&self) -> Home<'_> {
+    pub(crate) fn home(&self) -> Backing<'_> {
         self.0.home.home(&self.0.names)
     }
 

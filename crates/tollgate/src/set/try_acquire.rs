@@ -3,7 +3,7 @@ use std::future::IntoFuture;
 use tollgate_core::AsDemand;
 use tollgate_store::Reply;
 
-use super::{Home, LimitSet};
+use super::{Backing, LimitSet};
 use crate::{AcquireError, Attempt};
 
 /// A demand to be tried: `.await` the answer in a task, or `.wait()` for it in a thread.
@@ -34,8 +34,8 @@ impl<'a, D: AsDemand> TryAcquire<'a, D> {
     #[inline]
     pub fn wait(self) -> Result<Attempt<'a>, AcquireError> {
         match self.set.home() {
-            Home::Here(cell) => self.set.try_here(cell, &self.demand),
-            Home::There(remote) => self.set.try_there(remote, &self.demand).wait(),
+            Backing::Here(cell) => self.set.try_here(cell, &self.demand),
+            Backing::There(remote) => self.set.try_there(remote, &self.demand).wait(),
         }
     }
 }
@@ -47,8 +47,8 @@ impl<'a, D: AsDemand> IntoFuture for TryAcquire<'a, D> {
     #[inline]
     fn into_future(self) -> Self::IntoFuture {
         match self.set.home() {
-            Home::Here(cell) => Reply::ready(self.set.try_here(cell, &self.demand)),
-            Home::There(remote) => self.set.try_there(remote, &self.demand),
+            Backing::Here(cell) => Reply::ready(self.set.try_here(cell, &self.demand)),
+            Backing::There(remote) => self.set.try_there(remote, &self.demand),
         }
     }
 }

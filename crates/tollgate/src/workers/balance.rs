@@ -76,7 +76,7 @@ impl<I> Choice<I> {
     pub(super) fn choose(
         &self,
         input: &I,
-        loads: &[Load],
+        loads: &[WorkerCount],
         turn: &AtomicUsize,
         is_open: impl Fn(usize) -> bool,
     ) -> Option<usize> {
@@ -95,7 +95,7 @@ impl<I> Choice<I> {
 
 impl Balance {
     /// The place of the one that gets a job, of idle workers.
-    pub(super) fn choose_idle(self, idle: &[usize], loads: &[Load]) -> usize {
+    pub(super) fn choose_idle(self, idle: &[usize], loads: &[WorkerCount]) -> usize {
         let least = |of: &dyn Fn(usize) -> usize| {
             let places = idle.iter().copied().enumerate();
             places.min_by_key(|(_, worker)| of(*worker)).map_or(0, |(place, _)| place)
@@ -110,14 +110,14 @@ impl Balance {
 
 /// What a worker has to do, and had, as it is counted.
 #[derive(Default)]
-pub(super) struct Load {
+pub(super) struct WorkerCount {
     /// Jobs in its line, on their way there, and running.
     active: AtomicUsize,
     /// Jobs that it was handed so far.
     total: AtomicUsize,
 }
 
-impl Load {
+impl WorkerCount {
     pub(super) fn add(&self) {
         self.active.fetch_add(1, Ordering::Relaxed);
         self.total.fetch_add(1, Ordering::Relaxed);
@@ -137,14 +137,19 @@ impl Load {
 mod tests {
     use super::*;
 
-    fn chosen(choice: &Choice<u64>, loads: &[Load], times: u64, open: impl Fn(usize) -> bool) -> Vec<usize> {
+    fn chosen(
+        choice: &Choice<u64>,
+        loads: &[WorkerCount],
+        times: u64,
+        open: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
         let turn = AtomicUsize::new(0);
         let choose = |input| choice.choose(&input, loads, &turn, &open).inspect(|index| loads[*index].add());
         (0..times).filter_map(choose).collect()
     }
 
-    fn loads() -> Vec<Load> {
-        (0..3).map(|_| Load::default()).collect()
+    fn loads() -> Vec<WorkerCount> {
+        (0..3).map(|_| WorkerCount::default()).collect()
     }
 
     #[test]

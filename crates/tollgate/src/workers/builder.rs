@@ -7,9 +7,9 @@ use tollgate_store::Clock;
 
 use super::balance::{Balance, Balancer, Choice};
 use super::limits::{WorkerLimits, check_shared};
-use super::pool::{Shared, Staff, WorkerPool};
+use super::pool::{PoolShared, Staff, WorkerPool};
 use super::retry::Retry;
-use super::run::{Doing, Trying};
+use super::run::{JobHandler, Trying};
 use super::spawn::Spawner;
 use super::worker::Worker;
 
@@ -46,7 +46,7 @@ pub enum WorkersError {
 /// A pool of workers in the making. What is said here holds for every worker.
 #[must_use = "a builder does nothing until it is built"]
 pub struct WorkerPoolBuilder<I, T, E> {
-    kind: Kind,
+    kind: WorkerKind,
     count: usize,
     on_demand: bool,
     limits: WorkerLimits,
@@ -58,14 +58,14 @@ pub struct WorkerPoolBuilder<I, T, E> {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum WorkerKind {
     Threads,
     #[cfg(feature = "tokio")]
     Tasks,
 }
 
 impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPoolBuilder<I, T, E> {
-    pub(super) fn new(kind: Kind, count: usize) -> Self {
+    pub(super) fn new(kind: WorkerKind, count: usize) -> Self {
         WorkerPoolBuilder {
             kind,
             count,
@@ -91,7 +91,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
 
     #[cfg(feature = "processes")]
     pub(super) fn in_threads(self) -> Self {
-        WorkerPoolBuilder { kind: Kind::Threads, ..self }
+        WorkerPoolBuilder { kind: WorkerKind::Threads, ..self }
     }
 
     /// Makes a worker for each job, with an index that counts on, and at most as many at once as the pool is to have.
@@ -176,7 +176,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
 
     fn start(
         self,
-        make: impl Fn(&Worker) -> Doing<I, T, E> + Send + Sync + 'static,
+        make: impl Fn(&Worker) -> JobHandler<I, T, E> + Send + Sync + 'static,
     ) -> Result<WorkerPool<I, T, E>, WorkersError> {
         if !(1..=WORKERS_MAX).contains(&self.count) {
             return Err(WorkersError::Count(self.count));
@@ -186,15 +186,15 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
             check_shared(&limits)?;
         }
         let spawner = match self.kind {
-            Kind::Threads => Spawner::Threads,
+            WorkerKind::Threads => Spawner::Threads,
             #[cfg(feature = "tokio")]
-            Kind::Tasks => {
+            WorkerKind::Tasks => {
                 let here = tokio::runtime::Handle::try_current();
                 Spawner::Tasks(here.map_err(|_| WorkersError::NoRuntime)?)
             }
         };
         let staff = Staff { count: self.count, on_demand: self.on_demand, choice: self.choice };
-        let shared = Arc::new(Shared::new(staff, self.queue_max, Box::new(make)).with(|shared| {
+        let shared = Arc::new(PoolShared::new(staff, self.queue_max, Box::new(make)).with(|shared| {
             shared.limits = Some(limits);
             shared.retry = self.retry;
             shared.clock = self.clock;
@@ -202,7 +202,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         }));
         if !self.on_demand {
             for index in 0..self.count {
-                if let Err(error) = Shared::start_worker(&shared, index) {
+                if let Err(error) = PoolShared::start_worker(&shared, index) {
                     shared.close(super::Shutdown::Cancel);
                     return Err(error.into());
                 }

@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Waker};
 use tollgate_store::Mutex;
 
 /// A line of jobs.
-pub(super) struct Desk<J> {
-    line: Mutex<Line<J>>,
+pub(super) struct JobQueue<J> {
+    line: Mutex<QueuedJob<J>>,
     queue_max: usize,
     choose_idle: ChooseIdle,
 }
@@ -22,7 +22,7 @@ pub(super) struct Desk<J> {
 /// them.
 pub(super) type ChooseIdle = Box<dyn Fn(&[usize]) -> usize + Send + Sync>;
 
-struct Line<J> {
+struct QueuedJob<J> {
     jobs: VecDeque<J>,
     outside: VecDeque<Arc<Spot<J>>>,
     /// The workers that wait for a job, by their numbers.
@@ -36,7 +36,7 @@ struct Line<J> {
 struct Spot<J>(Mutex<(Option<J>, Option<Waker>)>);
 
 /// What became of a job that was offered.
-pub(super) enum Offered<J> {
+pub(super) enum PushOutcome<J> {
     /// It is in the line.
     Queued,
     /// Somebody is to be made for it.
@@ -48,14 +48,14 @@ pub(super) enum Offered<J> {
 }
 
 /// Why a job did not get in.
-pub(super) struct Turned<J>(pub(super) J);
+pub(super) struct Rejected<J>(pub(super) J);
 
-impl<J> Desk<J> {
+impl<J> JobQueue<J> {
     /// A line of at most `queue_max`, in front of one worker or several, or of `free` workers that are made on demand.
-    pub(super) fn new(queue_max: usize, free: usize, choose_idle: ChooseIdle) -> Desk<J> {
+    pub(super) fn new(queue_max: usize, free: usize, choose_idle: ChooseIdle) -> JobQueue<J> {
         let (jobs, outside, idle) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        let line = Mutex::new(Line { jobs, outside, idle, is_closed: false, free });
-        Desk { line, queue_max, choose_idle }
+        let line = Mutex::new(QueuedJob { jobs, outside, idle, is_closed: false, free });
+        JobQueue { line, queue_max, choose_idle }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -68,24 +68,24 @@ impl<J> Desk<J> {
     }
 
     /// Puts a job into the line, if there is room.
-    pub(super) fn offer(&self, job: J) -> Offered<J> {
+    pub(super) fn offer(&self, job: J) -> PushOutcome<J> {
         let waker = {
             let mut line = self.line.lock();
             if line.is_closed {
-                return Offered::Closed(job);
+                return PushOutcome::Closed(job);
             }
             if line.free > 0 {
                 line.free -= 1;
-                return Offered::Start(job);
+                return PushOutcome::Start(job);
             }
             if line.jobs.len() >= self.queue_max || !line.outside.is_empty() {
-                return Offered::Full(job);
+                return PushOutcome::Full(job);
             }
             line.jobs.push_back(job);
             line.take_idle(&self.choose_idle)
         };
         waker.into_iter().for_each(Waker::wake);
-        Offered::Queued
+        PushOutcome::Queued
     }
 
     /// The next job for a worker; `None` when the line is closed and empty.
@@ -164,11 +164,11 @@ impl<J> Desk<J> {
     ///
     /// Dropping it takes the job along, unless it is in the line already.
     pub(super) fn enter(&self, job: J) -> Entering<'_, J> {
-        Entering { desk: self, stage: Stage::New(job) }
+        Entering { desk: self, stage: PushStage::New(job) }
     }
 }
 
-impl<J> Line<J> {
+impl<J> QueuedJob<J> {
     /// Whom to wake for a job, of the workers that wait for one.
     fn take_idle(&mut self, choose: &ChooseIdle) -> Option<Waker> {
         let place = match self.idle.len() {
@@ -196,11 +196,11 @@ impl<J> Line<J> {
 
 /// One who wants to get a job into a line. Answers the job if somebody is to be made for it.
 pub(super) struct Entering<'a, J> {
-    desk: &'a Desk<J>,
-    stage: Stage<J>,
+    desk: &'a JobQueue<J>,
+    stage: PushStage<J>,
 }
 
-enum Stage<J> {
+enum PushStage<J> {
     New(J),
     Outside(Arc<Spot<J>>),
     Over,
@@ -209,36 +209,36 @@ enum Stage<J> {
 impl<J> Unpin for Entering<'_, J> {}
 
 impl<J> Future for Entering<'_, J> {
-    type Output = Result<Option<J>, Turned<J>>;
+    type Output = Result<Option<J>, Rejected<J>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::New(job) => match self.desk.offer(job) {
-                Offered::Queued => Poll::Ready(Ok(None)),
-                Offered::Start(job) => Poll::Ready(Ok(Some(job))),
-                Offered::Closed(job) => Poll::Ready(Err(Turned(job))),
-                Offered::Full(job) => self.stand_outside(job, context),
+        match std::mem::replace(&mut self.stage, PushStage::Over) {
+            PushStage::New(job) => match self.desk.offer(job) {
+                PushOutcome::Queued => Poll::Ready(Ok(None)),
+                PushOutcome::Start(job) => Poll::Ready(Ok(Some(job))),
+                PushOutcome::Closed(job) => Poll::Ready(Err(Rejected(job))),
+                PushOutcome::Full(job) => self.stand_outside(job, context),
             },
-            Stage::Outside(spot) => self.look_again(spot, context),
-            Stage::Over => panic!("a job enters once"),
+            PushStage::Outside(spot) => self.look_again(spot, context),
+            PushStage::Over => panic!("a job enters once"),
         }
     }
 }
 
 impl<J> Entering<'_, J> {
-    fn stand_outside(&mut self, job: J, context: &mut Context<'_>) -> Poll<Result<Option<J>, Turned<J>>> {
+    fn stand_outside(&mut self, job: J, context: &mut Context<'_>) -> Poll<Result<Option<J>, Rejected<J>>> {
         let mut line = self.desk.line.lock();
         // Room may have been made since it was offered, and nobody would tell.
         let has_room = line.free > 0 || line.jobs.len() < self.desk.queue_max && line.outside.is_empty();
         if line.is_closed || has_room {
-            self.stage = Stage::New(job);
+            self.stage = PushStage::New(job);
             drop(line);
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         let spot = Arc::new(Spot(Mutex::new((Some(job), Some(context.waker().clone())))));
         line.outside.push_back(Arc::clone(&spot));
-        self.stage = Stage::Outside(spot);
+        self.stage = PushStage::Outside(spot);
         Poll::Pending
     }
 
@@ -246,7 +246,7 @@ impl<J> Entering<'_, J> {
         &mut self,
         spot: Arc<Spot<J>>,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<J>, Turned<J>>> {
+    ) -> Poll<Result<Option<J>, Rejected<J>>> {
         let is_closed = self.desk.is_closed();
         let _replaced;
         let mut held = spot.0.lock();
@@ -254,18 +254,18 @@ impl<J> Entering<'_, J> {
             return Poll::Ready(Ok(None));
         }
         if let Some(job) = held.0.take_if(|_| is_closed) {
-            return Poll::Ready(Err(Turned(job)));
+            return Poll::Ready(Err(Rejected(job)));
         }
         _replaced = held.1.replace(context.waker().clone());
         drop(held);
-        self.stage = Stage::Outside(spot);
+        self.stage = PushStage::Outside(spot);
         Poll::Pending
     }
 }
 
 impl<J> Drop for Entering<'_, J> {
     fn drop(&mut self) {
-        let Stage::Outside(spot) = &self.stage else { return };
+        let PushStage::Outside(spot) = &self.stage else { return };
         // Dropped when no lock is held.
         let _job;
         let mut line = self.desk.line.lock();

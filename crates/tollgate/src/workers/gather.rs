@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate_store::Reply;
 
-use super::handle::{Finished, Handle, JobError};
+use super::handle::{FinishedJob, Handle, JobError};
 use super::pool::{SubmitError, WorkerPool};
 use super::progress::{Progress, Tally};
 
@@ -24,11 +24,11 @@ pub struct Completed<'p, I: Clone + Send + 'static, T: Send + 'static, E: Send +
     held: Option<(usize, I)>,
     number: usize,
     open: BTreeMap<usize, Handle<T, E>>,
-    finished: Arc<Finished>,
+    finished: Arc<FinishedJob>,
 }
 
 /// A result, with the number of its input.
-type Numbered<T, E> = (usize, Result<T, JobError<E>>);
+type NumberedResult<T, E> = (usize, Result<T, JobError<E>>);
 
 impl<I, T, E> WorkerPool<I, T, E>
 where
@@ -105,7 +105,7 @@ where
     /// # Cancel safety
     ///
     /// Dropping it loses nothing: it can be asked again.
-    pub fn next_result(&mut self) -> Reply<'_, Option<Numbered<T, E>>> {
+    pub fn next_result(&mut self) -> Reply<'_, Option<NumberedResult<T, E>>> {
         Reply::later(async move {
             self.fill();
             if self.open.is_empty() {
@@ -129,7 +129,7 @@ where
         })
     }
 
-    async fn submit_held(&mut self, number: usize, input: I) -> Result<(), Numbered<T, E>> {
+    async fn submit_held(&mut self, number: usize, input: I) -> Result<(), NumberedResult<T, E>> {
         let told = Some((Arc::clone(&self.finished), number));
         match self.pool.submit_as(input, told).await {
             Ok(handle) => {

@@ -36,24 +36,24 @@ pub enum JobError<E> {
 ///
 /// Dropping it lets the job go on, with nobody to hear of it. [`cancel`](Handle::cancel) calls it off.
 #[must_use = "a job goes on without its handle, but nobody hears what comes of it"]
-pub struct Handle<T, E>(pub(super) Arc<Slot<T, E>>);
+pub struct Handle<T, E>(pub(super) Arc<ResultSlot<T, E>>);
 
 /// Where a job and whoever asks for it meet.
-pub(super) struct Slot<T, E>(Mutex<Meeting<T, E>>);
+pub(super) struct ResultSlot<T, E>(Mutex<JoinState<T, E>>);
 
-struct Meeting<T, E> {
+struct JoinState<T, E> {
     result: Option<Result<T, JobError<E>>>,
     is_over: bool,
     asker: Option<Waker>,
     runner: Option<Waker>,
-    told: Option<(Arc<Finished>, usize)>,
+    told: Option<(Arc<FinishedJob>, usize)>,
 }
 
 /// Jobs that were finished, by their numbers, in the order they were.
 #[derive(Default)]
-pub(super) struct Finished(Mutex<(VecDeque<usize>, Option<Waker>)>);
+pub(super) struct FinishedJob(Mutex<(VecDeque<usize>, Option<Waker>)>);
 
-impl Finished {
+impl FinishedJob {
     fn push(&self, number: usize) -> Option<Waker> {
         let mut finished = self.0.lock();
         finished.0.push_back(number);
@@ -74,11 +74,11 @@ impl Finished {
     }
 }
 
-impl<T, E> Slot<T, E> {
+impl<T, E> ResultSlot<T, E> {
     /// A slot for a job; `told` hears when it is finished, by a number.
-    pub(super) fn new(told: Option<(Arc<Finished>, usize)>) -> Arc<Slot<T, E>> {
-        let meeting = Meeting { result: None, is_over: false, asker: None, runner: None, told };
-        Arc::new(Slot(Mutex::new(meeting)))
+    pub(super) fn new(told: Option<(Arc<FinishedJob>, usize)>) -> Arc<ResultSlot<T, E>> {
+        let meeting = JoinState { result: None, is_over: false, asker: None, runner: None, told };
+        Arc::new(ResultSlot(Mutex::new(meeting)))
     }
 
     /// Gives the result, if there is none yet.

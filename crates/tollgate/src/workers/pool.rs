@@ -9,12 +9,12 @@ use std::task::{Poll, Waker};
 
 use tollgate_store::{Clock, Mutex, Reply};
 
-use super::balance::{Balance, Choice, Load, WorkerLoad};
-use super::builder::{Kind, WorkerPoolBuilder};
-use super::desk::{Desk, Offered, Turned};
-use super::handle::{Finished, Handle, JobError, Slot};
+use super::balance::{Balance, Choice, WorkerCount, WorkerLoad};
+use super::builder::{WorkerKind, WorkerPoolBuilder};
+use super::desk::{JobQueue, PushOutcome, Rejected};
+use super::handle::{FinishedJob, Handle, JobError, ResultSlot};
 use super::retry::Retry;
-use super::run::{Doing, Health, Job, Promise, caught, run};
+use super::run::{JobHandler, QueuedInput, ReplyOnDrop, WorkerHealth, caught, run};
 use super::spawn::Spawner;
 use super::worker::Worker;
 use crate::LimitPool;
@@ -22,13 +22,13 @@ use crate::LimitPool;
 /// How often a worker may die in a row, with no job done in between, before its line is closed.
 const DEATHS_MAX: u32 = 8;
 
-type Make<I, T, E> = dyn Fn(&Worker) -> Doing<I, T, E> + Send + Sync;
+type Make<I, T, E> = dyn Fn(&Worker) -> JobHandler<I, T, E> + Send + Sync;
 
 /// Workers that do jobs. See the [module](super).
 ///
 /// Dropping it calls off what was not done, and waits for nothing; [`shutdown`](WorkerPool::shutdown) can do otherwise.
 pub struct WorkerPool<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static>(
-    pub(super) Arc<Shared<I, T, E>>,
+    pub(super) Arc<PoolShared<I, T, E>>,
 );
 
 /// What becomes of jobs that are not done when a pool is shut down.
@@ -52,11 +52,11 @@ pub enum SubmitError<I> {
     Closed(I),
 }
 
-pub(super) struct Shared<I, T, E> {
+pub(super) struct PoolShared<I, T, E> {
     /// One for each worker, or one for all.
-    desks: Vec<Desk<Job<I, T, E>>>,
+    desks: Vec<JobQueue<QueuedInput<I, T, E>>>,
     /// One for each worker; of those made on demand, one for all.
-    loads: Arc<[Load]>,
+    loads: Arc<[WorkerCount]>,
     deaths: Vec<AtomicU32>,
     /// How many workers died too often to be replaced.
     lost: AtomicUsize,
@@ -91,7 +91,7 @@ impl<I> Staff<I> {
 struct Alive<T, E> {
     workers: usize,
     /// What runs, by the number of its worker.
-    running: Vec<(usize, Arc<Slot<T, E>>)>,
+    running: Vec<(usize, Arc<ResultSlot<T, E>>)>,
     /// Those who wait until nobody is.
     wakers: Vec<Waker>,
     cancels: bool,
@@ -100,13 +100,13 @@ struct Alive<T, E> {
 impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool<I, T, E> {
     /// Workers in so many threads.
     pub fn threads(count: usize) -> WorkerPoolBuilder<I, T, E> {
-        WorkerPoolBuilder::new(Kind::Threads, count)
+        WorkerPoolBuilder::new(WorkerKind::Threads, count)
     }
 
     /// Workers in so many tasks of the tokio runtime in which the pool is built.
     #[cfg(feature = "tokio")]
     pub fn tasks(count: usize) -> WorkerPoolBuilder<I, T, E> {
-        WorkerPoolBuilder::new(Kind::Tasks, count)
+        WorkerPoolBuilder::new(WorkerKind::Tasks, count)
     }
 
     /// Hands in a job, if there is room in the line of the worker that it is for.
@@ -121,18 +121,18 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
     pub(super) fn try_submit_as(
         &self,
         input: I,
-        told: Option<(Arc<Finished>, usize)>,
+        told: Option<(Arc<FinishedJob>, usize)>,
     ) -> Result<Handle<T, E>, SubmitError<I>> {
         let Some(index) = self.0.choose(&input) else { return Err(SubmitError::Closed(input)) };
-        let slot = Slot::new(told);
+        let slot = ResultSlot::new(told);
         let load = self.0.load_of(index);
-        match self.0.desks[index].offer(Job { input, promise: Promise(Arc::clone(&slot)) }) {
-            Offered::Full(job) => return Err(SubmitError::Full(job.input)),
-            Offered::Closed(job) => return Err(SubmitError::Closed(job.input)),
-            Offered::Queued => load.stays(),
-            Offered::Start(job) => {
+        match self.0.desks[index].offer(QueuedInput { input, promise: ReplyOnDrop(Arc::clone(&slot)) }) {
+            PushOutcome::Full(job) => return Err(SubmitError::Full(job.input)),
+            PushOutcome::Closed(job) => return Err(SubmitError::Closed(job.input)),
+            PushOutcome::Queued => load.stays(),
+            PushOutcome::Start(job) => {
                 load.stays();
-                Shared::start_on_demand(&self.0, job);
+                PoolShared::start_on_demand(&self.0, job);
             }
         }
         Ok(Handle(slot))
@@ -154,28 +154,31 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
     pub(super) fn submit_as(
         &self,
         input: I,
-        told: Option<(Arc<Finished>, usize)>,
+        told: Option<(Arc<FinishedJob>, usize)>,
     ) -> Reply<'_, Result<Handle<T, E>, SubmitError<I>>> {
         Reply::later(async move {
             let Some(index) = self.0.choose(&input) else { return Err(SubmitError::Closed(input)) };
-            let slot = Slot::new(told);
+            let slot = ResultSlot::new(told);
             let load = self.0.load_of(index);
-            match self.0.desks[index].enter(Job { input, promise: Promise(Arc::clone(&slot)) }).await {
+            match self.0.desks[index]
+                .enter(QueuedInput { input, promise: ReplyOnDrop(Arc::clone(&slot)) })
+                .await
+            {
                 Ok(start) => {
                     load.stays();
                     if let Some(job) = start {
-                        Shared::start_on_demand(&self.0, job);
+                        PoolShared::start_on_demand(&self.0, job);
                     }
                     Ok(Handle(slot))
                 }
-                Err(Turned(job)) => Err(SubmitError::Closed(job.input)),
+                Err(Rejected(job)) => Err(SubmitError::Closed(job.input)),
             }
         })
     }
 
     /// How many jobs wait in lines.
     pub fn waiting(&self) -> usize {
-        self.0.desks.iter().map(Desk::len).sum()
+        self.0.desks.iter().map(JobQueue::len).sum()
     }
 
     /// How many workers it is to have; made on demand, at most.
@@ -191,7 +194,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
 
     /// Whether it takes no more jobs: it was shut down, or its workers died.
     pub fn is_closed(&self) -> bool {
-        self.0.desks.iter().all(Desk::is_closed)
+        self.0.desks.iter().all(JobQueue::is_closed)
     }
 
     /// The limits that those of its workers are made from.
@@ -251,10 +254,10 @@ pub struct PoolStats {
 }
 
 /// Counts a job that is on its way to a line, and no more if it does not get there.
-struct Loaded<'a>(Option<&'a Load>);
+struct Loaded<'a>(Option<&'a WorkerCount>);
 
 impl<'a> Loaded<'a> {
-    fn new(load: &'a Load) -> Loaded<'a> {
+    fn new(load: &'a WorkerCount) -> Loaded<'a> {
         load.add();
         Loaded(Some(load))
     }
@@ -270,20 +273,20 @@ impl Drop for Loaded<'_> {
     }
 }
 
-impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, T, E> {
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared<I, T, E> {
     pub(super) fn new(staff: Staff<I>, queue_max: usize, make: Box<Make<I, T, E>>) -> Self {
         let is_one_line = staff.on_demand || staff.shares_line();
         let lines = if is_one_line { 1 } else { staff.count };
         let room = if staff.shares_line() { queue_max.saturating_mul(staff.count) } else { queue_max };
         let free = if staff.on_demand { staff.count } else { 0 };
         let loaded = if staff.on_demand { 1 } else { staff.count };
-        let loads: Arc<[Load]> = (0..loaded).map(|_| Load::default()).collect();
+        let loads: Arc<[WorkerCount]> = (0..loaded).map(|_| WorkerCount::default()).collect();
         let policy = if let Choice::Policy(policy) = staff.choice { policy } else { Balance::default() };
         let desk = |_| {
             let loads = Arc::clone(&loads);
-            Desk::new(room, free, Box::new(move |idle: &[usize]| policy.choose_idle(idle, &loads)))
+            JobQueue::new(room, free, Box::new(move |idle: &[usize]| policy.choose_idle(idle, &loads)))
         };
-        Shared {
+        PoolShared {
             desks: (0..lines).map(desk).collect(),
             deaths: loads.iter().map(|_| AtomicU32::new(0)).collect(),
             loads,
@@ -339,7 +342,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
 
     /// Starts a worker that does the jobs of a line.
     pub(super) fn start_worker(this: &Arc<Self>, index: usize) -> io::Result<()> {
-        let life = Life { shared: Arc::clone(this), worker: index, is_over: false };
+        let life = WorkerGuard { shared: Arc::clone(this), worker: index, is_over: false };
         this.alive.lock().workers += 1;
         let shared = Arc::clone(this);
         this.spawner.spawn(
@@ -356,7 +359,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
         let worker = self.worker(index);
         let mut doing = (self.make)(&worker);
         while let Some(job) = self.desks[self.line_of(index)].next(index).await {
-            if self.work(job, &worker, &mut doing).await == Health::Shaken {
+            if self.work(job, &worker, &mut doing).await == WorkerHealth::Shaken {
                 doing = (self.make)(&worker);
             }
             self.deaths[index].store(0, Ordering::Relaxed);
@@ -364,7 +367,12 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
     }
 
     /// Does one job, of which everybody knows that it runs.
-    async fn work(&self, job: Job<I, T, E>, worker: &Worker, doing: &mut Doing<I, T, E>) -> Health {
+    async fn work(
+        &self,
+        job: QueuedInput<I, T, E>,
+        worker: &Worker,
+        doing: &mut JobHandler<I, T, E>,
+    ) -> WorkerHealth {
         let _load = match (self.staff.on_demand, self.staff.shares_line()) {
             (true, _) => Loaded(Some(&self.loads[0])),
             (false, true) => Loaded::new(&self.loads[worker.index()]),
@@ -380,16 +388,16 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
     }
 
     /// Notes what runs; `true` if nothing is to run any more.
-    fn begin(&self, index: usize, slot: &Arc<Slot<T, E>>) -> bool {
+    fn begin(&self, index: usize, slot: &Arc<ResultSlot<T, E>>) -> bool {
         let mut alive = self.alive.lock();
         alive.running.push((index, Arc::clone(slot)));
         alive.cancels
     }
 
     /// Starts a worker that does one job, and hands its place on.
-    fn start_on_demand(this: &Arc<Self>, job: Job<I, T, E>) {
+    fn start_on_demand(this: &Arc<Self>, job: QueuedInput<I, T, E>) {
         let index = this.made.fetch_add(1, Ordering::Relaxed);
-        let life = Life { shared: Arc::clone(this), worker: 0, is_over: false };
+        let life = WorkerGuard { shared: Arc::clone(this), worker: 0, is_over: false };
         this.alive.lock().workers += 1;
         let shared = Arc::clone(this);
         let spawned = this.spawner.spawn(
@@ -413,7 +421,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
 
     /// Lets nobody in any more, and calls off what there is if it is told to.
     pub(super) fn close(&self, how: Shutdown) {
-        self.desks.iter().for_each(Desk::close);
+        self.desks.iter().for_each(JobQueue::close);
         if how == Shutdown::Drain {
             return;
         }
@@ -446,18 +454,18 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Shared<I, 
 }
 
 /// The life of a worker. If it ends before its time, another takes its place.
-struct Life<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> {
-    shared: Arc<Shared<I, T, E>>,
+struct WorkerGuard<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> {
+    shared: Arc<PoolShared<I, T, E>>,
     worker: usize,
     is_over: bool,
 }
 
-impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Life<I, T, E> {
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerGuard<I, T, E> {
     /// Sees to it that the line of a worker that died goes on.
     fn replace(&self) {
         let (shared, worker) = (&self.shared, self.worker);
         let deaths = shared.deaths[worker].fetch_add(1, Ordering::Relaxed) + 1;
-        if deaths < DEATHS_MAX && Shared::start_worker(shared, worker).is_ok() {
+        if deaths < DEATHS_MAX && PoolShared::start_worker(shared, worker).is_ok() {
             return;
         }
         let lost = shared.lost.fetch_add(1, Ordering::AcqRel) + 1;
@@ -478,7 +486,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Life<I, T,
     }
 }
 
-impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Drop for Life<I, T, E> {
+impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Drop for WorkerGuard<I, T, E> {
     fn drop(&mut self) {
         let shared = &self.shared;
         if shared.staff.on_demand {
@@ -486,7 +494,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> Drop for L
                 self.give_up();
             }
             if let Some(job) = shared.desks[0].next_or_free() {
-                Shared::start_on_demand(shared, job);
+                PoolShared::start_on_demand(shared, job);
             }
         } else if !self.is_over {
             self.replace();

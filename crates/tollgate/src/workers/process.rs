@@ -60,7 +60,7 @@ struct Question<I> {
 }
 
 #[derive(Serialize, Deserialize)]
-enum Answer<T, E> {
+enum ProcessAnswer<T, E> {
     Done(T),
     Failed(E),
     Panicked(String),
@@ -110,9 +110,9 @@ where
                 let question = Question { tries: worker.tries(), input };
                 let answered = ask(&mut child, || command(worker.index()), worker.index(), &question);
                 match answered {
-                    Ok(Answer::Done(value)) => Ok(value),
-                    Ok(Answer::Failed(error)) => Err(ProcessError::Failed(error)),
-                    Ok(Answer::Panicked(why)) => Err(ProcessError::Panicked(why)),
+                    Ok(ProcessAnswer::Done(value)) => Ok(value),
+                    Ok(ProcessAnswer::Failed(error)) => Err(ProcessError::Failed(error)),
+                    Ok(ProcessAnswer::Panicked(why)) => Err(ProcessError::Panicked(why)),
                     Err(why) => {
                         child = None;
                         Err(ProcessError::Gone(why))
@@ -204,9 +204,9 @@ where
         worker.begin_try(question.tries);
         let done = catch_unwind(AssertUnwindSafe(|| job(&worker, question.input)));
         let answer = match done {
-            Ok(Ok(value)) => Answer::Done(value),
-            Ok(Err(error)) => Answer::Failed(error),
-            Err(payload) => Answer::Panicked(words(&*payload)),
+            Ok(Ok(value)) => ProcessAnswer::Done(value),
+            Ok(Err(error)) => ProcessAnswer::Failed(error),
+            Err(payload) => ProcessAnswer::Panicked(words(&*payload)),
         };
         let text = serde_json::to_string(&answer).map_err(invalid)?;
         let mut output = io::stdout().lock();

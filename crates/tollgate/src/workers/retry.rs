@@ -57,7 +57,7 @@ pub struct Retry<T, E> {
 }
 
 /// What to do about what came out of a try.
-pub(super) enum Verdict<T, E> {
+pub(super) enum RetryVerdict<T, E> {
     /// It counts.
     Keep(Result<T, E>),
     /// It was not valid, and was the last.
@@ -146,22 +146,22 @@ impl<T, E> Retry<T, E> {
     }
 
     /// What to do about what came out of the `tries`th try.
-    pub(super) fn judge(&self, tries: u32, result: Result<T, E>) -> Verdict<T, E> {
+    pub(super) fn judge(&self, tries: u32, result: Result<T, E>) -> RetryVerdict<T, E> {
         let may_try = tries < self.tries_max;
         match &result {
             Ok(value) => match &self.is_valid {
                 Some(is_valid) if !is_valid(value) => {
                     if may_try {
-                        Verdict::Again
+                        RetryVerdict::Again
                     } else {
-                        Verdict::Invalid
+                        RetryVerdict::Invalid
                     }
                 }
-                _ => Verdict::Keep(result),
+                _ => RetryVerdict::Keep(result),
             },
             Err(error) => {
                 let wants_more = self.on_error.as_ref().is_none_or(|wants_more| wants_more(error));
-                if may_try && wants_more { Verdict::Again } else { Verdict::Keep(result) }
+                if may_try && wants_more { RetryVerdict::Again } else { RetryVerdict::Keep(result) }
             }
         }
     }

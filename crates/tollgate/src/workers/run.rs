@@ -10,26 +10,26 @@ use std::task::Poll;
 use tollgate_core::Span;
 use tollgate_store::Clock;
 
-use super::handle::{JobError, Slot};
-use super::retry::{Retry, Verdict};
+use super::handle::{JobError, ResultSlot};
+use super::retry::{Retry, RetryVerdict};
 use super::worker::Worker;
 use crate::within::pause;
 
 pub(super) type Trying<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
 /// What a worker does with each input.
-pub(super) type Doing<I, T, E> = Box<dyn FnMut(&Worker, I) -> Trying<T, E> + Send>;
+pub(super) type JobHandler<I, T, E> = Box<dyn FnMut(&Worker, I) -> Trying<T, E> + Send>;
 
 /// An input, and whoever waits for what comes of it.
-pub(super) struct Job<I, T, E> {
+pub(super) struct QueuedInput<I, T, E> {
     pub(super) input: I,
-    pub(super) promise: Promise<T, E>,
+    pub(super) promise: ReplyOnDrop<T, E>,
 }
 
 /// Wherever a job is dropped before it was done, whoever waits for it is told.
-pub(super) struct Promise<T, E>(pub(super) Arc<Slot<T, E>>);
+pub(super) struct ReplyOnDrop<T, E>(pub(super) Arc<ResultSlot<T, E>>);
 
-impl<T, E> Drop for Promise<T, E> {
+impl<T, E> Drop for ReplyOnDrop<T, E> {
     fn drop(&mut self) {
         self.0.finish(Err(JobError::Lost));
     }
@@ -37,13 +37,13 @@ impl<T, E> Drop for Promise<T, E> {
 
 /// How a worker is after a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Health {
+pub(super) enum WorkerHealth {
     Well,
     /// The job panicked, and may have left anything behind.
     Shaken,
 }
 
-enum Outcome<R> {
+enum TryOutcome<R> {
     Done(R),
     Panicked(String),
     CalledOff,
@@ -51,12 +51,12 @@ enum Outcome<R> {
 
 /// Does a job, as often as it takes.
 pub(super) async fn run<I: Clone, T, E>(
-    job: Job<I, T, E>,
+    job: QueuedInput<I, T, E>,
     worker: &Worker,
-    doing: &mut Doing<I, T, E>,
+    doing: &mut JobHandler<I, T, E>,
     retry: &Retry<T, E>,
     clock: &Clock,
-) -> Health {
+) -> WorkerHealth {
     let slot = &job.promise.0;
     let mut tries = 0;
     loop {
@@ -64,55 +64,55 @@ pub(super) async fn run<I: Clone, T, E>(
         worker.begin_try(tries);
         let input = job.input.clone();
         let verdict = match attempt(slot, || doing(worker, input)).await {
-            Outcome::Done(result) => caught(|| retry.judge(tries, result)),
-            Outcome::Panicked(why) => Err(why),
-            Outcome::CalledOff => return Health::Well,
+            TryOutcome::Done(result) => caught(|| retry.judge(tries, result)),
+            TryOutcome::Panicked(why) => Err(why),
+            TryOutcome::CalledOff => return WorkerHealth::Well,
         };
         match verdict {
-            Ok(Verdict::Keep(result)) => slot.finish(result.map_err(JobError::Failed)),
-            Ok(Verdict::Invalid) => slot.finish(Err(JobError::Invalid(tries))),
-            Ok(Verdict::Again) => {
+            Ok(RetryVerdict::Keep(result)) => slot.finish(result.map_err(JobError::Failed)),
+            Ok(RetryVerdict::Invalid) => slot.finish(Err(JobError::Invalid(tries))),
+            Ok(RetryVerdict::Again) => {
                 let length = Span::covering(retry.next_pause(tries));
                 match attempt(slot, || Box::pin(pause(clock, length))).await {
-                    Outcome::Done(()) => continue,
-                    _ => return Health::Well,
+                    TryOutcome::Done(()) => continue,
+                    _ => return WorkerHealth::Well,
                 }
             }
             Err(why) => {
                 slot.finish(Err(JobError::Panicked(why)));
-                return Health::Shaken;
+                return WorkerHealth::Shaken;
             }
         }
-        return Health::Well;
+        return WorkerHealth::Well;
     }
 }
 
 /// Runs what `begin` begins, unless whoever waits for it calls it off first. A panic is an outcome.
 async fn attempt<'f, T, E, R>(
-    slot: &Slot<T, E>,
+    slot: &ResultSlot<T, E>,
     begin: impl FnOnce() -> Pin<Box<dyn Future<Output = R> + Send + 'f>>,
-) -> Outcome<R> {
+) -> TryOutcome<R> {
     if slot.is_over() {
-        return Outcome::CalledOff;
+        return TryOutcome::CalledOff;
     }
     let mut future = match caught(begin) {
         Ok(future) => future,
-        Err(why) => return Outcome::Panicked(why),
+        Err(why) => return TryOutcome::Panicked(why),
     };
     let outcome = poll_fn(|context| {
         if slot.is_called_off(context.waker()) {
-            return Poll::Ready(Outcome::CalledOff);
+            return Poll::Ready(TryOutcome::CalledOff);
         }
         match caught(|| future.as_mut().poll(context)) {
-            Ok(poll) => poll.map(Outcome::Done),
-            Err(why) => Poll::Ready(Outcome::Panicked(why)),
+            Ok(poll) => poll.map(TryOutcome::Done),
+            Err(why) => Poll::Ready(TryOutcome::Panicked(why)),
         }
     })
     .await;
     // What it holds is given back before anything else happens; that, too, may panic.
     match caught(|| drop(future)) {
         Ok(()) => outcome,
-        Err(why) => Outcome::Panicked(why),
+        Err(why) => TryOutcome::Panicked(why),
     }
 }
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use tollgate_store::Reply;
 
 /// What a worker does, from its beginning to its end.
-pub(super) type Life = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type WorkerBody = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Where workers run.
 pub(super) enum Spawner {
@@ -19,7 +19,7 @@ pub(super) enum Spawner {
 }
 
 impl Spawner {
-    pub(super) fn spawn(&self, index: usize, life: Life) -> io::Result<()> {
+    pub(super) fn spawn(&self, index: usize, life: WorkerBody) -> io::Result<()> {
         match self {
             Spawner::Threads => {
                 let builder = std::thread::Builder::new().name(format!("tollgate-worker-{index}"));

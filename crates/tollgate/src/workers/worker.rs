@@ -8,9 +8,9 @@ use crate::LimitPool;
 
 /// The worker that does a job. Cloning shares it.
 #[derive(Clone)]
-pub struct Worker(Arc<Inner>);
+pub struct Worker(Arc<WorkerInner>);
 
-struct Inner {
+struct WorkerInner {
     index: usize,
     limits: LimitPool,
     tries: AtomicU32,
@@ -18,7 +18,7 @@ struct Inner {
 
 impl Worker {
     pub(super) fn new(index: usize, limits: LimitPool) -> Worker {
-        Worker(Arc::new(Inner { index, limits, tries: AtomicU32::new(0) }))
+        Worker(Arc::new(WorkerInner { index, limits, tries: AtomicU32::new(0) }))
     }
 
     /// Its number: from 0 on, and on and on for workers that are made on demand.

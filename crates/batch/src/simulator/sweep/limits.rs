@@ -2,9 +2,9 @@
 
 use tollgate::{Span, Tick};
 
-use super::{Best, Case, Family, Sizes};
-use crate::random::Random;
-use crate::simulator::{Limit, Manners, Provider, RetryAfter};
+use super::{Best, Case, Family, ItemSizes};
+use crate::random::JitterRandom;
+use crate::simulator::{Manners, RetryAfter, SimLimit, SimProvider};
 
 const SECOND: u64 = 1_000_000;
 
@@ -44,17 +44,17 @@ fn buckets(rates: &[u64], latencies: &[u64], bursts: impl Fn(u64) -> Vec<u64>) -
                 for burst in bursts(rate) {
                     for refusal in [latency, latency.min(50)] {
                         for share in [2, 5] {
-                            let limit = Limit::Bucket { rate, burst };
+                            let limit = SimLimit::Bucket { rate, burst };
                             let workers = (rate * latency * share / 1_000).max(10);
                             let most = if rate > 100 { rate * 60 } else { rate * 100 * latency / 1_000 };
                             let items = most.max(2_000).max((rate * 200).min(100_000)) + burst;
                             let by_rate = (items - burst) * SECOND / rate + latency * 1_000;
                             let by_workers = items * latency * 1_000 / workers;
                             cases.push(Case {
-                                provider: Provider::of_calls(limit, Span::from_millis(latency))
+                                provider: SimProvider::of_calls(limit, Span::from_millis(latency))
                                     .manners(silent(retry_after))
                                     .refuses_within(Span::from_millis(refusal)),
-                                sizes: Sizes::Calls(items),
+                                sizes: ItemSizes::Calls(items),
                                 workers,
                                 seed: 1,
                                 best: Best::Takes(Span::from_micros(by_rate.max(by_workers))),
@@ -77,19 +77,19 @@ pub fn windows(seconds: u64, sliding: bool) -> Family {
                 for seed in 0..4 {
                     let (amount, span) = (rate * seconds, Span::from_secs(seconds));
                     let limit = if sliding {
-                        Limit::Sliding { amount, span }
+                        SimLimit::Sliding { amount, span }
                     } else {
-                        Limit::Window { amount, span }
+                        SimLimit::Window { amount, span }
                     };
                     let (items, workers) = ((rate * 900).clamp(2_000, 30_000), (rate * 8).max(16));
                     // An answer takes 1.65 times half a second on average.
                     let by_windows = (items.div_ceil(amount) - 1) * seconds * SECOND;
                     let by_workers = items * SECOND * 825 / 1_000 / workers;
                     cases.push(Case {
-                        provider: Provider::of_calls(limit, Span::from_millis(500))
+                        provider: SimProvider::of_calls(limit, Span::from_millis(500))
                             .heavy(seed * 31 + 7)
                             .manners(Manners { headers, retry_after, minutes: false }),
-                        sizes: Sizes::Calls(items),
+                        sizes: ItemSizes::Calls(items),
                         workers,
                         seed: seed + 1,
                         best: Best::Takes(Span::from_micros(by_windows.max(by_workers) + SECOND)),
@@ -117,8 +117,8 @@ fn changes_at(second: u64, of_thousand: u64, lasts: Option<u64>) -> Vec<Case> {
         for latency in [200, 1_000] {
             for headers in [false, true] {
                 for burst in [1, rate, rate * 10] {
-                    let limit = Limit::Bucket { rate, burst };
-                    let mut provider = Provider::of_calls(limit, Span::from_millis(latency))
+                    let limit = SimLimit::Bucket { rate, burst };
+                    let mut provider = SimProvider::of_calls(limit, Span::from_millis(latency))
                         .manners(Manners { headers, ..Manners::default() });
                     for (at, of_thousand) in &steps {
                         provider = provider.changes_at(Tick::from_secs(*at), *of_thousand);
@@ -128,7 +128,7 @@ fn changes_at(second: u64, of_thousand: u64, lasts: Option<u64>) -> Vec<Case> {
                     let last = with_changes(items, rate, workers * 1_000 / latency, &steps);
                     cases.push(Case {
                         provider,
-                        sizes: Sizes::Calls(items + burst),
+                        sizes: ItemSizes::Calls(items + burst),
                         workers,
                         seed: burst,
                         best: Best::Takes((last + Span::from_millis(latency)).since(Tick::ZERO)),
@@ -160,19 +160,19 @@ pub fn calls_and_tokens() -> Family {
     let mut cases = Vec::new();
     for seed in 0..20 {
         for share in [12, 20, 30] {
-            let mut random = Random::new(777 + seed);
+            let mut random = JitterRandom::new(777 + seed);
             // Twice as large half as often, up to 64 times.
             let size = |draw: u64| 100 * (1 << (draw % 64).trailing_ones()) + draw / 64 % 100;
             let sizes: Vec<u64> = (0..ITEMS).map(|_| size(random.next())).collect();
             let total: u64 = sizes.iter().sum();
             let (rate, tokens) = (20, total / ITEMS * share);
             let burst = tokens * 5;
-            let calls = Limit::Bucket { rate, burst: rate };
+            let calls = SimLimit::Bucket { rate, burst: rate };
             let by_tokens = total.saturating_sub(burst) * SECOND / tokens;
             cases.push(Case {
-                provider: Provider::of_calls(calls, Span::from_millis(800))
-                    .and_tokens(Limit::Bucket { rate: tokens, burst }),
-                sizes: Sizes::Tokens(sizes),
+                provider: SimProvider::of_calls(calls, Span::from_millis(800))
+                    .and_tokens(SimLimit::Bucket { rate: tokens, burst }),
+                sizes: ItemSizes::Tokens(sizes),
                 workers: 60,
                 seed: seed + 1,
                 best: Best::Takes(Span::from_micros((ITEMS * SECOND / rate).max(by_tokens))),
@@ -189,14 +189,14 @@ pub fn at_once() -> Family {
         for latency in [100, 1_000] {
             for is_heavy in [false, true] {
                 for seed in 0..5 {
-                    let provider = Provider::free(Span::from_millis(latency));
+                    let provider = SimProvider::free(Span::from_millis(latency));
                     let provider = if is_heavy { provider.heavy(seed) } else { provider };
                     let average = latency * if is_heavy { 1_650 } else { 1_000 };
                     cases.push(Case {
                         provider: provider
                             .at_once(usize::try_from(most).unwrap_or(usize::MAX))
                             .refuses_within(Span::from_millis(30)),
-                        sizes: Sizes::Calls(3_000),
+                        sizes: ItemSizes::Calls(3_000),
                         workers: most * 4,
                         seed,
                         best: Best::Takes(Span::from_micros(3_000 * average / most)),

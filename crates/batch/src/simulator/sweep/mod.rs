@@ -5,7 +5,7 @@ mod noise;
 
 use tollgate::{Span, Tick};
 
-use super::{Provider, play, play_at_once};
+use super::{SimProvider, play, play_at_once};
 
 pub use limits::{at_once, burst_of_one, calls_and_tokens, changes, clean, small_bursts, windows};
 pub use noise::{advice_of_a_minute, headers_that_lie, noise, stress};
@@ -13,8 +13,8 @@ pub use noise::{advice_of_a_minute, headers_that_lie, noise, stress};
 /// A batch, and what its time is compared with.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
-    provider: Provider,
-    sizes: Sizes,
+    provider: SimProvider,
+    sizes: ItemSizes,
     workers: u64,
     seed: u64,
     best: Best,
@@ -22,7 +22,7 @@ pub(super) struct Case {
 
 /// The items of a batch.
 #[derive(Clone, Debug)]
-enum Sizes {
+enum ItemSizes {
     /// So many, whose tokens are not counted.
     Calls(u64),
     /// One of so many tokens each.
@@ -35,7 +35,7 @@ enum Best {
     /// That of a caller that knows everything.
     Takes(Span),
     /// That of the same batch with a provider that refuses nothing without reason.
-    With(Box<Provider>),
+    With(Box<SimProvider>),
     /// That of a caller that calls again at once, whatever is refused.
     AtOnce,
 }
@@ -50,7 +50,7 @@ pub struct Family {
 
 /// The median, the ninth tenth and the worst, each of a thousand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spread {
+pub struct SweepSpread {
     /// Half of the cases are not above it.
     pub p50: u64,
     /// Nine tenths of them are not.
@@ -61,23 +61,23 @@ pub struct Spread {
 
 /// How the batches of a family went.
 #[derive(Clone, Debug)]
-pub struct Summary {
+pub struct SweepSummary {
     /// How many they were.
     pub cases: usize,
     /// How long they took, of a thousandth of the best time.
-    pub took: Spread,
+    pub took: SweepSpread,
     /// How many calls were refused, of a thousand.
-    pub refused: Spread,
+    pub refused: SweepSpread,
     /// The one that took longest.
     pub slowest: String,
 }
 
-impl Spread {
-    fn of(mut values: Vec<u64>) -> Spread {
+impl SweepSpread {
+    fn of(mut values: Vec<u64>) -> SweepSpread {
         values.sort_unstable();
         let at = |part: usize| values.get((values.len() * part / 10).min(values.len().saturating_sub(1)));
         let at = |part| at(part).copied().unwrap_or(0);
-        Spread { p50: at(5), p90: at(9), worst: at(10) }
+        SweepSpread { p50: at(5), p90: at(9), worst: at(10) }
     }
 }
 
@@ -92,7 +92,7 @@ impl Family {
     }
 
     /// Plays each `nth` of the cases, or a few more: they come in a pattern of which a sample must not choose one side.
-    pub fn play(&self, nth: usize) -> Summary {
+    pub fn play(&self, nth: usize) -> SweepSummary {
         let nth = (1..=nth).rev().find(|nth| gcd(*nth, self.cases.len()) == 1).unwrap_or(1);
         let (mut took, mut refused, mut slowest) = (Vec::new(), Vec::new(), (0, String::new()));
         for case in self.cases.iter().step_by(nth) {
@@ -103,10 +103,10 @@ impl Family {
                 slowest = (time, format!("{case:?}"));
             }
         }
-        Summary {
+        SweepSummary {
             cases: took.len(),
-            took: Spread::of(took),
-            refused: Spread::of(refused),
+            took: SweepSpread::of(took),
+            refused: SweepSpread::of(refused),
             slowest: slowest.1,
         }
     }
@@ -114,16 +114,16 @@ impl Family {
 
 impl Case {
     /// A batch whose calls are refused for no reason that its pace could change, compared with one where they are not.
-    fn beside(best: Provider, provider: Provider, items: u64, workers: u64, seed: u64) -> Case {
+    fn beside(best: SimProvider, provider: SimProvider, items: u64, workers: u64, seed: u64) -> Case {
         let best = Best::With(Box::new(best));
-        Case { provider, sizes: Sizes::Calls(items), workers, seed, best }
+        Case { provider, sizes: ItemSizes::Calls(items), workers, seed, best }
     }
 
     /// How long it took, and how many calls were refused, both of a thousand.
     fn play(&self) -> (u64, u64) {
         let sizes = match &self.sizes {
-            Sizes::Calls(count) => vec![0; usize::try_from(*count).unwrap_or(usize::MAX)],
-            Sizes::Tokens(sizes) => sizes.clone(),
+            ItemSizes::Calls(count) => vec![0; usize::try_from(*count).unwrap_or(usize::MAX)],
+            ItemSizes::Tokens(sizes) => sizes.clone(),
         };
         let workers = usize::try_from(self.workers).unwrap_or(usize::MAX);
         let best = match &self.best {

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use tollgate::Span;
 
-use super::{Best, Case, Family, Sizes};
-use crate::random::Random;
-use crate::simulator::{Lie, Limit, Noise, Provider};
+use super::{Best, Case, Family, ItemSizes};
+use crate::random::JitterRandom;
+use crate::simulator::{Lie, SimLimit, SimNoise, SimProvider};
 
 const ITEMS: u64 = 5_000;
 
-fn pick(random: &mut Random, of: &[u64]) -> u64 {
+fn pick(random: &mut JitterRandom, of: &[u64]) -> u64 {
     of[usize::try_from(random.next() % of.len() as u64).unwrap_or(0)]
 }
 
 /// So many of a thousand calls are refused by chance, as one says it that has too much to do, or as one whose limit was met;
 /// `is_limited` says that it has a limit as well.
 pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
-    let mut random = Random::new(of_thousand);
+    let mut random = JitterRandom::new(of_thousand);
     let mut cases = Vec::new();
     for seed in 0..100 {
         let latency = pick(&mut random, &[20, 60, 200, 1_000, 5_000]);
@@ -27,12 +27,12 @@ pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
         let burst = pick(&mut random, &[1, rate, rate * 60]);
         let latency = Span::from_millis(latency);
         let provider = if is_limited {
-            Provider::of_calls(Limit::Bucket { rate, burst }, latency)
+            SimProvider::of_calls(SimLimit::Bucket { rate, burst }, latency)
         } else {
-            Provider::free(latency)
+            SimProvider::free(latency)
         }
         .refuses_within(Span::from_millis(refusal));
-        let noise = Noise { of_thousand, overloaded, advice: None };
+        let noise = SimNoise { of_thousand, overloaded, advice: None };
         cases.push(Case::beside(provider.clone(), provider.noise(noise, seed), ITEMS, workers, seed));
     }
     let status = if overloaded { 529 } else { 429 };
@@ -51,10 +51,10 @@ pub fn headers_that_lie() -> Family {
                 for seed in 0..3 {
                     let latency = Span::from_millis(latency);
                     let provider = match rate {
-                        0 => Provider::free(latency),
-                        rate => Provider::of_calls(Limit::Bucket { rate, burst: rate }, latency),
+                        0 => SimProvider::free(latency),
+                        rate => SimProvider::of_calls(SimLimit::Bucket { rate, burst: rate }, latency),
                     };
-                    let noise = Noise { of_thousand, overloaded: false, advice: None };
+                    let noise = SimNoise { of_thousand, overloaded: false, advice: None };
                     let provider = provider.noise(noise, seed);
                     cases.push(Case::beside(provider.clone(), provider.lies(lie), 2_000, workers, seed));
                 }
@@ -69,9 +69,9 @@ pub fn advice_of_a_minute() -> Family {
     let mut cases = Vec::new();
     for (latency, workers) in [(20, 8), (200, 32), (1_000, 100), (5_000, 100), (1_000, 8)] {
         for seed in 0..20 {
-            let provider = Provider::free(Span::from_millis(latency));
+            let provider = SimProvider::free(Span::from_millis(latency));
             let advice = Some(Duration::from_secs(60));
-            let noise = Noise { of_thousand: 50, overloaded: false, advice };
+            let noise = SimNoise { of_thousand: 50, overloaded: false, advice };
             cases.push(Case::beside(provider.clone(), provider.noise(noise, seed), ITEMS, workers, seed));
         }
     }
@@ -81,10 +81,10 @@ pub fn advice_of_a_minute() -> Family {
 /// A hundred items and twenty workers, and half of the calls is refused.
 pub fn stress() -> Family {
     let cases = (0..100).map(|seed| {
-        let noise = Noise { of_thousand: 500, overloaded: false, advice: None };
+        let noise = SimNoise { of_thousand: 500, overloaded: false, advice: None };
         Case {
-            provider: Provider::free(Span::from_secs(1)).noise(noise, seed),
-            sizes: Sizes::Calls(100),
+            provider: SimProvider::free(Span::from_secs(1)).noise(noise, seed),
+            sizes: ItemSizes::Calls(100),
             workers: 20,
             seed,
             best: Best::AtOnce,

@@ -9,11 +9,11 @@ use std::time::Duration;
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Becomes true with Ctrl-C or SIGTERM. The second one ends the process at once.
-pub(super) struct Ending(Arc<AtomicBool>);
+pub(super) struct StopSignal(Arc<AtomicBool>);
 
-impl Ending {
+impl StopSignal {
     #[cfg(unix)]
-    pub(super) fn listen() -> io::Result<Ending> {
+    pub(super) fn listen() -> io::Result<StopSignal> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         let told = Arc::<AtomicBool>::default();
         for signal in [SIGINT, SIGTERM] {
@@ -21,13 +21,13 @@ impl Ending {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&told))?;
             signal_hook::flag::register(signal, Arc::clone(&told))?;
         }
-        Ok(Ending(told))
+        Ok(StopSignal(told))
     }
 
     /// Elsewhere the process is ended, and the next one goes on from the last batch that was done.
     #[cfg(not(unix))]
-    pub(super) fn listen() -> io::Result<Ending> {
-        Ok(Ending(Arc::default()))
+    pub(super) fn listen() -> io::Result<StopSignal> {
+        Ok(StopSignal(Arc::default()))
     }
 
     pub(super) fn is_told(&self) -> bool {

@@ -10,12 +10,12 @@ use tollgate_dynamo::aggregate::{
     Aggregator, BatchOutcome, Failed, Folder, Start, StreamBatch, StreamReader, StreamRecord,
 };
 
-use self::ending::Ending;
+use self::ending::StopSignal;
 use self::view::Aggregated;
 use crate::args::AggregateArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{Output, Progress, grouped};
+use crate::output::{Output, ProgressLine, grouped};
 use crate::store::open_dynamodb;
 
 /// How long to wait for more when there is none.
@@ -45,7 +45,7 @@ pub(super) fn run(context: &Context, args: AggregateArgs) -> Result<Output> {
         aggregator,
         reader,
         is_once: args.once,
-        ending: Ending::listen()?,
+        ending: StopSignal::listen()?,
         done: BatchOutcome::default(),
         progress: context.progress(),
     };
@@ -61,9 +61,9 @@ struct Shift<'a> {
     aggregator: Aggregator,
     reader: StreamReader,
     is_once: bool,
-    ending: Ending,
+    ending: StopSignal,
     done: BatchOutcome,
-    progress: Progress,
+    progress: ProgressLine,
 }
 
 impl Shift<'_> {

@@ -1,7 +1,7 @@
 use serde::Serialize;
 use tollgate_dynamo::aggregate::{BatchOutcome, Failed};
 
-use crate::output::{Answer, Cell, Page, Table, grouped, style};
+use crate::output::{Answer, TableCell, TextPage, TextTable, grouped, style};
 
 /// What was done.
 #[derive(Serialize)]
@@ -30,9 +30,9 @@ impl From<BatchOutcome> for Aggregated {
 }
 
 impl Answer for Aggregated {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         page.fields([
-            ("records", Cell::from(grouped(self.records))),
+            ("records", TableCell::from(grouped(self.records))),
             ("written down", format!("{} times a bucket", grouped(self.written)).into()),
             ("expired", format!("{} buckets", grouped(self.remains)).into()),
             ("archived", format!("{} audit events", grouped(self.archived)).into()),
@@ -44,9 +44,9 @@ impl Answer for Aggregated {
         }
         if !self.failed.is_empty() {
             page.gap();
-            let mut table = Table::new(["FAILED", "WHY"]).wrap(1);
+            let mut table = TextTable::new(["FAILED", "WHY"]).wrap(1);
             for FailedRecord { sequence, why } in &self.failed {
-                table.row([Cell::styled(sequence, style::BAD), why.into()]);
+                table.row([TableCell::styled(sequence, style::BAD), why.into()]);
             }
             page.table(&table);
         }

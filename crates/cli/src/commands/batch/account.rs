@@ -13,7 +13,7 @@ use super::endpoint;
 use super::header::{self, Header};
 use super::key::{self, Chosen, Recipient, Ways};
 use super::price::{PriceSource, PriceText, Prices};
-use super::secret::{Secret, may_be_key, without_values};
+use super::secret::{ApiKey, may_be_key, without_values};
 use crate::limit_text;
 use crate::reading::{read_regular, read_text};
 use crate::settings::SettingsError;
@@ -44,14 +44,14 @@ pub(crate) enum Api {
 
 /// One account, or one region of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Account {
+pub(crate) struct AccountConfig {
     /// What it is called in results and on the screen.
     pub(crate) name: String,
     /// Where requests go: what comes before the path of a request.
     pub(crate) base_url: String,
     pub(crate) api: Api,
     /// What it is to be paid with, if it wants a key.
-    pub(crate) key: Option<Secret>,
+    pub(crate) key: Option<ApiKey>,
     /// What it is known to allow. What is not known is found out.
     pub(crate) limits: Vec<Limit>,
     /// The version of the API in the query, for Azure.
@@ -75,8 +75,8 @@ pub(crate) struct KeyAt {
 
 /// Accounts, and what their models cost.
 #[derive(Debug)]
-pub(crate) struct Accounts {
-    pub(crate) accounts: Vec<Account>,
+pub(crate) struct AccountConfigs {
+    pub(crate) accounts: Vec<AccountConfig>,
     pub(crate) prices: Prices,
     /// What is to be said about keys before the start.
     pub(crate) notices: Vec<String>,
@@ -84,7 +84,7 @@ pub(crate) struct Accounts {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct AccountsFile {
     #[serde(default)]
     account: Vec<AccountText>,
     #[serde(default)]
@@ -107,16 +107,16 @@ struct AccountText {
     headers: BTreeMap<String, String>,
 }
 
-impl Accounts {
+impl AccountConfigs {
     /// Those of a file.
     ///
     /// # Errors
     ///
     /// [`SettingsError`] with the file and what is wrong in it.
-    pub(crate) fn read(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Accounts> {
+    pub(crate) fn read(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<AccountConfigs> {
         let wrong = |why: String| SettingsError(format!("file {}: {why}", path.display()));
         let text = read_text(path, FILE_MAX).map_err(|why| wrong(format!("it cannot be read: {why}")))?;
-        let file: File = toml::from_str(&text).map_err(|why| wrong(without_values(&text, &why)))?;
+        let file: AccountsFile = toml::from_str(&text).map_err(|why| wrong(without_values(&text, &why)))?;
         if file.account.is_empty() {
             return Err(wrong("it has no [[account]]".into()).into());
         }
@@ -128,7 +128,8 @@ impl Accounts {
             .into());
         }
         let folder = path.parent().unwrap_or(Path::new(""));
-        let (mut accounts, mut notices) = (Vec::<Account>::with_capacity(file.account.len()), Vec::new());
+        let (mut accounts, mut notices) =
+            (Vec::<AccountConfig>::with_capacity(file.account.len()), Vec::new());
         for text in file.account {
             if accounts.iter().any(|account| account.name == text.name) {
                 return Err(wrong(format!("two accounts are called {:?}", text.name)).into());
@@ -141,7 +142,7 @@ impl Accounts {
         }
         let source = PriceSource { source: path.display().to_string(), date: None };
         let prices = Prices::read(&file.price, source).map_err(wrong)?;
-        Ok(Accounts { accounts, prices, notices })
+        Ok(AccountConfigs { accounts, prices, notices })
     }
 }
 
@@ -151,7 +152,7 @@ impl AccountText {
         self,
         folder: &Path,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(Account, Option<String>)> {
+    ) -> Result<(AccountConfig, Option<String>)> {
         let at = KeyAt { variable: self.key_env, file: self.key_file.map(|file| folder.join(file)) };
         let limits = self.limits.iter().map(|text| limit_text::parse(text).map_err(SettingsError));
         endpoint::check_version(self.api, self.api_version.as_deref()).map_err(SettingsError)?;
@@ -160,7 +161,7 @@ impl AccountText {
         let base_url = base_url(&self.base_url)?;
         let recipient = Recipient { api: self.api, base_url: &base_url, at, ways: Ways::Fields };
         let Chosen { key, notice } = key::choose(recipient, environment)?;
-        let account = Account {
+        let account = AccountConfig {
             name: self.name,
             base_url,
             api: self.api,
@@ -179,7 +180,7 @@ impl KeyAt {
     /// # Errors
     ///
     /// [`SettingsError`] if it is not where it is said to be; the key itself is in no message.
-    pub(crate) fn read(&self, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<Secret>> {
+    pub(crate) fn read(&self, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<ApiKey>> {
         let (key, place) = match (&self.variable, &self.file) {
             (Some(_), Some(_)) => {
                 return Err(SettingsError("it has both key_env and key_file; one is enough".into()).into());
@@ -208,7 +209,7 @@ impl KeyAt {
             let why = "must be one word of printable ASCII";
             return Err(SettingsError(format!("the key in {place} {why}")).into());
         }
-        Ok(Some(Secret::new(key)))
+        Ok(Some(ApiKey::new(key)))
     }
 }
 
@@ -240,14 +241,14 @@ pub(crate) fn base_url(text: &str) -> Result<String, SettingsError> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Accounts, String> {
+    fn read(text: &str) -> Result<AccountConfigs, String> {
         static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("tollgate-accounts-{}-{number}.toml", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, text).unwrap();
         let environment = |name: &str| (name == "KEY").then(|| " canary-key\n".to_owned());
-        let read = Accounts::read(&path, &environment);
+        let read = AccountConfigs::read(&path, &environment);
         std::fs::remove_file(&path).unwrap();
         read.map_err(|why| format!("{why:#}"))
     }
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_file_of_accounts_is_read_and_shows_no_key() {
-        let Accounts { accounts, prices, notices } = read(FULL).unwrap();
+        let AccountConfigs { accounts, prices, notices } = read(FULL).unwrap();
         let notice = "account \"claude\": no key is sent to 127.0.0.1; key_env or key_file sends one";
         assert_eq!(notices, [notice]);
         assert_eq!(accounts[0].base_url, "https://api.openai.com/v1");

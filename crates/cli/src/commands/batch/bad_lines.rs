@@ -19,11 +19,11 @@ const ENTRY_BYTES_MAX: u64 = 8 * super::lines::LINE_BYTES_MAX;
 pub(crate) struct BadLines {
     path: PathBuf,
     input: String,
-    state: Mutex<State>,
+    state: Mutex<BadLinesState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BadLinesState {
     file: Option<File>,
     count: u64,
     first: Option<String>,
@@ -35,7 +35,7 @@ struct State {
 /// An entry of the file: a line that is no request with its text, or a request that is not sent with its id.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry<'a> {
+struct BadLineEntry<'a> {
     file: Cow<'a, str>,
     line: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,11 +45,11 @@ struct Entry<'a> {
     text: Option<Cow<'a, str>>,
 }
 
-impl Entry<'_> {
+impl BadLineEntry<'_> {
     /// Returns true if a run wrote this line: it is what the writer makes of its fields, byte for byte. Linters write a file,
     /// a line and an error as well.
     fn is_ours(line: &[u8]) -> bool {
-        serde_json::from_slice::<Entry<'_>>(line).is_ok_and(|entry| {
+        serde_json::from_slice::<BadLineEntry<'_>>(line).is_ok_and(|entry| {
             let has_one = entry.custom_id.is_some() != entry.text.is_some();
             has_one && serde_json::to_vec(&entry).is_ok_and(|written| written == line)
         })
@@ -60,7 +60,8 @@ impl Entry<'_> {
         let known = tail.split(|byte| *byte == 0).next().unwrap_or_default();
         let is_cut = |cause: serde_json::Error| cause.is_eof();
         let is_beginning = known.starts_with(b"{\"file\":") || b"{\"file\":".starts_with(known);
-        is_beginning && serde_json::from_slice::<Entry<'_>>(known).is_err_and(is_cut) || Entry::is_ours(known)
+        is_beginning && serde_json::from_slice::<BadLineEntry<'_>>(known).is_err_and(is_cut)
+            || BadLineEntry::is_ours(known)
     }
 }
 
@@ -119,7 +120,7 @@ impl BadLines {
         self.state().broken.clone()
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, BadLinesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +140,7 @@ impl BadLines {
         let mut state = self.state();
         state.count += 1;
         let (file, text) = (Cow::from(&self.input), Some(text.into()));
-        self.write(&mut state, &Entry { file, line, custom_id: None, error: error.into(), text })
+        self.write(&mut state, &BadLineEntry { file, line, custom_id: None, error: error.into(), text })
     }
 
     /// Puts a request aside that is not called, by its number in the batch.
@@ -147,10 +148,10 @@ impl BadLines {
         let mut state = self.state();
         let line = state.numbers.line_of(item).unwrap_or_default();
         let (file, custom_id) = (Cow::from(&self.input), Some(id.into()));
-        self.write(&mut state, &Entry { file, line, custom_id, error: error.into(), text: None });
+        self.write(&mut state, &BadLineEntry { file, line, custom_id, error: error.into(), text: None });
     }
 
-    fn write(&self, state: &mut State, entry: &Entry<'_>) -> bool {
+    fn write(&self, state: &mut BadLinesState, entry: &BadLineEntry<'_>) -> bool {
         state.first.get_or_insert_with(|| format!("line {}: {}", entry.line, entry.error));
         match self.try_write(state, entry) {
             Ok(()) => true,
@@ -161,7 +162,7 @@ impl BadLines {
         }
     }
 
-    fn try_write(&self, state: &mut State, entry: &Entry<'_>) -> io::Result<()> {
+    fn try_write(&self, state: &mut BadLinesState, entry: &BadLineEntry<'_>) -> io::Result<()> {
         let file = match &mut state.file {
             Some(file) => file,
             empty => empty.insert(create_private(&self.path)?),
@@ -184,10 +185,10 @@ fn is_of_a_run(file: File) -> io::Result<bool> {
         line.clear();
         (&mut reader).take(ENTRY_BYTES_MAX).read_until(b'\n', &mut line)?;
         match line.strip_suffix(b"\n") {
-            Some(entry) if Entry::is_ours(entry) => has_entry = true,
+            Some(entry) if BadLineEntry::is_ours(entry) => has_entry = true,
             Some(_) => return Ok(false),
             None if line.first().is_none_or(|byte| *byte == 0) => return Ok(has_entry),
-            None => return Ok((line.len() as u64) < ENTRY_BYTES_MAX && Entry::may_be_cut_off(&line)),
+            None => return Ok((line.len() as u64) < ENTRY_BYTES_MAX && BadLineEntry::may_be_cut_off(&line)),
         }
     }
 }

@@ -20,7 +20,7 @@ const PARTS: &str = "█░";
 const OTHER_ROWS: usize = 7;
 
 /// A bar with lines below it on stderr. Dropping it clears them.
-pub(crate) struct Bar {
+pub(crate) struct BatchBar {
     bar: ProgressBar,
     /// What the next frame shows. Prefix and message of indicatif would each draw a frame of their own.
     frame: Arc<Mutex<Frame>>,
@@ -37,16 +37,16 @@ struct Frame {
     below: String,
 }
 
-impl Bar {
+impl BatchBar {
     /// A bar for so many lines of the input; without a bar if that is not known.
-    pub(crate) fn new(total: Option<u64>, width: usize) -> Bar {
+    pub(crate) fn new(total: Option<u64>, width: usize) -> BatchBar {
         let choice = anstream::AutoStream::choice(&io::stderr());
         let has_colors = choice != anstream::ColorChoice::Never;
         let target = ProgressDrawTarget::stderr_with_hz(FRAMES_PER_SECOND);
         let frame = Arc::new(Mutex::new(Frame::default()));
         let style = style(total.is_some(), has_colors, &frame);
         let bar = ProgressBar::with_draw_target(total, target).with_style(style);
-        Bar { bar, frame, has_colors, width }
+        BatchBar { bar, frame, has_colors, width }
     }
 
     /// Draws a snapshot over the one before.
@@ -81,7 +81,7 @@ impl Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for BatchBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -7,19 +7,19 @@ use tollgate::Clock;
 use tollgate_batch::{Reply, Try};
 use tollgate_provider::{Class, Estimator, FatalKind, Hint};
 
-use super::account::Account;
-use super::gate::Gate;
-use super::http::{Caller, Replied};
-use super::input::Planned;
+use super::account::AccountConfig;
+use super::gate::FirstCall;
+use super::http::{HttpCaller, Replied};
+use super::input::PlannedRequest;
 use super::output::Answered;
 use super::price::Prices;
 use super::reachability::Reachability;
 use super::{endpoint, key};
 
 /// Makes the calls of a batch.
-pub(super) struct Calls {
-    pub(super) caller: Caller,
-    pub(super) accounts: HashMap<String, (Account, Gate)>,
+pub(super) struct BatchCalls {
+    pub(super) caller: HttpCaller,
+    pub(super) accounts: HashMap<String, (AccountConfig, FirstCall)>,
     pub(super) prices: Arc<Prices>,
     pub(super) estimator: Arc<Estimator>,
     pub(super) reachability: Arc<Reachability>,
@@ -27,14 +27,14 @@ pub(super) struct Calls {
     pub(super) attempts: u32,
 }
 
-impl Calls {
+impl BatchCalls {
     /// Makes one call, and says what came of it.
     ///
     /// # Cancel safety
     ///
-    /// As [`Caller::call`].
-    pub(super) async fn call(&self, attempt: &Try<Planned>) -> Reply<Answered> {
-        let Planned { request, estimate } = attempt.payload();
+    /// As [`HttpCaller::call`].
+    pub(super) async fn call(&self, attempt: &Try<PlannedRequest>) -> Reply<Answered> {
+        let PlannedRequest { request, estimate } = attempt.payload();
         let (account, gate) = &self.accounts[attempt.scope()];
         let address = match endpoint::address(account, request.path.as_deref(), &request.model) {
             Ok(address) => address,
@@ -76,7 +76,7 @@ impl Calls {
 }
 
 /// Adds what a server replied, if one did, to what its request may fail by.
-fn with_rejected(reply: Reply<Answered>, account: &Account, replied: &Replied) -> Reply<Answered> {
+fn with_rejected(reply: Reply<Answered>, account: &AccountConfig, replied: &Replied) -> Reply<Answered> {
     match Answered::rejected(account, replied) {
         Some(rejected) => reply.rejected(rejected),
         None => reply,
@@ -84,6 +84,6 @@ fn with_rejected(reply: Reply<Answered>, account: &Account, replied: &Replied) -
 }
 
 /// Accounts by their names, each with its gate.
-pub(super) fn by_name(accounts: Vec<Account>) -> HashMap<String, (Account, Gate)> {
-    accounts.into_iter().map(|account| (account.name.clone(), (account, Gate::default()))).collect()
+pub(super) fn by_name(accounts: Vec<AccountConfig>) -> HashMap<String, (AccountConfig, FirstCall)> {
+    accounts.into_iter().map(|account| (account.name.clone(), (account, FirstCall::default()))).collect()
 }

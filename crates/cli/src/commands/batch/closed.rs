@@ -6,10 +6,10 @@ use tollgate_batch::Event;
 
 /// Collects accounts that were closed, with the reasons, until the command reports them.
 #[derive(Clone, Default)]
-pub(super) struct ClosedAccounts(Arc<Mutex<State>>);
+pub(super) struct ClosedAccounts(Arc<Mutex<ClosedState>>);
 
 #[derive(Default)]
-struct State {
+struct ClosedState {
     /// Names and reasons.
     accounts: Vec<(String, String)>,
     /// How many of them were told.

@@ -3,15 +3,15 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::account::{Account, Accounts};
+use super::account::{AccountConfig, AccountConfigs};
 use super::price::{PriceSource, shown};
 use super::survey::Survey;
 use crate::args::BatchRunArgs;
 use crate::exit::Exit;
-use crate::output::{Answer, Cell, Output, Page, Table, counted, grouped};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, counted, grouped};
 
 /// Reads requests, results, accounts and prices, and says what a run would do with them. Nothing is sent or written.
-pub(super) fn dry_run(args: &BatchRunArgs, accounts: &Accounts) -> Result<Output> {
+pub(super) fn dry_run(args: &BatchRunArgs, accounts: &AccountConfigs) -> Result<Output> {
     let survey = Survey::of(args, &accounts.prices)?;
     let is_good = survey.bad_lines + survey.duplicates + survey.changed + survey.failed_before == 0;
     let is_priced = survey.requests == 0 || survey.requests > survey.without_price;
@@ -28,7 +28,7 @@ pub(super) fn dry_run(args: &BatchRunArgs, accounts: &Accounts) -> Result<Output
         cost_micros_max: is_priced.then_some(survey.cost_micros_max),
         prices: accounts.prices.used(),
         without_price: survey.without_price,
-        accounts: accounts.accounts.iter().map(AccountLine::of).collect(),
+        accounts: accounts.accounts.iter().map(DryRunAccountLine::of).collect(),
         results: args.output.display().to_string(),
     };
     Ok(Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE }))
@@ -55,21 +55,21 @@ struct DryRunAnswer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prices: Vec<PriceSource>,
     without_price: u64,
-    accounts: Vec<AccountLine>,
+    accounts: Vec<DryRunAccountLine>,
     results: String,
 }
 
 #[derive(Serialize)]
-struct AccountLine {
+struct DryRunAccountLine {
     name: String,
     base_url: String,
     has_key: bool,
 }
 
-impl AccountLine {
-    fn of(account: &Account) -> AccountLine {
-        let Account { name, base_url, key, .. } = account;
-        AccountLine { name: name.clone(), base_url: base_url.clone(), has_key: key.is_some() }
+impl DryRunAccountLine {
+    fn of(account: &AccountConfig) -> DryRunAccountLine {
+        let AccountConfig { name, base_url, key, .. } = account;
+        DryRunAccountLine { name: name.clone(), base_url: base_url.clone(), has_key: key.is_some() }
     }
 }
 
@@ -78,9 +78,9 @@ impl Answer for DryRunAnswer {
         true
     }
 
-    fn text(&self, page: &mut Page) {
-        let mut table = Table::bare().wrap(1);
-        let mut row = |name: &str, cell: String| table.row([Cell::name(name), Cell::from(cell)]);
+    fn text(&self, page: &mut TextPage) {
+        let mut table = TextTable::bare().wrap(1);
+        let mut row = |name: &str, cell: String| table.row([TableCell::name(name), TableCell::from(cell)]);
         row("would be sent", counted(self.requests, "request", "requests"));
         for (name, count) in [
             ("done before", self.earlier),
@@ -98,7 +98,7 @@ impl Answer for DryRunAnswer {
         }
         row("tokens", format!("{} at most, by estimate", grouped(self.tokens_max)));
         row("cost", self.cost());
-        for AccountLine { name, base_url, has_key } in &self.accounts {
+        for DryRunAccountLine { name, base_url, has_key } in &self.accounts {
             let key = if *has_key { "with a key" } else { "without a key" };
             row("account", format!("{name}: {base_url}, {key}"));
         }

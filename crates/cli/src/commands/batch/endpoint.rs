@@ -2,7 +2,7 @@
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::account::{Account, Api};
+use super::account::{AccountConfig, Api};
 
 /// The version of Anthropic's API that is spoken.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -15,7 +15,7 @@ const AZURE_VERSION: &str = "2024-10-21";
 /// # Errors
 ///
 /// The request does not name the model that its address needs.
-pub(super) fn address(account: &Account, path: Option<&str>, model: &str) -> Result<String, String> {
+pub(super) fn address(account: &AccountConfig, path: Option<&str>, model: &str) -> Result<String, String> {
     let base = &account.base_url;
     let path = path.unwrap_or(match account.api {
         Api::Openai | Api::Azure => "/v1/chat/completions",
@@ -31,7 +31,7 @@ pub(super) fn address(account: &Account, path: Option<&str>, model: &str) -> Res
 
 /// Azure has deployments, which requests name as their model, and a version in the query, unless the base URL ends in
 /// `/openai/v1`.
-fn azure(account: &Account, path: &str, model: &str) -> Result<String, String> {
+fn azure(account: &AccountConfig, path: &str, model: &str) -> Result<String, String> {
     let base = &account.base_url;
     let given = account.api_version.as_deref();
     let rest = path.strip_prefix("/v1").filter(|rest| rest.starts_with('/')).unwrap_or(path);
@@ -101,7 +101,7 @@ pub(super) fn model_of(model: String, path: Option<&str>) -> String {
 }
 
 /// Returns the headers of a request: those of the provider, then those that the account adds or replaces.
-pub(super) fn headers(account: &Account, address: &str) -> HeaderMap {
+pub(super) fn headers(account: &AccountConfig, address: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if account.api == Api::Anthropic {
@@ -117,7 +117,7 @@ pub(super) fn headers(account: &Account, address: &str) -> HeaderMap {
 }
 
 /// The header that has the key.
-fn key(account: &Account, address: &str) -> Option<(HeaderName, HeaderValue)> {
+fn key(account: &AccountConfig, address: &str) -> Option<(HeaderName, HeaderValue)> {
     let key = account.key.as_ref()?.reveal();
     let bearer = || (AUTHORIZATION, format!("Bearer {key}"));
     let (name, value) = match account.api {
@@ -137,14 +137,14 @@ fn key(account: &Account, address: &str) -> Option<(HeaderName, HeaderValue)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::batch::secret::Secret;
+    use crate::commands::batch::secret::ApiKey;
 
-    fn account(base_url: &str, api: Api) -> Account {
-        Account {
+    fn account(base_url: &str, api: Api) -> AccountConfig {
+        AccountConfig {
             name: "a".into(),
             base_url: base_url.into(),
             api,
-            key: Some(Secret::new("canary")),
+            key: Some(ApiKey::new("canary")),
             limits: Vec::new(),
             api_version: None,
             headers: Vec::new(),
@@ -193,7 +193,8 @@ mod tests {
             at(&format!("{host}/openai/v1"), Api::Azure, None),
             format!("{host}/openai/v1/chat/completions")
         );
-        let preview = Account { api_version: Some("2025-04-01-preview".into()), ..account(host, Api::Azure) };
+        let preview =
+            AccountConfig { api_version: Some("2025-04-01-preview".into()), ..account(host, Api::Azure) };
         assert!(address(&preview, None, "m").unwrap().ends_with("?api-version=2025-04-01-preview"));
         assert!(address(&preview, None, "").is_err(), "no deployment is named");
         assert!(is_azure(host) && is_azure("https://me.cognitiveservices.azure.com/openai"));

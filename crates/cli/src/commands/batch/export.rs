@@ -17,7 +17,7 @@ use tollgate_batch::journal::{IdMap, JournalError, LINE_BYTES_MAX, Line};
 use super::files::has_text;
 use super::openai_line;
 use crate::args::BatchRunArgs;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::rewrite::{Readers, replace};
 
 /// The form of results.
@@ -49,13 +49,13 @@ fn journal_beside(args: &BatchRunArgs) -> PathBuf {
 ///
 /// # Errors
 ///
-/// [`Usage`] with what to do.
-pub(super) fn check(args: &BatchRunArgs) -> Result<(), Usage> {
+/// [`UsageError`] with what to do.
+pub(super) fn check(args: &BatchRunArgs) -> Result<(), UsageError> {
     let (results, journal) = (args.output.display(), journal_beside(args));
     if !is_needed(args) {
         return match has_results(&journal) {
             // Results would go on without the journal, and a run that writes them from it anew would lose them.
-            true => Err(Usage(format!(
+            true => Err(UsageError(format!(
                 "{} is there, so an earlier run wrote {results} with --format or --ordered; give the same options, or \
                  name another file",
                 journal.display()
@@ -68,7 +68,7 @@ pub(super) fn check(args: &BatchRunArgs) -> Result<(), Usage> {
     }
     check_ours(&args.output)?;
     if !has_text(&journal) {
-        return Err(Usage(format!(
+        return Err(UsageError(format!(
             "{results} is there, but {} is not, so a run with other options wrote it; name another file, or leave out \
              --format and --ordered",
             journal.display()
@@ -84,8 +84,8 @@ fn has_results(path: &Path) -> bool {
 }
 
 /// Checks that each line of a file is a result, in any format and order.
-fn check_ours(path: &Path) -> Result<(), Usage> {
-    let cannot_be_read = |cause: io::Error| Usage(format!("{} cannot be read: {cause}", path.display()));
+fn check_ours(path: &Path) -> Result<(), UsageError> {
+    let cannot_be_read = |cause: io::Error| UsageError(format!("{} cannot be read: {cause}", path.display()));
     let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(cannot_be_read)?);
     let (mut line, mut number) = (Vec::new(), 0);
     loop {
@@ -100,7 +100,9 @@ fn check_ours(path: &Path) -> Result<(), Usage> {
             && !openai_line::is_ours(&line)
         {
             let cause = cause.to_string();
-            return Err(Usage(JournalError::Foreign { path: path.into(), line: number, cause }.to_string()));
+            return Err(UsageError(
+                JournalError::Foreign { path: path.into(), line: number, cause }.to_string(),
+            ));
         }
     }
 }
@@ -116,7 +118,8 @@ pub(super) fn write(args: &BatchRunArgs) -> Result<()> {
     }
     let journal = journal_path(args);
     let file = File::open(&journal).with_context(|| format!("{} cannot be read", journal.display()))?;
-    let mut index = Index::read(&file).with_context(|| format!("{} cannot be read", journal.display()))?;
+    let mut index =
+        ResultIndex::read(&file).with_context(|| format!("{} cannot be read", journal.display()))?;
     if args.ordered {
         index.sort();
     }
@@ -130,13 +133,13 @@ fn is_needed(args: &BatchRunArgs) -> bool {
 }
 
 /// Where the result of each request is in a journal.
-struct Index {
-    positions: Vec<Position>,
+struct ResultIndex {
+    positions: Vec<ResultPosition>,
 }
 
 /// Where a result is. There may be millions, so numbers are as short as they can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Position {
+struct ResultPosition {
     /// Which request of the input it is. Those behind the last number are in the order of the journal.
     number: u32,
     at: u64,
@@ -144,15 +147,15 @@ struct Position {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct ResultHead {
     id: Box<str>,
     #[serde(default)]
     index: u64,
 }
 
-impl Index {
+impl ResultIndex {
     /// Reads where results are. Of several about one request the last counts.
-    fn read(file: &File) -> io::Result<Index> {
+    fn read(file: &File) -> io::Result<ResultIndex> {
         let mut reader = BufReader::with_capacity(1 << 16, file);
         reader.seek(SeekFrom::Start(0))?;
         let (mut positions, mut places) = (Vec::new(), IdMap::<u32>::new());
@@ -161,13 +164,13 @@ impl Index {
             line.clear();
             let len = reader.read_until(b'\n', &mut line)? as u64;
             if len == 0 {
-                return Ok(Index { positions });
+                return Ok(ResultIndex { positions });
             }
             // Lines that a crash had torn are blank by now.
             if !line.trim_ascii().is_empty() {
-                let head: Head = serde_json::from_slice(&line)?;
+                let head: ResultHead = serde_json::from_slice(&line)?;
                 let number = u32::try_from(head.index).unwrap_or(u32::MAX);
-                let position = Position { number, at, len: short(len)? };
+                let position = ResultPosition { number, at, len: short(len)? };
                 match places.get(&head.id) {
                     Some(place) => positions[place as usize] = position,
                     None => {
@@ -187,7 +190,7 @@ impl Index {
 
     fn copy(&self, mut file: &File, format: ResultFormat, out: &mut dyn Write) -> io::Result<()> {
         let mut line = Vec::new();
-        for Position { at, len, .. } in &self.positions {
+        for ResultPosition { at, len, .. } in &self.positions {
             file.seek(SeekFrom::Start(*at))?;
             line.clear();
             file.take(u64::from(*len)).read_to_end(&mut line)?;
@@ -217,7 +220,7 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, lines.join("\n") + "\n").unwrap();
         let file = File::open(&path).unwrap();
-        let mut index = Index::read(&file).unwrap();
+        let mut index = ResultIndex::read(&file).unwrap();
         if ordered {
             index.sort();
         }
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_position_takes_16_bytes_and_numbers_that_do_not_fit_keep_the_order_of_the_journal() {
-        assert_eq!(size_of::<Position>(), 16);
+        assert_eq!(size_of::<ResultPosition>(), 16);
         let lines = [1_u64 << 40, 1 << 39, 1]
             .map(|index| format!(r#"{{"id":"{index}","status":"done","output":1,"index":{index}}}"#));
         let [far, near, first] = lines.each_ref().map(String::as_str);

@@ -7,13 +7,13 @@ use futures_core::Stream;
 use tokio::sync::mpsc;
 use tollgate_batch::Item;
 
-use super::input::{Planned, Requests};
+use super::input::{PlannedRequest, Requests};
 
 /// How many requests are read ahead of the batch, which has a buffer of its own.
 const AHEAD_MAX: usize = 64;
 
 /// Requests as a stream.
-pub(super) struct Feed(mpsc::Receiver<Item<Planned>>);
+pub(super) struct Feed(mpsc::Receiver<Item<PlannedRequest>>);
 
 impl Feed {
     /// Begins to read. The thread ends with the input, or with the next request after the stream was dropped.
@@ -36,9 +36,9 @@ impl Feed {
 }
 
 impl Stream for Feed {
-    type Item = Item<Planned>;
+    type Item = Item<PlannedRequest>;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Item<Planned>>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Item<PlannedRequest>>> {
         self.0.poll_recv(context)
     }
 }

@@ -10,7 +10,7 @@ use tollgate_batch::journal::{JournalError, OnFailed};
 use super::export;
 use super::input::{BadLines, is_stdin};
 use crate::args::BatchRunArgs;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// Returns the file that lines without a result go to.
 pub(super) fn errors_path(args: &BatchRunArgs) -> PathBuf {
@@ -26,13 +26,13 @@ pub(super) fn errors_path(args: &BatchRunArgs) -> PathBuf {
 ///
 /// # Errors
 ///
-/// [`Usage`] with the file, and what to do.
-pub(super) fn check(args: &BatchRunArgs, bad: &BadLines) -> Result<(), Usage> {
+/// [`UsageError`] with the file, and what to do.
+pub(super) fn check(args: &BatchRunArgs, bad: &BadLines) -> Result<(), UsageError> {
     let (output, journal) = (args.output.as_path(), export::journal_path(args));
     check_apart(args, &journal, bad.path())?;
     for path in [output, &journal] {
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            return Err(Usage(format!("{} is no regular file; results go to one", path.display())));
+            return Err(UsageError(format!("{} is no regular file; results go to one", path.display())));
         }
     }
     export::check(args)?;
@@ -41,13 +41,15 @@ pub(super) fn check(args: &BatchRunArgs, bad: &BadLines) -> Result<(), Usage> {
         // A file of something else is not one to go on with.
         check_journal(&journal)?;
         let path = there.display();
-        return Err(Usage(format!("{path} is there already; --resume goes on with it, or name another")));
+        return Err(UsageError(format!(
+            "{path} is there already; --resume goes on with it, or name another"
+        )));
     }
-    bad.check().map_err(Usage)
+    bad.check().map_err(UsageError)
 }
 
 /// Refuses files that are one, by whatever links.
-fn check_apart(args: &BatchRunArgs, journal: &Path, errors: &Path) -> Result<(), Usage> {
+fn check_apart(args: &BatchRunArgs, journal: &Path, errors: &Path) -> Result<(), UsageError> {
     let mut files = vec![(args.output.as_path(), "results"), (errors, "errors")];
     if !is_stdin(&args.requests) {
         files.insert(0, (&args.requests, "requests"));
@@ -58,7 +60,7 @@ fn check_apart(args: &BatchRunArgs, journal: &Path, errors: &Path) -> Result<(),
     for (at, (one, what)) in files.iter().enumerate() {
         for (other, what_else) in &files[at + 1..] {
             if is_same(one, other) {
-                return Err(Usage(format!(
+                return Err(UsageError(format!(
                     "the {what} and the {what_else} are the same file, {}; nothing was written: name another",
                     other.display()
                 )));
@@ -73,9 +75,9 @@ pub(super) fn has_text(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|there| there.len() > 0)
 }
 
-fn check_journal(path: &Path) -> Result<(), Usage> {
+fn check_journal(path: &Path) -> Result<(), UsageError> {
     match Journal::read(path).and_then(|mut lines| lines.next().transpose()) {
-        Err(foreign @ JournalError::Foreign { .. }) => Err(Usage(foreign.to_string())),
+        Err(foreign @ JournalError::Foreign { .. }) => Err(UsageError(foreign.to_string())),
         _ => Ok(()),
     }
 }
@@ -84,7 +86,7 @@ fn check_journal(path: &Path) -> Result<(), Usage> {
 pub(super) fn open_results(args: &BatchRunArgs) -> Result<Journal> {
     let on_failed = if args.retry_failed { OnFailed::Retry } else { OnFailed::Keep };
     Journal::open(export::journal_path(args), on_failed).map_err(|error| match error {
-        JournalError::Foreign { .. } => Usage(error.to_string()).into(),
+        JournalError::Foreign { .. } => UsageError(error.to_string()).into(),
         _ => error.into(),
     })
 }

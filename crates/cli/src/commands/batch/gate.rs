@@ -15,13 +15,13 @@ const ALONE: Duration = Duration::from_secs(1);
 
 /// Whether the key of an account is any good.
 #[derive(Default)]
-pub(crate) struct Gate {
+pub(crate) struct FirstCall {
     is_open: AtomicBool,
     /// Held by the first call. What was said if the key is wrong.
     refusal: Mutex<Option<Hint>>,
 }
 
-impl Gate {
+impl FirstCall {
     /// Makes a call, unless one that came before shows that there is no use in it.
     ///
     /// # Cancel safety
@@ -64,7 +64,7 @@ mod tests {
 
     fn together(class: Class) -> (usize, usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let (gate, calls, refused) = (Gate::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (gate, calls, refused) = (FirstCall::default(), AtomicUsize::new(0), AtomicUsize::new(0));
         runtime.block_on(async {
             let one = || async {
                 let call = async {

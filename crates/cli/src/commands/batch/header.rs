@@ -4,15 +4,15 @@ use std::convert::Infallible;
 
 use reqwest::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
 
-use super::secret::Secret;
+use super::secret::ApiKey;
 
 /// A header and its value, which `Debug` does not show.
 pub(crate) type Header = (HeaderName, HeaderValue);
 
 /// Takes a word of the command line that may be secret. It is parsed later, because an error of the command line would
 /// repeat it.
-pub(crate) fn secret_word(text: &str) -> Result<Secret, Infallible> {
-    Ok(Secret::new(text))
+pub(crate) fn secret_word(text: &str) -> Result<ApiKey, Infallible> {
+    Ok(ApiKey::new(text))
 }
 
 /// Parses `Name: value`.
@@ -20,7 +20,7 @@ pub(crate) fn secret_word(text: &str) -> Result<Secret, Infallible> {
 /// # Errors
 ///
 /// What is wrong, without the value.
-pub(super) fn parse(text: &Secret) -> Result<Header, String> {
+pub(super) fn parse(text: &ApiKey) -> Result<Header, String> {
     let Some((name, value)) = text.reveal().split_once(':') else {
         return Err("a header must be a name, a colon and a value, such as 'X-Team: blue'".into());
     };
@@ -50,11 +50,11 @@ mod tests {
 
     #[test]
     fn a_header_is_a_name_and_a_value_that_is_not_shown() {
-        let (name, value) = parse(&Secret::new("X-Team:  canary: blue ")).unwrap();
+        let (name, value) = parse(&ApiKey::new("X-Team:  canary: blue ")).unwrap();
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-team", "canary: blue"));
         assert!(!format!("{value:?}").contains("canary"));
         for bad in ["canary", "canary canary: x", ": canary", "x: canary\u{1}", "Content-Length: canary"] {
-            let why = parse(&Secret::new(bad)).unwrap_err();
+            let why = parse(&ApiKey::new(bad)).unwrap_err();
             assert!(!why.contains("canary"), "{why}");
         }
     }

@@ -9,9 +9,9 @@ use tollgate::Clock;
 use tollgate_batch::Usage;
 use tollgate_provider::{Failure, FatalKind, Hint, Response, read, read_failure};
 
-use super::account::Account;
+use super::account::AccountConfig;
 use super::endpoint::headers;
-use super::secret::Secret;
+use super::secret::ApiKey;
 use crate::exit;
 
 /// How long a connection may take to come about.
@@ -22,7 +22,7 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// Makes calls, over connections that it keeps.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub(crate) struct HttpCaller {
     client: Client,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Replied {
     pub(crate) hint: Hint,
 }
 
-impl Caller {
+impl HttpCaller {
     /// Calls through a proxy if one is given, else through those of `HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY`, if they are
     /// set; hosts of `NO_PROXY` are called directly.
     ///
     /// # Errors
     ///
     /// [`exit::Usage`] if the proxy has no valid address, which is not shown: it may have a password in it.
-    pub(crate) fn new(proxy: Option<&Secret>) -> Result<Caller> {
+    pub(crate) fn new(proxy: Option<&ApiKey>) -> Result<HttpCaller> {
         let agent = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
         // A key must not follow wherever a reply points.
         let client = Client::builder().user_agent(agent).redirect(redirect::Policy::none());
@@ -54,12 +54,12 @@ impl Caller {
         if let Some(address) = proxy {
             let bad = |_| {
                 let why = "--proxy must be an address such as http://user:password@proxy.example:3128";
-                exit::Usage(why.into())
+                exit::UsageError(why.into())
             };
             client = client.proxy(Proxy::all(address.reveal()).map_err(bad)?.no_proxy(NoProxy::from_env()));
         }
         let client = client.build();
-        Ok(Caller { client: client.context("no HTTP client can be made")? })
+        Ok(HttpCaller { client: client.context("no HTTP client can be made")? })
     }
 
     /// Sends a body to an address of an account and reads what comes back.
@@ -67,7 +67,7 @@ impl Caller {
     /// # Cancel safety
     ///
     /// Dropping it closes the connection. Whether the provider goes on is its own affair.
-    pub(crate) async fn call(&self, account: &Account, address: String, body: &str) -> Replied {
+    pub(crate) async fn call(&self, account: &AccountConfig, address: String, body: &str) -> Replied {
         let headers = headers(account, &address);
         let request = self.client.post(address).headers(headers);
         match request.body(body.to_owned()).send().await {

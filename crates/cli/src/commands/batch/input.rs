@@ -10,19 +10,19 @@ use tollgate_batch::Item;
 use tollgate_provider::{Estimate, Estimator, Tokens};
 
 pub(crate) use super::bad_lines::BadLines;
-use super::lines::Lines;
+use super::lines::InputLines;
 use super::price::Prices;
-use super::request::Request;
+use super::request::BatchRequest;
 
 /// A request with what it is likely to cost.
-pub(crate) struct Planned {
-    pub(crate) request: Request,
+pub(crate) struct PlannedRequest {
+    pub(crate) request: BatchRequest,
     pub(crate) estimate: Estimate,
 }
 
 /// Reads requests, one after the other.
 pub(crate) struct Requests {
-    lines: Lines,
+    lines: InputLines,
     estimator: Arc<Estimator>,
     prices: Arc<Prices>,
     must_have_price: bool,
@@ -35,16 +35,16 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 }
 
 /// Opens a file of requests, or stdin if it is called `-`.
-pub(super) fn open(path: &Path) -> Result<Lines> {
+pub(super) fn open(path: &Path) -> Result<InputLines> {
     if is_stdin(path) {
-        return Ok(Lines::new(Box::new(BufReader::new(io::stdin()))));
+        return Ok(InputLines::new(Box::new(BufReader::new(io::stdin()))));
     }
     let cannot_be_read = || format!("{} cannot be read", path.display());
     let file = File::open(path).with_context(cannot_be_read)?;
     if file.metadata().with_context(cannot_be_read)?.is_dir() {
         return Err(anyhow::anyhow!("{} is a directory, not a file of requests", path.display()));
     }
-    Ok(Lines::new(Box::new(BufReader::with_capacity(1 << 16, file))))
+    Ok(InputLines::new(Box::new(BufReader::with_capacity(1 << 16, file))))
 }
 
 /// Returns what is wrong with a request whose price is not known, if money is bounded.
@@ -57,7 +57,7 @@ pub(super) fn without_price(model: &str) -> String {
 impl Requests {
     /// Those of an input. Lines that are none go to `bad`.
     pub(crate) fn new(
-        lines: Lines,
+        lines: InputLines,
         estimator: Arc<Estimator>,
         prices: Arc<Prices>,
         must_have_price: bool,
@@ -66,8 +66,8 @@ impl Requests {
         Requests { lines, estimator, prices, must_have_price, bad }
     }
 
-    fn plan(&self, line: &str) -> Result<Item<Planned>, String> {
-        let request = Request::parse(line, self.lines.number()).map_err(|why| why.to_string())?;
+    fn plan(&self, line: &str) -> Result<Item<PlannedRequest>, String> {
+        let request = BatchRequest::parse(line, self.lines.number()).map_err(|why| why.to_string())?;
         let price = self.prices.of(&request.model);
         if self.must_have_price && price.is_none() {
             return Err(without_price(&request.model));
@@ -77,7 +77,7 @@ impl Requests {
         let cost = price.map_or(0, |price| price.micros(tokens));
         let (id, fingerprint, total) = (request.id.clone(), request.fingerprint(), estimate.total());
         let (has_custom_id, bytes) = (request.has_custom_id, request.body.get().len());
-        let item = Item::new(id, Planned { request, estimate }).payload_bytes(bytes);
+        let item = Item::new(id, PlannedRequest { request, estimate }).payload_bytes(bytes);
         let item = item.tokens(total).cost_micros(cost).fingerprint(fingerprint);
         Ok(if has_custom_id { item.with_custom_id() } else { item })
     }
@@ -98,9 +98,9 @@ impl Requests {
 }
 
 impl Iterator for Requests {
-    type Item = Item<Planned>;
+    type Item = Item<PlannedRequest>;
 
-    fn next(&mut self) -> Option<Item<Planned>> {
+    fn next(&mut self) -> Option<Item<PlannedRequest>> {
         loop {
             if self.bad.broken().is_some() {
                 return None;

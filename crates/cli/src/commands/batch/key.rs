@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::account::{Api, KeyAt};
 use super::endpoint::is_azure;
-use super::secret::Secret;
+use super::secret::ApiKey;
 
 /// Where a key is to be sent, and how it is asked for.
 pub(super) struct Recipient<'a> {
@@ -51,7 +51,7 @@ impl Ways {
 
 /// The key, if there is one, and what is to be said about it.
 pub(super) struct Chosen {
-    pub(super) key: Option<Secret>,
+    pub(super) key: Option<ApiKey>,
     pub(super) notice: Option<String>,
 }
 

@@ -12,7 +12,7 @@ const SHOWN_BYTES_MAX: usize = 200;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Reads lines, one after the other.
-pub(super) struct Lines {
+pub(super) struct InputLines {
     reader: Box<dyn BufRead + Send>,
     number: u64,
 }
@@ -25,9 +25,9 @@ pub(super) struct Unreadable {
     pub(super) text: String,
 }
 
-impl Lines {
-    pub(super) fn new(reader: Box<dyn BufRead + Send>) -> Lines {
-        Lines { reader, number: 0 }
+impl InputLines {
+    pub(super) fn new(reader: Box<dyn BufRead + Send>) -> InputLines {
+        InputLines { reader, number: 0 }
     }
 
     /// Returns the number of the line that was read last, from 1.
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &'static [u8]) -> Vec<Result<String, String>> {
-        let mut lines = Lines::new(Box::new(text));
+        let mut lines = InputLines::new(Box::new(text));
         std::iter::from_fn(|| lines.next().unwrap()).map(|line| line.map_err(|bad| bad.why)).collect()
     }
 
@@ -108,7 +108,7 @@ mod tests {
     fn a_line_that_is_too_long_does_not_end_the_input() {
         let long = io::repeat(b'x').take(LINE_BYTES_MAX + 5);
         let reader = io::BufReader::new(long.chain(&b"\n{}"[..]));
-        let mut lines = Lines::new(Box::new(reader));
+        let mut lines = InputLines::new(Box::new(reader));
         let bad = lines.next().unwrap().unwrap().unwrap_err();
         assert!(bad.why.contains(&(LINE_BYTES_MAX + 5).to_string()), "{}", bad.why);
         assert_eq!(bad.text.len(), SHOWN_BYTES_MAX);

@@ -43,7 +43,7 @@ pub(crate) use account::Api;
 pub(crate) use export::ResultFormat;
 pub(crate) use header::secret_word;
 pub(crate) use price::dollars;
-pub(crate) use secret::Secret;
+pub(crate) use secret::ApiKey;
 
 use crate::args::BatchCommand;
 use crate::context::Context;

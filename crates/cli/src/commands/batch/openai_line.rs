@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 
 /// A line of the journal, as far as it matters here.
 #[derive(Deserialize)]
-struct Stored<'a> {
+struct StoredLine<'a> {
     id: String,
-    status: Status,
+    status: OpenAiStatus,
     #[serde(borrow, default)]
-    output: Option<Reply<'a>>,
+    output: Option<OpenAiReply<'a>>,
     #[serde(default)]
     class: Option<String>,
     #[serde(default)]
@@ -20,13 +20,13 @@ struct Stored<'a> {
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Status {
+enum OpenAiStatus {
     Done,
     Failed,
 }
 
 #[derive(Deserialize)]
-struct Reply<'a> {
+struct OpenAiReply<'a> {
     status_code: u16,
     #[serde(default)]
     request_id: Option<String>,
@@ -35,42 +35,42 @@ struct Reply<'a> {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct OpenAiLine<'a> {
     id: String,
     custom_id: String,
     /// Missing if no reply came.
-    response: Option<Response<'a>>,
+    response: Option<OpenAiResponse<'a>>,
     /// What went wrong if the response does not say so: no reply came, or one with a status that is good.
-    error: Option<Error>,
+    error: Option<OpenAiError>,
 }
 
 #[derive(Serialize)]
-struct Response<'a> {
+struct OpenAiResponse<'a> {
     status_code: u16,
     request_id: Option<String>,
     body: &'a RawValue,
 }
 
 #[derive(Serialize)]
-struct Error {
+struct OpenAiError {
     code: String,
     message: String,
 }
 
 /// Writes the result of a line of the journal, without a line break.
 pub(super) fn write(line: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    let stored: Stored<'_> = serde_json::from_slice(line)?;
-    let response = stored.output.map(|Reply { status_code, request_id, body }| Response {
+    let stored: StoredLine<'_> = serde_json::from_slice(line)?;
+    let response = stored.output.map(|OpenAiReply { status_code, request_id, body }| OpenAiResponse {
         status_code,
         request_id,
         body,
     });
     let says_so = response.as_ref().is_some_and(|response| response.status_code >= 400);
-    let error = (stored.status == Status::Failed && !says_so).then(|| Error {
+    let error = (stored.status == OpenAiStatus::Failed && !says_so).then(|| OpenAiError {
         code: stored.class.unwrap_or_else(|| "unknown".into()),
         message: stored.reason.unwrap_or_default(),
     });
-    serde_json::to_writer(out, &Line { id: id_of(&stored.id), custom_id: stored.id, response, error })?;
+    serde_json::to_writer(out, &OpenAiLine { id: id_of(&stored.id), custom_id: stored.id, response, error })?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::account::Account;
+use super::account::AccountConfig;
 use super::http::Replied;
 
 /// How many bytes of a reply that is an error are kept.
@@ -37,7 +37,7 @@ impl Answered {
 
     /// The reply to a request that failed, if there was one: as JSON if it is some, as text otherwise. The key of the account
     /// is not in it, whatever the provider repeats.
-    pub(crate) fn rejected(account: &Account, replied: &Replied) -> Option<Answered> {
+    pub(crate) fn rejected(account: &AccountConfig, replied: &Replied) -> Option<Answered> {
         let status_code = replied.status?;
         let mut text = String::from_utf8_lossy(&replied.body).into_owned();
         if let Some(key) = &account.key {

@@ -47,7 +47,7 @@ pub(crate) struct PriceSource {
 /// A file of prices.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct PricesFile {
     date: Option<String>,
     #[serde(default)]
     price: BTreeMap<String, PriceText>,
@@ -83,7 +83,8 @@ impl Prices {
     pub(super) fn open(path: &Path) -> Result<Prices, SettingsError> {
         let wrong = |why: String| SettingsError(format!("file {}: {why}", path.display()));
         let text = read_text(path, FILE_MAX).map_err(|why| wrong(format!("it cannot be read: {why}")))?;
-        let file: File = toml::from_str(&text).map_err(|why| wrong(why.message().trim_end().to_owned()))?;
+        let file: PricesFile =
+            toml::from_str(&text).map_err(|why| wrong(why.message().trim_end().to_owned()))?;
         if let Some(date) = &file.date {
             date.parse::<jiff::civil::Date>()
                 .map_err(|_| wrong(format!("date is {date:?}, but must be a day, such as 2026-10-01")))?;

@@ -8,10 +8,10 @@ use super::price::Prices;
 
 /// A model with dollars for a million tokens of input and of output. A name also stands for its dated snapshots, such as
 /// `gpt-4o-2024-08-06`, and for nothing else: a model of the same family may cost ten times as much.
-type Row = (&'static str, &'static str, &'static str);
+type PriceRow = (&'static str, &'static str, &'static str);
 
 /// Prices by the day or month of the list that they were taken from.
-const TABLE: &[(&str, &[Row])] = &[
+const TABLE: &[(&str, &[PriceRow])] = &[
     (
         "2026-09-30",
         &[
@@ -67,7 +67,7 @@ const TABLE: &[(&str, &[Row])] = &[
 
 /// Returns the prices of the table.
 pub(super) fn built_in() -> Prices {
-    let group = |(date, rows): &(&str, &'static [Row])| {
+    let group = |(date, rows): &(&str, &'static [PriceRow])| {
         let entries = rows.iter().flat_map(|(model, input, output)| {
             [((*model).to_owned(), *input, *output), (format!("{model}-20*"), *input, *output)]
         });

@@ -15,12 +15,12 @@ const FAILING_MIN: Span = Span::from_secs(5);
 /// Watches the calls of a batch until one has reached a server.
 #[derive(Default)]
 pub(super) struct Reachability {
-    state: Mutex<State>,
+    state: Mutex<ReachState>,
     ended: Notify,
 }
 
 #[derive(Default)]
-enum State {
+enum ReachState {
     #[default]
     Unknown,
     Failing {
@@ -38,23 +38,23 @@ impl Reachability {
     pub(super) fn observe(&self, host: &str, replied: &Replied, is_last: bool, now: Tick) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if replied.has_connected() {
-            if !matches!(*state, State::Unreachable(_)) {
-                *state = State::Reached;
+            if !matches!(*state, ReachState::Unreachable(_)) {
+                *state = ReachState::Reached;
             }
             return false;
         }
         let (since, failures) = match &*state {
-            State::Reached => return false,
-            State::Unreachable(_) => return true,
-            State::Unknown => (now, 1),
-            State::Failing { since, failures } => (*since, failures + 1),
+            ReachState::Reached => return false,
+            ReachState::Unreachable(_) => return true,
+            ReachState::Unknown => (now, 1),
+            ReachState::Failing { since, failures } => (*since, failures + 1),
         };
         if !is_last && (failures < FAILURES_MIN || now.since(since) < FAILING_MIN) {
-            *state = State::Failing { since, failures };
+            *state = ReachState::Failing { since, failures };
             return false;
         }
         let why = replied.hint.reason.as_deref().unwrap_or("no connection");
-        *state = State::Unreachable(format!("no call has reached {host}: {why}"));
+        *state = ReachState::Unreachable(format!("no call has reached {host}: {why}"));
         self.ended.notify_one();
         true
     }
@@ -71,7 +71,7 @@ impl Reachability {
     /// Returns why the batch was to end, if it was.
     pub(super) fn reason(&self) -> Option<String> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Unreachable(reason) => Some(reason.clone()),
+            ReachState::Unreachable(reason) => Some(reason.clone()),
             _ => None,
         }
     }

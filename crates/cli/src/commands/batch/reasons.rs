@@ -20,7 +20,7 @@ pub(crate) struct Reasons {
 
 /// A reason, and how many requests it kept from having a reply.
 #[derive(Serialize)]
-pub(crate) struct Reason {
+pub(crate) struct CountedReason {
     pub(crate) reason: String,
     pub(crate) requests: u64,
 }
@@ -41,15 +41,18 @@ impl Reasons {
     }
 
     /// The most common ones, and the rest in one.
-    pub(crate) fn shown(self) -> Vec<Reason> {
+    pub(crate) fn shown(self) -> Vec<CountedReason> {
         let mut all: Vec<(String, u64)> = self.counts.into_iter().collect();
         all.sort_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
         let others = all.iter().skip(SHOWN_MAX).map(|(_, count)| count).sum::<u64>() + self.others;
         all.truncate(SHOWN_MAX);
-        let mut shown: Vec<Reason> =
-            all.into_iter().map(|(reason, requests)| Reason { reason, requests }).collect();
+        let mut shown: Vec<CountedReason> =
+            all.into_iter().map(|(reason, requests)| CountedReason { reason, requests }).collect();
         if others > 0 {
-            shown.push(Reason { reason: "other reasons; the results have them".into(), requests: others });
+            shown.push(CountedReason {
+                reason: "other reasons; the results have them".into(),
+                requests: others,
+            });
         }
         shown
     }

@@ -12,7 +12,7 @@ const ID_BYTES_MAX: usize = 512;
 
 /// A request of a batch.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct BatchRequest {
     /// What its result is found by.
     pub(crate) id: String,
     /// The line has a `custom_id`, which is the id; otherwise that is made of the line's number.
@@ -46,7 +46,7 @@ impl fmt::Display for BadLine {
 
 /// A line as OpenAI (`body`) and Anthropic (`params`) have them in files of batches.
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct RequestEnvelope<'a> {
     #[serde(default)]
     custom_id: Option<serde_json::Value>,
     #[serde(default)]
@@ -59,14 +59,14 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
 }
 
-impl Request {
+impl BatchRequest {
     /// Reads line `number`. What has neither `body` nor `params` is a body itself.
-    pub(crate) fn parse(line: &str, number: u64) -> Result<Request, BadLine> {
+    pub(crate) fn parse(line: &str, number: u64) -> Result<BatchRequest, BadLine> {
         let line = line.trim();
         if !line.starts_with('{') {
             return Err(BadLine(format!("it must be an object, such as {EXAMPLE}")));
         }
-        let envelope: Envelope<'_> = serde_json::from_str(line).map_err(not_json)?;
+        let envelope: RequestEnvelope<'_> = serde_json::from_str(line).map_err(not_json)?;
         if let Some(method) = envelope.method.filter(|method| method != "POST") {
             return Err(BadLine(format!("method is {method:?}, but only POST can be sent")));
         }
@@ -91,7 +91,7 @@ impl Request {
         let model = model_of(known.model.unwrap_or_default(), path.as_deref());
         let has_custom_id = custom_id.is_some();
         let id = custom_id.unwrap_or_else(|| format!("line-{number}"));
-        Ok(Request { id, has_custom_id, path, body, model })
+        Ok(BatchRequest { id, has_custom_id, path, body, model })
     }
 
     /// Returns what the request is recognised by in a later run: a hash (64-bit FNV-1a) of where it goes and what is sent.
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<(String, Option<String>, String), String> {
-        let request = Request::parse(line, 7).map_err(|why| why.to_string())?;
+        let request = BatchRequest::parse(line, 7).map_err(|why| why.to_string())?;
         Ok((request.id, request.path, request.body.get().into()))
     }
 
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_model_stands_in_the_body_or_in_the_path() {
-        let model = |line: &str| Request::parse(line, 1).unwrap().model;
+        let model = |line: &str| BatchRequest::parse(line, 1).unwrap().model;
         assert_eq!(model(r#"{"body":{"model":"m"}}"#), "m");
         assert_eq!(model(r#"{"url":"/v1beta/models/g:generateContent","body":{}}"#), "g");
         assert_eq!(model(r#"{"body":{}}"#), "");
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_the_same_in_every_process_and_of_no_other_request() {
-        let fingerprint = |line: &str| Request::parse(line, 1).unwrap().fingerprint();
+        let fingerprint = |line: &str| BatchRequest::parse(line, 1).unwrap().fingerprint();
         let lines = [
             r#"{"body":{"a":1}}"#,
             r#"{"body":{"a":2}}"#,

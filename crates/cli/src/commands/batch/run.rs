@@ -10,14 +10,14 @@ use tollgate::{Demand, Limit, LimitSet};
 use tollgate_batch::{Batch, Event, Run, SharedCooldown, SkipReason, Summary, Try};
 use tollgate_provider::Estimator;
 
-use super::account::{self, Account, Accounts, Api, KeyAt};
-use super::calls::{Calls, by_name};
+use super::account::{self, AccountConfig, AccountConfigs, Api, KeyAt};
+use super::calls::{BatchCalls, by_name};
 use super::closed::ClosedAccounts;
 use super::dry_run::dry_run;
 use super::feed::Feed;
 use super::header::{self, Header};
-use super::http::Caller;
-use super::input::{self, BadLines, Planned, Requests};
+use super::http::HttpCaller;
+use super::input::{self, BadLines, PlannedRequest, Requests};
 use super::key::{self, Chosen, Recipient, Ways};
 use super::last_error::LastError;
 use super::output::Answered;
@@ -25,13 +25,13 @@ use super::patience;
 use super::price::Prices;
 use super::reachability::Reachability;
 use super::reasons::Reasons;
-use super::view::SummaryAnswer;
-use super::watch::Watch;
+use super::view::BatchSummaryAnswer;
+use super::watch::ProgressView;
 use super::{changed, duplicate, endpoint, events, export, files, price_table, survey};
 use crate::args::BatchRunArgs;
-use crate::commands::server_ending::Ending;
+use crate::commands::server_ending::ServerSignal;
 use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, UsageError};
 use crate::output::{Format, Output, grouped};
 
 /// Sends all requests, and tells what came of it.
@@ -41,12 +41,12 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let lines = input::open(&args.requests)?;
     files::check(&args, &bad)?;
     let total = survey::check(&args, &accounts.prices)?;
-    let caller = Caller::new(args.proxy.as_ref())?;
+    let caller = HttpCaller::new(args.proxy.as_ref())?;
     accounts.notices.iter().for_each(|notice| context.note(notice));
     if context.dry_run {
         return dry_run(&args, &accounts);
     }
-    let Accounts { accounts, prices, .. } = accounts;
+    let AccountConfigs { accounts, prices, .. } = accounts;
     let (prices, estimator) = (Arc::new(prices), Arc::new(Estimator::new()));
     let used_prices = Arc::clone(&prices);
     let bounded = args.max_cost.is_some();
@@ -63,9 +63,9 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let mut reasons = Reasons::default();
     let reachability = Arc::new(Reachability::default());
     let summary = runtime.block_on(async {
-        let mut ending = Ending::watch()?;
+        let mut ending = ServerSignal::watch()?;
         let reachability = Arc::clone(&reachability);
-        let caller = Arc::new(Calls {
+        let caller = Arc::new(BatchCalls {
             caller,
             accounts: by_name(accounts),
             prices,
@@ -73,11 +73,11 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
             reachability: Arc::clone(&reachability),
             attempts: args.attempts.into(),
         });
-        let run = batch.resume_stream(journal, Feed::new(requests)?, move |attempt: Try<Planned>| {
+        let run = batch.resume_stream(journal, Feed::new(requests)?, move |attempt: Try<PlannedRequest>| {
             let caller = Arc::clone(&caller);
             async move { caller.call(&attempt).await }
         });
-        let watch = Watch::new(context, total, Arc::clone(&bad), last_error);
+        let watch = ProgressView::new(context, total, Arc::clone(&bad), last_error);
         watched(watch, run, &mut ending, &mut reasons, &closed, &reachability).await
     })?;
     closed.take_notices().iter().for_each(|notice| context.note(notice));
@@ -97,7 +97,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
         (None, true) => Exit::OK,
         (None, false) => Exit::FAILURE,
     };
-    let answer = SummaryAnswer::new(&summary, reasons, &args.output, &bad).with_prices(&used_prices);
+    let answer = BatchSummaryAnswer::new(&summary, reasons, &args.output, &bad).with_prices(&used_prices);
     let answer = answer.with_journal(&export::journal_path(&args), unwritten);
     let answer = answer.with_stop_reason(unreachable);
     Ok(Output::new(answer).with_exit(exit))
@@ -164,9 +164,9 @@ fn observer(
 /// Reads outcomes until there are no more, and shows how far it has come. Told to end, it calls everything off; told
 /// again, it does not even wait for that.
 async fn watched(
-    mut watch: Watch<'_>,
+    mut watch: ProgressView<'_>,
     mut run: Run<Answered>,
-    ending: &mut Ending,
+    ending: &mut ServerSignal,
     reasons: &mut Reasons,
     closed: &ClosedAccounts,
     reachability: &Reachability,
@@ -200,13 +200,13 @@ async fn watched(
 }
 
 /// Reads accounts with their keys and prices.
-fn accounts(args: &BatchRunArgs) -> Result<Accounts> {
+fn accounts(args: &BatchRunArgs) -> Result<AccountConfigs> {
     let environment = |name: &str| std::env::var(name).ok();
     let headers: Vec<Header> =
-        args.header.iter().map(header::parse).collect::<Result<_, _>>().map_err(Usage)?;
+        args.header.iter().map(header::parse).collect::<Result<_, _>>().map_err(UsageError)?;
     let mut accounts = match &args.accounts {
         Some(path) => {
-            let mut accounts = Accounts::read(path, &environment)?;
+            let mut accounts = AccountConfigs::read(path, &environment)?;
             let limits: Vec<Limit> = args.limits.limits()?.iter().cloned().collect();
             for account in &mut accounts.accounts {
                 account.limits.extend(limits.iter().cloned());
@@ -226,7 +226,10 @@ fn accounts(args: &BatchRunArgs) -> Result<Accounts> {
 }
 
 /// The account that the command line itself describes.
-fn single_account(args: &BatchRunArgs, environment: &dyn Fn(&str) -> Option<String>) -> Result<Accounts> {
+fn single_account(
+    args: &BatchRunArgs,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<AccountConfigs> {
     let url = match (&args.base_url, args.api) {
         (Some(url), _) => url,
         (None, Api::Openai) => "https://api.openai.com/v1",
@@ -234,17 +237,17 @@ fn single_account(args: &BatchRunArgs, environment: &dyn Fn(&str) -> Option<Stri
         (None, Api::Gemini) => "https://generativelanguage.googleapis.com/v1beta",
         (None, Api::Azure) => {
             let why = "--api azure needs --base-url, such as https://NAME.openai.azure.com";
-            return Err(Usage(why.into()).into());
+            return Err(UsageError(why.into()).into());
         }
     };
-    let base_url = account::base_url(url).map_err(|why| Usage(why.to_string()))?;
+    let base_url = account::base_url(url).map_err(|why| UsageError(why.to_string()))?;
     let at = KeyAt { variable: args.key_env.clone(), file: args.key_file.clone() };
     let recipient = Recipient { api: args.api, base_url: &base_url, at, ways: Ways::Options };
     let Chosen { key, notice } = key::choose(recipient, environment)?;
     let limits = args.limits.limits()?.iter().cloned().collect();
     let api_version = args.api_version.clone();
-    endpoint::check_version(args.api, api_version.as_deref()).map_err(Usage)?;
-    let account = Account {
+    endpoint::check_version(args.api, api_version.as_deref()).map_err(UsageError)?;
+    let account = AccountConfig {
         name: "default".into(),
         base_url,
         api: args.api,
@@ -253,7 +256,11 @@ fn single_account(args: &BatchRunArgs, environment: &dyn Fn(&str) -> Option<Stri
         api_version,
         headers: Vec::new(),
     };
-    Ok(Accounts { accounts: vec![account], prices: Prices::default(), notices: notice.into_iter().collect() })
+    Ok(AccountConfigs {
+        accounts: vec![account],
+        prices: Prices::default(),
+        notices: notice.into_iter().collect(),
+    })
 }
 
 fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
@@ -263,7 +270,7 @@ fn shared(context: &Context, name: &str) -> Result<SharedCooldown> {
     Ok(SharedCooldown::new(records, &format!("batch/{name}")).clock(clock))
 }
 
-fn batch(args: &BatchRunArgs, accounts: &[Account], shared: Option<SharedCooldown>) -> Result<Batch> {
+fn batch(args: &BatchRunArgs, accounts: &[AccountConfig], shared: Option<SharedCooldown>) -> Result<Batch> {
     let mut batch = Batch::new()
         .workers(args.workers.into())
         .attempts(args.attempts.into())
@@ -275,7 +282,7 @@ fn batch(args: &BatchRunArgs, accounts: &[Account], shared: Option<SharedCooldow
         };
     }
     batch = patience::apply(batch, &args.patience);
-    let names = Names::of(accounts);
+    let names = LimitRoles::of(accounts);
     batch = batch.demand(move |tokens| names.demand(tokens));
     if let Some(deadline) = args.deadline {
         batch = batch.deadline(deadline);
@@ -293,20 +300,20 @@ fn batch(args: &BatchRunArgs, accounts: &[Account], shared: Option<SharedCooldow
 }
 
 /// The names of limits that count calls, and of those that count tokens.
-struct Names {
+struct LimitRoles {
     calls: Vec<&'static str>,
     tokens: Vec<&'static str>,
 }
 
-impl Names {
-    fn of(accounts: &[Account]) -> Names {
+impl LimitRoles {
+    fn of(accounts: &[AccountConfig]) -> LimitRoles {
         let names = accounts.iter().flat_map(|account| &account.limits);
         let names: BTreeSet<String> =
             names.filter(|limit| !limit.is_resource()).map(|limit| limit.name().to_string()).collect();
         // A few words that are needed for as long as the process lives, which is as long as its one batch.
         let names = names.into_iter().map(|name| &*name.leak());
         let (tokens, calls) = names.partition(|name| counts_tokens(name));
-        Names { calls, tokens }
+        LimitRoles { calls, tokens }
     }
 
     /// What a call of so many tokens takes. What an account does not have is left out there.

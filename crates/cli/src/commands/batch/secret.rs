@@ -4,11 +4,11 @@ use std::fmt;
 
 /// Something that is never shown.
 #[derive(Clone)]
-pub(crate) struct Secret(String);
+pub(crate) struct ApiKey(String);
 
-impl Secret {
-    pub(crate) fn new(key: &str) -> Secret {
-        Secret(key.into())
+impl ApiKey {
+    pub(crate) fn new(key: &str) -> ApiKey {
+        ApiKey(key.into())
     }
 
     /// For the one place that sends it.
@@ -17,7 +17,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use tollgate_batch::journal::{Finished, OnFailed, Seen};
+use tollgate_batch::journal::{Finished, OnFailed, SeenBefore};
 use tollgate_provider::{Estimator, Tokens};
 
 use super::export;
 use super::input::{self, without_price};
 use super::price::Prices;
-use super::request::Request;
+use super::request::BatchRequest;
 use crate::args::BatchRunArgs;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// What a batch would do.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -41,14 +41,14 @@ pub(super) struct Survey {
 ///
 /// # Errors
 ///
-/// [`Usage`] with the line and the reason.
+/// [`UsageError`] with the line and the reason.
 pub(super) fn check(args: &BatchRunArgs, prices: &Prices) -> Result<Option<u64>> {
     if input::is_stdin(&args.requests) || !args.requests.is_file() {
         return Ok(None);
     }
     let (mut lines, mut count) = (input::open(&args.requests)?, 0);
     let refused = |line: u64, why: &str| {
-        Usage(format!("line {line} of {}: {why}; nothing was sent", args.requests.display()))
+        UsageError(format!("line {line} of {}: {why}; nothing was sent", args.requests.display()))
     };
     // What cannot be read beyond some line is for the run itself to report, with what came before it.
     while let Ok(Some(line)) = lines.next() {
@@ -57,7 +57,7 @@ pub(super) fn check(args: &BatchRunArgs, prices: &Prices) -> Result<Option<u64>>
             continue;
         }
         count += 1;
-        match Request::parse(line, lines.number()) {
+        match BatchRequest::parse(line, lines.number()) {
             Ok(request) if args.max_cost.is_some() && prices.of(&request.model).is_none() => {
                 return Err(refused(lines.number(), &without_price(&request.model)).into());
             }
@@ -80,13 +80,13 @@ impl Survey {
         while let Some(line) = lines.next().context("the requests cannot be read")? {
             let request = match &line {
                 Ok(line) if line.trim().is_empty() => continue,
-                Ok(line) => Request::parse(line, lines.number()).map_err(|bad| bad.to_string()),
+                Ok(line) => BatchRequest::parse(line, lines.number()).map_err(|bad| bad.to_string()),
                 Err(bad) => Err(bad.why.clone()),
             };
             match request {
                 Ok(request) => {
                     let seen = finished.read(&request.id, Some(request.fingerprint()));
-                    if seen == Seen::Again {
+                    if seen == SeenBefore::Again {
                         survey.note(lines.number(), &super::duplicate(&request.id));
                     }
                     survey.add(&request, seen, prices, &estimator);
@@ -104,16 +104,16 @@ impl Survey {
         self.first_bad.get_or_insert_with(|| format!("line {line}: {why}"));
     }
 
-    fn add(&mut self, request: &Request, seen: Seen, prices: &Prices, estimator: &Estimator) {
+    fn add(&mut self, request: &BatchRequest, seen: SeenBefore, prices: &Prices, estimator: &Estimator) {
         let count = match seen {
-            Seen::New => &mut self.requests,
-            Seen::Again => &mut self.duplicates,
-            Seen::Earlier { has_changed: true, .. } => &mut self.changed,
-            Seen::Earlier { has_failed: true, .. } => &mut self.failed_before,
-            Seen::Earlier { .. } => &mut self.done_before,
+            SeenBefore::New => &mut self.requests,
+            SeenBefore::Again => &mut self.duplicates,
+            SeenBefore::Earlier { has_changed: true, .. } => &mut self.changed,
+            SeenBefore::Earlier { has_failed: true, .. } => &mut self.failed_before,
+            SeenBefore::Earlier { .. } => &mut self.done_before,
         };
         *count += 1;
-        if seen != Seen::New {
+        if seen != SeenBefore::New {
             return;
         }
         let estimate = estimator.estimate_body(request.body.get().as_bytes());
@@ -132,5 +132,5 @@ fn finished(journal: &Path, retries_failed: bool) -> Result<Finished> {
         return Ok(Finished::default());
     }
     let on_failed = if retries_failed { OnFailed::Retry } else { OnFailed::Keep };
-    Ok(Finished::look(journal, on_failed).map_err(|error| Usage(error.to_string()))?)
+    Ok(Finished::look(journal, on_failed).map_err(|error| UsageError(error.to_string()))?)
 }

@@ -10,13 +10,13 @@ use tollgate_batch::{Histogram, ScopeStatus, Summary};
 use super::input::BadLines;
 use super::price::{PriceSource, Prices, shown};
 use super::progress::share;
-use super::reasons::{Reason, Reasons};
+use super::reasons::{CountedReason, Reasons};
 use crate::duration_text::roughly;
-use crate::output::{Answer, Cell, Page, Table, counted, grouped};
+use crate::output::{Answer, TableCell, TextPage, TextTable, counted, grouped};
 
 /// How a batch went. The last line of a batch's JSON is one of these.
 #[derive(Serialize)]
-pub(crate) struct SummaryAnswer {
+pub(crate) struct BatchSummaryAnswer {
     event: &'static str,
     /// Requests with a good reply, in this run.
     done: u64,
@@ -59,7 +59,7 @@ pub(crate) struct SummaryAnswer {
     accounts: Vec<AccountLine>,
     /// Why requests have no reply, the most common first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    reasons: Vec<Reason>,
+    reasons: Vec<CountedReason>,
     /// Why it ended before the input did, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
@@ -128,16 +128,21 @@ impl Percentiles {
         Percentiles { p50: at(500), p90: at(900), p99: at(990), max: ms(histogram.max()) }
     }
 
-    fn row(&self, what: &str) -> [Cell; 5] {
-        let time = |ms: u64| Cell::from(roughly(Duration::from_millis(ms)));
-        [Cell::name(what), time(self.p50), time(self.p90), time(self.p99), time(self.max)]
+    fn row(&self, what: &str) -> [TableCell; 5] {
+        let time = |ms: u64| TableCell::from(roughly(Duration::from_millis(ms)));
+        [TableCell::name(what), time(self.p50), time(self.p90), time(self.p99), time(self.max)]
     }
 }
 
-impl SummaryAnswer {
-    pub(crate) fn new(summary: &Summary, reasons: Reasons, results: &Path, bad: &BadLines) -> SummaryAnswer {
+impl BatchSummaryAnswer {
+    pub(crate) fn new(
+        summary: &Summary,
+        reasons: Reasons,
+        results: &Path,
+        bad: &BadLines,
+    ) -> BatchSummaryAnswer {
         let (progress, counters) = (&summary.progress, &summary.counters);
-        SummaryAnswer {
+        BatchSummaryAnswer {
             event: "summary",
             done: progress.done,
             failed: progress.failed,
@@ -173,19 +178,19 @@ impl SummaryAnswer {
     }
 
     /// The same with where the prices come from.
-    pub(crate) fn with_prices(self, prices: &Prices) -> SummaryAnswer {
-        SummaryAnswer { prices: prices.used(), has_unpriced: prices.has_missed(), ..self }
+    pub(crate) fn with_prices(self, prices: &Prices) -> BatchSummaryAnswer {
+        BatchSummaryAnswer { prices: prices.used(), has_unpriced: prices.has_missed(), ..self }
     }
 
     /// The same with the journal, which may be the results themselves, and why these could not be written from it.
-    pub(crate) fn with_journal(self, journal: &Path, unwritten: Option<String>) -> SummaryAnswer {
+    pub(crate) fn with_journal(self, journal: &Path, unwritten: Option<String>) -> BatchSummaryAnswer {
         let journal = Some(journal.display().to_string()).filter(|journal| *journal != self.results);
-        SummaryAnswer { journal, unwritten, ..self }
+        BatchSummaryAnswer { journal, unwritten, ..self }
     }
 
     /// Replaces why it ended early by what the batch itself cannot know.
-    pub(crate) fn with_stop_reason(self, reason: Option<String>) -> SummaryAnswer {
-        SummaryAnswer { stopped: reason.or(self.stopped), ..self }
+    pub(crate) fn with_stop_reason(self, reason: Option<String>) -> BatchSummaryAnswer {
+        BatchSummaryAnswer { stopped: reason.or(self.stopped), ..self }
     }
 
     /// The cost, with the date of the prices.
@@ -209,15 +214,15 @@ fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Answer for SummaryAnswer {
+impl Answer for BatchSummaryAnswer {
     fn is_line(&self) -> bool {
         true
     }
 
-    fn text(&self, page: &mut Page) {
-        let count = |count: u64| Cell::from(grouped(count));
-        let mut table = Table::bare().wrap(1);
-        let mut row = |name: &str, cell: Cell| table.row([Cell::name(name), cell]);
+    fn text(&self, page: &mut TextPage) {
+        let count = |count: u64| TableCell::from(grouped(count));
+        let mut table = TextTable::bare().wrap(1);
+        let mut row = |name: &str, cell: TableCell| table.row([TableCell::name(name), cell]);
         row("done", count(self.done));
         if self.earlier > 0 {
             row("done before", count(self.earlier));
@@ -226,7 +231,7 @@ impl Answer for SummaryAnswer {
         if self.failed_before > 0 {
             row(
                 "failed before",
-                Cell::from(format!("{}; --retry-failed sends them again", grouped(self.failed_before))),
+                TableCell::from(format!("{}; --retry-failed sends them again", grouped(self.failed_before))),
             );
         }
         if self.unfinished > 0 {
@@ -239,38 +244,41 @@ impl Answer for SummaryAnswer {
                 ("changed since", self.changed),
             ];
             for (name, lines) in parts.into_iter().filter(|(_, lines)| *lines > 0) {
-                row(name, Cell::from(format!("{} in {errors}", counted(lines, "line", "lines"))));
+                row(name, TableCell::from(format!("{} in {errors}", counted(lines, "line", "lines"))));
             }
         }
         row("calls", count(self.calls));
-        row("told to wait", Cell::from(self.wait_share()));
+        row("told to wait", TableCell::from(self.wait_share()));
         row("cooldowns", count(self.cooldowns));
         if self.paused_ms > 0 {
-            row("paused", Cell::from(roughly(Duration::from_millis(self.paused_ms))));
+            row("paused", TableCell::from(roughly(Duration::from_millis(self.paused_ms))));
         }
         row("tokens", count(self.tokens));
         if self.cost_micros > 0 {
-            row("cost", Cell::from(self.cost()));
+            row("cost", TableCell::from(self.cost()));
         }
         if self.closed_accounts > 0 {
             let text = format!("{} of {}", self.closed_accounts, self.accounts.len());
-            row("closed accounts", Cell::from(text));
+            row("closed accounts", TableCell::from(text));
         }
         for AccountLine { name, closed, .. } in &self.accounts {
             if let Some(reason) = closed {
-                row("closed", Cell::from(format!("account {name}: {reason}")));
+                row("closed", TableCell::from(format!("account {name}: {reason}")));
             }
         }
-        row("took", Cell::from(roughly(Duration::from_millis(self.took_ms))));
-        row("results", Cell::from(self.unwritten.as_ref().unwrap_or(&self.results).clone()));
+        row("took", TableCell::from(roughly(Duration::from_millis(self.took_ms))));
+        row("results", TableCell::from(self.unwritten.as_ref().unwrap_or(&self.results).clone()));
         if let Some(journal) = &self.journal {
-            row("journal", Cell::from(format!("{journal}, which --resume goes on with")));
+            row("journal", TableCell::from(format!("{journal}, which --resume goes on with")));
         }
         page.table(&table);
         if self.calls > 0 {
             page.gap();
-            let mut times =
-                Table::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"]).right(1).right(2).right(3).right(4);
+            let mut times = TextTable::new(["TIME", "MEDIAN", "90 %", "99 %", "LONGEST"])
+                .right(1)
+                .right(2)
+                .right(3)
+                .right(4);
             times.row(self.call_ms.row("of a call"));
             times.row(self.request_ms.row("since acceptance"));
             page.table(&times);
@@ -278,18 +286,18 @@ impl Answer for SummaryAnswer {
         if self.accounts.len() > 1 {
             page.gap();
             let mut table =
-                Table::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
+                TextTable::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
             for account in &self.accounts {
                 let AccountLine { name, calls, rejected, cooldowns, .. } = account;
-                table.row([Cell::name(name), count(*calls), count(*rejected), count(*cooldowns)]);
+                table.row([TableCell::name(name), count(*calls), count(*rejected), count(*cooldowns)]);
             }
             page.table(&table);
         }
         if !self.reasons.is_empty() {
             page.gap();
-            let mut table = Table::new(["REQUESTS", "WITHOUT A REPLY BECAUSE"]).wrap(1);
-            for Reason { reason, requests } in &self.reasons {
-                table.row([count(*requests), Cell::from(reason.clone())]);
+            let mut table = TextTable::new(["REQUESTS", "WITHOUT A REPLY BECAUSE"]).wrap(1);
+            for CountedReason { reason, requests } in &self.reasons {
+                table.row([count(*requests), TableCell::from(reason.clone())]);
             }
             page.table(&table);
         }

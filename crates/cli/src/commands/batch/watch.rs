@@ -8,7 +8,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tollgate::{Clock, Tick};
 use tollgate_batch::Run;
 
-use super::bar::Bar;
+use super::bar::BatchBar;
 use super::input::BadLines;
 use super::last_error::LastError;
 use super::progress::Snapshot;
@@ -23,9 +23,9 @@ const ON_A_TERMINAL: Duration = Duration::from_millis(200);
 const ELSEWHERE: Duration = Duration::from_secs(30);
 
 /// Shows how a batch goes on, on stderr.
-pub(crate) struct Watch<'a> {
+pub(crate) struct ProgressView<'a> {
     context: &'a Context,
-    how: How,
+    how: WatchStyle,
     every: Interval,
     clock: Clock,
     began: Tick,
@@ -36,27 +36,27 @@ pub(crate) struct Watch<'a> {
 }
 
 /// How progress is shown.
-enum How {
-    Bar(Bar),
+enum WatchStyle {
+    Bar(BatchBar),
     Lines,
     /// With `--quiet`, or to a program that reads events.
     Nothing,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ProgressView<'a> {
     /// Begins to watch. To be called in a runtime.
     pub(crate) fn new(
         context: &'a Context,
         total: Option<u64>,
         bad: Arc<BadLines>,
         last_error: LastError,
-    ) -> Watch<'a> {
+    ) -> ProgressView<'a> {
         let how = how(context, total);
-        let mut every = interval(if matches!(how, How::Bar(_)) { ON_A_TERMINAL } else { ELSEWHERE });
+        let mut every = interval(if matches!(how, WatchStyle::Bar(_)) { ON_A_TERMINAL } else { ELSEWHERE });
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         every.reset();
         let (clock, throughput) = (Clock::system(), Throughput::new());
-        Watch { context, how, every, began: clock.now(), clock, total, bad, last_error, throughput }
+        ProgressView { context, how, every, began: clock.now(), clock, total, bad, last_error, throughput }
     }
 
     /// Waits until progress is to be shown.
@@ -70,28 +70,28 @@ impl<'a> Watch<'a> {
 
     /// Shows how the batch stands.
     pub(crate) fn show<O: Send + 'static>(&mut self, run: &Run<O>) {
-        if matches!(self.how, How::Nothing) {
+        if matches!(self.how, WatchStyle::Nothing) {
             return;
         }
         let snapshot = self.snapshot(run);
         match &self.how {
-            How::Bar(bar) => bar.draw(&snapshot),
-            How::Lines => self.context.note(snapshot.line()),
-            How::Nothing => {}
+            WatchStyle::Bar(bar) => bar.draw(&snapshot),
+            WatchStyle::Lines => self.context.note(snapshot.line()),
+            WatchStyle::Nothing => {}
         }
     }
 
     /// Says something on stderr that stays there: above the bar, if there is one.
     pub(crate) fn note(&self, note: &str) {
         match &self.how {
-            How::Bar(bar) => bar.suspend(|| self.context.note(note)),
-            How::Lines | How::Nothing => self.context.note(note),
+            WatchStyle::Bar(bar) => bar.suspend(|| self.context.note(note)),
+            WatchStyle::Lines | WatchStyle::Nothing => self.context.note(note),
         }
     }
 
     /// Shows nothing more: the batch is asked to end, and what it says then comes below what it has shown.
     pub(crate) fn end(&mut self) {
-        if let How::Bar(bar) = std::mem::replace(&mut self.how, How::Nothing) {
+        if let WatchStyle::Bar(bar) = std::mem::replace(&mut self.how, WatchStyle::Nothing) {
             bar.leave();
         }
     }
@@ -115,16 +115,16 @@ impl<'a> Watch<'a> {
     }
 }
 
-fn how(context: &Context, total: Option<u64>) -> How {
+fn how(context: &Context, total: Option<u64>) -> WatchStyle {
     // Events and a bar on the same terminal would write over each other.
     let is_for_programs = context.format == Format::Json;
     if context.is_quiet() || is_for_programs && io::stdout().is_terminal() {
-        How::Nothing
+        WatchStyle::Nothing
     } else if context.terminal.writes_over() {
-        How::Bar(Bar::new(total, context.terminal.width))
+        WatchStyle::Bar(BatchBar::new(total, context.terminal.width))
     } else if is_for_programs {
-        How::Nothing
+        WatchStyle::Nothing
     } else {
-        How::Lines
+        WatchStyle::Lines
     }
 }

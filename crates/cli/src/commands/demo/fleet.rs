@@ -8,8 +8,8 @@ use tollgate::limiter::AcquireError;
 use tollgate::{Level, Limit, Limiter, Limits, NewEntity, demand};
 
 use super::pause;
-use super::random::Random;
-use super::tally::Tally;
+use super::random::DemoRandom;
+use super::tally::DemoTally;
 
 /// What everybody calls.
 pub(super) const RESOURCE: &str = "gpt-4";
@@ -24,24 +24,24 @@ const PAUSE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(
 const WORKERS: u64 = 3;
 
 /// A key, and those who use it.
-pub(super) struct Key {
+pub(super) struct DemoKey {
     pub(super) name: &'static str,
     pub(super) project: &'static str,
     /// Whether they wait their turn, or would rather be refused.
     pub(super) waits: bool,
-    pub(super) tally: Tally,
+    pub(super) tally: DemoTally,
 }
 
 /// The keys and the projects they belong to.
 pub(super) struct Fleet {
     pub(super) projects: [&'static str; 2],
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<DemoKey>,
 }
 
 impl Fleet {
     /// Two projects with two keys each. Those of one wait their turn, those of the other would rather be refused.
     pub(super) fn new() -> Fleet {
-        let key = |name, project, waits| Key { name, project, waits, tally: Tally::default() };
+        let key = |name, project, waits| DemoKey { name, project, waits, tally: DemoTally::default() };
         Fleet {
             projects: ["acme", "globex"],
             keys: vec![
@@ -59,7 +59,7 @@ impl Fleet {
         for project in self.projects {
             catalog.create_entity(NewEntity::new(project)).wait()?;
         }
-        for Key { name, project, .. } in &self.keys {
+        for DemoKey { name, project, .. } in &self.keys {
             catalog.create_entity(NewEntity::new(*name).parent(*project).cascades(true)).wait()?;
         }
         let limits = |rpm, burst, tpm, tokens, slots| {
@@ -81,7 +81,7 @@ impl Fleet {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for (number, key) in (0..WORKERS).flat_map(|_| &self.keys).enumerate() {
-                let random = Random::from_seed(seed.wrapping_mul(1_000).wrapping_add(number as u64));
+                let random = DemoRandom::from_seed(seed.wrapping_mul(1_000).wrapping_add(number as u64));
                 let is_over = &is_over;
                 scope.spawn(move || key.work(limiter, random, is_over));
             }
@@ -92,8 +92,8 @@ impl Fleet {
     }
 }
 
-impl Key {
-    fn work(&self, limiter: &Limiter, mut random: Random, is_over: &AtomicBool) {
+impl DemoKey {
+    fn work(&self, limiter: &Limiter, mut random: DemoRandom, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Relaxed) {
             match self.call(limiter, &mut random) {
                 Ok(()) => pause(Duration::from_millis(random.between(20, 150))),
@@ -107,7 +107,7 @@ impl Key {
     }
 
     /// Reserves by an estimate, "calls", and settles by what it took.
-    fn call(&self, limiter: &Limiter, random: &mut Random) -> Result<(), AcquireError> {
+    fn call(&self, limiter: &Limiter, random: &mut DemoRandom) -> Result<(), AcquireError> {
         let estimate = random.between(200, 1_200);
         let (used, took_ms) = (estimate * random.between(30, 140) / 100, random.between(60, 350));
         let demand = demand! { rpm: 1, tpm: estimate };

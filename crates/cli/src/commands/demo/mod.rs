@@ -20,9 +20,9 @@ use tollgate::{Limiter, Span};
 use tollgate_file::FileStore;
 
 use self::fleet::Fleet;
-use self::screen::Screen;
-use self::summary::Summary;
-use self::view::View;
+use self::screen::DemoScreen;
+use self::summary::DemoSummary;
+use self::view::DemoView;
 use crate::args::DemoArgs;
 use crate::context::Context;
 use crate::output::Output;
@@ -43,13 +43,13 @@ pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
     // Few digits, so that it can be typed.
     let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
     // Before there is a folder, so that no signal leaves it behind.
-    let endings = Endings::listen()?;
-    let folder = Folder::new()?;
+    let endings = DemoSignals::listen()?;
+    let folder = DemoFolder::new()?;
     let store = FileStore::open(folder.0.join("demo.db")).context("the file of the demo cannot be made")?;
     let limiter = Limiter::open(Arc::new(store), "demo").wait()?;
     let fleet = Fleet::new();
     fleet.settle_down(&limiter)?;
-    let mut screen = Screen::new(context);
+    let mut screen = DemoScreen::new(context);
     let watched =
         fleet.work(&limiter, seed, || watch(&fleet, &limiter, &mut screen, &endings, seconds.into()));
     if let Some(signal) = endings.wants_no_summary() {
@@ -58,15 +58,15 @@ pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
     }
     let seconds = watched?;
     screen.end()?;
-    Ok(Output::new(Summary::of(&fleet, &limiter, (seconds, args.seconds), seed)?))
+    Ok(Output::new(DemoSummary::of(&fleet, &limiter, (seconds, args.seconds), seed)?))
 }
 
 /// Watches until the time is over or somebody has seen enough, and answers how long that was.
 fn watch(
     fleet: &Fleet,
     limiter: &Limiter,
-    screen: &mut Screen,
-    endings: &Endings,
+    screen: &mut DemoScreen,
+    endings: &DemoSignals,
     seconds: u64,
 ) -> Result<u64> {
     let clock = limiter.catalog().backend().clock();
@@ -75,7 +75,7 @@ fn watch(
         let passed = clock.now().since(begin);
         let is_over = passed >= Span::from_secs(seconds) || endings.last().is_some();
         let done = passed.as_micros() / 1_000_000;
-        screen.show(&View::of(fleet, limiter)?, done.min(seconds), seconds)?;
+        screen.show(&DemoView::of(fleet, limiter)?, done.min(seconds), seconds)?;
         if is_over {
             return Ok(done.min(seconds));
         }
@@ -84,16 +84,16 @@ fn watch(
 }
 
 /// The last signal that ends the demo: Ctrl-C does not before it has summed up, others as soon as its folder is gone.
-struct Endings(Arc<AtomicUsize>);
+struct DemoSignals(Arc<AtomicUsize>);
 
-impl Endings {
-    fn listen() -> Result<Endings> {
+impl DemoSignals {
+    fn listen() -> Result<DemoSignals> {
         let last = Arc::<AtomicUsize>::default();
         #[cfg(unix)]
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register_usize(signal, Arc::clone(&last), usize::try_from(signal)?)?;
         }
-        Ok(Endings(last))
+        Ok(DemoSignals(last))
     }
 
     fn last(&self) -> Option<i32> {
@@ -125,18 +125,18 @@ fn pause(length: Duration) {
 }
 
 /// A folder that is gone afterwards.
-struct Folder(PathBuf);
+struct DemoFolder(PathBuf);
 
-impl Folder {
-    fn new() -> Result<Folder> {
+impl DemoFolder {
+    fn new() -> Result<DemoFolder> {
         let name = format!("tollgate-demo-{}-{:x}", std::process::id(), RandomState::new().hash_one(1));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).with_context(|| format!("{} cannot be made", path.display()))?;
-        Ok(Folder(path))
+        Ok(DemoFolder(path))
     }
 }
 
-impl Drop for Folder {
+impl Drop for DemoFolder {
     fn drop(&mut self) {
         // What cannot be removed is in a folder for what is temporary.
         let _ = std::fs::remove_dir_all(&self.0);

@@ -1,12 +1,12 @@
 //! Random numbers that can be had again: SplitMix64.
 
 /// Where the numbers come from.
-pub(super) struct Random(u64);
+pub(super) struct DemoRandom(u64);
 
-impl Random {
+impl DemoRandom {
     /// The numbers that follow from a seed.
-    pub(super) fn from_seed(seed: u64) -> Random {
-        Random(seed)
+    pub(super) fn from_seed(seed: u64) -> DemoRandom {
+        DemoRandom(seed)
     }
 
     fn next(&mut self) -> u64 {
@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn a_seed_has_the_same_numbers_again_and_they_stay_in_bounds() {
         let numbers = |seed| -> Vec<u64> {
-            let mut random = Random::from_seed(seed);
+            let mut random = DemoRandom::from_seed(seed);
             (0..1_000).map(|_| random.between(5, 9)).collect()
         };
         assert_eq!(numbers(7), numbers(7));

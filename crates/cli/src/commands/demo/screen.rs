@@ -4,30 +4,30 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Result;
 
-use super::view::View;
+use super::view::DemoView;
 use crate::context::Context;
-use crate::output::{Format, Page, Progress, style};
+use crate::output::{Format, ProgressLine, TextPage, style};
 
 /// Where the fleet is watched.
-pub(super) enum Screen {
+pub(super) enum DemoScreen {
     /// A table that is written over, so many lines high.
     Table { width: usize, height: usize },
     /// A line each second.
     Lines { last: Option<u64> },
     /// Nothing but how far it has come, on stderr: the answer is for a program.
-    Hidden(Progress),
+    Hidden(ProgressLine),
 }
 
-impl Screen {
+impl DemoScreen {
     /// The one that fits.
-    pub(super) fn new(context: &Context) -> Screen {
+    pub(super) fn new(context: &Context) -> DemoScreen {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         match context.format {
-            Format::Json => Screen::Hidden(Progress::new(&context.terminal)),
+            Format::Json => DemoScreen::Hidden(ProgressLine::new(&context.terminal)),
             Format::Text if io::stdout().is_terminal() && !is_dumb => {
-                Screen::Table { width: context.terminal.width, height: 0 }
+                DemoScreen::Table { width: context.terminal.width, height: 0 }
             }
-            Format::Text => Screen::Lines { last: None },
+            Format::Text => DemoScreen::Lines { last: None },
         }
     }
 
@@ -36,10 +36,10 @@ impl Screen {
     /// # Errors
     ///
     /// Nobody reads any longer.
-    pub(super) fn show(&mut self, view: &View, done: u64, seconds: u64) -> Result<()> {
+    pub(super) fn show(&mut self, view: &DemoView, done: u64, seconds: u64) -> Result<()> {
         match self {
-            Screen::Table { width, height } => {
-                let mut page = Page::new(*width);
+            DemoScreen::Table { width, height } => {
+                let mut page = TextPage::new(*width);
                 view.page(&mut page, done, seconds);
                 let text = style::seen(&page.finish().0);
                 let mut frame = if *height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
@@ -52,12 +52,12 @@ impl Screen {
                 stdout.write_all(frame.as_bytes())?;
                 stdout.flush()?;
             }
-            Screen::Lines { last } if *last != Some(done) => {
+            DemoScreen::Lines { last } if *last != Some(done) => {
                 *last = Some(done);
                 writeln!(anstream::stdout(), "{}", view.line(done))?;
             }
-            Screen::Lines { .. } => {}
-            Screen::Hidden(progress) => progress.show(format_args!("{done}s of {seconds}s")),
+            DemoScreen::Lines { .. } => {}
+            DemoScreen::Hidden(progress) => progress.show(format_args!("{done}s of {seconds}s")),
         }
         Ok(())
     }
@@ -69,8 +69,8 @@ impl Screen {
     /// Nobody reads any longer.
     pub(super) fn end(self) -> Result<()> {
         match self {
-            Screen::Table { .. } | Screen::Lines { .. } => writeln!(io::stdout())?,
-            Screen::Hidden(_) => {}
+            DemoScreen::Table { .. } | DemoScreen::Lines { .. } => writeln!(io::stdout())?,
+            DemoScreen::Hidden(_) => {}
         }
         Ok(())
     }

@@ -6,9 +6,9 @@ use tollgate::Limiter;
 use tollgate::catalog::{UsageQuery, Window};
 
 use super::fleet::{Fleet, RESOURCE};
-use super::tally::Count;
+use super::tally::DemoCount;
 use crate::duration_text;
-use crate::output::{Answer, Cell, Page, Table, grouped};
+use crate::output::{Answer, TableCell, TextPage, TextTable, grouped};
 
 /// What to do after the demo.
 const NEXT: [(&str, &str); 4] = [
@@ -20,55 +20,55 @@ const NEXT: [(&str, &str); 4] = [
 
 /// What came of it.
 #[derive(Serialize)]
-pub(super) struct Summary {
+pub(super) struct DemoSummary {
     seconds: u64,
     seed: u64,
     /// How long it was to last, if that was said.
     #[serde(skip)]
     asked: Option<u16>,
     #[serde(flatten)]
-    total: Count,
-    entities: Vec<Used>,
+    total: DemoCount,
+    entities: Vec<UsedByEntity>,
 }
 
 /// What an entity used, and what its workers met with.
 #[derive(Serialize)]
-struct Used {
+struct UsedByEntity {
     entity: String,
     project: Option<String>,
     calls: u64,
     tokens: i64,
     #[serde(flatten)]
-    count: Count,
+    count: DemoCount,
 }
 
-impl Summary {
+impl DemoSummary {
     /// Asks the store what was used, and the workers what they met with.
     pub(super) fn of(
         fleet: &Fleet,
         limiter: &Limiter,
         (seconds, asked): (u64, Option<u16>),
         seed: u64,
-    ) -> Result<Summary> {
+    ) -> Result<DemoSummary> {
         let mut entities = Vec::new();
         for project in fleet.projects {
             let keys = || fleet.keys.iter().filter(|key| key.project == project);
             let count = keys().map(|key| key.tally.count()).sum();
-            entities.push(Used::of(limiter, project, None, count)?);
+            entities.push(UsedByEntity::of(limiter, project, None, count)?);
             for key in keys() {
-                entities.push(Used::of(limiter, key.name, Some(project), key.tally.count())?);
+                entities.push(UsedByEntity::of(limiter, key.name, Some(project), key.tally.count())?);
             }
         }
         let total = fleet.keys.iter().map(|key| key.tally.count()).sum();
-        Ok(Summary { seconds, seed, asked, total, entities })
+        Ok(DemoSummary { seconds, seed, asked, total, entities })
     }
 }
 
-impl Used {
-    fn of(limiter: &Limiter, entity: &str, project: Option<&str>, count: Count) -> Result<Used> {
+impl UsedByEntity {
+    fn of(limiter: &Limiter, entity: &str, project: Option<&str>, count: DemoCount) -> Result<UsedByEntity> {
         let query = UsageQuery::of_entity(entity, Window::Hour).resource(RESOURCE);
         let used = limiter.catalog().usage_summary(query).wait()?;
-        Ok(Used {
+        Ok(UsedByEntity {
             entity: entity.into(),
             project: project.map(str::to_owned),
             calls: used.events,
@@ -78,25 +78,25 @@ impl Used {
     }
 }
 
-impl Answer for Summary {
-    fn text(&self, page: &mut Page) {
-        let Count { admitted, refused, waited, waited_ms, over_used, .. } = self.total;
+impl Answer for DemoSummary {
+    fn text(&self, page: &mut TextPage) {
+        let DemoCount { admitted, refused, waited, waited_ms, over_used, .. } = self.total;
         page.heading(format_args!("What came of it in {}s", self.seconds));
         let wait = duration_text::roughly(std::time::Duration::from_millis(waited_ms / waited.max(1)));
         page.fields([
-            ("admitted", Cell::from(grouped(admitted))),
+            ("admitted", TableCell::from(grouped(admitted))),
             ("refused", grouped(refused).into()),
             ("waited", format!("{}, for {wait} on average", grouped(waited)).into()),
             ("over-use", format!("{} tokens, owed and paid from what came later", grouped(over_used)).into()),
         ]);
         page.gap();
         let headings = ["ENTITY", "ADMITTED", "REFUSED", "WAITED", "TOKENS USED", "OVER-USE"];
-        let mut table = (1..headings.len()).fold(Table::new(headings), Table::right);
+        let mut table = (1..headings.len()).fold(TextTable::new(headings), TextTable::right);
         self.entities.iter().for_each(|used| table.row(used.cells()));
         page.table(&table);
         page.heading("Try next");
-        let mut next = Table::bare();
-        NEXT.iter().for_each(|(line, why)| next.row([format!("  {line}").into(), Cell::from(why)]));
+        let mut next = TextTable::bare();
+        NEXT.iter().for_each(|(line, why)| next.row([format!("  {line}").into(), TableCell::from(why)]));
         page.table(&next);
         page.gap();
         let seconds = self.asked.map(|seconds| format!(" --seconds {seconds}")).unwrap_or_default();
@@ -104,15 +104,15 @@ impl Answer for Summary {
     }
 }
 
-impl Used {
-    fn cells(&self) -> [Cell; 6] {
-        let Count { refused, waited, over_used, .. } = self.count;
+impl UsedByEntity {
+    fn cells(&self) -> [TableCell; 6] {
+        let DemoCount { refused, waited, over_used, .. } = self.count;
         let name = match self.project {
-            Some(_) => Cell::from(format!("  {}", self.entity)),
-            None => Cell::name(&self.entity),
+            Some(_) => TableCell::from(format!("  {}", self.entity)),
+            None => TableCell::name(&self.entity),
         };
         let [calls, refused, waited, over_used] =
-            [self.calls, refused, waited, over_used].map(|number| Cell::from(grouped(number)));
+            [self.calls, refused, waited, over_used].map(|number| TableCell::from(grouped(number)));
         [name, calls, refused, waited, grouped(self.tokens).into(), over_used]
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// What the workers of a key have done so far, counted while they work.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct DemoTally {
     admitted: AtomicU64,
     refused: AtomicU64,
     waiting: AtomicU64,
@@ -18,7 +18,7 @@ pub(super) struct Tally {
 
 /// The same at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Count {
+pub(super) struct DemoCount {
     /// Calls that were admitted.
     pub(super) admitted: u64,
     /// Calls that were refused, or were not admitted in time.
@@ -34,7 +34,7 @@ pub(super) struct Count {
     pub(super) over_used: u64,
 }
 
-impl Tally {
+impl DemoTally {
     /// Somebody begins to wait.
     pub(super) fn begin_to_wait(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -66,9 +66,9 @@ impl Tally {
     }
 
     /// How it stands.
-    pub(super) fn count(&self) -> Count {
+    pub(super) fn count(&self) -> DemoCount {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        Count {
+        DemoCount {
             admitted: read(&self.admitted),
             refused: read(&self.refused),
             waiting: read(&self.waiting),
@@ -79,9 +79,9 @@ impl Tally {
     }
 }
 
-impl std::iter::Sum for Count {
-    fn sum<I: Iterator<Item = Count>>(counts: I) -> Count {
-        counts.fold(Count::default(), |sum, count| Count {
+impl std::iter::Sum for DemoCount {
+    fn sum<I: Iterator<Item = DemoCount>>(counts: I) -> DemoCount {
+        counts.fold(DemoCount::default(), |sum, count| DemoCount {
             admitted: sum.admitted + count.admitted,
             refused: sum.refused + count.refused,
             waiting: sum.waiting + count.waiting,

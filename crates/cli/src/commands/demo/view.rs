@@ -5,72 +5,72 @@ use anyhow::Result;
 use tollgate::limiter::Part;
 use tollgate::{Limiter, Status};
 
-use super::fleet::{Fleet, Key, RESOURCE};
-use super::tally::Count;
+use super::fleet::{DemoKey, Fleet, RESOURCE};
+use super::tally::DemoCount;
 use crate::output::style::{self, paint};
-use crate::output::{Cell, Page, Table, grouped};
+use crate::output::{TableCell, TextPage, TextTable, grouped};
 
 /// The columns of a bar.
 const BAR: usize = 6;
 
 /// How one entity stands.
-struct Row {
+struct DemoRow {
     name: String,
-    rpm: Level,
-    tpm: Level,
-    slots: Level,
+    rpm: DemoLimit,
+    tpm: DemoLimit,
+    slots: DemoLimit,
     /// Of keys, what was counted.
-    count: Option<Count>,
+    count: Option<DemoCount>,
 }
 
 /// How one limit stands.
 #[derive(Clone, Copy, Default)]
-struct Level {
+struct DemoLimit {
     available: i64,
     capacity: u64,
 }
 
 /// How the fleet stands.
-pub(super) struct View {
-    rows: Vec<Row>,
-    sum: Count,
+pub(super) struct DemoView {
+    rows: Vec<DemoRow>,
+    sum: DemoCount,
 }
 
-impl View {
+impl DemoView {
     /// Looks at every limit of every entity, and takes nothing.
-    pub(super) fn of(fleet: &Fleet, limiter: &Limiter) -> Result<View> {
-        let mut rows: Vec<Row> = Vec::new();
+    pub(super) fn of(fleet: &Fleet, limiter: &Limiter) -> Result<DemoView> {
+        let mut rows: Vec<DemoRow> = Vec::new();
         for project in fleet.projects {
             let place = rows.len();
             for key in fleet.keys.iter().filter(|key| key.project == project) {
                 let standing = limiter.available(key.name, RESOURCE).wait()?;
                 let parts = standing.parts.iter();
-                rows.extend(parts.clone().take(1).map(|part| Row::of_key(key, part)));
+                rows.extend(parts.clone().take(1).map(|part| DemoRow::of_key(key, part)));
                 let is_first = rows.get(place).is_some_and(|row| row.name != project);
                 if let Some(part) = parts.clone().find(|part| part.entity == project).filter(|_| is_first) {
-                    rows.insert(place, Row::of(part, project.into(), None));
+                    rows.insert(place, DemoRow::of(part, project.into(), None));
                 }
             }
         }
-        Ok(View { rows, sum: fleet.keys.iter().map(|key| key.tally.count()).sum() })
+        Ok(DemoView { rows, sum: fleet.keys.iter().map(|key| key.tally.count()).sum() })
     }
 
     /// The whole of it.
-    pub(super) fn page(&self, page: &mut Page, done: u64, seconds: u64) {
+    pub(super) fn page(&self, page: &mut TextPage, done: u64, seconds: u64) {
         let time = format!("{done}s of {seconds}s");
         let title = paint(style::HEADING, "12 workers call gpt-4 with the keys of two projects");
         page.line(format_args!("{title}  {time}"));
         page.gap();
         let headings = ["ENTITY", "RPM", "", "TPM", "", "SLOTS", "ADMITTED", "REFUSED", "WAITING"];
-        let mut table = [2, 4, 6, 7, 8].into_iter().fold(Table::new(headings), Table::right);
+        let mut table = [2, 4, 6, 7, 8].into_iter().fold(TextTable::new(headings), TextTable::right);
         self.rows.iter().for_each(|row| table.row(row.cells()));
         page.table(&table);
     }
 
     /// The same in one line.
     pub(super) fn line(&self, done: u64) -> String {
-        let Count { admitted, refused, waiting, .. } = self.sum;
-        let tokens = |row: &Row| format!("{} {}", row.name, grouped(row.tpm.available));
+        let DemoCount { admitted, refused, waiting, .. } = self.sum;
+        let tokens = |row: &DemoRow| format!("{} {}", row.name, grouped(row.tpm.available));
         let projects = self.rows.iter().filter(|row| row.count.is_none());
         let projects = projects.map(tokens).collect::<Vec<_>>().join(", ");
         format!(
@@ -79,41 +79,42 @@ impl View {
     }
 }
 
-impl Row {
-    fn of_key(key: &Key, part: &Part) -> Row {
-        Row::of(part, format!("  {}", key.name), Some(key.tally.count()))
+impl DemoRow {
+    fn of_key(key: &DemoKey, part: &Part) -> DemoRow {
+        DemoRow::of(part, format!("  {}", key.name), Some(key.tally.count()))
     }
 
-    fn of(part: &Part, name: String, count: Option<Count>) -> Row {
+    fn of(part: &Part, name: String, count: Option<DemoCount>) -> DemoRow {
         let level = |name: &str| {
             let status = part.denial.statuses().find(|status| status.limit().name() == name);
-            status.map(|status: Status| Level::of(&status)).unwrap_or_default()
+            status.map(|status: Status| DemoLimit::of(&status)).unwrap_or_default()
         };
-        Row { name, rpm: level("rpm"), tpm: level("tpm"), slots: level("slots"), count }
+        DemoRow { name, rpm: level("rpm"), tpm: level("tpm"), slots: level("slots"), count }
     }
 
-    fn cells(&self) -> [Cell; 9] {
-        let Row { name, rpm, tpm, slots, count } = self;
-        let counted = |of: fn(&Count) -> u64| count.as_ref().map(|it| grouped(of(it))).unwrap_or_default();
+    fn cells(&self) -> [TableCell; 9] {
+        let DemoRow { name, rpm, tpm, slots, count } = self;
+        let counted =
+            |of: fn(&DemoCount) -> u64| count.as_ref().map(|it| grouped(of(it))).unwrap_or_default();
         let refused = counted(|it| it.refused);
         let is_refused = count.is_some_and(|it| it.refused > 0);
         [
-            if count.is_some() { name.into() } else { Cell::name(name) },
+            if count.is_some() { name.into() } else { TableCell::name(name) },
             rpm.bar(),
             grouped(rpm.available).into(),
             tpm.bar(),
             grouped(tpm.available).into(),
             slots.dots(),
             counted(|it| it.admitted).into(),
-            if is_refused { Cell::styled(refused, style::WARN) } else { refused.into() },
+            if is_refused { TableCell::styled(refused, style::WARN) } else { refused.into() },
             counted(|it| it.waiting).into(),
         ]
     }
 }
 
-impl Level {
-    fn of(status: &Status) -> Level {
-        Level { available: status.available(), capacity: status.limit().capacity() }
+impl DemoLimit {
+    fn of(status: &Status) -> DemoLimit {
+        DemoLimit { available: status.available(), capacity: status.limit().capacity() }
     }
 
     /// Little left is red, some is magenta.
@@ -126,19 +127,19 @@ impl Level {
         }
     }
 
-    fn bar(self) -> Cell {
+    fn bar(self) -> TableCell {
         let left = u64::try_from(self.available).unwrap_or(0);
         let filled = (left * BAR as u64).div_ceil(self.capacity.max(1));
         let filled = usize::try_from(filled).unwrap_or(BAR).min(BAR);
-        Cell::styled(format!("{}{}", "█".repeat(filled), "░".repeat(BAR - filled)), self.style())
+        TableCell::styled(format!("{}{}", "█".repeat(filled), "░".repeat(BAR - filled)), self.style())
     }
 
     /// A dot for each: full if it is held.
-    fn dots(self) -> Cell {
+    fn dots(self) -> TableCell {
         let capacity = usize::try_from(self.capacity).unwrap_or(0);
         let free = usize::try_from(self.available).unwrap_or(0).min(capacity);
         let style = if free == 0 { style::BAD } else { style::GOOD };
-        Cell::styled(format!("{}{}", "●".repeat(capacity - free), "○".repeat(free)), style)
+        TableCell::styled(format!("{}{}", "●".repeat(capacity - free), "○".repeat(free)), style)
     }
 }
 
@@ -148,19 +149,19 @@ mod tests {
 
     #[test]
     fn the_table_fits_into_80_columns_whatever_the_numbers() {
-        let level = |available| Level { available, capacity: 12_000 };
-        let slots = Level { available: 2, capacity: 6 };
-        let count = Count { admitted: 99_999, refused: 99_999, waiting: 3, ..Count::default() };
+        let level = |available| DemoLimit { available, capacity: 12_000 };
+        let slots = DemoLimit { available: 2, capacity: 6 };
+        let count = DemoCount { admitted: 99_999, refused: 99_999, waiting: 3, ..DemoCount::default() };
         let names = ["acme", "  acme-batch", "  globex-cron"];
-        let row = |name: &str| Row {
+        let row = |name: &str| DemoRow {
             name: name.into(),
-            rpm: Level { available: -10, capacity: 20 },
+            rpm: DemoLimit { available: -10, capacity: 20 },
             tpm: level(-12_000),
             slots,
             count: Some(count),
         };
-        let view = View { rows: names.map(row).into(), sum: count };
-        let mut page = Page::new(80);
+        let view = DemoView { rows: names.map(row).into(), sum: count };
+        let mut page = TextPage::new(80);
         view.page(&mut page, 3_600, 3_600);
         let text = anstream::adapter::strip_str(&page.finish().0).to_string();
         let widest = text.lines().map(|line| line.chars().count()).max();
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_bar_is_empty_only_if_nothing_is_left() {
-        let bar = |available| format!("{:?}", Level { available, capacity: 1_000 }.bar());
+        let bar = |available| format!("{:?}", DemoLimit { available, capacity: 1_000 }.bar());
         assert!(bar(0).contains("░░░░░░") && bar(-5).contains("░░░░░░"));
         assert!(bar(1).contains("█░░░░░"));
         assert!(bar(1_000).contains("██████"));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::{EntityResetArgs, EntityTopUpArgs};
 use crate::context::Context;
 use crate::demand_text;
-use crate::output::{Answer, Output, Page, grouped};
+use crate::output::{Answer, Output, TextPage, grouped};
 use crate::units::Units;
 use crate::views::deed;
 
@@ -70,7 +70,7 @@ impl Answer for BucketAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let BucketAnswer { entity, resource, key, amounts, .. } = self;
         if !self.done {
             let key = key.as_deref().unwrap_or_default();

@@ -8,7 +8,7 @@ use tollgate::catalog::Counts;
 use crate::args::EntityCreateArgs;
 use crate::asking::with_contents;
 use crate::context::Context;
-use crate::output::{Answer, Output, Page};
+use crate::output::{Answer, Output, TextPage};
 use crate::views::{EntityView, deed};
 
 /// Creates an entity.
@@ -42,7 +42,7 @@ pub(super) fn delete(context: &Context, entity: String) -> Result<Output> {
         context.confirm_deletion(format_args!("entity {entity}"), || Ok(contents.text()))?;
     }
     context.change(|catalog| Ok(catalog.delete_entity(&entity).wait()?))?;
-    Ok(Output::new(DeleteAnswer {
+    Ok(Output::new(EntityDeleteAnswer {
         dry_run: context.dry_run,
         namespace: context.settings.namespace.value.clone(),
         entity,
@@ -59,7 +59,7 @@ struct CreateAnswer {
 }
 
 #[derive(Serialize)]
-struct DeleteAnswer {
+struct EntityDeleteAnswer {
     dry_run: bool,
     namespace: String,
     entity: String,
@@ -100,7 +100,7 @@ impl Answer for CreateAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let parent = match self.entity.parent_text() {
             parent if parent.is_empty() => parent,
             parent => format!(" under {parent}"),
@@ -110,12 +110,12 @@ impl Answer for CreateAnswer {
     }
 }
 
-impl Answer for DeleteAnswer {
+impl Answer for EntityDeleteAnswer {
     fn is_echo(&self) -> bool {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let deed = deed(self.dry_run, "deleted", "delete");
         page.line(format_args!("{deed} entity {}{}", self.entity, self.contents.text()));
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::args::EntitySetParentArgs;
 use crate::context::Context;
-use crate::output::{Answer, Output, Page};
+use crate::output::{Answer, Output, TextPage};
 use crate::views::{EntityView, deed};
 
 /// Gives an entity another parent, or none, and says whether it cascades if that is asked for, too.
@@ -40,7 +40,7 @@ impl Answer for MoveAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let id = &self.entity.id;
         let place = match self.entity.parent_text() {
             parent if parent.is_empty() => "to the top".to_owned(),

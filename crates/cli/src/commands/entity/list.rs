@@ -9,7 +9,7 @@ use tollgate::{Catalog, Level};
 
 use crate::args::{EntityListArgs, PageArgs};
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Table, grouped};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped};
 use crate::views::{EntityView, LimitView, entity_table, limit_texts, limit_views};
 
 /// How many entities with limits are looked at to find those that were never created.
@@ -74,17 +74,17 @@ pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
                 }
                 known.extend(implicit);
             }
-            known.into_iter().map(|entity| Listed { entity, limits: None }).collect()
+            known.into_iter().map(|entity| ListedEntity { entity, limits: None }).collect()
         }
         Some(resource) => ids.iter().map(|id| limited(&catalog, id, resource)).collect::<Result<_>>()?,
     };
     context.note_next(&next);
     let namespace = context.settings.namespace.value.clone();
-    Ok(Output::new(ListAnswer { namespace, resource, entities, next }))
+    Ok(Output::new(EntityListAnswer { namespace, resource, entities, next }))
 }
 
 /// An entity with its own limits for a resource. It need not have been created to have some.
-fn limited(catalog: &Catalog, id: &str, resource: &str) -> Result<Listed> {
+fn limited(catalog: &Catalog, id: &str, resource: &str) -> Result<ListedEntity> {
     let level = match resource {
         DEFAULT_RESOURCE => Level::Entity(id),
         resource => Level::EntityResource(id, resource),
@@ -92,13 +92,14 @@ fn limited(catalog: &Catalog, id: &str, resource: &str) -> Result<Listed> {
     let stored = catalog.limits(level).wait()?;
     let limits = stored.map(|stored| limit_views(stored.limits.iter())).unwrap_or_default();
     let entity = catalog.entity(id).wait()?.map_or_else(|| EntityView::never_created(id), EntityView::from);
-    Ok(Listed { entity, limits: Some(limits) })
+    Ok(ListedEntity { entity, limits: Some(limits) })
 }
 
 /// Lists the resources for which entities have limits of their own.
 pub(super) fn resources(context: &Context) -> Result<Output> {
     let counted = context.catalog()?.resources_with_entity_limits().wait()?;
-    let resources = counted.into_iter().map(|(resource, entities)| Counted { resource, entities }).collect();
+    let resources =
+        counted.into_iter().map(|(resource, entities)| CountedResource { resource, entities }).collect();
     Ok(Output::new(ResourcesAnswer { namespace: context.settings.namespace.value.clone(), resources }))
 }
 
@@ -138,16 +139,16 @@ struct ChildrenAnswer {
 }
 
 #[derive(Serialize)]
-struct ListAnswer {
+struct EntityListAnswer {
     namespace: String,
     /// `null` unless limits of their own are asked for, as are those of each.
     resource: Option<String>,
-    entities: Vec<Listed>,
+    entities: Vec<ListedEntity>,
     next: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct ListedEntity {
     #[serde(flatten)]
     entity: EntityView,
     limits: Option<Vec<LimitView>>,
@@ -156,42 +157,42 @@ struct Listed {
 #[derive(Serialize)]
 struct ResourcesAnswer {
     namespace: String,
-    resources: Vec<Counted>,
+    resources: Vec<CountedResource>,
 }
 
 #[derive(Serialize)]
-struct Counted {
+struct CountedResource {
     resource: String,
     entities: u64,
 }
 
 impl Answer for ChildrenAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let nothing = format!("entity {} has no children", self.parent);
         page.table_or(&entity_table(&self.entities), nothing);
     }
 }
 
-impl Answer for ListAnswer {
-    fn text(&self, page: &mut Page) {
+impl Answer for EntityListAnswer {
+    fn text(&self, page: &mut TextPage) {
         let Some(resource) = &self.resource else {
             let table = entity_table(self.entities.iter().map(|listed| &listed.entity));
             return page.table_or(&table, "no entities");
         };
-        let mut table = Table::new(["ENTITY", "LIMITS"]).wrap(1);
-        for Listed { entity, limits } in &self.entities {
+        let mut table = TextTable::new(["ENTITY", "LIMITS"]).wrap(1);
+        for ListedEntity { entity, limits } in &self.entities {
             let limits = limit_texts(limits.as_deref().unwrap_or_default());
-            table.row([Cell::name(&entity.id), limits.into()]);
+            table.row([TableCell::name(&entity.id), limits.into()]);
         }
         page.table_or(&table, format_args!("no entity has limits of its own for {resource}"));
     }
 }
 
 impl Answer for ResourcesAnswer {
-    fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["RESOURCE", "ENTITIES"]).right(1);
-        for Counted { resource, entities } in &self.resources {
-            table.row([Cell::name(resource), grouped(entities).into()]);
+    fn text(&self, page: &mut TextPage) {
+        let mut table = TextTable::new(["RESOURCE", "ENTITIES"]).right(1);
+        for CountedResource { resource, entities } in &self.resources {
+            table.row([TableCell::name(resource), grouped(entities).into()]);
         }
         page.table_or(&table, "no entity has limits of its own");
     }

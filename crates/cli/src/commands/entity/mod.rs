@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
                 Some(resource) => switch::Switch::Access(entity, resource, Some(Access::Off)),
                 None => switch::Switch::Entity(entity),
             };
-            switch::turn(context, switch, switch::Turn::Off)
+            switch::turn(context, switch, switch::Toggle::Off)
         }
         EntityCommand::Enable { entity, resource, inherit } => {
             let access = (!inherit).then_some(Access::On);
@@ -49,7 +49,7 @@ pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
                 Some(resource) => switch::Switch::Access(entity, resource, access),
                 None => switch::Switch::Entity(entity),
             };
-            switch::turn(context, switch, switch::Turn::On)
+            switch::turn(context, switch, switch::Toggle::On)
         }
         EntityCommand::Reset(args) => bucket::reset(context, args),
         EntityCommand::TopUp(args) => bucket::top_up(context, args),

@@ -9,7 +9,7 @@ use tollgate::{Level, Tick};
 
 use crate::commands::cascade::is_on;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped, style};
 use crate::views::{EntityView, LimitView, StatusView, limit_cells, limit_views, remark_table};
 
 /// Shows an entity. One that was never created is shown if anything is known of it.
@@ -29,7 +29,7 @@ pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
     let now = catalog.backend().clock().now();
     let limits =
         limits.into_iter().map(|(resource, stored)| (resource, limit_views(stored.limits.iter()))).collect();
-    Ok(Output::new(ShowAnswer {
+    Ok(Output::new(EntityShowAnswer {
         namespace: context.settings.namespace.value.clone(),
         entity: entity.map_or_else(|| EntityView::never_created(id), EntityView::from),
         disabled,
@@ -52,7 +52,7 @@ fn access_name(access: Access) -> &'static str {
 }
 
 #[derive(Serialize)]
-struct ShowAnswer {
+struct EntityShowAnswer {
     namespace: String,
     #[serde(flatten)]
     entity: EntityView,
@@ -79,27 +79,27 @@ impl BucketView {
     }
 }
 
-impl Answer for ShowAnswer {
-    fn text(&self, page: &mut Page) {
+impl Answer for EntityShowAnswer {
+    fn text(&self, page: &mut TextPage) {
         let EntityView { id, name, children, metadata, created_at, .. } = &self.entity;
         let state = if self.disabled {
-            Cell::styled("disabled", style::BAD)
+            TableCell::styled("disabled", style::BAD)
         } else {
-            Cell::styled("enabled", style::GOOD)
+            TableCell::styled("enabled", style::GOOD)
         };
         let parent = Some(self.entity.parent_text()).filter(|parent| !parent.is_empty());
         page.fields([
-            ("entity", Cell::name(id)),
+            ("entity", TableCell::name(id)),
             ("name", name.into()),
-            ("parent", parent.map_or_else(|| Cell::from("none"), Cell::from)),
+            ("parent", parent.map_or_else(|| TableCell::from("none"), TableCell::from)),
             ("children", grouped(children).into()),
             ("state", state),
             ("created", created_at.as_deref().unwrap_or("never").into()),
         ]);
         if !metadata.is_empty() {
             page.heading("Metadata");
-            let mut table = Table::bare().wrap(1);
-            metadata.iter().for_each(|(key, value)| table.row([Cell::from(key), value.into()]));
+            let mut table = TextTable::bare().wrap(1);
+            metadata.iter().for_each(|(key, value)| table.row([TableCell::from(key), value.into()]));
             page.table(&table);
         }
         if let Some(table) = self.switch_rows() {
@@ -113,12 +113,14 @@ impl Answer for ShowAnswer {
     }
 }
 
-impl ShowAnswer {
+impl EntityShowAnswer {
     /// What was said of single resources, if anything was, and of all others.
-    fn switch_rows(&self) -> Option<Table> {
-        let mut table = Table::new(["RESOURCE", "SWITCHED", "CASCADE"]);
+    fn switch_rows(&self) -> Option<TextTable> {
+        let mut table = TextTable::new(["RESOURCE", "SWITCHED", "CASCADE"]);
         let switched = |resource: &String| match self.access.get(resource) {
-            Some(access) => Cell::styled(*access, if *access == "off" { style::BAD } else { style::GOOD }),
+            Some(access) => {
+                TableCell::styled(*access, if *access == "off" { style::BAD } else { style::GOOD })
+            }
             None => "".into(),
         };
         let cascade = |said: Option<&bool>| said.map_or_else(String::new, bool::to_string);
@@ -126,19 +128,19 @@ impl ShowAnswer {
             self.access.keys().chain(self.cascade_by_resource.keys()).collect();
         for resource in &resources {
             let cascade = cascade(self.cascade_by_resource.get(*resource));
-            table.row([Cell::from(*resource), switched(resource), cascade.into()]);
+            table.row([TableCell::from(*resource), switched(resource), cascade.into()]);
         }
         if self.cascade.is_some() {
-            table.row([Cell::from("(all others)"), "".into(), cascade(self.cascade.as_ref()).into()]);
+            table.row([TableCell::from("(all others)"), "".into(), cascade(self.cascade.as_ref()).into()]);
         }
         (self.cascade.is_some() || !resources.is_empty()).then_some(table)
     }
 
-    fn limit_rows(&self) -> Table {
+    fn limit_rows(&self) -> TextTable {
         let mut table = remark_table("RESOURCE");
         for (resource, limits) in &self.limits {
             let resource = if resource == DEFAULT_RESOURCE { "(all others)" } else { resource };
-            let mut first = Some(Cell::from(resource));
+            let mut first = Some(TableCell::from(resource));
             for limit in limits {
                 let [name, amount, per, burst, notes] = limit_cells(limit);
                 table.row([first.take().unwrap_or_else(|| "".into()), name, amount, per, burst, notes]);
@@ -147,10 +149,10 @@ impl ShowAnswer {
         table
     }
 
-    fn bucket_rows(&self) -> Table {
-        let mut table = Table::new(["RESOURCE", "LIMIT", "AVAILABLE", "OF", ""]).right(2).right(3);
+    fn bucket_rows(&self) -> TextTable {
+        let mut table = TextTable::new(["RESOURCE", "LIMIT", "AVAILABLE", "OF", ""]).right(2).right(3);
         for BucketView { resource, limits } in &self.buckets {
-            let mut first = Some(Cell::from(resource));
+            let mut first = Some(TableCell::from(resource));
             for status in limits {
                 let [name, left, capacity, full] = status.cells();
                 table.row([first.take().unwrap_or_else(|| "".into()), name, left, capacity, full]);

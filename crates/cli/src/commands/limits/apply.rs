@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result};
 use tollgate::catalog::{CatalogError, LEVELS_MAX, LevelChange, Target};
 use tollgate::{Catalog, NewEntity};
 
-use super::plan::{EntityStep, LevelStep, Plan};
+use super::plan::{EntityStep, LevelStep, LimitsPlan};
 use super::view::{ApplyAnswer, PlanAnswer};
 use crate::context::Context;
-use crate::limits_file::{self, Config};
+use crate::limits_file::{self, LevelConfig};
 use crate::output::{Output, grouped};
 use crate::views::OwnedLevel;
 
@@ -17,7 +17,7 @@ use crate::views::OwnedLevel;
 pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
     let wanted = limits_file::read(file)?;
     let rehearsed = context.rehearse(|catalog| {
-        let plan = Plan::new(catalog, file, &wanted)?;
+        let plan = LimitsPlan::new(catalog, file, &wanted)?;
         carry_out(catalog, &plan, |_| {}).context("nothing was changed: the file cannot be applied")?;
         Ok(plan)
     })?;
@@ -30,14 +30,14 @@ pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
         context.confirm(format_args!("apply this to namespace {}", plan.namespace()))?;
     }
     let done = context.change_as_rehearsed(|catalog| {
-        let plan = Plan::new(catalog, file, &wanted)?;
+        let plan = LimitsPlan::new(catalog, file, &wanted)?;
         if plan.revision != rehearsed.revision {
             // What was shown and agreed to is not what would be done.
             let changed = CatalogError::SetChanged(plan.set.clone());
             return Err(anyhow::Error::from(changed).context("nothing was changed: plan and apply again"));
         }
         let mut progress = context.progress();
-        let mut so_far = Made::default();
+        let mut so_far = AppliedPlan::default();
         let carried_out = carry_out(catalog, &plan, |made| {
             so_far = made;
             progress.show(format_args!("{} of {} transactions", made.transactions, plan.transactions()));
@@ -50,15 +50,15 @@ pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
 
 /// How far a plan was carried out.
 #[derive(Clone, Copy, Default)]
-pub(in crate::commands) struct Made {
+pub(in crate::commands) struct AppliedPlan {
     transactions: usize,
     entities: usize,
     levels: usize,
 }
 
-impl Made {
+impl AppliedPlan {
     /// What is to be known of a plan that was not carried out to its end. Only what is missing is done the next time.
-    fn told(self, plan: &Plan) -> String {
+    fn told(self, plan: &LimitsPlan) -> String {
         let entities = match plan.entities.len() {
             0 => String::new(),
             count => format!("{} of {count} entities and ", grouped(self.entities)),
@@ -76,10 +76,10 @@ impl Made {
 /// [`CatalogError::SetChanged`] if somebody else changes the set meanwhile: two files would be mixed.
 pub(in crate::commands) fn carry_out(
     catalog: &Catalog,
-    plan: &Plan,
-    mut told: impl FnMut(Made),
+    plan: &LimitsPlan,
+    mut told: impl FnMut(AppliedPlan),
 ) -> Result<()> {
-    let mut made = Made::default();
+    let mut made = AppliedPlan::default();
     let mut revision = plan.revision;
     if !plan.entities.is_empty() {
         revision = catalog.apply_limits_since(&plan.set, revision, &[]).wait()?;
@@ -87,14 +87,15 @@ pub(in crate::commands) fn carry_out(
     }
     for step in &plan.entities {
         step.carry_out(catalog).with_context(|| format!("entity {}", step.id))?;
-        made = Made { transactions: made.transactions + 1, entities: made.entities + 1, ..made };
+        made = AppliedPlan { transactions: made.transactions + 1, entities: made.entities + 1, ..made };
         told(made);
     }
     let changes = plan.levels.iter().map(LevelStep::change).chain(plan.adopted.iter().map(adoption));
     let changes: Vec<LevelChange<'_>> = changes.collect();
     for changes in changes.chunks(LEVELS_MAX) {
         revision = catalog.apply_limits_since(&plan.set, revision, changes).wait()?;
-        made = Made { transactions: made.transactions + 1, levels: made.levels + changes.len(), ..made };
+        made =
+            AppliedPlan { transactions: made.transactions + 1, levels: made.levels + changes.len(), ..made };
         told(made);
     }
     Ok(())
@@ -104,10 +105,10 @@ impl LevelStep {
     fn change(&self) -> LevelChange<'_> {
         let target = match &self.after {
             None => Target::Nothing,
-            Some(Config { limits, on_unavailable }) if self.level == OwnedLevel::system() => {
+            Some(LevelConfig { limits, on_unavailable }) if self.level == OwnedLevel::system() => {
                 Target::System(limits, *on_unavailable)
             }
-            Some(Config { limits, .. }) => Target::Limits(limits),
+            Some(LevelConfig { limits, .. }) => Target::Limits(limits),
         };
         LevelChange { level: self.level.level(), target }
     }
@@ -152,11 +153,11 @@ mod tests {
         let mut wanted = LimitsFile::new("prod");
         let limits = tollgate::Limits::new([tollgate::Limit::per_minute("rpm", 5)]).unwrap();
         for index in 0..LEVELS_MAX + 13 {
-            let config = Config { limits: limits.clone(), on_unavailable: None };
+            let config = LevelConfig { limits: limits.clone(), on_unavailable: None };
             wanted.levels.insert(OwnedLevel::resource(format!("r{index}")), config);
         }
-        let plan = Plan::new(catalog, Path::new("limits.toml"), &wanted).unwrap();
-        let mut so_far = Made::default();
+        let plan = LimitsPlan::new(catalog, Path::new("limits.toml"), &wanted).unwrap();
+        let mut so_far = AppliedPlan::default();
         let carried_out = carry_out(catalog, &plan, |made| {
             so_far = made;
             catalog.apply_limits(Some("prod"), &[]).wait().unwrap();
@@ -164,9 +165,9 @@ mod tests {
         let why = carried_out.unwrap_err();
         assert_eq!(why.downcast_ref(), Some(&CatalogError::SetChanged("prod".into())));
         assert_eq!(so_far.told(&plan), "47 of 60 levels were written; apply it again to complete it");
-        let again = Plan::new(catalog, Path::new("limits.toml"), &wanted).unwrap();
+        let again = LimitsPlan::new(catalog, Path::new("limits.toml"), &wanted).unwrap();
         assert_eq!(again.levels_written(), 13);
         carry_out(catalog, &again, |_| {}).unwrap();
-        assert!(Plan::new(catalog, Path::new("limits.toml"), &wanted).unwrap().is_empty());
+        assert!(LimitsPlan::new(catalog, Path::new("limits.toml"), &wanted).unwrap().is_empty());
     }
 }

@@ -9,7 +9,7 @@ use super::stored_as_file;
 use crate::context::Context;
 use crate::limits_file::print;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Output, Page, counted};
+use crate::output::{Answer, Output, TextPage, counted};
 use crate::rewrite::rewrite;
 use crate::views::deed;
 
@@ -73,7 +73,7 @@ impl Answer for ExportAnswer {
         self.file.is_some() && !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let levels = counted(self.levels, "level", "levels");
         let entities = counted(self.entities, "entity", "entities");
         match &self.file {

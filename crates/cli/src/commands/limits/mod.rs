@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::Result;
 
 pub(super) use apply::carry_out;
-pub(super) use plan::Plan;
+pub(super) use plan::LimitsPlan;
 pub(super) use stored::stored_as_file;
 
 use crate::args::LimitsCommand;
@@ -37,6 +37,6 @@ pub(super) fn run(context: &Context, command: LimitsCommand) -> Result<Output> {
 
 fn planned(context: &Context, file: &Path) -> Result<PlanAnswer> {
     let wanted = limits_file::read(file)?;
-    let plan = Plan::new(&context.catalog()?, file, &wanted)?;
+    let plan = LimitsPlan::new(&context.catalog()?, file, &wanted)?;
     Ok(PlanAnswer::new(context, file, &plan))
 }

@@ -8,11 +8,11 @@ use tollgate::Catalog;
 use tollgate::catalog::{Entity, LEVELS_MAX, ManagedSet};
 
 use super::stored::{stored, stored_levels};
-use crate::limits_file::{Config, EntityPart, LimitsFile, LimitsFileError};
+use crate::limits_file::{EntityPart, LevelConfig, LimitsFile, LimitsFileError};
 use crate::views::OwnedLevel;
 
 /// What has to be done so that a file holds.
-pub(in crate::commands) struct Plan {
+pub(in crate::commands) struct LimitsPlan {
     /// The managed set.
     pub(super) set: String,
     /// How often the set had been changed when it was looked at.
@@ -32,8 +32,8 @@ pub(in crate::commands) struct Plan {
 /// A level that becomes another.
 pub(super) struct LevelStep {
     pub(super) level: OwnedLevel,
-    pub(super) before: Option<Config>,
-    pub(super) after: Option<Config>,
+    pub(super) before: Option<LevelConfig>,
+    pub(super) after: Option<LevelConfig>,
     /// Whether the set has it already.
     pub(super) is_managed: bool,
 }
@@ -46,13 +46,17 @@ pub(super) struct EntityStep {
     pub(super) after: EntityPart,
 }
 
-impl Plan {
+impl LimitsPlan {
     /// Compares what is stored with what a file wants.
     ///
     /// # Errors
     ///
     /// [`LimitsFileError`] if the file cannot hold: a parent that does not exist, or a level that another set has.
-    pub(in crate::commands) fn new(catalog: &Catalog, file: &Path, wanted: &LimitsFile) -> Result<Plan> {
+    pub(in crate::commands) fn new(
+        catalog: &Catalog,
+        file: &Path,
+        wanted: &LimitsFile,
+    ) -> Result<LimitsPlan> {
         let sets = catalog.managed_sets().wait()?;
         check_owners(file, wanted, &sets)?;
         let mine = sets.iter().find(|set| set.name() == wanted.set);
@@ -60,7 +64,7 @@ impl Plan {
         let managed = mine.into_iter().flat_map(ManagedSet::levels).map(OwnedLevel::of);
         let of_interest: BTreeSet<OwnedLevel> = wanted.levels.keys().cloned().chain(managed).collect();
         let entities = entity_steps(catalog, file, wanted)?;
-        let mut plan = Plan {
+        let mut plan = LimitsPlan {
             set: wanted.set.clone(),
             revision: mine.map_or(0, ManagedSet::revision),
             unchanged: entities_wanted(wanted)

@@ -4,7 +4,7 @@ use anyhow::Result;
 use tollgate::catalog::{Entity, ManagedSet, PageRequest, StoredLimits};
 use tollgate::{Catalog, Level};
 
-use crate::limits_file::{Config, DEFAULT_SET, EntityPart, LimitsFile};
+use crate::limits_file::{DEFAULT_SET, EntityPart, LevelConfig, LimitsFile};
 use crate::views::OwnedLevel;
 
 /// The levels that have limits, or say something else.
@@ -27,9 +27,9 @@ pub(super) fn stored_levels(catalog: &Catalog) -> Result<Vec<OwnedLevel>> {
 }
 
 /// What is stored on a level, unless it says nothing.
-pub(super) fn stored(catalog: &Catalog, level: Level<'_>) -> Result<Option<Config>> {
+pub(super) fn stored(catalog: &Catalog, level: Level<'_>) -> Result<Option<LevelConfig>> {
     let stored: Option<StoredLimits> = catalog.limits(level).wait()?;
-    Ok(stored.map(Config::from).filter(|config| !config.is_empty()))
+    Ok(stored.map(LevelConfig::from).filter(|config| !config.is_empty()))
 }
 
 /// Everything that is stored, or what a managed set has of it.

@@ -7,12 +7,12 @@ use anstyle::Style;
 use serde::Serialize;
 use tollgate::OnUnavailable;
 
-use super::plan::{EntityStep, LevelStep, Plan};
+use super::plan::{EntityStep, LevelStep, LimitsPlan};
 use crate::context::Context;
 use crate::limit_text;
-use crate::limits_file::{Config, EntityPart};
+use crate::limits_file::{EntityPart, LevelConfig};
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Page, counted, grouped};
+use crate::output::{Answer, TextPage, counted, grouped};
 use crate::views::{LevelView, LimitView, OwnedLevel, deed, limit_views};
 
 /// How many levels that are not managed are named for people.
@@ -24,7 +24,7 @@ pub(super) struct PlanAnswer {
     namespace: String,
     file: String,
     set: String,
-    entities: Vec<EntityView>,
+    entities: Vec<PlannedEntityView>,
     levels: Vec<StepView>,
     unchanged: usize,
     unmanaged: Vec<LevelView>,
@@ -45,7 +45,7 @@ pub(super) struct ApplyAnswer {
 
 #[derive(Serialize)]
 struct StepView {
-    action: Action,
+    action: PlannedAction,
     #[serde(flatten)]
     level: LevelView,
     before: Option<ConfigView>,
@@ -54,12 +54,12 @@ struct StepView {
     #[serde(skip)]
     name: String,
     #[serde(skip)]
-    lines: Vec<(Action, String)>,
+    lines: Vec<(PlannedAction, String)>,
 }
 
 #[derive(Serialize)]
-struct EntityView {
-    action: Action,
+struct PlannedEntityView {
+    action: PlannedAction,
     entity: String,
     name: Option<String>,
     parent: Option<String>,
@@ -76,19 +76,19 @@ struct ConfigView {
 
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Action {
+enum PlannedAction {
     Add,
     Change,
     Delete,
 }
 
 impl PlanAnswer {
-    pub(super) fn new(context: &Context, file: &Path, plan: &Plan) -> PlanAnswer {
+    pub(super) fn new(context: &Context, file: &Path, plan: &LimitsPlan) -> PlanAnswer {
         PlanAnswer {
             namespace: context.settings.namespace.value.clone(),
             file: file.display().to_string(),
             set: plan.set.clone(),
-            entities: plan.entities.iter().map(EntityView::from).collect(),
+            entities: plan.entities.iter().map(PlannedEntityView::from).collect(),
             levels: plan.changes().map(StepView::from).collect(),
             unchanged: plan.unchanged,
             unmanaged: plan.unmanaged.iter().map(OwnedLevel::view).collect(),
@@ -120,20 +120,22 @@ impl PlanAnswer {
 
     fn counted(&self, add: &str, change: &str, delete: &str) -> String {
         let entities = self.entities.iter().map(|entity| entity.action);
-        let actions: Vec<Action> = self.levels.iter().map(|step| step.action).chain(entities).collect();
+        let actions: Vec<PlannedAction> =
+            self.levels.iter().map(|step| step.action).chain(entities).collect();
         let count = |action| grouped(actions.iter().filter(|it| **it == action).count());
-        let [added, changed, deleted] = [Action::Add, Action::Change, Action::Delete].map(count);
+        let [added, changed, deleted] =
+            [PlannedAction::Add, PlannedAction::Change, PlannedAction::Delete].map(count);
         format!("{added} {add}, {changed} {change}, {deleted} {delete}")
     }
 
-    fn steps_text(&self, page: &mut Page) {
+    fn steps_text(&self, page: &mut TextPage) {
         for entity in &self.entities {
             page.line(format_args!("{} entity {}", entity.action.mark(), paint(style::NAME, &entity.entity)));
             entity.lines.iter().for_each(|line| page.line(format_args!("      {line}")));
         }
         for step in &self.levels {
             let remark = match (step.action, step.managed) {
-                (Action::Change, false) => " (set by hand so far)",
+                (PlannedAction::Change, false) => " (set by hand so far)",
                 _ => "",
             };
             let name = paint(style::NAME, &step.name);
@@ -144,7 +146,7 @@ impl PlanAnswer {
         }
     }
 
-    fn unmanaged_text(&self, page: &mut Page) {
+    fn unmanaged_text(&self, page: &mut TextPage) {
         if self.unmanaged_names.is_empty() {
             return;
         }
@@ -167,7 +169,7 @@ impl ApplyAnswer {
 }
 
 impl Answer for PlanAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         self.steps_text(page);
         self.unmanaged_text(page);
         page.gap();
@@ -186,7 +188,7 @@ impl Answer for ApplyAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let plan = &self.plan;
         if plan.is_empty() {
             page.line(format_args!("no changes to set {}: {} unchanged", plan.set, grouped(plan.unchanged)));
@@ -205,21 +207,21 @@ impl Answer for ApplyAnswer {
     }
 }
 
-impl Action {
+impl PlannedAction {
     fn mark(self) -> String {
         let (mark, style): (&str, Style) = match self {
-            Action::Add => ("+", style::GOOD),
-            Action::Change => ("~", style::WARN),
-            Action::Delete => ("-", style::BAD),
+            PlannedAction::Add => ("+", style::GOOD),
+            PlannedAction::Change => ("~", style::WARN),
+            PlannedAction::Delete => ("-", style::BAD),
         };
         paint(style, mark)
     }
 
-    fn of<T>(before: &Option<T>, after: &Option<T>) -> Action {
+    fn of<T>(before: &Option<T>, after: &Option<T>) -> PlannedAction {
         match (before, after) {
-            (None, _) => Action::Add,
-            (Some(_), Some(_)) => Action::Change,
-            (Some(_), None) => Action::Delete,
+            (None, _) => PlannedAction::Add,
+            (Some(_), Some(_)) => PlannedAction::Change,
+            (Some(_), None) => PlannedAction::Delete,
         }
     }
 }
@@ -228,7 +230,7 @@ impl From<&LevelStep> for StepView {
     fn from(step: &LevelStep) -> StepView {
         let LevelStep { level, before, after, is_managed } = step;
         StepView {
-            action: Action::of(before, after),
+            action: PlannedAction::of(before, after),
             level: level.view(),
             before: before.as_ref().map(ConfigView::from),
             after: after.as_ref().map(ConfigView::from),
@@ -239,8 +241,8 @@ impl From<&LevelStep> for StepView {
     }
 }
 
-impl From<&Config> for ConfigView {
-    fn from(config: &Config) -> ConfigView {
+impl From<&LevelConfig> for ConfigView {
+    fn from(config: &LevelConfig) -> ConfigView {
         ConfigView {
             limits: limit_views(config.limits.iter()),
             on_unavailable: config.on_unavailable.map(OnUnavailable::name),
@@ -249,8 +251,8 @@ impl From<&Config> for ConfigView {
 }
 
 /// What becomes another on a level, limit by limit.
-fn lines(before: Option<&Config>, after: Option<&Config>) -> Vec<(Action, String)> {
-    let texts = |config: Option<&Config>| {
+fn lines(before: Option<&LevelConfig>, after: Option<&LevelConfig>) -> Vec<(PlannedAction, String)> {
+    let texts = |config: Option<&LevelConfig>| {
         let mut texts = std::collections::BTreeMap::new();
         if let Some(config) = config {
             let text = |(name, limit): (&str, &tollgate::Limit)| (name.to_owned(), limit_text::print(limit));
@@ -265,15 +267,15 @@ fn lines(before: Option<&Config>, after: Option<&Config>) -> Vec<(Action, String
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let line = |name: &String| match (before.get(name), after.get(name)) {
         (Some(one), Some(two)) if one == two => None,
-        (Some(one), Some(two)) => Some((Action::Change, format!("{one} -> {two}"))),
-        (Some(one), None) => Some((Action::Delete, one.clone())),
-        (None, two) => Some((Action::Add, two?.clone())),
+        (Some(one), Some(two)) => Some((PlannedAction::Change, format!("{one} -> {two}"))),
+        (Some(one), None) => Some((PlannedAction::Delete, one.clone())),
+        (None, two) => Some((PlannedAction::Add, two?.clone())),
     };
     names.into_iter().filter_map(line).collect()
 }
 
-impl From<&EntityStep> for EntityView {
-    fn from(step: &EntityStep) -> EntityView {
+impl From<&EntityStep> for PlannedEntityView {
+    fn from(step: &EntityStep) -> PlannedEntityView {
         let EntityStep { id, before, after } = step;
         let EntityPart { name, parent, cascade } = after.clone();
         let mut lines = Vec::new();
@@ -284,7 +286,7 @@ impl From<&EntityStep> for EntityView {
         lines.extend(parent.iter().map(|it| format!("parent {}{it}", was(before.map(former)))));
         let cascaded = before.map(|it| it.cascades.to_string());
         lines.extend(cascade.iter().map(|it| format!("cascade {}{it}", was(cascaded.clone()))));
-        let action = if before.is_none() { Action::Add } else { Action::Change };
-        EntityView { action, entity: id.clone(), name, parent, cascade, lines }
+        let action = if before.is_none() { PlannedAction::Add } else { PlannedAction::Change };
+        PlannedEntityView { action, entity: id.clone(), name, parent, cascade, lines }
     }
 }

@@ -10,10 +10,10 @@ use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo_local::{Engine, serve};
 
 use crate::args::LocalUpArgs;
-use crate::commands::server_ending::Ending;
+use crate::commands::server_ending::ServerSignal;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{Answer, Cell, Output, Page};
+use crate::output::{Answer, Output, TableCell, TextPage};
 use crate::settings::{DynamodbUrl, StoreUrl};
 
 /// How often what has expired is deleted. The service takes days, a developer has less time.
@@ -31,9 +31,9 @@ pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
     store.build().wait()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Whoever has read the answer may tell it to end.
-    let mut ending = runtime.block_on(async { Ending::watch() })?;
+    let mut ending = runtime.block_on(async { ServerSignal::watch() })?;
     // Before it ends: whoever waits for the port reads this.
-    Output::new(UpAnswer::new(&args, endpoint)).write(&context.terminal, context.format)?;
+    Output::new(LocalUpAnswer::new(&args, endpoint)).write(&context.terminal, context.format)?;
     runtime.block_on(async {
         let sweeping = tokio::spawn(sweep(engine.clone()));
         let serving = tokio::spawn(serve(engine, listener));
@@ -62,21 +62,21 @@ async fn sweep(engine: Engine) -> io::Result<()> {
 }
 
 #[derive(Serialize)]
-struct UpAnswer {
+struct LocalUpAnswer {
     store: String,
     endpoint: String,
     table: String,
     tables: Option<String>,
 }
 
-impl UpAnswer {
-    fn new(args: &LocalUpArgs, endpoint: String) -> UpAnswer {
+impl LocalUpAnswer {
+    fn new(args: &LocalUpArgs, endpoint: String) -> LocalUpAnswer {
         let url = DynamodbUrl {
             table: args.table.clone(),
             endpoint: Some(endpoint.clone()),
             ..DynamodbUrl::default()
         };
-        UpAnswer {
+        LocalUpAnswer {
             store: StoreUrl::Dynamodb(url).to_string(),
             endpoint,
             table: args.table.clone(),
@@ -85,11 +85,11 @@ impl UpAnswer {
     }
 }
 
-impl Answer for UpAnswer {
-    fn text(&self, page: &mut Page) {
+impl Answer for LocalUpAnswer {
+    fn text(&self, page: &mut TextPage) {
         page.fields([
-            ("endpoint", Cell::from(&self.endpoint)),
-            ("table", Cell::name(&self.table)),
+            ("endpoint", TableCell::from(&self.endpoint)),
+            ("table", TableCell::name(&self.table)),
             ("tables in", self.tables.as_deref().unwrap_or("memory").into()),
         ]);
         page.gap();

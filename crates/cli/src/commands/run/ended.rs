@@ -18,7 +18,7 @@ const SIGNALLED: i32 = 128;
 
 /// How a command ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum ProcessEnd {
     /// It was only rehearsed.
     NotRun,
     /// It could not be started.
@@ -27,22 +27,22 @@ pub(super) enum Ended {
     Status(ExitStatus),
 }
 
-impl Ended {
+impl ProcessEnd {
     /// Whether it ran at all.
     pub(super) fn was_run(&self) -> bool {
-        matches!(self, Ended::Status(_))
+        matches!(self, ProcessEnd::Status(_))
     }
 
     /// Whether it ran and all is well.
     pub(super) fn is_success(&self) -> bool {
-        matches!(self, Ended::Status(status) if status.success())
+        matches!(self, ProcessEnd::Status(status) if status.success())
     }
 
     /// Its exit code, if it had one.
     pub(super) fn code(&self) -> Option<i32> {
         match self {
-            Ended::Status(status) => status.code(),
-            Ended::NotRun | Ended::Failed(_) => None,
+            ProcessEnd::Status(status) => status.code(),
+            ProcessEnd::NotRun | ProcessEnd::Failed(_) => None,
         }
     }
 
@@ -51,8 +51,8 @@ impl Ended {
     pub(super) fn signal(&self) -> Option<i32> {
         use std::os::unix::process::ExitStatusExt;
         match self {
-            Ended::Status(status) => status.signal(),
-            Ended::NotRun | Ended::Failed(_) => None,
+            ProcessEnd::Status(status) => status.signal(),
+            ProcessEnd::NotRun | ProcessEnd::Failed(_) => None,
         }
     }
 
@@ -64,10 +64,10 @@ impl Ended {
     /// What a shell would answer.
     pub(super) fn shell_code(&self) -> u8 {
         let code = match self {
-            Ended::NotRun => 0,
-            Ended::Failed(why) if why.kind() == io::ErrorKind::NotFound => NOT_FOUND.into(),
-            Ended::Failed(_) => CANNOT_RUN.into(),
-            Ended::Status(status) => match (status.code(), self.signal()) {
+            ProcessEnd::NotRun => 0,
+            ProcessEnd::Failed(why) if why.kind() == io::ErrorKind::NotFound => NOT_FOUND.into(),
+            ProcessEnd::Failed(_) => CANNOT_RUN.into(),
+            ProcessEnd::Status(status) => match (status.code(), self.signal()) {
                 (Some(code), _) => code,
                 (None, Some(signal)) => SIGNALLED + signal,
                 (None, None) => 1,
@@ -78,7 +78,7 @@ impl Ended {
 
     /// Says why it could not be started, if it could not.
     pub(super) fn tell(&self, command: &[OsString]) {
-        if let (Ended::Failed(why), Some(program)) = (self, command.first()) {
+        if let (ProcessEnd::Failed(why), Some(program)) = (self, command.first()) {
             let program = program.to_string_lossy();
             let why = match why.kind() {
                 io::ErrorKind::NotFound => "there is no such command; everything was given back".into(),
@@ -99,10 +99,10 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_shells() {
-        let exited = |code: i32| Ended::Status(ExitStatus::from_raw(code << 8)).shell_code();
+        let exited = |code: i32| ProcessEnd::Status(ExitStatus::from_raw(code << 8)).shell_code();
         assert_eq!([0, 1, 3, 255].map(exited), [0, 1, 3, 255]);
-        assert_eq!(Ended::Status(ExitStatus::from_raw(9)).shell_code(), 137);
-        let failed = |kind: io::ErrorKind| Ended::Failed(kind.into()).shell_code();
+        assert_eq!(ProcessEnd::Status(ExitStatus::from_raw(9)).shell_code(), 137);
+        let failed = |kind: io::ErrorKind| ProcessEnd::Failed(kind.into()).shell_code();
         assert_eq!(failed(io::ErrorKind::NotFound), 127);
         assert_eq!(failed(io::ErrorKind::PermissionDenied), 126);
     }

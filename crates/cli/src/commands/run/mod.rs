@@ -13,13 +13,13 @@ use serde::Serialize;
 use tollgate::Event;
 use tollgate::limiter::Lease;
 
-use self::ended::Ended;
-use super::call::{Call, Called, one_of_each};
+use self::ended::ProcessEnd;
+use super::call::{Called, LimiterCall, one_of_each};
 use crate::args::RunArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Format, Output, Page, harmless};
+use crate::output::{Answer, Format, Output, TextPage, harmless};
 use crate::units::Units;
 
 /// Acquires, runs and settles.
@@ -31,7 +31,7 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
         given => given.to_vec(),
     };
     let amounts = units.exact(&amounts)?;
-    let call = Call {
+    let call = LimiterCall {
         entity: &args.entity,
         resource: &args.resource,
         amounts: &amounts,
@@ -50,7 +50,7 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
         let policy = "it runs by what the system says for that case (on_unavailable)";
         context.note(format_args!("the store did not answer; {policy}, without the limits of others"));
     }
-    let ended = if context.dry_run { Ended::NotRun } else { obey(context, &args) };
+    let ended = if context.dry_run { ProcessEnd::NotRun } else { obey(context, &args) };
     let refunded = settle(lease, &ended, &args);
     ended.tell(&args.command);
     if context.format == Format::Text && !context.dry_run {
@@ -75,8 +75,8 @@ fn say_if_lost(event: &Event<'_>) {
 }
 
 /// Runs the command to its end. Meanwhile the limiter keeps what it holds.
-fn obey(context: &Context, args: &RunArgs) -> Ended {
-    let Some((program, rest)) = args.command.split_first() else { return Ended::NotRun };
+fn obey(context: &Context, args: &RunArgs) -> ProcessEnd {
+    let Some((program, rest)) = args.command.split_first() else { return ProcessEnd::NotRun };
     let mut command = Command::new(program);
     command.args(rest);
     if context.format == Format::Json {
@@ -84,8 +84,8 @@ fn obey(context: &Context, args: &RunArgs) -> Ended {
         command.stdout(Stdio::from(io::stderr()));
     }
     match watch(&mut command) {
-        Ok(status) => Ended::Status(status),
-        Err(why) => Ended::Failed(why),
+        Ok(status) => ProcessEnd::Status(status),
+        Err(why) => ProcessEnd::Failed(why),
     }
 }
 
@@ -105,7 +105,7 @@ fn watch(command: &mut Command) -> io::Result<std::process::ExitStatus> {
 
 /// Ends the lease, and answers whether everything was given back. If that cannot be written down it is said, but the
 /// command has run: its exit code stays ours.
-fn settle(lease: Lease<'_>, ended: &Ended, args: &RunArgs) -> bool {
+fn settle(lease: Lease<'_>, ended: &ProcessEnd, args: &RunArgs) -> bool {
     // Should it have been lost since the last heartbeat, that is said; a store that is away cannot tell.
     let _ = lease.heartbeat().wait();
     let refunds = !ended.was_run() || (args.refund_on_failure && !ended.is_success());
@@ -134,12 +134,12 @@ struct RunAnswer {
 
 impl Answer for RunAnswer {
     /// Asked for in a dry run: otherwise the command has said what there is to say.
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         page.remark(format_args!("would run {}", self.command.join(" ")));
     }
 }
 
-impl Ended {
+impl ProcessEnd {
     /// The exit code that says the same to whoever started us.
     fn exit(&self) -> Exit {
         Exit(self.shell_code())

@@ -10,8 +10,8 @@ use super::{sets, unknown};
 use crate::args::{LimitArgs, SetArgs};
 use crate::context::Context;
 use crate::duration_text;
-use crate::exit::Usage;
-use crate::output::{Answer, Output, Page};
+use crate::exit::UsageError;
+use crate::output::{Answer, Output, TextPage};
 use crate::views::{LimitView, deed, limit_table, limit_texts, limit_views};
 
 /// Begins a cooldown, or extends one.
@@ -29,7 +29,7 @@ pub(super) fn cool_down(
         ));
     }
     // The limits are not needed, and a set that no process has opened has none.
-    sets.open_idle(&name).map_err(|why| Usage(why.to_string()))?.cool_down(time).wait()?;
+    sets.open_idle(&name).map_err(|why| UsageError(why.to_string()))?.cool_down(time).wait()?;
     let now = store.clock().now();
     // A cooldown that lasts longer stays, and in a dry run nothing has changed.
     let lasted = before.as_ref().and_then(|set| cooling(set, now)).unwrap_or_default();
@@ -53,7 +53,7 @@ pub(super) fn resume(context: &Context, SetArgs { name, place }: SetArgs) -> Res
     let before = sets.get(&name).wait()?.ok_or_else(|| unknown(&name, &place))?;
     let changed = cooling(&before, store.clock().now()).is_some();
     if changed {
-        sets.open_idle(&name).map_err(|why| Usage(why.to_string()))?.end_cool_down().wait()?;
+        sets.open_idle(&name).map_err(|why| UsageError(why.to_string()))?.end_cool_down().wait()?;
     }
     Ok(Output::new(ResumeAnswer { dry_run: context.dry_run, namespace: place.namespace, set: name, changed }))
 }
@@ -65,7 +65,7 @@ pub(super) fn replace(
     args: &LimitArgs,
 ) -> Result<Output> {
     if args.is_empty() {
-        return Err(Usage("no limit is given; give at least one, such as -l rpm:250".into()).into());
+        return Err(UsageError("no limit is given; give at least one, such as -l rpm:250".into()).into());
     }
     let sets = sets(context, context.backend_to_change()?, &place);
     let set = sets.open(&name).wait()?.ok_or_else(|| unknown(&name, &place))?;
@@ -73,7 +73,7 @@ pub(super) fn replace(
     // All of them fit, or none is replaced.
     let mut after = before.clone();
     for limit in args.limits()?.iter() {
-        after = after.replacing(limit.clone()).map_err(|why| Usage(why.to_string()))?;
+        after = after.replacing(limit.clone()).map_err(|why| UsageError(why.to_string()))?;
     }
     for limit in args.limits()?.iter() {
         set.replace(limit.clone()).wait()?;
@@ -118,7 +118,7 @@ impl Answer for CoolDownAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let deed = deed(self.dry_run, "cooled down", "cool down");
         let lasts = duration_text::roughly(Duration::from_micros(self.resumes_in_us));
         page.line(format_args!("{deed} set {}: no calls for {lasts}", self.set));
@@ -130,7 +130,7 @@ impl Answer for ResumeAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         if self.changed {
             page.line(format_args!("{} set {}", deed(self.dry_run, "resumed", "resume"), self.set));
         } else {
@@ -144,7 +144,7 @@ impl Answer for ReplaceAnswer {
         !self.dry_run
     }
 
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         page.line(format_args!("{} limits of set {}", deed(self.dry_run, "replaced", "replace"), self.set));
         page.gap();
         page.table(&limit_table(&self.limits));

@@ -10,7 +10,7 @@ use super::{sets, unknown};
 use crate::args::{SetArgs, SetPlaceArgs};
 use crate::context::Context;
 use crate::duration_text;
-use crate::output::{Answer, Cell, Output, Page, Table, style};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, style};
 use crate::views::{LimitView, StatusView, limit_table, limit_views};
 
 /// How many sets are asked for at once.
@@ -51,7 +51,7 @@ pub(super) fn list(context: &Context, place: SetPlaceArgs) -> Result<Output> {
     let found = all_sets(&sets(context, store.clone(), &place))?;
     let now = store.clock().now();
     let sets = found.iter().map(|set| StoredView::of(set, now)).collect();
-    Ok(Output::new(ListAnswer { namespace: place.namespace, sets }))
+    Ok(Output::new(SetListAnswer { namespace: place.namespace, sets }))
 }
 
 /// Shows one set.
@@ -60,7 +60,7 @@ pub(super) fn show(context: &Context, SetArgs { name, place }: SetArgs) -> Resul
     let set = sets(context, store.clone(), &place).get(&name).wait()?;
     let set = set.ok_or_else(|| unknown(&name, &place))?;
     let set = StoredView::of(&set, store.clock().now());
-    Ok(Output::new(ShowAnswer { namespace: place.namespace, set }))
+    Ok(Output::new(SetShowAnswer { namespace: place.namespace, set }))
 }
 
 impl StoredView {
@@ -86,34 +86,36 @@ pub(in crate::commands) fn cooling_us(set: &StoredSet, now: Tick) -> Option<u64>
 }
 
 /// Whether a set admits calls, for people.
-pub(in crate::commands) fn state(resumes_in_us: Option<u64>, is_idle: bool) -> Cell {
+pub(in crate::commands) fn state(resumes_in_us: Option<u64>, is_idle: bool) -> TableCell {
     match resumes_in_us.map(Duration::from_micros) {
-        None if is_idle => Cell::styled("idle", style::GOOD),
-        None => Cell::styled("ready", style::GOOD),
-        Some(left) => Cell::styled(format!("cooling down, {}", duration_text::roughly(left)), style::WARN),
+        None if is_idle => TableCell::styled("idle", style::GOOD),
+        None => TableCell::styled("ready", style::GOOD),
+        Some(left) => {
+            TableCell::styled(format!("cooling down, {}", duration_text::roughly(left)), style::WARN)
+        }
     }
 }
 
 #[derive(Serialize)]
-struct ListAnswer {
+struct SetListAnswer {
     namespace: String,
     sets: Vec<StoredView>,
 }
 
 #[derive(Serialize)]
-struct ShowAnswer {
+struct SetShowAnswer {
     namespace: String,
     set: StoredView,
 }
 
-impl Answer for ListAnswer {
-    fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["SET", "STATE", "LIMIT", "AVAILABLE", "OF", ""]).right(3).right(4);
+impl Answer for SetListAnswer {
+    fn text(&self, page: &mut TextPage) {
+        let mut table = TextTable::new(["SET", "STATE", "LIMIT", "AVAILABLE", "OF", ""]).right(3).right(4);
         for set in &self.sets {
-            let mut first = Some((Cell::name(&set.name), state(set.resumes_in_us, set.idle)));
+            let mut first = Some((TableCell::name(&set.name), state(set.resumes_in_us, set.idle)));
             if set.status.is_empty() {
                 let (name, state) = first.take().unwrap_or_else(|| ("".into(), "".into()));
-                table.row([name, state, Cell::from("none known"), "".into(), "".into(), "".into()]);
+                table.row([name, state, TableCell::from("none known"), "".into(), "".into(), "".into()]);
             }
             for status in &set.status {
                 let (name, state) = first.take().unwrap_or_else(|| ("".into(), "".into()));
@@ -125,18 +127,18 @@ impl Answer for ListAnswer {
     }
 }
 
-impl Answer for ShowAnswer {
-    fn text(&self, page: &mut Page) {
+impl Answer for SetShowAnswer {
+    fn text(&self, page: &mut TextPage) {
         let set = &self.set;
         page.fields([
-            ("set", Cell::name(&set.name)),
+            ("set", TableCell::name(&set.name)),
             ("namespace", (&self.namespace).into()),
             ("state", state(set.resumes_in_us, set.idle)),
         ]);
         page.heading("Limits in force");
         page.table_or_line(&limit_table(&set.limits), "none known");
         page.heading("How they stand");
-        let mut table = Table::new(["LIMIT", "AVAILABLE", "OF", ""]).right(1).right(2);
+        let mut table = TextTable::new(["LIMIT", "AVAILABLE", "OF", ""]).right(1).right(2);
         set.status.iter().for_each(|status| table.row(status.cells()));
         page.table_or_line(&table, "nothing is known");
     }

@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use serde::Serialize;
 
 use crate::args::{Cli, CompletionsArgs};
-use crate::output::{Answer, Output, Page};
+use crate::output::{Answer, Output, TextPage};
 
 /// Prints the completions of a shell.
 pub(in crate::commands) fn completions(args: CompletionsArgs) -> Result<Output> {
@@ -22,7 +22,7 @@ struct CompletionsAnswer {
 }
 
 impl Answer for CompletionsAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         page.line(self.script.trim_end());
     }
 }

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::args::{Cli, ManArgs};
 use crate::context::Context;
-use crate::exit::{Exit, Usage};
-use crate::output::{Answer, Format, Output, Page};
+use crate::exit::{Exit, UsageError};
+use crate::output::{Answer, Format, Output, TextPage};
 use crate::rewrite::rewrite;
 use crate::views::deed;
 
@@ -44,7 +44,7 @@ fn find<'a>(root: &'a clap::Command, words: &[String]) -> Result<&'a clap::Comma
             } else {
                 format!("there are {}", there.join(", "))
             };
-            Usage(format!("{:?} is no command of `{}`; {valid}", word, title(command).replace('-', " ")))
+            UsageError(format!("{:?} is no command of `{}`; {valid}", word, title(command).replace('-', " ")))
         })?;
     }
     Ok(command)
@@ -75,7 +75,7 @@ fn show(answer: &PageAnswer) -> Result<Output> {
     match shown {
         Ok(status) if status.success() => Ok(Output::silent(Exit::OK)),
         Ok(_) => Ok(Output::silent(Exit::FAILURE)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(Usage(format!(
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(UsageError(format!(
             "there is no man(1) to show the page on a terminal; write the page to a file (> {}.1), or read --help",
             answer.name
         ))
@@ -119,13 +119,13 @@ struct FolderAnswer {
 }
 
 impl Answer for PageAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         page.line(self.page.trim_end());
     }
 }
 
 impl Answer for FolderAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let deed = deed(self.dry_run, "wrote", "write");
         page.line(format_args!("{deed} {} pages into {}", self.files.len(), self.folder));
     }

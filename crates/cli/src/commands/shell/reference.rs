@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory};
 use serde::Serialize;
 
 use crate::args::{Cli, HELP_WIDTH};
-use crate::output::{Answer, Output, Page};
+use crate::output::{Answer, Output, TextPage};
 
 const HEAD: &str = "\
 # The command line
@@ -50,7 +50,7 @@ struct ReferenceAnswer {
 }
 
 impl Answer for ReferenceAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         page.line(self.markdown.trim_end());
     }
 }

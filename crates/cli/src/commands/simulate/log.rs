@@ -29,15 +29,15 @@ const DIGITS_MAX: usize = 15;
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "a call: an object with time, entity, resource and demand")]
 pub(super) struct LoggedCall<'a> {
-    pub(super) time: Time,
+    pub(super) time: LoggedTime,
     #[serde(borrow)]
     pub(super) entity: Text<'a>,
     #[serde(borrow)]
     pub(super) resource: Text<'a>,
     #[serde(borrow)]
-    pub(super) demand: Amounts<'a>,
+    pub(super) demand: LoggedAmounts<'a>,
     #[serde(borrow, default)]
-    pub(super) used: Option<Amounts<'a>>,
+    pub(super) used: Option<LoggedAmounts<'a>>,
     #[serde(default)]
     pub(super) duration_ms: Option<Millis>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Millis(pub(super) f64);
 
 /// A time: RFC 3339, or a number since 1970.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Time(pub(super) Tick);
+pub(super) struct LoggedTime(pub(super) Tick);
 
 /// A text that is borrowed from the line where it can be.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
 /// Amounts by the names of limits.
 #[derive(Debug)]
-pub(super) struct Amounts<'a>(pub(super) Vec<(Cow<'a, str>, LoggedAmount)>);
+pub(super) struct LoggedAmounts<'a>(pub(super) Vec<(Cow<'a, str>, LoggedAmount)>);
 
 /// An amount, which is counted as soon as the unit of its limit is known.
 #[derive(Debug, PartialEq)]
@@ -131,26 +131,26 @@ pub(super) fn each_line(
     }
 }
 
-impl Time {
+impl LoggedTime {
     /// A number is in seconds, milliseconds or microseconds: whatever makes it a time of this age.
-    fn of_number(number: f64) -> Option<Time> {
+    fn of_number(number: f64) -> Option<LoggedTime> {
         let micros = match number {
             number if !number.is_finite() || number < 0.0 => return None,
             seconds if seconds < 1e11 => seconds * 1e6,
             millis if millis < 1e14 => millis * 1e3,
             micros => micros,
         };
-        (micros <= MICROS_MAX).then(|| Time(Tick::from_micros(micros.round() as u64)))
+        (micros <= MICROS_MAX).then(|| LoggedTime(Tick::from_micros(micros.round() as u64)))
     }
 
-    fn of_text(text: &str) -> Option<Time> {
+    fn of_text(text: &str) -> Option<LoggedTime> {
         let micros = text.parse::<Timestamp>().ok()?.as_microsecond();
-        Some(Time(Tick::from_micros(u64::try_from(micros).ok()?)))
+        Some(LoggedTime(Tick::from_micros(u64::try_from(micros).ok()?)))
     }
 }
 
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Time, D::Error> {
+impl<'de> Deserialize<'de> for LoggedTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<LoggedTime, D::Error> {
         deserializer.deserialize_any(TimeVisitor)
     }
 }
@@ -158,22 +158,23 @@ impl<'de> Deserialize<'de> for Time {
 struct TimeVisitor;
 
 impl Visitor<'_> for TimeVisitor {
-    type Value = Time;
+    type Value = LoggedTime;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a time, such as \"2026-11-15T14:00:00Z\" or 1794751200")
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> std::result::Result<Time, E> {
+    fn visit_u64<E: Error>(self, number: u64) -> std::result::Result<LoggedTime, E> {
         self.visit_f64(number as f64)
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> std::result::Result<Time, E> {
-        Time::of_number(number).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Float(number), &self))
+    fn visit_f64<E: Error>(self, number: f64) -> std::result::Result<LoggedTime, E> {
+        LoggedTime::of_number(number)
+            .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Float(number), &self))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> std::result::Result<Time, E> {
-        Time::of_text(text).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+    fn visit_str<E: Error>(self, text: &str) -> std::result::Result<LoggedTime, E> {
+        LoggedTime::of_text(text).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
     }
 }
 
@@ -201,8 +202,10 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Amounts<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Amounts<'a>, D::Error> {
+impl<'de: 'a, 'a> Deserialize<'de> for LoggedAmounts<'a> {
+    fn deserialize<D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<LoggedAmounts<'a>, D::Error> {
         deserializer.deserialize_map(AmountsVisitor)
     }
 }
@@ -210,18 +213,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Amounts<'a> {
 struct AmountsVisitor;
 
 impl<'de> Visitor<'de> for AmountsVisitor {
-    type Value = Amounts<'de>;
+    type Value = LoggedAmounts<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("amounts by the names of limits, such as {\"rpm\": 1}")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Amounts<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<LoggedAmounts<'de>, A::Error> {
         let mut amounts = Vec::with_capacity(4);
         while let Some((Text(name), amount)) = map.next_entry::<Text<'de>, LoggedAmount>()? {
             amounts.push((name, amount));
         }
-        Ok(Amounts(amounts))
+        Ok(LoggedAmounts(amounts))
     }
 }
 
@@ -336,7 +339,7 @@ mod tests {
     }
 
     fn time(json: &str) -> Option<u64> {
-        serde_json::from_str::<Time>(json).ok().map(|Time(tick)| tick.as_micros())
+        serde_json::from_str::<LoggedTime>(json).ok().map(|LoggedTime(tick)| tick.as_micros())
     }
 
     #[test]

@@ -18,17 +18,17 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use tollgate::{Limiter, ManualClock, Memory, Span, Tick};
 
-use super::limits::{Plan, carry_out, stored_as_file};
+use super::limits::{LimitsPlan, carry_out, stored_as_file};
 use crate::args::SimulateArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::limits_file::{self, Config, LimitsFile};
+use crate::limits_file::{self, LevelConfig, LimitsFile};
 use crate::output::{Output, grouped};
 use crate::views::OwnedLevel;
 use log::{LoggedCall, each_line};
 use names::LimitNames;
-use replay::{Patience, Replay};
-use tally::Tally;
+use replay::{Replay, SimPatience};
+use tally::SimTally;
 use view::SimulateAnswer;
 
 /// How many lines that are no calls are told.
@@ -43,11 +43,11 @@ pub(super) fn run(context: &Context, args: SimulateArgs) -> Result<Output> {
     let hands = ManualClock::at(Tick::ZERO);
     let limiter = limiter_with(&wanted, &hands)?;
     let patience = match args.wait {
-        true => Patience::Waits(args.timeout.map(Span::covering)),
-        false => Patience::None,
+        true => SimPatience::Waits(args.timeout.map(Span::covering)),
+        false => SimPatience::None,
     };
     let limits = LimitNames::new(wanted.levels.values().map(|config| &config.limits))?;
-    let mut replay = Replay::new(limiter, hands, limits, patience, Tally::new(args.max));
+    let mut replay = Replay::new(limiter, hands, limits, patience, SimTally::new(args.max));
     let malformed = read(context, &args.log, &mut replay)?;
     let replayed = replay.finish();
     let all = &replayed.tally.all;
@@ -64,7 +64,7 @@ fn limits_of(context: &Context, args: &SimulateArgs) -> Result<(LimitsFile, Stri
     }
     if !args.everybody.is_empty() {
         let mut file = LimitsFile::new(limits_file::DEFAULT_SET);
-        let config = Config { limits: args.everybody.limits()?, on_unavailable: None };
+        let config = LevelConfig { limits: args.everybody.limits()?, on_unavailable: None };
         file.levels.insert(OwnedLevel::system(), config);
         return Ok((file, "the same for everybody".into()));
     }
@@ -75,7 +75,7 @@ fn limits_of(context: &Context, args: &SimulateArgs) -> Result<(LimitsFile, Stri
 fn limiter_with(wanted: &LimitsFile, hands: &ManualClock) -> Result<Limiter> {
     let store = Arc::new(Memory::builder().clock(hands.clock()).build());
     let limiter = Limiter::open(store, tollgate::limiter::DEFAULT_NAMESPACE).wait()?;
-    let plan = Plan::new(limiter.catalog(), Path::new("limits"), wanted)?;
+    let plan = LimitsPlan::new(limiter.catalog(), Path::new("limits"), wanted)?;
     carry_out(limiter.catalog(), &plan, |_| {})?;
     // However many wait in the log, they are to be told how long.
     Ok(Limiter::builder(limiter.catalog().clone()).waiters_max(usize::MAX).build())

@@ -7,13 +7,13 @@ use foldhash::fast::RandomState;
 
 use tollgate::{Limits, Unit};
 
-use super::log::Amounts;
-use crate::exit::Usage;
+use super::log::LoggedAmounts;
+use crate::exit::UsageError;
 use crate::units::Units;
 
 /// Names that were seen, each with its number.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     names: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32, RandomState>,
 }
@@ -27,9 +27,9 @@ pub(super) struct LimitNames {
 }
 
 /// Amounts by the numbers of limits.
-pub(super) type Numbered = Vec<(u32, u64)>;
+pub(super) type NumberedAmounts = Vec<(u32, u64)>;
 
-impl Names {
+impl NameTable {
     /// The number of a name.
     pub(super) fn number(&mut self, name: &str) -> u32 {
         if let Some(number) = self.numbers.get(name) {
@@ -59,8 +59,10 @@ impl LimitNames {
     ///
     /// # Errors
     ///
-    /// [`Usage`] if one name has several units: what a log says of it could be either.
-    pub(super) fn new<'a>(levels: impl Iterator<Item = &'a Limits> + Clone) -> Result<LimitNames, Usage> {
+    /// [`UsageError`] if one name has several units: what a log says of it could be either.
+    pub(super) fn new<'a>(
+        levels: impl Iterator<Item = &'a Limits> + Clone,
+    ) -> Result<LimitNames, UsageError> {
         let limits = levels.clone().flat_map(|limits| limits.iter());
         let units = Units::agreed(limits.clone(), "these limits")?;
         let mut names: Vec<String> = limits.map(|limit| limit.name().to_string()).collect();
@@ -86,7 +88,7 @@ impl LimitNames {
     }
 
     /// The amounts of limits that are there. Others are left out.
-    pub(super) fn numbered(&self, Amounts(amounts): &Amounts<'_>) -> Numbered {
+    pub(super) fn numbered(&self, LoggedAmounts(amounts): &LoggedAmounts<'_>) -> NumberedAmounts {
         let known = amounts.iter().filter_map(|(name, amount)| Some((self.number(name)?, amount.counted())));
         known.collect()
     }

@@ -10,27 +10,27 @@ use tollgate::catalog::CatalogError;
 use tollgate::limiter::{AcquireError, Attempt, Lease, Standing};
 use tollgate::{Demand, DemandError, Limiter, ManualClock, Span, Tick};
 
-use super::log::{LoggedCall, Millis, Time};
-use super::names::{LimitNames, Names, Numbered};
-use super::tally::{Outcome, Tally};
-use super::waiting::{Turn, Waiters};
+use super::log::{LoggedCall, LoggedTime, Millis};
+use super::names::{LimitNames, NameTable, NumberedAmounts};
+use super::tally::{SimOutcome, SimTally};
+use super::waiting::{SimTurn, Waiters};
 
 /// A call to be made.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct SimCall {
     /// The line of the log.
     pub(super) line: u64,
     pub(super) at: Tick,
     pub(super) entity: u32,
     pub(super) resource: u32,
-    pub(super) demand: Numbered,
-    pub(super) used: Option<Numbered>,
+    pub(super) demand: NumberedAmounts,
+    pub(super) used: Option<NumberedAmounts>,
     pub(super) lasts: Span,
 }
 
 /// What those do who cannot be admitted at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Patience {
+pub(super) enum SimPatience {
     /// They are refused.
     None,
     /// They wait, for at most so long if that is said.
@@ -44,29 +44,29 @@ pub(super) struct Replay {
     limits: Arc<LimitNames>,
     /// The limits of each entity for each resource, where not all have the same; `None` if there are none.
     own: HashMap<(u32, u32), Option<Vec<u32>>, RandomState>,
-    entities: Names,
-    resources: Names,
-    patience: Patience,
+    entities: NameTable,
+    resources: NameTable,
+    patience: SimPatience,
     /// Calls that were admitted and have not ended.
-    open: BinaryHeap<Reverse<Open>>,
+    open: BinaryHeap<Reverse<SimOpenCall>>,
     waiters: Waiters,
     count: u64,
     /// What came of the calls.
-    pub(super) tally: Tally,
+    pub(super) tally: SimTally,
 }
 
 /// A replay that has ended: what came of the calls, by the numbers of names.
 pub(super) struct Replayed {
-    pub(super) tally: Tally,
-    pub(super) entities: Names,
-    pub(super) resources: Names,
+    pub(super) tally: SimTally,
+    pub(super) entities: NameTable,
+    pub(super) resources: NameTable,
 }
 
-struct Open {
+struct SimOpenCall {
     end: Tick,
     number: u64,
     lease: Lease<'static>,
-    used: Option<Numbered>,
+    used: Option<NumberedAmounts>,
 }
 
 impl Replay {
@@ -75,16 +75,16 @@ impl Replay {
         limiter: Limiter,
         hands: ManualClock,
         limits: LimitNames,
-        patience: Patience,
-        tally: Tally,
+        patience: SimPatience,
+        tally: SimTally,
     ) -> Replay {
         Replay {
             limiter,
             hands,
             limits: Arc::new(limits),
             own: HashMap::default(),
-            entities: Names::default(),
-            resources: Names::default(),
+            entities: NameTable::default(),
+            resources: NameTable::default(),
             patience,
             open: BinaryHeap::new(),
             waiters: Waiters::default(),
@@ -105,8 +105,8 @@ impl Replay {
         self.hands.set(call.at);
         self.tally.arrived(&call);
         match self.patience {
-            Patience::None => self.attempt_once(call),
-            Patience::Waits(timeout) => {
+            SimPatience::None => self.attempt_once(call),
+            SimPatience::Waits(timeout) => {
                 let turn = self.turn(&call, timeout);
                 self.waiters.enter(call, turn);
                 self.serve();
@@ -115,7 +115,7 @@ impl Replay {
     }
 
     /// The amounts without those of limits that the entity does not have for the resource.
-    fn of_own(&mut self, (entity, resource): (u32, u32), mut amounts: Numbered) -> Numbered {
+    fn of_own(&mut self, (entity, resource): (u32, u32), mut amounts: NumberedAmounts) -> NumberedAmounts {
         if self.limits.are_everywhere() {
             return amounts;
         }
@@ -133,8 +133,8 @@ impl Replay {
     }
 
     /// A call as it is made. One that comes before its time is made now.
-    fn call(&mut self, line: u64, logged: &LoggedCall<'_>) -> Call {
-        let (Time(at), now) = (logged.time, self.hands.now());
+    fn call(&mut self, line: u64, logged: &LoggedCall<'_>) -> SimCall {
+        let (LoggedTime(at), now) = (logged.time, self.hands.now());
         self.tally.out_of_order += u64::from(at < now);
         // What is too long is as long as can be.
         let micros = (logged.duration_ms.map_or(0.0, |Millis(millis)| millis) * 1e3).round() as u64;
@@ -142,7 +142,7 @@ impl Replay {
         let resource = self.resources.number(&logged.resource.0);
         let demand = self.of_own((entity, resource), self.limits.numbered(&logged.demand));
         let used = logged.used.as_ref().map(|used| self.limits.numbered(used));
-        Call {
+        SimCall {
             line,
             at: at.max(now),
             entity,
@@ -158,7 +158,7 @@ impl Replay {
         self.advance(Tick::MAX);
         let Replay { waiters, mut tally, entities, resources, .. } = self;
         for call in waiters.into_calls() {
-            tally.came_of(&call, &Outcome::Never);
+            tally.came_of(&call, &SimOutcome::Never);
         }
         Replayed { tally, entities, resources }
     }
@@ -172,14 +172,14 @@ impl Replay {
                 return;
             }
             self.hands.set(next);
-            while let Some(Reverse(Open { lease, used, .. })) = self.pop_ended(next) {
+            while let Some(Reverse(SimOpenCall { lease, used, .. })) = self.pop_ended(next) {
                 self.end(lease, used.as_deref());
             }
             self.serve();
         }
     }
 
-    fn pop_ended(&mut self, now: Tick) -> Option<Reverse<Open>> {
+    fn pop_ended(&mut self, now: Tick) -> Option<Reverse<SimOpenCall>> {
         self.open.peek().filter(|Reverse(open)| open.end <= now)?;
         self.open.pop()
     }
@@ -195,10 +195,10 @@ impl Replay {
         self.tally.unsettled += u64::from(ended.is_err());
     }
 
-    fn attempt_once(&mut self, call: Call) {
+    fn attempt_once(&mut self, call: SimCall) {
         match self.attempt(&call) {
             Ok(Attempt::Admitted(lease)) => {
-                self.tally.came_of(&call, &Outcome::Admitted(Span::ZERO));
+                self.tally.came_of(&call, &SimOutcome::Admitted(Span::ZERO));
                 self.hold(lease, call);
             }
             Ok(Attempt::Refused(standing)) => self.tally.came_of(&call, &refused(&standing)),
@@ -212,7 +212,7 @@ impl Replay {
             match answer {
                 Ok(lease) => {
                     let waited = self.hands.now().since(call.at);
-                    self.tally.came_of(&call, &Outcome::Admitted(waited));
+                    self.tally.came_of(&call, &SimOutcome::Admitted(waited));
                     self.hold(lease, call);
                 }
                 Err(error) => self.tally.came_of(&call, &failed(&error)),
@@ -221,7 +221,7 @@ impl Replay {
     }
 
     /// What becomes of a call that waits.
-    fn turn(&self, call: &Call, timeout: Option<Span>) -> Turn {
+    fn turn(&self, call: &SimCall, timeout: Option<Span>) -> SimTurn {
         let (limiter, limits) = (self.limiter.clone(), Arc::clone(&self.limits));
         let (entity, resource) = (self.entities.shared(call.entity), self.resources.shared(call.resource));
         let asked = call.demand.clone();
@@ -235,7 +235,7 @@ impl Replay {
         })
     }
 
-    fn attempt(&self, call: &Call) -> Result<Attempt<'static>, AcquireError> {
+    fn attempt(&self, call: &SimCall) -> Result<Attempt<'static>, AcquireError> {
         let demand: Demand<'_> = self.limits.named(&call.demand).collect();
         let (entity, resource) = (self.entities.name(call.entity), self.resources.name(call.resource));
         Ok(match self.limiter.try_acquire(entity, resource, demand).wait()? {
@@ -244,13 +244,13 @@ impl Replay {
         })
     }
 
-    fn hold(&mut self, lease: Lease<'static>, call: Call) {
+    fn hold(&mut self, lease: Lease<'static>, call: SimCall) {
         if call.lasts == Span::ZERO {
             return self.end(lease, call.used.as_deref());
         }
         self.count += 1;
         let end = self.hands.now() + call.lasts;
-        self.open.push(Reverse(Open { end, number: self.count, lease, used: call.used }));
+        self.open.push(Reverse(SimOpenCall { end, number: self.count, lease, used: call.used }));
     }
 }
 
@@ -261,9 +261,9 @@ fn own_limits(limiter: &Limiter, limits: &LimitNames, (entity, resource): (&str,
     Some(own.filter_map(|limit| limits.number(limit.name().as_str())).collect())
 }
 
-fn refused(standing: &Standing) -> Outcome {
+fn refused(standing: &Standing) -> SimOutcome {
     let wait = standing.retry_after().map(Span::covering);
-    Outcome::Refused { limit: limit_of(standing).unwrap_or_default(), wait }
+    SimOutcome::Refused { limit: limit_of(standing).unwrap_or_default(), wait }
 }
 
 /// The limit that takes longest.
@@ -271,13 +271,13 @@ fn limit_of(standing: &Standing) -> Option<String> {
     standing.limited_by().map(|(_, status)| status.limit().name().to_string())
 }
 
-fn failed(error: &AcquireError) -> Outcome {
+fn failed(error: &AcquireError) -> SimOutcome {
     let kind = match error {
         // Whoever cannot be admitted in time is told at once.
         AcquireError::TimedOut { standing, waited } if waited.is_zero() => return refused(standing),
-        AcquireError::TimedOut { standing, .. } => return Outcome::TimedOut { limit: limit_of(standing) },
+        AcquireError::TimedOut { standing, .. } => return SimOutcome::TimedOut { limit: limit_of(standing) },
         AcquireError::Demand { why: DemandError::Impossible { limit, .. }, .. } => {
-            return Outcome::Impossible { limit: limit.to_string() };
+            return SimOutcome::Impossible { limit: limit.to_string() };
         }
         AcquireError::Demand { why: DemandError::MissingAmount { .. }, .. } => "empty_demand",
         AcquireError::Demand { .. } => "bad_demand",
@@ -285,26 +285,26 @@ fn failed(error: &AcquireError) -> Outcome {
         AcquireError::Catalog(CatalogError::Name(_)) => "bad_name",
         _ => "other",
     };
-    Outcome::Failed { kind, why: error.to_string() }
+    SimOutcome::Failed { kind, why: error.to_string() }
 }
 
-impl PartialEq for Open {
-    fn eq(&self, other: &Open) -> bool {
+impl PartialEq for SimOpenCall {
+    fn eq(&self, other: &SimOpenCall) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Open {}
+impl Eq for SimOpenCall {}
 
-impl PartialOrd for Open {
-    fn partial_cmp(&self, other: &Open) -> Option<std::cmp::Ordering> {
+impl PartialOrd for SimOpenCall {
+    fn partial_cmp(&self, other: &SimOpenCall) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// By when they end; those that end together in the order in which they were admitted.
-impl Ord for Open {
-    fn cmp(&self, other: &Open) -> std::cmp::Ordering {
+impl Ord for SimOpenCall {
+    fn cmp(&self, other: &SimOpenCall) -> std::cmp::Ordering {
         (self.end, self.number).cmp(&(other.end, other.number))
     }
 }

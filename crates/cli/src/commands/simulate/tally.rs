@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use tollgate::{Span, Tick};
 
-use super::replay::Call;
+use super::replay::SimCall;
 
 /// Microseconds of an hour.
 const HOUR: u64 = 3_600_000_000;
 
 /// What came of a call.
-pub(super) enum Outcome {
+pub(super) enum SimOutcome {
     /// It was admitted, after this wait.
     Admitted(Span),
     /// A limit refused it, and would have admitted it after this wait if nobody else had come.
@@ -28,17 +28,17 @@ pub(super) enum Outcome {
 
 /// What came of all calls.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct SimTally {
     /// Of all of them.
-    pub(super) all: Counts,
+    pub(super) all: SimCounts,
     /// By the number of the entity.
-    pub(super) entities: Vec<Counts>,
+    pub(super) entities: Vec<SimCounts>,
     /// How many each limit refused.
     pub(super) limits: HashMap<String, u64>,
     /// By hour.
-    pub(super) hours: BTreeMap<u64, Counts>,
+    pub(super) hours: BTreeMap<u64, SimCounts>,
     /// How many could not be decided, by reason, with the first of them.
-    pub(super) failures: BTreeMap<&'static str, Failure>,
+    pub(super) failures: BTreeMap<&'static str, SimFailure>,
     /// The longest waits, at most so many.
     worst: BinaryHeap<Reverse<Wait>>,
     worst_max: usize,
@@ -58,7 +58,7 @@ pub(super) struct Tally {
 
 /// Calls and what came of them.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct SimCounts {
     pub(super) calls: u64,
     pub(super) admitted: u64,
     pub(super) refused: u64,
@@ -66,7 +66,7 @@ pub(super) struct Counts {
 }
 
 /// Calls that could not be decided for one reason.
-pub(super) struct Failure {
+pub(super) struct SimFailure {
     pub(super) count: u64,
     pub(super) line: u64,
     pub(super) why: String,
@@ -83,44 +83,44 @@ pub(super) struct Wait {
     pub(super) at: Tick,
 }
 
-impl Tally {
+impl SimTally {
     /// One that lists so many of the longest waits.
-    pub(super) fn new(worst_max: usize) -> Tally {
-        Tally { worst_max, ..Tally::default() }
+    pub(super) fn new(worst_max: usize) -> SimTally {
+        SimTally { worst_max, ..SimTally::default() }
     }
 
     /// A call is made.
-    pub(super) fn arrived(&mut self, call: &Call) {
+    pub(super) fn arrived(&mut self, call: &SimCall) {
         self.first.get_or_insert(call.at);
         self.last = Some(call.at);
     }
 
     /// Counts what came of a call.
-    pub(super) fn came_of(&mut self, call: &Call, outcome: &Outcome) {
+    pub(super) fn came_of(&mut self, call: &SimCall, outcome: &SimOutcome) {
         self.count(call, outcome);
         match outcome {
-            Outcome::Admitted(Span::ZERO) => {}
-            Outcome::Admitted(wait) => {
+            SimOutcome::Admitted(Span::ZERO) => {}
+            SimOutcome::Admitted(wait) => {
                 self.waits.push(wait.as_micros());
                 self.note_wait(call, None, *wait);
             }
-            Outcome::Refused { limit, wait } => {
+            SimOutcome::Refused { limit, wait } => {
                 self.note_limit(limit);
                 if let Some(wait) = wait {
                     self.note_wait(call, Some(limit), *wait);
                 }
             }
-            Outcome::Impossible { limit } => {
+            SimOutcome::Impossible { limit } => {
                 self.note_limit(limit);
                 self.impossible += 1;
             }
-            Outcome::TimedOut { limit } => {
+            SimOutcome::TimedOut { limit } => {
                 limit.iter().for_each(|limit| self.note_limit(limit));
                 self.timed_out += 1;
             }
-            Outcome::Never => self.timed_out += 1,
-            Outcome::Failed { kind, why } => {
-                let new = || Failure { count: 0, line: call.line, why: why.clone() };
+            SimOutcome::Never => self.timed_out += 1,
+            SimOutcome::Failed { kind, why } => {
+                let new = || SimFailure { count: 0, line: call.line, why: why.clone() };
                 self.failures.entry(kind).or_insert_with(new).count += 1;
             }
         }
@@ -133,18 +133,18 @@ impl Tally {
         worst
     }
 
-    fn count(&mut self, call: &Call, outcome: &Outcome) {
+    fn count(&mut self, call: &SimCall, outcome: &SimOutcome) {
         let index = call.entity as usize;
         if self.entities.len() <= index {
-            self.entities.resize(index + 1, Counts::default());
+            self.entities.resize(index + 1, SimCounts::default());
         }
         let entity = self.entities.get_mut(index);
         let hour = self.hours.entry(call.at.as_micros() / HOUR).or_default();
         for counts in [&mut self.all, hour].into_iter().chain(entity) {
             counts.calls += 1;
             match outcome {
-                Outcome::Admitted(_) => counts.admitted += 1,
-                Outcome::Failed { .. } => counts.failed += 1,
+                SimOutcome::Admitted(_) => counts.admitted += 1,
+                SimOutcome::Failed { .. } => counts.failed += 1,
                 _ => counts.refused += 1,
             }
         }
@@ -159,7 +159,7 @@ impl Tally {
         }
     }
 
-    fn note_wait(&mut self, call: &Call, limit: Option<&String>, wait: Span) {
+    fn note_wait(&mut self, call: &SimCall, limit: Option<&String>, wait: Span) {
         let is_full = self.worst.len() >= self.worst_max;
         if is_full && self.worst.peek().is_none_or(|Reverse(least)| wait <= least.wait) {
             return;

@@ -7,10 +7,10 @@ use serde::Serialize;
 use tollgate::store::usage::iso;
 
 use super::replay::Replayed;
-use super::tally::{Counts, Tally, Wait, hour_start};
+use super::tally::{SimCounts, SimTally, Wait, hour_start};
 use crate::args::SimulateArgs;
 use crate::duration_text::roughly;
-use crate::output::{Answer, Cell, Chart, Page, Table, counted, grouped, style};
+use crate::output::{Answer, Chart, TableCell, TextPage, TextTable, counted, grouped, style};
 
 /// A chart of more hours than this says nothing.
 const HOURS_MAX: u64 = 100_000;
@@ -33,7 +33,7 @@ pub(super) struct SimulateAnswer {
     waits: Option<WaitsView>,
     by_limit: BTreeMap<String, u64>,
     entities: usize,
-    by_entity: Vec<EntityView>,
+    by_entity: Vec<SimEntityView>,
     by_hour: Vec<HourView>,
     worst_waits: Vec<WaitView>,
     failures: Vec<FailureView>,
@@ -52,7 +52,7 @@ struct WaitsView {
 }
 
 #[derive(Serialize)]
-struct EntityView {
+struct SimEntityView {
     entity: String,
     calls: u64,
     admitted: u64,
@@ -93,8 +93,8 @@ impl SimulateAnswer {
         replayed: &Replayed,
     ) -> SimulateAnswer {
         let tally = &replayed.tally;
-        let Counts { calls, admitted, refused, failed } = tally.all;
-        let hour = |(hour, counts): (&u64, &Counts)| HourView {
+        let SimCounts { calls, admitted, refused, failed } = tally.all;
+        let hour = |(hour, counts): (&u64, &SimCounts)| HourView {
             start: iso(hour_start(*hour)),
             calls: counts.calls,
             refused: counts.refused,
@@ -129,20 +129,21 @@ impl SimulateAnswer {
         format!("{} ({percent:.1}%)", grouped(part))
     }
 
-    fn summary(&self, page: &mut Page) {
+    fn summary(&self, page: &mut TextPage) {
         let span = match (&self.first, &self.last) {
             (Some(first), Some(last)) => format!(" from {first} to {last}"),
             _ => String::new(),
         };
         let calls = format!("{}{span}", grouped(self.calls));
-        let mut table = Table::bare().wrap(1);
-        let mut row = |name: &str, value: Cell| table.row([Cell::styled(name, style::HEADING), value]);
-        row("log", Cell::name(&self.log));
+        let mut table = TextTable::bare().wrap(1);
+        let mut row =
+            |name: &str, value: TableCell| table.row([TableCell::styled(name, style::HEADING), value]);
+        row("log", TableCell::name(&self.log));
         row("limits", self.limits.clone().into());
         row("calls", calls.into());
-        row("admitted", Cell::styled(self.share(self.admitted), style::GOOD));
+        row("admitted", TableCell::styled(self.share(self.admitted), style::GOOD));
         let bad = if self.refused > 0 { style::BAD } else { style::GOOD };
-        row("refused", Cell::styled(self.share(self.refused), bad));
+        row("refused", TableCell::styled(self.share(self.refused), bad));
         if self.impossible > 0 {
             row("", format!("{} of them ask for more than can ever fit", grouped(self.impossible)).into());
         }
@@ -155,10 +156,10 @@ impl SimulateAnswer {
         for FailureView { kind, calls, first_line, first } in &self.failures {
             let reason = reason(kind);
             let text = format!("{} {reason}; the first in line {first_line}: {first}", grouped(calls));
-            row("failed", Cell::styled(text, style::WARN));
+            row("failed", TableCell::styled(text, style::WARN));
         }
         if self.malformed > 0 {
-            row("no calls", Cell::styled(counted_lines(self.malformed), style::WARN));
+            row("no calls", TableCell::styled(counted_lines(self.malformed), style::WARN));
         }
         if self.out_of_order > 0 {
             row("too late", format!("{} before the line before", counted_lines(self.out_of_order)).into());
@@ -166,23 +167,29 @@ impl SimulateAnswer {
         page.table(&table);
     }
 
-    fn refusals(&self, page: &mut Page) {
+    fn refusals(&self, page: &mut TextPage) {
         page.heading("Refused by limit");
-        let mut table = Table::new(["LIMIT", "REFUSED"]).right(1);
+        let mut table = TextTable::new(["LIMIT", "REFUSED"]).right(1);
         let mut limits: Vec<(&String, &u64)> = self.by_limit.iter().collect();
         limits.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
-        limits.iter().for_each(|(name, count)| table.row([Cell::name(name), grouped(count).into()]));
+        limits.iter().for_each(|(name, count)| table.row([TableCell::name(name), grouped(count).into()]));
         page.table_or_line(&table, "by none: they waited in vain");
         page.heading("Refused by entity");
-        let mut table = Table::new(["ENTITY", "CALLS", "REFUSED", "SHARE"]).right(1).right(2).right(3);
-        for EntityView { entity, calls, refused, .. } in self.by_entity.iter().filter(|it| it.refused > 0) {
+        let mut table = TextTable::new(["ENTITY", "CALLS", "REFUSED", "SHARE"]).right(1).right(2).right(3);
+        for SimEntityView { entity, calls, refused, .. } in self.by_entity.iter().filter(|it| it.refused > 0)
+        {
             let share = format!("{:.1}%", *refused as f64 * 100.0 / (*calls).max(1) as f64);
-            table.row([Cell::name(entity), grouped(calls).into(), grouped(refused).into(), share.into()]);
+            table.row([
+                TableCell::name(entity),
+                grouped(calls).into(),
+                grouped(refused).into(),
+                share.into(),
+            ]);
         }
         page.table(&table);
     }
 
-    fn chart(&self, page: &mut Page) {
+    fn chart(&self, page: &mut TextPage) {
         let (Some((first, _)), Some((last, _))) = (self.hours.first(), self.hours.last()) else { return };
         if first == last || last - first >= HOURS_MAX {
             return;
@@ -196,23 +203,23 @@ impl SimulateAnswer {
         Chart { values: &values, labels: &labels, unit: "hour", counted_in: None }.render(page);
     }
 
-    fn worst(&self, page: &mut Page) {
+    fn worst(&self, page: &mut TextPage) {
         if self.worst_waits.is_empty() {
             return;
         }
         page.heading(if self.wait { "Longest waits" } else { "Longest waits until it would have passed" });
-        let mut table = Table::new(["WAIT", "ENTITY", "RESOURCE", "LIMIT", "TIME", "LINE"])
+        let mut table = TextTable::new(["WAIT", "ENTITY", "RESOURCE", "LIMIT", "TIME", "LINE"])
             .right(0)
             .right(5)
             .hide_empty(3);
         for WaitView { wait_us, time, entity, resource, limit, line } in &self.worst_waits {
             table.row([
                 roughly(Duration::from_micros(*wait_us)).into(),
-                Cell::name(entity),
+                TableCell::name(entity),
                 resource.into(),
                 limit.clone().unwrap_or_default().into(),
-                Cell::from(time),
-                Cell::from(line),
+                TableCell::from(time),
+                TableCell::from(line),
             ]);
         }
         page.table(&table);
@@ -220,7 +227,7 @@ impl SimulateAnswer {
 }
 
 impl Answer for SimulateAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         self.summary(page);
         if self.refused > 0 {
             self.refusals(page);
@@ -274,21 +281,21 @@ impl WaitView {
     }
 }
 
-fn most_refused(replayed: &Replayed, max: usize) -> Vec<EntityView> {
+fn most_refused(replayed: &Replayed, max: usize) -> Vec<SimEntityView> {
     let counts = &replayed.tally.entities;
-    let mut entities: Vec<(&str, &Counts)> =
+    let mut entities: Vec<(&str, &SimCounts)> =
         (0..).zip(counts).map(|(number, counts)| (replayed.entities.name(number), counts)).collect();
     entities.retain(|(_, counts)| counts.calls > 0);
     entities.sort_by_key(|(name, counts)| (std::cmp::Reverse((counts.refused, counts.calls)), *name));
-    let view = |(entity, counts): (&str, &Counts)| {
-        let Counts { calls, admitted, refused, failed } = *counts;
-        EntityView { entity: entity.to_owned(), calls, admitted, refused, failed }
+    let view = |(entity, counts): (&str, &SimCounts)| {
+        let SimCounts { calls, admitted, refused, failed } = *counts;
+        SimEntityView { entity: entity.to_owned(), calls, admitted, refused, failed }
     };
     entities.into_iter().take(max).map(view).collect()
 }
 
-fn failures(tally: &Tally) -> Vec<FailureView> {
-    let view = |(kind, failure): (&&'static str, &super::tally::Failure)| FailureView {
+fn failures(tally: &SimTally) -> Vec<FailureView> {
+    let view = |(kind, failure): (&&'static str, &super::tally::SimFailure)| FailureView {
         kind,
         calls: failure.count,
         first_line: failure.line,

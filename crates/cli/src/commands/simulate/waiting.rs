@@ -10,25 +10,25 @@ use std::task::{Context, Poll, Wake, Waker};
 use foldhash::fast::RandomState;
 use tollgate::limiter::{AcquireError, Lease};
 
-use super::replay::Call;
+use super::replay::SimCall;
 
 /// What becomes of a call, sooner or later.
-pub(super) type Turn = Pin<Box<dyn Future<Output = Answer>>>;
+pub(super) type SimTurn = Pin<Box<dyn Future<Output = SimAnswer>>>;
 
 /// What became of a call.
-type Answer = Result<Lease<'static>, AcquireError>;
+type SimAnswer = Result<Lease<'static>, AcquireError>;
 
 /// Those who wait, by the order in which they came.
 #[derive(Default)]
 pub(super) struct Waiters {
-    waiting: HashMap<u64, Waiter, RandomState>,
+    waiting: HashMap<u64, SimWaiter, RandomState>,
     count: u64,
     woken: Arc<Woken>,
 }
 
-struct Waiter {
-    call: Call,
-    turn: Turn,
+struct SimWaiter {
+    call: SimCall,
+    turn: SimTurn,
     waker: Waker,
 }
 
@@ -37,22 +37,22 @@ struct Waiter {
 struct Woken(Mutex<BTreeSet<u64>>);
 
 /// What wakes one of them.
-struct Bell {
+struct SimWaker {
     number: u64,
     woken: Arc<Woken>,
 }
 
 impl Waiters {
     /// Lets somebody in, who is to look at once.
-    pub(super) fn enter(&mut self, call: Call, turn: Turn) {
+    pub(super) fn enter(&mut self, call: SimCall, turn: SimTurn) {
         self.count += 1;
-        let waker = Waker::from(Arc::new(Bell { number: self.count, woken: Arc::clone(&self.woken) }));
+        let waker = Waker::from(Arc::new(SimWaker { number: self.count, woken: Arc::clone(&self.woken) }));
         waker.wake_by_ref();
-        self.waiting.insert(self.count, Waiter { call, turn, waker });
+        self.waiting.insert(self.count, SimWaiter { call, turn, waker });
     }
 
     /// Somebody whose turn has come, if there is any now. Who came first looks first.
-    pub(super) fn next(&mut self) -> Option<(Call, Answer)> {
+    pub(super) fn next(&mut self) -> Option<(SimCall, SimAnswer)> {
         loop {
             let number = self.woken.pop()?;
             // Who has gone may be woken all the same.
@@ -64,7 +64,7 @@ impl Waiters {
     }
 
     /// Those whose turn has not come.
-    pub(super) fn into_calls(self) -> impl Iterator<Item = Call> {
+    pub(super) fn into_calls(self) -> impl Iterator<Item = SimCall> {
         self.waiting.into_values().map(|waiter| waiter.call)
     }
 }
@@ -79,8 +79,8 @@ impl Woken {
     }
 }
 
-impl Wake for Bell {
-    fn wake(self: Arc<Bell>) {
+impl Wake for SimWaker {
+    fn wake(self: Arc<SimWaker>) {
         self.woken.push(self.number);
     }
 }

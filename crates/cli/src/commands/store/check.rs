@@ -6,8 +6,8 @@ use tollgate::catalog::{CatalogError, Finding, Inspection};
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
-use crate::store::{Damage, damages};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped, style};
+use crate::store::{StoreDamage, damages};
 
 /// Looks at everything. Something wrong is an answer with the exit code of a failure.
 pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
@@ -64,8 +64,8 @@ impl Problem {
     }
 }
 
-impl From<Damage> for Problem {
-    fn from(Damage { part, problem }: Damage) -> Problem {
+impl From<StoreDamage> for Problem {
+    fn from(StoreDamage { part, problem }: StoreDamage) -> Problem {
         Problem { namespace: None, what: part.into(), problem }
     }
 }
@@ -78,14 +78,14 @@ impl From<Finding> for Problem {
 }
 
 impl Answer for CheckAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let verdict = match self.problems.len() {
-            0 => Cell::styled("everything is as it should be", style::GOOD),
-            1 => Cell::styled("1 problem", style::BAD),
-            count => Cell::styled(format!("{} problems", grouped(count)), style::BAD),
+            0 => TableCell::styled("everything is as it should be", style::GOOD),
+            1 => TableCell::styled("1 problem", style::BAD),
+            count => TableCell::styled(format!("{} problems", grouped(count)), style::BAD),
         };
         page.fields([
-            ("store", Cell::name(&self.store)),
+            ("store", TableCell::name(&self.store)),
             ("schema", (&self.schema_version).into()),
             ("records", grouped(self.records).into()),
             ("verdict", verdict),
@@ -99,10 +99,10 @@ impl Answer for CheckAnswer {
 }
 
 /// All of them, each in a row.
-pub(super) fn table_of(problems: &[Problem]) -> Table {
-    let mut table = Table::new(["NAMESPACE", "WHAT", "PROBLEM"]).wrap(2).hide_empty(0);
+pub(super) fn table_of(problems: &[Problem]) -> TextTable {
+    let mut table = TextTable::new(["NAMESPACE", "WHAT", "PROBLEM"]).wrap(2).hide_empty(0);
     for Problem { namespace, what, problem } in problems {
-        table.row([Cell::name(namespace.as_deref().unwrap_or_default()), what.into(), problem.into()]);
+        table.row([TableCell::name(namespace.as_deref().unwrap_or_default()), what.into(), problem.into()]);
     }
     table
 }

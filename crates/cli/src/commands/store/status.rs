@@ -11,7 +11,7 @@ use tollgate::store::StoreClock;
 use crate::context::Context;
 use crate::duration_text;
 use crate::exit::Exit;
-use crate::output::{Answer, Cell, Output, Page, Table, grouped, style};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped, style};
 use crate::settings::redacted;
 use crate::views::{CountsView, NamespaceView};
 
@@ -32,7 +32,7 @@ pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
     }
 }
 
-fn found(context: &Context) -> Result<Found> {
+fn found(context: &Context) -> Result<StatusFound> {
     context.must_be_there()?;
     let store = context.store()?;
     let registry = context.registry_if_there()?;
@@ -47,7 +47,7 @@ fn found(context: &Context) -> Result<Found> {
         let counts = registry.open(&namespace.name).wait()?.counts().wait()?;
         namespaces.push(Inhabited { namespace: namespace.into(), counts: counts.into() });
     }
-    Ok(Found {
+    Ok(StatusFound {
         latency_us: latency.as_micros(),
         clock_ahead_us: if clock_ahead > StoreClock::TOLERANCE { clock_ahead } else { 0 },
         schema_version,
@@ -63,11 +63,11 @@ struct StatusAnswer {
     reachable: bool,
     error: Option<String>,
     #[serde(flatten)]
-    found: Option<Found>,
+    found: Option<StatusFound>,
 }
 
 #[derive(Serialize)]
-struct Found {
+struct StatusFound {
     latency_us: u64,
     clock_ahead_us: u64,
     schema_version: String,
@@ -84,13 +84,13 @@ struct Inhabited {
 }
 
 impl Answer for StatusAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let Some(found) = &self.found else {
             let error = self.error.as_deref().unwrap_or_default();
             let reachable = if self.reachable { "yes" } else { "no" };
             return page.fields([
-                ("store", Cell::name(&self.store)),
-                ("reachable", Cell::styled(reachable, style::BAD)),
+                ("store", TableCell::name(&self.store)),
+                ("reachable", TableCell::styled(reachable, style::BAD)),
                 ("error", error.into()),
             ]);
         };
@@ -101,14 +101,14 @@ impl Answer for StatusAnswer {
             grouped(found.deleted_namespaces)
         );
         let mut fields = vec![
-            ("store", Cell::name(&self.store)),
-            ("reachable", Cell::styled("yes", style::GOOD)),
+            ("store", TableCell::name(&self.store)),
+            ("reachable", TableCell::styled("yes", style::GOOD)),
             ("latency", latency.into()),
         ];
         if found.clock_ahead_us > 0 {
             let ahead = duration_text::roughly(Duration::from_micros(found.clock_ahead_us));
             let ahead = format!("{ahead} ahead of this host's");
-            fields.push(("clock", Cell::styled(ahead, style::WARN)));
+            fields.push(("clock", TableCell::styled(ahead, style::WARN)));
         }
         fields.extend([("schema", (&found.schema_version).into()), ("namespaces", namespaces.into())]);
         page.fields(fields);
@@ -119,16 +119,16 @@ impl Answer for StatusAnswer {
     }
 }
 
-impl Found {
-    fn table(&self) -> Table {
+impl StatusFound {
+    fn table(&self) -> TextTable {
         let headings = ["NAMESPACE", "ENTITIES", "LIMITS", "DISABLED", "BUCKETS", "USAGE", "EVENTS"];
-        let mut table = (1..headings.len()).fold(Table::new(headings), Table::right);
+        let mut table = (1..headings.len()).fold(TextTable::new(headings), TextTable::right);
         for Inhabited { namespace, counts } in &self.namespaces {
             let CountsView { entities, disabled, buckets, usage_records, audit_events, .. } = counts;
             let [entities, limits, disabled, buckets, usage, events] =
                 [entities, &counts.limits(), disabled, buckets, usage_records, audit_events]
-                    .map(|count| Cell::from(grouped(count)));
-            table.row([Cell::name(&namespace.name), entities, limits, disabled, buckets, usage, events]);
+                    .map(|count| TableCell::from(grouped(count)));
+            table.row([TableCell::name(&namespace.name), entities, limits, disabled, buckets, usage, events]);
         }
         table
     }

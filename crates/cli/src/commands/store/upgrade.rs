@@ -8,7 +8,7 @@ use super::check::{Problem, table_of};
 use crate::args::UpgradeArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{Answer, Output, Page, counted, grouped};
+use crate::output::{Answer, Output, TextPage, counted, grouped};
 use crate::views::deed;
 
 /// Migrates the records.
@@ -70,7 +70,7 @@ impl From<Migrated> for MigrationView {
 }
 
 impl Answer for UpgradeAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         if !self.unknown.is_empty() {
             let things = counted(self.unknown.len(), "thing", "things");
             page.line(format_args!("the records say {things} that this version has no form for:"));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tollgate::catalog::VersionRecord;
 
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, style};
+use crate::output::{Answer, Output, TableCell, TextPage, style};
 use crate::settings::redacted;
 use crate::store::is_there;
 
@@ -44,7 +44,7 @@ struct VersionAnswer {
 }
 
 impl Answer for VersionAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let schema = match (&self.schema_version, &self.client_min_version) {
             _ if self.error.is_some() => "unknown".into(),
             (Some(schema), Some(client)) => {
@@ -53,12 +53,12 @@ impl Answer for VersionAnswer {
             _ => "none, the store is not there yet".into(),
         };
         let fields = [
-            ("tollgate", Cell::from(self.version)),
+            ("tollgate", TableCell::from(self.version)),
             ("store", self.store.as_deref().unwrap_or("none").into()),
             ("schema", schema.into()),
         ];
         let Some(error) = &self.error else { return page.fields(fields) };
         let [tollgate, store, schema] = fields;
-        page.fields([tollgate, store, schema, ("error", Cell::styled(error, style::BAD))]);
+        page.fields([tollgate, store, schema, ("error", TableCell::styled(error, style::BAD))]);
     }
 }

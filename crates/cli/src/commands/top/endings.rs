@@ -19,15 +19,15 @@ const SIGNALLED: i32 = 128;
 pub(super) struct Signalled(i32);
 
 /// Hears of signals.
-pub(super) struct Endings(Vec<(i32, Arc<AtomicBool>)>);
+pub(super) struct TopSignals(Vec<(i32, Arc<AtomicBool>)>);
 
-impl Endings {
+impl TopSignals {
     /// Listens from now on. A second signal of one kind is obeyed at once: somebody insists.
     ///
     /// # Errors
     ///
     /// The system's.
-    pub(super) fn listen() -> io::Result<Endings> {
+    pub(super) fn listen() -> io::Result<TopSignals> {
         let mut endings = Vec::new();
         for signal in HELD_BACK {
             let heard = Arc::new(AtomicBool::new(false));
@@ -36,7 +36,7 @@ impl Endings {
             flag::register(signal, Arc::clone(&heard))?;
             endings.push((signal, heard));
         }
-        Ok(Endings(endings))
+        Ok(TopSignals(endings))
     }
 
     /// A signal that came meanwhile.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::Result;
 use tollgate::Catalog;
 
-use super::look::Look;
-use super::screen::{Pause, Screen, Size};
-use super::view::{Room, TopAnswer};
+use super::look::NamespaceSnapshot;
+use super::screen::{Pause, Size, TopScreen};
+use super::view::{RowRoom, TopAnswer};
 use crate::args::TopArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{Answer, Page, style};
+use crate::output::{Answer, TextPage, style};
 
 /// More often is only flicker, and work for the store.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -22,15 +22,15 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 ///
 /// As the store, or the terminal is gone.
 pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Exit> {
-    let mut screen = Screen::open()?;
-    let mut last: Option<Look> = None;
+    let mut screen = TopScreen::open()?;
+    let mut last: Option<NamespaceSnapshot> = None;
     loop {
         let size = screen.size();
         let most = size.lines.min(args.max.unwrap_or(usize::MAX));
-        let look = Look::at(catalog, &args.sets.namespace, last.as_ref(), most)?;
+        let look = NamespaceSnapshot::at(catalog, &args.sets.namespace, last.as_ref(), most)?;
         let room = room(size, args.max, look.waiters.len(), look.sets.len());
         let answer = TopAnswer::new(context, &look, room);
-        let mut page = Page::new(size.columns);
+        let mut page = TextPage::new(size.columns);
         answer.text(&mut page);
         screen.show(&style::seen(&page.finish().0))?;
         last = Some(look);
@@ -43,7 +43,7 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
 }
 
 /// How many rows fit. Those who wait and the limit sets get a third of the screen each at most, and no more than they need.
-fn room(size: Size, max: Option<usize>, waiting: usize, sets: usize) -> Room {
+fn room(size: Size, max: Option<usize>, waiting: usize, sets: usize) -> RowRoom {
     // A gap, the headings, and how many more there are.
     const AROUND: usize = 3;
     let most = (size.lines / 3).max(1);
@@ -52,7 +52,7 @@ fn room(size: Size, max: Option<usize>, waiting: usize, sets: usize) -> Room {
     // The headline, a gap and the headings.
     let rows = size.lines.saturating_sub(3 + taken(waiters) + taken(sets)).max(1);
     let [rows, waiters, sets] = [rows, waiters, sets].map(|it| it.min(max.unwrap_or(usize::MAX)));
-    Room { rows, waiters, sets }
+    RowRoom { rows, waiters, sets }
 }
 
 #[cfg(test)]
@@ -62,11 +62,14 @@ mod tests {
     #[test]
     fn all_tables_fit_the_screen() {
         let size = Size { columns: 80, lines: 24 };
-        assert_eq!(room(size, None, 0, 0), Room { rows: 21, waiters: 0, sets: 0 });
-        assert_eq!(room(size, None, 2, 0), Room { rows: 16, waiters: 2, sets: 0 });
-        assert_eq!(room(size, None, 100, 0), Room { rows: 10, waiters: 8, sets: 0 });
-        assert_eq!(room(size, None, 2, 3), Room { rows: 10, waiters: 2, sets: 3 });
-        assert_eq!(room(size, Some(3), 100, 5), Room { rows: 2, waiters: 3, sets: 3 });
-        assert_eq!(room(Size { columns: 80, lines: 2 }, None, 100, 0), Room { rows: 1, waiters: 1, sets: 0 });
+        assert_eq!(room(size, None, 0, 0), RowRoom { rows: 21, waiters: 0, sets: 0 });
+        assert_eq!(room(size, None, 2, 0), RowRoom { rows: 16, waiters: 2, sets: 0 });
+        assert_eq!(room(size, None, 100, 0), RowRoom { rows: 10, waiters: 8, sets: 0 });
+        assert_eq!(room(size, None, 2, 3), RowRoom { rows: 10, waiters: 2, sets: 3 });
+        assert_eq!(room(size, Some(3), 100, 5), RowRoom { rows: 2, waiters: 3, sets: 3 });
+        assert_eq!(
+            room(Size { columns: 80, lines: 2 }, None, 100, 0),
+            RowRoom { rows: 1, waiters: 1, sets: 0 }
+        );
     }
 }

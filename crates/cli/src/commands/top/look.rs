@@ -14,13 +14,13 @@ use tollgate::{Catalog, Status, StoredSet, StoredSets, Tick};
 const HOUR: u64 = 3_600_000_000;
 
 /// What was seen.
-pub(super) struct Look {
+pub(super) struct NamespaceSnapshot {
     pub(super) at: Tick,
     pub(super) hour: Tick,
     /// How many used something in this hour, or have not everything left.
     pub(super) in_use: usize,
     /// The busiest of them: by calls since the last look, then in this hour, then by how little is left.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<TopRow>,
     /// Who waits longest comes first.
     pub(super) waiters: Vec<Waiter>,
     /// The limit sets that are not idle. They have a namespace of their own.
@@ -30,7 +30,7 @@ pub(super) struct Look {
 }
 
 /// An entity and a resource.
-pub(super) struct Row {
+pub(super) struct TopRow {
     pub(super) entity: String,
     pub(super) resource: String,
     /// Calls that were admitted in this hour.
@@ -45,7 +45,7 @@ pub(super) struct Row {
 
 /// How busy an entity and a resource are. The greatest comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Busy {
+struct Busyness {
     change: Option<u64>,
     calls: u64,
     /// In millionths.
@@ -53,22 +53,28 @@ struct Busy {
     names: Reverse<(String, String)>,
 }
 
-impl Look {
+impl NamespaceSnapshot {
     /// Looks now, for so many of the busiest.
-    pub(super) fn at(catalog: &Catalog, sets_in: &str, last: Option<&Look>, most: usize) -> Result<Look> {
+    pub(super) fn at(
+        catalog: &Catalog,
+        sets_in: &str,
+        last: Option<&NamespaceSnapshot>,
+        most: usize,
+    ) -> Result<NamespaceSnapshot> {
         let at = catalog.backend().clock().now();
         let hour = Tick::from_micros(at.as_micros() / HOUR * HOUR);
         let waiters = catalog.waiters().wait()?;
         let mut sets = all_sets(&StoredSets::new(Arc::clone(catalog.backend())).namespace(sets_in))?;
         sets.retain(|set| !set.is_idle());
-        let mut look = Look { at, hour, in_use: 0, rows: Vec::new(), waiters, sets, calls: HashMap::new() };
+        let mut look =
+            NamespaceSnapshot { at, hour, in_use: 0, rows: Vec::new(), waiters, sets, calls: HashMap::new() };
         let last = last.filter(|last| last.hour == hour);
         look.add_active(catalog, last, most)?;
         Ok(look)
     }
 
     /// Passes all buckets once and keeps the busiest.
-    fn add_active(&mut self, catalog: &Catalog, last: Option<&Look>, most: usize) -> Result<()> {
+    fn add_active(&mut self, catalog: &Catalog, last: Option<&NamespaceSnapshot>, most: usize) -> Result<()> {
         let (mut busiest, mut after) = (BinaryHeap::new(), None);
         loop {
             let page = catalog.backend().activity(catalog.namespace_id(), Scope::All, after).wait()?;
@@ -79,7 +85,7 @@ impl Look {
                 }
                 self.in_use += 1;
                 let change = self.note(last, (&entity, &resource), calls);
-                busiest.push(Reverse(Busy { change, calls, in_use, names: Reverse((entity, resource)) }));
+                busiest.push(Reverse(Busyness { change, calls, in_use, names: Reverse((entity, resource)) }));
                 if busiest.len() > most {
                     busiest.pop();
                 }
@@ -90,13 +96,13 @@ impl Look {
             }
         }
         for Reverse(busy) in busiest.into_sorted_vec() {
-            self.rows.push(Row::read(catalog, self.hour, busy)?);
+            self.rows.push(TopRow::read(catalog, self.hour, busy)?);
         }
         Ok(())
     }
 
     /// Notes how many calls there were in this hour, and answers how many more these are than at the last look.
-    fn note(&mut self, last: Option<&Look>, names: (&str, &str), calls: u64) -> Option<u64> {
+    fn note(&mut self, last: Option<&NamespaceSnapshot>, names: (&str, &str), calls: u64) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         names.hash(&mut hasher);
         let place = hasher.finish();
@@ -105,17 +111,17 @@ impl Look {
     }
 }
 
-impl Row {
+impl TopRow {
     /// Reads all there is to know of one that is shown.
-    fn read(catalog: &Catalog, hour: Tick, busy: Busy) -> Result<Row> {
-        let Busy { change, calls, names: Reverse((entity, resource)), .. } = busy;
+    fn read(catalog: &Catalog, hour: Tick, busy: Busyness) -> Result<TopRow> {
+        let Busyness { change, calls, names: Reverse((entity, resource)), .. } = busy;
         let scope = Scope::Bucket(&entity, &resource);
         let bucket = catalog.backend().buckets(catalog.namespace_id(), scope, None, 1).wait()?;
         let limits = bucket.items.into_iter().next().map_or(Vec::new(), |bucket| bucket.limits);
         let query = UsageQuery::of_entity(&entity, Window::Hour).resource(&resource).from(hour);
         let used = catalog.usage(query).wait()?.items.into_iter().next();
         let used = used.map_or_else(BTreeMap::new, |usage| usage.amounts);
-        Ok(Row { calls, calls_change: change, used, limits, entity, resource })
+        Ok(TopRow { calls, calls_change: change, used, limits, entity, resource })
     }
 
     /// The limit of which the smallest share is left, and how much of it is in use, from 0 to 1.

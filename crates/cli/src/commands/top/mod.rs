@@ -17,8 +17,8 @@ use tollgate::Catalog;
 use crate::args::TopArgs;
 use crate::context::Context;
 use crate::output::{Format, Output};
-use look::Look;
-use view::{Room, TopAnswer};
+use look::NamespaceSnapshot;
+use view::{RowRoom, TopAnswer};
 
 /// How many rows are shown where nobody says otherwise and there is no terminal.
 const ROWS: usize = 20;
@@ -34,8 +34,12 @@ pub(super) fn run(context: &Context, args: TopArgs) -> Result<Output> {
 
 fn look_once(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
     let max = args.max.unwrap_or(ROWS);
-    let room = Room { rows: max, waiters: max, sets: max };
-    Ok(Output::new(TopAnswer::new(context, &Look::at(catalog, &args.sets.namespace, None, max)?, room)))
+    let room = RowRoom { rows: max, waiters: max, sets: max };
+    Ok(Output::new(TopAnswer::new(
+        context,
+        &NamespaceSnapshot::at(catalog, &args.sets.namespace, None, max)?,
+        room,
+    )))
 }
 
 /// Whether there is a terminal that can be written over, and whose keys can be read.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use terminal_size::{Height, Width};
 
-use super::endings::{Endings, Signalled};
+use super::endings::{Signalled, TopSignals};
 
 /// How long one look for a key takes: the unit of the terminal's own timeout.
 const LOOK: Duration = Duration::from_millis(100);
@@ -27,10 +27,10 @@ const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
 /// A screen of our own. The one that was there is back when this is gone.
-pub(super) struct Screen {
+pub(super) struct TopScreen {
     tty: File,
     before: Termios,
-    endings: Endings,
+    endings: TopSignals,
     /// The size that the last text was shown for.
     shown: Option<Size>,
 }
@@ -53,15 +53,15 @@ pub(super) enum Pause {
     Signalled(Signalled),
 }
 
-impl Screen {
+impl TopScreen {
     /// Takes the terminal.
     ///
     /// # Errors
     ///
     /// There is none, or it does not obey.
-    pub(super) fn open() -> Result<Screen> {
+    pub(super) fn open() -> Result<TopScreen> {
         // Before anything is changed, so that no signal comes in between and leaves the change behind.
-        let endings = Endings::listen().context("signals cannot be heard")?;
+        let endings = TopSignals::listen().context("signals cannot be heard")?;
         let tty = File::from(io::stdin().as_fd().try_clone_to_owned().context("no terminal")?);
         let before = tcgetattr(&tty).context("the terminal cannot be asked")?;
         let mut keys = before.clone();
@@ -70,7 +70,7 @@ impl Screen {
         keys.special_codes[SpecialCodeIndex::VMIN] = 0;
         keys.special_codes[SpecialCodeIndex::VTIME] = 1;
         tcsetattr(&tty, OptionalActions::Now, &keys).context("the terminal cannot be set")?;
-        let screen = Screen { tty, before, endings, shown: None };
+        let screen = TopScreen { tty, before, endings, shown: None };
         io::stdout().write_all(ENTER.as_bytes())?;
         Ok(screen)
     }
@@ -131,7 +131,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TopScreen {
     fn drop(&mut self) {
         // Whoever has gone needs no terminal.
         let _ = io::stdout().write_all(LEAVE.as_bytes());

@@ -6,7 +6,7 @@ use tollgate::{StoredSet, Tick};
 use super::look;
 use super::view::TightestView;
 use crate::commands::set::{cooling_us, state};
-use crate::output::{Cell, Page, Table, counted};
+use crate::output::{TableCell, TextPage, TextTable, counted};
 
 /// A limit set that is in use.
 #[derive(Serialize)]
@@ -28,15 +28,15 @@ impl SetView {
 }
 
 /// Adds the sets to a page, if there are any.
-pub(super) fn sets_text(sets: &[SetView], max: usize, page: &mut Page) {
+pub(super) fn sets_text(sets: &[SetView], max: usize, page: &mut TextPage) {
     if sets.is_empty() {
         return;
     }
     page.gap();
-    let mut table = Table::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(0);
+    let mut table = TextTable::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(0);
     for set in sets.iter().take(max) {
         let [limit, left, bar] = TightestView::cells(set.tightest.as_ref());
-        table.row([Cell::name(&set.name), state(set.resumes_in_us, false), limit, left, bar]);
+        table.row([TableCell::name(&set.name), state(set.resumes_in_us, false), limit, left, bar]);
     }
     page.table(&table);
     if sets.len() > max {

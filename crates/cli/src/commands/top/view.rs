@@ -6,13 +6,13 @@ use serde::Serialize;
 use tollgate::Status;
 use tollgate::store::usage::iso;
 
-use super::look::{Look, Row};
+use super::look::{NamespaceSnapshot, TopRow};
 use super::sets::{SetView, sets_text};
 use super::waiting::{WaiterView, waiting_text};
 use crate::context::Context;
 use crate::limit_text;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Cell, Page, Table, grouped};
+use crate::output::{Answer, TableCell, TextPage, TextTable, grouped};
 
 /// How many columns a bar has.
 const BAR: usize = 8;
@@ -26,16 +26,16 @@ pub(super) struct TopAnswer {
     at: String,
     hour: String,
     in_use: usize,
-    rows: Vec<RowView>,
+    rows: Vec<TopRowView>,
     waiting: Vec<WaiterView>,
     sets: Vec<SetView>,
     #[serde(skip)]
-    room: Room,
+    room: RowRoom,
 }
 
 /// How many rows there is room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct RowRoom {
     /// Of entities.
     pub(super) rows: usize,
     /// Of those who wait.
@@ -45,7 +45,7 @@ pub(super) struct Room {
 }
 
 #[derive(Serialize)]
-struct RowView {
+struct TopRowView {
     entity: String,
     resource: String,
     calls: u64,
@@ -70,13 +70,13 @@ pub(super) struct TightestView {
 
 impl TopAnswer {
     /// As many of the busiest as there is room for.
-    pub(super) fn new(context: &Context, look: &Look, room: Room) -> TopAnswer {
+    pub(super) fn new(context: &Context, look: &NamespaceSnapshot, room: RowRoom) -> TopAnswer {
         TopAnswer {
             namespace: context.settings.namespace.value.clone(),
             at: iso(look.at),
             hour: iso(look.hour),
             in_use: look.in_use,
-            rows: look.rows.iter().take(room.rows).map(RowView::of).collect(),
+            rows: look.rows.iter().take(room.rows).map(TopRowView::of).collect(),
             waiting: look.waiters.iter().map(|waiter| WaiterView::of(waiter, look.at)).collect(),
             sets: look.sets.iter().map(|set| SetView::of(set, look.at)).collect(),
             room,
@@ -84,12 +84,12 @@ impl TopAnswer {
     }
 }
 
-impl RowView {
-    fn of(row: &Row) -> RowView {
+impl TopRowView {
+    fn of(row: &TopRow) -> TopRowView {
         let tightest = row.tightest().map(|(status, share)| TightestView::of(status, share));
         let held_text: Vec<String> =
             row.held().map(|(name, held, capacity)| format!("{name} {held}/{capacity}")).collect();
-        RowView {
+        TopRowView {
             entity: row.entity.clone(),
             resource: row.resource.clone(),
             calls: row.calls,
@@ -101,12 +101,12 @@ impl RowView {
         }
     }
 
-    fn cells(&self) -> [Cell; 8] {
+    fn cells(&self) -> [TableCell; 8] {
         let change = self.calls_change.filter(|change| *change > 0);
         let change = change.map(|change| format!("+{}", grouped(change))).unwrap_or_default();
         let [limit, left, bar] = TightestView::cells(self.tightest.as_ref());
-        let (entity, resource) = (Cell::name(&self.entity), Cell::from(&self.resource));
-        let held = Cell::from(&self.held_text);
+        let (entity, resource) = (TableCell::name(&self.entity), TableCell::from(&self.resource));
+        let held = TableCell::from(&self.held_text);
         [entity, resource, grouped(self.calls).into(), change.into(), limit, left, bar, held]
     }
 }
@@ -126,32 +126,33 @@ impl TightestView {
     }
 
     /// The limit, what is left of it, and a bar; everything is left where no limit is bounded.
-    pub(super) fn cells(tightest: Option<&TightestView>) -> [Cell; 3] {
-        let Some(it) = tightest else { return [Cell::from(""), "all".into(), "".into()] };
+    pub(super) fn cells(tightest: Option<&TightestView>) -> [TableCell; 3] {
+        let Some(it) = tightest else { return [TableCell::from(""), "all".into(), "".into()] };
         let style = match it.share_used {
             share if share >= 1.0 => style::BAD,
             share if share >= NEARLY => style::WARN,
             _ => style::GOOD,
         };
-        [Cell::from(&it.limit), (&it.left).into(), Cell::styled(bar(it.share_used), style)]
+        [TableCell::from(&it.limit), (&it.left).into(), TableCell::styled(bar(it.share_used), style)]
     }
 }
 
 impl Answer for TopAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         let (name, in_use, wait) =
             (paint(style::NAME, &self.namespace), grouped(self.in_use), grouped(self.waiting.len()));
         page.line(format_args!("namespace {name}, {in_use} in use, {wait} waiting, {}", self.at));
         page.gap();
-        let mut table = Table::new(["ENTITY", "RESOURCE", "ADMITTED", "", "LIMIT", "LEFT", "USED", "HELD"])
-            .right(2)
-            .right(3)
-            .right(5)
-            .hide_empty(3)
-            .hide_empty(7)
-            .wrap(7)
-            .shorten(0)
-            .shorten(1);
+        let mut table =
+            TextTable::new(["ENTITY", "RESOURCE", "ADMITTED", "", "LIMIT", "LEFT", "USED", "HELD"])
+                .right(2)
+                .right(3)
+                .right(5)
+                .hide_empty(3)
+                .hide_empty(7)
+                .wrap(7)
+                .shorten(0)
+                .shorten(1);
         self.rows.iter().for_each(|row| table.row(row.cells()));
         page.table_or_line(&table, "no calls in this hour");
         waiting_text(&self.waiting, self.room.waiters, page);

@@ -9,7 +9,7 @@ use tollgate::catalog::Waiter;
 use tollgate::store::usage::iso;
 
 use crate::duration_text;
-use crate::output::{Cell, Page, Table, counted, grouped, style};
+use crate::output::{TableCell, TextPage, TextTable, counted, grouped, style};
 use crate::views::micros;
 
 /// From this on a wait wants a look.
@@ -60,23 +60,32 @@ impl WaiterView {
         own.into_iter().chain(also).collect::<Vec<_>>().join(", ")
     }
 
-    fn cells(&self) -> [Cell; 5] {
+    fn cells(&self) -> [TableCell; 5] {
         let waited = Duration::from_micros(self.waited_us);
         let shown = duration_text::roughly(waited);
-        let waited = if waited >= LONG { Cell::styled(shown, style::WARN) } else { shown.into() };
+        let waited = if waited >= LONG { TableCell::styled(shown, style::WARN) } else { shown.into() };
         let process = format!("{}@{}", self.pid, self.host);
-        [Cell::name(&self.entity), Cell::from(&self.resource), waited, process.into(), self.wants().into()]
+        [
+            TableCell::name(&self.entity),
+            TableCell::from(&self.resource),
+            waited,
+            process.into(),
+            self.wants().into(),
+        ]
     }
 }
 
 /// Adds those who wait longest to a page, if anybody waits.
-pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut Page) {
+pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut TextPage) {
     if waiting.is_empty() {
         return;
     }
     page.gap();
-    let mut table =
-        Table::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]).right(2).wrap(4).shorten(0).shorten(1);
+    let mut table = TextTable::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"])
+        .right(2)
+        .wrap(4)
+        .shorten(0)
+        .shorten(1);
     waiting.iter().take(max).for_each(|waiter| table.row(waiter.cells()));
     page.table(&table);
     if waiting.len() > max {

@@ -9,7 +9,7 @@ use tollgate::store::usage::iso;
 
 use crate::args::UsageListArgs;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Table, grouped};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped};
 use crate::time_text;
 use crate::units::Units;
 
@@ -33,27 +33,27 @@ pub(super) fn list(context: &Context, args: &UsageListArgs) -> Result<Output> {
     context.note_next(&next);
     let buckets = rows.iter().map(|row| (row.entity.as_str(), row.resource.as_str()));
     let units = Units::of_used(&catalog, buckets);
-    Ok(Output::new(ListAnswer {
+    Ok(Output::new(UsageListAnswer {
         namespace: context.settings.namespace.value.clone(),
         window: args.selection.window_word(),
-        rows: rows.into_iter().map(RowView::from).collect(),
+        rows: rows.into_iter().map(UsageRowView::from).collect(),
         next,
         units,
     }))
 }
 
 #[derive(Serialize)]
-struct ListAnswer {
+struct UsageListAnswer {
     namespace: String,
     window: &'static str,
-    rows: Vec<RowView>,
+    rows: Vec<UsageRowView>,
     next: Option<String>,
     #[serde(skip)]
     units: Units,
 }
 
 #[derive(Serialize)]
-struct RowView {
+struct UsageRowView {
     start: String,
     entity: String,
     resource: String,
@@ -71,22 +71,22 @@ struct ChildrenView {
     used: BTreeMap<String, i64>,
 }
 
-impl From<UsageRow> for RowView {
-    fn from(row: UsageRow) -> RowView {
+impl From<UsageRow> for UsageRowView {
+    fn from(row: UsageRow) -> UsageRowView {
         let UsageRow {
             entity, resource, window, start, amounts, events, child_amounts, child_events, ..
         } = row;
         let shown = time_text::window_start(window, start);
         let of_children = ChildrenView { calls: child_events, used: child_amounts };
-        RowView { start: iso(start), entity, resource, calls: events, used: amounts, of_children, shown }
+        UsageRowView { start: iso(start), entity, resource, calls: events, used: amounts, of_children, shown }
     }
 }
 
-impl Answer for ListAnswer {
-    fn text(&self, page: &mut Page) {
-        let mut table = Table::new(["FROM", "ENTITY", "RESOURCE", "ADMITTED", "USED", "OF CHILDREN"]);
+impl Answer for UsageListAnswer {
+    fn text(&self, page: &mut TextPage) {
+        let mut table = TextTable::new(["FROM", "ENTITY", "RESOURCE", "ADMITTED", "USED", "OF CHILDREN"]);
         table = table.right(3).wrap(4).hide_empty(5);
-        for RowView { entity, resource, calls, used, of_children, shown, .. } in &self.rows {
+        for UsageRowView { entity, resource, calls, used, of_children, shown, .. } in &self.rows {
             let text = |used: &BTreeMap<String, i64>| {
                 let used = used.iter().map(|(limit, it)| format!("{limit} {}", self.units.show(limit, *it)));
                 used.collect::<Vec<_>>().join(", ")
@@ -96,9 +96,16 @@ impl Answer for ListAnswer {
                 ChildrenView { calls: 1, used } => format!("1 call, {}", text(used)),
                 ChildrenView { calls, used } => format!("{} calls, {}", grouped(calls), text(used)),
             };
-            let (entity, resource) = (Cell::name(entity), Cell::from(resource));
+            let (entity, resource) = (TableCell::name(entity), TableCell::from(resource));
             let calls = grouped(calls).into();
-            table.row([Cell::from(shown), entity, resource, calls, text(used).into(), of_children.into()]);
+            table.row([
+                TableCell::from(shown),
+                entity,
+                resource,
+                calls,
+                text(used).into(),
+                of_children.into(),
+            ]);
         }
         page.table_or(&table, "nothing was used");
     }

@@ -12,7 +12,7 @@ use super::series::{Series, default_from};
 use crate::args::UsagePlotArgs;
 use crate::context::Context;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Cell, Chart, Output, Page, Table, grouped, line_of};
+use crate::output::{Answer, Chart, Output, TableCell, TextPage, TextTable, grouped, line_of};
 use crate::time_text::window_start;
 use crate::units::Units;
 
@@ -79,7 +79,7 @@ struct PlotAnswer {
 }
 
 impl Answer for PlotAnswer {
-    fn text(&self, page: &mut Page) {
+    fn text(&self, page: &mut TextPage) {
         if self.used.is_empty() {
             return page.remark(format_args!("{} used nothing in that time", self.name));
         }
@@ -119,7 +119,7 @@ impl PlotAnswer {
         (&self.times[first..], used.collect())
     }
 
-    fn chart(&self, page: &mut Page, limit: &str, values: &[i64], times: &[Tick]) {
+    fn chart(&self, page: &mut TextPage, limit: &str, values: &[i64], times: &[Tick]) {
         let labels: Vec<String> = times.iter().map(|at| label(self.kind, *at)).collect();
         let about = format!("used by {}, {} in all", self.name, self.units.show(limit, sum(values)));
         page.line(format_args!("{} {about}", paint(style::HEADING, limit)));
@@ -129,17 +129,18 @@ impl PlotAnswer {
     }
 
     /// A line for each limit: a chart of each would not fit a screen.
-    fn lines(&self, page: &mut Page, used: &BTreeMap<&str, &[i64]>, windows: usize) {
+    fn lines(&self, page: &mut TextPage, used: &BTreeMap<&str, &[i64]>, windows: usize) {
         page.line(format_args!("used by {}; --limit NAME draws one limit larger", self.name));
         page.gap();
         let heading = format!("EACH {}", self.window.to_uppercase());
-        let mut table = Table::new(["LIMIT", &heading, "MOST", "IN ALL"]).right(2).right(3);
+        let mut table = TextTable::new(["LIMIT", &heading, "MOST", "IN ALL"]).right(2).right(3);
         let room = page.width().saturating_sub(LINE_ASIDE).max(1);
         for (limit, values) in used {
             let most = values.iter().copied().max().unwrap_or(0);
-            let line = Cell::styled(line_of(values, room), style::NAME);
-            let [most, all] = [most, sum(values)].map(|amount| Cell::from(self.units.show(limit, amount)));
-            table.row([Cell::name(limit), line, most, all]);
+            let line = TableCell::styled(line_of(values, room), style::NAME);
+            let [most, all] =
+                [most, sum(values)].map(|amount| TableCell::from(self.units.show(limit, amount)));
+            table.row([TableCell::name(limit), line, most, all]);
         }
         page.table(&table);
         let merged = windows.div_ceil(room);

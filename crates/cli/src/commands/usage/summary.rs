@@ -10,7 +10,7 @@ use tollgate::store::usage::iso;
 
 use crate::args::UsageSelection;
 use crate::context::Context;
-use crate::output::{Answer, Cell, Output, Page, Table, grouped};
+use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped};
 use crate::time_text;
 use crate::units::Units;
 
@@ -25,8 +25,8 @@ pub(super) fn summary(context: &Context, selection: &UsageSelection) -> Result<O
     let shown =
         |at: Option<Tick>| at.map(|at| time_text::window_start(selection.window, at)).unwrap_or_default();
     let shown = [summary.first, summary.last].map(shown);
-    let limits = summary.limits.iter().map(|(name, usage)| (name.clone(), LimitView::from(usage)));
-    Ok(Output::new(SummaryAnswer {
+    let limits = summary.limits.iter().map(|(name, usage)| (name.clone(), UsedLimitView::from(usage)));
+    Ok(Output::new(UsageSummaryAnswer {
         namespace: context.settings.namespace.value.clone(),
         entity: selection.entity.clone(),
         resource: selection.resource.clone(),
@@ -43,7 +43,7 @@ pub(super) fn summary(context: &Context, selection: &UsageSelection) -> Result<O
 }
 
 #[derive(Serialize)]
-struct SummaryAnswer {
+struct UsageSummaryAnswer {
     namespace: String,
     entity: Option<String>,
     resource: Option<String>,
@@ -52,7 +52,7 @@ struct SummaryAnswer {
     first: Option<String>,
     last: Option<String>,
     calls: u64,
-    limits: BTreeMap<String, LimitView>,
+    limits: BTreeMap<String, UsedLimitView>,
     #[serde(skip)]
     name: String,
     #[serde(skip)]
@@ -62,7 +62,7 @@ struct SummaryAnswer {
 }
 
 #[derive(Serialize)]
-struct LimitView {
+struct UsedLimitView {
     total: i64,
     windows: u64,
     min: i64,
@@ -70,37 +70,37 @@ struct LimitView {
     average: f64,
 }
 
-impl From<&LimitUsage> for LimitView {
-    fn from(usage: &LimitUsage) -> LimitView {
+impl From<&LimitUsage> for UsedLimitView {
+    fn from(usage: &LimitUsage) -> UsedLimitView {
         let LimitUsage { total, windows, min, max, .. } = *usage;
-        LimitView { total, windows, min, max, average: usage.average() }
+        UsedLimitView { total, windows, min, max, average: usage.average() }
     }
 }
 
-impl Answer for SummaryAnswer {
-    fn text(&self, page: &mut Page) {
+impl Answer for UsageSummaryAnswer {
+    fn text(&self, page: &mut TextPage) {
         if self.windows == 0 {
             return page.remark("nothing was used");
         }
         let [first, last] = &self.shown;
         let windows = format!("{} by {}, from {first} to {last} UTC", grouped(self.windows), self.window);
         page.fields([
-            ("used by", Cell::name(&self.name)),
+            ("used by", TableCell::name(&self.name)),
             ("windows", windows.into()),
             ("admitted", grouped(self.calls).into()),
         ]);
         page.gap();
-        let mut table = Table::new(["LIMIT", "TOTAL", "LEAST", "MOST", "AVERAGE", "WINDOWS"]);
-        table = (1..6).fold(table, Table::right);
+        let mut table = TextTable::new(["LIMIT", "TOTAL", "LEAST", "MOST", "AVERAGE", "WINDOWS"]);
+        table = (1..6).fold(table, TextTable::right);
         for (name, usage) in &self.limits {
-            let LimitView { total, windows, min, max, average } = usage;
+            let UsedLimitView { total, windows, min, max, average } = usage;
             let average = match self.units.unit(name) {
                 Some(_) => self.units.show(name, average.round() as i64),
                 None => grouped(format!("{average:.1}")),
             };
             let [total, min, max] =
-                [total, min, max].map(|amount| Cell::from(self.units.show(name, *amount)));
-            table.row([Cell::name(name), total, min, max, average.into(), grouped(windows).into()]);
+                [total, min, max].map(|amount| TableCell::from(self.units.show(name, *amount)));
+            table.row([TableCell::name(name), total, min, max, average.into(), grouped(windows).into()]);
         }
         page.table(&table);
     }

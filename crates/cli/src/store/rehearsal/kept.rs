@@ -4,7 +4,7 @@ use tollgate::store::records::{Index, Item, ItemKey, Query};
 
 /// What would be other than it is.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct PendingWrites {
     /// Each record that would be another one, as it would be; `None` if it would be gone.
     pub(super) records: BTreeMap<ItemKey, Option<Item>>,
     /// Those of them that are not in the store.
@@ -13,7 +13,7 @@ pub(super) struct Kept {
     pub(super) forgotten: BTreeSet<String>,
 }
 
-impl Kept {
+impl PendingWrites {
     /// The records that are not in the store and that a query finds, in its order.
     pub(super) fn added(&self, index: Option<Index>, query: &Query) -> Vec<Item> {
         let new = self.new.iter().filter_map(|key| self.records.get(key)?.as_ref());

@@ -14,21 +14,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate::store::Backend;
 use tollgate::store::records::{Item, ItemKey, RecordsError, Write, check_writes};
 
-use kept::Kept;
+use kept::PendingWrites;
 
 /// Wraps a store and keeps what would be written to it.
-pub(crate) struct Rehearsal {
+pub(crate) struct DryRunStore {
     inner: Arc<dyn Backend>,
-    kept: Mutex<Kept>,
+    kept: Mutex<PendingWrites>,
 }
 
-impl Rehearsal {
+impl DryRunStore {
     /// A rehearsal on this store.
-    pub(crate) fn on(inner: Arc<dyn Backend>) -> Rehearsal {
-        Rehearsal { inner, kept: Mutex::default() }
+    pub(crate) fn on(inner: Arc<dyn Backend>) -> DryRunStore {
+        DryRunStore { inner, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, PendingWrites> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,9 +3,9 @@ use tollgate::store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
 
-use super::Rehearsal;
+use super::DryRunStore;
 
-impl Records for Rehearsal {
+impl Records for DryRunStore {
     fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
         Reply::later(async move {
             check_keys(keys)?;

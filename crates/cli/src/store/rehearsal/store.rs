@@ -5,9 +5,9 @@ use tollgate::store::{
 };
 use tollgate::{Denial, Limits, Ready, Status};
 
-use super::Rehearsal;
+use super::DryRunStore;
 
-impl Store for Rehearsal {
+impl Store for DryRunStore {
     fn reach(&self) -> Reach {
         self.inner.reach()
     }
@@ -53,7 +53,7 @@ impl Store for Rehearsal {
     }
 }
 
-impl Backend for Rehearsal {
+impl Backend for DryRunStore {
     fn apply_with<'a>(
         &'a self,
         call: &Call<'a>,

@@ -7,7 +7,7 @@ fn rehearsal() -> (Arc<dyn Backend>, Registry) {
     let store: Arc<dyn Backend> = Arc::new(Memory::default());
     let catalog = Registry::new(Arc::clone(&store)).open_or_register("default").wait().unwrap();
     catalog.create_entity(NewEntity::new("acme")).wait().unwrap();
-    let rehearsed = Registry::new(Arc::new(Rehearsal::on(Arc::clone(&store))));
+    let rehearsed = Registry::new(Arc::new(DryRunStore::on(Arc::clone(&store))));
     (store, rehearsed)
 }
 

@@ -17,13 +17,13 @@ pub(in crate::aggregate) struct ArchiveFile {
 }
 
 /// What a file is for: a namespace, and a day such as `2026/11/15`.
-type Shelf = (String, String);
+type ArchivePath = (String, String);
 
 /// The files that events make: one for each namespace and day. The same events make the same files, so that a batch that
 /// is delivered again replaces what it put before. The name says the first of them and how many there are, so that a
 /// batch that was cut otherwise replaces nothing but what it has itself.
 pub(in crate::aggregate) fn files(events: &[(usize, &Attributes)]) -> io::Result<Vec<ArchiveFile>> {
-    let mut shelves: BTreeMap<Shelf, BTreeMap<String, (Vec<usize>, &Attributes)>> = BTreeMap::new();
+    let mut shelves: BTreeMap<ArchivePath, BTreeMap<String, (Vec<usize>, &Attributes)>> = BTreeMap::new();
     for (index, event) in events {
         let id = text_of(event, "event_id").or(text_of(event, "SK")).unwrap_or_default().to_owned();
         // An event that is in the batch twice is in the file once.
@@ -34,7 +34,7 @@ pub(in crate::aggregate) fn files(events: &[(usize, &Attributes)]) -> io::Result
 }
 
 fn file(
-    (namespace, day): &Shelf,
+    (namespace, day): &ArchivePath,
     events: BTreeMap<String, (Vec<usize>, &Attributes)>,
 ) -> io::Result<ArchiveFile> {
     let first = events.keys().next().cloned().unwrap_or_default();
@@ -48,7 +48,7 @@ fn file(
     Ok(ArchiveFile { name, contents: gzip.finish()?, records })
 }
 
-fn shelf_of(event: &Attributes) -> Shelf {
+fn shelf_of(event: &Attributes) -> ArchivePath {
     let partition = text_of(event, "PK").unwrap_or_default();
     let namespace = partition.split('/').next().unwrap_or_default();
     let day = text_of(event, "timestamp").and_then(|time| time.get(..10)).filter(|day| is_day(day));

@@ -8,7 +8,7 @@ use tollgate_store::{Store as _, StoreError};
 
 use super::super::record::StreamRecord;
 use super::Start;
-use super::shards::Position;
+use super::shards::ShardPosition;
 use crate::inner::DynamoStore;
 
 /// Beside the registry: it is of no namespace.
@@ -47,12 +47,12 @@ impl Checkpoints {
         }
     }
 
-    pub(super) fn position(&self, shard: &str, start: Start) -> Position {
+    pub(super) fn position(&self, shard: &str, start: Start) -> ShardPosition {
         match (self.0.get(shard), start) {
-            (Some(sequence), _) => Position::After(sequence.clone()),
-            (None, Start::Latest) => Position::Latest,
+            (Some(sequence), _) => ShardPosition::After(sequence.clone()),
+            (None, Start::Latest) => ShardPosition::Latest,
             // A shard that appears later is the child of one that was read: all of it is new.
-            (None, Start::Checkpoint | Start::Oldest) => Position::Oldest,
+            (None, Start::Checkpoint | Start::Oldest) => ShardPosition::Oldest,
         }
     }
 

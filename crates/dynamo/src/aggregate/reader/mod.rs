@@ -14,10 +14,10 @@ use tollgate_store::{Reply, StoreError};
 
 use super::record::StreamRecord;
 use crate::inner::DynamoStore;
-use crate::service::Failure;
+use crate::service::CallFailure;
 use crate::table;
 use checkpoint::Checkpoints;
-use page::Page;
+use page::StreamPage;
 use shards::Shards;
 
 /// Pages in a row without a record after which a shard that is still written to counts as read. The service answers such
@@ -77,7 +77,7 @@ impl StreamReader {
     pub fn open(store: &DynamoStore, start: Start) -> Reply<'_, Result<StreamReader, StoreError>> {
         let service = &store.0.service;
         Reply::later(service.within(async move {
-            let table = table::describe(service).await.map_err(Failure::store_error)?;
+            let table = table::describe(service).await.map_err(CallFailure::store_error)?;
             let Some(stream) = table.latest_stream_arn else {
                 let why =
                     format!("table {:?} has no stream; enable one with NEW_AND_OLD_IMAGES", service.table);
@@ -139,19 +139,19 @@ impl StreamReader {
                 None => self.iterator(&shard, self.shards.position(&shard)).await?,
             };
             match self.page(&iterator).await? {
-                Page::Read { records, last: Some(last), next } if !records.is_empty() => {
+                StreamPage::Read { records, last: Some(last), next } if !records.is_empty() => {
                     self.shards.holds(&shard, iterator);
                     return Ok(Some(StreamBatch { records, shard, last, next }));
                 }
-                Page::Read { next, last, .. } => {
+                StreamPage::Read { next, last, .. } => {
                     let has_ended = next.is_none();
                     self.shards.went_on(&shard, next, last);
                     if has_ended {
                         self.look_for_shards(Start::Checkpoint).await?;
                     }
                 }
-                Page::Expired => self.shards.lost_iterator(&shard),
-                Page::Trimmed => self.shards.fell_behind(&shard),
+                StreamPage::Expired => self.shards.lost_iterator(&shard),
+                StreamPage::Trimmed => self.shards.fell_behind(&shard),
             }
         }
         // Children appear when their parents end, which may be while nobody reads.

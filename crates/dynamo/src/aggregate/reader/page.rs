@@ -6,12 +6,12 @@ use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use tollgate_store::StoreError;
 
 use super::super::record::StreamRecord;
-use super::shards::{Described, Position};
+use super::shards::{Described, ShardPosition};
 use super::{StreamReader, checkpoint};
-use crate::service::Watch;
+use crate::service::Elapsed;
 
 /// What was found at an iterator.
-pub(super) enum Page {
+pub(super) enum StreamPage {
     Read {
         records: Vec<StreamRecord>,
         last: Option<String>,
@@ -27,7 +27,7 @@ impl StreamReader {
     pub(super) async fn describe(&self) -> Result<Vec<Described>, StoreError> {
         let (mut shards, mut after) = (Vec::new(), None);
         loop {
-            let watch = Watch::start();
+            let watch = Elapsed::start();
             let describe = self.client.describe_stream().stream_arn(&self.stream);
             let described = describe.set_exclusive_start_shard_id(after).send().await;
             let described = described.map_err(|error| away(&error, watch))?.stream_description;
@@ -45,14 +45,14 @@ impl StreamReader {
         }
     }
 
-    pub(super) async fn iterator(&self, shard: &str, position: Position) -> Result<String, StoreError> {
+    pub(super) async fn iterator(&self, shard: &str, position: ShardPosition) -> Result<String, StoreError> {
         let (kind, sequence) = match position {
-            Position::Oldest => (ShardIteratorType::TrimHorizon, None),
-            Position::Latest => (ShardIteratorType::Latest, None),
-            Position::After(sequence) => (ShardIteratorType::AfterSequenceNumber, Some(sequence)),
+            ShardPosition::Oldest => (ShardIteratorType::TrimHorizon, None),
+            ShardPosition::Latest => (ShardIteratorType::Latest, None),
+            ShardPosition::After(sequence) => (ShardIteratorType::AfterSequenceNumber, Some(sequence)),
         };
         let is_after = sequence.is_some();
-        let watch = Watch::start();
+        let watch = Elapsed::start();
         let get = self.client.get_shard_iterator().stream_arn(&self.stream).shard_id(shard);
         match get.shard_iterator_type(kind).set_sequence_number(sequence).send().await {
             Ok(got) => {
@@ -60,18 +60,18 @@ impl StreamReader {
             }
             // What we were at is gone: the oldest that is left is next.
             Err(error) if is_after && code(&error) == "TrimmedDataAccessException" => {
-                Box::pin(self.iterator(shard, Position::Oldest)).await
+                Box::pin(self.iterator(shard, ShardPosition::Oldest)).await
             }
             Err(error) => Err(away(&error, watch)),
         }
     }
 
-    pub(super) async fn page(&self, iterator: &str) -> Result<Page, StoreError> {
-        let watch = Watch::start();
+    pub(super) async fn page(&self, iterator: &str) -> Result<StreamPage, StoreError> {
+        let watch = Elapsed::start();
         let got = match self.client.get_records().shard_iterator(iterator).send().await {
             Ok(got) => got,
-            Err(error) if code(&error) == "ExpiredIteratorException" => return Ok(Page::Expired),
-            Err(error) if code(&error) == "TrimmedDataAccessException" => return Ok(Page::Trimmed),
+            Err(error) if code(&error) == "ExpiredIteratorException" => return Ok(StreamPage::Expired),
+            Err(error) if code(&error) == "TrimmedDataAccessException" => return Ok(StreamPage::Trimmed),
             Err(error) => return Err(away::<GetRecordsError>(&error, watch)),
         };
         let records = got.records.unwrap_or_default();
@@ -82,7 +82,7 @@ impl StreamReader {
         let records = records.into_iter().filter_map(StreamRecord::of_sdk);
         // Remembering how far it was read is a write, too: what comes of that is no news, or it would never end.
         let records = records.filter(|record| !checkpoint::is_one(record)).collect();
-        Ok(Page::Read { records, last, next: got.next_shard_iterator })
+        Ok(StreamPage::Read { records, last, next: got.next_shard_iterator })
     }
 }
 
@@ -91,7 +91,7 @@ fn code<E: ProvideErrorMetadata>(error: &SdkError<E>) -> &str {
 }
 
 /// What the SDK says, in our words. It has tried several times already.
-fn away<E: ProvideErrorMetadata>(error: &SdkError<E>, watch: Watch) -> StoreError {
+fn away<E: ProvideErrorMetadata>(error: &SdkError<E>, watch: Elapsed) -> StoreError {
     let (code, said) = error
         .as_service_error()
         .map(|error| (error.code().unwrap_or_default(), error.message().unwrap_or_default()))

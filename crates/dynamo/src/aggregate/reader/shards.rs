@@ -13,7 +13,7 @@ pub(super) struct Described {
 
 /// Where a shard is to be read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Position {
+pub(super) enum ShardPosition {
     Oldest,
     Latest,
     After(String),
@@ -25,7 +25,7 @@ pub(super) struct Shards(BTreeMap<String, Shard>);
 
 struct Shard {
     parent: Option<String>,
-    position: Position,
+    position: ShardPosition,
     iterator: Option<String>,
     has_ended: bool,
     /// Pages without a record in this round.
@@ -35,7 +35,7 @@ struct Shard {
 }
 
 impl Shards {
-    pub(super) fn learn(&mut self, described: Described, position: Position) {
+    pub(super) fn learn(&mut self, described: Described, position: ShardPosition) {
         let fresh = || Shard {
             parent: described.parent.clone(),
             position,
@@ -71,8 +71,8 @@ impl Shards {
         self.0.get(id)?.iterator.clone()
     }
 
-    pub(super) fn position(&self, id: &str) -> Position {
-        self.0.get(id).map_or(Position::Oldest, |shard| shard.position.clone())
+    pub(super) fn position(&self, id: &str) -> ShardPosition {
+        self.0.get(id).map_or(ShardPosition::Oldest, |shard| shard.position.clone())
     }
 
     /// The records at this iterator are in somebody's hands, and come again unless they are done.
@@ -87,7 +87,7 @@ impl Shards {
             shard.iterator = next;
             match last {
                 Some(last) => {
-                    shard.position = Position::After(last);
+                    shard.position = ShardPosition::After(last);
                     shard.empty = 0;
                 }
                 None => shard.empty += 1,
@@ -107,7 +107,7 @@ impl Shards {
     pub(super) fn fell_behind(&mut self, id: &str) {
         self.change(id, |shard| {
             shard.iterator = None;
-            shard.position = Position::Oldest;
+            shard.position = ShardPosition::Oldest;
             shard.empty += 1;
         });
     }
@@ -132,7 +132,7 @@ mod tests {
         let mut shards = Shards::default();
         for (id, parent) in [("1", None), ("2", Some("1")), ("3", Some("gone"))] {
             let described = Described { id: id.into(), parent: parent.map(str::to_owned) };
-            shards.learn(described, Position::Oldest);
+            shards.learn(described, ShardPosition::Oldest);
         }
         shards.settle();
         shards
@@ -156,9 +156,9 @@ mod tests {
         let mut shards = family();
         shards.went_on("1", Some("next".into()), Some("17".into()));
         shards.lost_iterator("1");
-        assert_eq!((shards.iterator("1"), shards.position("1")), (None, Position::After("17".into())));
+        assert_eq!((shards.iterator("1"), shards.position("1")), (None, ShardPosition::After("17".into())));
         shards.fell_behind("1");
-        assert_eq!(shards.position("1"), Position::Oldest);
+        assert_eq!(shards.position("1"), ShardPosition::Oldest);
     }
 
     #[test]

@@ -20,21 +20,21 @@ impl ClockWords for SharedWords {
 }
 
 /// A host, and the memory that its processes share.
-struct Host {
+struct TestHost {
     monotonic: ManualClock,
     words: Arc<LocalWords>,
     walls: Vec<ManualClock>,
 }
 
 /// A process of a host, whose wall clock may be another one than that of other processes.
-struct Process {
+struct TestProcess {
     wall: ManualClock,
     clock: Clock,
 }
 
-impl Host {
-    fn new() -> Host {
-        Host { monotonic: ManualClock::at(BOOTED), words: Arc::default(), walls: Vec::new() }
+impl TestHost {
+    fn new() -> TestHost {
+        TestHost { monotonic: ManualClock::at(BOOTED), words: Arc::default(), walls: Vec::new() }
     }
 
     fn wall(&mut self, now: Tick) -> ManualClock {
@@ -43,10 +43,10 @@ impl Host {
         wall
     }
 
-    fn process(&self, wall: &ManualClock) -> Process {
+    fn process(&self, wall: &ManualClock) -> TestProcess {
         let host = HostClock::manual(&self.monotonic, wall, "boot");
         let clock = StoreClock::shared(host, SharedWords(Arc::clone(&self.words))).clock();
-        Process { wall: wall.clone(), clock }
+        TestProcess { wall: wall.clone(), clock }
     }
 
     fn advance(&self, span: Span) {
@@ -55,7 +55,7 @@ impl Host {
     }
 }
 
-impl Process {
+impl TestProcess {
     fn set_back(&self, secs: u64) {
         self.wall.set(self.wall.now() - Span::from_secs(secs));
     }
@@ -72,7 +72,7 @@ fn seconds(count: u64) -> Span {
 
 #[test]
 fn store_time_is_the_time_of_day_in_ordinary_life() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let (one, two) = (host.process(&wall), host.process(&wall));
     for elapsed in [0, 1, 999_999, 1_000_000, 86_400_000_000] {
@@ -83,7 +83,7 @@ fn store_time_is_the_time_of_day_in_ordinary_life() {
 
 #[test]
 fn a_wall_clock_that_is_set_forward_is_followed_at_once_by_all_processes() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let (one, two) = (host.process(&wall), host.process(&wall));
     wall.advance(seconds(AN_HOUR));
@@ -94,7 +94,7 @@ fn a_wall_clock_that_is_set_forward_is_followed_at_once_by_all_processes() {
 
 #[test]
 fn a_machine_that_slept_follows_the_wall_clock() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let one = host.process(&wall);
     // The monotonic clock does not count while the machine is suspended.
@@ -105,7 +105,7 @@ fn a_machine_that_slept_follows_the_wall_clock() {
 
 #[test]
 fn a_wall_clock_that_is_set_back_an_hour_is_met_again_after_eight_and_store_time_never_stands() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let (one, two) = (host.process(&wall), host.process(&wall));
     one.set_back(AN_HOUR);
@@ -124,7 +124,7 @@ fn a_wall_clock_that_is_set_back_an_hour_is_met_again_after_eight_and_store_time
 
 #[test]
 fn after_thirty_days_forward_and_back_time_goes_on() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let one = host.process(&wall);
     wall.advance(seconds(30 * A_DAY));
@@ -142,7 +142,7 @@ fn after_thirty_days_forward_and_back_time_goes_on() {
 
 #[test]
 fn a_store_that_lay_idle_is_slewed_from_when_it_is_used() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let one = host.process(&wall);
     let stamp = one.clock.now();
@@ -159,7 +159,7 @@ fn a_store_that_lay_idle_is_slewed_from_when_it_is_used() {
 
 #[test]
 fn an_offset_that_is_damaged_is_that_of_the_wall_clock_again() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let one = host.process(&wall);
     for damage in [u64::MAX, 1 << 63, 0] {
@@ -172,7 +172,7 @@ fn an_offset_that_is_damaged_is_that_of_the_wall_clock_again() {
 
 #[test]
 fn a_step_of_less_than_a_second_is_not_slewed() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let one = host.process(&wall);
     wall.set(wall.now() - Span::from_millis(900));
@@ -184,7 +184,7 @@ fn a_step_of_less_than_a_second_is_not_slewed() {
 
 #[test]
 fn two_processes_an_hour_apart_get_no_more_time_than_passes() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let (behind, ahead) = (host.wall(TODAY), host.wall(TODAY + seconds(AN_HOUR)));
     let (one, two) = (host.process(&behind), host.process(&ahead));
     let start = two.clock.now();
@@ -207,7 +207,7 @@ fn alarms_ring_by_store_time_also_while_it_is_slewed() {
             self.0.store(clock.now().as_micros(), Ordering::Relaxed);
         }
     }
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     let wall = host.wall(TODAY);
     let one = host.process(&wall);
     one.set_back(AN_HOUR);
@@ -237,7 +237,7 @@ impl Random {
 #[test]
 fn random_walls_keep_both_bounds() {
     for seed in 0..500 {
-        let (mut random, mut host) = (Random(seed), Host::new());
+        let (mut random, mut host) = (Random(seed), TestHost::new());
         let walls: Vec<_> = (0..3).map(|_| host.wall(TODAY)).collect();
         let mut processes: Vec<_> = (0..4).map(|index| host.process(&walls[index % 3])).collect();
         let mut offset_max = 0;

@@ -2,7 +2,7 @@
 
 use tollgate_core::{Limit, Limits, Status};
 
-use super::{Desk, Whose};
+use super::{BackendFixture, BucketName};
 use crate::records::{Cursor, Page};
 use crate::{Backend, BucketStatus, Clock, Op, Scope, StoreError};
 
@@ -17,7 +17,7 @@ pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
 }
 
 fn page<B: Backend>(
-    desk: &Desk<B>,
+    desk: &BackendFixture<B>,
     scope: Scope<'_>,
     after: Option<Cursor>,
     limit: usize,
@@ -35,7 +35,7 @@ fn names(buckets: &[BucketStatus]) -> Vec<String> {
     names
 }
 
-fn all<B: Backend>(desk: &Desk<B>, scope: Scope<'_>, limit: usize) -> Vec<BucketStatus> {
+fn all<B: Backend>(desk: &BackendFixture<B>, scope: Scope<'_>, limit: usize) -> Vec<BucketStatus> {
     let mut read = page(desk, scope, None, limit);
     let mut all = read.items;
     while read.next.is_some() {
@@ -45,15 +45,15 @@ fn all<B: Backend>(desk: &Desk<B>, scope: Scope<'_>, limit: usize) -> Vec<Bucket
     all
 }
 
-fn fill<B: Backend>(desk: &Desk<B>) {
+fn fill<B: Backend>(desk: &BackendFixture<B>) {
     for (entity, resource) in [("b", "y"), ("a", "y"), ("b", "x"), ("a b", "x"), ("ab", "x"), ("ü", "x")] {
-        desk.take(Whose(NS, entity, resource), 100);
+        desk.take(BucketName(NS, entity, resource), 100);
     }
-    desk.take(Whose("other", "a", "x"), 100);
+    desk.take(BucketName("other", "a", "x"), 100);
 }
 
 fn buckets_stand_in_their_scope_and_each_once<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     fill(&desk);
     let found = |scope| names(&all(&desk, scope, 100));
     assert_eq!(found(Scope::All), ["a b x", "a y", "ab x", "b x", "b y", "ü x"]);
@@ -66,7 +66,7 @@ fn buckets_stand_in_their_scope_and_each_once<B: Backend>(open: &impl Fn(Clock) 
 }
 
 fn buckets_come_in_pages<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     fill(&desk);
     for limit in 1..=7 {
         for scope in [Scope::All, Scope::Resource("x"), Scope::Entity("b")] {
@@ -80,16 +80,16 @@ fn buckets_come_in_pages<B: Backend>(open: &impl Fn(Clock) -> B) {
 }
 
 fn buckets_that_come_and_go_between_pages_move_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     for entity in ["b", "d", "f", "h"] {
-        desk.take(Whose(NS, entity, "x"), 100);
+        desk.take(BucketName(NS, entity, "x"), 100);
     }
     let first = page(&desk, Scope::All, None, 2);
     // The last that was read goes, and others come on both sides of it.
     let last = first.items.last().expect("a page that is not the last has something").entity.clone();
     assert_eq!(desk.forget_all(NS, Scope::Entity(&last)), 1);
-    desk.take(Whose(NS, "a", "x"), 100);
-    desk.take(Whose(NS, "i", "x"), 100);
+    desk.take(BucketName(NS, "a", "x"), 100);
+    desk.take(BucketName(NS, "i", "x"), 100);
     let (mut read, mut next) = (first.items, first.next);
     while let Some(after) = next {
         let page = page(&desk, Scope::All, Some(after), 2);
@@ -102,8 +102,8 @@ fn buckets_that_come_and_go_between_pages_move_nothing<B: Backend>(open: &impl F
 }
 
 fn a_bucket_stands_under_the_limits_it_was_used_under_last<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
-    let who = Whose(NS, "user", "api");
+    let desk = BackendFixture::open(open);
+    let who = BucketName(NS, "user", "api");
     desk.take(who, 100);
     let limits = Limits::new([Limit::per_day("tpm", 500)]).expect("these limits are valid");
     let costs = super::costs(&limits, 50);
@@ -116,7 +116,7 @@ fn a_bucket_stands_under_the_limits_it_was_used_under_last<B: Backend>(open: &im
 }
 
 fn a_cursor_that_is_made_up_is_refused<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     fill(&desk);
     let refused = desk.store.buckets(NS, Scope::All, Some(Cursor("made up".into())), 10).wait();
     assert!(matches!(refused, Err(StoreError::BadCall(_))), "{refused:?}");

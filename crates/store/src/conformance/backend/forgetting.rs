@@ -2,7 +2,7 @@
 
 use tollgate_core::{Limit, Limits, Span, Usage};
 
-use super::{Desk, START, Whose, get, is_done, is_gone};
+use super::{BackendFixture, BucketName, START, get, is_done, is_gone};
 use crate::records::{Item, ItemKey, Write};
 use crate::usage::Window;
 use crate::{Applied, Backend, Clock, Done, FORGET_MAX, Key, Op, Place, Scope, Term};
@@ -32,37 +32,41 @@ fn what_is_forgotten_is_full_and_the_others_are_as_they_were<B: Backend>(open: &
     ];
     let entities = ["one", "one#", "two"];
     for (scope, count) in scopes {
-        let desk = Desk::open(open);
+        let desk = BackendFixture::open(open);
         for namespace in [NS, "other"] {
             for entity in entities {
-                desk.take(Whose(namespace, entity, "chat"), 100);
-                desk.take(Whose(namespace, entity, "embed"), 100);
+                desk.take(BucketName(namespace, entity, "chat"), 100);
+                desk.take(BucketName(namespace, entity, "embed"), 100);
             }
         }
         assert_eq!(desk.forget_all(NS, scope), count, "{scope:?}");
         for (entity, resource) in entities.iter().flat_map(|entity| [(*entity, "chat"), (*entity, "embed")]) {
             let expected = if scope.has(entity, resource) { [1_000, 4] } else { [900, 3] };
-            assert_eq!(desk.left(Whose(NS, entity, resource)), expected, "{scope:?}: {entity} {resource}");
-            assert_eq!(desk.left(Whose("other", entity, resource)), [900, 3], "another namespace");
+            assert_eq!(
+                desk.left(BucketName(NS, entity, resource)),
+                expected,
+                "{scope:?}: {entity} {resource}"
+            );
+            assert_eq!(desk.left(BucketName("other", entity, resource)), [900, 3], "another namespace");
         }
     }
 }
 
 fn as_many_are_forgotten_at_once_as_is_said<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let names: Vec<String> = (0..=FORGET_MAX).map(|number| format!("entity-{number}")).collect();
     for name in &names {
-        desk.take(Whose(NS, name, "api"), 1);
+        desk.take(BucketName(NS, name, "api"), 1);
     }
     let first = desk.store.forget(NS, Scope::All).wait().expect("a store that is there answers");
     assert!((1..=FORGET_MAX).contains(&first), "{first} were forgotten at once");
     assert_eq!(first + desk.forget_all(NS, Scope::All), FORGET_MAX + 1);
-    assert!(names.iter().all(|name| desk.left(Whose(NS, name, "api")) == [1_000, 4]));
+    assert!(names.iter().all(|name| desk.left(BucketName(NS, name, "api")) == [1_000, 4]));
 }
 
 fn a_forgotten_bucket_has_no_version<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
-    let who = Whose(NS, "user", "api");
+    let desk = BackendFixture::open(open);
+    let who = BucketName(NS, "user", "api");
     let costs = desk.costs(1);
     let take = |version| {
         let limits = desk.limits.clone().at_version(version);
@@ -77,8 +81,8 @@ fn a_forgotten_bucket_has_no_version<B: Backend>(open: &impl Fn(Clock) -> B) {
 fn a_lease_that_is_settled_after_its_bucket_was_forgotten_makes_nothing<B: Backend>(
     open: &impl Fn(Clock) -> B,
 ) {
-    let desk = Desk::open(open);
-    let who = Whose(NS, "user", "api");
+    let desk = BackendFixture::open(open);
+    let who = BucketName(NS, "user", "api");
     let at = desk.take(who, 100);
     assert_eq!(desk.forget_all(NS, Scope::Entity("user")), 1);
     let before = desk.used(who, Window::Hour, START);
@@ -93,14 +97,14 @@ fn a_lease_that_is_settled_after_its_bucket_was_forgotten_makes_nothing<B: Backe
 
 /// A store may drop a bucket that is full and idle. What a lease on it settles counts all the same, in full.
 fn a_lease_that_outlives_its_idle_bucket_is_charged_and_counted<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let mut desk = Desk::open(open);
+    let mut desk = BackendFixture::open(open);
     desk.limits = Limits::new([Limit::per_day("tpm", 1_000)]).expect("these limits are valid");
-    let (over, under) = (Whose(NS, "over", "api"), Whose(NS, "under", "api"));
+    let (over, under) = (BucketName(NS, "over", "api"), BucketName(NS, "under", "api"));
     let taken = [over, under].map(|who| desk.take(who, 100));
     desk.hands.advance(Span::from_secs(3 * 86_400));
     // Each new bucket lets the store look at some of the others.
     for number in 0..200 {
-        desk.take(Whose(NS, &format!("other-{number}"), "api"), 1);
+        desk.take(BucketName(NS, &format!("other-{number}"), "api"), 1);
     }
     let (costs, now) = (desk.costs(100), desk.hands.now());
     for ((who, at), used) in [over, under].into_iter().zip(taken).zip([700, 30]) {
@@ -117,8 +121,8 @@ fn a_lease_that_outlives_its_idle_bucket_is_charged_and_counted<B: Backend>(open
 }
 
 fn a_holder_of_a_forgotten_bucket_holds_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
-    let who = Whose(NS, "user", "api");
+    let desk = BackendFixture::open(open);
+    let who = BucketName(NS, "user", "api");
     let term = Term { holder: 1, ttl: Span::from_secs(60) };
     let costs = desk.costs(10);
     assert!(matches!(desk.apply(who, Op::Take { costs: &costs, term: Some(term) }), Applied::Done(_)));
@@ -129,8 +133,8 @@ fn a_holder_of_a_forgotten_bucket_holds_nothing<B: Backend>(open: &impl Fn(Clock
 }
 
 fn a_closed_namespace_makes_no_bucket<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
-    let who = Whose(NS, "user", "api");
+    let desk = BackendFixture::open(open);
+    let who = BucketName(NS, "user", "api");
     for _ in 0..2 {
         desk.store.close(NS).wait().expect("a store that is there answers");
     }
@@ -148,8 +152,8 @@ fn a_closed_namespace_makes_no_bucket<B: Backend>(open: &impl Fn(Clock) -> B) {
 }
 
 fn a_closed_namespace_keeps_what_it_has_until_that_is_forgotten<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
-    let who = Whose(NS, "user", "api");
+    let desk = BackendFixture::open(open);
+    let who = BucketName(NS, "user", "api");
     let at = desk.take(who, 100);
     desk.store.close(NS).wait().expect("a store that is there answers");
     desk.settle(who, at, 100, 30);
@@ -160,8 +164,8 @@ fn a_closed_namespace_keeps_what_it_has_until_that_is_forgotten<B: Backend>(open
 }
 
 fn closing_one_namespace_closes_no_other<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     desk.store.close("forget").wait().expect("a store that is there answers");
-    desk.take(Whose(NS, "user", "api"), 10);
-    assert_eq!(desk.left(Whose(NS, "user", "api")), [990, 3]);
+    desk.take(BucketName(NS, "user", "api"), 10);
+    assert_eq!(desk.left(BucketName(NS, "user", "api")), [990, 3]);
 }

@@ -28,7 +28,7 @@ pub(super) fn run<B: Backend>(traces: u64, open: &impl Fn(Clock) -> B) {
 }
 
 /// A store, the hands of its clock, and the limits of all its buckets.
-struct Desk<B> {
+struct BackendFixture<B> {
     hands: ManualClock,
     store: B,
     limits: Limits,
@@ -37,14 +37,14 @@ struct Desk<B> {
 
 /// Whose bucket: the namespace, the entity and the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Whose<'a>(&'a str, &'a str, &'a str);
+struct BucketName<'a>(&'a str, &'a str, &'a str);
 
-impl<B: Backend> Desk<B> {
-    fn open(open: &impl Fn(Clock) -> B) -> Desk<B> {
+impl<B: Backend> BackendFixture<B> {
+    fn open(open: &impl Fn(Clock) -> B) -> BackendFixture<B> {
         let hands = ManualClock::at(START);
         let limits = [Limit::per_day("tpm", 1_000), Limit::resource("slots", 4)];
         let limits = Limits::new(limits).expect("these limits are valid");
-        Desk { store: open(hands.clock()), hands, limits, ids: Cell::new(0) }
+        BackendFixture { store: open(hands.clock()), hands, limits, ids: Cell::new(0) }
     }
 
     fn costs(&self, tpm: u64) -> Costs {
@@ -52,14 +52,19 @@ impl<B: Backend> Desk<B> {
     }
 
     /// Applies one step as a metered call with an id of its own, with these writes.
-    fn apply_with(&self, whose: Whose<'_>, op: Op<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+    fn apply_with(
+        &self,
+        whose: BucketName<'_>,
+        op: Op<'_>,
+        writes: &[Write],
+    ) -> Result<Applied, RecordsError> {
         self.apply_under(&self.limits, whose, op, writes)
     }
 
     fn apply_under(
         &self,
         limits: &Limits,
-        Whose(namespace, entity, resource): Whose<'_>,
+        BucketName(namespace, entity, resource): BucketName<'_>,
         op: Op<'_>,
         writes: &[Write],
     ) -> Result<Applied, RecordsError> {
@@ -73,12 +78,12 @@ impl<B: Backend> Desk<B> {
         self.store.apply_with(&call, writes).wait()
     }
 
-    fn apply(&self, whose: Whose<'_>, op: Op<'_>) -> Applied {
+    fn apply(&self, whose: BucketName<'_>, op: Op<'_>) -> Applied {
         self.apply_with(whose, op, &[]).expect("a store that is there answers")
     }
 
     /// Takes so much and 1 slot, which must fit. Answers when.
-    fn take(&self, whose: Whose<'_>, tpm: u64) -> Tick {
+    fn take(&self, whose: BucketName<'_>, tpm: u64) -> Tick {
         match self.apply(whose, Op::Take { costs: &self.costs(tpm), term: None }) {
             Applied::Done(done) => match done[..] {
                 [Done::Taken(taken)] => taken.at,
@@ -89,14 +94,14 @@ impl<B: Backend> Desk<B> {
     }
 
     /// Settles what was taken at `at`, if the bucket is still there.
-    fn settle(&self, whose: Whose<'_>, at: Tick, reserved: u64, used: u64) {
+    fn settle(&self, whose: BucketName<'_>, at: Tick, reserved: u64, used: u64) {
         let costs = self.costs(reserved);
         let usage = Usage { at, reserved: &costs, used: &[used, 0], holder: None };
         assert_eq!(self.apply(whose, Op::SettleIfThere(usage)), Applied::Done(vec![Done::Settled]));
     }
 
     /// What is left of tpm and of slots.
-    fn left(&self, Whose(namespace, entity, resource): Whose<'_>) -> [i64; 2] {
+    fn left(&self, BucketName(namespace, entity, resource): BucketName<'_>) -> [i64; 2] {
         let key = Key::new(&[entity, resource]);
         let place = Place { namespace, key: &key, limits: &self.limits };
         let statuses = self.store.peek(&place).wait().expect("a store that is there answers");
@@ -105,8 +110,8 @@ impl<B: Backend> Desk<B> {
     }
 
     /// Brings usage up to date and reads what was used of tpm, and how often, in the window that `at` falls into.
-    fn used(&self, whose: Whose<'_>, window: Window, at: Tick) -> Option<(i64, i64)> {
-        let Whose(namespace, entity, resource) = whose;
+    fn used(&self, whose: BucketName<'_>, window: Window, at: Tick) -> Option<(i64, i64)> {
+        let BucketName(namespace, entity, resource) = whose;
         let scope = crate::Scope::Bucket(entity, resource);
         self.store.write_usage(namespace, scope).wait().expect("a store that is there answers");
         let key = usage_key(namespace, entity, resource, window, &iso(window.start(at)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tollgate_core::{Costs, Limit, Limits, Span, Tick, Usage};
 
-use super::{Desk, Whose};
+use super::{BackendFixture, BucketName};
 use crate::conformance::random::Random;
 use crate::conformance::records::query_all;
 use crate::records::{GETS_MAX, Item, ItemKey, Query};
@@ -18,10 +18,10 @@ const RESOURCES: [&str; 2] = ["api", "chat"];
 const WINDOWS: [Window; 3] = [Window::Hour, Window::Day, Window::Month];
 
 /// What a record of usage says: how often, and how much of which limit.
-type Counted = (i64, BTreeMap<String, i64>);
+type Recount = (i64, BTreeMap<String, i64>);
 
-struct Receipt {
-    whose: Whose<'static>,
+struct MonthReceipt {
+    whose: BucketName<'static>,
     limits: usize,
     at: Tick,
     costs: Costs,
@@ -30,15 +30,15 @@ struct Receipt {
 struct Month<B> {
     seed: u64,
     random: Random,
-    desk: Desk<B>,
+    desk: BackendFixture<B>,
     sets: [Limits; 3],
-    receipts: Vec<Receipt>,
+    receipts: Vec<MonthReceipt>,
     /// By the key of the record.
-    counted: BTreeMap<(String, String), Counted>,
+    counted: BTreeMap<(String, String), Recount>,
 }
 
 pub(super) fn run<B: Backend>(seed: u64, open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let mut month = Month {
         seed,
         random: Random::new(seed),
@@ -86,7 +86,7 @@ impl<B: Backend> Month<B> {
     }
 
     fn take(&mut self) {
-        let whose = Whose(self.one_of(&NAMESPACES), self.one_of(&ENTITIES), self.one_of(&RESOURCES));
+        let whose = BucketName(self.one_of(&NAMESPACES), self.one_of(&ENTITIES), self.one_of(&RESOURCES));
         let set = self.random.below(3) as usize;
         let amounts: Vec<u64> = self.sets[set].iter().map(|_| self.random.below(100)).collect();
         let costs = self.costs(set, &amounts);
@@ -99,7 +99,7 @@ impl<B: Backend> Month<B> {
             other => panic!("TOLLGATE_SEED={}: {other:?}", self.seed),
         };
         self.count(whose, set, at, 1, |index| amounts[index] as i64);
-        self.receipts.push(Receipt { whose, limits: set, at, costs });
+        self.receipts.push(MonthReceipt { whose, limits: set, at, costs });
     }
 
     fn costs(&self, set: usize, amounts: &[u64]) -> Costs {
@@ -112,7 +112,7 @@ impl<B: Backend> Month<B> {
 
     fn settle(&mut self) {
         let index = self.random.below(self.receipts.len() as u64) as usize;
-        let Receipt { whose, limits: set, at, costs } = self.receipts.swap_remove(index);
+        let MonthReceipt { whose, limits: set, at, costs } = self.receipts.swap_remove(index);
         let used: Vec<u64> = costs.amounts().iter().map(|amount| self.random.below(2 * amount + 1)).collect();
         let usage = Usage { at, reserved: &costs, used: &used, holder: None };
         // Its bucket is under whatever limits came last, and what is not limited any more counts all the same.
@@ -124,7 +124,7 @@ impl<B: Backend> Month<B> {
 
     fn count(
         &mut self,
-        Whose(namespace, entity, resource): Whose<'_>,
+        BucketName(namespace, entity, resource): BucketName<'_>,
         set: usize,
         at: Tick,
         events: i64,
@@ -155,7 +155,7 @@ impl<B: Backend> Month<B> {
     }
 
     /// What is told of usage before anything of it is brought up to date.
-    fn told(&self) -> BTreeMap<(String, String), Counted> {
+    fn told(&self) -> BTreeMap<(String, String), Recount> {
         for namespace in NAMESPACES {
             let asked = self.desk.store.activity(namespace, Scope::All, None).wait();
             asked.expect("a store that is there answers");
@@ -180,12 +180,12 @@ impl<B: Backend> Month<B> {
             }
         }
         let expected = std::mem::take(&mut self.counted);
-        let tidy = |all: BTreeMap<_, _>| -> BTreeMap<(String, String), Counted> {
-            let tidied = all.into_iter().map(|(key, (events, amounts)): (_, Counted)| {
+        let tidy = |all: BTreeMap<_, _>| -> BTreeMap<(String, String), Recount> {
+            let tidied = all.into_iter().map(|(key, (events, amounts)): (_, Recount)| {
                 (key, (events, amounts.into_iter().filter(|(_, amount)| *amount != 0).collect()))
             });
             tidied
-                .filter(|(_, (events, amounts)): &(_, Counted)| *events != 0 || !amounts.is_empty())
+                .filter(|(_, (events, amounts)): &(_, Recount)| *events != 0 || !amounts.is_empty())
                 .collect()
         };
         let expected = tidy(expected);
@@ -194,7 +194,7 @@ impl<B: Backend> Month<B> {
     }
 }
 
-fn said(item: &Item) -> ((String, String), Counted) {
+fn said(item: &Item) -> ((String, String), Recount) {
     let amounts =
         item.fields.keys().filter_map(|field| Some((limit_of_field(field)?.into(), item.int(field)?)));
     let counted = (item.int("total_events").unwrap_or(0), amounts.collect());

@@ -2,11 +2,11 @@
 
 use tollgate_core::{Span, Tick, Usage};
 
-use super::{Desk, START, Whose, get};
+use super::{BackendFixture, BucketName, START, get};
 use crate::usage::{UsageRetention, Window, iso, usage_key};
 use crate::{Backend, Clock, Op, Scope};
 
-const WHO: Whose<'_> = Whose("usage", "user", "api");
+const WHO: BucketName<'_> = BucketName("usage", "user", "api");
 
 /// Hours for 10 days, days for 20 days and months for ever.
 fn kept() -> UsageRetention {
@@ -23,15 +23,15 @@ pub(in crate::conformance) fn run<B: Backend>(open: &impl Fn(Clock, UsageRetenti
     every_write_of_usage_gives_records_their_expiry(&open);
 }
 
-fn write<B: Backend>(desk: &Desk<B>) {
+fn write<B: Backend>(desk: &BackendFixture<B>) {
     desk.store.write_usage("usage", Scope::All).wait().expect("a store that is there answers");
 }
 
 fn a_record_of_usage_is_gone_after_its_retention_and_not_before<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     desk.take(WHO, 10);
     write(&desk);
-    let Whose(namespace, entity, resource) = WHO;
+    let BucketName(namespace, entity, resource) = WHO;
     let key = |window: Window| usage_key(namespace, entity, resource, window, &iso(START));
     // At the first instant of a month all three windows begin. The default would keep months for 3,660 days.
     for (day, there) in [
@@ -50,9 +50,9 @@ fn a_record_of_usage_is_gone_after_its_retention_and_not_before<B: Backend>(open
 /// When the turn of the hour is noticed, when an idle bucket is swept, when a bucket is settled that is not there, and when a
 /// caller asks for it.
 fn every_write_of_usage_gives_records_their_expiry<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
-    let check = |whose: Whose<'_>, at: Tick| {
-        let Whose(namespace, entity, resource) = whose;
+    let desk = BackendFixture::open(open);
+    let check = |whose: BucketName<'_>, at: Tick| {
+        let BucketName(namespace, entity, resource) = whose;
         for window in Window::ALL {
             let start = window.start(at);
             let item = get(&desk.store, &usage_key(namespace, entity, resource, window, &iso(start)));
@@ -63,19 +63,19 @@ fn every_write_of_usage_gives_records_their_expiry<B: Backend>(open: &impl Fn(Cl
     desk.take(WHO, 10);
     desk.hands.advance(Span::from_secs(3_600));
     desk.take(WHO, 10);
-    let gone = Whose("usage", "gone", "api");
+    let gone = BucketName("usage", "gone", "api");
     let costs = desk.costs(10);
     desk.apply(gone, Op::Settle(Usage { at: START, reserved: &costs, used: &[30, 0], holder: None }));
     write(&desk);
     check(WHO, START);
     check(WHO, desk.hands.now());
     check(gone, desk.hands.now());
-    let idle = Whose("usage", "idle", "api");
+    let idle = BucketName("usage", "idle", "api");
     let at = desk.take(idle, 10);
     desk.settle(idle, at, 10, 10);
     desk.hands.advance(days(2));
     for number in 0..60 {
-        desk.take(Whose("usage", &format!("new-{number}"), "api"), 1);
+        desk.take(BucketName("usage", &format!("new-{number}"), "api"), 1);
     }
     write(&desk);
     check(idle, at);

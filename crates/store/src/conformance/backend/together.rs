@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tollgate_core::Limits;
 
-use super::{Desk, Whose, get, is_done};
+use super::{BackendFixture, BucketName, get, is_done};
 use crate::records::{Change, Item, ItemKey, RecordsError, Test, Write};
 use crate::{Applied, Backend, Call, Clock, Key, Op, OpId, Place, Step, StoreError};
 
-const WHO: Whose<'_> = Whose("together", "user", "api");
+const WHO: BucketName<'_> = BucketName("together", "user", "api");
 
 pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
     a_call_and_its_writes_are_made_together(open);
@@ -28,12 +28,12 @@ fn count_up(tests: Vec<Test>) -> Write {
     Write::Change(record(), vec![Change::Add("n".into(), 1)], tests)
 }
 
-fn counted<B: Backend>(desk: &Desk<B>) -> Option<i64> {
+fn counted<B: Backend>(desk: &BackendFixture<B>) -> Option<i64> {
     get(&desk.store, &record()).and_then(|item| item.int("n"))
 }
 
 fn a_call_and_its_writes_are_made_together<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let take = Op::Take { costs: &desk.costs(100), term: None };
     assert!(is_done(&desk.apply_with(WHO, take, &[count_up(vec![])])));
     assert_eq!((desk.left(WHO), counted(&desk)), ([900, 3], Some(1)));
@@ -43,7 +43,7 @@ fn a_call_and_its_writes_are_made_together<B: Backend>(open: &impl Fn(Clock) -> 
 }
 
 fn the_writes_of_a_denied_call_are_not_made<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     desk.take(WHO, 950);
     let denied = desk.apply_with(WHO, Op::Take { costs: &desk.costs(100), term: None }, &[count_up(vec![])]);
     assert!(matches!(denied, Ok(Applied::Denied(_))), "{denied:?}");
@@ -51,7 +51,7 @@ fn the_writes_of_a_denied_call_are_not_made<B: Backend>(open: &impl Fn(Clock) ->
 }
 
 fn the_writes_of_a_stale_call_are_not_made<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let at_version = |version| desk.limits.clone().at_version(version);
     let costs = desk.costs(100);
     let take = |limits: &Limits, writes: &[Write]| {
@@ -63,7 +63,7 @@ fn the_writes_of_a_stale_call_are_not_made<B: Backend>(open: &impl Fn(Clock) -> 
 }
 
 fn a_call_whose_write_fails_its_test_is_not_applied<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let at = desk.take(WHO, 100);
     let costs = desk.costs(100);
     let other = Write::Put(Item::new(ItemKey::new("together/A", "other")), vec![]);
@@ -76,7 +76,7 @@ fn a_call_whose_write_fails_its_test_is_not_applied<B: Backend>(open: &impl Fn(C
     }
     assert_eq!(get(&desk.store, writes[0].key()), None);
     // A bucket that the call would have made is not there either, or it would be past these limits.
-    let new = Whose("together", "new", "api");
+    let new = BucketName("together", "new", "api");
     let (old, later) = (desk.limits.clone().at_version(1), desk.limits.clone().at_version(2));
     let take = || Op::Take { costs: &costs, term: None };
     assert_eq!(desk.apply_under(&later, new, take(), &writes), Err(RecordsError::Failed(1)));
@@ -84,7 +84,7 @@ fn a_call_whose_write_fails_its_test_is_not_applied<B: Backend>(open: &impl Fn(C
 }
 
 fn a_call_whose_write_is_no_good_is_not_applied<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let twice = [count_up(vec![]), count_up(vec![])];
     let refused = desk.apply_with(WHO, Op::Take { costs: &desk.costs(100), term: None }, &twice);
     assert!(matches!(refused, Err(RecordsError::Store(StoreError::BadCall(_)))), "{refused:?}");
@@ -92,7 +92,7 @@ fn a_call_whose_write_is_no_good_is_not_applied<B: Backend>(open: &impl Fn(Clock
 }
 
 fn a_call_that_is_sent_again_writes_once<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let (key, costs) = (Key::new(&["user", "api"]), desk.costs(100));
     let place = Place { namespace: "together", key: &key, limits: &desk.limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
@@ -107,7 +107,7 @@ fn a_call_that_is_sent_again_writes_once<B: Backend>(open: &impl Fn(Clock) -> B)
 
 fn as_many_are_admitted_as_are_written<B: Backend>(open: &impl Fn(Clock) -> B) {
     const THREADS: usize = 8;
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let admitted = AtomicUsize::new(0);
     let (store, limits) = (&desk.store, &desk.limits);
     std::thread::scope(|scope| {

@@ -2,13 +2,13 @@
 
 use tollgate_core::{Limit, Limits, Span, Tick, Usage, demand};
 
-use super::{Desk, START, Whose, get};
+use super::{BackendFixture, BucketName, START, get};
 use crate::conformance::records::find_all;
 use crate::records::{Index, Item, Query};
 use crate::usage::{UsageRetention, Window, iso, usage_key};
 use crate::{Activity, Applied, Backend, Call, Clock, Key, Op, OpId, Place, Scope, Step};
 
-const WHO: Whose<'_> = Whose("usage", "user", "api");
+const WHO: BucketName<'_> = BucketName("usage", "user", "api");
 
 pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
     what_is_used_counts_in_its_hour_its_day_and_its_month(open);
@@ -29,12 +29,12 @@ fn hours(count: u64) -> Span {
 }
 
 /// The numbers of tpm and of events by hour, day and month of `at`.
-fn used<B: Backend>(desk: &Desk<B>, at: Tick) -> [Option<(i64, i64)>; 3] {
+fn used<B: Backend>(desk: &BackendFixture<B>, at: Tick) -> [Option<(i64, i64)>; 3] {
     [Window::Hour, Window::Day, Window::Month].map(|window| desk.used(WHO, window, at))
 }
 
 fn what_is_used_counts_in_its_hour_its_day_and_its_month<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     desk.take(WHO, 10);
     desk.hands.advance(hours(14));
     let afternoon = desk.hands.now();
@@ -52,7 +52,7 @@ fn what_is_used_counts_in_its_hour_its_day_and_its_month<B: Backend>(open: &impl
 }
 
 fn a_settlement_counts_when_it_is_settled<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let less = desk.take(WHO, 100);
     let more = desk.take(WHO, 50);
     desk.hands.advance(hours(1));
@@ -65,7 +65,7 @@ fn a_settlement_counts_when_it_is_settled<B: Backend>(open: &impl Fn(Clock) -> B
 }
 
 fn only_what_was_taken_is_counted<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     desk.take(WHO, 700);
     let costs = desk.costs(600);
     let take = || Op::Take { costs: &costs, term: None };
@@ -87,7 +87,7 @@ fn only_what_was_taken_is_counted<B: Backend>(open: &impl Fn(Clock) -> B) {
 }
 
 fn a_call_that_is_sent_again_is_counted_once<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let (key, costs) = (Key::new(&["user", "api"]), desk.costs(10));
     let place = Place { namespace: "usage", key: &key, limits: &desk.limits };
     let take = [Step { place, op: Op::Take { costs: &costs, term: None } }];
@@ -101,7 +101,7 @@ fn a_call_that_is_sent_again_is_counted_once<B: Backend>(open: &impl Fn(Clock) -
 }
 
 fn limits_that_change_within_the_hour_are_counted_by_name<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let at = desk.take(WHO, 100);
     let others = [Limit::per_day("rpm", 50), Limit::per_day("tpm", 2_000)];
     let others = Limits::new(others).expect("these limits are valid");
@@ -115,7 +115,7 @@ fn limits_that_change_within_the_hour_are_counted_by_name<B: Backend>(open: &imp
 }
 
 fn a_limit_may_be_named_like_a_field<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let limits = Limits::new([Limit::per_day("window", 50), Limit::per_day("u_window", 50)]);
     let limits = limits.expect("these limits are valid");
     let costs = limits.costs(&demand! { window: 5, u_window: 7 }).expect("it fits");
@@ -128,7 +128,7 @@ fn a_limit_may_be_named_like_a_field<B: Backend>(open: &impl Fn(Clock) -> B) {
 }
 
 fn records_of_usage_say_what_they_are_and_expire<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     desk.hands.advance(hours(30));
     desk.take(WHO, 10);
     let now = desk.hands.now();
@@ -147,7 +147,7 @@ fn records_of_usage_say_what_they_are_and_expire<B: Backend>(open: &impl Fn(Cloc
 }
 
 fn usage_of_one_is_not_that_of_another<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let all = [
         ("usage", "user", "api"),
         ("usage", "user", "ap"),
@@ -155,16 +155,16 @@ fn usage_of_one_is_not_that_of_another<B: Backend>(open: &impl Fn(Clock) -> B) {
         ("usag", "user", "api"),
     ];
     for (amount, (namespace, entity, resource)) in (1..).zip(all) {
-        desk.take(Whose(namespace, entity, resource), amount);
+        desk.take(BucketName(namespace, entity, resource), amount);
     }
     for (amount, (namespace, entity, resource)) in (1..).zip(all) {
-        let used = desk.used(Whose(namespace, entity, resource), Window::Hour, START);
+        let used = desk.used(BucketName(namespace, entity, resource), Window::Hour, START);
         assert_eq!(used, Some((amount, 1)), "{namespace} {entity} {resource}");
     }
 }
 
 /// What is in use of all buckets, and what is in no record yet.
-fn activity<B: Backend>(desk: &Desk<B>) -> Vec<Activity> {
+fn activity<B: Backend>(desk: &BackendFixture<B>) -> Vec<Activity> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let page = desk.store.activity("usage", Scope::All, after).wait();
@@ -178,18 +178,18 @@ fn activity<B: Backend>(desk: &Desk<B>) -> Vec<Activity> {
     }
 }
 
-fn records<B: Backend>(desk: &Desk<B>) -> usize {
+fn records<B: Backend>(desk: &BackendFixture<B>) -> usize {
     find_all(&desk.store, Index::Namespace, &Query::all("usage")).len()
 }
 
 fn asking_for_usage_writes_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let names: Vec<String> = (0..50).map(|number| format!("user-{number:02}")).collect();
     for name in &names {
-        desk.take(Whose("usage", name, "api"), 100);
+        desk.take(BucketName("usage", name, "api"), 100);
     }
-    desk.take(Whose("usage", "user-07", "api"), 300);
-    desk.take(Whose("other", "user-07", "api"), 1);
+    desk.take(BucketName("usage", "user-07", "api"), 300);
+    desk.take(BucketName("other", "user-07", "api"), 1);
     let before = records(&desk);
     let told = activity(&desk);
     let keys = [Window::Hour, Window::Day, Window::Month]
@@ -208,7 +208,7 @@ fn asking_for_usage_writes_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
     let others = Limits::new([Limit::per_day("rpm", 50)]).expect("these limits are valid");
     let costs = others.costs(&demand! { rpm: 1 }).expect("it fits");
     let take = Op::Take { costs: &costs, term: None };
-    assert!(super::is_done(&desk.apply_under(&others, Whose("usage", "user-07", "api"), take, &[])));
+    assert!(super::is_done(&desk.apply_under(&others, BucketName("usage", "user-07", "api"), take, &[])));
     let told = activity(&desk);
     assert!(told.iter().any(|it| it.entity == "user-07" && it.hour == Some((hour, 3))));
     let items = desk.store.usage_at(&keys).wait().expect("a store that is there answers");
@@ -218,26 +218,26 @@ fn asking_for_usage_writes_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
 }
 
 fn the_turn_of_the_hour_is_written_bucket_by_bucket<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     for number in 0..500 {
-        desk.take(Whose("usage", &format!("user-{number}"), "api"), 1);
+        desk.take(BucketName("usage", &format!("user-{number}"), "api"), 1);
     }
     let before = records(&desk);
     desk.hands.advance(hours(1));
-    desk.take(Whose("usage", "user-7", "api"), 1);
+    desk.take(BucketName("usage", "user-7", "api"), 1);
     // The hour, the day and the month, and one in which a store may note that they are written.
     let written = records(&desk) - before;
     assert!(written <= 4, "one call writes the hour of its own bucket: {written} records");
     let before = records(&desk);
-    desk.take(Whose("usage", "newcomer", "api"), 1);
+    desk.take(BucketName("usage", "newcomer", "api"), 1);
     assert!(records(&desk) - before <= 50, "a new bucket sweeps a few");
-    assert_eq!(desk.used(Whose("usage", "user-7", "api"), Window::Day, START), Some((2, 2)));
+    assert_eq!(desk.used(BucketName("usage", "user-7", "api"), Window::Day, START), Some((2, 2)));
 }
 
 fn many_at_once_are_counted_exactly<B: Backend>(open: &impl Fn(Clock) -> B) {
     const THREADS: i64 = 8;
     const ROUNDS: i64 = 25;
-    let desk = Desk::open(open);
+    let desk = BackendFixture::open(open);
     let (store, limits) = (&desk.store, &desk.limits);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {

@@ -7,11 +7,11 @@ use tollgate_core::Tick;
 use crate::records::{Change, Index, Item, ItemKey, Query, Test, Value, Write};
 
 #[derive(Default)]
-pub(super) struct Model {
+pub(super) struct RecordsModel {
     items: BTreeMap<ItemKey, Item>,
 }
 
-impl Model {
+impl RecordsModel {
     pub(super) fn get(&self, key: &ItemKey, now: Tick) -> Option<&Item> {
         self.items.get(key).filter(|item| item.expires.is_none_or(|expires| expires > now))
     }

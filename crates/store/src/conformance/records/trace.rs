@@ -2,7 +2,7 @@
 
 use tollgate_core::{Span, Tick};
 
-use super::model::Model;
+use super::model::RecordsModel;
 use super::{START, find_all, query_all, sorted};
 use crate::conformance::random::Random;
 use crate::records::{Change, Index, Item, ItemKey, Query, Records, RecordsError, Test, Value, Write};
@@ -14,26 +14,33 @@ const SORTS: [&str; 6] = ["a", "ab", "b", "#b", "b#1", "ü"];
 const PLACES: [&str; 2] = ["one/P", "one/Q"];
 const INDEXES: [Index; 3] = [Index::Children, Index::Resource, Index::Custom];
 
-struct Trace<R> {
+struct RecordsTrace<R> {
     seed: u64,
     step: u64,
     random: Random,
     hands: ManualClock,
     store: R,
-    model: Model,
+    model: RecordsModel,
 }
 
 pub(super) fn run<R: Records>(seed: u64, open: &impl Fn(Clock) -> R) {
     let hands = ManualClock::at(START);
     let store = open(hands.clock());
-    let mut trace = Trace { seed, step: 0, random: Random::new(seed), hands, store, model: Model::default() };
+    let mut trace = RecordsTrace {
+        seed,
+        step: 0,
+        random: Random::new(seed),
+        hands,
+        store,
+        model: RecordsModel::default(),
+    };
     for step in 0..STEPS {
         trace.step = step;
         trace.step();
     }
 }
 
-impl<R: Records> Trace<R> {
+impl<R: Records> RecordsTrace<R> {
     fn step(&mut self) {
         if self.random.one_in(3) {
             self.hands.advance(Span::from_secs(self.random.below(4)));

@@ -26,7 +26,7 @@ impl Default for RecordTable {
 }
 
 /// The records while their lock is held, so that buckets can change together with them.
-pub(crate) struct Locked<'a> {
+pub(crate) struct LockedRecords<'a> {
     rows: MutexGuard<'a, Rows>,
     revision: &'a AtomicU64,
 }
@@ -40,10 +40,10 @@ impl RecordTable {
         })
     }
 
-    pub(crate) fn lock(&self, now: Tick) -> Locked<'_> {
+    pub(crate) fn lock(&self, now: Tick) -> LockedRecords<'_> {
         let mut rows = self.rows().lock();
         rows.now = now;
-        Locked { rows, revision: &self.revision }
+        LockedRecords { rows, revision: &self.revision }
     }
 
     /// Makes writes that no cache has to hear of, because they are about usage.
@@ -65,7 +65,7 @@ impl RecordTable {
     }
 }
 
-impl Locked<'_> {
+impl LockedRecords<'_> {
     /// The record at a key, if it is there and has not expired.
     pub(crate) fn get(&self, key: &ItemKey) -> Option<Item> {
         self.rows.get(key)

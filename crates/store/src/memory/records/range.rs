@@ -5,11 +5,11 @@ use std::ops::Bound;
 use crate::records::{Cursor, ItemKey, PAGE_MAX, Page, Query};
 
 /// From where to where.
-pub(super) type Range<K> = (Bound<K>, Bound<K>);
+pub(super) type KeyRange<K> = (Bound<K>, Bound<K>);
 
 /// What lies from `from` up to `to` and behind `after`, seen in the direction of the query; `None` if nothing can. A
 /// map panics over a range that ends before it begins, and a cursor may say anything.
-pub(super) fn between<K: Ord>(query: &Query, from: K, to: K, after: Option<K>) -> Option<Range<K>> {
+pub(super) fn between<K: Ord>(query: &Query, from: K, to: K, after: Option<K>) -> Option<KeyRange<K>> {
     if from >= to {
         return None;
     }

@@ -14,7 +14,7 @@ const EXPIRED_PER_WRITE: usize = 4;
 
 /// A record without its key, which the maps share.
 #[derive(Clone)]
-struct Row {
+struct RecordRow {
     fields: Fields,
     indexed: Vec<(Index, Arc<ItemKey>)>,
     expires: Option<Tick>,
@@ -25,7 +25,7 @@ type Placed = (Index, Arc<ItemKey>, Arc<ItemKey>);
 
 #[derive(Clone, Default)]
 pub(super) struct Rows {
-    rows: BTreeMap<Arc<ItemKey>, Row>,
+    rows: BTreeMap<Arc<ItemKey>, RecordRow>,
     placed: BTreeSet<Placed>,
     expiring: BTreeSet<(Tick, Arc<ItemKey>)>,
     /// When somebody last looked.
@@ -100,14 +100,14 @@ impl Rows {
         Ok(page(query, keys, |key| Cursor::of(&[&key.partition, &key.sort])))
     }
 
-    fn is_there(&self, row: &Row) -> bool {
+    fn is_there(&self, row: &RecordRow) -> bool {
         row.expires.is_none_or(|expires| expires > self.now)
     }
 
     fn insert(&mut self, item: Item) {
         let key = Arc::new(item.key);
         let indexed = item.indexed.into_iter().map(|(index, place)| (index, Arc::new(place)));
-        let row = Row { fields: item.fields, indexed: indexed.collect(), expires: item.expires };
+        let row = RecordRow { fields: item.fields, indexed: indexed.collect(), expires: item.expires };
         let placed = row.indexed.iter().map(|(index, place)| (*index, Arc::clone(place), Arc::clone(&key)));
         self.placed.extend(placed);
         self.expiring.extend(row.expires.map(|expires| (expires, Arc::clone(&key))));
@@ -137,7 +137,7 @@ impl Rows {
     }
 }
 
-fn item((key, row): (&Arc<ItemKey>, &Row)) -> Item {
+fn item((key, row): (&Arc<ItemKey>, &RecordRow)) -> Item {
     Item {
         key: ItemKey::clone(key),
         fields: row.fields.clone(),

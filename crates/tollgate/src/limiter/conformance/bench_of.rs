@@ -14,13 +14,13 @@ use crate::Limiter;
 use crate::limiter::{Attempt, Lease, LimiterBuilder, Standing};
 
 /// Makes a store that tells time by the clock it is given, and that nobody else sees.
-pub type Open<'a> = &'a dyn Fn(Clock) -> Arc<dyn Backend>;
+pub type OpenStore<'a> = &'a dyn Fn(Clock) -> Arc<dyn Backend>;
 
 /// Where clocks start: 2025-12-31T23:59:59.123457Z, on no round number of any period.
 pub(super) const START: Tick = Tick::from_micros(1_767_225_599_123_457);
 
 /// A limiter, and the clock that it goes by.
-pub struct Bench {
+pub struct LimiterFixture {
     /// Turns the clock.
     pub hands: ManualClock,
     /// The store.
@@ -29,17 +29,20 @@ pub struct Bench {
     pub limiter: Limiter,
 }
 
-impl Bench {
+impl LimiterFixture {
     /// A limiter on a fresh store.
-    pub fn new(open: Open<'_>) -> Bench {
-        Bench::with(open, |builder| builder)
+    pub fn new(open: OpenStore<'_>) -> LimiterFixture {
+        LimiterFixture::with(open, |builder| builder)
     }
 
     /// The same, with more to say about it.
-    pub fn with(open: Open<'_>, settings: impl FnOnce(LimiterBuilder) -> LimiterBuilder) -> Bench {
+    pub fn with(
+        open: OpenStore<'_>,
+        settings: impl FnOnce(LimiterBuilder) -> LimiterBuilder,
+    ) -> LimiterFixture {
         let hands = ManualClock::at(START);
         let backend = open(hands.clock());
-        Bench { limiter: limiter_on(&backend, settings), backend, hands }
+        LimiterFixture { limiter: limiter_on(&backend, settings), backend, hands }
     }
 
     /// The catalog.

@@ -9,13 +9,13 @@ use tollgate_core::{Limit, demand};
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock};
 
 use super::bench_of::{RESOURCE, START, built, limiter_on};
-use super::{Bench, Open};
+use super::{LimiterFixture, OpenStore};
 use crate::OnDrop;
 use crate::limiter::AcquireError;
 
 /// One call, two resources: both or none.
-pub fn several_resources_are_taken_all_or_nothing(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn several_resources_are_taken_all_or_nothing(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
     let both = |chat: u64, embed: u64| {
         bench
@@ -42,8 +42,8 @@ pub fn several_resources_are_taken_all_or_nothing(open: Open<'_>) {
 }
 
 /// Would it pass, and if not, which limit of which entity refuses, and when would it.
-pub fn a_dry_run_says_which_limit_of_whom_and_when(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_dry_run_says_which_limit_of_whom_and_when(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::Entity("parent"), [Limit::per_minute("tpm", 60)]);
@@ -63,8 +63,8 @@ pub fn a_dry_run_says_which_limit_of_whom_and_when(open: Open<'_>) {
 }
 
 /// A limit in shadow mode counts, and never refuses.
-pub fn a_shadow_limit_counts_and_never_refuses(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_shadow_limit_counts_and_never_refuses(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 5), Limit::per_hour("tpm", 10).shadow()]);
     let remarks: Vec<usize> = (0..3)
         .map(|_| {
@@ -81,8 +81,8 @@ pub fn a_shadow_limit_counts_and_never_refuses(open: Open<'_>) {
 }
 
 /// A soft limit is remarked when it is passed, and the hard one refuses as ever.
-pub fn a_soft_limit_remarks_and_admits(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_soft_limit_remarks_and_admits(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 3).soft(1)]);
     let remarks: Vec<bool> = (0..3)
         .map(|_| {
@@ -97,8 +97,8 @@ pub fn a_soft_limit_remarks_and_admits(open: Open<'_>) {
 }
 
 /// More can be taken on the same lease: all of it or nothing.
-pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 4)]);
@@ -117,8 +117,8 @@ pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: Open<'_>) {
 }
 
 /// The last word on a limit counts, and adjustments add to it.
-pub fn report_adjust_and_release_add_up(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn report_adjust_and_release_add_up(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::per_hour("rpm", 100)]);
     let mut lease = bench.take("user", demand! { tpm: 50, rpm: 1 }).expect("there is room");
     lease.report(demand! { tpm: 20 }).expect("tpm is a limit");
@@ -130,8 +130,8 @@ pub fn report_adjust_and_release_add_up(open: Open<'_>) {
 }
 
 /// An entity or a resource can be switched off and on.
-pub fn what_is_disabled_is_refused_until_it_is_enabled(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn what_is_disabled_is_refused_until_it_is_enabled(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
@@ -149,8 +149,8 @@ pub fn what_is_disabled_is_refused_until_it_is_enabled(open: Open<'_>) {
 }
 
 /// Whether a call is charged to the parent may be another thing for each resource.
-pub fn a_cascade_policy_decides_who_is_charged(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_cascade_policy_decides_who_is_charged(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
@@ -185,8 +185,8 @@ pub fn a_cascade_policy_decides_who_is_charged(open: Open<'_>) {
 }
 
 /// An entity may use a resource that is disabled for all others, and another may not use one that is not.
-pub fn an_entity_is_carved_out_of_a_disabled_resource(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn an_entity_is_carved_out_of_a_disabled_resource(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
@@ -224,8 +224,8 @@ pub fn an_entity_is_carved_out_of_a_disabled_resource(open: Open<'_>) {
 }
 
 /// Top-ups and resets count once for each key, and never make a bucket more than full.
-pub fn reset_and_top_up_count_once_for_each_key(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn reset_and_top_up_count_once_for_each_key(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);
     bench.spend("user", demand! { tpm: 90 });
     let catalog = bench.catalog();
@@ -245,8 +245,8 @@ pub fn reset_and_top_up_count_once_for_each_key(open: Open<'_>) {
 }
 
 /// So much in a session, which begins with the first use.
-pub fn a_session_quota_is_full_again_so_long_after_its_first_use(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_session_quota_is_full_again_so_long_after_its_first_use(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::quota("messages", 3, Duration::from_secs(5 * 3_600))]);
     bench.advance_ms(1_000);
     bench.spend("user", demand! { messages: 1 });
@@ -258,7 +258,7 @@ pub fn a_session_quota_is_full_again_so_long_after_its_first_use(open: Open<'_>)
     bench.spend("user", demand! { messages: 3 });
 }
 
-fn faulty(open: Open<'_>) -> (ManualClock, Arc<AtomicBool>, Arc<dyn Backend>) {
+fn faulty(open: OpenStore<'_>) -> (ManualClock, Arc<AtomicBool>, Arc<dyn Backend>) {
     let hands = ManualClock::at(START);
     let is_away = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_away);
@@ -268,7 +268,7 @@ fn faulty(open: Open<'_>) -> (ManualClock, Arc<AtomicBool>, Arc<dyn Backend>) {
 }
 
 /// Local: a bucket of this process, at a share of the limit.
-pub fn while_the_store_is_away_local_keeps_to_a_share_of_the_limit(open: Open<'_>) {
+pub fn while_the_store_is_away_local_keeps_to_a_share_of_the_limit(open: OpenStore<'_>) {
     let (_hands, is_away, backend) = faulty(open);
     let limiter =
         limiter_on(&backend, |builder| builder.on_unavailable(OnUnavailable::Local).local_share(25));
@@ -289,7 +289,7 @@ pub fn while_the_store_is_away_local_keeps_to_a_share_of_the_limit(open: Open<'_
 }
 
 /// A store that is back is used again, with what it knew.
-pub fn a_store_that_comes_back_is_used_again(open: Open<'_>) {
+pub fn a_store_that_comes_back_is_used_again(open: OpenStore<'_>) {
     let (hands, is_away, backend) = faulty(open);
     let limiter = limiter_on(&backend, |builder| builder.on_unavailable(OnUnavailable::Allow));
     let limits = built([Limit::per_day("rpm", 2)]);
@@ -309,8 +309,8 @@ pub fn a_store_that_comes_back_is_used_again(open: Open<'_>) {
 }
 
 /// Whoever would rather keep what a lost lease had taken, can.
-pub fn dropped_leases_can_be_kept(open: Open<'_>) {
-    let bench = Bench::with(open, |builder| builder.on_drop(OnDrop::Keep));
+pub fn dropped_leases_can_be_kept(open: OpenStore<'_>) {
+    let bench = LimiterFixture::with(open, |builder| builder.on_drop(OnDrop::Keep));
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);
     drop(bench.take("user", demand! { tpm: 10 }));
     assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (90, 1));

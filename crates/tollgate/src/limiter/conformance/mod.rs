@@ -12,7 +12,7 @@ pub mod tickets;
 pub mod usage;
 pub mod waiting;
 
-pub use bench_of::{Bench, Open};
+pub use bench_of::{LimiterFixture, OpenStore};
 
 /// Makes a test of every law, on stores made by `$open`: from a clock to an `Arc<dyn Backend>` of its own. With `quick` behind it,
 /// all laws but the one that takes longer than the others together.

@@ -12,12 +12,14 @@ use tollgate_store::usage::Window;
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock, Scope};
 
 use super::bench_of::{RESOURCE, START, block_on, built, limiter_on};
-use super::{Bench, Open};
+use super::{LimiterFixture, OpenStore};
 use crate::limiter::AcquireError;
 
 /// tpm 1000/min, acquire 500, adjust +1500: -1000; the next 1 is refused with 60.06 s and admitted then.
-pub fn tpm_1000_acquired_500_adjusted_by_1500_is_1000_in_debt_and_the_next_waits_60_06_s(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn tpm_1000_acquired_500_adjusted_by_1500_is_1000_in_debt_and_the_next_waits_60_06_s(
+    open: OpenStore<'_>,
+) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::Resource(RESOURCE), [Limit::per_minute("tpm", 1_000)]);
     let mut lease = bench.take("user", demand! { tpm: 500 }).expect("there is room");
     lease.adjust([("tpm", 1_500)]).expect("tpm is a limit");
@@ -33,8 +35,8 @@ pub fn tpm_1000_acquired_500_adjusted_by_1500_is_1000_in_debt_and_the_next_waits
 
 /// parent 100, child 50, cascading: 50 through the first child, 50 through a second, a third is refused by the parent,
 /// with the statuses of both; after every refusal neither has moved.
-pub fn a_parent_of_100_admits_50_through_each_of_two_children_and_refuses_a_third(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_parent_of_100_admits_50_through_each_of_two_children_and_refuses_a_third(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     ["a", "b", "c"].iter().for_each(|child| bench.create(child, Some("parent")));
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 50)]);
@@ -53,8 +55,8 @@ pub fn a_parent_of_100_admits_50_through_each_of_two_children_and_refuses_a_thir
 }
 
 /// system 10, resource 20, entity default 30, entity + resource 40: 40; take them away from the top: 30, 20, 10, error.
-pub fn the_first_level_with_limits_wins_and_they_fall_back_from_the_top_to_an_error(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn the_first_level_with_limits_wins_and_they_fall_back_from_the_top_to_an_error(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     let levels = [
         (Level::System, 10),
         (Level::Resource(RESOURCE), 20),
@@ -75,8 +77,8 @@ pub fn the_first_level_with_limits_wins_and_they_fall_back_from_the_top_to_an_er
 }
 
 /// resource has only rpm, system has rpm and tpm: tpm is not enforced.
-pub fn a_resource_with_only_rpm_does_not_enforce_the_tpm_of_the_system(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_resource_with_only_rpm_does_not_enforce_the_tpm_of_the_system(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 10), Limit::per_hour("tpm", 1)]);
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 10)]);
     bench.spend("user", demand! { rpm: 10 });
@@ -87,9 +89,9 @@ pub fn a_resource_with_only_rpm_does_not_enforce_the_tpm_of_the_system(open: Ope
 
 /// 1000 lowered to 10 on a full bucket: 50 is refused; raised again: refills at the new rate.
 pub fn lowered_from_1000_to_10_a_full_bucket_refuses_50_and_raised_again_refills_at_the_new_rate(
-    open: Open<'_>,
+    open: OpenStore<'_>,
 ) {
-    let bench = Bench::new(open);
+    let bench = LimiterFixture::new(open);
     let level = Level::Entity("user");
     bench.set(level, [Limit::per_minute("tpm", 1_000)]);
     bench.spend("user", demand! { tpm: 1 });
@@ -111,9 +113,9 @@ pub fn lowered_from_1000_to_10_a_full_bucket_refuses_50_and_raised_again_refills
 
 /// limit 1000 lowered to 10 (a demand of 50 refused in between), raised to 1000: at most 10 are there, with or without a write
 /// in between.
-pub fn limits_that_only_refused_a_demand_have_held_all_the_same(open: Open<'_>) {
+pub fn limits_that_only_refused_a_demand_have_held_all_the_same(open: OpenStore<'_>) {
     for spends in [false, true] {
-        let bench = Bench::new(open);
+        let bench = LimiterFixture::new(open);
         let set = |amount| bench.set(Level::System, [Limit::per_hour("tpm", amount)]);
         bench.create("team", None);
         bench.create("user", Some("team"));
@@ -135,8 +137,8 @@ pub fn limits_that_only_refused_a_demand_have_held_all_the_same(open: Open<'_>) 
 }
 
 /// override of 10 on a bucket of 100: 50 refused.
-pub fn an_override_of_10_on_a_bucket_of_100_refuses_50(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn an_override_of_10_on_a_bucket_of_100_refuses_50(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 100)]);
     bench.spend("user", demand! { rpm: 10 });
     let ten = built([Limit::per_hour("rpm", 10)]);
@@ -154,8 +156,8 @@ pub fn an_override_of_10_on_a_bucket_of_100_refuses_50(open: Open<'_>) {
 }
 
 /// 200 tries from 10 threads on 100: exactly 100.
-pub fn of_200_tries_from_10_threads_on_100_exactly_100_are_admitted(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn of_200_tries_from_10_threads_on_100_exactly_100_are_admitted(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 100)]);
     let admitted = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -180,8 +182,8 @@ pub fn of_200_tries_from_10_threads_on_100_exactly_100_are_admitted(open: Open<'
 }
 
 /// 50 leases adjust by 10 at once: 500.
-pub fn fifty_leases_that_adjust_by_10_at_once_make_500(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn fifty_leases_that_adjust_by_10_at_once_make_500(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 1_000)]);
     thread::scope(|scope| {
         for _ in 0..50 {
@@ -196,10 +198,10 @@ pub fn fifty_leases_that_adjust_by_10_at_once_make_500(open: Open<'_>) {
 }
 
 /// task cancelled in the block: as before it.
-pub fn a_task_cancelled_in_the_block_leaves_everything_as_before_it(open: Open<'_>) {
+pub fn a_task_cancelled_in_the_block_leaves_everything_as_before_it(open: OpenStore<'_>) {
     use std::future::Future;
     use std::task::{Context, Waker};
-    let bench = Bench::new(open);
+    let bench = LimiterFixture::new(open);
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
     let entered = AtomicBool::new(false);
     let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 40 });
@@ -222,8 +224,8 @@ pub fn a_task_cancelled_in_the_block_leaves_everything_as_before_it(open: Open<'
 pub type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// exception in the block: as before it, adjustments made earlier not applied.
-pub fn an_error_in_the_block_leaves_everything_as_before_it_adjustments_included(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn an_error_in_the_block_leaves_everything_as_before_it_adjustments_included(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
@@ -240,8 +242,8 @@ pub fn an_error_in_the_block_leaves_everything_as_before_it_adjustments_included
 }
 
 /// refund into a bucket that has refilled meanwhile: never above capacity.
-pub fn a_refund_into_a_bucket_that_has_refilled_meanwhile_never_goes_above_capacity(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_refund_into_a_bucket_that_has_refilled_meanwhile_never_goes_above_capacity(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::Resource(RESOURCE), [Limit::per_minute("tpm", 100)]);
     let lease = bench.take("user", demand! { tpm: 80 }).expect("there is room");
     bench.advance_ms(60_000);
@@ -252,9 +254,9 @@ pub fn a_refund_into_a_bucket_that_has_refilled_meanwhile_never_goes_above_capac
 }
 
 /// entity deleted while a lease is open: leaving the block creates nothing.
-pub fn an_entity_deleted_while_a_lease_is_open_is_not_made_anew_by_its_end(open: Open<'_>) {
+pub fn an_entity_deleted_while_a_lease_is_open_is_not_made_anew_by_its_end(open: OpenStore<'_>) {
     for used in [0, 40, 90] {
-        let bench = Bench::new(open);
+        let bench = LimiterFixture::new(open);
         bench.create("user", None);
         bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100)]);
         let lease = bench.take("user", demand! { tpm: 40 }).expect("there is room");
@@ -268,9 +270,9 @@ pub fn an_entity_deleted_while_a_lease_is_open_is_not_made_anew_by_its_end(open:
 }
 
 /// usage: 10 in the hour after midnight and 10 at 14 h: hours 10 and 10, day 20.
-pub fn ten_in_the_hour_after_midnight_and_ten_at_14_h_are_hours_of_10_and_a_day_of_20(open: Open<'_>) {
+pub fn ten_in_the_hour_after_midnight_and_ten_at_14_h_are_hours_of_10_and_a_day_of_20(open: OpenStore<'_>) {
     const MIDNIGHT: Tick = Tick::from_secs(1_767_225_600);
-    let bench = Bench::new(open);
+    let bench = LimiterFixture::new(open);
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100)]);
     for hour in [0, 14] {
         bench.hands.set(MIDNIGHT + tollgate_core::Span::from_secs(hour * 3_600 + 60));
@@ -289,7 +291,7 @@ pub fn ten_in_the_hour_after_midnight_and_ten_at_14_h_are_hours_of_10_and_a_day_
 }
 
 /// two namespaces, same entity: nothing in common; purge leaves no item of it in the table.
-pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: Open<'_>) {
+pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: OpenStore<'_>) {
     let backend = open(ManualClock::at(START).clock());
     let registry = Registry::new(Arc::clone(&backend));
     let limiters = ["one", "two"].map(|name| {
@@ -324,7 +326,7 @@ pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: Op
 }
 
 /// store away: block gives an error within the timeout; allow runs the body with a lease that says it is degraded.
-pub fn a_store_that_is_away_blocks_with_an_error_and_allows_with_a_degraded_lease(open: Open<'_>) {
+pub fn a_store_that_is_away_blocks_with_an_error_and_allows_with_a_degraded_lease(open: OpenStore<'_>) {
     let hands = ManualClock::at(START);
     let is_away = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_away);

@@ -12,13 +12,13 @@ use tollgate_store::usage::Window;
 use tollgate_store::{CHAIN_MAX, Scope};
 
 use super::bench_of::RESOURCE;
-use super::{Bench, Open};
+use super::{LimiterFixture, OpenStore};
 use crate::Event;
 use crate::limiter::{Heartbeats, Lease};
 
 /// A panic restores what was taken, also of the parents.
-pub fn a_panic_in_the_block_leaves_everything_as_before_it(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_panic_in_the_block_leaves_everything_as_before_it(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
@@ -34,9 +34,9 @@ pub fn a_panic_in_the_block_leaves_everything_as_before_it(open: Open<'_>) {
 }
 
 /// Whoever of the chain denies, nobody of it is charged.
-pub fn a_denied_chain_of_1_to_8_entities_changes_nothing_at_any_level(open: Open<'_>) {
+pub fn a_denied_chain_of_1_to_8_entities_changes_nothing_at_any_level(open: OpenStore<'_>) {
     for length in 1..=CHAIN_MAX {
-        let bench = Bench::new(open);
+        let bench = LimiterFixture::new(open);
         let names: Vec<String> = (0..length).map(|level| format!("level-{level}")).collect();
         for (level, name) in names.iter().enumerate() {
             bench.create(name, level.checked_sub(1).map(|parent| names[parent].as_str()));
@@ -57,7 +57,7 @@ pub fn a_denied_chain_of_1_to_8_entities_changes_nothing_at_any_level(open: Open
         let slots: Vec<i64> = names.iter().map(|name| bench.available(name, "slots")).collect();
         assert_eq!(slots, vec![3; length]);
     }
-    let bench = Bench::new(open);
+    let bench = LimiterFixture::new(open);
     let names: Vec<String> = (0..=CHAIN_MAX).map(|level| format!("level-{level}")).collect();
     let deep = names.iter().enumerate().try_for_each(|(level, name)| {
         let new = tollgate_catalog::NewEntity::new(name.as_str());
@@ -72,13 +72,13 @@ pub fn a_denied_chain_of_1_to_8_entities_changes_nothing_at_any_level(open: Open
     assert!(deep.is_err() || taken.is_err(), "a chain of {} was charged", CHAIN_MAX + 1);
 }
 
-fn statuses(bench: &Bench, entity: &str) -> Vec<(i64, i64)> {
+fn statuses(bench: &LimiterFixture, entity: &str) -> Vec<(i64, i64)> {
     vec![(bench.available(entity, "tpm"), bench.available(entity, "slots"))]
 }
 
 /// While limits change, what is admitted under each version keeps to the bound of that version.
-pub fn changed_limits_keep_the_bound_of_each_version(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn changed_limits_keep_the_bound_of_each_version(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     let mut debt_free = 0;
     for (round, capacity) in [50_u64, 5, 500, 20, 1, 80, 80, 3].into_iter().enumerate() {
         let before = if round == 0 { capacity as i64 } else { bench.available("user", "rpm") };
@@ -101,8 +101,8 @@ fn commit(lease: Lease<'_>) {
 }
 
 /// A holder of which nothing is heard loses what it holds, once; who is heard of keeps it.
-pub fn an_expired_holder_gives_back_once_and_heartbeats_keep(open: Open<'_>) {
-    let bench = Bench::with(open, |builder| {
+pub fn an_expired_holder_gives_back_once_and_heartbeats_keep(open: OpenStore<'_>) {
+    let bench = LimiterFixture::with(open, |builder| {
         builder.lease_ttl(Duration::from_secs(10)).heartbeats(Heartbeats::Manual)
     });
     bench.set(Level::Resource(RESOURCE), [Limit::resource("slots", 2)]);
@@ -122,7 +122,7 @@ pub fn an_expired_holder_gives_back_once_and_heartbeats_keep(open: Open<'_>) {
     drop(third);
     assert_eq!(bench.available("user", "slots"), 2);
 
-    let bench = Bench::with(open, |builder| builder.lease_ttl(Duration::from_secs(10)));
+    let bench = LimiterFixture::with(open, |builder| builder.lease_ttl(Duration::from_secs(10)));
     bench.set(Level::Resource(RESOURCE), [Limit::resource("slots", 1)]);
     let lease = bench.take("user", demand! {}).expect("there is room");
     for _ in 0..20 {
@@ -134,11 +134,11 @@ pub fn an_expired_holder_gives_back_once_and_heartbeats_keep(open: Open<'_>) {
 }
 
 /// By its next heartbeat, whoever sends it; one that has ended has lost nothing.
-pub fn who_has_lost_its_resources_learns_of_it_once(open: Open<'_>) {
+pub fn who_has_lost_its_resources_learns_of_it_once(open: OpenStore<'_>) {
     let told = Arc::new(AtomicUsize::new(0));
     for heartbeats in [Heartbeats::Automatic, Heartbeats::Manual] {
         let count = Arc::clone(&told);
-        let bench = Bench::with(open, |builder| {
+        let bench = LimiterFixture::with(open, |builder| {
             let builder = builder.lease_ttl(Duration::from_secs(9)).heartbeats(heartbeats);
             builder.observer(move |event: &Event<'_>| {
                 count.fetch_add(usize::from(matches!(event, Event::ExpiredLease)), Ordering::SeqCst);
@@ -173,10 +173,10 @@ fn until(is_so: impl Fn() -> bool) {
 }
 
 /// A quota of a day in Berlin is full again at midnight there, on days of 24, 23 and 25 hours.
-pub fn quotas_reset_at_local_midnight_also_when_clocks_are_turned(open: Open<'_>) {
+pub fn quotas_reset_at_local_midnight_also_when_clocks_are_turned(open: OpenStore<'_>) {
     // Midnights in Berlin, and how many hours the day has that begins then.
     let days = [(1_774_652_400, 24), (1_774_738_800, 23), (1_792_879_200, 25), (1_792_969_200, 24)];
-    let bench = Bench::new(open);
+    let bench = LimiterFixture::new(open);
     let berlin = tollgate_calendar::daily("Europe/Berlin").expect("the zone is known");
     bench.set(Level::Resource(RESOURCE), [Limit::quota("spend", 100, berlin)]);
     for (midnight, hours) in days {
@@ -195,10 +195,10 @@ pub fn quotas_reset_at_local_midnight_also_when_clocks_are_turned(open: Open<'_>
 }
 
 /// What is told of usage is what a recount of all events says, over a month in which Europe turns its clocks.
-pub fn usage_agrees_with_a_recount_over_a_month_with_clocks_turned(open: Open<'_>) {
+pub fn usage_agrees_with_a_recount_over_a_month_with_clocks_turned(open: OpenStore<'_>) {
     // 2026-03-01T00:00:00Z.
     const MARCH: u64 = 1_772_323_200;
-    let bench = Bench::new(open);
+    let bench = LimiterFixture::new(open);
     bench.hands.set(Tick::from_secs(MARCH - 7_200));
     bench.set(
         Level::Resource(RESOURCE),
@@ -213,7 +213,7 @@ pub fn usage_agrees_with_a_recount_over_a_month_with_clocks_turned(open: Open<'_
     );
     bench.create("parent", None);
     bench.create("a", Some("parent"));
-    let mut random = Random(bench.hands.now().as_micros());
+    let mut random = TraceRandom(bench.hands.now().as_micros());
     let mut recount: BTreeMap<(&str, &str, u64), (i64, u64)> = BTreeMap::new();
     let mut open_leases: Vec<(&str, u64, Lease<'static>)> = Vec::new();
     let mut count = |entity: &'static str, limit: &'static str, at: Tick, amount: i64, events: u64| {
@@ -261,11 +261,11 @@ pub fn usage_agrees_with_a_recount_over_a_month_with_clocks_turned(open: Open<'_
     }
 }
 
-type Sums = BTreeMap<(u64, String), (i64, u64)>;
+type PromisedSums = BTreeMap<(u64, String), (i64, u64)>;
 
 /// By window and limit: the amount, and the events of the window.
-fn told(bench: &Bench, entity: &str, window: Window) -> Sums {
-    let (mut sums, mut page_request) = (Sums::new(), PageRequest::of(100));
+fn told(bench: &LimiterFixture, entity: &str, window: Window) -> PromisedSums {
+    let (mut sums, mut page_request) = (PromisedSums::new(), PageRequest::of(100));
     loop {
         let query = UsageQuery::of_entity(entity, window).resource(RESOURCE).page(page_request.clone());
         let page = bench.catalog().usage(query).wait().expect("a store that is there answers");
@@ -281,7 +281,7 @@ fn told(bench: &Bench, entity: &str, window: Window) -> Sums {
     }
 }
 
-fn expected(recount: &BTreeMap<(&str, &str, u64), (i64, u64)>, entity: &str, window: Window) -> Sums {
+fn expected(recount: &BTreeMap<(&str, &str, u64), (i64, u64)>, entity: &str, window: Window) -> PromisedSums {
     // Hours since the epoch at which February, March and April of 2026 begin.
     let months = [491_640, 492_312, 493_056];
     let start = |hour: u64| match window {
@@ -300,8 +300,8 @@ fn expected(recount: &BTreeMap<(&str, &str, u64), (i64, u64)>, entity: &str, win
 }
 
 /// Names, amounts and demands that are wrong are told, before anything is written.
-pub fn bad_input_is_refused_with_what_is_wrong_and_writes_nothing(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn bad_input_is_refused_with_what_is_wrong_and_writes_nothing(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
     let long = "x".repeat(257);
     let ask = |entity: &str, resource: &str, demand: tollgate_core::Demand<'_>| {
@@ -333,9 +333,9 @@ pub fn bad_input_is_refused_with_what_is_wrong_and_writes_nothing(open: Open<'_>
 }
 
 /// SplitMix64: tiny, and good enough to choose test cases.
-struct Random(u64);
+struct TraceRandom(u64);
 
-impl Random {
+impl TraceRandom {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -7,14 +7,14 @@ use tollgate_catalog::Level;
 use tollgate_core::{Limit, demand};
 
 use super::bench_of::{RESOURCE, built, limiter_on};
-use super::{Bench, Open};
+use super::{LimiterFixture, OpenStore};
 use crate::Limiter;
 use crate::limiter::{Ended, Ending, TicketError};
 
 const HOUR_MS: u64 = 3_600_000;
 
 /// The ticket of a call of `tpm` that may outlive its process for ten seconds.
-fn ticket_of(bench: &Bench, entity: &str, tpm: u64) -> String {
+fn ticket_of(bench: &LimiterFixture, entity: &str, tpm: u64) -> String {
     let call = bench.limiter.acquire(entity, RESOURCE, demand! { tpm: tpm });
     let lease = call.detached(Duration::from_secs(10)).wait().expect("there is room");
     lease.into_ticket().wait().expect("it was detached")
@@ -30,8 +30,8 @@ fn refusal(limiter: &Limiter, ticket: &str) -> TicketError {
 }
 
 /// A lease can be handed on as text, and counts once.
-pub fn a_ticket_is_settled_once_by_whoever_has_it(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_ticket_is_settled_once_by_whoever_has_it(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
@@ -68,8 +68,8 @@ pub fn a_ticket_is_settled_once_by_whoever_has_it(open: Open<'_>) {
 }
 
 /// A ticket is worth something in its own namespace and store, and nothing elsewhere.
-pub fn a_ticket_is_refused_in_another_namespace(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_ticket_is_refused_in_another_namespace(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100)]);
     let lease = bench.take("user", demand! { tpm: 40 }).expect("there is room");
     assert_eq!(lease.called(), Some(("user", RESOURCE)));
@@ -78,7 +78,7 @@ pub fn a_ticket_is_refused_in_another_namespace(open: Open<'_>) {
     let limits = built([Limit::per_hour("tpm", 100)]);
     other.catalog().set_limits(Level::System, &limits).wait().expect("the limits can be stored");
     assert_eq!(refusal(&other, &ticket), TicketError::NotGenuine("other".into()));
-    let elsewhere = Bench::new(open);
+    let elsewhere = LimiterFixture::new(open);
     assert_eq!(refusal(&elsewhere.limiter, &ticket), TicketError::NotGenuine("default".into()));
     let lease = bench.limiter.redeem(&ticket).wait().expect("it is of this one");
     lease.settle(demand! { tpm: 70 }).wait().expect("a store that is there answers");
@@ -88,8 +88,8 @@ pub fn a_ticket_is_refused_in_another_namespace(open: Open<'_>) {
 }
 
 /// A process that ends a ticket can be told whether it was ended before.
-pub fn who_ends_a_ticket_again_is_told(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn who_ends_a_ticket_again_is_told(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
     for (first, left) in [(Ending::Cancel, 100), (Ending::Commit, 90)] {
         let ticket = ticket_of(&bench, "user", 10);
@@ -111,8 +111,8 @@ pub fn who_ends_a_ticket_again_is_told(open: Open<'_>) {
 }
 
 /// A ticket for 10 that was made one for 60,000 gives nothing back, and one for 10 gives back 10.
-pub fn a_ticket_changed_in_any_byte_is_refused_and_changes_nothing(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_ticket_changed_in_any_byte_is_refused_and_changes_nothing(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100_000)]);
     bench.spend("user", demand! { tpm: 90_000 });
     let ticket = ticket_of(&bench, "user", 10);
@@ -132,8 +132,8 @@ pub fn a_ticket_changed_in_any_byte_is_refused_and_changes_nothing(open: Open<'_
 }
 
 /// A call that cannot know its tokens asks for none, and is charged for what it used.
-pub fn what_a_ticket_took_nothing_of_can_be_settled(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn what_a_ticket_took_nothing_of_can_be_settled(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     let limits = || [Limit::per_hour("rpm", 60), Limit::per_hour("tpm", 1_000), Limit::per_hour("usd", 50)];
@@ -153,8 +153,8 @@ pub fn what_a_ticket_took_nothing_of_can_be_settled(open: Open<'_>) {
 }
 
 /// Whoever rotates the secret leaves the tickets valid that are on their way, and rotates twice to end them.
-pub fn a_ticket_outlives_one_rotation_and_not_two(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_ticket_outlives_one_rotation_and_not_two(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100)]);
     let tickets = [ticket_of(&bench, "user", 10), ticket_of(&bench, "user", 20)];
     bench.catalog().rotate_secret().wait().expect("a store that is there answers");
@@ -169,8 +169,8 @@ pub fn a_ticket_outlives_one_rotation_and_not_two(open: Open<'_>) {
 }
 
 /// A ticket can be redeemed for a day or for as long as it holds something, and counts once however late that is.
-pub fn a_ticket_expires_and_counts_once_until_then(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_ticket_expires_and_counts_once_until_then(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_day("tpm", 100), Limit::resource("slots", 9)]);
     let of_a_day = ticket_of(&bench, "user", 20);
     let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 10 });
@@ -194,8 +194,8 @@ pub fn a_ticket_expires_and_counts_once_until_then(open: Open<'_>) {
 }
 
 /// A process that redeems a ticket and dies, or thinks better of it, leaves it to the next.
-pub fn a_redeemed_lease_that_is_dropped_changes_nothing(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_redeemed_lease_that_is_dropped_changes_nothing(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
     let ticket = ticket_of(&bench, "user", 10);
     let left = || (bench.available("user", "tpm"), bench.available("user", "slots"));

@@ -4,12 +4,12 @@ use tollgate_catalog::{Level, UsageQuery, UsageRow, Window};
 use tollgate_core::{Limit, demand};
 
 use super::bench_of::RESOURCE;
-use super::{Bench, Open};
+use super::{LimiterFixture, OpenStore};
 
 /// A call that is charged to a key, its team and its organisation is one call and costs once in every sum over entities.
 /// Each of the three has it in its own usage, and the parents know that a child made it.
-pub fn a_sum_over_entities_counts_a_call_once(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_sum_over_entities_counts_a_call_once(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("spend", 1_000)]);
     bench.create("org", None);
     bench.create("team", Some("org"));
@@ -40,8 +40,8 @@ pub fn a_sum_over_entities_counts_a_call_once(open: Open<'_>) {
 }
 
 /// A ticket that is settled elsewhere counts where it was taken: as the key's own call, and as a child's with its parents.
-pub fn a_ticket_is_counted_once_in_a_sum_over_entities(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_ticket_is_counted_once_in_a_sum_over_entities(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("spend", 1_000)]);
     bench.create("org", None);
     bench.create("key", Some("org"));

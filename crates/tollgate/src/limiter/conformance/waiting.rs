@@ -12,24 +12,24 @@ use tollgate_core::{Limit, Span, demand};
 use tollgate_store::{Reply, Scope};
 
 use super::bench_of::{RESOURCE, START};
-use super::{Bench, Open};
+use super::{LimiterFixture, OpenStore};
 use crate::limiter::{AcquireError, Lease};
 
-type Waiting<'a> = Reply<'a, Result<Lease<'a>, AcquireError>>;
+type PendingWait<'a> = Reply<'a, Result<Lease<'a>, AcquireError>>;
 
-fn poll<'a>(waiting: &mut Waiting<'a>) -> Poll<Result<Lease<'a>, AcquireError>> {
+fn poll<'a>(waiting: &mut PendingWait<'a>) -> Poll<Result<Lease<'a>, AcquireError>> {
     Pin::new(waiting).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Starts to wait for `amount`, and polls until it has nothing to do but wait: a store may take a moment to deny it.
-fn wait_for<'a>(bench: &'a Bench, entity: &'a str, amount: u64) -> Waiting<'a> {
+fn wait_for<'a>(bench: &'a LimiterFixture, entity: &'a str, amount: u64) -> PendingWait<'a> {
     let mut line = Vec::new();
     wait_behind(bench, &mut line, entity, amount);
     line.remove(0)
 }
 
 /// The same for one behind others. They are polled, too: any of them may be notified.
-fn wait_behind<'a>(bench: &'a Bench, line: &mut Vec<Waiting<'a>>, entity: &'a str, amount: u64) {
+fn wait_behind<'a>(bench: &'a LimiterFixture, line: &mut Vec<PendingWait<'a>>, entity: &'a str, amount: u64) {
     let before = bench.limiter.waiting();
     line.push(bench.limiter.acquire_wait(entity, RESOURCE, demand! { rpm: amount }).into_future());
     while bench.limiter.waiting() == before || bench.backend.wait_queues().is_busy() {
@@ -39,7 +39,7 @@ fn wait_behind<'a>(bench: &'a Bench, line: &mut Vec<Waiting<'a>>, entity: &'a st
 }
 
 /// The lease that one who waits must get now.
-fn granted<'a>(mut waiting: Waiting<'a>) -> Lease<'a> {
+fn granted<'a>(mut waiting: PendingWait<'a>) -> Lease<'a> {
     loop {
         if let Poll::Ready(taken) = poll(&mut waiting) {
             return taken.expect("it is admitted");
@@ -49,8 +49,8 @@ fn granted<'a>(mut waiting: Waiting<'a>) -> Lease<'a> {
 }
 
 /// In the order of arrival, each at the microsecond at which it fits.
-pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
     bench.spend("user", demand! { rpm: 60 });
     let order = Mutex::new(Vec::new());
@@ -93,8 +93,8 @@ fn settle_down() {
 }
 
 /// Nobody sleeps in vain.
-pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_wait_that_cannot_fit_is_told_at_once(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
     bench.spend("user", demand! { rpm: 60 });
     let wait = |amount: u64, timeout| {
@@ -108,8 +108,8 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
 }
 
 /// An option that is given is never left aside.
-pub fn a_call_with_a_timeout_or_a_deadline_waits_whatever_it_was_made_by(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_call_with_a_timeout_or_a_deadline_waits_whatever_it_was_made_by(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::resource("rpm", 1)]);
     let call = || bench.limiter.acquire("user", RESOURCE, demand! {});
     for patient in [true, false] {
@@ -132,8 +132,8 @@ pub fn a_call_with_a_timeout_or_a_deadline_waits_whatever_it_was_made_by(open: O
 }
 
 /// What another holds until it expires may be given back at any time, so waiting for it is not in vain.
-pub fn waiting_for_what_is_held_is_not_in_vain(open: Open<'_>) {
-    let bench = Bench::with(open, |builder| builder.lease_ttl(Duration::from_secs(60)));
+pub fn waiting_for_what_is_held_is_not_in_vain(open: OpenStore<'_>) {
+    let bench = LimiterFixture::with(open, |builder| builder.lease_ttl(Duration::from_secs(60)));
     bench.set(Level::System, [Limit::resource("rpm", 1)]);
     let held = bench.take("user", demand! {}).expect("there is room");
     let call = bench.limiter.acquire_wait("user", RESOURCE, demand! {}).timeout(Duration::from_secs(5));
@@ -146,8 +146,8 @@ pub fn waiting_for_what_is_held_is_not_in_vain(open: Open<'_>) {
 }
 
 /// What is given back goes to the first who waits, with no time in between.
-pub fn a_release_wakes_the_next_at_once(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_release_wakes_the_next_at_once(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::resource("rpm", 1)]);
@@ -161,8 +161,8 @@ pub fn a_release_wakes_the_next_at_once(open: Open<'_>) {
 }
 
 /// A child that is out of its own share does not keep its siblings from the parent.
-pub fn who_waits_for_a_child_does_not_hold_up_the_other_children(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn who_waits_for_a_child_does_not_hold_up_the_other_children(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     ["a", "b"].iter().for_each(|child| bench.create(child, Some("parent")));
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
@@ -176,8 +176,8 @@ pub fn who_waits_for_a_child_does_not_hold_up_the_other_children(open: Open<'_>)
 }
 
 /// The same, though the parent was out at first: it has room again long before the child.
-pub fn who_was_held_up_by_the_parent_as_well_does_not_hold_up_the_other_children(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn who_was_held_up_by_the_parent_as_well_does_not_hold_up_the_other_children(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.create("parent", None);
     ["a", "b"].iter().for_each(|child| bench.create(child, Some("parent")));
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
@@ -193,8 +193,8 @@ pub fn who_was_held_up_by_the_parent_as_well_does_not_hold_up_the_other_children
 }
 
 /// A newcomer's try is denied while somebody waits, though it would fit.
-pub fn nobody_overtakes_those_who_wait(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn nobody_overtakes_those_who_wait(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
     bench.spend("user", demand! { rpm: 60 });
     let mut waiting = wait_for(&bench, "user", 30);
@@ -221,8 +221,8 @@ pub fn nobody_overtakes_those_who_wait(open: Open<'_>) {
 }
 
 /// Whoever waits hears of it when limits are raised.
-pub fn raised_limits_are_heard_of_by_those_who_wait(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn raised_limits_are_heard_of_by_those_who_wait(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
     bench.spend("user", demand! { rpm: 60 });
     let mut waiting = wait_for(&bench, "user", 30);
@@ -235,7 +235,7 @@ pub fn raised_limits_are_heard_of_by_those_who_wait(open: Open<'_>) {
 }
 
 /// Whether the bucket itself has come under limits of this capacity.
-fn heard_of(bench: &Bench, entity: &str, capacity: u64) -> bool {
+fn heard_of(bench: &LimiterFixture, entity: &str, capacity: u64) -> bool {
     let scope = Scope::Entity(entity);
     let page = bench.backend.buckets(bench.catalog().namespace_id(), scope, None, 10).wait();
     let buckets = page.expect("a store that is there answers").items;
@@ -243,8 +243,8 @@ fn heard_of(bench: &Bench, entity: &str, capacity: u64) -> bool {
 }
 
 /// Whoever gives up is not missed.
-pub fn cancelled_waiters_leave_no_trace(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn cancelled_waiters_leave_no_trace(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::resource("rpm", 1)]);
     let held = bench.take("user", demand! {}).expect("there is room");
     for _ in 0..20 {
@@ -260,8 +260,8 @@ pub fn cancelled_waiters_leave_no_trace(open: Open<'_>) {
 }
 
 /// One who wants much goes when it is its turn, however many want little behind it.
-pub fn a_large_demand_is_not_starved_by_small_ones(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_large_demand_is_not_starved_by_small_ones(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
     bench.spend("user", demand! { rpm: 60 });
     let mut line = Vec::new();

@@ -7,15 +7,15 @@ use std::time::Duration;
 use tollgate_core::{Limit, Limits, Span, demand};
 use tollgate_store::WaitQueues;
 
-use super::bench_of::{Ears, START, Waiting, eventually, spend, take, wait_for};
-use super::{Bench, Open};
+use super::bench_of::{RecordingObserver, START, WaitingTask, eventually, spend, take, wait_for};
+use super::{OpenSetStore, SetFixture};
 use crate::{
     AcquireError, CheckError, CheckInfo, Checker, Event, LimitPool, LimitSet, Observer, Spread, Verdict,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn accounts<const N: usize>(bench: &Bench, rpm: [u64; N]) -> LimitPool {
+fn accounts<const N: usize>(bench: &SetFixture, rpm: [u64; N]) -> LimitPool {
     let account = |(index, rpm): (usize, u64)| -> LimitSet {
         let builder = bench.builder(&format!("account-{index}"), [Limit::per_minute("rpm", rpm)]);
         builder.config("account", index.to_string()).build().expect("it is valid")
@@ -29,8 +29,8 @@ fn chosen(pool: &LimitPool) -> Option<String> {
 }
 
 /// One account says no, or not now; the others go on.
-pub fn a_pool_moves_on_from_a_set_that_denies_or_cools(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_pool_moves_on_from_a_set_that_denies_or_cools(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let pool = accounts(&bench, [1, 100, 100]);
     let chosen = |times: usize| (0..times).filter_map(|_| chosen(&pool)).collect::<Vec<_>>();
     assert_eq!(chosen(4), ["0", "1", "2", "1"]);
@@ -46,8 +46,8 @@ pub fn a_pool_moves_on_from_a_set_that_denies_or_cools(open: Open<'_>) {
 }
 
 /// It waits in all of them, takes the first grant, and is in no queue afterwards.
-pub fn a_pool_waits_in_all_sets_and_takes_the_first_grant(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_pool_waits_in_all_sets_and_takes_the_first_grant(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     for spread in [Spread::RoundRobin, Spread::Soonest] {
         let pool = accounts(&bench, [1, 3, 2]).spread(spread);
         for (set, rpm) in pool.sets().iter().zip([1_u64, 3, 2]) {
@@ -55,7 +55,7 @@ pub fn a_pool_waits_in_all_sets_and_takes_the_first_grant(open: Open<'_>) {
         }
         let waiting = || [0, 1, 2].map(|index| pool[index].waiting());
         // They refill every 60, 20 and 30 s.
-        let mut first = Waiting::begin(pool.sets(), pool.acquire(demand! { rpm: 1 }));
+        let mut first = WaitingTask::begin(pool.sets(), pool.acquire(demand! { rpm: 1 }));
         assert_eq!(waiting(), [1, 1, 1], "{spread:?}");
         let error = pool.acquire_timeout(demand! { rpm: 1 }, SECOND).wait().expect_err("that is too soon");
         let AcquireError::TimedOut { denial, .. } = error else { panic!("{error}") };
@@ -70,11 +70,11 @@ pub fn a_pool_waits_in_all_sets_and_takes_the_first_grant(open: Open<'_>) {
 }
 
 /// Whatever happens to the set that looked best when the wait began.
-pub fn a_pool_that_waits_is_granted_by_a_set_that_becomes_free(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_pool_that_waits_is_granted_by_a_set_that_becomes_free(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let pool = accounts(&bench, [1, 1]);
     pool.sets().iter().for_each(|set| spend(set, demand! { rpm: 1 }));
-    let mut waiting = Waiting::begin(pool.sets(), pool.acquire(demand! { rpm: 1 }));
+    let mut waiting = WaitingTask::begin(pool.sets(), pool.acquire(demand! { rpm: 1 }));
     pool[0].cool_down(600 * SECOND).wait().expect("a store that is there answers");
     bench.advance_ms(60_000);
     assert_eq!(waiting.answer().expect("its turn has come").config()["account"], "1");
@@ -89,8 +89,8 @@ fn count_all(pool: &LimitPool) -> usize {
 }
 
 /// For callers who keep no limits.
-pub fn checks_charge_all_or_nothing_and_wait_for_the_slowest(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn checks_charge_all_or_nothing_and_wait_for_the_slowest(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let checker = bench.checker();
     let limits = Limits::new([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000)]).expect("valid");
     let check = |rpm: u64, tpm: u64| {
@@ -129,7 +129,7 @@ pub fn checks_charge_all_or_nothing_and_wait_for_the_slowest(open: Open<'_>) {
 }
 
 /// Polls a check that does not pass until it has nothing to do but wait: a store may take a moment to deny it.
-fn until_parked(bench: &Bench, poll: &mut impl FnMut() -> bool) {
+fn until_parked(bench: &SetFixture, poll: &mut impl FnMut() -> bool) {
     assert!(!poll(), "it does not fit");
     let is_asking = |queues: &WaitQueues| queues.is_empty() || queues.is_busy();
     eventually(|| {
@@ -140,8 +140,8 @@ fn until_parked(bench: &Bench, poll: &mut impl FnMut() -> bool) {
 }
 
 /// A budget that is spent for the day holds back only the checks that take from it.
-pub fn a_check_that_waits_holds_back_no_check_of_another_limit(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_check_that_waits_holds_back_no_check_of_another_limit(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let checker = bench.checker();
     let limits = Limits::new([Limit::per_day("budget", 1), Limit::per_second("rps", 100)]).expect("valid");
     let check = |budget: u64, rps: u64| {
@@ -165,8 +165,8 @@ pub fn a_check_that_waits_holds_back_no_check_of_another_limit(open: Open<'_>) {
 }
 
 /// Labels come from closed sets.
-pub fn events_are_told_once_and_never_name_what_nobody_knows(open: Open<'_>) {
-    let (bench, ears) = (Bench::new(open), Ears::default());
+pub fn events_are_told_once_and_never_name_what_nobody_knows(open: OpenSetStore<'_>) {
+    let (bench, ears) = (SetFixture::new(open), RecordingObserver::default());
     let limits = [Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)];
     let set = bench.builder("law", limits).observer(ears.observer()).build().expect("it is valid");
     let lease = take(&set, demand! { rpm: 2, tpm: 400 }).expect("it fits");
@@ -193,8 +193,8 @@ pub fn events_are_told_once_and_never_name_what_nobody_knows(open: Open<'_>) {
 }
 
 /// For what has happened already, and for what has not.
-pub fn counts_of_checks_can_be_looked_at_charged_and_given_back(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn counts_of_checks_can_be_looked_at_charged_and_given_back(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let checker = bench.checker();
     let window = Limit::per_minute("window", 100).algorithm(tollgate_core::Algorithm::SlidingWindow);
     let calls = Limit::calls(10, 60 * SECOND);
@@ -229,9 +229,9 @@ pub fn counts_of_checks_can_be_looked_at_charged_and_given_back(open: Open<'_>) 
 
 /// What was told of checks, in order.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+struct CheckLog(Arc<Mutex<Vec<String>>>);
 
-impl Observer for Log {
+impl Observer for CheckLog {
     fn observe(&self, event: &Event<'_>) {
         panic!("{event:?} is told of a check");
     }
@@ -245,8 +245,8 @@ impl Observer for Log {
 }
 
 /// Denied, waited for, and allowed.
-pub fn checks_are_told_with_what_they_are_about(open: Open<'_>) {
-    let (bench, log) = (Bench::new(open), Log::default());
+pub fn checks_are_told_with_what_they_are_about(open: OpenSetStore<'_>) {
+    let (bench, log) = (SetFixture::new(open), CheckLog::default());
     let checker = bench.checker().observer(log.clone());
     let traced = checker.metadata([("trace", "t1")]);
     let limits = Limits::new([Limit::per_minute("rpm", 1), Limit::per_minute("tpm", 60)]).expect("valid");

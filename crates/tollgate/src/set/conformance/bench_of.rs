@@ -10,29 +10,29 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Denial, LimitBuilder, Span, Tick};
 use tollgate_store::{Backend, Clock, ManualClock, Memory};
 
-use crate::set::Home;
+use crate::set::Backing;
 use crate::{AcquireError, Checker, Event, Lease, LimitSet, LimitSetBuilder};
 
 /// Makes a store that tells time by the clock it is given, and that nobody else sees; `None` for sets that are in no
 /// store.
-pub type Open<'a> = &'a dyn Fn(Clock) -> Option<Arc<dyn Backend>>;
+pub type OpenSetStore<'a> = &'a dyn Fn(Clock) -> Option<Arc<dyn Backend>>;
 
 /// Where clocks start: 2025-12-31T23:59:59.123457Z, on no round number of any period.
 pub(super) const START: Tick = Tick::from_micros(1_767_225_599_123_457);
 
 /// A store, if there is one, and the clock that it goes by.
-pub struct Bench {
+pub struct SetFixture {
     /// Turns the clock.
     pub hands: ManualClock,
     /// The store.
     pub backend: Option<Arc<dyn Backend>>,
 }
 
-impl Bench {
+impl SetFixture {
     /// A fresh store.
-    pub fn new(open: Open<'_>) -> Bench {
+    pub fn new(open: OpenSetStore<'_>) -> SetFixture {
         let hands = ManualClock::at(START);
-        Bench { backend: open(hands.clock()), hands }
+        SetFixture { backend: open(hands.clock()), hands }
     }
 
     /// A set of these limits.
@@ -121,18 +121,18 @@ pub(super) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Somebody who waits.
-pub(super) struct Waiting<'a, T>(Pin<Box<dyn Future<Output = T> + Send + 'a>>);
+pub(super) struct WaitingTask<'a, T>(Pin<Box<dyn Future<Output = T> + Send + 'a>>);
 
-impl<'a, T> Waiting<'a, T> {
+impl<'a, T> WaitingTask<'a, T> {
     /// Begins to wait for what does not pass in one of `sets`, and polls until it has nothing to do but wait: a store may
     /// take a moment to deny it.
-    pub(super) fn begin<F>(sets: &[LimitSet], future: F) -> Waiting<'a, T>
+    pub(super) fn begin<F>(sets: &[LimitSet], future: F) -> WaitingTask<'a, T>
     where
         F: IntoFuture<Output = T>,
         F::IntoFuture: Send + 'a,
     {
         let waiting = || sets.iter().map(LimitSet::waiting).sum::<usize>();
-        let (before, mut this) = (waiting(), Waiting(Box::pin(future.into_future())));
+        let (before, mut this) = (waiting(), WaitingTask(Box::pin(future.into_future())));
         eventually(|| {
             let is_parked = waiting() != before && !sets.iter().any(is_asking);
             assert!(is_parked || this.poll().is_pending(), "it does not fit");
@@ -166,8 +166,8 @@ impl<'a, T> Waiting<'a, T> {
 /// Whether a waiter of a set in a store has not yet heard from the store.
 fn is_asking(set: &LimitSet) -> bool {
     match set.home() {
-        Home::Here(_) => false,
-        Home::There(remote) => remote.backend.wait_queues().is_busy(),
+        Backing::Here(_) => false,
+        Backing::There(remote) => remote.backend.wait_queues().is_busy(),
     }
 }
 
@@ -175,15 +175,15 @@ fn is_asking(set: &LimitSet) -> bool {
 pub(super) fn wait_for<'a>(
     set: &'a LimitSet,
     demand: impl AsDemand + Send + 'a,
-) -> Waiting<'a, Result<Lease<'a>, AcquireError>> {
-    Waiting::begin(std::slice::from_ref(set), set.acquire(demand))
+) -> WaitingTask<'a, Result<Lease<'a>, AcquireError>> {
+    WaitingTask::begin(std::slice::from_ref(set), set.acquire(demand))
 }
 
 /// What an observer heard, in order.
 #[derive(Clone, Default)]
-pub(super) struct Ears(Arc<Mutex<Vec<String>>>);
+pub(super) struct RecordingObserver(Arc<Mutex<Vec<String>>>);
 
-impl Ears {
+impl RecordingObserver {
     /// An observer that writes down every event.
     pub(super) fn observer(&self) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
         let heard = Arc::clone(&self.0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::{Limit, LimitBuilder, LimitsError, Ready, Span, demand};
 
 use super::bench_of::{START, available, count, denial, spend, take, wait_for};
-use super::{Bench, Open};
+use super::{OpenSetStore, SetFixture};
 use crate::{LimitSet, ReplaceError};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,8 +20,8 @@ fn cool_down(set: &LimitSet, duration: Duration) {
 }
 
 /// The provider said "not now".
-pub fn a_cooldown_stops_everybody_to_the_microsecond(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_cooldown_stops_everybody_to_the_microsecond(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 100), Limit::resource("slots", 5)]);
     let held = take(&set, demand! { rpm: 1 }).expect("none lasts");
     cool_down(&set, 10 * SECOND);
@@ -40,8 +40,8 @@ pub fn a_cooldown_stops_everybody_to_the_microsecond(open: Open<'_>) {
 }
 
 /// Whoever said less later does not know better.
-pub fn a_cooldown_is_extended_and_never_shortened_and_can_be_ended(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_cooldown_is_extended_and_never_shortened_and_can_be_ended(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 100)]);
     cool_down(&set, 10 * SECOND);
     bench.advance_ms(2_000);
@@ -56,8 +56,8 @@ pub fn a_cooldown_is_extended_and_never_shortened_and_can_be_ended(open: Open<'_
 }
 
 /// And when it is ended, at once.
-pub fn who_waits_is_admitted_when_the_cooldown_is_over(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn who_waits_is_admitted_when_the_cooldown_is_over(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 100)]);
     cool_down(&set, 10 * SECOND);
     let mut first = wait_for(&set, demand! { rpm: 1 });
@@ -73,8 +73,8 @@ pub fn who_waits_is_admitted_when_the_cooldown_is_over(open: Open<'_>) {
 }
 
 /// What was used is carried over.
-pub fn lowered_limits_clamp_and_raised_ones_mint_nothing(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn lowered_limits_clamp_and_raised_ones_mint_nothing(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 1_000)]);
     spend(&set, demand! { rpm: 1 });
     set.replace(Limit::per_minute("rpm", 10)).wait().expect("it fits the set");
@@ -87,8 +87,8 @@ pub fn lowered_limits_clamp_and_raised_ones_mint_nothing(open: Open<'_>) {
 }
 
 /// At once.
-pub fn raised_limits_let_those_pass_who_wait(open: Open<'_>) {
-    let set = Bench::new(open).set([Limit::per_hour("rph", 10), Limit::resource("slots", 1)]);
+pub fn raised_limits_let_those_pass_who_wait(open: OpenSetStore<'_>) {
+    let set = SetFixture::new(open).set([Limit::per_hour("rph", 10), Limit::resource("slots", 1)]);
     let _held = take(&set, demand! { rph: 1 }).expect("it fits");
     let mut waiting = wait_for(&set, demand! { rph: 1 });
     set.replace(Limit::resource("slots", 2)).wait().expect("it fits the set");
@@ -96,8 +96,8 @@ pub fn raised_limits_let_those_pass_who_wait(open: Open<'_>) {
 }
 
 /// And nothing changes.
-pub fn a_limit_that_does_not_fit_is_not_replaced(open: Open<'_>) {
-    let set = Bench::new(open).set([Limit::per_minute("rpm", 10)]);
+pub fn a_limit_that_does_not_fit_is_not_replaced(open: OpenSetStore<'_>) {
+    let set = SetFixture::new(open).set([Limit::per_minute("rpm", 10)]);
     let why = |limit: LimitBuilder| match set.replace(limit).wait() {
         Err(ReplaceError::Limits(why)) => why,
         other => panic!("{other:?}"),
@@ -109,8 +109,8 @@ pub fn a_limit_that_does_not_fit_is_not_replaced(open: Open<'_>) {
 }
 
 /// No hidden limit in a status, a denial, or the limits.
-pub fn a_look_shows_what_the_caller_knows_and_nothing_else(open: Open<'_>) {
-    let set = Bench::new(open).set([Limit::per_minute("rpm", 10), Limit::resource("slots", 2)]);
+pub fn a_look_shows_what_the_caller_knows_and_nothing_else(open: OpenSetStore<'_>) {
+    let set = SetFixture::new(open).set([Limit::per_minute("rpm", 10), Limit::resource("slots", 2)]);
     spend(&set, demand! { rpm: 10 });
     let status = set.peek().wait().expect("a store that is there answers");
     let shown: Vec<_> = status.limits.iter().map(|it| (it.limit().name().as_str(), it.available())).collect();
@@ -120,8 +120,8 @@ pub fn a_look_shows_what_the_caller_knows_and_nothing_else(open: Open<'_>) {
 }
 
 /// A waiter passes that was short of it, and what was held of it does not matter any more.
-pub fn a_removed_limit_refuses_nothing_any_more(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_removed_limit_refuses_nothing_any_more(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let quota = Limit::quota("spend", 1, Duration::from_secs(86_400));
     let set =
         bench.set([Limit::per_day("rpd", 1), quota, Limit::resource("slots", 1), Limit::per_day("tpd", 9)]);

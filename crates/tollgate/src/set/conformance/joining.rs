@@ -9,7 +9,7 @@ use tollgate_store::records::{Test, Write};
 use tollgate_store::{FaultStore, ManualClock};
 
 use super::bench_of::{START, available, count, denial, spend, take, until};
-use super::{Bench, Open};
+use super::{OpenSetStore, SetFixture};
 use crate::{AcquireError, LimitSet, ReplaceError, SETS_NAMESPACE};
 
 fn rps() -> LimitBuilder {
@@ -29,8 +29,8 @@ fn names(set: &LimitSet) -> Vec<String> {
 }
 
 /// As while a new limit is rolled out: 3 of 3 pass, whatever the programs do that do not know of it.
-pub fn a_rate_that_another_opener_does_not_name_stays_in_force(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_rate_that_another_opener_does_not_name_stays_in_force(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let (limited, free) = (bench.set([rps(), budget()]), bench.set([rps()]));
     let both = |_| {
         let other = take(&free, demand! { rps: 1 });
@@ -49,8 +49,8 @@ pub fn a_rate_that_another_opener_does_not_name_stays_in_force(open: Open<'_>) {
 }
 
 /// Never 2 holders of 1.
-pub fn a_resource_that_another_opener_does_not_name_is_never_held_twice(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_resource_that_another_opener_does_not_name_is_never_held_twice(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let limited = bench.set([rps(), Limit::resource("slots", 1)]);
     let free = bench.set([rps()]);
     let mut held = Vec::new();
@@ -64,8 +64,8 @@ pub fn a_resource_that_another_opener_does_not_name_is_never_held_twice(open: Op
 }
 
 /// Neither calls nor resources, which demands take 1 of without naming them, and no report is charged to them.
-pub fn an_opener_takes_nothing_of_limits_that_it_does_not_name(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn an_opener_takes_nothing_of_limits_that_it_does_not_name(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let calls = Limit::calls(5, std::time::Duration::from_secs(60));
     let limited = bench.set([Limit::resource("slots", 2), rps(), calls, budget()]);
     spend(&limited, demand! { rps: 1, budget: 1 });
@@ -81,8 +81,8 @@ pub fn an_opener_takes_nothing_of_limits_that_it_does_not_name(open: Open<'_>) {
 }
 
 /// An opener that was overtaken reads the record again.
-pub fn limits_named_by_openers_at_the_same_time_are_all_in_force(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn limits_named_by_openers_at_the_same_time_are_all_in_force(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let start = Barrier::new(6);
     let opened: Vec<LimitSet> = thread::scope(|scope| {
         let opener = |index: usize| {
@@ -105,8 +105,8 @@ pub fn limits_named_by_openers_at_the_same_time_are_all_in_force(open: Open<'_>)
 }
 
 /// It does not come back with those who name it still, and a later version may bring it back.
-pub fn a_limit_is_removed_only_on_purpose(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_limit_is_removed_only_on_purpose(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let old = bench.set([rps(), budget()]);
     spend(&old, demand! { budget: 3 });
     let other = bench.set([rps()]);
@@ -126,8 +126,8 @@ fn count_up_to(tries: usize, set: &LimitSet) -> usize {
 }
 
 /// Also for those of the earlier version, whether they come before it or after.
-pub fn a_later_version_removes_a_limit_that_it_says_it_removes(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_later_version_removes_a_limit_that_it_says_it_removes(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let (old, silent) = (bench.set([rps(), budget()]), bench.builder("law", [rps()]).version(2));
     let silent = silent.build().expect("it is valid");
     spend(&silent, demand! { rps: 1 });
@@ -145,8 +145,8 @@ pub fn a_later_version_removes_a_limit_that_it_says_it_removes(open: Open<'_>) {
 }
 
 /// The first goes on as before.
-pub fn two_kinds_under_one_name_are_an_error_for_the_second_opener(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn two_kinds_under_one_name_are_an_error_for_the_second_opener(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let first = bench.set([Limit::per_day("x", 3)]);
     spend(&first, demand! { x: 1 });
     let second = bench.builder("law", [Limit::resource("x", 3)]).version(2).build().expect("it is valid");
@@ -160,7 +160,7 @@ pub fn two_kinds_under_one_name_are_an_error_for_the_second_opener(open: Open<'_
 }
 
 /// Whatever others have named.
-pub fn an_open_set_asks_the_store_once_for_an_acquire(open: Open<'_>) {
+pub fn an_open_set_asks_the_store_once_for_an_acquire(open: OpenSetStore<'_>) {
     let hands = ManualClock::at(START);
     let counted = Arc::new(FaultStore::new(open(hands.clock()).expect("there is a store"), |_| None));
     let build = |limits: Vec<LimitBuilder>| {
@@ -175,8 +175,8 @@ pub fn an_open_set_asks_the_store_once_for_an_acquire(open: Open<'_>) {
 }
 
 /// As after a restore from a copy that has only some of it.
-pub fn a_record_that_was_lost_is_made_from_what_the_bucket_knows(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_record_that_was_lost_is_made_from_what_the_bucket_knows(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let limited = bench.set([rps(), budget()]);
     spend(&limited, demand! { budget: 2 });
     let backend = bench.backend.as_ref().expect("there is a store");

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tollgate_core::{Demand, DemandError, Limit, Name, demand};
 
-use super::bench_of::{Ears, available, count, denial, spend, take, until};
-use super::{Bench, Open};
+use super::bench_of::{RecordingObserver, available, count, denial, spend, take, until};
+use super::{OpenSetStore, SetFixture};
 use crate::limiter::Heartbeats;
 use crate::{AcquireError, LimitSet, OnDrop, ReleaseError, SettleError};
 
-fn api(bench: &Bench) -> LimitSet {
+fn api(bench: &SetFixture) -> LimitSet {
     bench.set([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)])
 }
 
@@ -18,8 +18,8 @@ fn left(set: &LimitSet) -> [i64; 3] {
 }
 
 /// Of the promised numbers: 1,000 in debt, and the next waits for all of it.
-pub fn less_than_taken_is_refunded_and_more_is_debt(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn less_than_taken_is_refunded_and_more_is_debt(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = api(&bench);
     let lease = take(&set, demand! { rpm: 1, tpm: 400 }).expect("it fits");
     assert_eq!(left(&set), [9, 600, 3]);
@@ -36,8 +36,8 @@ pub fn less_than_taken_is_refunded_and_more_is_debt(open: Open<'_>) {
 }
 
 /// The call may well have been made.
-pub fn what_was_dropped_stays_charged_and_its_resources_are_free(open: Open<'_>) {
-    let set = api(&Bench::new(open));
+pub fn what_was_dropped_stays_charged_and_its_resources_are_free(open: OpenSetStore<'_>) {
+    let set = api(&SetFixture::new(open));
     drop(take(&set, demand! { rpm: 2, tpm: 300, slots: 3 }).expect("it fits"));
     until(|| available(&set, "slots") == 4);
     assert_eq!(left(&set), [8, 700, 4]);
@@ -49,8 +49,8 @@ pub fn what_was_dropped_stays_charged_and_its_resources_are_free(open: Open<'_>)
 }
 
 /// For callers who know that nothing happened.
-pub fn a_policy_refunds_what_was_dropped(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_policy_refunds_what_was_dropped(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let builder = bench.builder("law", [Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)]);
     let set = builder.on_drop(OnDrop::Refund).build().expect("it is valid");
     drop(take(&set, demand! { tpm: 300 }).expect("it fits").into_owned());
@@ -59,8 +59,8 @@ pub fn a_policy_refunds_what_was_dropped(open: Open<'_>) {
 }
 
 /// Rates that were asked for want a report.
-pub fn released_without_a_report_it_says_which_are_missing_and_releases(open: Open<'_>) {
-    let set = api(&Bench::new(open));
+pub fn released_without_a_report_it_says_which_are_missing_and_releases(open: OpenSetStore<'_>) {
+    let set = api(&SetFixture::new(open));
     let missing = take(&set, demand! { rpm: 1, tpm: 300 }).expect("it fits").release().wait();
     let ReleaseError::Unreported(names) = missing.expect_err("two are missing") else {
         panic!("another error")
@@ -74,8 +74,8 @@ pub fn released_without_a_report_it_says_which_are_missing_and_releases(open: Op
 }
 
 /// Settled, released, cancelled or dropped, awaited or not.
-pub fn however_a_lease_ends_it_counts_once(open: Open<'_>) {
-    let set = api(&Bench::new(open));
+pub fn however_a_lease_ends_it_counts_once(open: OpenSetStore<'_>) {
+    let set = api(&SetFixture::new(open));
     let lease = || take(&set, demand! { rpm: 1, tpm: 100, slots: 2 }).expect("it fits");
     lease().cancel().wait().expect("a store that is there answers");
     assert_eq!(left(&set), [10, 1_000, 4]);
@@ -88,8 +88,8 @@ pub fn however_a_lease_ends_it_counts_once(open: Open<'_>) {
 }
 
 /// 0 to what was taken.
-pub fn calls_are_counted_by_themselves_and_not_reported_beyond(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn calls_are_counted_by_themselves_and_not_reported_beyond(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::calls(10, Duration::from_secs(60)), Limit::per_minute("tpm", 1_000)]);
     let lease = take(&set, demand! { tpm: 100 }).expect("it fits");
     assert_eq!(lease.reserved("call_count"), Some(1));
@@ -101,8 +101,8 @@ pub fn calls_are_counted_by_themselves_and_not_reported_beyond(open: Open<'_>) {
 }
 
 /// The same code runs where some limits are switched off.
-pub fn names_that_are_no_limits_are_skipped_unless_the_set_is_strict(open: Open<'_>) {
-    let (bench, ears) = (Bench::new(open), Ears::default());
+pub fn names_that_are_no_limits_are_skipped_unless_the_set_is_strict(open: OpenSetStore<'_>) {
+    let (bench, ears) = (SetFixture::new(open), RecordingObserver::default());
     let limits = || [Limit::per_minute("rpm", 10)];
     let set = bench.builder("one", limits()).observer(ears.observer()).build().expect("it is valid");
     spend(&set, demand! { rpm: 1, typo: 5 });
@@ -118,8 +118,8 @@ pub fn names_that_are_no_limits_are_skipped_unless_the_set_is_strict(open: Open<
 }
 
 /// Before anything is asked of a store.
-pub fn what_can_never_fit_is_refused_at_once(open: Open<'_>) {
-    let set = api(&Bench::new(open));
+pub fn what_can_never_fit_is_refused_at_once(open: OpenSetStore<'_>) {
+    let set = api(&SetFixture::new(open));
     let impossible = |result: Result<(), AcquireError>| {
         matches!(result, Err(AcquireError::Demand(DemandError::Impossible { asked: 11, capacity: 10, .. })))
     };
@@ -131,8 +131,8 @@ pub fn what_can_never_fit_is_refused_at_once(open: Open<'_>) {
 }
 
 /// Region, account, endpoint.
-pub fn a_lease_knows_its_config_and_what_was_reserved(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_lease_knows_its_config_and_what_was_reserved(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let builder = bench.builder("law", [Limit::per_minute("rpm", 10), Limit::resource("slots", 1)]);
     let set = builder.config("region", "eu").build().expect("it is valid");
     let lease = take(&set, demand! { rpm: 3 }).expect("it fits").into_owned();
@@ -144,8 +144,8 @@ pub fn a_lease_knows_its_config_and_what_was_reserved(open: Open<'_>) {
 }
 
 /// Workers always have limits.
-pub fn an_empty_set_admits_everything(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn an_empty_set_admits_everything(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([]);
     let lease = take(&set, demand! {}).expect("there is no limit");
     lease.settle(demand! {}).wait().expect("there is nothing to report");
@@ -158,8 +158,8 @@ pub fn an_empty_set_admits_everything(open: Open<'_>) {
 }
 
 /// A holder that hangs loses what it holds, once.
-pub fn heartbeats_keep_resources_and_silence_loses_them_once(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn heartbeats_keep_resources_and_silence_loses_them_once(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let builder = bench.builder("law", [Limit::resource("slots", 2)]).heartbeats(Heartbeats::Manual);
     let set = builder.lease_ttl(Duration::from_secs(10)).build().expect("it is valid");
     let hold = || take(&set, demand! {}).expect("it fits");

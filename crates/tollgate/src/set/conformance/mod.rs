@@ -14,7 +14,7 @@ pub mod numbers;
 pub mod sharing;
 pub mod waiting;
 
-pub use bench_of::{Bench, Open};
+pub use bench_of::{OpenSetStore, SetFixture};
 
 /// Makes a test of every law: `here` on sets of this process, or on stores made by `$open`, from a clock to an
 /// `Arc<dyn Backend>` of its own.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tollgate_core::{Demand, LIMITS_MAX, Limit, LimitsError, Ready, Span, demand};
 
-use super::bench_of::{Ears, START, available, count, denial, spend, take, wait_for};
-use super::{Bench, Open};
+use super::bench_of::{RecordingObserver, START, available, count, denial, spend, take, wait_for};
+use super::{OpenSetStore, SetFixture};
 
 /// rpm 100/min: 100 admitted at T, the 101st told 0.6 s; idle for an hour: 100, not 101.
-pub fn of_100_a_minute_the_101st_is_told_600_ms_and_admitted_then(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn of_100_a_minute_the_101st_is_told_600_ms_and_admitted_then(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 100)]);
     assert_eq!(count(&set, demand! { rpm: 1 }), 100);
     let denied = denial(&set, demand! { rpm: 1 });
@@ -27,9 +27,9 @@ pub fn of_100_a_minute_the_101st_is_told_600_ms_and_admitted_then(open: Open<'_>
 
 /// rpm 100, tpm 1000, 100 demands of {1, 400} at once.
 pub fn of_100_demands_of_1_and_400_at_once_2_are_admitted_and_the_others_are_told_tpm_and_12_s(
-    open: Open<'_>,
+    open: OpenSetStore<'_>,
 ) {
-    let set = Bench::new(open).set([Limit::per_minute("rpm", 100), Limit::per_minute("tpm", 1_000)]);
+    let set = SetFixture::new(open).set([Limit::per_minute("rpm", 100), Limit::per_minute("tpm", 1_000)]);
     let attempt = |_| set.try_acquire(demand! { rpm: 1, tpm: 400 }).wait().expect("it is valid");
     let denials: Vec<_> = (0..100).map(attempt).filter_map(|attempt| attempt.denied()).collect();
     assert_eq!(denials.len(), 98);
@@ -41,8 +41,8 @@ pub fn of_100_demands_of_1_and_400_at_once_2_are_admitted_and_the_others_are_tol
 }
 
 /// A 10/day limit beside a 1/s limit that is touched for 24 h: the slow one has regained its 10.
-pub fn a_slow_limit_beside_one_that_is_touched_all_day_has_regained_its_10(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_slow_limit_beside_one_that_is_touched_all_day_has_regained_its_10(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_day("slow", 10), Limit::per_second("fast", 1)]);
     spend(&set, demand! { slow: 10 });
     for _ in 0..86_400 / 80 {
@@ -55,8 +55,8 @@ pub fn a_slow_limit_beside_one_that_is_touched_all_day_has_regained_its_10(open:
 }
 
 /// 7 tokens per 3 s, 1 taken every 100 ms: no drift.
-pub fn of_7_per_3_s_taken_one_every_100_ms_for_ten_minutes_there_are_7_and_1400(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn of_7_per_3_s_taken_one_every_100_ms_for_ten_minutes_there_are_7_and_1400(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::rate("odd", 7, Duration::from_secs(3))]);
     let mut admitted = count(&set, demand! { odd: 1 });
     for _ in 0..6_000 {
@@ -67,8 +67,8 @@ pub fn of_7_per_3_s_taken_one_every_100_ms_for_ten_minutes_there_are_7_and_1400(
 }
 
 /// Clock 5 s back: nothing minted, nothing stuck; clock an hour forward: full, not more.
-pub fn a_clock_5_s_back_mints_nothing_and_an_hour_forward_fills_and_no_more(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_clock_5_s_back_mints_nothing_and_an_hour_forward_fills_and_no_more(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 100)]);
     assert_eq!(count(&set, demand! { rpm: 1 }), 100);
     for _ in 0..10 {
@@ -87,9 +87,9 @@ pub fn a_clock_5_s_back_mints_nothing_and_an_hour_forward_fills_and_no_more(open
 
 /// rpm needs 3 s and tpm needs 7 s: granted at 7 s, one wait event, limited by tpm.
 pub fn where_rpm_needs_3_s_and_tpm_7_s_the_waiter_is_granted_at_7_s_with_one_event_limited_by_tpm(
-    open: Open<'_>,
+    open: OpenSetStore<'_>,
 ) {
-    let (bench, ears) = (Bench::new(open), Ears::default());
+    let (bench, ears) = (SetFixture::new(open), RecordingObserver::default());
     let limits =
         [Limit::rate("rpm", 1, Duration::from_secs(3)), Limit::rate("tpm", 100, Duration::from_secs(7))];
     let set = bench.builder("law", limits).observer(ears.observer()).build().expect("it is valid");
@@ -107,8 +107,8 @@ pub fn where_rpm_needs_3_s_and_tpm_7_s_the_waiter_is_granted_at_7_s_with_one_eve
 }
 
 /// Nothing is admitted twice, whoever is at it.
-pub fn of_200_tries_from_8_threads_on_100_exactly_100_are_admitted(open: Open<'_>) {
-    let set = Bench::new(open).set([Limit::quota("all", 100, Duration::from_secs(86_400))]);
+pub fn of_200_tries_from_8_threads_on_100_exactly_100_are_admitted(open: OpenSetStore<'_>) {
+    let set = SetFixture::new(open).set([Limit::quota("all", 100, Duration::from_secs(86_400))]);
     let admitted = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..8 {
@@ -122,8 +122,8 @@ pub fn of_200_tries_from_8_threads_on_100_exactly_100_are_admitted(open: Open<'_
 }
 
 /// Wherever it lives: what a set has beside the limits that were given does not count.
-pub fn a_set_has_32_limits_and_no_more(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_set_has_32_limits_and_no_more(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let limits = |count: u64| (0..count).map(|index| Limit::per_minute(format!("limit-{index}"), index + 1));
     let build = |count: u64| bench.builder("law", []).limits(limits(count)).build();
     let set = build(LIMITS_MAX as u64).expect("so many may be given");

@@ -9,7 +9,7 @@ use tollgate_core::{Limit, LimitBuilder, Limits, LimitsError, Span, demand};
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock, Scope, StoreError};
 
 use super::bench_of::{START, available, count, denial, spend, take, until};
-use super::{Bench, Open};
+use super::{OpenSetStore, SetFixture};
 use crate::limiter::Heartbeats;
 use crate::{AcquireError, Checker, LimitSet, LimitSetBuilder, SETS_NAMESPACE, StoredSets};
 
@@ -20,8 +20,8 @@ fn rpm(amount: u64) -> [LimitBuilder; 1] {
 }
 
 /// Store, namespace and name.
-pub fn who_opens_the_same_name_shares_its_counts_and_others_do_not(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn who_opens_the_same_name_shares_its_counts_and_others_do_not(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let (one, same) = (bench.set(rpm(10)), bench.set(rpm(10)));
     let name = bench.builder("other", rpm(10)).build().expect("it is valid");
     let space = bench.builder("law", rpm(10)).namespace("other").build().expect("it is valid");
@@ -37,8 +37,8 @@ pub fn who_opens_the_same_name_shares_its_counts_and_others_do_not(open: Open<'_
 }
 
 /// The account is the same for all of them.
-pub fn a_cooldown_of_one_stops_the_others(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_cooldown_of_one_stops_the_others(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let (one, other) = (bench.set(rpm(100)), bench.set(rpm(100)));
     one.cool_down(10 * SECOND).wait().expect("a store that is there answers");
     let denied = denial(&other, demand! { rpm: 1 });
@@ -54,14 +54,14 @@ pub fn a_cooldown_of_one_stops_the_others(open: Open<'_>) {
     assert!(take(&one, demand! { rpm: 1 }).is_some());
 }
 
-fn sets_of(bench: &Bench) -> StoredSets {
+fn sets_of(bench: &SetFixture) -> StoredSets {
     let backend = bench.backend.as_ref().expect("there is a store");
     StoredSets::new(Arc::clone(backend)).timeout(Duration::from_secs(10 * 365 * 86_400))
 }
 
 /// An operator sees what there is, cools it down, resumes it and replaces a limit.
-pub fn sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let sets = sets_of(&bench);
     let names = || {
         let page = sets.list(None, 100).wait().expect("a store that is there answers");
@@ -95,8 +95,8 @@ pub fn sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits(op
 }
 
 /// The provider suspends an account before anybody has used it.
-pub fn a_cooldown_can_wait_for_a_set_that_is_not_in_use(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_cooldown_can_wait_for_a_set_that_is_not_in_use(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let sets = sets_of(&bench);
     let idle = sets.open_idle("openai/blue").expect("it has a name");
     idle.cool_down(10 * SECOND).wait().expect("a store that is there answers");
@@ -112,8 +112,8 @@ pub fn a_cooldown_can_wait_for_a_set_that_is_not_in_use(open: Open<'_>) {
 }
 
 /// Stores forget buckets that are full. The record of a set stays, and with it the limits of the set.
-pub fn a_set_whose_bucket_was_forgotten_is_idle_and_keeps_its_limits(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_set_whose_bucket_was_forgotten_is_idle_and_keeps_its_limits(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let (sets, backend) = (sets_of(&bench), bench.backend.as_ref().expect("there is a store"));
     let names = ["openai/a", "openai/b", "openai/c"];
     for name in names {
@@ -154,8 +154,8 @@ pub fn a_set_whose_bucket_was_forgotten_is_idle_and_keeps_its_limits(open: Open<
 }
 
 /// Whoever has not heard of it does not undo it.
-pub fn a_replaced_limit_reaches_the_others_with_their_next_call(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_replaced_limit_reaches_the_others_with_their_next_call(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let (one, other) = (bench.set(rpm(100)), bench.set(rpm(100)));
     spend(&other, demand! { rpm: 1 });
     one.replace(Limit::per_minute("rpm", 10)).wait().expect("it fits the set");
@@ -173,8 +173,8 @@ pub fn a_replaced_limit_reaches_the_others_with_their_next_call(open: Open<'_>) 
 }
 
 /// As a new version of a program is rolled out, and the old one goes on for a while.
-pub fn limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_open_decides(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_open_decides(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let of =
         |version, amount| bench.builder("law", rpm(amount)).version(version).build().expect("it is valid");
     let (old, new) = (of(1, 100), of(2, 10));
@@ -197,8 +197,8 @@ pub fn limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_open_decides
 }
 
 /// Never two for one.
-pub fn resources_of_one_who_is_silent_come_back_to_the_others_once(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn resources_of_one_who_is_silent_come_back_to_the_others_once(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let build = |heartbeats| {
         let builder = bench.builder("law", [Limit::resource("slots", 1)]).heartbeats(heartbeats);
         builder.lease_ttl(9 * SECOND).build().expect("it is valid")
@@ -227,7 +227,7 @@ pub fn resources_of_one_who_is_silent_come_back_to_the_others_once(open: Open<'_
     found.release().wait().expect("nothing is missing");
 }
 
-fn faulty(open: Open<'_>, hands: &ManualClock) -> (Arc<AtomicBool>, Arc<dyn Backend>) {
+fn faulty(open: OpenSetStore<'_>, hands: &ManualClock) -> (Arc<AtomicBool>, Arc<dyn Backend>) {
     let is_away = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_away);
     let store = open(hands.clock()).expect("there is a store");
@@ -242,7 +242,7 @@ fn set_on(backend: &Arc<dyn Backend>, policy: OnUnavailable) -> LimitSet {
 }
 
 /// As the limiter does.
-pub fn while_the_store_is_away_a_set_blocks_allows_or_keeps_to_its_share(open: Open<'_>) {
+pub fn while_the_store_is_away_a_set_blocks_allows_or_keeps_to_its_share(open: OpenSetStore<'_>) {
     let hands = ManualClock::at(START);
     let (is_away, backend) = faulty(open, &hands);
     let [blocks, allows, local] = [OnUnavailable::Block, OnUnavailable::Allow, OnUnavailable::Local]
@@ -266,7 +266,7 @@ pub fn while_the_store_is_away_a_set_blocks_allows_or_keeps_to_its_share(open: O
 }
 
 /// After the moment for which it is left alone.
-pub fn a_store_that_comes_back_is_used_again(open: Open<'_>) {
+pub fn a_store_that_comes_back_is_used_again(open: OpenSetStore<'_>) {
     let hands = ManualClock::at(START);
     let (is_away, backend) = faulty(open, &hands);
     let set = set_on(&backend, OnUnavailable::Allow);
@@ -282,8 +282,8 @@ pub fn a_store_that_comes_back_is_used_again(open: Open<'_>) {
 }
 
 /// Limits come with each call, and are joined.
-pub fn checkers_of_one_namespace_share_counts_and_limits_of_other_names_keep_theirs(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn checkers_of_one_namespace_share_counts_and_limits_of_other_names_keep_theirs(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let (one, other) = (bench.checker(), bench.checker());
     let of = |limit: LimitBuilder| Limits::new([limit]).expect("it is valid");
     let (requests, tokens) = (of(Limit::per_minute("rpm", 2)), of(Limit::per_minute("tpm", 100)));

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tollgate_core::{Limit, Span, demand};
 use tollgate_store::{Clock, Priority};
 
-use super::bench_of::{START, Waiting, available, denial, spend, take, until, wait_for};
-use super::{Bench, Open};
+use super::bench_of::{START, WaitingTask, available, denial, spend, take, until, wait_for};
+use super::{OpenSetStore, SetFixture};
 use crate::{AcquireError, LimitSet};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,14 +19,14 @@ const REACTION: Span = Span::from_millis(700);
 const TRIES: usize = 50;
 
 /// In the order of arrival, each at the microsecond at which it fits.
-pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: Open<'_>) {
+pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: OpenSetStore<'_>) {
     let is_in_time = (0..TRIES).any(|_| are_admitted_in_order(open));
     assert!(is_in_time, "this thread polled a head too late each time");
 }
 
 /// Returns false if a head was polled so late that those behind it passed it.
-fn are_admitted_in_order(open: Open<'_>) -> bool {
-    let bench = Bench::new(open);
+fn are_admitted_in_order(open: OpenSetStore<'_>) -> bool {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 60)]);
     spend(&set, demand! { rpm: 60 });
     let mut waiting: Vec<_> = (0..8).map(|_| wait_for(&set, demand! { rpm: 1 })).collect();
@@ -34,7 +34,7 @@ fn are_admitted_in_order(open: Open<'_>) -> bool {
         // Moving the clock notifies the head, which is expected to react from then on.
         let since = Clock::system().now();
         bench.hands.set(START + Span::from_micros(second * 1_000_000 - 1));
-        waiting[index..].iter_mut().for_each(Waiting::still_waits);
+        waiting[index..].iter_mut().for_each(WaitingTask::still_waits);
         bench.hands.set(START + Span::from_secs(second));
         // Those behind are polled first, and stay behind.
         if waiting[index + 1..].iter_mut().any(|later| later.poll().is_ready()) {
@@ -50,8 +50,8 @@ fn are_admitted_in_order(open: Open<'_>) -> bool {
 }
 
 /// Nobody sleeps in vain.
-pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_wait_that_cannot_fit_is_told_at_once(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 60)]);
     spend(&set, demand! { rpm: 60 });
     for early in [
@@ -64,14 +64,14 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: Open<'_>) {
         assert_eq!((denial.wait(), waited), (Some(10 * SECOND), Duration::ZERO));
     }
     let mut just =
-        Waiting::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 10 }).timeout(10 * SECOND));
+        WaitingTask::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 10 }).timeout(10 * SECOND));
     bench.advance_ms(10_000);
     assert!(just.answer().is_ok());
 }
 
 /// Whoever comes with a deadline that it cannot meet by itself need not stand in line for it.
-pub fn a_wait_behind_others_that_cannot_fit_is_told_at_once(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_wait_behind_others_that_cannot_fit_is_told_at_once(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 60)]);
     spend(&set, demand! { rpm: 60 });
     let _first = wait_for(&set, demand! { rpm: 5 });
@@ -82,12 +82,12 @@ pub fn a_wait_behind_others_that_cannot_fit_is_told_at_once(open: Open<'_>) {
 }
 
 /// What others hold may be given back at any time, so only the deadline ends the wait.
-pub fn a_wait_for_a_resource_is_told_at_its_deadline_and_takes_nothing(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_wait_for_a_resource_is_told_at_its_deadline_and_takes_nothing(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 5), Limit::resource("slots", 1)]);
     let held = take(&set, demand! { rpm: 1 }).expect("it fits");
     let mut waiting =
-        Waiting::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).timeout(3 * SECOND));
+        WaitingTask::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).timeout(3 * SECOND));
     bench.advance_ms(2_999);
     waiting.still_waits();
     bench.advance_ms(1);
@@ -100,8 +100,8 @@ pub fn a_wait_for_a_resource_is_told_at_its_deadline_and_takes_nothing(open: Ope
 }
 
 /// With no polling interval in between.
-pub fn a_refund_or_a_release_lets_the_head_pass_at_once(open: Open<'_>) {
-    let set = Bench::new(open).set([Limit::per_hour("tph", 100), Limit::resource("slots", 1)]);
+pub fn a_refund_or_a_release_lets_the_head_pass_at_once(open: OpenSetStore<'_>) {
+    let set = SetFixture::new(open).set([Limit::per_hour("tph", 100), Limit::resource("slots", 1)]);
     let holder = take(&set, demand! { tph: 100 }).expect("it fits");
     let mut waiting = wait_for(&set, demand! { tph: 40 });
     holder.settle(demand! { tph: 60 }).wait().expect("the report is valid");
@@ -113,8 +113,8 @@ pub fn a_refund_or_a_release_lets_the_head_pass_at_once(open: Open<'_>) {
 }
 
 /// Also not by what would fit.
-pub fn nobody_overtakes_and_a_large_demand_is_not_starved(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn nobody_overtakes_and_a_large_demand_is_not_starved(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_second("rps", 1).burst(100)]);
     spend(&set, demand! { rps: 100 });
     let mut large = wait_for(&set, demand! { rps: 50 });
@@ -134,12 +134,12 @@ pub fn nobody_overtakes_and_a_large_demand_is_not_starved(open: Open<'_>) {
 }
 
 /// Interactive before batch.
-pub fn who_is_in_a_hurry_goes_first(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn who_is_in_a_hurry_goes_first(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 1)]);
     spend(&set, demand! { rpm: 1 });
     let wait = |priority| {
-        Waiting::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).priority(priority))
+        WaitingTask::begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).priority(priority))
     };
     let mut batch = wait(Priority::Batch);
     let mut normal = wait(Priority::Normal);
@@ -151,8 +151,8 @@ pub fn who_is_in_a_hurry_goes_first(open: Open<'_>) {
 }
 
 /// Cancelled at every poll: nothing stays taken or held, and the next is looked at.
-pub fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_second("rps", 1), Limit::resource("slots", 2)]);
     let is_as_before = || available(&set, "slots") == 2 && available(&set, "rps") == 1;
     for polls in 0..12 {
@@ -187,8 +187,8 @@ fn drop_after(polls: usize, set: &LimitSet) {
 }
 
 /// The bound has a name.
-pub fn more_than_may_wait_are_turned_away(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn more_than_may_wait_are_turned_away(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let builder = bench.builder("law", [Limit::per_minute("rpm", 1)]).waiters_max(2);
     let set = builder.build().expect("it is valid");
     spend(&set, demand! { rpm: 1 });
@@ -200,8 +200,8 @@ pub fn more_than_may_wait_are_turned_away(open: Open<'_>) {
 }
 
 /// A budget that is spent for the day holds back only those who want some of it.
-pub fn a_waiter_holds_back_no_demand_for_other_limits(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_waiter_holds_back_no_demand_for_other_limits(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_day("budget", 1), Limit::per_second("rps", 1_000)]);
     spend(&set, demand! { budget: 1 });
     let mut waiting = wait_for(&set, demand! { budget: 1, rps: 1 });
@@ -215,8 +215,8 @@ pub fn a_waiter_holds_back_no_demand_for_other_limits(open: Open<'_>) {
 }
 
 /// One that is polled once and then left, as in a busy `select!`, holds others back for a second.
-pub fn a_waiter_that_is_not_polled_holds_nobody_back_for_long(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_waiter_that_is_not_polled_holds_nobody_back_for_long(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_second("rps", 2)]);
     spend(&set, demand! { rps: 2 });
     let left = wait_for(&set, demand! { rps: 1 });
@@ -232,8 +232,8 @@ pub fn a_waiter_that_is_not_polled_holds_nobody_back_for_long(open: Open<'_>) {
 }
 
 /// The same for a resource, which no passing of time would bring back: it goes to the next, and nothing is lost.
-pub fn a_waiter_that_is_not_polled_keeps_no_resource(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_waiter_that_is_not_polled_keeps_no_resource(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::resource("slots", 1)]);
     let held = take(&set, demand! { slots: 1 }).expect("it is free");
     let mut left = wait_for(&set, demand! { slots: 1 });
@@ -253,8 +253,8 @@ pub fn a_waiter_that_is_not_polled_keeps_no_resource(open: Open<'_>) {
 }
 
 /// A grant that is not collected keeps no resource from a caller that does not wait, and none from the waiter itself.
-pub fn a_grant_that_is_not_collected_goes_to_a_newcomer(open: Open<'_>) {
-    let bench = Bench::new(open);
+pub fn a_grant_that_is_not_collected_goes_to_a_newcomer(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
     let set = bench.set([Limit::resource("slots", 1)]);
     let held = take(&set, demand! { slots: 1 }).expect("it is free");
     let mut left = wait_for(&set, demand! { slots: 1 });

@@ -3,14 +3,14 @@
 use tollgate_core::{Costs, Denial, Limits, Ready};
 use tollgate_store::{Op, Priority, StoreError};
 
-use super::Remote;
+use super::StoredBacking;
 use crate::AcquireError;
 use crate::set::{LimitSet, SetStatus};
 use crate::turn::behind;
-use crate::wanted::Wanted;
+use crate::wanted::OwnedDemand;
 use crate::within::within;
 
-impl Remote {
+impl StoredBacking {
     /// How `costs` would fare, with nothing taken.
     pub(super) async fn ask(&self, limits: &Limits, costs: &Costs) -> Result<Denial, StoreError> {
         let steps = [self.step(limits, Op::Take { costs, term: None })];
@@ -40,7 +40,11 @@ impl Remote {
     }
 
     /// When what a newcomer wants would be admitted.
-    pub(in crate::set) async fn ready(&self, set: &LimitSet, wanted: &Wanted) -> Result<Ready, AcquireError> {
+    pub(in crate::set) async fn ready(
+        &self,
+        set: &LimitSet,
+        wanted: &OwnedDemand,
+    ) -> Result<Ready, AcquireError> {
         self.open().await?;
         let in_force = self.in_force();
         let costs = self.costs(&in_force, wanted, |name| set.skip_unknown(name))?;

@@ -3,19 +3,19 @@
 use tollgate_core::{Costs, Denial, Name};
 use tollgate_store::{Applied, Done, Op, Reach, StoreError, Term};
 
-use super::{InForce, Remote, STALE_MAX, unsettled};
+use super::{InForce, STALE_MAX, StoredBacking, unsettled};
 use crate::lease::Grant;
 use crate::set::LimitSet;
-use crate::turn::{Patience, Takes, Turn, Turned};
-use crate::wanted::Wanted;
+use crate::turn::{Admission, AfterDenial, Takes, WaitPolicy};
+use crate::wanted::OwnedDemand;
 use crate::{AcquireError, Attempt, Event, Lease};
 
 /// One demand on its way.
-struct Trial<'a, 'w> {
+struct SetAcquireLoop<'a, 'w> {
     set: &'a LimitSet,
-    remote: &'a Remote,
-    wanted: &'w Wanted,
-    turn: Turn<'a>,
+    remote: &'a StoredBacking,
+    wanted: &'w OwnedDemand,
+    turn: Admission<'a>,
     /// The limit that made it wait longest, as it looked at first.
     limited_by: Option<Name>,
     stood_in_line: bool,
@@ -28,28 +28,29 @@ struct Priced {
     costs: Costs,
 }
 
-enum Next<'a> {
+enum SetLoopStep<'a> {
     Admit(Lease<'a>),
     Refuse(Box<Denial>),
-    Turn(Turned),
+    Turn(AfterDenial),
 }
 
 impl LimitSet {
     /// Takes what is wanted of a set in a store, or says why not. Waits as patiently as it is told to.
     pub(in crate::set) async fn take_there<'a>(
         &'a self,
-        remote: &'a Remote,
-        wanted: Wanted,
-        patience: Patience,
+        remote: &'a StoredBacking,
+        wanted: OwnedDemand,
+        patience: WaitPolicy,
     ) -> Result<Attempt<'a>, AcquireError> {
         if remote.away.is_recent(remote.clock().now())
             && let Some(lease) = self.fall_back(remote, &wanted)?
         {
             return Ok(Attempt::Admitted(lease));
         }
-        let turn = Turn::new(&*remote.backend, &remote.namespace, patience);
+        let turn = Admission::new(&*remote.backend, &remote.namespace, patience);
         let (limited_by, stood_in_line, stale) = (None, false, 0);
-        let mut trial = Trial { set: self, remote, wanted: &wanted, turn, limited_by, stood_in_line, stale };
+        let mut trial =
+            SetAcquireLoop { set: self, remote, wanted: &wanted, turn, limited_by, stood_in_line, stale };
         let taken = trial.run().await;
         if let Err(AcquireError::TimedOut { .. }) = taken {
             trial.turn.leave().await;
@@ -72,7 +73,7 @@ impl LimitSet {
     }
 }
 
-impl<'a> Trial<'a, '_> {
+impl<'a> SetAcquireLoop<'a, '_> {
     async fn run(&mut self) -> Result<Attempt<'a>, AcquireError> {
         self.remote.open().await?;
         let mut priced = self.price()?;
@@ -86,10 +87,10 @@ impl<'a> Trial<'a, '_> {
                 false => self.ask_store(&priced).await?,
             };
             match next {
-                Next::Admit(lease) => return Ok(Attempt::Admitted(lease)),
-                Next::Refuse(denial) => return self.refuse(denial),
-                Next::Turn(Turned::Wait(due)) => self.turn.notified(due).await,
-                Next::Turn(_) => {}
+                SetLoopStep::Admit(lease) => return Ok(Attempt::Admitted(lease)),
+                SetLoopStep::Refuse(denial) => return self.refuse(denial),
+                SetLoopStep::Turn(AfterDenial::Wait(due)) => self.turn.notified(due).await,
+                SetLoopStep::Turn(_) => {}
             }
         }
     }
@@ -102,32 +103,32 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// Others are ahead.
-    async fn wait_in_line(&mut self, priced: &Priced) -> Result<Next<'a>, AcquireError> {
+    async fn wait_in_line(&mut self, priced: &Priced) -> Result<SetLoopStep<'a>, AcquireError> {
         let turned = self.turn.in_line();
         let is_new = !std::mem::replace(&mut self.stood_in_line, true);
         // Who comes with a deadline is told at once if it cannot be met, also behind others.
-        if matches!(turned, Turned::InVain) || is_new && matches!(turned, Turned::Wait(Some(_))) {
+        if matches!(turned, AfterDenial::InVain) || is_new && matches!(turned, AfterDenial::Wait(Some(_))) {
             let alone = self.remote.ask(&priced.in_force.limits, &priced.costs).await?;
             // Whatever those ahead wait for, and be it that nobody knows yet.
             if self.turn.is_too_late(&alone) {
-                return Ok(Next::Refuse(Box::new(alone)));
+                return Ok(SetLoopStep::Refuse(Box::new(alone)));
             }
             let behind = self.turn.behind(&self.remote.key, alone);
-            if matches!(turned, Turned::InVain) || self.turn.is_too_late(&behind) {
-                return Ok(Next::Refuse(Box::new(behind)));
+            if matches!(turned, AfterDenial::InVain) || self.turn.is_too_late(&behind) {
+                return Ok(SetLoopStep::Refuse(Box::new(behind)));
             }
-            return Ok(Next::Turn(Turned::Again));
+            return Ok(SetLoopStep::Turn(AfterDenial::Again));
         }
-        Ok(Next::Turn(turned))
+        Ok(SetLoopStep::Turn(turned))
     }
 
-    async fn ask_store(&mut self, priced: &Priced) -> Result<Next<'a>, AcquireError> {
+    async fn ask_store(&mut self, priced: &Priced) -> Result<SetLoopStep<'a>, AcquireError> {
         let Priced { in_force: InForce { limits, .. }, costs } = priced;
         let term = self.term(priced);
         let step = self.remote.step(limits, Op::Take { costs, term });
         let taken = self.remote.apply_in_turn(step, &self.turn).await?;
         match taken {
-            Applied::Done(done) => Ok(Next::Admit(self.admit(priced, done.first(), term))),
+            Applied::Done(done) => Ok(SetLoopStep::Admit(self.admit(priced, done.first(), term))),
             Applied::Denied(denials) => self.denied(priced, denials),
             Applied::Stale(_) => {
                 self.stale += 1;
@@ -135,25 +136,25 @@ impl<'a> Trial<'a, '_> {
                     return Err(unsettled().into());
                 }
                 self.remote.learn(Some(limits)).await?;
-                Ok(Next::Turn(Turned::Again))
+                Ok(SetLoopStep::Turn(AfterDenial::Again))
             }
             other => Err(StoreError::BadCall(format!("the store answered a take with {other:?}")).into()),
         }
     }
 
-    fn denied(&mut self, priced: &Priced, denials: Vec<Denial>) -> Result<Next<'a>, AcquireError> {
+    fn denied(&mut self, priced: &Priced, denials: Vec<Denial>) -> Result<SetLoopStep<'a>, AcquireError> {
         let turned = self.turn.denied(&[takes(self.remote, priced)], &denials)?;
         let Some(denial) = denials.into_iter().next() else {
             return Err(StoreError::BadCall("the store denied a take without a word".into()).into());
         };
         self.remote.hear_cooling(denial.cooling_until());
-        if let Turned::InVain = turned {
-            return Ok(Next::Refuse(Box::new(denial)));
+        if let AfterDenial::InVain = turned {
+            return Ok(SetLoopStep::Refuse(Box::new(denial)));
         }
         if self.limited_by.is_none() {
             self.limited_by = denial.limited_by().map(|status| status.limit().name().clone());
         }
-        Ok(Next::Turn(turned))
+        Ok(SetLoopStep::Turn(turned))
     }
 
     fn refuse(&self, denial: Box<Denial>) -> Result<Attempt<'a>, AcquireError> {
@@ -195,11 +196,11 @@ impl<'a> Trial<'a, '_> {
     }
 }
 
-fn takes<'k>(remote: &'k Remote, priced: &'k Priced) -> Takes<'k> {
+fn takes<'k>(remote: &'k StoredBacking, priced: &'k Priced) -> Takes<'k> {
     Takes { bucket: &remote.key, limits: &priced.in_force.limits, costs: &priced.costs }
 }
 
-impl Remote {
+impl StoredBacking {
     /// Whether what is taken here can be taken by other processes.
     pub(crate) fn reach(&self) -> Reach {
         self.backend.reach()

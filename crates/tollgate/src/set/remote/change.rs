@@ -5,11 +5,11 @@ use tollgate_core::{Costs, Limit, Limits, LimitsError, Span, Usage};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{Applied, Call, Freed, Op, StoreError};
 
-use super::{Remote, STALE_MAX, unsettled};
+use super::{STALE_MAX, StoredBacking, unsettled};
 use crate::ReplaceError;
 use crate::within::within;
 
-impl Remote {
+impl StoredBacking {
     /// Puts a limit in force in place of the one of the same name.
     pub(in crate::set) async fn replace(&self, limit: Limit) -> Result<(), ReplaceError> {
         self.change(|set| set.replacing(limit.clone())).await

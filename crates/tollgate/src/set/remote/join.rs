@@ -11,12 +11,12 @@ use tollgate_core::{AsDemand, Costs, DemandError, Limits, LimitsError, Name};
 use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
 
-use super::{Remote, STALE_MAX, unsettled};
+use super::{STALE_MAX, StoredBacking, unsettled};
 use crate::within::within;
 use crate::{AcquireError, ReplaceError};
 
 /// What a program says about a set that it opens.
-pub(in crate::set) struct Named {
+pub(in crate::set) struct NamedLimits {
     /// The limits, with a cooldown behind them. Demands are counted in these.
     pub(in crate::set) limits: Limits,
     pub(in crate::set) removed: Box<[Name]>,
@@ -25,7 +25,7 @@ pub(in crate::set) struct Named {
 
 /// What was heard of a set.
 #[derive(Clone)]
-pub(super) struct Known {
+pub(super) struct JoinedLimits {
     pub(super) set: SharedSet,
     pub(super) in_force: InForce,
 }
@@ -48,25 +48,25 @@ pub(in crate::set) enum JoinError {
     Store(StoreError),
 }
 
-impl Known {
+impl JoinedLimits {
     /// Before anything was heard: what this program names, of no revision.
-    pub(super) fn unheard(namespace: &str, name: &str, named: &Named) -> Known {
+    pub(super) fn unheard(namespace: &str, name: &str, named: &NamedLimits) -> JoinedLimits {
         let in_force = InForce { limits: named.limits.clone(), foreign: 0, is_as_named: true };
-        Known { set: SharedSet::new(namespace, name), in_force }
+        JoinedLimits { set: SharedSet::new(namespace, name), in_force }
     }
 
-    fn of(set: SharedSet, named: &Limits) -> Known {
+    fn of(set: SharedSet, named: &Limits) -> JoinedLimits {
         let limits = set.in_force();
         let is_foreign = |(index, limit): (usize, &tollgate_core::Limit)| {
             u64::from(named.index(limit.name()).is_none()) << index
         };
         let foreign = limits.iter().enumerate().map(is_foreign).sum();
         let is_as_named = limits.has_places_of(named);
-        Known { set, in_force: InForce { limits, foreign, is_as_named } }
+        JoinedLimits { set, in_force: InForce { limits, foreign, is_as_named } }
     }
 }
 
-impl Remote {
+impl StoredBacking {
     /// The limits in force, as far as heard.
     pub(in crate::set) fn in_force(&self) -> InForce {
         self.known().lock().in_force.clone()
@@ -132,13 +132,13 @@ impl Remote {
     pub(super) fn hear(&self, set: SharedSet) {
         let mut known = self.known().lock();
         if set.revision() >= known.set.revision() {
-            *known = Known::of(set, &self.named.limits);
+            *known = JoinedLimits::of(set, &self.named.limits);
         }
         self.is_open.store(true, Ordering::Release);
     }
 
     fn opening(&self) -> Opening<'_> {
-        let Named { limits, removed, version } = &self.named;
+        let NamedLimits { limits, removed, version } = &self.named;
         Opening { limits, removed, version: *version }
     }
 

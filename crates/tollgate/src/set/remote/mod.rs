@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub(crate) use join::InForce;
-pub(super) use join::{Named, store_error};
+pub(super) use join::{NamedLimits, store_error};
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limits, Tick};
 use tollgate_store::{
@@ -19,10 +19,10 @@ use tollgate_store::{
     generation,
 };
 
-use self::join::Known;
-use crate::away::Away;
+use self::join::JoinedLimits;
+use crate::away::StoreHealth;
 use crate::limiter::Heartbeats;
-use crate::turn::Turn;
+use crate::turn::Admission;
 use crate::within::within;
 
 /// The second part of the key of every set, behind its name.
@@ -32,43 +32,43 @@ pub(super) const KIND: &str = "limit-set";
 const STALE_MAX: usize = 16;
 
 /// Where a set is in a store, and what was heard of it.
-pub(crate) struct Remote {
+pub(crate) struct StoredBacking {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Box<str>,
     pub(crate) key: Key,
-    pub(crate) settings: Settings,
+    pub(crate) settings: StoredSettings,
     /// What this program says about the set.
-    named: Named,
+    named: NamedLimits,
     /// The limits of all programs that share it, as far as heard.
-    known: PerProcess<Mutex<Known>>,
+    known: PerProcess<Mutex<JoinedLimits>>,
     /// Whether the limits that this program names are joined to those.
     is_open: AtomicBool,
     /// Until when a cooldown lasts, as far as heard.
     cooling: AtomicU64,
-    away: Away,
+    away: StoreHealth,
 }
 
 /// What was said about a set in a store.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct StoredSettings {
     pub(crate) timeout: Duration,
     pub(crate) on_unavailable: OnUnavailable,
     pub(crate) local_share: u8,
     pub(crate) heartbeats: Heartbeats,
 }
 
-impl Remote {
+impl StoredBacking {
     pub(super) fn new(
         backend: Arc<dyn Backend>,
         namespace: &str,
         name: &str,
-        named: Named,
-        settings: Settings,
-    ) -> Remote {
-        let known = Mutex::new(Known::unheard(namespace, name, &named));
+        named: NamedLimits,
+        settings: StoredSettings,
+    ) -> StoredBacking {
+        let known = Mutex::new(JoinedLimits::unheard(namespace, name, &named));
         let known = PerProcess::of(generation().into(), known);
-        Remote {
+        StoredBacking {
             backend,
             namespace: namespace.into(),
             name: name.into(),
@@ -78,7 +78,7 @@ impl Remote {
             known,
             is_open: AtomicBool::new(false),
             cooling: AtomicU64::new(0),
-            away: Away::default(),
+            away: StoreHealth::default(),
         }
     }
 
@@ -88,10 +88,10 @@ impl Remote {
 
     /// What this process knows of the set. A forked child begins with what its parent knew, unless a thread of the parent was
     /// just changing that.
-    fn known(&self) -> &Mutex<Known> {
+    fn known(&self) -> &Mutex<JoinedLimits> {
         self.known.get_or(generation().into(), |parent| match parent.try_lock() {
             Some(known) => Mutex::new(known.clone()),
-            None => Mutex::new(Known::unheard(&self.namespace, &self.name, &self.named)),
+            None => Mutex::new(JoinedLimits::unheard(&self.namespace, &self.name, &self.named)),
         })
     }
 
@@ -122,7 +122,7 @@ impl Remote {
     }
 
     /// As [`apply`](Self::apply), for a caller that waits its turn.
-    async fn apply_in_turn(&self, step: Step<'_>, turn: &Turn<'_>) -> Result<Applied, StoreError> {
+    async fn apply_in_turn(&self, step: Step<'_>, turn: &Admission<'_>) -> Result<Applied, StoreError> {
         let steps = [step];
         let call = Call { id: self.call_id(), steps: &steps, metered: false };
         within(self.clock(), self.settings.timeout, turn.apply(&call)).await

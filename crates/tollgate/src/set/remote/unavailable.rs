@@ -4,18 +4,18 @@ use tollgate_catalog::OnUnavailable;
 use tollgate_core::Costs;
 use tollgate_store::{Applied, Call, Done, Op};
 
-use super::Remote;
+use super::StoredBacking;
 use crate::lease::Grant;
 use crate::set::LimitSet;
-use crate::wanted::Wanted;
+use crate::wanted::OwnedDemand;
 use crate::{AcquireError, Event, Lease};
 
 impl LimitSet {
     /// What the policy has to offer while the store is away; nothing, if it is to block.
     pub(super) fn fall_back<'a>(
         &'a self,
-        remote: &'a Remote,
-        wanted: &Wanted,
+        remote: &'a StoredBacking,
+        wanted: &OwnedDemand,
     ) -> Result<Option<Lease<'a>>, AcquireError> {
         let lease = match remote.settings.on_unavailable {
             OnUnavailable::Allow => {
@@ -38,8 +38,8 @@ impl LimitSet {
     /// Takes from a bucket of this process, at a share of the limits that were heard of last. Nothing, if they refuse.
     fn take_locally<'a>(
         &'a self,
-        remote: &'a Remote,
-        wanted: &Wanted,
+        remote: &'a StoredBacking,
+        wanted: &OwnedDemand,
     ) -> Result<Option<Lease<'a>>, AcquireError> {
         let mut in_force = remote.in_force();
         in_force.limits = in_force.limits.scaled(remote.settings.local_share);
