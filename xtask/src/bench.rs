@@ -2,21 +2,21 @@
 
 use anyhow::Result;
 
-use crate::Outcome;
+use crate::TaskOutcome;
 use crate::command::Cargo;
 use crate::repo;
 
 /// Passes the arguments on; tollgate-bench knows what they mean and says so when they mean nothing.
-pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     // The rows about the command run it, and look for it beside the benchmarks.
     Cargo::new(["build", "--release", "--quiet", "--package", "tollgate-cli"]).run(&repo::root()?)?;
     let fixed = ["run", "--release", "--quiet", "--package", "tollgate-bench", "--"];
     let passed_on = absolute_json(arguments)?;
     let cargo = Cargo::new(fixed.into_iter().chain(passed_on.iter().map(String::as_str)));
     Ok(match cargo.status(&repo::root()?)?.code() {
-        Some(0) => Outcome::Passed,
-        Some(2) => Outcome::Misused("tollgate-bench did not understand its arguments".to_owned()),
-        _ => Outcome::Failed,
+        Some(0) => TaskOutcome::Passed,
+        Some(2) => TaskOutcome::Misused("tollgate-bench did not understand its arguments".to_owned()),
+        _ => TaskOutcome::Failed,
     })
 }
 

@@ -5,17 +5,17 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::command::Cargo;
-use crate::{Outcome, metadata, repo};
+use crate::{TaskOutcome, metadata, repo};
 
 /// Builds the function and zips it.
-pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let target = match words[..] {
         [] => None,
         ["--target", target] => Some(target),
         _ => {
             let typed = words.join(" ");
-            return Ok(Outcome::Misused(format!(
+            return Ok(TaskOutcome::Misused(format!(
                 "lambda does not understand `{typed}`; it takes --target TRIPLE"
             )));
         }
@@ -33,5 +33,5 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
         bail!("the zip cannot be made");
     }
     println!("{}", zip.display());
-    Ok(Outcome::Passed)
+    Ok(TaskOutcome::Passed)
 }

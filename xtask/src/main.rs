@@ -56,7 +56,7 @@ Exit codes: 0 all is well, 1 a check failed, 2 the command line was not understo
 ";
 
 /// How a command ended, when it could run at all.
-enum Outcome {
+enum TaskOutcome {
     Passed,
     Failed,
     /// The command line made no sense; the text says what would.
@@ -70,9 +70,9 @@ fn main() -> ExitCode {
         return soak::keep_busy();
     }
     match run(&arguments) {
-        Ok(Outcome::Passed) => ExitCode::SUCCESS,
-        Ok(Outcome::Failed) => ExitCode::from(1),
-        Ok(Outcome::Misused(why)) => {
+        Ok(TaskOutcome::Passed) => ExitCode::SUCCESS,
+        Ok(TaskOutcome::Failed) => ExitCode::from(1),
+        Ok(TaskOutcome::Misused(why)) => {
             eprintln!("xtask: {why}\nTry `cargo xtask help`.");
             ExitCode::from(2)
         }
@@ -83,10 +83,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &[String]) -> Result<Outcome> {
+fn run(arguments: &[String]) -> Result<TaskOutcome> {
     let Some((name, rest)) = arguments.split_first() else {
         print!("{HELP}");
-        return Ok(Outcome::Passed);
+        return Ok(TaskOutcome::Passed);
     };
     let wants_help = rest.iter().any(|argument| argument == "--help" || argument == "-h");
     match name.as_str() {
@@ -101,12 +101,12 @@ fn run(arguments: &[String]) -> Result<Outcome> {
         "servers" => return servers::run(rest),
         "tidy" => return tidy::run(rest),
         other => {
-            return Ok(Outcome::Misused(format!(
+            return Ok(TaskOutcome::Misused(format!(
                 "no command {other:?}; there are test, soak, bench, lambda, servers, tidy and help"
             )));
         }
     }
-    Ok(Outcome::Passed)
+    Ok(TaskOutcome::Passed)
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     fn unknown_input_is_misuse_and_names_what_was_typed() {
         for (line, typed) in [("tests", "tests"), ("test --onyl loom", "--onyl"), ("tidy now", "now")] {
             match run(&arguments(line)).unwrap() {
-                Outcome::Misused(why) => assert!(why.contains(typed), "{line}: {why}"),
+                TaskOutcome::Misused(why) => assert!(why.contains(typed), "{line}: {why}"),
                 _ => panic!("{line:?} was accepted"),
             }
         }

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::python::Python;
-use crate::{Outcome, metadata, repo};
+use crate::{TaskOutcome, metadata, repo};
 
 /// What Redis is in, in Debian and its kin.
 const PACKAGES: [&str; 2] = ["redis-server", "redis-tools"];
@@ -16,12 +16,12 @@ const PACKAGES: [&str; 2] = ["redis-server", "redis-tools"];
 const LIBRARIES: [&str; 5] = ["libjemalloc2", "liblzf1", "liblua5.1-0", "lua-bitop", "lua-cjson"];
 
 /// Installs the servers.
-pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     if !arguments.is_empty() {
-        return Ok(Outcome::Misused(format!("servers does not understand `{}`", arguments.join(" "))));
+        return Ok(TaskOutcome::Misused(format!("servers does not understand `{}`", arguments.join(" "))));
     }
     prepare(&repo::root()?)?;
-    Ok(Outcome::Passed)
+    Ok(TaskOutcome::Passed)
 }
 
 /// Installs what is not there yet.

@@ -6,17 +6,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::Cargo;
 use crate::stopwatch::Stopwatch;
-use crate::{Outcome, emulator, examples, metadata, repo, servers, tidy};
+use crate::{TaskOutcome, emulator, examples, metadata, repo, servers, tidy};
 
 /// One step: what it is called, what it proves, and how to do it.
-struct Step {
+struct TestStep {
     name: &'static str,
     promise: &'static str,
     run: fn(&Path) -> Result<()>,
 }
 
 /// Cheap steps first, so that a slip is told early.
-const STEPS: [Step; 8] = [
+const STEPS: [TestStep; 8] = [
     step("tidy", "the house rules hold", tidy_step),
     step("servers", "Redis and Valkey are there for the tests", servers::prepare),
     step("test", "unit, integration and documentation tests pass", tests),
@@ -27,19 +27,19 @@ const STEPS: [Step; 8] = [
     step("docs", "the documentation builds without a warning", docs),
 ];
 
-const fn step(name: &'static str, promise: &'static str, run: fn(&Path) -> Result<()>) -> Step {
-    Step { name, promise, run }
+const fn step(name: &'static str, promise: &'static str, run: fn(&Path) -> Result<()>) -> TestStep {
+    TestStep { name, promise, run }
 }
 
 /// Runs all steps, or the one that `--only` names.
-pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let chosen: Vec<&Step> = match words[..] {
+    let chosen: Vec<&TestStep> = match words[..] {
         [] => STEPS.iter().collect(),
         ["--only", name] => STEPS.iter().filter(|step| step.name == name).collect(),
         ["--list"] => {
             STEPS.iter().for_each(|step| println!("{:<9} {}", step.name, step.promise));
-            return Ok(Outcome::Passed);
+            return Ok(TaskOutcome::Passed);
         }
         _ => return Ok(misused(&words)),
     };
@@ -47,10 +47,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
         return Ok(misused(&words));
     }
     run_steps(&repo::root()?, &chosen)?;
-    Ok(Outcome::Passed)
+    Ok(TaskOutcome::Passed)
 }
 
-fn run_steps(root: &Path, steps: &[&Step]) -> Result<()> {
+fn run_steps(root: &Path, steps: &[&TestStep]) -> Result<()> {
     for (index, step) in steps.iter().enumerate() {
         let clock = Stopwatch::start();
         let label = format!("[{}/{}] {}", index + 1, steps.len(), step.name);
@@ -62,9 +62,9 @@ fn run_steps(root: &Path, steps: &[&Step]) -> Result<()> {
     Ok(())
 }
 
-fn misused(words: &[&str]) -> Outcome {
+fn misused(words: &[&str]) -> TaskOutcome {
     let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-    Outcome::Misused(format!(
+    TaskOutcome::Misused(format!(
         "test does not understand `{}`; it takes --list or --only STEP, with STEP one of {}",
         words.join(" "),
         names.join(", "),
@@ -105,9 +105,9 @@ fn docs(root: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    const PASSES: Step = step("passes", "nothing", |_| Ok(()));
-    const FAILS: Step = step("fails", "nothing", |_| bail!("`cargo nonsense` failed"));
-    const NEVER: Step = step("never", "nothing", |_| panic!("ran past a failure"));
+    const PASSES: TestStep = step("passes", "nothing", |_| Ok(()));
+    const FAILS: TestStep = step("fails", "nothing", |_| bail!("`cargo nonsense` failed"));
+    const NEVER: TestStep = step("never", "nothing", |_| panic!("ran past a failure"));
 
     #[test]
     fn the_first_failure_stops_the_run_and_names_its_command() {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn an_unknown_step_is_misuse_that_lists_the_known_ones() {
         match run(&["--only".to_owned(), "lint".to_owned()]).unwrap() {
-            Outcome::Misused(why) => assert!(why.contains("loom"), "{why}"),
+            TaskOutcome::Misused(why) => assert!(why.contains("loom"), "{why}"),
             _ => panic!("accepted a step that does not exist"),
         }
     }

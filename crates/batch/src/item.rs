@@ -82,14 +82,14 @@ pub(crate) struct ItemShared<P, S> {
 
 /// One call of an item, as its handler sees it.
 #[derive(Debug)]
-pub struct Try<P, S = ()> {
+pub struct ItemAttempt<P, S = ()> {
     pub(crate) card: Arc<ItemShared<P, S>>,
     pub(crate) scope: Arc<str>,
     pub(crate) attempt: u32,
     pub(crate) number: u32,
 }
 
-impl<P, S> Try<P, S> {
+impl<P, S> ItemAttempt<P, S> {
     /// The id of the item.
     pub fn id(&self) -> &str {
         &self.card.id
@@ -123,7 +123,7 @@ impl<P, S> Try<P, S> {
 
 /// What a call used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Usage {
+pub enum TokenUsage {
     /// So many tokens.
     Known(u64),
     /// Nothing: it was refused.
@@ -134,10 +134,10 @@ pub enum Usage {
 
 /// What a handler answers.
 #[derive(Clone, Debug)]
-pub struct Reply<O> {
-    pub(crate) result: Answer<O>,
+pub struct CallReply<O> {
+    pub(crate) result: CallAnswer<O>,
     pub(crate) hint: Hint,
-    pub(crate) usage: Usage,
+    pub(crate) usage: TokenUsage,
     pub(crate) cost_micros: Option<u64>,
     pub(crate) rejected: Option<O>,
     pub(crate) was_sent: bool,
@@ -145,65 +145,65 @@ pub struct Reply<O> {
 
 /// What came of a call.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer<O> {
+pub(crate) enum CallAnswer<O> {
     Done(O),
     Invalid(String),
     Refused,
 }
 
-impl<O> Reply<O> {
+impl<O> CallReply<O> {
     /// It is done. The hint is what the provider said.
-    pub fn done(output: O, mut hint: Hint) -> Reply<O> {
+    pub fn done(output: O, mut hint: Hint) -> CallReply<O> {
         hint.class = Class::Ok;
-        Reply::new(Answer::Done(output), hint)
+        CallReply::new(CallAnswer::Done(output), hint)
     }
 
     /// The provider answered, but not with anything of use.
-    pub fn invalid(why: impl Into<String>, mut hint: Hint) -> Reply<O> {
+    pub fn invalid(why: impl Into<String>, mut hint: Hint) -> CallReply<O> {
         hint.class = Class::Ok;
-        Reply::new(Answer::Invalid(why.into()), hint)
+        CallReply::new(CallAnswer::Invalid(why.into()), hint)
     }
 
     /// The provider refused, or could not be reached. A hint that says that all is well counts as something that may
     /// not fail again.
-    pub fn refused(mut hint: Hint) -> Reply<O> {
+    pub fn refused(mut hint: Hint) -> CallReply<O> {
         if hint.class == Class::Ok {
             hint.class = Class::Transient;
         }
-        Reply::new(Answer::Refused, hint)
+        CallReply::new(CallAnswer::Refused, hint)
     }
 
     /// No call was made, because the handler knows that the provider refuses for good: the hint is what it said before. It
     /// does not count as a call, and the item is called in another scope if there is one.
-    pub fn not_sent(hint: Hint) -> Reply<O> {
-        Reply { was_sent: false, usage: Usage::Zero, ..Reply::refused(hint) }
+    pub fn not_sent(hint: Hint) -> CallReply<O> {
+        CallReply { was_sent: false, usage: TokenUsage::Zero, ..CallReply::refused(hint) }
     }
 
-    fn new(result: Answer<O>, hint: Hint) -> Reply<O> {
+    fn new(result: CallAnswer<O>, hint: Hint) -> CallReply<O> {
         let usage = match (hint.usage, &result) {
-            (Some(tokens), _) => Usage::Known(tokens.total),
-            (None, Answer::Refused) if hint.class != Class::Transient => Usage::Zero,
-            (None, _) => Usage::Unknown,
+            (Some(tokens), _) => TokenUsage::Known(tokens.total),
+            (None, CallAnswer::Refused) if hint.class != Class::Transient => TokenUsage::Zero,
+            (None, _) => TokenUsage::Unknown,
         };
-        Reply { result, hint, usage, cost_micros: None, rejected: None, was_sent: true }
+        CallReply { result, hint, usage, cost_micros: None, rejected: None, was_sent: true }
     }
 
     /// The same with what was used, if the hint does not say so or is wrong.
     #[must_use]
-    pub fn usage(self, usage: Usage) -> Reply<O> {
-        Reply { usage, ..self }
+    pub fn usage(self, usage: TokenUsage) -> CallReply<O> {
+        CallReply { usage, ..self }
     }
 
     /// Adds what the provider replied to a call that was refused or brought nothing of use. If the item fails, its
     /// [outcome](crate::Outcome::rejected) has the last of these.
     #[must_use]
-    pub fn rejected(self, output: O) -> Reply<O> {
-        Reply { rejected: Some(output), ..self }
+    pub fn rejected(self, output: O) -> CallReply<O> {
+        CallReply { rejected: Some(output), ..self }
     }
 
     /// The same with what it cost, in the unit of [`Item::cost_micros`]. Otherwise that is estimated from the tokens.
     #[must_use]
-    pub fn cost_micros(self, cost_micros: u64) -> Reply<O> {
-        Reply { cost_micros: Some(cost_micros), ..self }
+    pub fn cost_micros(self, cost_micros: u64) -> CallReply<O> {
+        CallReply { cost_micros: Some(cost_micros), ..self }
     }
 }

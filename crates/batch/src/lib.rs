@@ -1,14 +1,14 @@
 //! Batches: many items, one provider that says 429, and nobody who deadlocks, is lost or doubled.
 //!
 //! ```
-//! use tollgate_batch::{Batch, Item, Reply, Try};
+//! use tollgate_batch::{Batch, Item, CallReply, ItemAttempt};
 //! use tollgate_provider::Hint;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 //! let items = ["one", "two", "three"].into_iter().map(|word| Item::new(word, word).tokens(20));
-//! let mut run = Batch::new().workers(8).run(items, |call: Try<&str>| async move {
+//! let mut run = Batch::new().workers(8).run(items, |call: ItemAttempt<&str>| async move {
 //!     // ... call the API, and read its reply with `tollgate_provider::read` ...
-//!     Reply::done(call.payload().len(), Hint::ok())
+//!     CallReply::done(call.payload().len(), Hint::ok())
 //! });
 //! while let Some(outcome) = run.next().await {
 //!     assert_eq!(outcome.result, Ok(outcome.id.len()));
@@ -23,7 +23,7 @@
 //! - A [`Journal`] has results on disk before they are told, and a later run calls only what is missing.
 //! - A [`SharedCooldown`] lets processes and hosts cool down together, through any store.
 //!
-//! What is decided is decided by pure machines ([`scope::Scope`], [`pace::Pace`]), which take the time as an argument; one
+//! What is decided is decided by pure machines ([`scope::PaceScope`], [`pace::Pace`]), which take the time as an argument; one
 //! task owns them, and all calls of a batch. It takes its time from tokio, which a test can pause, or from a
 //! [`Clock`](tollgate::Clock), which a test can turn.
 
@@ -48,13 +48,13 @@ mod summary;
 mod time;
 
 pub use histogram::Histogram;
-pub use item::{Item, Reply, Try, Usage};
+pub use item::{CallReply, Item, ItemAttempt, TokenUsage};
 pub use journal::Journal;
-pub use observe::{Event, Observer, SkipReason};
-pub use outcome::{Failed, FailureClass, Outcome, Why};
+pub use observe::{BatchEvent, BatchObserver, SkipReason};
+pub use outcome::{FailureClass, ItemError, Outcome, StopReason};
 pub use policy::Retry;
-pub use processor::{Batch, Lost, Order, Run, SCOPES_MAX, Stopper};
-pub use scope::Rules;
+pub use processor::{Batch, DriverGone, Order, Run, SCOPES_MAX, Stopper};
+pub use scope::CooldownPolicy;
 pub use shared::{Cooling, LOOK_EVERY, SharedCooldown};
 pub use status::{CooldownStatus, Learned, ScopeStatus};
-pub use summary::{Progress, Summary};
+pub use summary::{BatchProgress, Summary};

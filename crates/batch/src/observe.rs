@@ -10,7 +10,7 @@ use crate::scope::Closed;
 /// Something that happened in a batch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum BatchEvent<'a> {
     /// A call started.
     Started {
         /// The item.
@@ -134,13 +134,13 @@ impl SkipReason {
 }
 
 /// Hears what happens. It is called from the batch's own task, and should be quick.
-pub trait Observer: Send {
+pub trait BatchObserver: Send {
     /// Something happened.
-    fn observe(&mut self, event: &Event<'_>);
+    fn observe(&mut self, event: &BatchEvent<'_>);
 }
 
-impl<F: FnMut(&Event<'_>) + Send> Observer for F {
-    fn observe(&mut self, event: &Event<'_>) {
+impl<F: FnMut(&BatchEvent<'_>) + Send> BatchObserver for F {
+    fn observe(&mut self, event: &BatchEvent<'_>) {
         self(event);
     }
 }

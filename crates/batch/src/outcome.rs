@@ -16,7 +16,7 @@ pub struct Outcome<O> {
     /// Which item of the input it was, from 0.
     pub index: u64,
     /// What came of it.
-    pub result: Result<O, Failed>,
+    pub result: Result<O, ItemError>,
     /// The last reply of the provider that the handler passed on, if the item failed, by whatever: a call after it that brought
     /// no reply, or a deadline.
     pub rejected: Option<O>,
@@ -82,7 +82,7 @@ impl FailureClass {
 /// Why an item has no output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Failed {
+pub enum ItemError {
     /// It failed, and is not tried again, by a later run either.
     #[error("{}: {reason}", class.name())]
     Item {
@@ -93,13 +93,13 @@ pub enum Failed {
     },
     /// It was not tried to the end. A later run tries it again.
     #[error("not finished: {0}")]
-    Unfinished(Why),
+    Unfinished(StopReason),
 }
 
 /// Why items were not tried to the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum StopReason {
     /// The batch was shut down.
     Shutdown,
     /// The deadline of the batch has passed.
@@ -114,15 +114,17 @@ pub enum Why {
     Journal(Arc<str>),
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Shutdown => f.write_str("the batch was shut down"),
-            Why::Deadline => f.write_str("the deadline of the batch has passed"),
-            Why::Budget => f.write_str("the budget of the batch is used up"),
-            Why::Stopped(class) => write!(f, "an item failed ({}), on which the batch stops", class.name()),
-            Why::Closed(closed) => write!(f, "the provider refuses for good: {}", closed.reason),
-            Why::Journal(cause) => write!(f, "the result could not be written down: {cause}"),
+            StopReason::Shutdown => f.write_str("the batch was shut down"),
+            StopReason::Deadline => f.write_str("the deadline of the batch has passed"),
+            StopReason::Budget => f.write_str("the budget of the batch is used up"),
+            StopReason::Stopped(class) => {
+                write!(f, "an item failed ({}), on which the batch stops", class.name())
+            }
+            StopReason::Closed(closed) => write!(f, "the provider refuses for good: {}", closed.reason),
+            StopReason::Journal(cause) => write!(f, "the result could not be written down: {cause}"),
         }
     }
 }
@@ -130,6 +132,6 @@ impl fmt::Display for Why {
 impl<O> Outcome<O> {
     /// Whether a later run has nothing to do for it.
     pub fn is_final(&self) -> bool {
-        !matches!(self.result, Err(Failed::Unfinished(_)))
+        !matches!(self.result, Err(ItemError::Unfinished(_)))
     }
 }

@@ -8,16 +8,16 @@ use futures_core::Stream;
 use crate::Item;
 
 /// Items, from an iterator or a stream.
-pub(crate) enum Source<P> {
+pub(crate) enum ItemSource<P> {
     Iterator(Box<dyn Iterator<Item = Item<P>> + Send>),
     Stream(Pin<Box<dyn Stream<Item = Item<P>> + Send>>),
 }
 
-impl<P> Source<P> {
+impl<P> ItemSource<P> {
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Item<P>>> {
         match self {
-            Source::Iterator(items) => Poll::Ready(items.next()),
-            Source::Stream(items) => items.as_mut().poll_next(context),
+            ItemSource::Iterator(items) => Poll::Ready(items.next()),
+            ItemSource::Stream(items) => items.as_mut().poll_next(context),
         }
     }
 }

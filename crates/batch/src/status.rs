@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::pace::Rate;
+use crate::pace::PaceRate;
 use crate::scope::{Closed, Counters};
 
 /// Status of one scope, during a batch or at its end.
@@ -33,9 +33,9 @@ pub struct ScopeStatus {
 #[non_exhaustive]
 pub struct Learned {
     /// Calls a second.
-    pub calls: Option<Rate>,
+    pub calls: Option<PaceRate>,
     /// Tokens a second.
-    pub tokens: Option<Rate>,
+    pub tokens: Option<PaceRate>,
 }
 
 /// A cooldown that is on.

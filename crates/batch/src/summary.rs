@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::histogram::Histogram;
-use crate::outcome::Why;
+use crate::outcome::StopReason;
 use crate::scope::Counters;
 use crate::status::ScopeStatus;
 
 /// How a batch stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Progress {
+pub struct BatchProgress {
     /// Items that were accepted.
     pub accepted: u64,
     /// Items that are not called, for one of the four reasons that follow.
@@ -50,7 +50,7 @@ pub struct Progress {
 #[non_exhaustive]
 pub struct Summary {
     /// How it stood at the end.
-    pub progress: Progress,
+    pub progress: BatchProgress,
     /// What all scopes counted, together.
     pub counters: Counters,
     /// How each scope ended.
@@ -62,5 +62,5 @@ pub struct Summary {
     /// How long all of it took.
     pub took: Duration,
     /// Why it ended before the input did, if so.
-    pub stopped: Option<Why>,
+    pub stopped: Option<StopReason>,
 }

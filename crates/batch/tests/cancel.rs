@@ -12,7 +12,7 @@ use std::time::Duration;
 use support::{exact, fine, items, not_now};
 use tokio::time::sleep;
 use tollgate::{Demand, Limit, LimitSet};
-use tollgate_batch::{Batch, Item, Try, Usage};
+use tollgate_batch::{Batch, Item, ItemAttempt, TokenUsage};
 
 /// Counts those that are alive.
 struct Alive(Arc<AtomicU32>);
@@ -35,7 +35,7 @@ async fn a_batch_dropped_after_any_number_of_outcomes_ends_all_its_calls() {
     for read in 0..20 {
         let alive = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&alive);
-        let mut run = Batch::new().workers(5).run(items(20), move |call: Try<u64>| {
+        let mut run = Batch::new().workers(5).run(items(20), move |call: ItemAttempt<u64>| {
             let alive = Alive::new(&counted);
             async move {
                 let _alive = alive;
@@ -57,7 +57,7 @@ async fn a_batch_dropped_after_any_number_of_outcomes_ends_all_its_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_cancelled_at_every_poll_takes_nothing_with_it() {
-    let mut run = Batch::new().workers(3).buffer(1).run(items(50), |call: Try<u64>| async move {
+    let mut run = Batch::new().workers(3).buffer(1).run(items(50), |call: ItemAttempt<u64>| async move {
         sleep(Duration::from_millis(*call.payload() % 5)).await;
         fine(*call.payload())
     });
@@ -84,15 +84,17 @@ async fn shutdown_at_every_instant_gives_each_accepted_item_its_outcome_and_all_
         let set = LimitSet::new([Limit::per_hour("tpm", 10_000), Limit::resource("connections", 3)]).unwrap();
         let batch = Batch::new().workers(6).rules(exact()).account_with("blue", set.clone());
         let work = (0..40_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
-        let run =
-            batch.demand(|tokens| Demand::new().with("tpm", tokens)).run(work, |call: Try<u64>| async move {
+        let run = batch.demand(|tokens| Demand::new().with("tpm", tokens)).run(
+            work,
+            |call: ItemAttempt<u64>| async move {
                 sleep(Duration::from_millis(150)).await;
                 if call.number() == 1 && call.payload().is_multiple_of(7) {
                     not_now(1)
                 } else {
-                    fine(()).usage(Usage::Known(10))
+                    fine(()).usage(TokenUsage::Known(10))
                 }
-            });
+            },
+        );
         let stopper = run.stopper();
         let stop = async move {
             sleep(Duration::from_millis(millis)).await;
@@ -111,12 +113,12 @@ async fn shutdown_at_every_instant_gives_each_accepted_item_its_outcome_and_all_
 #[tokio::test]
 async fn an_observer_that_panics_leaves_no_reader_waiting() {
     let mut run = Batch::new()
-        .observer(|event: &tollgate_batch::Event<'_>| {
-            if matches!(event, tollgate_batch::Event::Finished { .. }) {
+        .observer(|event: &tollgate_batch::BatchEvent<'_>| {
+            if matches!(event, tollgate_batch::BatchEvent::Finished { .. }) {
                 panic!("on purpose");
             }
         })
-        .run(items(3), |_: Try<u64>| async { fine(()) });
+        .run(items(3), |_: ItemAttempt<u64>| async { fine(()) });
     while run.next().await.is_some() {}
     assert!(run.finish().await.is_err());
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use tollgate_batch::{Batch, Event, Item, Order, Reply, Retry, Rules, Try};
+use tollgate_batch::{Batch, BatchEvent, CallReply, CooldownPolicy, Item, ItemAttempt, Order, Retry};
 use tollgate_provider::{FatalKind, Hint};
 use tollgate_store::Mutex;
 
@@ -67,24 +67,24 @@ fn check(items: u64, facts: &[Fact]) -> Result<(), String> {
 }
 
 /// What the provider does with a call.
-async fn answer(dice: &Mutex<Dice>, call: &Try<u64>) -> Reply<u64> {
+async fn answer(dice: &Mutex<Dice>, call: &ItemAttempt<u64>) -> CallReply<u64> {
     let (kind, millis, advice) = {
         let mut dice = dice.lock();
         (dice.roll(100), dice.roll(3_000), dice.roll(20))
     };
     sleep(Duration::from_millis(millis)).await;
     match kind {
-        0..=54 => Reply::done(*call.payload(), Hint::ok()),
-        55..=69 => Reply::refused(Hint::throttled(Some(Duration::from_secs(advice)))),
-        70..=79 => Reply::refused(Hint::throttled(None)),
-        80..=84 => Reply::refused(Hint::overloaded(None)),
-        85..=91 => Reply::refused(Hint::transient()),
-        92..=93 => Reply::invalid("no JSON", Hint::ok()),
-        94 => Reply::refused(Hint::fatal(FatalKind::Request)),
+        0..=54 => CallReply::done(*call.payload(), Hint::ok()),
+        55..=69 => CallReply::refused(Hint::throttled(Some(Duration::from_secs(advice)))),
+        70..=79 => CallReply::refused(Hint::throttled(None)),
+        80..=84 => CallReply::refused(Hint::overloaded(None)),
+        85..=91 => CallReply::refused(Hint::transient()),
+        92..=93 => CallReply::invalid("no JSON", Hint::ok()),
+        94 => CallReply::refused(Hint::fatal(FatalKind::Request)),
         95 => panic!("a handler that panics"),
         _ => {
             sleep(Duration::from_secs(1_000_000)).await;
-            Reply::refused(Hint::transient())
+            CallReply::refused(Hint::transient())
         }
     }
 }
@@ -100,17 +100,17 @@ async fn run(seed: u64) -> (u64, Vec<Fact>) {
         .buffer(dice.roll(8) as usize)
         .lookahead(dice.roll(50) as usize)
         .order(if dice.roll(2) == 0 { Order::Completion } else { Order::Input })
-        .rules(Rules::default())
+        .rules(CooldownPolicy::default())
         .seed(seed)
         .on_transient(Retry::attempts(3).backoff(Duration::from_millis(100), Duration::from_secs(2)))
         .attempt_deadline(Duration::from_secs(5))
-        .observer(move |event: &Event<'_>| {
+        .observer(move |event: &BatchEvent<'_>| {
             let at = began.elapsed();
             let fact = match event {
-                Event::Started { id, scope, .. } => {
+                BatchEvent::Started { id, scope, .. } => {
                     Fact::Started { at, scope: (*scope).to_owned(), id: (*id).to_owned() }
                 }
-                Event::CoolingDown { scope, left, .. } => {
+                BatchEvent::CoolingDown { scope, left, .. } => {
                     Fact::Cooling { at, scope: (*scope).to_owned(), until: at + *left }
                 }
                 _ => return,
@@ -123,7 +123,7 @@ async fn run(seed: u64) -> (u64, Vec<Fact>) {
     let shutdown = (dice.roll(5) == 0).then(|| Duration::from_millis(dice.roll(30_000)));
     let items = (0..count).map(move |at| Item::new(at.to_string(), at).scope((at % scopes).to_string()));
     let script = Arc::new(Mutex::new(dice));
-    let mut run = batch.run(items, move |call: Try<u64>| {
+    let mut run = batch.run(items, move |call: ItemAttempt<u64>| {
         let script = Arc::clone(&script);
         async move { answer(&script, &call).await }
     });

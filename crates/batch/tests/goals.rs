@@ -9,7 +9,7 @@ use support::one_each;
 use tokio::time::{Instant, sleep};
 use tollgate::{Span, Tick};
 use tollgate_batch::simulator::{Manners, RetryAfter, SimLimit, SimProvider};
-use tollgate_batch::{Batch, Item, Reply, Try};
+use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
 use tollgate_provider::{Class, Hint};
 use tollgate_store::Mutex;
 
@@ -28,12 +28,12 @@ async fn run(provider: SimProvider, sizes: Vec<u64>, workers: usize) -> Went {
     let asked = Arc::clone(&provider);
     let items =
         sizes.into_iter().enumerate().map(|(at, tokens)| Item::new(at.to_string(), tokens).tokens(tokens));
-    let run = Batch::new().workers(workers).seed(1).run(items, move |call: Try<u64>| {
+    let run = Batch::new().workers(workers).seed(1).run(items, move |call: ItemAttempt<u64>| {
         let now = Tick::ZERO + Span::covering(began.elapsed());
         let (hint, latency) = asked.lock().call(now, *call.payload());
         async move {
             sleep(latency.to_duration()).await;
-            if hint.class == Class::Ok { Reply::done((), hint) } else { Reply::refused(hint) }
+            if hint.class == Class::Ok { CallReply::done((), hint) } else { CallReply::refused(hint) }
         }
     });
     let outcomes = one_each(run, count).await;
@@ -122,12 +122,12 @@ async fn a_tenth_that_is_refused_whatever_the_pace_does_not_slow_it_down_for_eve
     for advice in [Some(Duration::from_millis(10)), None] {
         let began = Instant::now();
         let work = (0..50_000_u64).map(|at| Item::new(at.to_string(), at));
-        let run = Batch::new().workers(50).seed(1).run(work, move |call: Try<u64>| async move {
+        let run = Batch::new().workers(50).seed(1).run(work, move |call: ItemAttempt<u64>| async move {
             sleep(Duration::from_millis(10)).await;
             if call.number() == 1 && call.payload().is_multiple_of(10) {
-                return Reply::refused(Hint::throttled(advice));
+                return CallReply::refused(Hint::throttled(advice));
             }
-            Reply::done((), Hint::ok())
+            CallReply::done((), Hint::ok())
         });
         one_each(run, 50_000).await;
         // Alone, with no pace at all, 50 workers take 11 s, and 5,000 cooldowns one after the other 50 s.
@@ -146,16 +146,16 @@ async fn a_limit_is_kept_to_though_a_tenth_is_refused_whatever_the_pace() {
         let provider = Arc::new(Mutex::new(provider));
         let (asked, began) = (Arc::clone(&provider), Instant::now());
         let items = (0..count).map(|at| Item::new(at.to_string(), at));
-        let run = Batch::new().workers(500).seed(1).run(items, move |call: Try<u64>| {
+        let run = Batch::new().workers(500).seed(1).run(items, move |call: ItemAttempt<u64>| {
             let now = Tick::ZERO + Span::covering(began.elapsed());
             let unlucky = call.number() == 1 && call.payload().is_multiple_of(10);
             let reply = (!unlucky).then(|| asked.lock().call(now, 0));
             async move {
                 sleep(Duration::from_secs(1)).await;
                 match reply {
-                    Some((hint, _)) if hint.class == Class::Ok => Reply::done((), hint),
-                    Some((hint, _)) => Reply::refused(hint),
-                    None => Reply::refused(Hint::throttled(advice.then_some(Duration::from_millis(100)))),
+                    Some((hint, _)) if hint.class == Class::Ok => CallReply::done((), hint),
+                    Some((hint, _)) => CallReply::refused(hint),
+                    None => CallReply::refused(Hint::throttled(advice.then_some(Duration::from_millis(100)))),
                 }
             }
         });
@@ -196,18 +196,18 @@ async fn of_two_scopes_one_of_which_cools_down_the_other_loses_nothing() {
         SimProvider::of_calls(bucket(1, 1), LATENCY)
             .manners(Manners { retry_after: RetryAfter::Seconds, ..Manners::default() }),
     ));
-    let run = Batch::new().workers(20).run(items, move |call: Try<u64>| {
+    let run = Batch::new().workers(20).run(items, move |call: ItemAttempt<u64>| {
         let now = Tick::ZERO + Span::covering(began.elapsed());
         let hint = (call.scope() == "slow").then(|| slow.lock().call(now, 0).0);
         let noted = Arc::clone(&noted);
         async move {
             sleep(Duration::from_secs(1)).await;
             match hint {
-                Some(hint) if hint.class != Class::Ok => Reply::refused(hint),
-                Some(hint) => Reply::done((), hint),
+                Some(hint) if hint.class != Class::Ok => CallReply::refused(hint),
+                Some(hint) => CallReply::done((), hint),
                 None => {
                     *noted.lock() = began.elapsed();
-                    Reply::done((), tollgate_provider::Hint::ok())
+                    CallReply::done((), tollgate_provider::Hint::ok())
                 }
             }
         }
@@ -224,7 +224,7 @@ async fn of_two_scopes_one_of_which_cools_down_the_other_loses_nothing() {
 /// How long so many items take alone with a provider that refuses nothing.
 async fn alone(workers: usize, count: u64) -> Duration {
     let began = Instant::now();
-    let run = Batch::new().workers(workers).run(support::items(count), |_: Try<u64>| async {
+    let run = Batch::new().workers(workers).run(support::items(count), |_: ItemAttempt<u64>| async {
         sleep(Duration::from_secs(1)).await;
         support::fine(())
     });

@@ -10,28 +10,30 @@ use support::{Calls, exact, fine, items, not_now, one_each};
 use tokio::time::{Instant, sleep};
 use tollgate::{Demand, Limit, LimitSet, Span, Tick};
 use tollgate_batch::simulator::{SimLimit, SimProvider};
-use tollgate_batch::{Batch, Failed, FailureClass, Item, Order, Reply, Retry, Try, Usage, Why};
+use tollgate_batch::{
+    Batch, CallReply, FailureClass, Item, ItemAttempt, ItemError, Order, Retry, StopReason, TokenUsage,
+};
 use tollgate_provider::{Class, FatalKind, Hint, Tokens};
 use tollgate_store::Mutex;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn class<O>(result: &Result<O, Failed>) -> Option<FailureClass> {
+fn class<O>(result: &Result<O, ItemError>) -> Option<FailureClass> {
     match result {
-        Err(Failed::Item { class, .. }) => Some(*class),
+        Err(ItemError::Item { class, .. }) => Some(*class),
         _ => None,
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn state_is_carried_from_one_call_to_the_next() {
-    let run = Batch::new().attempts(10).run(items(1), |call: Try<u64, Vec<String>>| async move {
+    let run = Batch::new().attempts(10).run(items(1), |call: ItemAttempt<u64, Vec<String>>| async move {
         let word = format!("attempt {} call {}", call.attempt(), call.number());
         call.state().push(word);
         match call.number() {
             1 => not_now(1),
-            2 => Reply::invalid("half a sentence", Hint::ok()),
-            3 => Reply::refused(Hint::transient()),
+            2 => CallReply::invalid("half a sentence", Hint::ok()),
+            3 => CallReply::refused(Hint::transient()),
             _ => fine(call.state().clone()),
         }
     });
@@ -45,9 +47,9 @@ async fn state_is_carried_from_one_call_to_the_next() {
 #[tokio::test(start_paused = true)]
 async fn requests_that_all_fail_for_good_do_not_go_one_by_one() {
     let began = Instant::now();
-    let run = Batch::new().workers(50).seed(1).run(items(2_000), |_: Try<u64>| async {
+    let run = Batch::new().workers(50).seed(1).run(items(2_000), |_: ItemAttempt<u64>| async {
         sleep(Duration::from_millis(200)).await;
-        Reply::<()>::refused(Hint::fatal(FatalKind::Request))
+        CallReply::<()>::refused(Hint::fatal(FatalKind::Request))
     });
     one_each(run, 2_000).await;
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}, where 8 s are ideal", began.elapsed());
@@ -61,16 +63,17 @@ async fn each_class_has_its_own_attempts_and_a_fatal_one_has_one() {
             .on_transient(Retry::attempts(3))
             .on_invalid(Retry::attempts(2))
     };
-    type Answer = fn() -> Reply<()>;
-    let cases: [(Answer, FailureClass, u32); 5] = [
-        (|| Reply::refused(Hint::overloaded(None)), FailureClass::Overloaded, 4),
-        (|| Reply::refused(Hint::transient()), FailureClass::Transient, 3),
-        (|| Reply::invalid("no", Hint::ok()), FailureClass::Invalid, 2),
-        (|| Reply::refused(Hint::fatal(FatalKind::Request)), FailureClass::Fatal, 1),
+    type CallAnswer = fn() -> CallReply<()>;
+    let cases: [(CallAnswer, FailureClass, u32); 5] = [
+        (|| CallReply::refused(Hint::overloaded(None)), FailureClass::Overloaded, 4),
+        (|| CallReply::refused(Hint::transient()), FailureClass::Transient, 3),
+        (|| CallReply::invalid("no", Hint::ok()), FailureClass::Invalid, 2),
+        (|| CallReply::refused(Hint::fatal(FatalKind::Request)), FailureClass::Fatal, 1),
         (|| panic!("on purpose"), FailureClass::Panicked, 1),
     ];
     for (answer, wanted, calls) in cases {
-        let outcomes = one_each(batch().run(items(1), move |_: Try<u64>| async move { answer() }), 1).await;
+        let outcomes =
+            one_each(batch().run(items(1), move |_: ItemAttempt<u64>| async move { answer() }), 1).await;
         assert_eq!((class(&outcomes[0].result), outcomes[0].calls), (Some(wanted), calls));
     }
 }
@@ -81,10 +84,10 @@ async fn backoff_doubles_and_heeds_advice() {
     let starts = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&starts);
     let retry = Retry::attempts(4).backoff(SECOND, 60 * SECOND);
-    let run = Batch::new().on_overloaded(retry).run(items(1), move |call: Try<u64>| {
+    let run = Batch::new().on_overloaded(retry).run(items(1), move |call: ItemAttempt<u64>| {
         noted.lock().push(began.elapsed());
         let advice = (call.number() == 3).then_some(100 * SECOND);
-        async move { if call.number() < 4 { Reply::refused(Hint::overloaded(advice)) } else { fine(()) } }
+        async move { if call.number() < 4 { CallReply::refused(Hint::overloaded(advice)) } else { fine(()) } }
     });
     one_each(run, 1).await;
     let starts = starts.lock();
@@ -96,7 +99,7 @@ async fn backoff_doubles_and_heeds_advice() {
 
 #[tokio::test(start_paused = true)]
 async fn deadlines_hold_for_an_attempt_an_item_and_the_batch() {
-    let hang = |_: Try<u64>| async {
+    let hang = |_: ItemAttempt<u64>| async {
         sleep(1_000 * SECOND).await;
         fine(())
     };
@@ -111,14 +114,16 @@ async fn deadlines_hold_for_an_attempt_an_item_and_the_batch() {
 
     let began = Instant::now();
     let outcomes = one_each(Batch::new().workers(2).deadline(7 * SECOND).run(items(5), hang), 5).await;
-    assert!(outcomes.iter().all(|outcome| outcome.result == Err(Failed::Unfinished(Why::Deadline))));
+    assert!(
+        outcomes.iter().all(|outcome| outcome.result == Err(ItemError::Unfinished(StopReason::Deadline)))
+    );
     assert_eq!(began.elapsed(), 7 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_item_that_is_refused_for_longer_than_its_budget_fails() {
     let batch = Batch::new().rules(exact()).throttle_budget(10 * SECOND);
-    let run = batch.run(items(1), |_: Try<u64>| async { not_now::<()>(4) });
+    let run = batch.run(items(1), |_: ItemAttempt<u64>| async { not_now::<()>(4) });
     let outcomes = one_each(run, 1).await;
     assert_eq!((class(&outcomes[0].result), outcomes[0].throttles), (Some(FailureClass::Throttled), 4));
 }
@@ -129,11 +134,11 @@ async fn a_budget_is_never_exceeded_by_what_is_known_and_what_is_under_way() {
     let counted = Arc::clone(&spent);
     let work = (0..100_u64).map(|at| Item::new(at.to_string(), at).tokens(100).cost_micros(50));
     let batch = Batch::new().workers(8).max_tokens(1_000).max_cost_micros(1_000_000);
-    let run = batch.run(work, move |_: Try<u64>| {
+    let run = batch.run(work, move |_: ItemAttempt<u64>| {
         counted.fetch_add(80, Ordering::SeqCst);
         async {
             sleep(SECOND).await;
-            Reply::done((), Hint::ok().with_usage(Tokens::new(50, 30)))
+            CallReply::done((), Hint::ok().with_usage(Tokens::new(50, 30)))
         }
     });
     let (outcomes, summary) = run.collect().await.unwrap();
@@ -141,18 +146,23 @@ async fn a_budget_is_never_exceeded_by_what_is_known_and_what_is_under_way() {
     // Each may use 100 and uses 80, so the twelfth still fits and the thirteenth does not.
     assert_eq!((done, spent.load(Ordering::SeqCst)), (12, 960));
     assert_eq!((summary.progress.tokens, summary.progress.cost_micros), (960, 480));
-    assert_eq!(summary.stopped, Some(Why::Budget));
-    assert!(outcomes.iter().skip(12).all(|outcome| outcome.result == Err(Failed::Unfinished(Why::Budget))));
+    assert_eq!(summary.stopped, Some(StopReason::Budget));
+    assert!(
+        outcomes
+            .iter()
+            .skip(12)
+            .all(|outcome| outcome.result == Err(ItemError::Unfinished(StopReason::Budget)))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn usage_is_known_zero_or_as_estimated() {
     let work = (0..3_u64).map(|at| Item::new(at.to_string(), at).tokens(100).cost_micros(1_000));
-    let run = Batch::new().run(work, |call: Try<u64>| async move {
+    let run = Batch::new().run(work, |call: ItemAttempt<u64>| async move {
         let reply = fine(());
         match call.payload() {
-            0 => reply.usage(Usage::Known(40)),
-            1 => reply.usage(Usage::Zero),
+            0 => reply.usage(TokenUsage::Known(40)),
+            1 => reply.usage(TokenUsage::Zero),
             _ => reply,
         }
     });
@@ -163,14 +173,16 @@ async fn usage_is_known_zero_or_as_estimated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_class_on_which_the_batch_stops_lets_calls_under_way_finish() {
-    let run =
-        Batch::new().workers(4).stop_on(FailureClass::Fatal).run(items(50), |call: Try<u64>| async move {
+    let run = Batch::new().workers(4).stop_on(FailureClass::Fatal).run(
+        items(50),
+        |call: ItemAttempt<u64>| async move {
             sleep(if *call.payload() == 1 { SECOND } else { 2 * SECOND }).await;
-            if *call.payload() == 1 { Reply::refused(Hint::fatal(FatalKind::Request)) } else { fine(()) }
-        });
+            if *call.payload() == 1 { CallReply::refused(Hint::fatal(FatalKind::Request)) } else { fine(()) }
+        },
+    );
     let (outcomes, summary) = run.collect().await.unwrap();
     let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
-    assert_eq!((done, summary.stopped), (3, Some(Why::Stopped(FailureClass::Fatal))));
+    assert_eq!((done, summary.stopped), (3, Some(StopReason::Stopped(FailureClass::Fatal))));
     assert_eq!(summary.progress.unfinished + 4, summary.progress.accepted);
 }
 
@@ -178,7 +190,7 @@ async fn a_class_on_which_the_batch_stops_lets_calls_under_way_finish() {
 async fn the_order_of_the_input_holds_whoever_is_parked() {
     for buffer in [0, 1, 7] {
         let batch = Batch::new().workers(4).buffer(buffer).order(Order::Input);
-        let mut run = batch.run(items(60), |call: Try<u64>| async move {
+        let mut run = batch.run(items(60), |call: ItemAttempt<u64>| async move {
             sleep(SECOND * (1 + (*call.payload() * 7 % 5) as u32)).await;
             if call.number() == 1 && call.payload().is_multiple_of(9) {
                 not_now(20)
@@ -201,13 +213,13 @@ async fn an_account_that_cools_down_or_is_closed_is_passed_over() {
     let counting = calls.clone();
     let began = Instant::now();
     let batch = Batch::new().workers(2).rules(exact()).account("blue").account("green").account("red");
-    let run = batch.run(items(30), move |call: Try<u64>| {
+    let run = batch.run(items(30), move |call: ItemAttempt<u64>| {
         counting.count(&call);
         async move {
             sleep(SECOND).await;
             match call.scope() {
                 "blue" => not_now(1_000),
-                "red" => Reply::refused(Hint::exhausted(None)),
+                "red" => CallReply::refused(Hint::exhausted(None)),
                 _ => fine(()),
             }
         }
@@ -232,13 +244,13 @@ async fn a_reservation_is_settled_with_what_was_used() {
     let set = limits(1_000);
     let work = (0..4_u64).map(|at| Item::new(at.to_string(), at).tokens(200));
     let batch = Batch::new().account_with("blue", set.clone()).demand(tokens_of);
-    let run = batch.run(work, |call: Try<u64>| async move {
+    let run = batch.run(work, |call: ItemAttempt<u64>| async move {
         match (call.payload(), call.number()) {
-            (0, _) => fine(()).usage(Usage::Known(50)),
-            (1, _) => fine(()).usage(Usage::Known(250)),
+            (0, _) => fine(()).usage(TokenUsage::Known(50)),
+            (1, _) => fine(()).usage(TokenUsage::Known(250)),
             (2, _) => fine(()),
-            (_, 1) => Reply::refused(Hint::throttled(Some(Duration::from_millis(1)))),
-            _ => fine(()).usage(Usage::Zero),
+            (_, 1) => CallReply::refused(Hint::throttled(Some(Duration::from_millis(1)))),
+            _ => fine(()).usage(TokenUsage::Zero),
         }
     });
     let outcomes = one_each(run, 4).await;
@@ -252,7 +264,9 @@ async fn of_several_accounts_an_item_goes_to_one_that_has_room() {
     let (small, large) = (limits(100), limits(1_000));
     let accounts = Batch::new().account_with("small", small.clone()).account_with("large", large.clone());
     let work = (0..10_u64).map(|at| Item::new(at.to_string(), at).tokens(50));
-    let run = accounts.demand(tokens_of).run(work, |_: Try<u64>| async { fine(()).usage(Usage::Known(50)) });
+    let run = accounts
+        .demand(tokens_of)
+        .run(work, |_: ItemAttempt<u64>| async { fine(()).usage(TokenUsage::Known(50)) });
     let outcomes = one_each(run, 10).await;
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
     let left = [small.peek().await.unwrap(), large.peek().await.unwrap()];
@@ -275,12 +289,12 @@ async fn of_three_accounts_the_slow_one_holds_nothing_up() {
         for (name, _) in &providers {
             batch = batch.account(*name);
         }
-        let run = batch.run(items(1_000), move |call: Try<u64>| {
+        let run = batch.run(items(1_000), move |call: ItemAttempt<u64>| {
             let provider = &providers.iter().find(|(name, _)| *name == call.scope()).unwrap().1;
             let (hint, took) = provider.lock().call(Tick::ZERO + Span::covering(began.elapsed()), 0);
             async move {
                 sleep(took.to_duration()).await;
-                if hint.class == Class::Ok { Reply::done((), hint) } else { Reply::refused(hint) }
+                if hint.class == Class::Ok { CallReply::done((), hint) } else { CallReply::refused(hint) }
             }
         });
         assert!(one_each(run, 1_000).await.iter().all(|outcome| outcome.result.is_ok()));
@@ -297,11 +311,11 @@ async fn what_was_reserved_in_one_of_several_accounts_is_given_back_when_it_cool
         batch = batch.account_with(name, set.clone());
     }
     let work = (0..40_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
-    let run = batch.run(work, |call: Try<u64>| async move {
+    let run = batch.run(work, |call: ItemAttempt<u64>| async move {
         if call.payload().is_multiple_of(3) && call.number() == 1 {
-            Reply::refused(Hint::throttled(Some(Duration::from_millis(2)))).usage(Usage::Zero)
+            CallReply::refused(Hint::throttled(Some(Duration::from_millis(2)))).usage(TokenUsage::Zero)
         } else {
-            fine(()).usage(Usage::Known(10))
+            fine(()).usage(TokenUsage::Known(10))
         }
     });
     assert!(one_each(run, 40).await.iter().all(|outcome| outcome.result.is_ok()));
@@ -321,12 +335,12 @@ async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins(
         .unwrap();
     let batch = Batch::new().workers(5).rules(exact()).account_with("blue", set.clone()).demand(tokens_of);
     let work = (0..5_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
-    let run = batch.run(work, |call: Try<u64>| async move {
+    let run = batch.run(work, |call: ItemAttempt<u64>| async move {
         tokio::task::yield_now().await;
         if *call.payload() == 0 && call.number() == 1 {
-            Reply::refused(Hint::throttled(Some(Duration::from_millis(30))))
+            CallReply::refused(Hint::throttled(Some(Duration::from_millis(30))))
         } else {
-            fine(()).usage(Usage::Known(10))
+            fine(()).usage(TokenUsage::Known(10))
         }
     });
     let (outcomes, summary) = run.collect().await.unwrap();
@@ -341,15 +355,15 @@ async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins(
 async fn what_can_never_be_reserved_fails_with_the_reason() {
     let batch = Batch::new().account_with("blue", limits(100)).demand(tokens_of);
     let work = [Item::new("big", 0_u64).tokens(101)];
-    let outcomes = one_each(batch.run(work, |_: Try<u64>| async { fine(()) }), 1).await;
-    let Err(Failed::Item { class: FailureClass::Fatal, reason }) = &outcomes[0].result else { panic!() };
+    let outcomes = one_each(batch.run(work, |_: ItemAttempt<u64>| async { fine(()) }), 1).await;
+    let Err(ItemError::Item { class: FailureClass::Fatal, reason }) = &outcomes[0].result else { panic!() };
     assert!(reason.contains("tpm") && reason.contains("100"), "{reason}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_at_most_64_scopes_and_says_so() {
     let work = (0..80_u64).map(|at| Item::new(at.to_string(), at).scope(at.to_string()));
-    let outcomes = one_each(Batch::new().run(work, |_: Try<u64>| async { fine(()) }), 80).await;
+    let outcomes = one_each(Batch::new().run(work, |_: ItemAttempt<u64>| async { fine(()) }), 80).await;
     let failed =
         outcomes.iter().filter(|outcome| class(&outcome.result) == Some(FailureClass::Fatal)).count();
     assert_eq!(failed, 80 - 64 + 1, "one is the batch's own");
@@ -358,7 +372,7 @@ async fn a_batch_has_at_most_64_scopes_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn first_calls_that_hang_do_not_hold_up_the_others_for_ever() {
     let began = Instant::now();
-    let run = Batch::new().workers(20).run(items(30), |call: Try<u64>| async move {
+    let run = Batch::new().workers(20).run(items(30), |call: ItemAttempt<u64>| async move {
         sleep(if *call.payload() < 10 { 10_000 * SECOND } else { SECOND }).await;
         fine(())
     });
@@ -373,7 +387,7 @@ async fn first_calls_that_hang_do_not_hold_up_the_others_for_ever() {
 async fn a_clock_that_is_turned_by_hand_moves_a_batch() {
     let clock = tollgate::ManualClock::at(tollgate::Tick::from_secs(1_000));
     let batch = Batch::new().rules(exact()).clock(clock.clock());
-    let mut run = batch.run(items(1), |call: Try<u64>| async move {
+    let mut run = batch.run(items(1), |call: ItemAttempt<u64>| async move {
         if call.number() == 1 { not_now(30) } else { fine(()) }
     });
     // Until the batch stands still, which it does with an alarm set.
@@ -391,13 +405,13 @@ async fn a_call_that_a_handler_did_not_make_is_not_counted_and_its_item_goes_els
     let batch = Batch::new().workers(4).account("right").account("wrong");
     let (asked, counter) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let counting = Arc::clone(&counter);
-    let run = batch.run(items(20), move |call: Try<u64>| {
+    let run = batch.run(items(20), move |call: ItemAttempt<u64>| {
         let was_known = call.scope() == "wrong" && asked.fetch_add(1, Ordering::SeqCst) > 0;
         counting.fetch_add(u32::from(was_known), Ordering::SeqCst);
         async move {
             match call.scope() {
-                "wrong" if was_known => Reply::not_sent(Hint::fatal(FatalKind::Auth)),
-                "wrong" => Reply::refused(Hint::fatal(FatalKind::Auth)),
+                "wrong" if was_known => CallReply::not_sent(Hint::fatal(FatalKind::Auth)),
+                "wrong" => CallReply::refused(Hint::fatal(FatalKind::Auth)),
                 _ => fine(*call.payload()),
             }
         }
@@ -417,7 +431,7 @@ async fn large_payloads_bound_how_many_items_wait_and_one_that_is_too_large_stil
         held.fetch_max(number + 1 - ended.load(Ordering::SeqCst), Ordering::SeqCst);
         item.payload_bytes(if number.is_multiple_of(50) { 100 * MEGABYTE } else { 4 * MEGABYTE })
     });
-    let run = Batch::new().workers(2).buffer_bytes(10 * MEGABYTE).run(items, move |_: Try<u64>| {
+    let run = Batch::new().workers(2).buffer_bytes(10 * MEGABYTE).run(items, move |_: ItemAttempt<u64>| {
         let finished = Arc::clone(&finished);
         async move {
             tokio::task::yield_now().await;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use support::{Calls, fine, items, one_each};
 use tollgate_batch::journal::{Journal, JournalError, LINE_BYTES_MAX, OnFailed};
-use tollgate_batch::{Batch, Failed, Item, Reply, Try, Why};
+use tollgate_batch::{Batch, CallReply, Item, ItemAttempt, ItemError, StopReason};
 use tollgate_provider::{FatalKind, Hint};
 
 /// A folder that is gone when the test is.
@@ -41,11 +41,11 @@ async fn run(
 ) -> Vec<tollgate_batch::Outcome<u64>> {
     let journal = Journal::open(file, on_failed).expect("a journal");
     let counting = calls.clone();
-    let run = Batch::new().workers(4).resume(journal, items(count), move |call: Try<u64>| {
+    let run = Batch::new().workers(4).resume(journal, items(count), move |call: ItemAttempt<u64>| {
         counting.count(&call);
         async move {
             if *call.payload() == 3 {
-                Reply::refused(Hint::fatal(FatalKind::Request))
+                CallReply::refused(Hint::fatal(FatalKind::Request))
             } else {
                 fine(*call.payload())
             }
@@ -82,10 +82,11 @@ async fn a_second_run_calls_only_what_is_missing() {
 async fn an_outcome_is_on_disk_before_it_is_told() {
     let folder = Folder::new("before");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
-    let mut run = Batch::new()
-        .workers(3)
-        .buffer(1)
-        .resume(journal, items(50), |call: Try<u64>| async move { fine(*call.payload()) });
+    let mut run =
+        Batch::new()
+            .workers(3)
+            .buffer(1)
+            .resume(journal, items(50), |call: ItemAttempt<u64>| async move { fine(*call.payload()) });
     while let Some(outcome) = run.next().await {
         let wanted = format!("\"id\":\"{}\"", outcome.id);
         assert!(fs::read_to_string(folder.file()).unwrap().contains(&wanted), "{wanted}");
@@ -151,11 +152,15 @@ fn two_runs_on_one_file_are_refused() {
 async fn what_is_not_finished_is_not_written_down() {
     let folder = Folder::new("unfinished");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
-    let run = Batch::new().workers(1).resume(journal, items(5), |_: Try<u64>| async {
-        Reply::<u64>::refused(Hint::exhausted(None).with_reason("insufficient_quota"))
+    let run = Batch::new().workers(1).resume(journal, items(5), |_: ItemAttempt<u64>| async {
+        CallReply::<u64>::refused(Hint::exhausted(None).with_reason("insufficient_quota"))
     });
     let outcomes = one_each(run, 5).await;
-    assert!(outcomes.iter().all(|outcome| matches!(outcome.result, Err(Failed::Unfinished(Why::Closed(_))))));
+    assert!(
+        outcomes
+            .iter()
+            .all(|outcome| matches!(outcome.result, Err(ItemError::Unfinished(StopReason::Closed(_)))))
+    );
     assert_eq!(fs::metadata(folder.file()).unwrap().len(), 0);
 }
 
@@ -166,7 +171,7 @@ async fn an_id_that_comes_twice_is_called_once() {
     let calls = Calls::default();
     let counting = calls.clone();
     let work = (0..100_u64).map(|at| Item::new((at % 10).to_string(), at));
-    let run = Batch::new().resume(journal, work, move |call: Try<u64>| {
+    let run = Batch::new().resume(journal, work, move |call: ItemAttempt<u64>| {
         counting.count(&call);
         async { fine(0_u64) }
     });
@@ -243,7 +248,8 @@ async fn what_failed_before_is_counted_as_failed_and_what_has_changed_is_reporte
     run(&folder.file(), OnFailed::Keep, 10, &Calls::default()).await;
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     assert_eq!((journal.finished(), journal.failed()), (10, 1));
-    let run = Batch::new().resume(journal, items(10), |call: Try<u64>| async move { fine(*call.payload()) });
+    let run = Batch::new()
+        .resume(journal, items(10), |call: ItemAttempt<u64>| async move { fine(*call.payload()) });
     let progress = run.finish().await.unwrap().progress;
     assert_eq!((progress.done_before, progress.failed_before, progress.skipped), (9, 1, 10));
 
@@ -251,7 +257,7 @@ async fn what_failed_before_is_counted_as_failed_and_what_has_changed_is_reporte
     for (second, changed) in [(1, 0), (1, 0), (2, 1)] {
         let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
         let work = [Item::new("a", 0_u64).fingerprint(1), Item::new("b", 0).fingerprint(second)];
-        let run = Batch::new().resume(journal, work, |_: Try<u64>| async { fine(0_u64) });
+        let run = Batch::new().resume(journal, work, |_: ItemAttempt<u64>| async { fine(0_u64) });
         assert_eq!(run.finish().await.unwrap().progress.changed, changed);
     }
 }
@@ -260,7 +266,7 @@ async fn what_failed_before_is_counted_as_failed_and_what_has_changed_is_reporte
 async fn raw_json_is_written_as_it_is_and_on_one_line() {
     let folder = Folder::new("raw");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
-    let run = Batch::new().resume(journal, items(1), |_: Try<u64>| async {
+    let run = Batch::new().resume(journal, items(1), |_: ItemAttempt<u64>| async {
         let raw = "{\r\n\"b\": 1e400,\n\"a\": 12345678901234567890123}".to_owned();
         fine(serde_json::value::RawValue::from_string(raw).unwrap())
     });
@@ -283,12 +289,12 @@ fn what_is_no_file_is_refused() {
 async fn an_output_that_is_too_long_to_be_written_is_a_failure_and_the_others_are_written() {
     let folder = Folder::new("long");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
-    let run = Batch::new().resume(journal, items(3), |call: Try<u64>| async move {
+    let run = Batch::new().resume(journal, items(3), |call: ItemAttempt<u64>| async move {
         let length = if *call.payload() == 1 { LINE_BYTES_MAX } else { 10 };
         fine("x".repeat(length))
     });
     let outcomes = one_each(run, 3).await;
-    let Err(Failed::Item { reason, .. }) = &outcomes[1].result else { panic!() };
+    let Err(ItemError::Item { reason, .. }) = &outcomes[1].result else { panic!() };
     assert!(reason.contains(&LINE_BYTES_MAX.to_string()), "{reason}");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     assert_eq!((journal.finished(), journal.failed()), (3, 1));
@@ -298,10 +304,10 @@ async fn an_output_that_is_too_long_to_be_written_is_a_failure_and_the_others_ar
 async fn a_reply_to_a_failed_item_that_is_too_long_is_left_out_and_the_failure_stays() {
     let folder = Folder::new("long-reply");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
-    let run = Batch::new().resume(journal, items(2), |call: Try<u64>| async move {
+    let run = Batch::new().resume(journal, items(2), |call: ItemAttempt<u64>| async move {
         let length = if *call.payload() == 1 { LINE_BYTES_MAX } else { 10 };
         let hint = Hint::fatal(FatalKind::Request).with_reason("no such model");
-        Reply::refused(hint).rejected("x".repeat(length))
+        CallReply::refused(hint).rejected("x".repeat(length))
     });
     one_each(run, 2).await;
     let mut lines: Vec<_> = Journal::read(folder.file()).unwrap().map(|line| line.unwrap()).collect();

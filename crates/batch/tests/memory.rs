@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use support::fine;
 use tollgate_batch::journal::{Finished, OnFailed, SeenBefore};
-use tollgate_batch::{Batch, Item, Journal, Reply, Summary, Try};
+use tollgate_batch::{Batch, CallReply, Item, ItemAttempt, Journal, Summary};
 use tollgate_provider::{FatalKind, Hint};
 
 #[global_allocator]
@@ -48,24 +48,24 @@ fn write_journal(file: &Path, count: u64, status: &str) {
 }
 
 /// Runs a batch, most of whose deadlines are far away when it ends.
-fn run(journal: &Path, on_failed: OnFailed, count: u64, reply: fn() -> Reply<u64>) -> Summary {
+fn run(journal: &Path, on_failed: OnFailed, count: u64, reply: fn() -> CallReply<u64>) -> Summary {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let journal = Journal::open(journal, on_failed).expect("a journal");
         // Few items at once, so that how many there happen to be does not matter.
         let batch = Batch::new().workers(8).lookahead(64).buffer(64);
         let batch = batch.attempt_deadline(HOUR).item_deadline(HOUR);
-        let run = batch.resume(journal, items(count), move |_: Try<u64>| async move { reply() });
+        let run = batch.resume(journal, items(count), move |_: ItemAttempt<u64>| async move { reply() });
         run.finish().await.expect("the batch ends")
     })
 }
 
-fn done() -> Reply<u64> {
+fn done() -> CallReply<u64> {
     fine(0)
 }
 
-fn closed() -> Reply<u64> {
-    Reply::refused(Hint::fatal(FatalKind::Auth))
+fn closed() -> CallReply<u64> {
+    CallReply::refused(Hint::fatal(FatalKind::Auth))
 }
 
 /// Returns how many bytes were in use at most while `work` ran.
@@ -135,7 +135,8 @@ fn check_large_results(file: &Path) {
         let summary = runtime.block_on(async {
             let journal = Journal::open(file, OnFailed::Keep).expect("a journal");
             let batch = Batch::new().workers(4).buffer_bytes(1 << 20);
-            let run = batch.resume(journal, items(1_000), |_: Try<u64>| async { fine("x".repeat(1 << 16)) });
+            let run = batch
+                .resume(journal, items(1_000), |_: ItemAttempt<u64>| async { fine("x".repeat(1 << 16)) });
             run.finish().await.expect("the batch ends")
         });
         assert_eq!(summary.progress.done, 1_000);

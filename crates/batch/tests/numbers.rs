@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use support::{Calls, Diary, exact, fine, items, not_now, one_each};
 use tokio::time::{Instant, sleep};
-use tollgate_batch::{Batch, Failed, FailureClass, Item, Reply, Try, Why};
+use tollgate_batch::{Batch, CallReply, FailureClass, Item, ItemAttempt, ItemError, StopReason};
 use tollgate_provider::{FatalKind, Hint};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn ten_workers_whose_first_calls_meet_429_make_twenty_calls_and_one_cooldown() {
     let calls = Calls::default();
     let counting = calls.clone();
-    let run = Batch::new().workers(10).rules(exact()).run(items(10), move |call: Try<u64>| {
+    let run = Batch::new().workers(10).rules(exact()).run(items(10), move |call: ItemAttempt<u64>| {
         let number = counting.count(&call);
         async move {
             sleep(SECOND).await;
@@ -36,7 +36,7 @@ async fn ten_workers_whose_first_calls_meet_429_make_twenty_calls_and_one_cooldo
 async fn five_workers_and_two_429s_each_lose_none_and_double_none() {
     let calls = Calls::default();
     let counting = calls.clone();
-    let run = Batch::new().workers(5).run(items(15), move |call: Try<u64>| {
+    let run = Batch::new().workers(5).run(items(15), move |call: ItemAttempt<u64>| {
         let number = counting.count(&call);
         async move {
             sleep(SECOND).await;
@@ -53,7 +53,7 @@ async fn five_workers_and_two_429s_each_lose_none_and_double_none() {
 async fn twenty_workers_and_half_of_the_calls_429_make_as_many_calls_as_items_and_429s() {
     for seed in 0..20_u64 {
         let random = Arc::new(Mutex::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1));
-        let run = Batch::new().workers(20).seed(seed).run(items(100), move |call: Try<u64>| {
+        let run = Batch::new().workers(20).seed(seed).run(items(100), move |call: ItemAttempt<u64>| {
             let mut random = random.lock().unwrap();
             *random ^= *random << 13;
             *random ^= *random >> 7;
@@ -61,7 +61,7 @@ async fn twenty_workers_and_half_of_the_calls_429_make_as_many_calls_as_items_an
             let refused = random.is_multiple_of(2);
             async move {
                 sleep(SECOND).await;
-                if refused { Reply::refused(Hint::throttled(None)) } else { fine(*call.payload()) }
+                if refused { CallReply::refused(Hint::throttled(None)) } else { fine(*call.payload()) }
             }
         });
         let (outcomes, summary) = run.collect().await.unwrap();
@@ -76,7 +76,7 @@ async fn an_old_call_s_429_after_its_cooldown_begins_no_other() {
     let calls = Calls::default();
     let counting = calls.clone();
     // Item 0 is told at once, item 1 only after the cooldown of item 0 is over.
-    let run = Batch::new().workers(2).rules(exact()).run(items(2), move |call: Try<u64>| {
+    let run = Batch::new().workers(2).rules(exact()).run(items(2), move |call: ItemAttempt<u64>| {
         let number = counting.count(&call);
         async move {
             let item = *call.payload();
@@ -99,7 +99,7 @@ async fn a_reporter_cancelled_at_a_tenth_of_the_cooldown_lets_the_others_wait_fo
         .rules(exact())
         // The item that meets the 429 is given up 3 s later, which is a tenth of the cooldown.
         .item_deadline(4 * SECOND)
-        .run_stream(Later::new(began), move |call: Try<u64>| {
+        .run_stream(Later::new(began), move |call: ItemAttempt<u64>| {
             noted.lock().unwrap().push((*call.payload(), began.elapsed()));
             async move {
                 sleep(SECOND).await;
@@ -107,7 +107,7 @@ async fn a_reporter_cancelled_at_a_tenth_of_the_cooldown_lets_the_others_wait_fo
             }
         });
     let (outcomes, _) = run.collect().await.unwrap();
-    assert!(matches!(&outcomes[0].result, Err(Failed::Item { class: FailureClass::Deadline, .. })));
+    assert!(matches!(&outcomes[0].result, Err(ItemError::Item { class: FailureClass::Deadline, .. })));
     assert_eq!(outcomes[0].took, 4 * SECOND);
     assert!(outcomes[1].result.is_ok());
     let starts = starts.lock().unwrap();
@@ -153,7 +153,7 @@ async fn shutdown_during_a_cooldown_returns_at_once_and_everyone_wakes() {
     let began = Instant::now();
     let mut run = Batch::new().workers(4).rules(exact()).observer(diary.observer()).run(
         items(20),
-        |_: Try<u64>| async {
+        |_: ItemAttempt<u64>| async {
             sleep(SECOND).await;
             not_now::<u64>(30)
         },
@@ -164,7 +164,7 @@ async fn shutdown_during_a_cooldown_returns_at_once_and_everyone_wakes() {
         stopper.shut_down();
     };
     let (first, ()) = tokio::join!(run.next(), stop);
-    assert_eq!(first.unwrap().result, Err(Failed::Unfinished(Why::Shutdown)));
+    assert_eq!(first.unwrap().result, Err(ItemError::Unfinished(StopReason::Shutdown)));
     let mut others = 0;
     while run.next().await.is_some() {
         others += 1;
@@ -180,8 +180,10 @@ async fn shutdown_during_a_cooldown_returns_at_once_and_everyone_wakes() {
 async fn advice_of_a_day_with_a_cap_of_ten_minutes_is_ten_minutes() {
     let diary = Diary::default();
     let rules = exact().cap(Duration::from_secs(600));
-    let run =
-        Batch::new().rules(rules).observer(diary.observer()).run(items(1), |call: Try<u64>| async move {
+    let run = Batch::new()
+        .rules(rules)
+        .observer(diary.observer())
+        .run(items(1), |call: ItemAttempt<u64>| async move {
             if call.number() == 1 { not_now(86_400) } else { fine(0) }
         });
     run.finish().await.unwrap();
@@ -195,12 +197,14 @@ async fn advice_that_is_no_time_is_the_default() {
     for advice in ["NaN", "inf", "-5"] {
         let diary = Diary::default();
         let rules = exact().default_cooldown(Duration::from_secs(7));
-        let run =
-            Batch::new().rules(rules).observer(diary.observer()).run(items(1), move |call: Try<u64>| {
+        let run = Batch::new().rules(rules).observer(diary.observer()).run(
+            items(1),
+            move |call: ItemAttempt<u64>| {
                 let hint =
                     read(&Response::new(429, &[("retry-after", advice)], b"{}"), SystemTime::UNIX_EPOCH);
-                async move { if call.number() == 1 { Reply::refused(hint) } else { fine(0) } }
-            });
+                async move { if call.number() == 1 { CallReply::refused(hint) } else { fine(0) } }
+            },
+        );
         run.finish().await.unwrap();
         assert!(
             diary.lines().contains(&"cooling default 7000ms".to_owned()),
@@ -217,7 +221,7 @@ async fn a_scope_that_cools_down_costs_another_nothing() {
     let noted = Arc::clone(&starts);
     let work =
         (0..8).map(|number| Item::new(number.to_string(), number).scope(if number < 4 { "a" } else { "b" }));
-    let run = Batch::new().workers(4).rules(exact()).run(work, move |call: Try<u64>| {
+    let run = Batch::new().workers(4).rules(exact()).run(work, move |call: ItemAttempt<u64>| {
         noted.lock().unwrap().push((call.scope().to_owned(), began.elapsed()));
         async move { if call.scope() == "a" && call.number() == 1 { not_now(30) } else { fine(0) } }
     });
@@ -234,7 +238,7 @@ async fn a_scope_that_cools_down_costs_another_nothing() {
 async fn five_429s_are_no_attempts() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
-    let run = Batch::new().attempts(3).run(items(1), move |call: Try<u64>| {
+    let run = Batch::new().attempts(3).run(items(1), move |call: ItemAttempt<u64>| {
         noted.lock().unwrap().push(call.attempt());
         async move { if call.number() <= 5 { not_now(1) } else { fine(0) } }
     });
@@ -247,7 +251,7 @@ async fn five_429s_are_no_attempts() {
 async fn nobody_reads_and_it_stands_still_until_somebody_does() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    let mut run = Batch::new().workers(3).buffer(2).run(items(100), move |_: Try<u64>| {
+    let mut run = Batch::new().workers(3).buffer(2).run(items(100), move |_: ItemAttempt<u64>| {
         counted.fetch_add(1, Ordering::SeqCst);
         async { fine(0) }
     });
@@ -269,15 +273,20 @@ async fn a_terminal_refusal_closes_the_scope_with_its_reason() {
         let reason = hint.reason.clone().unwrap();
         let calls = Calls::default();
         let counting = calls.clone();
-        let run = Batch::new().workers(1).observer(diary.observer()).run(items(10), move |call: Try<u64>| {
-            counting.count(&call);
-            let hint = hint.clone();
-            async move { Reply::<u64>::refused(hint) }
-        });
+        let run = Batch::new().workers(1).observer(diary.observer()).run(
+            items(10),
+            move |call: ItemAttempt<u64>| {
+                counting.count(&call);
+                let hint = hint.clone();
+                async move { CallReply::<u64>::refused(hint) }
+            },
+        );
         let outcomes = one_each(run, 10).await;
         assert_eq!(calls.total(), 1);
         for outcome in outcomes {
-            let Err(Failed::Unfinished(Why::Closed(closed))) = outcome.result else { panic!("{outcome:?}") };
+            let Err(ItemError::Unfinished(StopReason::Closed(closed))) = outcome.result else {
+                panic!("{outcome:?}")
+            };
             assert_eq!(*closed.reason, *reason);
         }
     }
@@ -308,7 +317,7 @@ async fn of_a_million_items_no_more_are_held_than_may_wait() {
     let id: Arc<str> = "item".into();
     let work = (0..1_000_000).map(move |_| Item::new(Arc::clone(&id), Counted::new(&counted)));
     let batch = Batch::new().workers(10).lookahead(100).buffer(50);
-    let mut run = batch.run(work, |_: Try<Counted>| async { fine(()) });
+    let mut run = batch.run(work, |_: ItemAttempt<Counted>| async { fine(()) });
     let mut read = 0;
     while run.next().await.is_some() {
         read += 1;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use support::{Calls, Diary, fine, items, one_each};
 use tokio::time::{Instant, sleep};
-use tollgate_batch::{Batch, Failed, FailureClass, Item, Reply, Rules, Try, Why};
+use tollgate_batch::{
+    Batch, CallReply, CooldownPolicy, FailureClass, Item, ItemAttempt, ItemError, StopReason,
+};
 use tollgate_provider::Hint;
 
 const LATENCY: Duration = Duration::from_secs(1);
@@ -39,7 +41,7 @@ impl Kind {
         }
     }
 
-    async fn fail(self) -> Reply<()> {
+    async fn fail(self) -> CallReply<()> {
         let (millis, hint) = match self {
             Kind::Overloaded => (200, Hint::overloaded(None)),
             Kind::Unavailable => (200, Hint::transient()),
@@ -48,7 +50,7 @@ impl Kind {
             Kind::Hang => (86_400_000, Hint::ok()),
         };
         sleep(Duration::from_millis(millis)).await;
-        Reply::refused(hint.with_reason(self.reason()))
+        CallReply::refused(hint.with_reason(self.reason()))
     }
 }
 
@@ -62,7 +64,7 @@ async fn a_minute_of_outage_fails_no_item_and_costs_few_calls() {
             let outage = total / 2..total / 2 + Duration::from_secs(60);
             let batch =
                 Batch::new().workers(workers as usize).seed(1).attempt_deadline(Duration::from_secs(20));
-            let run = batch.run(items(count.into()), move |call: Try<u64>| {
+            let run = batch.run(items(count.into()), move |call: ItemAttempt<u64>| {
                 counted.count(&call);
                 let is_out = outage.contains(&began.elapsed());
                 async move {
@@ -87,7 +89,7 @@ async fn a_minute_of_outage_fails_no_item_and_costs_few_calls() {
 async fn one_call_at_a_time_finds_out_whether_an_outage_is_over() {
     let (began, diary) = (Instant::now(), Diary::default());
     let batch = Batch::new().workers(20).seed(1).observer(diary.observer());
-    let run = batch.run(items(100), move |_: Try<u64>| async move {
+    let run = batch.run(items(100), move |_: ItemAttempt<u64>| async move {
         if began.elapsed() < Duration::from_secs(60) {
             return Kind::Unavailable.fail().await;
         }
@@ -112,7 +114,7 @@ async fn items_that_fail_at_any_time_fail_though_nothing_else_is_left() {
 async fn all_but_ten_pass(workers: usize) {
     let (began, calls) = (Instant::now(), Calls::default());
     let counted = calls.clone();
-    let run = Batch::new().workers(workers).seed(1).run(items(500), move |call: Try<u64>| {
+    let run = Batch::new().workers(workers).seed(1).run(items(500), move |call: ItemAttempt<u64>| {
         counted.count(&call);
         async move {
             if *call.payload() < 10 {
@@ -124,7 +126,7 @@ async fn all_but_ten_pass(workers: usize) {
     });
     let outcomes = one_each(run, 500).await;
     for outcome in outcomes {
-        let failed = matches!(outcome.result, Err(Failed::Item { class: FailureClass::Transient, .. }));
+        let failed = matches!(outcome.result, Err(ItemError::Item { class: FailureClass::Transient, .. }));
         assert_eq!(failed, outcome.index < 10, "{}", outcome.index);
     }
     assert!(calls.total() < 500 + 70, "{workers} workers, {} calls", calls.total());
@@ -135,21 +137,23 @@ async fn all_but_ten_pass(workers: usize) {
 #[tokio::test(start_paused = true)]
 async fn an_outage_that_does_not_end_ends_the_batch_and_fails_no_item() {
     for kind in [Kind::Reset, Kind::Unavailable, Kind::Overloaded] {
-        let rules = Rules::default().outage_max(Duration::from_secs(300));
+        let rules = CooldownPolicy::default().outage_max(Duration::from_secs(300));
         let began = Instant::now();
-        let run =
-            Batch::new().workers(20).seed(1).rules(rules).run(items(1_000), move |_: Try<u64>| async move {
+        let run = Batch::new().workers(20).seed(1).rules(rules).run(
+            items(1_000),
+            move |_: ItemAttempt<u64>| async move {
                 if began.elapsed() < Duration::from_secs(10) {
                     sleep(LATENCY).await;
                     return fine(());
                 }
                 kind.fail().await
-            });
+            },
+        );
         let outcomes = one_each(run, 1_000).await;
         let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
         assert!((180..=220).contains(&done), "{kind:?}: {done}");
         for outcome in outcomes.iter().filter(|outcome| outcome.result.is_err()) {
-            let Err(Failed::Unfinished(Why::Closed(closed))) = &outcome.result else {
+            let Err(ItemError::Unfinished(StopReason::Closed(closed))) = &outcome.result else {
                 panic!("{kind:?}: {:?}", outcome.result)
             };
             let reason = &closed.reason;
@@ -168,7 +172,7 @@ async fn an_outage_of_one_account_holds_up_no_item_of_another_and_its_own_keep_t
     let scope = |number: u64| if number.is_multiple_of(2) { "blue" } else { "green" };
     let work = (0..400_u64).map(move |number| Item::new(number.to_string(), number).scope(scope(number)));
     let batch = Batch::new().workers(20).seed(1).attempts(3).account("blue").account("green");
-    let run = batch.run(work, move |call: Try<u64>| {
+    let run = batch.run(work, move |call: ItemAttempt<u64>| {
         counted.count(&call);
         let is_out = call.scope() == "blue" && outage.contains(&began.elapsed());
         async move {
@@ -197,7 +201,7 @@ async fn an_outage_of_one_account_holds_up_no_item_of_another_and_its_own_keep_t
 async fn items_of_any_account_go_to_the_one_that_is_not_out() {
     let began = Instant::now();
     let batch = Batch::new().workers(20).seed(1).attempts(3).account("blue").account("green");
-    let run = batch.run(items(400), move |call: Try<u64>| async move {
+    let run = batch.run(items(400), move |call: ItemAttempt<u64>| async move {
         if call.scope() == "blue" && began.elapsed() > Duration::from_secs(5) {
             return Kind::Reset.fail().await;
         }

@@ -9,7 +9,7 @@ use support::{exact, fine, items, not_now};
 use tokio::time::{Instant, sleep};
 use tollgate::store::records::Records;
 use tollgate::{ManualClock, Memory, Span, Tick};
-use tollgate_batch::{Batch, SharedCooldown, Try};
+use tollgate_batch::{Batch, ItemAttempt, SharedCooldown};
 use tollgate_store::Mutex;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -36,19 +36,23 @@ async fn a_429_in_one_batch_stops_the_others() {
     let starts = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&starts);
     // The second batch meets no 429 itself: it calls once a second, all the time.
-    let second =
-        Batch::new().workers(1).rules(exact()).share(shared.clone()).run(items(60), move |_: Try<u64>| {
+    let second = Batch::new().workers(1).rules(exact()).share(shared.clone()).run(
+        items(60),
+        move |_: ItemAttempt<u64>| {
             noted.lock().push(began.elapsed());
             async {
                 sleep(SECOND).await;
                 fine(())
             }
-        });
-    let first =
-        Batch::new().workers(1).rules(exact()).share(shared).run(items(1), |call: Try<u64>| async move {
+        },
+    );
+    let first = Batch::new().workers(1).rules(exact()).share(shared).run(
+        items(1),
+        |call: ItemAttempt<u64>| async move {
             sleep(5 * SECOND).await;
             if call.number() == 1 { not_now(30) } else { fine(()) }
-        });
+        },
+    );
     let (first, second) = tokio::join!(first.finish(), second.finish());
     turning.abort();
     assert_eq!((first.unwrap().progress.done, second.as_ref().unwrap().progress.done), (1, 60));
@@ -106,7 +110,7 @@ async fn a_store_that_does_not_answer_leaves_the_batch_to_itself() {
         }
     }
     let shared = SharedCooldown::new(Arc::new(Away), "test");
-    let run = Batch::new().share(shared).run(items(20), |call: Try<u64>| async move {
+    let run = Batch::new().share(shared).run(items(20), |call: ItemAttempt<u64>| async move {
         sleep(SECOND).await;
         if call.number() == 1 { not_now(2) } else { fine(()) }
     });

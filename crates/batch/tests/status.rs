@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use support::{fine, items};
 use tokio::time::sleep;
-use tollgate_batch::{Batch, Event, Failed, FailureClass, Item, Reply, Run, ScopeStatus, Try};
+use tollgate_batch::{
+    Batch, BatchEvent, CallReply, FailureClass, Item, ItemAttempt, ItemError, Run, ScopeStatus,
+};
 use tollgate_provider::{FatalKind, Hint};
 use tollgate_store::Mutex;
 
@@ -24,16 +26,16 @@ async fn status<O: Send + 'static>(run: &Run<O>) -> ScopeStatus {
 async fn a_cooldown_is_reported_with_its_reason_what_is_left_of_it_and_how_long_it_lasted() {
     let (events, heard) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let (began, ended) = (Arc::clone(&events), Arc::clone(&heard));
-    let batch = Batch::new().workers(3).seed(1).observer(move |event: &Event<'_>| match event {
-        Event::CoolingDown { reason, .. } => began.lock().push((*reason).to_owned()),
-        Event::CooledDown { participants, paused, .. } => ended.lock().push((*participants, *paused)),
-        Event::HandedOut { id, .. } => began.lock().push(format!("again {id}")),
+    let batch = Batch::new().workers(3).seed(1).observer(move |event: &BatchEvent<'_>| match event {
+        BatchEvent::CoolingDown { reason, .. } => began.lock().push((*reason).to_owned()),
+        BatchEvent::CooledDown { participants, paused, .. } => ended.lock().push((*participants, *paused)),
+        BatchEvent::HandedOut { id, .. } => began.lock().push(format!("again {id}")),
         _ => {}
     });
-    let run = batch.run(items(3), |call: Try<u64>| async move {
+    let run = batch.run(items(3), |call: ItemAttempt<u64>| async move {
         sleep(SECOND).await;
         match call.number() {
-            1 => Reply::refused(Hint::throttled(Some(10 * SECOND)).with_reason("slow down")),
+            1 => CallReply::refused(Hint::throttled(Some(10 * SECOND)).with_reason("slow down")),
             _ => fine(()),
         }
     });
@@ -57,7 +59,7 @@ async fn a_cooldown_is_reported_with_its_reason_what_is_left_of_it_and_how_long_
 #[tokio::test(start_paused = true)]
 async fn slow_start_lets_calls_in_flight_grow_from_one_to_all() {
     let batch = Batch::new().workers(11).slow_start(10 * SECOND);
-    let run = batch.run(items(100), |_: Try<u64>| async move {
+    let run = batch.run(items(100), |_: ItemAttempt<u64>| async move {
         sleep(1_000 * SECOND).await;
         fine(())
     });
@@ -71,12 +73,12 @@ async fn slow_start_lets_calls_in_flight_grow_from_one_to_all() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_item_has_the_last_reply_and_one_that_is_done_has_none() {
-    let run = Batch::new().attempts(2).run(items(2), |call: Try<u64>| async move {
+    let run = Batch::new().attempts(2).run(items(2), |call: ItemAttempt<u64>| async move {
         let reply = format!("reply {}", call.number());
         match (call.payload(), call.number()) {
-            (0, 1) => Reply::refused(Hint::transient()).rejected(reply),
-            (0, _) => Reply::refused(Hint::fatal(FatalKind::Request)).rejected(reply),
-            (_, 1) => Reply::invalid("no", Hint::ok()).rejected(reply),
+            (0, 1) => CallReply::refused(Hint::transient()).rejected(reply),
+            (0, _) => CallReply::refused(Hint::fatal(FatalKind::Request)).rejected(reply),
+            (_, 1) => CallReply::invalid("no", Hint::ok()).rejected(reply),
             _ => fine(reply),
         }
     });
@@ -90,25 +92,25 @@ async fn an_item_that_fails_without_a_reply_has_the_one_before() {
     let batch = Batch::new().attempts(3).attempt_deadline(2 * SECOND).item_deadline(20 * SECOND);
     // Each has a scope of its own, so that none waits for another.
     let work = (0..4_u64).map(|number| Item::new(number.to_string(), number).scope(number.to_string()));
-    let run = batch.run(work, |call: Try<u64>| async move {
+    let run = batch.run(work, |call: ItemAttempt<u64>| async move {
         let reply = format!("reply {}", call.number());
         match (call.payload(), call.number()) {
             // The deadline of the item passes while it waits.
-            (0, _) => Reply::refused(Hint::throttled(Some(15 * SECOND))).rejected(reply),
+            (0, _) => CallReply::refused(Hint::throttled(Some(15 * SECOND))).rejected(reply),
             // All its calls after the first hang, or are reset.
-            (1 | 2, 1) => Reply::refused(Hint::transient()).rejected(reply),
+            (1 | 2, 1) => CallReply::refused(Hint::transient()).rejected(reply),
             (1, _) => {
                 sleep(1_000 * SECOND).await;
                 fine(reply)
             }
-            (2, _) => Reply::refused(Hint::transient().with_reason("connection reset")),
-            _ => Reply::refused(Hint::fatal(FatalKind::Request)),
+            (2, _) => CallReply::refused(Hint::transient().with_reason("connection reset")),
+            _ => CallReply::refused(Hint::fatal(FatalKind::Request)),
         }
     });
     let (mut outcomes, _) = run.collect().await.expect("the batch ends");
     outcomes.sort_by_key(|outcome| outcome.index);
     let classes = outcomes.iter().map(|outcome| match &outcome.result {
-        Err(Failed::Item { class, .. }) => *class,
+        Err(ItemError::Item { class, .. }) => *class,
         other => panic!("{other:?}"),
     });
     let late =

@@ -10,12 +10,12 @@ use anyhow::{Context, Result, ensure};
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{Span, Tick};
 use tollgate_batch::simulator::{Manners, RetryAfter, SimLimit, SimProvider, play};
-use tollgate_batch::{Batch, Item, Reply, Try};
+use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
 use tollgate_provider::Hint;
 
 use crate::footprint::resident_bytes;
 use crate::options::Effort;
-use crate::side::Operation;
+use crate::side::BenchOperation;
 use crate::solo::SoloValue;
 
 pub(crate) const TOKIO_QUEUE: &str = "tokio mpsc";
@@ -80,13 +80,13 @@ fn items(count: u64) -> impl Iterator<Item = Item<u64>> + Send {
 }
 
 /// Items through a batch whose handler does nothing.
-pub(crate) fn no_op() -> Result<Operation> {
+pub(crate) fn no_op() -> Result<BenchOperation> {
     let runtime = runtime()?;
     Ok(Box::new(move |times| {
         runtime.block_on(async {
             let batch = Batch::new().workers(WORKERS);
-            let mut run = batch.run(items(times), |call: Try<u64>| async move {
-                Reply::done(black_box(*call.payload()), Hint::ok())
+            let mut run = batch.run(items(times), |call: ItemAttempt<u64>| async move {
+                CallReply::done(black_box(*call.payload()), Hint::ok())
             });
             let mut done = 0;
             while let Some(outcome) = run.next().await {
@@ -98,7 +98,7 @@ pub(crate) fn no_op() -> Result<Operation> {
 }
 
 /// The same through two channels and as many tasks, with nothing that can fail.
-pub(crate) fn tokio_queue() -> Result<Operation> {
+pub(crate) fn tokio_queue() -> Result<BenchOperation> {
     let runtime = runtime()?;
     Ok(Box::new(move |times| {
         runtime.block_on(async {
@@ -135,29 +135,32 @@ pub(crate) fn tokio_queue() -> Result<Operation> {
 }
 
 /// Items of which each tenth is refused once, on a clock that jumps.
-pub(crate) fn tenth_refused() -> Result<Operation> {
+pub(crate) fn tenth_refused() -> Result<BenchOperation> {
     calls_that_take_time(|_| 0, |call| call.number() == 1 && call.payload().is_multiple_of(10))
 }
 
 /// As many calls as that, none of them refused.
-pub(crate) fn none_refused() -> Result<Operation> {
+pub(crate) fn none_refused() -> Result<BenchOperation> {
     calls_that_take_time(|times| times.div_ceil(10), |_| false)
 }
 
 /// Calls that take a while, as calls do, on a clock that jumps: what they cost is what the batch and its timers cost.
-fn calls_that_take_time(more: fn(u64) -> u64, is_refused: fn(&Try<u64>) -> bool) -> Result<Operation> {
+fn calls_that_take_time(
+    more: fn(u64) -> u64,
+    is_refused: fn(&ItemAttempt<u64>) -> bool,
+) -> Result<BenchOperation> {
     let runtime =
         Builder::new_current_thread().enable_time().start_paused(true).build().context("no runtime")?;
     Ok(Box::new(move |times| {
         runtime.block_on(async {
             let batch = Batch::new().workers(WORKERS);
-            let mut run = batch.run(items(times + more(times)), move |call: Try<u64>| async move {
+            let mut run = batch.run(items(times + more(times)), move |call: ItemAttempt<u64>| async move {
                 let millis = 100 + call.payload().wrapping_mul(2_654_435_761) % 200;
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 if is_refused(&call) {
-                    return Reply::refused(Hint::throttled(Some(Duration::from_millis(1))));
+                    return CallReply::refused(Hint::throttled(Some(Duration::from_millis(1))));
                 }
-                Reply::done(*call.payload(), Hint::ok())
+                CallReply::done(*call.payload(), Hint::ok())
             });
             let mut done = 0_u64;
             while let Some(outcome) = run.next().await {
@@ -174,8 +177,10 @@ pub(crate) fn queued(count: u64) -> Result<Box<dyn Any>> {
     let run = runtime.block_on(async {
         let lookahead = usize::try_from(count).unwrap_or(usize::MAX);
         let named = (0..count).map(|at| Item::new(format!("item-{at:08}"), at));
-        let run =
-            Batch::new().workers(1).lookahead(lookahead).run(named, |_: Try<u64>| pending::<Reply<()>>());
+        let run = Batch::new()
+            .workers(1)
+            .lookahead(lookahead)
+            .run(named, |_: ItemAttempt<u64>| pending::<CallReply<()>>());
         while run.progress().accepted < count {
             tokio::task::yield_now().await;
         }
@@ -188,8 +193,9 @@ pub(crate) fn queued(count: u64) -> Result<Box<dyn Any>> {
 pub(crate) fn streamed(_: &Effort) -> Result<SoloValue> {
     let runtime = runtime()?;
     let (early, late) = runtime.block_on(async {
-        let mut run = Batch::new()
-            .run(items(STREAMED), |call: Try<u64>| async move { Reply::done(*call.payload(), Hint::ok()) });
+        let mut run = Batch::new().run(items(STREAMED), |call: ItemAttempt<u64>| async move {
+            CallReply::done(*call.payload(), Hint::ok())
+        });
         let (mut read, mut early) = (0_u64, 0);
         while run.next().await.is_some() {
             read += 1;

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use crate::finding::{BenchResult, Threshold};
 use crate::meter::TimeKind;
 use crate::options::Effort;
-use crate::side::{Build, Operation, Peer, ensure_admitted};
+use crate::side::{BenchOperation, Build, Peer, ensure_admitted};
 
 /// How long each side runs before it is measured.
 const WARM_UP_NS: f64 = 500e6;
@@ -27,7 +27,7 @@ pub(crate) const FEW: u64 = 16;
 /// A side at the start: set up, warm, and with as many operations a round as fill the round's time.
 struct ContestRunner {
     who: &'static str,
-    operation: Operation,
+    operation: BenchOperation,
     times: u64,
     ns_per_operation: Vec<f64>,
 }

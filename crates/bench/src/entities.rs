@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use tollgate::{Level, Limit, LimitBuilder, LimitSet, Limiter, Limits, NewEntity, demand};
 
 use crate::keys;
-use crate::side::{Operation, each};
+use crate::side::{BenchOperation, each};
 
 /// More a second than any loop can take.
 const PLENTY: u64 = 1_000_000_000;
@@ -37,13 +37,13 @@ fn call(limiter: &Limiter, entity: &str) -> bool {
 }
 
 /// A hot entity: acquired and settled.
-pub(crate) fn hot_entity() -> Result<Operation> {
+pub(crate) fn hot_entity() -> Result<BenchOperation> {
     let limiter = limiter(two())?;
     Ok(each(move || call(&limiter, "user-1")))
 }
 
 /// The same limits as a set, with no entity to look up.
-pub(crate) fn hot_set() -> Result<Operation> {
+pub(crate) fn hot_set() -> Result<BenchOperation> {
     let set = LimitSet::new(two())?;
     Ok(each(move || match set.acquire(demand! { rpm: 1, tpm: 100 }).wait() {
         Ok(lease) => lease.settle(demand! { rpm: 1, tpm: 90 }).wait().is_ok(),
@@ -52,7 +52,7 @@ pub(crate) fn hot_set() -> Result<Operation> {
 }
 
 /// A hot entity that is charged together with its parent.
-pub(crate) fn hot_child() -> Result<Operation> {
+pub(crate) fn hot_child() -> Result<BenchOperation> {
     let limiter = limiter(two())?;
     limiter.catalog().create_entity(NewEntity::new("project")).wait()?;
     limiter.catalog().create_entity(NewEntity::new("user-1").parent("project").cascades(true)).wait()?;
@@ -76,17 +76,17 @@ fn charge_all(limiter: &Limiter, entities: u64) -> Result<()> {
 }
 
 /// Finding out the limits of an entity never heard of, while a million are in use.
-pub(crate) fn resolve_beside_a_million() -> Result<Operation> {
+pub(crate) fn resolve_beside_a_million() -> Result<BenchOperation> {
     // Tests only ask whether it works, and are not optimised.
     resolve_beside(if cfg!(test) { 10_000 } else { 1_000_000 })
 }
 
 /// The same while a thousand are.
-pub(crate) fn resolve_beside_a_thousand() -> Result<Operation> {
+pub(crate) fn resolve_beside_a_thousand() -> Result<BenchOperation> {
     resolve_beside(1_000)
 }
 
-fn resolve_beside(entities: u64) -> Result<Operation> {
+fn resolve_beside(entities: u64) -> Result<BenchOperation> {
     let limiter = limiter([Limit::per_day("rpm", 100), Limit::per_day("tpm", 10_000)])?;
     charge_all(&limiter, entities)?;
     let mut number = 0_u64;

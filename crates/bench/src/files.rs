@@ -11,7 +11,7 @@ use tollgate::file::{Durability, FileStore};
 use tollgate::{Level, Limit, Limiter, Limits, demand};
 
 use crate::scratch::Scratch;
-use crate::side::{Operation, each};
+use crate::side::{BenchOperation, each};
 
 /// The names of the other sides.
 pub(crate) const SQLITE: &str = "bare SQLite";
@@ -40,7 +40,7 @@ fn acquire(limiter: &Limiter) -> bool {
 }
 
 /// One caller, normal durability.
-pub(crate) fn one_caller() -> Result<Operation> {
+pub(crate) fn one_caller() -> Result<BenchOperation> {
     let scratch = Scratch::new()?;
     let limiter = limiter(&scratch, Durability::Normal)?;
     Ok(each(move || {
@@ -50,7 +50,7 @@ pub(crate) fn one_caller() -> Result<Operation> {
 }
 
 /// A transaction that reads one row and writes it, and nothing around it.
-pub(crate) fn bare_transaction() -> Result<Operation> {
+pub(crate) fn bare_transaction() -> Result<BenchOperation> {
     let scratch = Scratch::new()?;
     let mut connection = Connection::open(scratch.file("bare.db"))?;
     connection.execute_batch(
@@ -76,7 +76,7 @@ fn read_and_write(connection: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// Many callers at once, full durability.
-pub(crate) fn many_callers() -> Result<Operation> {
+pub(crate) fn many_callers() -> Result<BenchOperation> {
     let scratch = Scratch::new()?;
     let limiter = limiter(&scratch, Durability::Full)?;
     Ok(Box::new(move |times| {
@@ -94,7 +94,7 @@ pub(crate) fn many_callers() -> Result<Operation> {
 }
 
 /// A page written at the end of a file, and the disk asked to keep it.
-pub(crate) fn raw_sync() -> Result<Operation> {
+pub(crate) fn raw_sync() -> Result<BenchOperation> {
     let scratch = Scratch::new()?;
     let mut file = File::create(scratch.file("raw"))?;
     let page = [7; 4_096];

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::finding::{BenchResult, Threshold};
 use crate::rows;
-use crate::side::{self, Operation, ensure_admitted};
+use crate::side::{self, BenchOperation, ensure_admitted};
 
 const FEW: u64 = 1_000;
 const MANY: u64 = 11_000;
@@ -59,7 +59,7 @@ pub(crate) fn count_here(target: &str, times: u64) -> Result<()> {
 
 /// The function callgrind is told to look into, by this name.
 #[inline(never)]
-fn counted_operations(operation: &mut Operation, times: u64) -> u64 {
+fn counted_operations(operation: &mut BenchOperation, times: u64) -> u64 {
     std::hint::black_box(operation(std::hint::black_box(times)))
 }
 

@@ -3,14 +3,14 @@
 use std::any::Any;
 
 use anyhow::{Context, Result, ensure};
-use tollgate::store::{Cell, Chain, Key};
+use tollgate::store::{BucketCell, CellChain, Key};
 use tollgate::{
     Attempt, Checker, Clock, Limit, LimitSet, Limits, ManualClock, Memory, Priority, Span, Tick, demand,
 };
 
 use crate::company::{SharedOperation, shared};
 use crate::keys::{self, KeyWalk};
-use crate::side::{Operation, each};
+use crate::side::{BenchOperation, each};
 
 /// More a second than any loop can take.
 const PLENTY: u64 = 1_000_000_000;
@@ -19,13 +19,13 @@ const PLENTY: u64 = 1_000_000_000;
 const LARGE_BLOCK: usize = 100_000;
 
 /// One rate limit, taken and left charged.
-pub(crate) fn one_limit() -> Result<Operation> {
+pub(crate) fn one_limit() -> Result<BenchOperation> {
     let set = LimitSet::new([Limit::per_second("rps", PLENTY)])?;
     Ok(each(move || matches!(set.try_acquire(demand! { rps: 1 }).wait(), Ok(Attempt::Admitted(_)))))
 }
 
 /// Requests, tokens and connections, acquired together and settled.
-pub(crate) fn three_limits_settled() -> Result<Operation> {
+pub(crate) fn three_limits_settled() -> Result<BenchOperation> {
     let set = LimitSet::new(three())?;
     Ok(each(move || match set.acquire(demand! { rpm: 1, tpm: 100 }).wait() {
         Ok(lease) => lease.settle(demand! { rpm: 1, tpm: 90 }).wait().is_ok(),
@@ -34,29 +34,29 @@ pub(crate) fn three_limits_settled() -> Result<Operation> {
 }
 
 /// Requests, tokens and connections, taken together and dropped.
-pub(crate) fn three_limits() -> Result<Operation> {
+pub(crate) fn three_limits() -> Result<BenchOperation> {
     let set = LimitSet::new(three())?;
     Ok(each(move || matches!(set.try_acquire(demand! { rpm: 1, tpm: 100 }).wait(), Ok(Attempt::Admitted(_)))))
 }
 
 /// An entity, its team and its company, three limits each, taken together.
-pub(crate) fn chain_of_three() -> Result<Operation> {
+pub(crate) fn chain_of_three() -> Result<BenchOperation> {
     let limits = Limits::new(three_rates())?;
     let costs = limits.costs(&demand! { rpm: 1, tpm: 100, spend: 3 })?;
-    let cell = |name| Cell::new(Key::new(&[name]), limits.clone(), Tick::ZERO);
-    let chain = Chain::new(vec![cell("entity"), cell("team"), cell("company")])?;
+    let cell = |name| BucketCell::new(Key::new(&[name]), limits.clone(), Tick::ZERO);
+    let chain = CellChain::new(vec![cell("entity"), cell("team"), cell("company")])?;
     let clock = Clock::system();
     Ok(each(move || chain.try_take(&clock, &[&costs, &costs, &costs], None, Priority::Normal).is_ok()))
 }
 
 /// One key of a checker, two limits.
-pub(crate) fn one_hot_key() -> Result<Operation> {
+pub(crate) fn one_hot_key() -> Result<BenchOperation> {
     let (checker, limits, key) = (Checker::new(), two()?, keys::key(0));
     Ok(each(move || check(&checker, &limits, &key)))
 }
 
 /// A checker with a million keys, two limits each, in random order.
-pub(crate) fn million_keys() -> Result<Operation> {
+pub(crate) fn million_keys() -> Result<BenchOperation> {
     let (checker, limits) = (Checker::new(), two()?);
     for key in keys::million() {
         check(&checker, &limits, key).then_some(()).context("we refused a new key")?;

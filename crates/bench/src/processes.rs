@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tollgate::shm::ShmStore;
-use tollgate::store::{Applied, Call, Done, Key, Op, Place, Step, Store};
+use tollgate::store::{BucketRef, Key, Op, Step, StepOutcome, Store, Transaction, TxnOutcome};
 use tollgate::{Clock, Costs, Level, Limit, Limiter, Limits, Memory, demand};
 use tollgate_core::Usage;
 
 use crate::meter;
 use crate::options::Effort;
-use crate::side::{Operation, each};
+use crate::side::{BenchOperation, each};
 use crate::solo::SoloValue;
 
 /// The name of the other side.
@@ -75,25 +75,25 @@ impl HotOperation {
 
     /// Takes and settles, as a limiter does.
     pub(crate) fn turn(&self, store: &impl Store) -> bool {
-        let place = Place { namespace: "bench", key: &self.key, limits: &self.limits };
+        let place = BucketRef { namespace: "bench", key: &self.key, limits: &self.limits };
         let steps = [Step { place, op: Op::Take { costs: &self.costs, term: None } }];
-        let taken = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();
-        let Ok(Applied::Done(done)) = taken else { return false };
-        let [Done::Taken(taken)] = done[..] else { return false };
+        let taken = store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait();
+        let Ok(TxnOutcome::Done(done)) = taken else { return false };
+        let [StepOutcome::Taken(taken)] = done[..] else { return false };
         let usage = Usage { at: taken.at, reserved: &self.costs, used: &[1, 90, 0], holder: None };
         let steps = [Step { place, op: Op::Settle(usage) }];
-        store.apply(&Call { id: None, steps: &steps, metered: true }).wait().is_ok()
+        store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().is_ok()
     }
 }
 
 /// One process on memory that it could share.
-pub(crate) fn one_process() -> Result<Operation> {
+pub(crate) fn one_process() -> Result<BenchOperation> {
     let (shared, hot) = (TempStore::new("one")?, HotOperation::new()?);
     Ok(each(move || hot.turn(&shared.0)))
 }
 
 /// The same on the memory of one process.
-pub(crate) fn own_memory() -> Result<Operation> {
+pub(crate) fn own_memory() -> Result<BenchOperation> {
     let (memory, hot) = (Memory::default(), HotOperation::new()?);
     Ok(each(move || hot.turn(&memory)))
 }

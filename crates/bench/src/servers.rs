@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tollgate::redis::RedisStore;
-use tollgate::store::{Applied, Call, Clock, Key, Op, Place, Step, Store};
+use tollgate::store::{BucketRef, Clock, Key, Op, Step, Store, Transaction, TxnOutcome};
 use tollgate::{Level, Limit, Limiter, Limits, demand};
 use tollgate_redis_local::{RespReply, Server, ServerKind};
 
@@ -106,13 +106,13 @@ impl RedisChain {
     fn acquire(&self, times: u64) -> Result<()> {
         let costs = self.limits.costs(&demand! { rpm: 1, tpm: 10, spend: 3 })?;
         let step = |key| Step {
-            place: Place { namespace: "bench", key, limits: &self.limits },
+            place: BucketRef { namespace: "bench", key, limits: &self.limits },
             op: Op::Take { costs: &costs, term: None },
         };
         let steps: Vec<Step<'_>> = self.keys.iter().map(step).collect();
         for _ in 0..times {
-            let applied = self.store.apply(&Call { id: None, steps: &steps, metered: true }).wait()?;
-            ensure!(matches!(applied, Applied::Done(_)), "there is plenty");
+            let applied = self.store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait()?;
+            ensure!(matches!(applied, TxnOutcome::Done(_)), "there is plenty");
         }
         Ok(())
     }

@@ -15,10 +15,10 @@ use std::hint::black_box;
 use anyhow::{Result, ensure};
 
 /// Does an operation so many times and tells how many calls were admitted.
-pub(crate) type Operation = Box<dyn FnMut(u64) -> u64>;
+pub(crate) type BenchOperation = Box<dyn FnMut(u64) -> u64>;
 
 /// Sets a side up. What happens in here is not measured.
-pub(crate) type Build = fn() -> Result<Operation>;
+pub(crate) type Build = fn() -> Result<BenchOperation>;
 
 /// The other program of a row.
 pub(crate) struct Peer<T> {
@@ -35,7 +35,7 @@ pub(crate) fn pick<'a, T>(peer_name: &str, ours: Option<&'a T>, peer: Option<&'a
 }
 
 /// The loop around one operation. The closure is inlined into it: no dynamic call per operation.
-pub(crate) fn each(mut operation: impl FnMut() -> bool + 'static) -> Operation {
+pub(crate) fn each(mut operation: impl FnMut() -> bool + 'static) -> BenchOperation {
     Box::new(move |times| (0..times).map(|_| u64::from(black_box(operation()))).sum())
 }
 

@@ -14,7 +14,7 @@ use tollgate_dynamo::{DynamoStore, DynamoStoreBuilder};
 use tollgate_dynamo_local::{Calls, Engine};
 
 use crate::options::Effort;
-use crate::side::{Operation, each};
+use crate::side::{BenchOperation, each};
 use crate::solo::SoloValue;
 
 /// What the peer of the acquire is called.
@@ -71,14 +71,14 @@ impl DynamoChain {
 }
 
 /// An acquire of two limits that commits what it took.
-pub(crate) fn acquire() -> Result<Operation> {
+pub(crate) fn acquire() -> Result<BenchOperation> {
     let till = open(|builder| builder)?;
     ensure!(till.take("user"), "the first acquire was refused");
     Ok(each(move || till.take("user")))
 }
 
 /// What it comes to without us: the conditional update of a bucket of the same size, sent by the SDK.
-pub(crate) fn bare_update() -> Result<Operation> {
+pub(crate) fn bare_update() -> Result<BenchOperation> {
     let till = open(|builder| builder)?;
     ensure!(till.take("user"), "the first acquire was refused");
     let client = till.client();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use tollgate::file::{Durability, FileStore};
-use tollgate::store::{Applied, Backend, Call, Key, Op, Place, Step};
+use tollgate::store::{Backend, BucketRef, Key, Op, Step, Transaction, TxnOutcome};
 use tollgate::{Level, Limit, Limiter, Limits, demand};
 
 use crate::command::{program, run};
@@ -59,12 +59,12 @@ fn fill(store: Arc<dyn Backend>) -> Result<Limiter> {
         let numbers = first..(first + TOGETHER).min(ENTITIES);
         let keys: Vec<Key> = numbers.map(|number| Key::new(&[&format!("user-{number}"), "gpt-4"])).collect();
         let step = |key| Step {
-            place: Place { namespace, key, limits: &limits },
+            place: BucketRef { namespace, key, limits: &limits },
             op: Op::Take { costs: &costs, term: None },
         };
         let steps: Vec<Step<'_>> = keys.iter().map(step).collect();
-        let taken = store.apply(&Call { id: None, steps: &steps, metered: true }).wait()?;
-        ensure!(matches!(taken, Applied::Done(_)), "entity {first} was refused");
+        let taken = store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait()?;
+        ensure!(matches!(taken, TxnOutcome::Done(_)), "entity {first} was refused");
     }
     Ok(limiter)
 }

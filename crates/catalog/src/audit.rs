@@ -5,7 +5,7 @@ use std::fmt;
 use tollgate_store::records::{Cursor, Fields, Item, ItemKey, Page, Value, Write};
 use tollgate_store::{Reply, StoreError};
 
-use crate::transaction::Transaction;
+use crate::transaction::RecordTxn;
 use crate::{Catalog, PageRequest, Result, keys, name, ulid};
 
 /// What a change was made to.
@@ -141,7 +141,7 @@ impl Catalog {
     }
 }
 
-impl Transaction<'_> {
+impl RecordTxn<'_> {
     /// Adds the event of the change that this transaction makes.
     pub(crate) fn audit(
         &mut self,

@@ -2,11 +2,11 @@
 
 use tollgate_core::{AsDemand, BadAmount, Costs, Demand, DemandError, Limit, Limits, Span};
 use tollgate_store::records::{Cursor, Fields, Item, RecordsError, Test, Write};
-use tollgate_store::{Applied, BucketStatus, Call, Key, Op, OpId, Place, Reply, Scope, Step};
+use tollgate_store::{BucketRef, BucketStatus, Key, Op, OpId, Reply, Scope, Step, Transaction, TxnOutcome};
 
 use crate::audit::{Action, Subject};
-use crate::chain::Link;
-use crate::transaction::{Commit, Transaction};
+use crate::chain::ChainLink;
+use crate::transaction::{Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys, name};
 
 /// How long the key of a change that happens once is remembered: 30 days.
@@ -134,7 +134,7 @@ impl Catalog {
     /// The limits in force, or those that the bucket was used under if no level has any.
     async fn limits_of_bucket(&self, entity: &str, resource: &str) -> Result<Limits> {
         match self.own_link(entity, resource).await {
-            Ok(Link { limits, .. }) => Ok(limits),
+            Ok(ChainLink { limits, .. }) => Ok(limits),
             Err(no_limits @ CatalogError::NoLimits { .. }) => {
                 let buckets = self.all_buckets(Scope::Bucket(entity, resource)).await?;
                 let bucket = buckets.into_iter().next().ok_or(no_limits)?;
@@ -158,10 +158,10 @@ impl Catalog {
         let credit = deed.costs(limits)?;
         let op = if deed.action == Action::Reset { Op::Reset } else { Op::TopUp(&credit) };
         let bucket = Key::new(&[deed.entity, deed.resource]);
-        let place = Place { namespace: self.namespace_id(), key: &bucket, limits };
+        let place = BucketRef { namespace: self.namespace_id(), key: &bucket, limits };
         let steps = [Step { place, op }];
         let id = self.shared().ulids.next(self.now())?;
-        let call = Call { id: Some(OpId(id)), steps: &steps, metered: false };
+        let call = Transaction { id: Some(OpId(id)), steps: &steps, metered: false };
         let applied = self.backend().apply_with(&call, tx.writes()).await;
         let (applied, written) = match applied {
             Ok(applied) => (Some(applied), Ok(())),
@@ -169,7 +169,7 @@ impl Catalog {
             Err(error) => (None, Err(error)),
         };
         match (tx.outcome(written)?, applied) {
-            (Commit::Done, Some(Applied::Stale(_))) => Ok(None),
+            (Commit::Done, Some(TxnOutcome::Stale(_))) => Ok(None),
             (Commit::Done, _) => Ok(Some(true)),
             (Commit::Failed(place), _) if Some(place) == once => Ok(Some(false)),
             (Commit::Failed(_), _) => Err(CatalogError::Contended(format!("entity {:?}", deed.entity))),
@@ -177,7 +177,7 @@ impl Catalog {
     }
 }
 
-impl Transaction<'_> {
+impl RecordTxn<'_> {
     /// Makes the change happen once for each key.
     fn once(&mut self, key: &str, deed: &BucketChange<'_>) -> usize {
         let now = self.catalog().now();

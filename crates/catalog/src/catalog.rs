@@ -9,7 +9,7 @@ use tollgate_store::records::{GETS_MAX, Index, Item, ItemKey, Page, Query};
 
 use crate::cache::{Cache, CacheStats};
 use crate::token;
-use crate::transaction::Transaction;
+use crate::transaction::RecordTxn;
 use crate::ulid::Ulids;
 use crate::{CatalogError, Namespace, Result, keys, name};
 
@@ -85,8 +85,8 @@ impl Catalog {
         self.backend().clock().now()
     }
 
-    pub(crate) fn transaction(&self) -> Transaction<'_> {
-        Transaction::new(self)
+    pub(crate) fn transaction(&self) -> RecordTxn<'_> {
+        RecordTxn::new(self)
     }
 
     pub(crate) fn gone(&self) -> CatalogError {

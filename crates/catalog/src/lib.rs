@@ -1,7 +1,7 @@
 //! What a limiter knows beside its buckets: namespaces, entities, stored limits, switches, audit and usage.
 //!
 //! Written once over any [`Backend`](tollgate_store::Backend). A [`Registry`] has the namespaces of a store; a [`Catalog`]
-//! has everything of one of them, and resolves what a call takes from: the [`Chain`] of an entity and those it cascades
+//! has everything of one of them, and resolves what a call takes from: the [`EntityChain`] of an entity and those it cascades
 //! to, with the limits in force for each.
 //!
 //! Every change is one transaction with its audit event, and with a check that the namespace is there. No change needs
@@ -40,12 +40,14 @@ pub use bucket::KEY_KEPT;
 pub use cache::CacheStats;
 pub use capacity::{EntityCapacity, ResourceCapacity};
 pub use catalog::Catalog;
-pub use chain::{Chain, Link};
+pub use chain::{ChainLink, EntityChain};
 pub use entity::{Entity, METADATA_MAX, NewEntity, TEXT_MAX};
 pub use error::{CatalogError, Result, Switchable};
-pub use limits::{LEVELS_MAX, Level, LevelChange, ManagedSet, OnUnavailable, Source, StoredLimits, Target};
+pub use limits::{
+    LEVELS_MAX, Level, LevelChange, LimitsSource, ManagedSet, OnUnavailable, StoredLimits, Target,
+};
 pub use login::{login_of, principal_of};
-pub use name::{DEFAULT_RESOURCE, NameError, Named};
+pub use name::{DEFAULT_RESOURCE, NameError, NameKind};
 pub use page::PageRequest;
 pub use registry::{
     Finding, Inspection, Migrated, MigrationPlan, Namespace, NamespaceStatus, PurgeProgress, Purged,
@@ -60,4 +62,4 @@ pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;
 pub use usage::{LimitUsage, UsageQuery, UsageRow, UsageSummary, WindowUsage};
-pub use waiting::{SeenWaiter, WAITERS_SEEN_MAX, Waiter};
+pub use waiting::{SeenWaiter, WAITERS_SEEN_MAX, WaiterRecord};

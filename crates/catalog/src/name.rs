@@ -28,7 +28,7 @@ enum NameFault {
 /// What a name can be of, for those who check one before anything is asked of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Named {
+pub enum NameKind {
     /// An entity.
     Entity,
     /// A resource.
@@ -126,7 +126,7 @@ pub(crate) const NAMESPACE_ID: NameRule = NameRule {
     valid: "an id as it was given out: letters, digits, '_' and '-', not starting with '-'",
 };
 
-impl Named {
+impl NameKind {
     /// Whether the name is valid.
     ///
     /// # Errors
@@ -136,21 +136,21 @@ impl Named {
     /// # Examples
     ///
     /// ```
-    /// use tollgate_catalog::Named;
+    /// use tollgate_catalog::NameKind;
     ///
-    /// assert!(Named::Entity.check("user-1").is_ok());
-    /// assert!(Named::Resource.check("gpt#4").is_err());
+    /// assert!(NameKind::Entity.check("user-1").is_ok());
+    /// assert!(NameKind::Resource.check("gpt#4").is_err());
     /// ```
     pub fn check(self, name: &str) -> Result<(), NameError> {
         let rule = match self {
-            Named::Entity => &ENTITY,
-            Named::Resource => &RESOURCE,
-            Named::Namespace => &NAMESPACE,
-            Named::NamespaceId => &NAMESPACE_ID,
-            Named::Principal => &PRINCIPAL,
-            Named::Key => &IDEMPOTENCY_KEY,
-            Named::ManagedSet => &MANAGED_SET,
-            Named::Limit => &LIMIT,
+            NameKind::Entity => &ENTITY,
+            NameKind::Resource => &RESOURCE,
+            NameKind::Namespace => &NAMESPACE,
+            NameKind::NamespaceId => &NAMESPACE_ID,
+            NameKind::Principal => &PRINCIPAL,
+            NameKind::Key => &IDEMPOTENCY_KEY,
+            NameKind::ManagedSet => &MANAGED_SET,
+            NameKind::Limit => &LIMIT,
         };
         rule.check(name)
     }

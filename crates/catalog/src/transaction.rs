@@ -13,7 +13,7 @@ pub(crate) const ATTEMPTS_MAX: usize = 1_000;
 
 /// The writes of one change. The first one checks that the namespace is there, so that nothing can be left behind by
 /// a purge.
-pub(crate) struct Transaction<'a> {
+pub(crate) struct RecordTxn<'a> {
     catalog: &'a Catalog,
     writes: Vec<Write>,
 }
@@ -27,11 +27,11 @@ pub(crate) enum Commit {
     Failed(usize),
 }
 
-impl<'a> Transaction<'a> {
-    pub(crate) fn new(catalog: &'a Catalog) -> Transaction<'a> {
+impl<'a> RecordTxn<'a> {
+    pub(crate) fn new(catalog: &'a Catalog) -> RecordTxn<'a> {
         let active = Test::Is("status".into(), "active".into());
         let check = Write::Check(keys::namespace_by_id(catalog.namespace_id()), vec![active]);
-        Transaction { catalog, writes: vec![check] }
+        RecordTxn { catalog, writes: vec![check] }
     }
 
     pub(crate) fn catalog(&self) -> &'a Catalog {

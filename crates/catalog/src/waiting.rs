@@ -32,7 +32,7 @@ type WaitedAmounts = BTreeMap<String, u64>;
 /// Somebody who waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Waiter {
+pub struct WaiterRecord {
     /// Who wants to be admitted.
     pub entity: String,
     /// For which resource.
@@ -56,10 +56,10 @@ pub struct SeenWaiter {
     id: String,
 }
 
-impl Waiter {
+impl WaiterRecord {
     /// One who waits in a process of this host since an instant, and has said nothing of how much it wants.
-    pub fn new(entity: &str, resource: &str, since: Tick, pid: u32, host: &str) -> Waiter {
-        Waiter {
+    pub fn new(entity: &str, resource: &str, since: Tick, pid: u32, host: &str) -> WaiterRecord {
+        WaiterRecord {
             entity: entity.into(),
             resource: resource.into(),
             demand: WaitedAmounts::new(),
@@ -83,7 +83,7 @@ impl Catalog {
     /// A name that is not valid, more amounts than there can be, a namespace that is gone, or the store's.
     pub fn show_waiter<'a>(
         &'a self,
-        waiter: &'a Waiter,
+        waiter: &'a WaiterRecord,
         seen_for: Span,
     ) -> Reply<'a, Result<Option<SeenWaiter>>> {
         Reply::later(async move {
@@ -145,11 +145,11 @@ impl Catalog {
     /// # Errors
     ///
     /// The store's.
-    pub fn waiters(&self) -> Reply<'_, Result<Vec<Waiter>>> {
+    pub fn waiters(&self) -> Reply<'_, Result<Vec<WaiterRecord>>> {
         Reply::later(async move {
             let items = self.waiter_items().await?;
             // What another version wrote, and cannot be understood, is no reason to show nobody.
-            let mut waiters: Vec<Waiter> = items.iter().filter_map(Waiter::of).collect();
+            let mut waiters: Vec<WaiterRecord> = items.iter().filter_map(WaiterRecord::of).collect();
             waiters.sort_by(|one, two| (one.since, &one.entity).cmp(&(two.since, &two.entity)));
             Ok(waiters)
         })
@@ -195,7 +195,7 @@ impl SeenWaiter {
     }
 }
 
-impl Waiter {
+impl WaiterRecord {
     fn check(&self) -> Result<()> {
         name::ENTITY.check(&self.entity)?;
         name::RESOURCE.check(&self.resource)?;
@@ -221,12 +221,12 @@ impl Waiter {
             .with("host", self.host.as_str())
     }
 
-    fn of(item: &Item) -> Option<Waiter> {
+    fn of(item: &Item) -> Option<WaiterRecord> {
         let also = match item.fields.get("also")? {
             Value::Map(also) => also.iter().map(|(name, it)| Some((name.clone(), amounts_of(it)?))).collect(),
             _ => None,
         };
-        Some(Waiter {
+        Some(WaiterRecord {
             entity: item.text("entity_id")?.into(),
             resource: item.text("resource")?.into(),
             demand: amounts_of(item.fields.get("demand")?)?,

@@ -9,8 +9,8 @@ use tollgate_store::records::{
     Change, Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Test, Write,
 };
 use tollgate_store::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Memory, Place, Reach, Reply, Scope, Step, Store,
-    StoreError, WaitQueues,
+    Activity, Backend, BucketRef, BucketStatus, Clock, Memory, Reach, Reply, Scope, Step, Store, StoreError,
+    Transaction, TxnOutcome, WaitQueues,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,7 +120,7 @@ impl Store for Faulty {
         self.memory.clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         self.memory.apply(call)
     }
 
@@ -128,11 +128,11 @@ impl Store for Faulty {
         self.memory.ask(steps)
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         self.memory.peek(place)
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         self.memory.hand_over(call);
     }
 
@@ -169,14 +169,14 @@ impl Records for Faulty {
 impl Backend for Faulty {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
         match self.fault {
             Fault::AppliesWithoutWriting => self.memory.apply_with(call, &[]),
             Fault::WritesWithoutApplying => {
                 let written = self.memory.write(writes).wait();
-                Reply::ready(written.map(|()| Applied::Done(Vec::new())))
+                Reply::ready(written.map(|()| TxnOutcome::Done(Vec::new())))
             }
             _ => Reply::ready(self.memory.apply_with(call, &self.broken(writes)).wait()),
         }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use tollgate_mock_provider::{Change, Outage, Trouble};
+use tollgate_mock_provider::{LimitChange, Outage, OutageKind};
 
 use crate::duration_text;
 
@@ -20,11 +20,11 @@ pub(crate) fn latency(text: &str) -> Result<RangeInclusive<Duration>, String> {
 }
 
 /// Limits that hold from a time on.
-pub(crate) fn change(text: &str) -> Result<Change, String> {
+pub(crate) fn change(text: &str) -> Result<LimitChange, String> {
     const VALID: &str = "a time and limits, such as 30s:rps=5,burst=10 or 1m:tpm=1000,concurrency=4";
     let bad = || format!("{text:?} is no change; valid is {VALID}");
     let (after, limits) = text.split_once(':').ok_or_else(bad)?;
-    let mut change = Change::after(duration_text::parse(after)?);
+    let mut change = LimitChange::after(duration_text::parse(after)?);
     for limit in limits.split(',') {
         let (name, count) = limit.split_once('=').ok_or_else(bad)?;
         let count = count.parse().map_err(|_| format!("{count:?} is no whole number; valid is {VALID}"))?;
@@ -56,19 +56,19 @@ pub(crate) fn outage(text: &str) -> Result<Outage, String> {
     Ok(Outage::between(from, to, trouble(kind)?))
 }
 
-fn trouble(kind: &str) -> Result<Trouble, String> {
+fn trouble(kind: &str) -> Result<OutageKind, String> {
     match kind {
-        "hang" => Ok(Trouble::Hang),
-        "reset" => Ok(Trouble::Reset),
-        "midway" => Ok(Trouble::Midway),
+        "hang" => Ok(OutageKind::Hang),
+        "reset" => Ok(OutageKind::Reset),
+        "midway" => Ok(OutageKind::Midway),
         _ => {
-            let status = kind.parse().ok().filter(|status| Trouble::is_status(*status));
+            let status = kind.parse().ok().filter(|status| OutageKind::is_status(*status));
             let bad = || {
                 format!(
                     "{kind:?} is no kind of outage; valid are hang, reset, midway, 429 and a status from 500 to 599"
                 )
             };
-            status.map(Trouble::Status).ok_or_else(bad)
+            status.map(OutageKind::Status).ok_or_else(bad)
         }
     }
 }
@@ -85,12 +85,12 @@ mod tests {
         assert_eq!(latency("0s..1s"), Ok(Duration::ZERO..=SECOND));
         assert_eq!(
             change("1s:rps=5,tpm=7"),
-            Ok(Change::after(SECOND).requests_per_second(5).tokens_per_minute(7))
+            Ok(LimitChange::after(SECOND).requests_per_second(5).tokens_per_minute(7))
         );
-        assert_eq!(outage("503@1s..2s"), Ok(Outage::between(SECOND, 2 * SECOND, Trouble::Status(503))));
-        assert_eq!(outage("reset/7"), Ok(Outage::every(7, Trouble::Reset)));
-        assert_eq!(outage("429/10"), Ok(Outage::every(10, Trouble::Status(429))));
-        assert_eq!(outage("hang/1"), Ok(Outage::every(1, Trouble::Hang)));
+        assert_eq!(outage("503@1s..2s"), Ok(Outage::between(SECOND, 2 * SECOND, OutageKind::Status(503))));
+        assert_eq!(outage("reset/7"), Ok(Outage::every(7, OutageKind::Reset)));
+        assert_eq!(outage("429/10"), Ok(Outage::every(10, OutageKind::Status(429))));
+        assert_eq!(outage("hang/1"), Ok(Outage::every(1, OutageKind::Hang)));
     }
 
     #[test]

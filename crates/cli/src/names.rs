@@ -1,45 +1,45 @@
 //! Names on the command line, checked before anything is opened: a bad one writes nothing.
 
-use tollgate::catalog::Named;
+use tollgate::catalog::NameKind;
 
 /// An entity.
 pub(crate) fn entity(text: &str) -> Result<String, String> {
-    checked(Named::Entity, text, "user-1")
+    checked(NameKind::Entity, text, "user-1")
 }
 
 /// A resource.
 pub(crate) fn resource(text: &str) -> Result<String, String> {
-    checked(Named::Resource, text, "gpt-4")
+    checked(NameKind::Resource, text, "gpt-4")
 }
 
 /// A namespace.
 pub(crate) fn namespace(text: &str) -> Result<String, String> {
-    checked(Named::Namespace, text, "tenant-alpha")
+    checked(NameKind::Namespace, text, "tenant-alpha")
 }
 
 /// The id of a namespace.
 pub(crate) fn namespace_id(text: &str) -> Result<String, String> {
-    checked(Named::NamespaceId, text, "b3JwaGFuLTE")
+    checked(NameKind::NamespaceId, text, "b3JwaGFuLTE")
 }
 
 /// A limit.
 pub(crate) fn limit(text: &str) -> Result<String, String> {
-    checked(Named::Limit, text, "tpm")
+    checked(NameKind::Limit, text, "tpm")
 }
 
 /// Who makes changes.
 pub(crate) fn principal(text: &str) -> Result<String, String> {
-    checked(Named::Principal, text, "alice@example.com")
+    checked(NameKind::Principal, text, "alice@example.com")
 }
 
 /// The key of a change that happens once.
 pub(crate) fn key(text: &str) -> Result<String, String> {
-    checked(Named::Key, text, "invoice-17")
+    checked(NameKind::Key, text, "invoice-17")
 }
 
 /// A managed set of limits.
 pub(crate) fn managed_set(text: &str) -> Result<String, String> {
-    checked(Named::ManagedSet, text, "prod")
+    checked(NameKind::ManagedSet, text, "prod")
 }
 
 /// How many characters the name of a limit set may have, and that of its namespace.
@@ -62,7 +62,7 @@ fn set_text(text: &str, example: &str) -> Result<String, String> {
     if is_valid { Ok(text.into()) } else { Err(format!("valid is {valid}")) }
 }
 
-fn checked(kind: Named, text: &str, example: &str) -> Result<String, String> {
+fn checked(kind: NameKind, text: &str, example: &str) -> Result<String, String> {
     kind.check(text).map_err(|why| {
         // Whoever shows this has shown the name already.
         let (said, shown) = (why.to_string(), format!("{} {:?}: ", why.what(), why.name()));

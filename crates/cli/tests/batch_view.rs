@@ -86,10 +86,8 @@ fn a_terminal_of_any_width_shows_all_of_it_and_no_line_wraps() {
         assert!(whole.len() > 2, "{text}");
         for frame in &whole {
             let count = |what: &str| frame.iter().filter(|line| line.starts_with(what)).count();
-            assert!(
-                frame[0].contains(" % ") && frame[0].contains(" of 300") && frame[0].contains('░'),
-                "{frame:#?}"
-            );
+            assert!(frame[0].contains(" % ") && frame[0].contains(" of 300"), "{frame:#?}");
+            assert!(frame[0].contains('░') || frame[0].starts_with("100 %"), "{frame:#?}");
             assert_eq!(
                 (count("steady "), count("busy-account "), count("last error")),
                 (1, 1, 1),

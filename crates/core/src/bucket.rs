@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use crate::plain::Credits;
-use crate::{Costs, Denial, Few, Limit, Limits, Packed, Ready, Row, Shortage, State, Status, Tick};
+use crate::{
+    Costs, Denial, InlineVec, Limit, Limits, Packed, Ready, Shortage, SmallCosts, State, Status, Tick,
+};
 
 /// The state of all limits that share one key, as of one instant.
 ///
@@ -157,7 +159,7 @@ impl Bucket {
     /// Takes `costs` if the bucket is plain and they fit, which is the common case; otherwise does nothing, and
     /// [`take`](Bucket::take) knows more.
     #[inline(always)]
-    pub fn take_plain(&mut self, limits: &Limits, now: Tick, costs: &Few) -> Option<Tick> {
+    pub fn take_plain(&mut self, limits: &Limits, now: Tick, costs: &SmallCosts) -> Option<Tick> {
         let (States::Plain(credits), Some(rules)) = (&mut self.states, limits.plain()) else { return None };
         if !rules.take_few(credits, now.since(self.stamp).as_micros(), costs.amounts()) {
             return None;
@@ -215,7 +217,7 @@ impl Bucket {
     #[cold]
     pub fn denial(&self, limits: &Limits, now: Tick, costs: &Costs) -> Denial {
         let then = now.max(self.stamp);
-        let rows = Row::from_fn(limits.len(), |index| {
+        let rows = InlineVec::from_fn(limits.len(), |index| {
             self.state(limits, index).status(&limits[index], self.stamp, then, costs.amount(index))
         });
         let ready = rows.iter().fold(Ready::Now, |latest, row| latest.later(row.ready));
@@ -308,7 +310,7 @@ impl Bucket {
             return self.settle(limits, now, usage);
         }
         let reserved = usage.reserved.moved(counted_in, limits);
-        let mut used = Row::new(limits.len());
+        let mut used = InlineVec::new(limits.len());
         for (limit, amount) in counted_in.iter().zip(usage.used) {
             if let Some(index) = limits.index(limit.name()) {
                 used[index] = *amount;

@@ -1,13 +1,13 @@
 //! Costs: a demand, resolved against the limits it is for.
 
 use crate::row::INLINE;
-use crate::{Limits, Row};
+use crate::{InlineVec, Limits};
 
 /// How many limits are few: what most sets have.
 pub(crate) const FEW: usize = 4;
 
 /// Where it is written down what a demand takes of each limit, by its place in the set.
-pub trait Takings {
+pub trait CostSink {
     /// Whether something is taken of the limit at `index`, be it 0.
     fn takes(&self, index: usize) -> bool;
 
@@ -21,7 +21,7 @@ pub trait Takings {
 /// What a demand takes of each limit, by its place in the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
-    amounts: Row<u64>,
+    amounts: InlineVec<u64>,
     /// One bit for each place, of which there may be more than 32.
     taken: u64,
     explicit: u64,
@@ -32,7 +32,7 @@ impl Costs {
     /// Takes nothing of `limits` limits.
     #[inline(always)]
     pub fn none(limits: usize) -> Costs {
-        Costs { amounts: Row::new(limits), taken: 0, explicit: 0, is_of_child: false }
+        Costs { amounts: InlineVec::new(limits), taken: 0, explicit: 0, is_of_child: false }
     }
 
     /// The same costs with so much of the [cooldown](crate::Limit::cooldown) of `limits`, which no demand can name; as
@@ -139,10 +139,10 @@ impl Costs {
 
     /// The same costs, if the limits are few.
     #[inline(always)]
-    pub fn few(&self) -> Option<Few> {
+    pub fn few(&self) -> Option<SmallCosts> {
         let amounts = *self.amounts.inline()?.first_chunk()?;
         let (taken, explicit) = (self.taken as u32, self.explicit as u32);
-        (self.len() <= FEW).then_some(Few { amounts, taken, explicit })
+        (self.len() <= FEW).then_some(SmallCosts { amounts, taken, explicit })
     }
 
     /// The costs in few bytes, to be kept for long; `None` for more than four limits or amounts past 2^32.
@@ -161,7 +161,7 @@ impl Costs {
     }
 }
 
-impl Takings for Costs {
+impl CostSink for Costs {
     #[inline(always)]
     fn takes(&self, index: usize) -> bool {
         Costs::takes(self, index)
@@ -180,15 +180,15 @@ impl Takings for Costs {
     }
 }
 
-/// Costs of [few](Few::LIMITS) limits: nothing on the heap, no length to compare with, nothing to drop.
+/// Costs of [few](SmallCosts::LIMITS) limits: nothing on the heap, no length to compare with, nothing to drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Few {
+pub struct SmallCosts {
     amounts: [u64; FEW],
     taken: u32,
     explicit: u32,
 }
 
-impl Few {
+impl SmallCosts {
     /// How many limits they may be for. What is taken of any beyond is lost.
     pub const LIMITS: usize = FEW;
 
@@ -220,7 +220,7 @@ impl Few {
     }
 }
 
-impl Takings for Few {
+impl CostSink for SmallCosts {
     #[inline(always)]
     fn takes(&self, index: usize) -> bool {
         self.taken >> index & 1 == 1

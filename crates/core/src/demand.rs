@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{BadAmount, IntoAmount, Name, Word};
+use crate::{BadAmount, HashedName, IntoAmount, Name};
 
 /// What one call asks: `demand! { rpm: 1, tpm: 1_500 }`.
 ///
@@ -12,7 +12,7 @@ use crate::{BadAmount, IntoAmount, Name, Word};
 /// The macro makes a demand over an array, which costs nothing to build; [`Demand::new`] and `collect` make one
 /// over a `Vec`, for names that are not known when the program is written.
 #[derive(Clone, Debug)]
-pub struct Demand<'a, N = Vec<Word<'a>>, A = Vec<u64>> {
+pub struct Demand<'a, N = Vec<HashedName<'a>>, A = Vec<u64>> {
     names: N,
     amounts: A,
     bad: Option<(&'a str, BadAmount)>,
@@ -29,7 +29,7 @@ pub trait AsDemand {
     }
 
     /// The name and the amount at `index`, in the order they were given.
-    fn part(&self, index: usize) -> (Word<'_>, u64);
+    fn part(&self, index: usize) -> (HashedName<'_>, u64);
 
     /// The first amount that is none, if there is one.
     fn bad_amount(&self) -> Option<(&str, BadAmount)>;
@@ -83,7 +83,7 @@ macro_rules! demand {
     (@name $name:literal) => { $name };
     ($($name:tt : $amount:expr),* $(,)?) => {
         $crate::Demand::of(
-            [$(const { $crate::Word::new($crate::demand!(@name $name)) }),*],
+            [$(const { $crate::HashedName::new($crate::demand!(@name $name)) }),*],
             [$($crate::IntoAmount::into_amount($amount)),*],
         )
     };
@@ -102,16 +102,16 @@ impl<'a> Demand<'a> {
             self.bad = self.bad.or(Some((name, why)));
             0
         });
-        self.names.push(Word::new(name));
+        self.names.push(HashedName::new(name));
         self.amounts.push(amount);
         self
     }
 }
 
-impl<'a, const N: usize> Demand<'a, [Word<'a>; N], [u64; N]> {
+impl<'a, const N: usize> Demand<'a, [HashedName<'a>; N], [u64; N]> {
     /// A demand for these amounts; what [`demand!`](crate::demand) expands to.
     #[inline(always)]
-    pub fn of(names: [Word<'a>; N], amounts: [Result<u64, BadAmount>; N]) -> Self {
+    pub fn of(names: [HashedName<'a>; N], amounts: [Result<u64, BadAmount>; N]) -> Self {
         let mut demand = Demand { names, amounts: [0; N], bad: None };
         for index in 0..N {
             match bounded(amounts[index]) {
@@ -132,14 +132,14 @@ fn bounded(amount: Result<u64, BadAmount>) -> Result<u64, BadAmount> {
     }
 }
 
-impl<'a, N: AsRef<[Word<'a>]>, A: AsRef<[u64]>> AsDemand for Demand<'a, N, A> {
+impl<'a, N: AsRef<[HashedName<'a>]>, A: AsRef<[u64]>> AsDemand for Demand<'a, N, A> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.amounts.as_ref().len()
     }
 
     #[inline(always)]
-    fn part(&self, index: usize) -> (Word<'_>, u64) {
+    fn part(&self, index: usize) -> (HashedName<'_>, u64) {
         (self.names.as_ref()[index], self.amounts.as_ref()[index])
     }
 
@@ -158,7 +158,7 @@ macro_rules! by_reference {
             }
 
             #[inline(always)]
-            fn part(&self, index: usize) -> (Word<'_>, u64) {
+            fn part(&self, index: usize) -> (HashedName<'_>, u64) {
                 (**self).part(index)
             }
 

@@ -7,10 +7,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::machine::Machine;
-use crate::name::{Tag, Word};
+use crate::name::{HashedName, Tag};
 use crate::plain::PlainRules;
 use crate::row::INLINE;
-use crate::{AsDemand, Costs, DemandError, Kind, Limit, LimitError, Name, Takings};
+use crate::{AsDemand, CostSink, Costs, DemandError, Kind, Limit, LimitError, Name};
 
 /// The most limits that one set may have. A [cooldown](Limit::cooldown) behind them does not count.
 pub const LIMITS_MAX: usize = 32;
@@ -194,12 +194,12 @@ impl Limits {
 
     /// The place of the limit with this name.
     pub fn index(&self, name: &str) -> Option<usize> {
-        self.index_of(Word::new(name)).or_else(|| self.iter().position(|limit| limit.name() == name))
+        self.index_of(HashedName::new(name)).or_else(|| self.iter().position(|limit| limit.name() == name))
     }
 
     /// As [`index`](Limits::index), for a name that is ready to be looked up. A demand cannot name a cooldown.
     #[inline(always)]
-    pub fn index_of(&self, word: Word<'_>) -> Option<usize> {
+    pub fn index_of(&self, word: HashedName<'_>) -> Option<usize> {
         match self.0.tags.iter().position(|tag| *tag == word.tag) {
             Some(index) if word.tag != Tag::NONE => Some(index),
             _ => self.index_by_text(word.as_str()),
@@ -261,7 +261,7 @@ impl Limits {
     #[inline(always)]
     pub fn resolve_into(
         &self,
-        costs: &mut impl Takings,
+        costs: &mut impl CostSink,
         demand: &impl AsDemand,
         mut unknown: impl FnMut(&str) -> Result<(), DemandError>,
     ) -> Result<(), DemandError> {
@@ -313,7 +313,7 @@ impl Limits {
     }
 
     #[inline]
-    fn take_implicit(&self, costs: &mut impl Takings, nothing_named: bool) -> Result<(), DemandError> {
+    fn take_implicit(&self, costs: &mut impl CostSink, nothing_named: bool) -> Result<(), DemandError> {
         let all = mask_of(self.len());
         if nothing_named && self.0.implicit != all {
             let missing = (!self.0.implicit & all).trailing_zeros() as usize;
@@ -405,7 +405,7 @@ fn too_much((limit, asked): (&Limit, &u64)) -> DemandError {
 }
 
 #[cold]
-fn repeated(name: Word<'_>) -> DemandError {
+fn repeated(name: HashedName<'_>) -> DemandError {
     DemandError::Repeated { name: name.as_str().into() }
 }
 

@@ -43,15 +43,15 @@ impl Name {
 /// The name of a limit as a demand gives it, ready to be looked up. For a literal that is done when the program
 /// is compiled.
 #[derive(Clone, Copy, Debug)]
-pub struct Word<'a> {
+pub struct HashedName<'a> {
     text: &'a str,
     pub(crate) tag: Tag,
 }
 
-impl<'a> Word<'a> {
+impl<'a> HashedName<'a> {
     /// Any text; whether it is the name of a limit shows when it is looked up.
-    pub const fn new(text: &'a str) -> Word<'a> {
-        Word { text, tag: Tag::of(text) }
+    pub const fn new(text: &'a str) -> HashedName<'a> {
+        HashedName { text, tag: Tag::of(text) }
     }
 
     /// The text.

@@ -6,25 +6,25 @@ pub(crate) const INLINE: usize = 8;
 
 /// One value for each limit. Eight fit without an allocation, which covers every set met in practice.
 #[derive(Clone, Debug)]
-pub struct Row<T> {
+pub struct InlineVec<T> {
     inline: [T; INLINE],
     /// All of them, if there are more than fit.
     heap: Option<Box<[T]>>,
     len: u8,
 }
 
-impl<T: Copy + Default> Row<T> {
+impl<T: Copy + Default> InlineVec<T> {
     /// A row of `len` default values. At most 255.
     #[inline(always)]
-    pub fn new(len: usize) -> Row<T> {
+    pub fn new(len: usize) -> InlineVec<T> {
         let heap = if len <= INLINE { None } else { Some(on_heap(len)) };
-        Row { inline: [T::default(); INLINE], heap, len: len as u8 }
+        InlineVec { inline: [T::default(); INLINE], heap, len: len as u8 }
     }
 
     /// A row of `len` values made by `make` from their index.
     #[inline]
-    pub fn from_fn(len: usize, mut make: impl FnMut(usize) -> T) -> Row<T> {
-        let mut row = Row::new(len);
+    pub fn from_fn(len: usize, mut make: impl FnMut(usize) -> T) -> InlineVec<T> {
+        let mut row = InlineVec::new(len);
         for (index, value) in row.iter_mut().enumerate() {
             *value = make(index);
         }
@@ -32,7 +32,7 @@ impl<T: Copy + Default> Row<T> {
     }
 }
 
-impl<T> Row<T> {
+impl<T> InlineVec<T> {
     /// The places that are inline, if all values are: those past the length hold the default.
     #[inline(always)]
     pub(crate) fn inline(&self) -> Option<&[T; INLINE]> {
@@ -45,7 +45,7 @@ fn on_heap<T: Copy + Default>(len: usize) -> Box<[T]> {
     vec![T::default(); len].into()
 }
 
-impl<T> Deref for Row<T> {
+impl<T> Deref for InlineVec<T> {
     type Target = [T];
 
     #[inline(always)]
@@ -57,7 +57,7 @@ impl<T> Deref for Row<T> {
     }
 }
 
-impl<T> DerefMut for Row<T> {
+impl<T> DerefMut for InlineVec<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.heap {
@@ -67,13 +67,13 @@ impl<T> DerefMut for Row<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Row<T> {
-    fn eq(&self, other: &Row<T>) -> bool {
+impl<T: PartialEq> PartialEq for InlineVec<T> {
+    fn eq(&self, other: &InlineVec<T>) -> bool {
         **self == **other
     }
 }
 
-impl<T: Eq> Eq for Row<T> {}
+impl<T: Eq> Eq for InlineVec<T> {}
 
 #[cfg(test)]
 mod tests {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_row_has_the_length_it_was_made_with() {
         for len in [0, 1, 8, 9, 64] {
-            let row = Row::from_fn(len, |index| index);
+            let row = InlineVec::from_fn(len, |index| index);
             assert_eq!(row.len(), len);
             assert!(row.iter().copied().eq(0..len));
         }

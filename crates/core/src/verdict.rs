@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Limit, Limits, Row, Tick};
+use crate::{InlineVec, Limit, Limits, Tick};
 
 /// When a demand will fit, if nobody else takes or gives back in the meantime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Status {
 pub struct Denial {
     pub(crate) limits: Limits,
     pub(crate) now: Tick,
-    pub(crate) rows: Row<LimitStatus>,
+    pub(crate) rows: InlineVec<LimitStatus>,
     pub(crate) ready: Ready,
     /// The limits that waiters ahead claim, one bit for each by its place.
     pub(crate) claimed: u64,
@@ -205,7 +205,7 @@ impl Denial {
         Some(Denial {
             limits,
             now,
-            rows: Row::from_fn(rows.len(), |index| rows[index]),
+            rows: InlineVec::from_fn(rows.len(), |index| rows[index]),
             ready,
             claimed,
             ahead,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use oracle::seed::{Dice, for_seeds};
 use tollgate_core::{
-    AMOUNT_MAX, Bucket, Demand, Few, Limit, LimitBuilder, Limits, Span, Take, Takings, Tick, Usage,
+    AMOUNT_MAX, Bucket, CostSink, Demand, Limit, LimitBuilder, Limits, SmallCosts, Span, Take, Tick, Usage,
 };
 
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
@@ -95,7 +95,7 @@ fn few_costs_are_the_costs() {
     let limits = Limits::new([Limit::calls(5, Duration::from_secs(1)), Limit::per_minute("tpm", 10)]);
     let limits = limits.unwrap();
     let costs = limits.costs(&tollgate_core::demand! { tpm: 3 }).unwrap();
-    let mut few = Few::default();
+    let mut few = SmallCosts::default();
     limits.resolve_into(&mut few, &tollgate_core::demand! { tpm: 3 }, |_| Ok(())).unwrap();
     assert_eq!(costs.few(), Some(few));
     assert_eq!(few.to_costs(limits.len()), costs);

@@ -4,7 +4,8 @@ use tollgate_core::Limits;
 use tollgate_store::ahead::bounds;
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use tollgate_store::{
-    Activity, Applied, Backend, BucketStatus, Call, OwnedCall, Reply, Scope, StoreError, WaitQueues,
+    Activity, Backend, BucketStatus, OwnedTransaction, Reply, Scope, StoreError, Transaction, TxnOutcome,
+    WaitQueues,
 };
 
 use crate::inner::DynamoStore;
@@ -12,10 +13,10 @@ use crate::inner::DynamoStore;
 impl Backend for DynamoStore {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
-        Reply::later(self.apply_call(OwnedCall::new(call), writes.to_vec()))
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
+        Reply::later(self.apply_call(OwnedTransaction::new(call), writes.to_vec()))
     }
 
     fn buckets<'a>(

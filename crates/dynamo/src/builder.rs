@@ -22,7 +22,7 @@ use crate::bucket::{BucketSettings, Buckets, Chains};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoInner, DynamoStore};
 use crate::service::{Bounded, RetryPolicy, TableService};
-use crate::{OpenError, Trouble, endpoint, table};
+use crate::{DynamoOpenError, ServiceError, endpoint, table};
 
 /// Where a service that is no region of AWS says it is, if nobody says otherwise.
 const LOCAL_REGION: &str = "us-east-1";
@@ -172,30 +172,30 @@ impl DynamoStoreBuilder {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] with what is wrong and what to do. A table that is not ours is left as it is.
-    pub fn build(self) -> Reply<'static, Result<DynamoStore, OpenError>> {
+    /// [`DynamoOpenError`] with what is wrong and what to do. A table that is not ours is left as it is.
+    pub fn build(self) -> Reply<'static, Result<DynamoStore, DynamoOpenError>> {
         let workers = match Workers::start(NAME) {
             Ok(workers) => workers,
-            Err(error) => return Reply::ready(Err(OpenError::Host(error.to_string()))),
+            Err(error) => return Reply::ready(Err(DynamoOpenError::Host(error.to_string()))),
         };
         let handle = workers.handle().clone();
         let opening = handle.spawn(self.open(workers));
         Reply::later(async {
             match opening.await {
                 Ok(opened) => opened,
-                Err(error) => Err(OpenError::Host(error.to_string())),
+                Err(error) => Err(DynamoOpenError::Host(error.to_string())),
             }
         })
     }
 
-    async fn open(mut self, workers: Workers) -> Result<DynamoStore, OpenError> {
+    async fn open(mut self, workers: Workers) -> Result<DynamoStore, DynamoOpenError> {
         if self.table.is_empty() {
-            return Err(OpenError::BadSetting("the table has no name; name it".into()));
+            return Err(DynamoOpenError::BadSetting("the table has no name; name it".into()));
         }
         if self.settings.chains == Chains::Transaction {
             if self.settings.shards_min > 1 {
                 let why = "chains in a transaction need buckets of one item; leave `shards` at 1";
-                return Err(OpenError::BadSetting(why.into()));
+                return Err(DynamoOpenError::BadSetting(why.into()));
             }
             self.settings.shards_max = 1;
         }
@@ -208,7 +208,7 @@ impl DynamoStoreBuilder {
             let (builder, config) = (self.clone(), config.clone());
             move || builder.open_again(&config, &time)
         };
-        let buckets = Buckets::new(self.settings).map_err(|why| OpenError::Host(why.to_string()))?;
+        let buckets = Buckets::new(self.settings).map_err(|why| DynamoOpenError::Host(why.to_string()))?;
         Ok(DynamoStore(Reopened::new(DynamoInner::new(service, buckets), again)))
     }
 
@@ -255,11 +255,11 @@ impl DynamoStoreBuilder {
     }
 
     /// Sees to it that there is a table that fits.
-    async fn prepare(&self, service: &TableService, whereabouts: &str) -> Result<(), OpenError> {
+    async fn prepare(&self, service: &TableService, whereabouts: &str) -> Result<(), DynamoOpenError> {
         let described = table::describe(service).await;
-        let open_error = |failure| OpenError::of(failure, &self.table, whereabouts);
+        let open_error = |failure| DynamoOpenError::of(failure, &self.table, whereabouts);
         let found = match described.map_err(open_error) {
-            Err(OpenError::NoTable(..)) if self.creates => table::create(service, whereabouts).await?,
+            Err(DynamoOpenError::NoTable(..)) if self.creates => table::create(service, whereabouts).await?,
             Ok(found) if found.table_status == Some(TableStatus::Creating) => {
                 table::active(service, whereabouts).await?
             }
@@ -269,7 +269,7 @@ impl DynamoStoreBuilder {
     }
 
     /// Where the service is and what calls are signed with.
-    async fn client_config(&self) -> Result<SdkConfig, OpenError> {
+    async fn client_config(&self) -> Result<SdkConfig, DynamoOpenError> {
         let config = if self.is_local() { self.local_config() } else { self.aws_config().await? };
         let mut config = config.into_builder();
         if let Some(http_client) = &self.http_client {
@@ -298,7 +298,7 @@ impl DynamoStoreBuilder {
             .build()
     }
 
-    async fn aws_config(&self) -> Result<SdkConfig, OpenError> {
+    async fn aws_config(&self) -> Result<SdkConfig, DynamoOpenError> {
         let mut loader = aws_config::defaults(aws_config::BehaviorVersion::latest());
         if let Some(region) = &self.region {
             loader = loader.region(Region::new(region.clone()));
@@ -309,7 +309,7 @@ impl DynamoStoreBuilder {
         let config = loader.load().await;
         if config.region().is_none() {
             let message = "no region is set; name one with `region`, in AWS_REGION or in the profile";
-            return Err(OpenError::BadSetting(message.into()));
+            return Err(DynamoOpenError::BadSetting(message.into()));
         }
         self.find_credentials(&config).await?;
         Ok(config)
@@ -317,8 +317,8 @@ impl DynamoStoreBuilder {
 
     /// Looks whether there is anything to sign calls with. Within a call that would count as one that is not answered: where
     /// there is nothing, the SDK waits for an instance that is not there.
-    async fn find_credentials(&self, config: &SdkConfig) -> Result<(), OpenError> {
-        let nothing = || OpenError::Refused(self.table.clone(), Trouble::NoCredentials);
+    async fn find_credentials(&self, config: &SdkConfig) -> Result<(), DynamoOpenError> {
+        let nothing = || DynamoOpenError::Refused(self.table.clone(), ServiceError::NoCredentials);
         let provider = config.credentials_provider().ok_or_else(nothing)?;
         let found = tokio::time::timeout(self.timeout, provider.provide_credentials()).await;
         found.map_err(|_| nothing())?.map_err(|_| nothing()).map(drop)

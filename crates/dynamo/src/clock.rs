@@ -93,10 +93,10 @@ impl ServiceTime {
 
 /// When a request was sent.
 #[derive(Debug)]
-struct WriteResult(Tick);
+struct SentAt(Tick);
 
-impl Storable for WriteResult {
-    type Storer = StoreReplace<WriteResult>;
+impl Storable for SentAt {
+    type Storer = StoreReplace<SentAt>;
 }
 
 impl Intercept for ServiceTime {
@@ -110,7 +110,7 @@ impl Intercept for ServiceTime {
         _: &RuntimeComponents,
         state: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        state.interceptor_state().store_put(WriteResult(self.local.now()));
+        state.interceptor_state().store_put(SentAt(self.local.now()));
         Ok(())
     }
 
@@ -121,8 +121,8 @@ impl Intercept for ServiceTime {
         _: &RuntimeComponents,
         state: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        if let (Some(WriteResult(sent)), Some(date)) =
-            (state.load::<WriteResult>(), context.response().headers().get("date"))
+        if let (Some(SentAt(sent)), Some(date)) =
+            (state.load::<SentAt>(), context.response().headers().get("date"))
         {
             self.learn(date, *sent);
         }

@@ -2,15 +2,16 @@
 
 use std::net::IpAddr;
 
-use crate::OpenError;
+use crate::DynamoOpenError;
 
 /// Whether it is a URL that can be called, with nothing in it that must not be shown.
 ///
 /// # Errors
 ///
-/// [`OpenError::BadSetting`] with what is wrong.
-pub(crate) fn check(endpoint: &str) -> Result<(), OpenError> {
-    let bad = |why: &str| Err(OpenError::BadSetting(format!("{why}; say it like http://127.0.0.1:8000")));
+/// [`DynamoOpenError::BadSetting`] with what is wrong.
+pub(crate) fn check(endpoint: &str) -> Result<(), DynamoOpenError> {
+    let bad =
+        |why: &str| Err(DynamoOpenError::BadSetting(format!("{why}; say it like http://127.0.0.1:8000")));
     let Some((_, rest)) = split(endpoint) else {
         return bad("the endpoint starts neither with http:// nor with https://");
     };
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn what_cannot_be_called_is_refused() {
         for endpoint in ["", "localhost:8000", "ftp://localhost", "http://", "http://me:secret@localhost"] {
-            let Err(OpenError::BadSetting(why)) = check(endpoint) else { panic!("{endpoint} passed") };
+            let Err(DynamoOpenError::BadSetting(why)) = check(endpoint) else { panic!("{endpoint} passed") };
             assert!(!why.contains("secret"));
         }
         assert_eq!(check("http://127.0.0.1:8000"), Ok(()));

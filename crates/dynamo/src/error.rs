@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::Trouble;
+use crate::ServiceError;
 use crate::service::CallFailure;
 
 /// Why a table could not be opened as a store. A table that is not ours was left as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum DynamoOpenError {
     /// There is no such table.
     #[error(
         "there is no table {0:?} in {1}; create it, with `create_table(true)` or the stack, or name another one"
@@ -43,28 +43,30 @@ pub enum OpenError {
         /// How long it was tried.
         waited: Duration,
         /// What was met last.
-        trouble: Trouble,
+        trouble: ServiceError,
     },
     /// The service refuses: no permission, no credentials, a name that cannot be.
     #[error("table {0:?} cannot be opened: {1}")]
-    Refused(String, Trouble),
+    Refused(String, ServiceError),
     /// This host has no threads left, or something like it.
     #[error("the store cannot be started here: {0}")]
     Host(String),
 }
 
-impl OpenError {
-    pub(crate) fn of(failure: CallFailure, table: &str, whereabouts: &str) -> OpenError {
+impl DynamoOpenError {
+    pub(crate) fn of(failure: CallFailure, table: &str, whereabouts: &str) -> DynamoOpenError {
         let table = table.to_owned();
         match failure {
-            CallFailure::Trouble(Trouble::NoTable(_), _) => OpenError::NoTable(table, whereabouts.into()),
-            CallFailure::Trouble(trouble, waited) if trouble.is_passing() => {
-                OpenError::Unavailable { table, waited, trouble }
+            CallFailure::Trouble(ServiceError::NoTable(_), _) => {
+                DynamoOpenError::NoTable(table, whereabouts.into())
             }
-            CallFailure::Trouble(trouble, _) => OpenError::Refused(table, trouble),
+            CallFailure::Trouble(trouble, waited) if trouble.is_passing() => {
+                DynamoOpenError::Unavailable { table, waited, trouble }
+            }
+            CallFailure::Trouble(trouble, _) => DynamoOpenError::Refused(table, trouble),
             CallFailure::Condition(_) | CallFailure::Canceled(_) => {
-                let odd = Trouble::Other("a condition failed where none was".into());
-                OpenError::Refused(table, odd)
+                let odd = ServiceError::Other("a condition failed where none was".into());
+                DynamoOpenError::Refused(table, odd)
             }
         }
     }

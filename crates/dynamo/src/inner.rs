@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use tollgate_store::workers::Reopened;
-use tollgate_store::{Applied, OwnedCall, Reply, StoreError, WaitQueues};
+use tollgate_store::{OwnedTransaction, Reply, StoreError, TxnOutcome, WaitQueues};
 
 use crate::DynamoStoreBuilder;
 use crate::bucket::Buckets;
-use crate::service::{TableService, Troubles};
+use crate::service::{ServiceErrorCounts, TableService};
 
 /// Buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store. A process that is forked off connects by
 /// itself.
@@ -44,8 +44,8 @@ impl DynamoInner {
     }
 
     /// A call was applied: whoever waits for what it gave back looks again.
-    pub(crate) fn after(&self, call: &OwnedCall, applied: &Applied) {
-        if matches!(applied, Applied::Done(_)) && !self.wait_queues.is_empty() {
+    pub(crate) fn after(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
+        if matches!(applied, TxnOutcome::Done(_)) && !self.wait_queues.is_empty() {
             call.with(|call| self.wait_queues.notify_freed(call));
         }
     }
@@ -55,7 +55,7 @@ impl DynamoStore {
     /// A store in the table of this name.
     ///
     /// ```no_run
-    /// # async fn open() -> Result<(), tollgate_dynamo::OpenError> {
+    /// # async fn open() -> Result<(), tollgate_dynamo::DynamoOpenError> {
     /// use tollgate_dynamo::DynamoStore;
     ///
     /// let store = DynamoStore::builder("limits").region("eu-west-1").build().await?;
@@ -82,7 +82,7 @@ impl DynamoStore {
     }
 
     /// What went wrong with calls since the store was opened, also where another try went well.
-    pub fn troubles(&self) -> Troubles {
+    pub fn troubles(&self) -> ServiceErrorCounts {
         self.0.service.counts.troubles()
     }
 }

@@ -19,7 +19,7 @@ mod trouble;
 
 pub use bucket::Chains;
 pub use builder::DynamoStoreBuilder;
-pub use error::OpenError;
+pub use error::DynamoOpenError;
 pub use inner::DynamoStore;
-pub use service::Troubles;
-pub use trouble::Trouble;
+pub use service::ServiceErrorCounts;
+pub use trouble::ServiceError;

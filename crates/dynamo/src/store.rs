@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tollgate_core::{Denial, Status};
 use tollgate_store::workers::ToTheEnd;
 use tollgate_store::{
-    Applied, Call, Clock, Op, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, Told,
+    BucketRef, Clock, Op, OutcomeCallback, OwnedTransaction, Reach, Reply, Step, Store, StoreError,
+    Transaction, TxnOutcome,
 };
 
 use crate::bucket::without_tests;
@@ -14,13 +15,15 @@ use crate::inner::DynamoStore;
 impl DynamoStore {
     pub(crate) fn apply_call(
         &self,
-        call: OwnedCall,
+        call: OwnedTransaction,
         writes: Vec<tollgate_store::records::Write>,
-    ) -> impl Future<Output = Result<Applied, tollgate_store::records::RecordsError>> + Send + use<> {
+    ) -> impl Future<Output = Result<TxnOutcome, tollgate_store::records::RecordsError>> + Send + use<> {
         let (inner, call) = (Arc::clone(&self.0), Arc::new(call));
         let unheard = {
             let (inner, call) = (Arc::clone(&inner), Arc::clone(&call));
-            move |applied: Result<Applied, _>| applied.iter().for_each(|applied| inner.undo(&call, applied))
+            move |applied: Result<TxnOutcome, _>| {
+                applied.iter().for_each(|applied| inner.undo(&call, applied))
+            }
         };
         let handle = inner.service.workers.handle().clone();
         let apply = async move {
@@ -42,28 +45,28 @@ impl Store for DynamoStore {
         &self.0.service.clock
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
-        let apply = self.apply_call(OwnedCall::new(call), Vec::new());
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
+        let apply = self.apply_call(OwnedTransaction::new(call), Vec::new());
         Reply::later(async move { apply.await.map_err(without_tests) })
     }
 
     fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        let call = Arc::new(OwnedCall::new(&Call { id: None, steps, metered: false }));
+        let call = Arc::new(OwnedTransaction::new(&Transaction { id: None, steps, metered: false }));
         Reply::later(self.0.service.within(self.0.ask(call)))
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let steps = [Step { place: *place, op: Op::Reset }];
-        let call = Arc::new(OwnedCall::new(&Call { id: None, steps: &steps, metered: false }));
+        let call = Arc::new(OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false }));
         Reply::later(self.0.service.within(self.0.peek(call)))
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
-        self.0.hand_over(OwnedCall::new(call));
+    fn hand_over(&self, call: &Transaction<'_>) {
+        self.0.hand_over(OwnedTransaction::new(call));
     }
 
-    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
-        self.0.hand_over_and_tell(OwnedCall::new(call), told);
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
+        self.0.hand_over_and_tell(OwnedTransaction::new(call), told);
     }
 
     fn new_holder(&self) -> u128 {

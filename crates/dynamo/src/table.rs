@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
 use tollgate_store::records::Index;
 
 use crate::service::{CallFailure, Elapsed, TableService};
-use crate::{OpenError, Trouble};
+use crate::{DynamoOpenError, ServiceError};
 
 /// The partition key of an item.
 pub(crate) const PARTITION: &str = "PK";
@@ -55,17 +55,20 @@ pub(crate) const fn index_names(index: Index) -> IndexNames {
 pub(crate) async fn describe(service: &TableService) -> Result<TableDescription, CallFailure> {
     let describe = || service.client.describe_table().table_name(&service.table).send();
     let described = service.with_retries(describe).await?;
-    let none = || CallFailure::Trouble(Trouble::NoTable(service.table.clone()), Duration::ZERO);
+    let none = || CallFailure::Trouble(ServiceError::NoTable(service.table.clone()), Duration::ZERO);
     described.table.ok_or_else(none)
 }
 
 /// Makes the table, and waits until it is there. One that somebody else is making is waited for all the same.
-pub(crate) async fn create(service: &TableService, whereabouts: &str) -> Result<TableDescription, OpenError> {
-    let open_error = |failure| OpenError::of(failure, &service.table, whereabouts);
+pub(crate) async fn create(
+    service: &TableService,
+    whereabouts: &str,
+) -> Result<TableDescription, DynamoOpenError> {
+    let open_error = |failure| DynamoOpenError::of(failure, &service.table, whereabouts);
     let creation = creation(service).map_err(incomplete)?;
     match service.with_retries(|| creation.clone().send()).await {
         // One that is there by now was made by somebody else, or by a try whose answer was lost.
-        Ok(_) | Err(CallFailure::Trouble(Trouble::TableBusy(_), _)) => {}
+        Ok(_) | Err(CallFailure::Trouble(ServiceError::TableBusy(_), _)) => {}
         Err(failure) => return Err(open_error(failure)),
     }
     let table = active(service, whereabouts).await?;
@@ -75,19 +78,22 @@ pub(crate) async fn create(service: &TableService, whereabouts: &str) -> Result<
 }
 
 /// Waits until the table is there and active.
-pub(crate) async fn active(service: &TableService, whereabouts: &str) -> Result<TableDescription, OpenError> {
+pub(crate) async fn active(
+    service: &TableService,
+    whereabouts: &str,
+) -> Result<TableDescription, DynamoOpenError> {
     let watch = Elapsed::start();
     loop {
         let status = match describe(service).await {
             Ok(table) if table.table_status == Some(TableStatus::Active) => return Ok(table),
             Ok(table) => table.table_status.map_or("unknown".into(), |status| status.as_str().to_owned()),
             // A table is not seen everywhere the moment it is made.
-            Err(CallFailure::Trouble(Trouble::NoTable(_), _)) => "not there yet".into(),
-            Err(failure) => return Err(OpenError::of(failure, &service.table, whereabouts)),
+            Err(CallFailure::Trouble(ServiceError::NoTable(_), _)) => "not there yet".into(),
+            Err(failure) => return Err(DynamoOpenError::of(failure, &service.table, whereabouts)),
         };
         let waited = watch.waited();
         if waited >= ACTIVE_WITHIN {
-            return Err(OpenError::NotActive { table: service.table.clone(), status, waited });
+            return Err(DynamoOpenError::NotActive { table: service.table.clone(), status, waited });
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -97,8 +103,8 @@ pub(crate) async fn active(service: &TableService, whereabouts: &str) -> Result<
 ///
 /// # Errors
 ///
-/// [`OpenError::Unfit`] with everything that is missing or other.
-pub(crate) fn check(table: &TableDescription) -> Result<(), OpenError> {
+/// [`DynamoOpenError::Unfit`] with everything that is missing or other.
+pub(crate) fn check(table: &TableDescription) -> Result<(), DynamoOpenError> {
     let mut faults = Vec::new();
     let typed = |name: &str| attribute_type(table, name);
     check_keys(table.key_schema(), PARTITION, SORT, "the table", typed, &mut faults);
@@ -117,7 +123,7 @@ pub(crate) fn check(table: &TableDescription) -> Result<(), OpenError> {
     if faults.is_empty() {
         return Ok(());
     }
-    Err(OpenError::Unfit { table: table.table_name().unwrap_or_default().into(), faults })
+    Err(DynamoOpenError::Unfit { table: table.table_name().unwrap_or_default().into(), faults })
 }
 
 fn check_keys<'a>(
@@ -192,8 +198,8 @@ fn text(name: &str) -> Result<AttributeDefinition, BuildError> {
     AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build()
 }
 
-fn incomplete(error: BuildError) -> OpenError {
-    OpenError::BadSetting(format!("the table cannot be described: {error}"))
+fn incomplete(error: BuildError) -> DynamoOpenError {
+    DynamoOpenError::BadSetting(format!("the table cannot be described: {error}"))
 }
 
 /// Lets the service delete what has expired.
@@ -205,7 +211,7 @@ async fn forget_expired(service: &TableService) -> Result<(), CallFailure> {
     };
     match service.with_retries(update).await {
         Ok(_) => Ok(()),
-        Err(CallFailure::Trouble(Trouble::Invalid(why), _)) if why.contains("already enabled") => Ok(()),
+        Err(CallFailure::Trouble(ServiceError::Invalid(why), _)) if why.contains("already enabled") => Ok(()),
         Err(failure) => Err(failure),
     }
 }
@@ -219,7 +225,7 @@ async fn keep_backups(service: &TableService) -> Result<(), CallFailure> {
         update.point_in_time_recovery_specification(recovery).send().await
     };
     match service.with_retries(update).await {
-        Ok(_) | Err(CallFailure::Trouble(Trouble::Other(_) | Trouble::Invalid(_), _)) => Ok(()),
+        Ok(_) | Err(CallFailure::Trouble(ServiceError::Other(_) | ServiceError::Invalid(_), _)) => Ok(()),
         Err(failure) => Err(failure),
     }
 }

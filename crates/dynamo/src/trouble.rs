@@ -7,7 +7,7 @@ use tollgate_store::StoreError;
 /// Why a call to the service failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum ServiceError {
     /// The table, its partition or the account has no throughput left.
     #[error("DynamoDB throttled the call; give the table more throughput, or call less often")]
     Throttled,
@@ -55,30 +55,36 @@ pub enum Trouble {
     Other(String),
 }
 
-impl Trouble {
+impl ServiceError {
     /// Whether it may be over in a moment, so that another try is worth it.
     pub fn is_passing(&self) -> bool {
         match self {
-            Trouble::Throttled
-            | Trouble::Conflict
-            | Trouble::InProgress
-            | Trouble::Unprocessed
-            | Trouble::Server(_)
-            | Trouble::Timeout
-            | Trouble::Lost(_)
-            | Trouble::Skewed
-            | Trouble::TableBusy(_) => true,
-            Trouble::NoTable(_)
-            | Trouble::AccessDenied(_)
-            | Trouble::NoCredentials
-            | Trouble::Invalid(_)
-            | Trouble::Other(_) => false,
+            ServiceError::Throttled
+            | ServiceError::Conflict
+            | ServiceError::InProgress
+            | ServiceError::Unprocessed
+            | ServiceError::Server(_)
+            | ServiceError::Timeout
+            | ServiceError::Lost(_)
+            | ServiceError::Skewed
+            | ServiceError::TableBusy(_) => true,
+            ServiceError::NoTable(_)
+            | ServiceError::AccessDenied(_)
+            | ServiceError::NoCredentials
+            | ServiceError::Invalid(_)
+            | ServiceError::Other(_) => false,
         }
     }
 
     /// Whether the call may have been applied all the same.
     pub fn may_be_applied(&self) -> bool {
-        matches!(self, Trouble::InProgress | Trouble::Server(_) | Trouble::Timeout | Trouble::Lost(_))
+        matches!(
+            self,
+            ServiceError::InProgress
+                | ServiceError::Server(_)
+                | ServiceError::Timeout
+                | ServiceError::Lost(_)
+        )
     }
 
     /// What it is to callers who waited this long: an outage if it may pass, a refusal if not.
@@ -95,23 +101,23 @@ impl Trouble {
 mod tests {
     use super::*;
 
-    fn all() -> [Trouble; 14] {
+    fn all() -> [ServiceError; 14] {
         let text = || "x".to_owned();
         [
-            Trouble::Throttled,
-            Trouble::Conflict,
-            Trouble::InProgress,
-            Trouble::Unprocessed,
-            Trouble::Server(500),
-            Trouble::Timeout,
-            Trouble::Lost(text()),
-            Trouble::Skewed,
-            Trouble::TableBusy(text()),
-            Trouble::NoTable(text()),
-            Trouble::AccessDenied(text()),
-            Trouble::NoCredentials,
-            Trouble::Invalid(text()),
-            Trouble::Other(text()),
+            ServiceError::Throttled,
+            ServiceError::Conflict,
+            ServiceError::InProgress,
+            ServiceError::Unprocessed,
+            ServiceError::Server(500),
+            ServiceError::Timeout,
+            ServiceError::Lost(text()),
+            ServiceError::Skewed,
+            ServiceError::TableBusy(text()),
+            ServiceError::NoTable(text()),
+            ServiceError::AccessDenied(text()),
+            ServiceError::NoCredentials,
+            ServiceError::Invalid(text()),
+            ServiceError::Other(text()),
         ]
     }
 
@@ -127,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_missing_permission_is_never_an_outage() {
-        for trouble in [Trouble::AccessDenied("no".into()), Trouble::NoCredentials] {
+        for trouble in [ServiceError::AccessDenied("no".into()), ServiceError::NoCredentials] {
             assert!(matches!(trouble.store_error(Duration::ZERO), StoreError::Refused(_)));
         }
     }

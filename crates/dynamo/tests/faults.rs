@@ -11,7 +11,8 @@ use tollgate_core::{Costs, Limit, Limits, Status, Tick, Usage, demand};
 use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo_local::{Engine, FaultRates, Faults};
 use tollgate_store::{
-    Applied, Call, Clock, Done, Key, ManualClock, Op, OpId, Place, Step, Store, StoreError, Taken, Term,
+    BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, OpId, Step, StepOutcome, Store, StoreError, Taken,
+    Transaction, TxnOutcome,
 };
 
 const SEEDS: u64 = 300;
@@ -89,17 +90,17 @@ impl Client {
             _ => self.limits.costs(&demand! { tpm: amount, slots: 1 }),
         };
         let (costs, keys) = (costs.expect("it can fit"), keys());
-        let term = Some(Term { holder, ttl: tollgate_core::Span::from_secs(3_600) });
+        let term = Some(LeaseTerm { holder, ttl: tollgate_core::Span::from_secs(3_600) });
         let step = |key| Step {
-            place: Place { namespace: "ns", key, limits: &self.limits },
+            place: BucketRef { namespace: "ns", key, limits: &self.limits },
             op: Op::Take { costs: &costs, term },
         };
         let steps: Vec<Step<'_>> = keys.iter().take(1 + usize::from(is_chain)).map(step).collect();
-        let call = Call { id: Some(OpId(holder)), steps: &steps, metered: true };
+        let call = Transaction { id: Some(OpId(holder)), steps: &steps, metered: true };
         match self.store.apply(&call).wait() {
-            Ok(Applied::Done(done)) => {
+            Ok(TxnOutcome::Done(done)) => {
                 let at = |index: usize| match done.get(index) {
-                    Some(Done::Taken(Taken { at, .. })) => Some(*at),
+                    Some(StepOutcome::Taken(Taken { at, .. })) => Some(*at),
                     _ => None,
                 };
                 let at = [at(0), at(1)];
@@ -109,7 +110,7 @@ impl Client {
                     .for_each(|(_, sum)| *sum += amount as i64);
                 self.leases.push(Lease { at, costs, holder });
             }
-            Ok(Applied::Denied(_)) | Err(StoreError::Unavailable(..)) => {}
+            Ok(TxnOutcome::Denied(_)) | Err(StoreError::Unavailable(..)) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -124,13 +125,13 @@ impl Client {
         let step = |(key, at): (_, &Option<Tick>)| {
             let usage =
                 Usage { at: (*at)?, reserved: &costs, used: &used[..costs.len()], holder: Some(holder) };
-            let place = Place { namespace: "ns", key, limits: &self.limits };
+            let place = BucketRef { namespace: "ns", key, limits: &self.limits };
             Some(Step { place, op: Op::SettleIfThere(usage) })
         };
         let steps: Vec<Step<'_>> = keys.iter().zip(&at).filter_map(step).collect();
-        let call = Call { id: Some(id), steps: &steps, metered: true };
+        let call = Transaction { id: Some(id), steps: &steps, metered: true };
         let settled = (0..100).any(|_| match self.store.apply(&call).wait() {
-            Ok(Applied::Done(_)) => true,
+            Ok(TxnOutcome::Done(_)) => true,
             Err(StoreError::Unavailable(..)) => false,
             other => panic!("{other:?}"),
         });
@@ -141,7 +142,7 @@ impl Client {
 
     fn left(&self) -> [Vec<i64>; 2] {
         keys().map(|key| {
-            let place = Place { namespace: "ns", key: &key, limits: &self.limits };
+            let place = BucketRef { namespace: "ns", key: &key, limits: &self.limits };
             let statuses = self.store.peek(&place).wait().expect("there is peace");
             statuses.iter().map(Status::available).collect()
         })

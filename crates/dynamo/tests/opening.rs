@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::{
 };
 use common::{builder, engine};
 use tollgate_core::Tick;
-use tollgate_dynamo::{DynamoStore, OpenError, Trouble};
+use tollgate_dynamo::{DynamoOpenError, DynamoStore, ServiceError};
 use tollgate_dynamo_local::{CallFault, Engine, Faults};
 use tollgate_store::records::{Item, ItemKey, Records, Write};
 use tollgate_store::{Clock, ManualClock, Store};
@@ -67,14 +67,14 @@ fn make_table(engine: &Engine, partition: &str, indexes: &[&str]) {
     runtime.block_on(table.send()).unwrap();
 }
 
-fn open(engine: &Engine) -> Result<DynamoStore, OpenError> {
+fn open(engine: &Engine) -> Result<DynamoStore, DynamoOpenError> {
     DynamoStore::builder("limits").clock(clock()).http_client(engine.http_client()).build().wait()
 }
 
 #[test]
 fn a_table_that_is_not_there_is_said_to_be() {
     let error = open(&engine(&clock())).unwrap_err();
-    assert_eq!(error, OpenError::NoTable("limits".into(), "us-east-1".into()));
+    assert_eq!(error, DynamoOpenError::NoTable("limits".into(), "us-east-1".into()));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_table_with_indexes_of_everything_is_accepted() {
 fn a_table_that_does_not_fit_is_told_all_that_is_wrong() {
     let engine = engine(&clock());
     make_table(&engine, "Id", &["GSI1", "GSI3"]);
-    let Err(OpenError::Unfit { table, faults }) = open(&engine) else { panic!("it was opened") };
+    let Err(DynamoOpenError::Unfit { table, faults }) = open(&engine) else { panic!("it was opened") };
     assert_eq!(table, "limits");
     let expected = [
         "the partition key of the table is \"Id\" and has to be \"PK\"",
@@ -126,10 +126,10 @@ fn a_table_that_does_not_fit_is_told_all_that_is_wrong() {
 fn what_is_wrong_with_the_settings_is_said() {
     for endpoint in ["127.0.0.1:8000", "http://me:secret@127.0.0.1"] {
         let error = DynamoStore::builder("limits").endpoint(endpoint).build().wait().unwrap_err();
-        assert!(matches!(&error, OpenError::BadSetting(why) if !why.contains("secret")), "{error}");
+        assert!(matches!(&error, DynamoOpenError::BadSetting(why) if !why.contains("secret")), "{error}");
     }
     let error = DynamoStore::builder("").http_client(engine(&clock()).http_client()).build().wait();
-    assert!(matches!(error, Err(OpenError::BadSetting(_))));
+    assert!(matches!(error, Err(DynamoOpenError::BadSetting(_))));
 }
 
 #[test]
@@ -138,12 +138,12 @@ fn a_service_that_is_away_or_forbidden_is_told_apart() {
     let open =
         || DynamoStore::builder("limits").clock(clock()).http_client(faults.clone()).tries(2).build().wait();
     faults.next(CallFault::AccessDenied);
-    assert!(matches!(open(), Err(OpenError::Refused(_, Trouble::AccessDenied(_)))));
+    assert!(matches!(open(), Err(DynamoOpenError::Refused(_, ServiceError::AccessDenied(_)))));
     faults.next(CallFault::LostBefore);
     faults.next(CallFault::LostBefore);
-    assert!(matches!(open(), Err(OpenError::Unavailable { trouble: Trouble::Lost(_), .. })));
+    assert!(matches!(open(), Err(DynamoOpenError::Unavailable { trouble: ServiceError::Lost(_), .. })));
     let nobody = DynamoStore::builder("limits").endpoint("http://127.0.0.1:1").tries(2);
-    assert!(matches!(nobody.build().wait(), Err(OpenError::Unavailable { .. })));
+    assert!(matches!(nobody.build().wait(), Err(DynamoOpenError::Unavailable { .. })));
 }
 
 /// How far a store's clock is ahead of the system's, in milliseconds.
@@ -240,7 +240,7 @@ fn a_store_reaches_its_table_over_a_port() {
         |creates| DynamoStore::builder("limits").endpoint(&endpoint).create_table(creates).build().wait();
     assert_eq!(
         open(false).unwrap_err(),
-        OpenError::NoTable("limits".into(), format!("us-east-1 at {endpoint}"))
+        DynamoOpenError::NoTable("limits".into(), format!("us-east-1 at {endpoint}"))
     );
     let store = open(true).unwrap();
     let item = Item::new(ItemKey::new("ns/A", "1")).with("n", 1);
@@ -308,7 +308,7 @@ fn an_answer_that_does_not_end_is_broken_off() {
     });
     let store = DynamoStore::builder("limits").endpoint(endpoint).tries(1).timeout(Duration::from_secs(120));
     let error = store.build().wait().unwrap_err();
-    assert!(matches!(error, OpenError::Unavailable { .. }), "{error}");
+    assert!(matches!(error, DynamoOpenError::Unavailable { .. }), "{error}");
     let sent = server.join().unwrap();
     assert!(sent < 100 << 20, "{sent} bytes were taken");
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tollgate_core::{Limit, Limits, Span, Status, Tick, Usage, demand};
 use tollgate_dynamo::DynamoStore;
 use tollgate_store::{
-    Applied, Backend, Call, Done, Key, ManualClock, Op, Place, Reply, Scope, Step, Store, Taken,
+    Backend, BucketRef, Key, ManualClock, Op, Reply, Scope, Step, StepOutcome, Store, Taken, Transaction,
+    TxnOutcome,
 };
 
 const START: Tick = Tick::from_secs(1_800_000_000);
@@ -35,24 +36,24 @@ impl Desk {
         Desk::open(shards, Limits::new([Limit::per_minute("rpm", capacity)]).expect("it is valid"))
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { namespace: "ns", key: &self.key, limits: &self.limits }
+    fn place(&self) -> BucketRef<'_> {
+        BucketRef { namespace: "ns", key: &self.key, limits: &self.limits }
     }
 
-    fn apply(&self, op: Op<'_>) -> Applied {
+    fn apply(&self, op: Op<'_>) -> TxnOutcome {
         let steps = [Step { place: self.place(), op }];
-        let call = Call { id: None, steps: &steps, metered: true };
+        let call = Transaction { id: None, steps: &steps, metered: true };
         self.store.apply(&call).wait().expect("a store that is there answers")
     }
 
     fn take(&self, amount: u64) -> Option<Taken> {
         let costs = self.limits.costs(&demand! { rpm: amount }).expect("it can fit");
         match self.apply(Op::Take { costs: &costs, term: None }) {
-            Applied::Done(done) => match done[0] {
-                Done::Taken(taken) => Some(taken),
+            TxnOutcome::Done(done) => match done[0] {
+                StepOutcome::Taken(taken) => Some(taken),
                 other => panic!("{other:?}"),
             },
-            Applied::Denied(_) => None,
+            TxnOutcome::Denied(_) => None,
             other => panic!("{other:?}"),
         }
     }

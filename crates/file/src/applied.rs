@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Done, OpId};
+use tollgate_store::{OpId, StepOutcome};
 
 use crate::codec::column;
 use crate::error::{Abort, TxnError, unreadable};
@@ -16,7 +16,7 @@ const REMEMBERED_FOR: Span = Span::from_secs(86_400);
 const SWEPT_PER_NEW: usize = 2;
 
 /// What came of the call, if it was applied.
-pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<Done>>, Abort> {
+pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<StepOutcome>>, Abort> {
     let mut find = connection.prepare_cached("SELECT outcome FROM applied WHERE id = ?1")?;
     let outcome: Option<Vec<u8>> = find.query_row([id.0.to_be_bytes()], |row| row.get(0)).optional()?;
     let decode = |bytes: Vec<u8>| {
@@ -25,7 +25,12 @@ pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<Done>
     outcome.map(decode).transpose()
 }
 
-pub(crate) fn remember(connection: &Connection, id: OpId, now: Tick, done: &[Done]) -> Result<(), TxnError> {
+pub(crate) fn remember(
+    connection: &Connection,
+    id: OpId,
+    now: Tick,
+    done: &[StepOutcome],
+) -> Result<(), TxnError> {
     let outcome = outcome_bytes(done);
     let mut insert =
         connection.prepare_cached("INSERT INTO applied (id, at, outcome) VALUES (?1, ?2, ?3)")?;

@@ -4,7 +4,8 @@ use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::usage::{Sums, Used};
 use tollgate_store::{
-    Applied, Call, Census, Done, Freed, Op, Place, Step, StoreError, forgotten_keys, is_forgotten,
+    BucketRef, Freed, LivenessCache, Op, Step, StepOutcome, StoreError, Transaction, TxnOutcome,
+    forgotten_keys, is_forgotten,
 };
 
 use crate::applied;
@@ -16,30 +17,35 @@ use crate::sweep;
 
 /// What came of a call, and whether it was applied now or before.
 pub(crate) struct DedupOutcome {
-    pub(crate) applied: Applied,
+    pub(crate) applied: TxnOutcome,
     pub(crate) is_repeat: bool,
 }
 
 impl WriteTxn<'_> {
     /// Applies the call and makes the writes, or neither; once if the call has an id.
-    pub(crate) fn apply(&mut self, call: &Call<'_>, writes: &[Write]) -> Result<DedupOutcome, Abort> {
+    pub(crate) fn apply(&mut self, call: &Transaction<'_>, writes: &[Write]) -> Result<DedupOutcome, Abort> {
         call.check(writes)?;
         if let Some(id) = call.id
             && let Some(done) = applied::find(self.connection, id)?
         {
-            return Ok(DedupOutcome { applied: Applied::Done(done), is_repeat: true });
+            return Ok(DedupOutcome { applied: TxnOutcome::Done(done), is_repeat: true });
         }
         let applied = self.apply_now(call, writes, self.clock.now())?;
         Ok(DedupOutcome { applied, is_repeat: false })
     }
 
-    fn apply_now(&mut self, call: &Call<'_>, writes: &[Write], now: Tick) -> Result<Applied, Abort> {
-        let (mut rows, mut census) = (Vec::with_capacity(call.steps.len()), Census::default());
+    fn apply_now(
+        &mut self,
+        call: &Transaction<'_>,
+        writes: &[Write],
+        now: Tick,
+    ) -> Result<TxnOutcome, Abort> {
+        let (mut rows, mut census) = (Vec::with_capacity(call.steps.len()), LivenessCache::default());
         for (index, step) in call.steps.iter().enumerate() {
             let mut row = self.row_for(step, now)?;
             row.iter_mut().for_each(|row| row.kept.keep_living(now, &mut census));
             if step.takes().is_some() && row.as_ref().is_some_and(|row| row.kept.is_past(step.place.limits)) {
-                return Ok(Applied::Stale(index));
+                return Ok(TxnOutcome::Stale(index));
             }
             rows.push(row);
         }
@@ -66,10 +72,10 @@ impl WriteTxn<'_> {
         if let Err(denials) = fit(call.steps, &mut rows, now) {
             let heeded = call.steps.iter().zip(rows).zip(heeded).filter(|(_, is_heeded)| *is_heeded);
             heeded.for_each(|((step, row), _)| self.set(step, row));
-            return Ok(Applied::Denied(denials));
+            return Ok(TxnOutcome::Denied(denials));
         }
         let steps = call.steps.iter().zip(&mut rows);
-        let done: Vec<Done> =
+        let done: Vec<StepOutcome> =
             steps.map(|(step, row)| step.commit(row.as_mut().map(|row| &mut row.kept), now)).collect();
         let mut usage = Vec::new();
         if call.metered {
@@ -87,7 +93,7 @@ impl WriteTxn<'_> {
             applied::remember(self.connection, id, now, &done)?;
             self.sweep.calls_made += 1;
         }
-        Ok(Applied::Done(done))
+        Ok(TxnOutcome::Done(done))
     }
 
     /// Puts the bucket of a step in place, if it has one.
@@ -113,7 +119,7 @@ impl WriteTxn<'_> {
 
     /// Whether a settlement counts though its bucket is not there: that was dropped because it was idle, not forgotten.
     fn outlives_bucket(&self, step: &Step<'_>, now: Tick) -> Result<bool, Abort> {
-        let Place { namespace, key, .. } = step.place;
+        let BucketRef { namespace, key, .. } = step.place;
         match (&step.op, key.pair()) {
             (Op::Settle(_), _) => Ok(true),
             (Op::SettleIfThere(usage), Some((entity, resource)))
@@ -136,18 +142,18 @@ impl WriteTxn<'_> {
         &self,
         steps: &[Step<'_>],
         rows: &mut [Option<FileRow>],
-        done: &[Done],
+        done: &[StepOutcome],
         now: Tick,
         writes: &mut Vec<Write>,
     ) -> Result<(), Abort> {
         let kept = self.usage_retention;
         for ((step, row), done) in steps.iter().zip(rows).zip(done) {
             let (at, used) = match (&step.op, done) {
-                (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
+                (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => (taken.at, Used::Taken(costs)),
                 (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
                 _ => continue,
             };
-            let Place { namespace, limits, .. } = step.place;
+            let BucketRef { namespace, limits, .. } = step.place;
             match row {
                 Some(row) => used.count(&mut row.usage, &step.place, at, kept, writes),
                 // It is gone because it was full, but what was counted of it has to be corrected.
@@ -188,7 +194,7 @@ fn takes<'s>(
 
 /// Drops what is held by processes that are gone, and says whether anything was.
 fn reap(steps: &[Step<'_>], rows: &mut [Option<FileRow>], now: Tick) -> bool {
-    let mut census = Census::default();
+    let mut census = LivenessCache::default();
     let takes = steps.iter().zip(rows).filter(|(step, _)| step.takes().is_some());
     let held = takes.filter_map(|(_, row)| row.as_mut()).map(|row| &mut row.kept);
     // All of them: one that is dropped must not leave the others as they are.

@@ -4,7 +4,8 @@ use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
 use tollgate_store::{
-    Activity, Applied, Backend, BucketStatus, Call, Key, OwnedCall, Reply, Scope, StoreError, WaitQueues,
+    Activity, Backend, BucketStatus, Key, OwnedTransaction, Reply, Scope, StoreError, Transaction,
+    TxnOutcome, WaitQueues,
 };
 
 use crate::batch::WriteTxn;
@@ -28,7 +29,7 @@ impl Records for FileStore {
     }
 
     fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
-        let reply = self.work(Apply::new(OwnedCall::empty(), writes.to_vec()));
+        let reply = self.work(Apply::new(OwnedTransaction::empty(), writes.to_vec()));
         Reply::later(async move { reply.await.map(drop) })
     }
 
@@ -46,10 +47,10 @@ impl Records for FileStore {
 impl Backend for FileStore {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
-        self.work(Apply::new(OwnedCall::new(call), writes.to_vec()))
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
+        self.work(Apply::new(OwnedTransaction::new(call), writes.to_vec()))
     }
 
     fn buckets<'a>(

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::{Freed, Key, Place};
+use tollgate_store::{BucketRef, Freed, Key};
 
 use crate::clock::FileClock;
 use crate::error::{Abort, TxnError};
@@ -46,7 +46,7 @@ impl<'a> WriteTxn<'a> {
     }
 
     /// The bucket at a place, if there is one.
-    pub(crate) fn row(&mut self, place: &Place<'_>) -> Result<Option<&FileRow>, Abort> {
+    pub(crate) fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<&FileRow>, Abort> {
         let seen = match self.seen.entry((place.namespace.into(), place.key.clone())) {
             Entry::Occupied(seen) => seen.into_mut(),
             Entry::Vacant(vacant) => {
@@ -98,7 +98,7 @@ pub(crate) struct ReadView<'a> {
 
 impl ReadView<'_> {
     /// The bucket at a place, if there is one.
-    pub(crate) fn row(&mut self, place: &Place<'_>) -> Result<Option<FileRow>, Abort> {
+    pub(crate) fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<FileRow>, Abort> {
         match rows::get(self.connection, place.namespace, place.key)? {
             Some(raw) => raw.decode(self.connection, self.known, Some(place.limits)).map(Some),
             None => Ok(None),

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, HostClock};
 
-use crate::{FileStore, OpenError};
+use crate::{FileOpenError, FileStore};
 
 /// How much a crash may undo. A process that is killed loses nothing that was answered, whichever it is; this is about
 /// the whole machine.
@@ -84,8 +84,8 @@ impl FileStoreBuilder {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
-    pub fn build(self) -> Result<FileStore, OpenError> {
+    /// [`FileOpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
+    pub fn build(self) -> Result<FileStore, FileOpenError> {
         FileStore::from_settings(&self)
     }
 }

@@ -10,7 +10,7 @@ use tollgate_store::records::RecordsError;
 /// Why a file could not be opened as a store. A file that is not ours was left as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum FileOpenError {
     /// The path is that of a folder.
     #[error("{0} is a folder; name a file in it")]
     IsFolder(PathBuf),
@@ -77,10 +77,10 @@ pub(crate) const MOVED: &str = "the file was deleted or replaced while this proc
 pub(crate) type TxnError = rusqlite::Error;
 
 /// What it is to callers that the file could not be opened again, in a process that was forked off.
-pub(crate) fn reopening(why: &OpenError) -> StoreError {
+pub(crate) fn reopening(why: &FileOpenError) -> StoreError {
     match why {
-        OpenError::Busy(_, waited) => StoreError::Unavailable(*waited, why.to_string()),
-        OpenError::NoRoom(_) => StoreError::Unavailable(Duration::ZERO, why.to_string()),
+        FileOpenError::Busy(_, waited) => StoreError::Unavailable(*waited, why.to_string()),
+        FileOpenError::NoRoom(_) => StoreError::Unavailable(Duration::ZERO, why.to_string()),
         why => StoreError::Refused(why.to_string()),
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ffi;
 
-use crate::error::{OpenError, TxnError};
+use crate::error::{FileOpenError, TxnError};
 use crate::open::io_error;
 
 /// Others than the owner may write to the file.
@@ -26,7 +26,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// The file that a path names.
-    pub(crate) fn of(path: &Path) -> Result<Identity, OpenError> {
+    pub(crate) fn of(path: &Path) -> Result<Identity, FileOpenError> {
         let there = fs::metadata(path).map_err(|why| io_error(path, &why))?;
         Ok(Identity { path: path.into(), number: number(&there) })
     }
@@ -66,7 +66,7 @@ fn number(_: &Metadata) -> (u64, u64) {
 
 /// Whether nobody but the owner may write to the file, and to what belongs to it.
 #[cfg(unix)]
-pub(crate) fn check_mode(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn check_mode(path: &Path) -> Result<(), FileOpenError> {
     use std::os::unix::fs::PermissionsExt;
     for end in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -74,7 +74,7 @@ pub(crate) fn check_mode(path: &Path) -> Result<(), OpenError> {
         let Ok(there) = fs::metadata(&name) else { continue };
         let mode = there.permissions().mode() & 0o777;
         if mode & WRITABLE_BY_OTHERS != 0 {
-            return Err(OpenError::OpenToOthers { path: name.into(), mode });
+            return Err(FileOpenError::OpenToOthers { path: name.into(), mode });
         }
     }
     Ok(())
@@ -82,6 +82,6 @@ pub(crate) fn check_mode(path: &Path) -> Result<(), OpenError> {
 
 /// There are no such permissions here.
 #[cfg(not(unix))]
-pub(crate) fn check_mode(_: &Path) -> Result<(), OpenError> {
+pub(crate) fn check_mode(_: &Path) -> Result<(), FileOpenError> {
     Ok(())
 }

@@ -10,7 +10,7 @@ use tollgate_store::{Mutex, PerProcess, StoreError, WaitQueues};
 use crate::builder::FileStoreBuilder;
 use crate::clock::{ClockAccess, FileClock, FileTime};
 use crate::desk::{CommitQueue, Executor};
-use crate::error::{MOVED, OpenError, reopening};
+use crate::error::{FileOpenError, MOVED, reopening};
 use crate::identity::Identity;
 use crate::open::{self, Opened};
 use crate::queues;
@@ -54,7 +54,7 @@ pub(crate) struct ThreadContext {
 
 impl StoreHandle {
     /// Opens the file, or makes it.
-    pub(crate) fn open(settings: &FileStoreBuilder) -> Result<StoreHandle, OpenError> {
+    pub(crate) fn open(settings: &FileStoreBuilder) -> Result<StoreHandle, FileOpenError> {
         let parts: PerProcess<ProcessStore> = PerProcess::new(process());
         let time = FileTime::of(settings);
         let (keeper, wait_queues, path) = Threads::open(settings, &time, None)?;
@@ -97,10 +97,10 @@ impl Threads {
         settings: &FileStoreBuilder,
         time: &FileTime,
         wait_queues: Option<&Arc<WaitQueues>>,
-    ) -> Result<(Threads, Arc<WaitQueues>, PathBuf), OpenError> {
+    ) -> Result<(Threads, Arc<WaitQueues>, PathBuf), FileOpenError> {
         let mut stores = stores::lock();
         let Opened { path, identity, writer, reader } = open::open(settings, &stores)?;
-        let failed = |why: String| OpenError::Failed(path.clone(), why);
+        let failed = |why: String| FileOpenError::Failed(path.clone(), why);
         let (timeout, usage_retention) = (settings.timeout, settings.usage_retention);
         let clock = FileClock::open(time, ClockAccess::Write, &writer);
         let writer = WriteExecutor::new(writer, identity.clone(), clock, timeout, usage_retention)

@@ -38,5 +38,5 @@ mod work;
 mod writer;
 
 pub use builder::{Durability, FileStoreBuilder};
-pub use error::OpenError;
+pub use error::FileOpenError;
 pub use store::FileStore;

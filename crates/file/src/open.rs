@@ -10,7 +10,7 @@ use tollgate_core::Span;
 use tollgate_store::Clock;
 
 use crate::builder::{Durability, FileStoreBuilder};
-use crate::error::{OpenError, TxnError, is_busy};
+use crate::error::{FileOpenError, TxnError, is_busy};
 use crate::identity::{Identity, check_mode};
 use crate::pause::pause;
 use crate::schema::{self, APPLICATION, FORMAT, FormatMark};
@@ -37,20 +37,20 @@ pub(crate) struct Opened {
 }
 
 /// Opens a file, with nobody else opening or closing one.
-pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opened, OpenError> {
+pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opened, FileOpenError> {
     // An absolute path is never one of the names that mean something else to SQLite.
     let path = std::path::absolute(&settings.path)
-        .map_err(|why| OpenError::Failed(settings.path.clone(), why.to_string()))?;
+        .map_err(|why| FileOpenError::Failed(settings.path.clone(), why.to_string()))?;
     let looks = make_if_missing(&path)?;
     check_mode(&path)?;
     let identity = Identity::of(&path)?;
     if !stores.can_open(&identity) {
-        return Err(OpenError::InUseByParent(path));
+        return Err(FileOpenError::InUseByParent(path));
     }
     let explain = |fault: TxnError| explain(&path, settings.timeout, &fault);
     let writer = connect(&path, settings).map_err(explain)?;
     if writer.is_readonly(MAIN_DB).map_err(explain)? {
-        return Err(OpenError::ReadOnly(path));
+        return Err(FileOpenError::ReadOnly(path));
     }
     if looks == FileKind::Torn {
         check(&path, schema::mark(&writer).map_err(explain)?)?;
@@ -62,7 +62,7 @@ pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opene
     // Both are connected to the same file only if nobody has replaced it meanwhile.
     identity
         .check()
-        .map_err(|_| OpenError::Failed(path.clone(), "it was replaced meanwhile; try again".into()))?;
+        .map_err(|_| FileOpenError::Failed(path.clone(), "it was replaced meanwhile; try again".into()))?;
     Ok(Opened { path, identity, writer, reader })
 }
 
@@ -76,13 +76,13 @@ enum FileKind {
 }
 
 /// Makes an empty file that nobody else may read, or looks at the one that is there without touching it.
-fn make_if_missing(path: &Path) -> Result<FileKind, OpenError> {
+fn make_if_missing(path: &Path) -> Result<FileKind, FileOpenError> {
     if path.parent().is_some_and(|folder| !folder.exists()) {
-        return Err(OpenError::NoFolder(path.into()));
+        return Err(FileOpenError::NoFolder(path.into()));
     }
     match fs::metadata(path) {
-        Ok(there) if there.is_dir() => Err(OpenError::IsFolder(path.into())),
-        Ok(there) if !there.is_file() => Err(OpenError::NotSqlite(path.into())),
+        Ok(there) if there.is_dir() => Err(FileOpenError::IsFolder(path.into())),
+        Ok(there) if !there.is_file() => Err(FileOpenError::NotSqlite(path.into())),
         Ok(there) if there.len() == 0 => Ok(FileKind::Right),
         Ok(_) => look(path),
         Err(why) if why.kind() == ErrorKind::NotFound => match private().open(path) {
@@ -95,7 +95,7 @@ fn make_if_missing(path: &Path) -> Result<FileKind, OpenError> {
 }
 
 /// Another process has made it in the meantime, and it is not there to be made a third time.
-fn make_if_missing_again(path: &Path) -> Result<FileKind, OpenError> {
+fn make_if_missing_again(path: &Path) -> Result<FileKind, FileOpenError> {
     match fs::metadata(path) {
         Ok(there) if there.len() == 0 => Ok(FileKind::Right),
         Ok(_) => look(path),
@@ -111,18 +111,18 @@ fn private() -> OpenOptions {
     options
 }
 
-pub(crate) fn io_error(path: &Path, why: &std::io::Error) -> OpenError {
+pub(crate) fn io_error(path: &Path, why: &std::io::Error) -> FileOpenError {
     match why.kind() {
-        ErrorKind::PermissionDenied => OpenError::NoPermission(path.into()),
-        ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly(path.into()),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => OpenError::NoRoom(path.into()),
-        _ => OpenError::Failed(path.into(), why.to_string()),
+        ErrorKind::PermissionDenied => FileOpenError::NoPermission(path.into()),
+        ErrorKind::ReadOnlyFilesystem => FileOpenError::ReadOnly(path.into()),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FileOpenError::NoRoom(path.into()),
+        _ => FileOpenError::Failed(path.into(), why.to_string()),
     }
 }
 
 /// Looks at what a file says it is, and at nothing else. As an immutable file it is neither locked nor recovered, and
 /// no other file is made beside it. Without its log it may be torn; then only opening it for good can tell.
-fn look(path: &Path) -> Result<FileKind, OpenError> {
+fn look(path: &Path) -> Result<FileKind, FileOpenError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let looked = Connection::open_with_flags(immutable(path), flags);
@@ -148,13 +148,13 @@ fn immutable(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-fn check(path: &Path, mark: FormatMark) -> Result<(), OpenError> {
+fn check(path: &Path, mark: FormatMark) -> Result<(), FileOpenError> {
     match mark {
         FormatMark { application: APPLICATION, format: found } if found > FORMAT => {
-            Err(OpenError::Newer { path: path.into(), found, known: FORMAT })
+            Err(FileOpenError::Newer { path: path.into(), found, known: FORMAT })
         }
         FormatMark { application: APPLICATION, .. } => Ok(()),
-        _ => Err(OpenError::Foreign(path.into())),
+        _ => Err(FileOpenError::Foreign(path.into())),
     }
 }
 
@@ -208,32 +208,32 @@ fn busy() -> rusqlite::ffi::Error {
     rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY)
 }
 
-fn explain(path: &Path, timeout: Duration, fault: &TxnError) -> OpenError {
+fn explain(path: &Path, timeout: Duration, fault: &TxnError) -> FileOpenError {
     let path = path.to_path_buf();
     match fault.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => OpenError::NotSqlite(path),
-        Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged(path, fault.to_string()),
-        Some(ErrorCode::ReadOnly) => OpenError::ReadOnly(path),
-        Some(ErrorCode::PermissionDenied) => OpenError::NoPermission(path),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Busy(path, timeout),
+        Some(ErrorCode::NotADatabase) => FileOpenError::NotSqlite(path),
+        Some(ErrorCode::DatabaseCorrupt) => FileOpenError::Damaged(path, fault.to_string()),
+        Some(ErrorCode::ReadOnly) => FileOpenError::ReadOnly(path),
+        Some(ErrorCode::PermissionDenied) => FileOpenError::NoPermission(path),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FileOpenError::Busy(path, timeout),
         Some(ErrorCode::CannotOpen) if path.exists() => cannot_open(path),
-        Some(ErrorCode::DiskFull) => OpenError::NoRoom(path),
+        Some(ErrorCode::DiskFull) => FileOpenError::NoRoom(path),
         Some(ErrorCode::SystemIoFailure) => {
-            OpenError::Failed(path, format!("the disk failed, or is full ({fault})"))
+            FileOpenError::Failed(path, format!("the disk failed, or is full ({fault})"))
         }
-        _ => OpenError::Failed(path, fault.to_string()),
+        _ => FileOpenError::Failed(path, fault.to_string()),
     }
 }
 
 /// SQLite does not say why the system refuses to open a file that is there. A process that may open no more files cannot
 /// open the folder as often as we open files, either, and then the system says why. (The file itself is left alone:
 /// closing it would lose the locks that this process has on it.)
-fn cannot_open(path: PathBuf) -> OpenError {
+fn cannot_open(path: PathBuf) -> FileOpenError {
     let folder = path.parent().unwrap_or(&path);
     let opened: Result<Vec<fs::ReadDir>, _> = (0..FILES).map(|_| fs::read_dir(folder)).collect();
     match opened {
         Err(why) if why.kind() != ErrorKind::PermissionDenied => io_error(&path, &why),
         // Nearly always it is this.
-        _ => OpenError::NoPermission(path),
+        _ => FileOpenError::NoPermission(path),
     }
 }

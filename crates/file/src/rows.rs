@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::{Bucket, Limits};
 use tollgate_store::usage::Sums;
-use tollgate_store::{Kept, Key};
+use tollgate_store::{Key, StoredBucket};
 
 use crate::codec::{usage_bytes, usage_from, usage_limits};
 use crate::error::{Abort, TxnError, unreadable};
@@ -12,7 +12,7 @@ use crate::limits::FileLimitsCache;
 /// A bucket under its limits, and what was used of it in the current hour.
 #[derive(Clone, Debug)]
 pub(crate) struct FileRow {
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredBucket,
     pub(crate) usage: Option<Sums>,
 }
 
@@ -48,7 +48,7 @@ impl RawRow {
             None => None,
             Some(bytes) => Some(sums(connection, known, bytes)?),
         };
-        Ok(FileRow { kept: Kept { limits, version: self.version, bucket }, usage })
+        Ok(FileRow { kept: StoredBucket { limits, version: self.version, bucket }, usage })
     }
 }
 
@@ -61,7 +61,7 @@ fn sums(connection: &Connection, known: &mut FileLimitsCache, bytes: &[u8]) -> R
 impl FileRow {
     /// A bucket of which nothing was used.
     pub(crate) fn fresh(limits: &Limits) -> FileRow {
-        FileRow { kept: Kept::fresh(limits), usage: None }
+        FileRow { kept: StoredBucket::fresh(limits), usage: None }
     }
 }
 

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
 use tollgate_store::usage::bucket_of_usage;
-use tollgate_store::{Activity, BucketStatus, Census, FORGET_MAX, Freed, Key, Scope, forgotten_write};
+use tollgate_store::{Activity, BucketStatus, FORGET_MAX, Freed, Key, LivenessCache, Scope, forgotten_write};
 
 use crate::batch::{ReadView, WriteTxn};
 use crate::error::{Abort, TxnError};
@@ -117,7 +117,7 @@ pub(crate) fn buckets(
 ) -> Result<Page<BucketStatus>, Abort> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
     let (mut now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
-    let (mut statuses, mut after, mut census) = (Vec::new(), after, Census::default());
+    let (mut statuses, mut after, mut census) = (Vec::new(), after, LivenessCache::default());
     // Keys that are no pair are none of these, however many there are of them.
     while statuses.len() <= limit {
         let found = list(view.connection, namespace, scope, Which::All, after.as_ref(), limit + 1)?;
@@ -149,7 +149,7 @@ pub(crate) fn activity(
     scope: &OwnedScope,
     after: Option<&Key>,
 ) -> Result<(Vec<Activity>, Option<Key>), Abort> {
-    let (mut now, mut census, mut activities) = (view.clock.now(), Census::default(), Vec::new());
+    let (mut now, mut census, mut activities) = (view.clock.now(), LivenessCache::default(), Vec::new());
     let found = list(view.connection, namespace, scope, Which::All, after, LOOKED_AT_ONCE)?;
     let last = found.last().map(|(key, _)| key.clone()).filter(|_| found.len() == LOOKED_AT_ONCE);
     for (key, raw) in found {

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use tollgate_core::{Denial, Status, Tick};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{
-    Applied, Call, Census, Clock, Kept, OwnedCall, Place, Reach, Reply, Step, Store, StoreError, Told,
-    WaitQueues,
+    BucketRef, Clock, LivenessCache, OutcomeCallback, OwnedTransaction, Reach, Reply, Step, Store,
+    StoreError, StoredBucket, Transaction, TxnOutcome, WaitQueues,
 };
 
 use crate::batch::ReadView;
 use crate::builder::FileStoreBuilder;
 use crate::errand::{PendingReply, Request};
-use crate::error::{Abort, OpenError, without_tests};
+use crate::error::{Abort, FileOpenError, without_tests};
 use crate::keeper::{StoreHandle, ThreadContext};
 use crate::work::{Apply, DetachedApply, ReadRequest};
 use crate::writer::WriteExecutor;
@@ -38,15 +38,15 @@ use crate::writer::WriteExecutor;
 /// # std::fs::create_dir_all(&folder)?;
 /// use tollgate_core::{demand, Limit, Limits};
 /// use tollgate_file::FileStore;
-/// use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store};
+/// use tollgate_store::{TxnOutcome, Transaction, Key, Op, BucketRef, Step, Store};
 ///
 /// let store = FileStore::open(folder.join("limits.tollgate"))?;
 /// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
 /// let (key, costs) = (Key::new(&["user-1"]), limits.costs(&demand! { rpm: 1 })?);
-/// let place = Place { namespace: "app", key: &key, limits: &limits };
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
 /// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-/// let applied = store.apply(&Call { id: None, steps: &steps, metered: false }).wait()?;
-/// assert!(matches!(applied, Applied::Done(_)));
+/// let applied = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()?;
+/// assert!(matches!(applied, TxnOutcome::Done(_)));
 /// # drop(store);
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,8 +59,8 @@ impl FileStore {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
-    pub fn open(path: impl AsRef<Path>) -> Result<FileStore, OpenError> {
+    /// [`FileOpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
+    pub fn open(path: impl AsRef<Path>) -> Result<FileStore, FileOpenError> {
         FileStore::builder(path).build()
     }
 
@@ -93,7 +93,7 @@ impl FileStore {
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
-    pub(crate) fn from_settings(settings: &FileStoreBuilder) -> Result<FileStore, OpenError> {
+    pub(crate) fn from_settings(settings: &FileStoreBuilder) -> Result<FileStore, FileOpenError> {
         Ok(FileStore(Arc::new(StoreHandle::open(settings)?)))
     }
 
@@ -145,13 +145,13 @@ impl Store for FileStore {
         &self.0.time.clock
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
-        let reply = self.work(Apply::new(OwnedCall::new(call), Vec::new()));
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
+        let reply = self.work(Apply::new(OwnedTransaction::new(call), Vec::new()));
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
     fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        let call = OwnedCall::new(&Call { id: None, steps, metered: false });
+        let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
         let reply = self.read(move |view| {
             let mut denials = Vec::new();
             for step in call.steps() {
@@ -163,23 +163,23 @@ impl Store for FileStore {
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let (namespace, key, limits) = (place.namespace.to_owned(), place.key.clone(), place.limits.clone());
         let reply = self.read(move |view| {
-            let (kept, now) = kept(view, &Place { namespace: &namespace, key: &key, limits: &limits })?;
+            let (kept, now) = kept(view, &BucketRef { namespace: &namespace, key: &key, limits: &limits })?;
             Ok(kept.peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         // A file that cannot be opened in this process loses it; what it would have given back expires.
         let Ok(ThreadContext { writer: desk, .. }) = self.0.shared() else { return };
-        let apply = Apply::new(OwnedCall::new(call), Vec::new());
+        let apply = Apply::new(OwnedTransaction::new(call), Vec::new());
         let handed_over = DetachedApply::new(apply, desk.now(), desk.unheard()).telling(told);
         // Where the line is as long as it may be, it is lost; what it would have given back expires.
         let _ = desk.post(Box::new(handed_over));
@@ -196,10 +196,10 @@ impl Store for FileStore {
 }
 
 /// The bucket at a place, without the holders that a take would find to be gone, and the time.
-fn kept(view: &mut ReadView<'_>, place: &Place<'_>) -> Result<(Kept, Tick), Abort> {
+fn kept(view: &mut ReadView<'_>, place: &BucketRef<'_>) -> Result<(StoredBucket, Tick), Abort> {
     let row = view.row(place)?;
     let now = view.clock.now();
-    let Some(row) = row else { return Ok((Kept::fresh(place.limits), now)) };
+    let Some(row) = row else { return Ok((StoredBucket::fresh(place.limits), now)) };
     let now = view.clock.now_for(view.connection, row.kept.bucket.stamp(), now)?;
-    Ok((row.kept.as_seen(now, &mut Census::default()), now))
+    Ok((row.kept.as_seen(now, &mut LivenessCache::default()), now))
 }

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use tollgate_core::{Span, Tick};
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::{Census, Kept, Key};
+use tollgate_store::{Key, LivenessCache, StoredBucket};
 
 use crate::applied;
 use crate::error::{Abort, TxnError};
@@ -91,8 +91,8 @@ fn sweep_bucket(
 ) -> Result<(), Abort> {
     // What cannot be read is left alone: whoever asks for it is told.
     let Ok(mut row) = raw.decode(connection, known, None) else { return Ok(()) };
-    row.kept.keep_living(now, &mut Census::default());
-    let Kept { bucket, limits, .. } = &row.kept;
+    row.kept.keep_living(now, &mut LivenessCache::default());
+    let StoredBucket { bucket, limits, .. } = &row.kept;
     let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
     let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
     if let (Some(sums), Some((entity, resource))) = (&over, key.pair()) {

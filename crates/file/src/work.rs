@@ -5,7 +5,7 @@ use std::task::{Wake, Waker};
 
 use tollgate_core::Tick;
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Applied, Key, Mutex, OpId, OwnedCall, StoreError, Told};
+use tollgate_store::{Key, Mutex, OpId, OutcomeCallback, OwnedTransaction, StoreError, TxnOutcome};
 
 use crate::applied;
 use crate::batch::{ReadView, WriteTxn};
@@ -22,7 +22,7 @@ const TRIES_MAX: u32 = 1_000;
 
 /// Applying a call.
 pub(crate) struct Apply {
-    call: OwnedCall,
+    call: OwnedTransaction,
     writes: Vec<Write>,
     /// A call that this one undoes, so that it may be made again.
     undoes: Option<OpId>,
@@ -30,11 +30,11 @@ pub(crate) struct Apply {
 }
 
 impl Apply {
-    pub(crate) fn new(call: OwnedCall, writes: Vec<Write>) -> Apply {
+    pub(crate) fn new(call: OwnedTransaction, writes: Vec<Write>) -> Apply {
         Apply { call, writes, undoes: None, is_repeat: false }
     }
 
-    fn apply(&mut self, batch: &mut WriteTxn<'_>) -> Result<Applied, Abort> {
+    fn apply(&mut self, batch: &mut WriteTxn<'_>) -> Result<TxnOutcome, Abort> {
         if let Some(id) = self.undoes {
             applied::forget(batch.connection, id.0.to_be_bytes())?;
         }
@@ -45,7 +45,7 @@ impl Apply {
 }
 
 impl Request<WriteExecutor> for Apply {
-    type Answer = Result<Applied, RecordsError>;
+    type Answer = Result<TxnOutcome, RecordsError>;
 
     fn run(&mut self, batch: &mut WriteTxn<'_>) -> Result<Option<Self::Answer>, TxnError> {
         Abort::answer(self.apply(batch)).map(Some)
@@ -65,7 +65,7 @@ impl Request<WriteExecutor> for Apply {
         since: Tick,
         unheard: DetachedCount,
     ) -> Option<Box<dyn Job<WriteExecutor>>> {
-        let Ok(Applied::Done(done)) = answer else { return None };
+        let Ok(TxnOutcome::Done(done)) = answer else { return None };
         // What was applied before is somebody's who was told so.
         if self.is_repeat {
             return None;
@@ -85,8 +85,8 @@ pub(crate) struct DetachedApply {
     /// Until it has failed: who asks after that need not wait to see it.
     unheard: Option<DetachedCount>,
     /// Who hears what came of it, and that.
-    told: Option<Told>,
-    applied: Option<Applied>,
+    told: Option<OutcomeCallback>,
+    applied: Option<TxnOutcome>,
 }
 
 impl DetachedApply {
@@ -95,13 +95,13 @@ impl DetachedApply {
     }
 
     /// As it is, and `told` hears what came of it.
-    pub(crate) fn telling(self, told: Told) -> DetachedApply {
+    pub(crate) fn telling(self, told: OutcomeCallback) -> DetachedApply {
         DetachedApply { told: Some(told), ..self }
     }
 }
 
 /// Somebody who is told when the engine is free: as much may happen then as when a waker is called.
-struct IdleCallback(Mutex<Option<(Told, Applied)>>);
+struct IdleCallback(Mutex<Option<(OutcomeCallback, TxnOutcome)>>);
 
 impl Wake for IdleCallback {
     fn wake(self: Arc<Self>) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use support::{Folder, Tap, child, write_own};
-use tollgate_file::{FileStore, OpenError};
+use tollgate_file::{FileOpenError, FileStore};
 
 /// The bytes of all files of a folder.
 fn contents(folder: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
@@ -21,7 +21,7 @@ fn contents(folder: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
 }
 
 /// Opens the file, which must fail and leave all files of the folder as they were.
-fn refused(folder: &Folder, name: &str) -> OpenError {
+fn refused(folder: &Folder, name: &str) -> FileOpenError {
     let before = contents(folder.path());
     let error = FileStore::open(folder.file(name)).expect_err("it is no file of ours");
     assert_eq!(contents(folder.path()), before, "{error}");
@@ -34,13 +34,13 @@ fn refused(folder: &Folder, name: &str) -> OpenError {
 fn a_folder_is_no_file() {
     let folder = Folder::new();
     fs::create_dir(folder.file("sub")).unwrap();
-    assert_eq!(refused(&folder, "sub"), OpenError::IsFolder(folder.file("sub")));
+    assert_eq!(refused(&folder, "sub"), FileOpenError::IsFolder(folder.file("sub")));
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_not_made() {
     let folder = Folder::new();
-    assert_eq!(refused(&folder, "no/such/x"), OpenError::NoFolder(folder.file("no/such/x")));
+    assert_eq!(refused(&folder, "no/such/x"), FileOpenError::NoFolder(folder.file("no/such/x")));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn text_and_rubbish_are_no_sqlite_files() {
         [("text", &b"key = value\n"[..]), ("rubbish", &rubbish), ("header", b"SQLite format 3\0")]
     {
         fs::write(folder.file(name), bytes).unwrap();
-        assert_eq!(refused(&folder, name), OpenError::NotSqlite(folder.file(name)));
+        assert_eq!(refused(&folder, name), FileOpenError::NotSqlite(folder.file(name)));
     }
 }
 
@@ -59,7 +59,7 @@ fn text_and_rubbish_are_no_sqlite_files() {
 #[test]
 fn a_device_is_no_sqlite_file() {
     let error = FileStore::open("/dev/null").unwrap_err();
-    assert_eq!(error, OpenError::NotSqlite("/dev/null".into()));
+    assert_eq!(error, FileOpenError::NotSqlite("/dev/null".into()));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_sqlite_file_of_another_program_is_left_as_it_is() {
         let other = Connection::open(folder.file(name)).unwrap();
         other.execute_batch(prepare).unwrap();
         drop(other);
-        assert_eq!(refused(&folder, name), OpenError::Foreign(folder.file(name)), "{name}");
+        assert_eq!(refused(&folder, name), FileOpenError::Foreign(folder.file(name)), "{name}");
     }
 }
 
@@ -84,7 +84,7 @@ fn a_sqlite_file_that_another_program_has_open_is_left_as_it_is() {
     let other = Connection::open(folder.file("x")).unwrap();
     other.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE notes (text TEXT);").unwrap();
     other.execute_batch("BEGIN IMMEDIATE; INSERT INTO notes VALUES ('mine');").unwrap();
-    assert_eq!(refused(&folder, "x"), OpenError::Foreign(folder.file("x")));
+    assert_eq!(refused(&folder, "x"), FileOpenError::Foreign(folder.file("x")));
     other.execute_batch("COMMIT").unwrap();
     let notes: i64 = other.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap();
     assert_eq!(notes, 1);
@@ -98,7 +98,7 @@ fn a_file_of_a_later_format_is_left_to_a_later_version() {
     later.pragma_update(None, "user_version", 99).unwrap();
     drop(later);
     let path = folder.file("x");
-    assert_eq!(refused(&folder, "x"), OpenError::Newer { path, found: 99, known: 1 });
+    assert_eq!(refused(&folder, "x"), FileOpenError::Newer { path, found: 99, known: 1 });
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn the_one_without_permissions() {
     let Some((_, file)) = child::role() else { return };
     let kind = match FileStore::open(&file) {
         Ok(_) => "opened",
-        Err(OpenError::ReadOnly(_)) => "ReadOnly",
-        Err(OpenError::NoPermission(_)) => "NoPermission",
+        Err(FileOpenError::ReadOnly(_)) => "ReadOnly",
+        Err(FileOpenError::NoPermission(_)) => "NoPermission",
         Err(other) => return child::say(&other.to_string()),
     };
     child::say(kind);
@@ -196,7 +196,7 @@ fn a_file_that_others_have_locked_is_waited_for_and_then_given_up() {
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let timeout = Duration::from_millis(50);
     let error = FileStore::builder(folder.file("x")).timeout(timeout).build().unwrap_err();
-    assert_eq!(error, OpenError::Busy(folder.file("x"), timeout));
+    assert_eq!(error, FileOpenError::Busy(folder.file("x"), timeout));
     other.execute_batch("ROLLBACK").unwrap();
     drop(other);
     FileStore::open(folder.file("x")).unwrap();

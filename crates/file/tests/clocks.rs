@@ -11,7 +11,7 @@ use support::child::{self, Process};
 use support::{Folder, START, Tap};
 use tollgate_core::{Span, Tick};
 use tollgate_file::{Durability, FileStore};
-use tollgate_store::{Applied, Clock, HostClock, ManualClock, Op, Store};
+use tollgate_store::{Clock, HostClock, ManualClock, Op, Store, TxnOutcome};
 
 const BOOTED: Tick = Tick::from_secs(5_000);
 const AN_HOUR: u64 = 3_600;
@@ -54,8 +54,8 @@ impl Host {
 fn wait(tap: &Tap<'_>) -> Option<Duration> {
     let costs = tap.costs(1, 0);
     match tap.apply(Op::Take { costs: &costs, term: None }).unwrap() {
-        Applied::Done(_) => None,
-        Applied::Denied(denials) => Some(denials[0].wait().unwrap()),
+        TxnOutcome::Done(_) => None,
+        TxnOutcome::Denied(denials) => Some(denials[0].wait().unwrap()),
         other => panic!("{other:?}"),
     }
 }

@@ -11,7 +11,9 @@ use std::thread;
 use support::{Folder, START, Tap, open_at};
 use tollgate_core::Usage;
 use tollgate_file::FileStore;
-use tollgate_store::{Applied, Backend, Call, Done, ManualClock, Op, OpId, Priority, QueueKey, Step, Store};
+use tollgate_store::{
+    Backend, ManualClock, Op, OpId, Priority, QueueKey, Step, StepOutcome, Store, Transaction, TxnOutcome,
+};
 
 const THREADS: u64 = 6;
 const CALLS: u64 = 300;
@@ -29,7 +31,7 @@ fn roam(store: &FileStore, seed: u64) {
         let take = |tap: usize| Step { place: taps[tap].place(), op: Op::Take { costs: &costs, term: None } };
         let steps = [take(0), take(1)];
         let id = (roll(3) == 0).then_some(OpId(u128::from(seed << 32 | call)));
-        let mut reply = store.apply(&Call { id, steps: &steps, metered: false });
+        let mut reply = store.apply(&Transaction { id, steps: &steps, metered: false });
         let applied = match roll(4) {
             0 => match pin!(&mut reply).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(applied) => applied,
@@ -38,15 +40,15 @@ fn roam(store: &FileStore, seed: u64) {
             },
             _ => reply.wait(),
         };
-        let Applied::Done(done) = applied.expect("the store answers") else { continue };
+        let TxnOutcome::Done(done) = applied.expect("the store answers") else { continue };
         let used = [0, 0];
         let settle = taps.iter().zip(&done).map(|(tap, done)| {
-            let Done::Taken(taken) = done else { panic!("it was a take") };
+            let StepOutcome::Taken(taken) = done else { panic!("it was a take") };
             let usage = Usage { at: taken.at, reserved: &costs, used: &used, holder: None };
             Step { place: tap.place(), op: Op::Settle(usage) }
         });
         let settle: Vec<Step<'_>> = settle.collect();
-        let call = Call { id: None, steps: &settle, metered: false };
+        let call = Transaction { id: None, steps: &settle, metered: false };
         match roll(2) {
             0 => store.hand_over(&call),
             _ => drop(store.apply(&call).wait().expect("the store answers")),
@@ -80,7 +82,7 @@ fn one_who_waits_is_poked_by_whatever_gives_back() {
     let place = tap.place();
     let reserved = tap.costs(10, 1);
     let usage = || Usage { at: START, reserved: &reserved, used: &[0, 0], holder: None };
-    let give_back: [fn(&FileStore, &Call<'_>); 2] = [
+    let give_back: [fn(&FileStore, &Transaction<'_>); 2] = [
         |store, call| drop(store.apply(call).wait().expect("the store answers")),
         |store, call| store.hand_over(call),
     ];
@@ -93,7 +95,7 @@ fn one_who_waits_is_poked_by_whatever_gives_back() {
         let poll = |waker: &Waker| pin!(guard.notified(None)).poll(&mut Context::from_waker(waker));
         assert!(poll(Waker::noop()).is_pending());
         let steps = [Step { place, op: Op::Settle(usage()) }];
-        give_back(&store, &Call { id: None, steps: &steps, metered: false });
+        give_back(&store, &Transaction { id: None, steps: &steps, metered: false });
         // Who looks next is served after it.
         assert_eq!(tap.left(), [100, 2]);
         while poll(Waker::noop()).is_pending() {}

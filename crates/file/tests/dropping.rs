@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use support::{Folder, START, Tap, open_at};
 use tollgate_core::Usage;
 use tollgate_file::{Durability, FileStore};
-use tollgate_store::{Applied, Call, ManualClock, Op, OpId, Step, Store};
+use tollgate_store::{ManualClock, Op, OpId, Step, Store, Transaction, TxnOutcome};
 
 /// Polls once, as a task would.
 fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
@@ -30,7 +30,7 @@ fn an_answer_that_is_never_asked_for_takes_nothing() {
     let tap = Tap::new(&store, "user");
     let costs = tap.costs(10, 1);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-    drop(store.apply(&Call { id: None, steps: &steps, metered: false }));
+    drop(store.apply(&Transaction { id: None, steps: &steps, metered: false }));
     assert_eq!(tap.left(), [100, 2]);
 }
 
@@ -45,7 +45,7 @@ fn an_answer_that_is_dropped_at_any_instant_leaves_nothing_taken() {
     let mut dropped = 0;
     for round in 0..600u32 {
         let id = (round % 2 == 0).then_some(OpId(round.into()));
-        let call = Call { id, steps: &steps, metered: false };
+        let call = Transaction { id, steps: &steps, metered: false };
         let mut reply = store.apply(&call);
         if poll_once(&mut reply).is_ready() {
             // It was quick, and the answer was received.
@@ -58,7 +58,7 @@ fn an_answer_that_is_dropped_at_any_instant_leaves_nothing_taken() {
         assert_eq!(tap.left(), [100, 2], "round {round}");
         if id.is_some() {
             // Undone means not applied: asked again, it is.
-            assert!(matches!(store.apply(&call).wait(), Ok(Applied::Done(_))));
+            assert!(matches!(store.apply(&call).wait(), Ok(TxnOutcome::Done(_))));
             assert_eq!(tap.left(), [90, 1], "round {round}");
             tap.give_back(START, 10, 1);
         }
@@ -81,7 +81,7 @@ fn an_answer_that_is_dropped_while_it_is_worked_on_or_in_line_leaves_nothing_tak
     let tap = Tap::new(&store, "user");
     let costs = tap.costs(10, 0);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-    let call = Call { id: None, steps: &steps, metered: false };
+    let call = Transaction { id: None, steps: &steps, metered: false };
     for spins in [0, 100_000, 1_000_000] {
         let other = hold_up(&folder);
         let mut replies: Vec<_> = (0..10).map(|_| store.apply(&call)).collect();
@@ -102,7 +102,7 @@ fn an_answer_that_is_dropped_when_it_was_given_and_not_received_leaves_nothing_t
     let tap = Tap::new(&store, "user");
     let costs = tap.costs(10, 0);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-    let call = Call { id: Some(OpId(1)), steps: &steps, metered: false };
+    let call = Transaction { id: Some(OpId(1)), steps: &steps, metered: false };
     let other = hold_up(&folder);
     let mut reply = store.apply(&call);
     assert!(poll_once(&mut reply).is_pending());
@@ -124,7 +124,7 @@ fn what_gives_back_is_done_though_nobody_stays_for_the_answer() {
         assert!(tap.take(10, 1));
         let usage = Usage { at: START, reserved: &costs, used: &used, holder: None };
         let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
-        let call = Call { id: None, steps: &steps, metered: false };
+        let call = Transaction { id: None, steps: &steps, metered: false };
         let other = hold_up(&folder);
         let mut reply = store.apply(&call);
         assert!(poll_once(&mut reply).is_pending());
@@ -145,7 +145,7 @@ fn an_answer_that_was_received_stays() {
     let tap = Tap::new(&store, "user");
     let costs = tap.costs(10, 1);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-    let call = Call { id: Some(OpId(1)), steps: &steps, metered: false };
+    let call = Transaction { id: Some(OpId(1)), steps: &steps, metered: false };
     let first = store.apply(&call).wait().unwrap();
     assert_eq!(tap.left(), [90, 1]);
     // The same call again, and nobody stays to hear that it was applied before.
@@ -168,7 +168,7 @@ fn what_was_handed_over_is_seen_by_who_looks_next_and_outlives_the_store() {
         let reserved = tap.costs(10, 1);
         let usage = Usage { at: START, reserved: &reserved, used: &[0, 0], holder: None };
         let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
-        store.hand_over(&Call { id: None, steps: &steps, metered: false });
+        store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
         assert_eq!(tap.left(), [100, 2], "round {round}");
     }
     {
@@ -178,7 +178,7 @@ fn what_was_handed_over_is_seen_by_who_looks_next_and_outlives_the_store() {
         let usage = Usage { at: START, reserved: &reserved, used: &[0, 0], holder: None };
         let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
         for _ in 0..50 {
-            store.hand_over(&Call { id: None, steps: &steps, metered: false });
+            store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
         }
     }
     drop(store);
@@ -207,7 +207,7 @@ fn the_last_store_may_be_dropped_by_a_waker() {
     let owner = Arc::new(LastOwner(std::sync::Mutex::new(Some(store)), woken));
     {
         let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-        let mut reply = tap_store.apply(&Call { id: None, steps: &steps, metered: false });
+        let mut reply = tap_store.apply(&Transaction { id: None, steps: &steps, metered: false });
         let waker = Waker::from(owner);
         let other = hold_up(&folder);
         assert!(pin!(&mut reply).poll(&mut Context::from_waker(&waker)).is_pending());

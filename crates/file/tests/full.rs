@@ -6,7 +6,7 @@ use support::{Folder, START, Tap, limits};
 use tollgate_core::{Usage, demand};
 use tollgate_file::FileStore;
 use tollgate_store::records::{Item, ItemKey, Records, RecordsError, Write};
-use tollgate_store::{Backend, Call, Key, ManualClock, Op, Place, Scope, Step, Store, StoreError};
+use tollgate_store::{Backend, BucketRef, Key, ManualClock, Op, Scope, Step, Store, StoreError, Transaction};
 
 const BYTES_MAX: u64 = 300_000;
 
@@ -62,7 +62,7 @@ fn a_call_for_which_there_is_no_room_leaves_nothing_behind() {
     let big = Item::new(ItemKey::new("tests/ENTITY#a", "#META")).with("text", "x".repeat(100_000));
     let (costs, writes) = (tap.costs(10, 0), [Write::Put(big.clone(), Vec::new())]);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-    let call = Call { id: None, steps: &steps, metered: false };
+    let call = Transaction { id: None, steps: &steps, metered: false };
     let refused = store.apply_with(&call, &writes).wait();
     assert!(matches!(refused, Err(RecordsError::Store(StoreError::Unavailable(..)))), "{refused:?}");
     assert_eq!(tap.left(), [99, 2]);
@@ -77,10 +77,10 @@ fn what_was_handed_over_while_it_was_full_is_done_once_there_is_room() {
     // What was used beyond what was taken of a bucket that is gone: it has to be made.
     let (limits, key) = (limits(), Key::new(&["x".repeat(5_000), "gpt".into()]));
     let reserved = limits.costs(&demand! { tpm: 0, slots: 0 }).unwrap();
-    let place = Place { namespace: "tests", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
     let usage = Usage { at: START, reserved: &reserved, used: &[40, 0], holder: None };
     let steps = [Step { place, op: Op::Settle(usage) }];
-    store.hand_over(&Call { id: None, steps: &steps, metered: false });
+    store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
     let tap = Tap::new(&store, "a user with a name that is long enough to fill pages 0");
     assert!(tap.take(1, 0), "who needs no room is not held up");
     store.forget("tests", Scope::Resource("gpt")).wait().unwrap();

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use support::{Folder, START, Tap, open_at};
 use tollgate_core::Span;
 use tollgate_store::records::{Query, Records};
-use tollgate_store::{Call, ManualClock, Op, OpId, Step, Store};
+use tollgate_store::{ManualClock, Op, OpId, Step, Store, Transaction};
 
 const A_DAY: Span = Span::from_secs(86_400);
 
@@ -43,7 +43,7 @@ fn usage_of_a_bucket_that_is_forgotten_is_written_down() {
     let tap = Tap::new(&store, "old");
     let costs = tap.costs(30, 0);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-    store.apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap();
+    store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().unwrap();
     let usage = || store.query(&Query::prefix("tests/USAGE#old", "#USAGE#")).wait().unwrap().items;
     assert!(usage().is_empty());
     hands.advance(Span::from_secs(2 * 86_400));
@@ -63,7 +63,7 @@ fn calls_are_remembered_for_a_day_and_then_forgotten_as_others_come() {
     let costs = tap.costs(0, 0);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
     let send = |id: u128| {
-        let call = Call { id: Some(OpId(id)), steps: &steps, metered: false };
+        let call = Transaction { id: Some(OpId(id)), steps: &steps, metered: false };
         store.apply(&call).wait().unwrap();
     };
     (0..100).for_each(send);
@@ -90,8 +90,8 @@ fn a_call_that_is_denied_writes_nothing_at_all() {
             Step { place: newcomer.place(), op: Op::Take { costs: &all, term: None } },
             Step { place: tap.place(), op: Op::Take { costs: &one, term: None } },
         ];
-        let applied = store.apply(&Call { id, steps: &steps, metered: true }).wait().unwrap();
-        assert!(matches!(applied, tollgate_store::Applied::Denied(denials) if denials.len() == 2));
+        let applied = store.apply(&Transaction { id, steps: &steps, metered: true }).wait().unwrap();
+        assert!(matches!(applied, tollgate_store::TxnOutcome::Denied(denials) if denials.len() == 2));
     }
     assert_eq!(version(), before);
     assert_eq!((rows(&folder, "bucket"), rows(&folder, "applied")), (1, 0));

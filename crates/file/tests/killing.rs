@@ -11,7 +11,7 @@ use support::child::{self, Process};
 use tollgate_core::{AMOUNT_MAX, Limit, Limits, demand};
 use tollgate_file::FileStore;
 use tollgate_store::records::{Change, ItemKey, Records, Write};
-use tollgate_store::{Applied, Backend, Call, Key, Op, Place, Step, Store};
+use tollgate_store::{Backend, BucketRef, Key, Op, Step, Store, Transaction, TxnOutcome};
 
 const ROUNDS: u64 = 30;
 const THREADS: u64 = 4;
@@ -47,7 +47,7 @@ fn nothing_that_was_answered_is_forgotten_by_a_kill() {
         assert_eq!(whole, "ok", "round {round}");
         let store = FileStore::open(&file).unwrap();
         let (limits, key) = (limits(), Key::new(&["all", "calls"]));
-        let place = Place { namespace: "tests", key: &key, limits: &limits };
+        let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
         let left = store.peek(&place).wait().unwrap()[0].available();
         let taken = AMOUNT_MAX - u64::try_from(left).unwrap();
         assert!(taken >= answered, "round {round}: {answered} were answered and {taken} are taken");
@@ -68,13 +68,13 @@ fn one_who_is_killed() {
             scope.spawn(|| {
                 let (limits, key) = (limits(), Key::new(&["all", "calls"]));
                 let costs = limits.costs(&demand! { calls: 1 }).unwrap();
-                let place = Place { namespace: "tests", key: &key, limits: &limits };
+                let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
                 let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
                 let count = [Write::Change(counter(), vec![Change::Add("calls".into(), 1)], Vec::new())];
                 loop {
-                    let call = Call { id: None, steps: &steps, metered: true };
+                    let call = Transaction { id: None, steps: &steps, metered: true };
                     let applied = store.apply_with(&call, &count).wait().unwrap();
-                    assert!(matches!(applied, Applied::Done(_)));
+                    assert!(matches!(applied, TxnOutcome::Done(_)));
                     child::say(&calls.fetch_add(1, Ordering::Relaxed).to_string());
                 }
             });

@@ -9,7 +9,8 @@ use tollgate_core::{Calendar, Edges, Limit, Limits, Span, Tick, Unit, demand};
 use tollgate_file::FileStore;
 use tollgate_store::records::{Index, Item, ItemKey, Query, Records, Write};
 use tollgate_store::{
-    Applied, Backend, Call, Key, ManualClock, Op, OpId, Place, Scope, Step, Store, StoreError, Term,
+    Backend, BucketRef, Key, LeaseTerm, ManualClock, Op, OpId, Scope, Step, Store, StoreError, Transaction,
+    TxnOutcome,
 };
 
 #[test]
@@ -18,12 +19,12 @@ fn buckets_holders_and_remembered_calls_are_found_again() {
     let file = folder.file("x");
     let (limits, key) = (support::limits(), Key::new(&["user", "gpt"]));
     let costs = limits.costs(&demand! { tpm: 20, slots: 0 }).unwrap();
-    let place = Place { namespace: "tests", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-    let call = Call { id: Some(OpId(5)), steps: &steps, metered: false };
+    let call = Transaction { id: Some(OpId(5)), steps: &steps, metered: false };
     let first = {
         let store = open_at(&file, &hands);
-        let term = Term { holder: 7, ttl: Span::from_secs(3_600) };
+        let term = LeaseTerm { holder: 7, ttl: Span::from_secs(3_600) };
         assert!(Tap::new(&store, "user").try_take(30, 2, Some(term)).unwrap());
         store.apply(&call).wait().unwrap()
     };
@@ -57,10 +58,10 @@ fn records_and_closed_namespaces_are_found_again() {
     let tap = Tap::new(&store, "user");
     let costs = tap.costs(1, 0);
     let steps = [Step {
-        place: Place { namespace: "gone", ..tap.place() },
+        place: BucketRef { namespace: "gone", ..tap.place() },
         op: Op::Take { costs: &costs, term: None },
     }];
-    let refused = store.apply(&Call { id: None, steps: &steps, metered: false }).wait();
+    let refused = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait();
     assert_eq!(refused, Err(StoreError::NamespaceGone("gone".into())));
 }
 
@@ -80,15 +81,15 @@ fn limits_of_every_kind_are_read_again_by_who_does_not_know_them() {
     ];
     let limits = Limits::new(limits).unwrap().at_version(3);
     let key = Key::new(&["user", "gpt"]);
-    let place = Place { namespace: "tests", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
     let told = {
         let store = open_at(&file, &hands);
         let wanted = demand! { rpm: 1, fixed: 2, sliding: 3, slots: 5, session: 6, spend: 7 };
         let costs = limits.costs(&wanted).unwrap();
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-        let applied = store.apply(&Call { id: None, steps: &steps, metered: false }).wait().unwrap();
-        let Applied::Done(done) = applied else { panic!("{applied:?}") };
-        assert!(matches!(done[0], tollgate_store::Done::Taken(taken) if taken.remarks == 0b011_0000));
+        let applied = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait().unwrap();
+        let TxnOutcome::Done(done) = applied else { panic!("{applied:?}") };
+        assert!(matches!(done[0], tollgate_store::StepOutcome::Taken(taken) if taken.remarks == 0b011_0000));
         store.peek(&place).wait().unwrap()
     };
     let store = open_at(&file, &hands);
@@ -113,10 +114,10 @@ fn a_calendar_that_only_its_owner_knows_is_known_when_the_owner_comes() {
     let key = Key::new(&["user", "gpt"]);
     for left in [9, 8] {
         let (store, limits) = (open_at(&file, &hands), limits());
-        let place = Place { namespace: "tests", key: &key, limits: &limits };
+        let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
         let costs = limits.costs(&demand! { spend: 1 }).unwrap();
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-        store.apply(&Call { id: None, steps: &steps, metered: false }).wait().unwrap();
+        store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait().unwrap();
         assert_eq!(store.peek(&place).wait().unwrap()[0].available(), left);
     }
     let stranger = open_at(&file, &hands).buckets("tests", Scope::All, None, 10).wait();

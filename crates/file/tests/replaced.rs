@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use support::{Folder, START, Tap, open_at};
 use tollgate_core::Span;
-use tollgate_file::{FileStore, OpenError};
+use tollgate_file::{FileOpenError, FileStore};
 use tollgate_store::{Clock, ManualClock, Store, StoreError};
 
 fn is_told(error: &StoreError) -> bool {
@@ -75,7 +75,7 @@ fn a_file_that_others_may_write_to_is_refused() {
     for mode in [0o666, 0o660, 0o602] {
         chmod(mode);
         let refused = FileStore::open(&path).unwrap_err();
-        assert_eq!(refused, OpenError::OpenToOthers { path: path.clone(), mode });
+        assert_eq!(refused, FileOpenError::OpenToOthers { path: path.clone(), mode });
         assert!(refused.to_string().contains(&format!("chmod go-w {}", path.display())), "{refused}");
     }
     for mode in [0o600, 0o644] {
@@ -92,5 +92,5 @@ fn a_log_that_others_may_write_to_is_refused() {
     assert!(Tap::new(&store, "user").take(1, 0));
     fs::set_permissions(&log, fs::Permissions::from_mode(0o666)).unwrap();
     let refused = FileStore::open(&path).unwrap_err();
-    assert_eq!(refused, OpenError::OpenToOthers { path: log, mode: 0o666 });
+    assert_eq!(refused, FileOpenError::OpenToOthers { path: log, mode: 0o666 });
 }

@@ -10,7 +10,9 @@ use support::{Folder, START, Tap, open_at};
 use tollgate_core::{Limit, Limits, demand};
 use tollgate_file::{Durability, FileStore};
 use tollgate_store::records::{Item, ItemKey, Records, RecordsError, Test, Write};
-use tollgate_store::{Applied, Call, Key, ManualClock, Op, OpId, Place, Step, Store, StoreError};
+use tollgate_store::{
+    BucketRef, Key, ManualClock, Op, OpId, Step, Store, StoreError, Transaction, TxnOutcome,
+};
 
 #[test]
 fn two_handles_on_one_file_are_one_store() {
@@ -32,7 +34,7 @@ fn two_handles_on_one_file_are_one_store() {
 
     let costs = here.costs(5, 0);
     let steps = [Step { place: here.place(), op: Op::Take { costs: &costs, term: None } }];
-    let call = Call { id: Some(OpId(1)), steps: &steps, metered: false };
+    let call = Transaction { id: Some(OpId(1)), steps: &steps, metered: false };
     assert_eq!(one.apply(&call).wait().unwrap(), two.apply(&call).wait().unwrap());
     assert_eq!(there.left(), [55, 1]);
 }
@@ -53,10 +55,10 @@ impl Purse {
 
     fn spend(&self, store: &FileStore) -> Result<bool, StoreError> {
         let costs = self.limits.costs(&demand! { spend: 1 }).expect("it fits");
-        let place = Place { namespace: "tests", key: &self.key, limits: &self.limits };
+        let place = BucketRef { namespace: "tests", key: &self.key, limits: &self.limits };
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-        let applied = store.apply(&Call { id: None, steps: &steps, metered: false }).wait()?;
-        Ok(matches!(applied, Applied::Done(_)))
+        let applied = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()?;
+        Ok(matches!(applied, TxnOutcome::Done(_)))
     }
 
     /// Spends until it is empty, and answers how much.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tollgate::{Clock, Limit, LimitBuilder, LimitsError, UNBOUNDED};
 
 use crate::desk::ProviderState;
-use crate::{Outage, Stats, Style, Trouble};
+use crate::{Outage, OutageKind, Stats, Style};
 
 pub(crate) const REQUESTS: &str = "requests";
 pub(crate) const TOKENS: &str = "tokens";
@@ -63,7 +63,7 @@ pub struct MockProviderBuilder {
     pub(crate) advice: bool,
     pub(crate) headers: bool,
     pub(crate) rates: Rates,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<LimitChange>,
     pub(crate) latency: RangeInclusive<Duration>,
     pub(crate) outages: Vec<Outage>,
     pub(crate) keys: BTreeSet<String>,
@@ -133,7 +133,7 @@ impl MockProviderBuilder {
     }
 
     /// The limits change at a time.
-    pub fn change(mut self, change: Change) -> Self {
+    pub fn change(mut self, change: LimitChange) -> Self {
         self.changes.push(change);
         self
     }
@@ -182,8 +182,8 @@ impl MockProviderBuilder {
     /// If a limit is none, or an outage has a status that is no failure.
     pub fn build(self) -> Result<MockProvider, BuildError> {
         for outage in &self.outages {
-            if let Trouble::Status(status) = outage.trouble()
-                && !Trouble::is_status(status)
+            if let OutageKind::Status(status) = outage.trouble()
+                && !OutageKind::is_status(status)
             {
                 return Err(BuildError::OutageStatus(status));
             }
@@ -195,37 +195,37 @@ impl MockProviderBuilder {
 /// Limits that hold from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Change {
+pub struct LimitChange {
     pub(crate) after: Duration,
     pub(crate) rates: Rates,
 }
 
-impl Change {
+impl LimitChange {
     /// Nothing changes yet, so long after the provider was made.
-    pub fn after(after: Duration) -> Change {
-        Change { after, rates: Rates::default() }
+    pub fn after(after: Duration) -> LimitChange {
+        LimitChange { after, rates: Rates::default() }
     }
 
     /// From then on there are so many calls a second, and as many at once unless a burst is given.
-    pub fn requests_per_second(mut self, requests: u64) -> Change {
+    pub fn requests_per_second(mut self, requests: u64) -> LimitChange {
         self.rates.requests_per_second = Some(requests);
         self
     }
 
     /// From then on there may be so many calls at once after a pause.
-    pub fn burst(mut self, requests: u64) -> Change {
+    pub fn burst(mut self, requests: u64) -> LimitChange {
         self.rates.burst = Some(requests);
         self
     }
 
     /// From then on there are so many tokens a minute.
-    pub fn tokens_per_minute(mut self, tokens: u64) -> Change {
+    pub fn tokens_per_minute(mut self, tokens: u64) -> LimitChange {
         self.rates.tokens_per_minute = Some(tokens);
         self
     }
 
     /// From then on so many calls may be answered at the same time.
-    pub fn concurrency(mut self, calls: u64) -> Change {
+    pub fn concurrency(mut self, calls: u64) -> LimitChange {
         self.rates.concurrency = Some(calls);
         self
     }

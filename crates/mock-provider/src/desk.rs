@@ -14,7 +14,7 @@ use tollgate_provider::Tokens;
 use crate::builder::{MockProviderBuilder, REQUESTS, TOKENS};
 use crate::random;
 use crate::stats::{CallCounter, OpenCall};
-use crate::{Stats, Trouble};
+use crate::{OutageKind, Stats};
 
 /// Everything that a provider is.
 pub(crate) struct ProviderState {
@@ -39,7 +39,7 @@ pub(crate) struct Admitted<'a> {
 /// Why a call is not answered.
 pub(crate) enum MockRefusal {
     /// It meets an outage.
-    Outage(Trouble),
+    Outage(OutageKind),
     /// Its key is not known.
     WrongKey,
     /// The money ran out.

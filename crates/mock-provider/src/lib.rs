@@ -46,7 +46,7 @@ mod stats;
 mod stream;
 mod style;
 
-pub use builder::{BuildError, Change, MockProvider, MockProviderBuilder};
-pub use outage::{Outage, Trouble};
+pub use builder::{BuildError, LimitChange, MockProvider, MockProviderBuilder};
+pub use outage::{Outage, OutageKind};
 pub use stats::{KeyStats, Stats};
 pub use style::{Style, UnknownStyle};

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum OutageKind {
     /// It is answered with this status: from 500 to 599, or 429, whatever the limits say.
     Status(u16),
     /// It is never answered.
@@ -16,7 +16,7 @@ pub enum Trouble {
     Midway,
 }
 
-impl Trouble {
+impl OutageKind {
     /// Whether a provider fails with this status.
     #[must_use]
     pub fn is_status(status: u16) -> bool {
@@ -27,7 +27,7 @@ impl Trouble {
 /// Calls that fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    trouble: Trouble,
+    trouble: OutageKind,
     when: When,
 }
 
@@ -40,17 +40,17 @@ enum When {
 impl Outage {
     /// Each `n`-th call, beginning with that; none if `n` is 0.
     #[must_use]
-    pub fn every(n: u64, trouble: Trouble) -> Outage {
+    pub fn every(n: u64, trouble: OutageKind) -> Outage {
         Outage { trouble, when: When::Every(n) }
     }
 
     /// All calls that come so long after the provider was made: from `from`, and before `to`.
     #[must_use]
-    pub fn between(from: Duration, to: Duration, trouble: Trouble) -> Outage {
+    pub fn between(from: Duration, to: Duration, trouble: OutageKind) -> Outage {
         Outage { trouble, when: When::Between(from, to) }
     }
 
-    pub(crate) fn trouble(&self) -> Trouble {
+    pub(crate) fn trouble(&self) -> OutageKind {
         self.trouble
     }
 
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn an_outage_meets_what_it_should() {
-        let third = Outage::every(3, Trouble::Hang);
+        let third = Outage::every(3, OutageKind::Hang);
         let met: Vec<u64> = (1..=9).filter(|&call| third.meets(call, Duration::ZERO)).collect();
         assert_eq!(met, [3, 6, 9]);
-        assert!(!Outage::every(0, Trouble::Hang).meets(5, Duration::ZERO));
-        let second = Outage::between(Duration::from_secs(1), Duration::from_secs(2), Trouble::Reset);
+        assert!(!Outage::every(0, OutageKind::Hang).meets(5, Duration::ZERO));
+        let second = Outage::between(Duration::from_secs(1), Duration::from_secs(2), OutageKind::Reset);
         let at = |ms| second.meets(1, Duration::from_millis(ms));
         assert_eq!([at(999), at(1_000), at(1_999), at(2_000)], [false, true, true, false]);
     }

@@ -23,7 +23,7 @@ use crate::refusal::{MockReply, Wrong};
 use crate::route::{Endpoint, MockRoute};
 use crate::sleep;
 use crate::stats::{CallEnd, OpenCall};
-use crate::{MockProvider, Trouble};
+use crate::{MockProvider, OutageKind};
 
 /// How large a request may be.
 const BODY_BYTES_MAX: usize = 8 << 20;
@@ -131,7 +131,7 @@ async fn called(
     // What is wrong with a request is told to those who may call, when the provider is there.
     if let Some(refusal) = desk.turned_away(number, &key) {
         return match (&refusal, &request) {
-            (MockRefusal::Outage(Trouble::Midway), Ok(request)) if request.is_stream() => {
+            (MockRefusal::Outage(OutageKind::Midway), Ok(request)) if request.is_stream() => {
                 call.end(CallEnd::Failed);
                 Ok(request.broken(style))
             }
@@ -181,14 +181,14 @@ async fn refused(
         MockRefusal::TooLarge { asked, limit } => (CallEnd::Refused, style.too_large(asked, limit)),
         MockRefusal::Exhausted => (CallEnd::Refused, style.exhausted()),
         MockRefusal::WrongKey => (CallEnd::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
-        MockRefusal::Outage(Trouble::Status(429)) => (CallEnd::Rejected, style.busy()),
-        MockRefusal::Outage(Trouble::Status(status)) => (CallEnd::Failed, style.failed(status)),
-        MockRefusal::Outage(Trouble::Midway) => (CallEnd::Failed, style.failed(503)),
-        MockRefusal::Outage(Trouble::Reset) => {
+        MockRefusal::Outage(OutageKind::Status(429)) => (CallEnd::Rejected, style.busy()),
+        MockRefusal::Outage(OutageKind::Status(status)) => (CallEnd::Failed, style.failed(status)),
+        MockRefusal::Outage(OutageKind::Midway) => (CallEnd::Failed, style.failed(503)),
+        MockRefusal::Outage(OutageKind::Reset) => {
             call.end(CallEnd::Failed);
             return Err(ResetNow);
         }
-        MockRefusal::Outage(Trouble::Hang) => {
+        MockRefusal::Outage(OutageKind::Hang) => {
             let at = desk.clock().now() + Span::covering(HANG_MAX);
             call.end(CallEnd::Failed);
             sleep::until(desk.clock(), at).await;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use support::{CHAT, Got, NOON, Up};
 use tollgate::{Span, Tick};
-use tollgate_mock_provider::{Change, MockProvider, Outage, Style, Trouble};
-use tollgate_provider::{Class, FatalKind, Unit};
+use tollgate_mock_provider::{LimitChange, MockProvider, Outage, OutageKind, Style};
+use tollgate_provider::{Class, FatalKind, LimitUnit};
 
 fn ms(wait: Option<Duration>) -> Option<u128> {
     wait.map(|it| it.as_millis())
@@ -51,7 +51,7 @@ fn the_refusal_of_every_style_is_read_back() {
         assert_eq!((hint.class, ms(hint.advice)), (Class::Throttled, wait), "{style}");
         assert_eq!(hint.meters.len(), meters, "{style}: {:?}", hint.meters);
         if let Some(meter) = hint.meters.first() {
-            assert_eq!((meter.unit, meter.limit), (Unit::Requests, Some(1)), "{style}");
+            assert_eq!((meter.unit, meter.limit), (LimitUnit::Requests, Some(1)), "{style}");
             assert!(style == Style::Gemini || meter.remaining == Some(0), "{style}");
             let reset = meter.reset.map(|it| it.as_millis());
             let expected = if style == Style::OpenAi { 500 } else { 1_000 };
@@ -120,9 +120,9 @@ fn outages_are_told_in_every_style() {
         let builder = MockProvider::builder().style(style);
         let up = Up::new(
             builder
-                .outage(Outage::every(3, Trouble::Status(500)))
-                .outage(Outage::every(4, Trouble::Status(529)))
-                .outage(Outage::every(5, Trouble::Status(429))),
+                .outage(Outage::every(3, OutageKind::Status(500)))
+                .outage(Outage::every(4, OutageKind::Status(529)))
+                .outage(Outage::every(5, OutageKind::Status(429))),
         );
         let classes: Vec<Class> = (0..5).map(|_| up.read(&up.call()).class).collect();
         let [ok, throttled] = [Class::Ok, Class::Throttled];
@@ -134,7 +134,7 @@ fn outages_are_told_in_every_style() {
 
 #[test]
 fn an_outage_begins_and_ends() {
-    let outage = Outage::between(Duration::from_secs(10), Duration::from_secs(20), Trouble::Status(503));
+    let outage = Outage::between(Duration::from_secs(10), Duration::from_secs(20), OutageKind::Status(503));
     let up = Up::new(MockProvider::builder().outage(outage));
     for (second, status) in [(0, 200), (9, 200), (10, 503), (19, 503), (20, 200)] {
         up.clock.set(Tick::from_secs(NOON + second));
@@ -144,7 +144,7 @@ fn an_outage_begins_and_ends() {
 
 #[test]
 fn a_connection_that_is_reset_has_no_reply_and_the_next_has_one() {
-    let up = Up::new(MockProvider::builder().outage(Outage::every(2, Trouble::Reset)));
+    let up = Up::new(MockProvider::builder().outage(Outage::every(2, OutageKind::Reset)));
     assert_eq!(up.call().status, 200);
     let mut stream = up.send("/v1/chat/completions", "key-1", CHAT);
     let error = stream.read(&mut [0; 1]).unwrap_err();
@@ -155,7 +155,7 @@ fn a_connection_that_is_reset_has_no_reply_and_the_next_has_one() {
 
 #[test]
 fn a_call_that_hangs_is_not_answered_and_the_client_may_leave() {
-    let up = Up::new(MockProvider::builder().outage(Outage::every(1, Trouble::Hang)));
+    let up = Up::new(MockProvider::builder().outage(Outage::every(1, OutageKind::Hang)));
     let hanging = up.send("/v1/chat/completions", "key-1", CHAT);
     let other = up.send("/v1/chat/completions", "key-1", CHAT);
     wait_until(|| up.provider.stats().failed == 2);
@@ -198,7 +198,7 @@ fn a_client_that_leaves_gives_its_place_back() {
 
 #[test]
 fn a_limit_changes_at_its_time_though_nobody_calls() {
-    let change = Change::after(Duration::from_secs(10)).requests_per_second(1);
+    let change = LimitChange::after(Duration::from_secs(10)).requests_per_second(1);
     let up = Up::new(MockProvider::builder().requests_per_second(5).change(change));
     let admitted = |count: usize| (0..count).filter(|_| up.call().status == 200).count();
     assert_eq!(admitted(8), 5);
@@ -215,7 +215,7 @@ fn tokens_are_charged_as_they_are_used() {
     let up = Up::new(MockProvider::builder().tokens_per_minute(1_000));
     let first = up.read(&up.call());
     let used = first.usage.unwrap().total;
-    let tokens = first.meters.iter().find(|meter| meter.unit == Unit::Tokens).unwrap();
+    let tokens = first.meters.iter().find(|meter| meter.unit == LimitUnit::Tokens).unwrap();
     assert_eq!((tokens.limit, tokens.remaining), (Some(1_000), Some(1_000 - used)));
     let admitted = 1 + (0..100).filter(|_| up.call().status == 200).count() as u64;
     assert_eq!(admitted, 1_000 / used);
@@ -254,7 +254,7 @@ fn a_stream_is_answered_in_events_and_may_break_off_in_every_style() {
     let stream =
         |body: &str| body.replacen('{', r#"{"stream":true,"stream_options":{"include_usage":true},"#, 1);
     for style in Style::ALL {
-        let up = Up::new(MockProvider::builder().style(style).outage(Outage::every(4, Trouble::Midway)));
+        let up = Up::new(MockProvider::builder().style(style).outage(Outage::every(4, OutageKind::Midway)));
         let table = [
             ("/v1/chat/completions", CHAT),
             ("/v1/messages", CHAT),
@@ -354,10 +354,11 @@ fn a_provider_that_makes_no_sense_is_not_made() {
         |builder: tollgate_mock_provider::MockProviderBuilder| builder.build().unwrap_err().to_string();
     assert!(told(MockProvider::builder().requests_per_second(0)).contains("requests"));
     assert!(
-        told(MockProvider::builder().outage(Outage::every(1, Trouble::Status(200)))).contains("500 to 599")
+        told(MockProvider::builder().outage(Outage::every(1, OutageKind::Status(200))))
+            .contains("500 to 599")
     );
     assert!(
-        told(MockProvider::builder().change(Change::after(Duration::ZERO).tokens_per_minute(0)))
+        told(MockProvider::builder().change(LimitChange::after(Duration::ZERO).tokens_per_minute(0)))
             .contains("tokens")
     );
     assert!("open-ai".parse::<Style>().unwrap_err().to_string().contains("openai"));

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::meters;
-use crate::{Meter, reason, wait};
+use crate::{LimitReading, reason, wait};
 
 /// How many names and details of an error are looked at.
 const NAMES_MAX: usize = 16;
@@ -23,7 +23,7 @@ pub(crate) struct BodyError {
     /// How long Google asks to wait.
     retry_delay: Option<Duration>,
     /// What Google's quotas are called that were exceeded, and how much they are.
-    quotas: Vec<(String, Option<Meter>)>,
+    quotas: Vec<(String, Option<LimitReading>)>,
     /// Whether one of them is nothing at all: then the plan does not have the model, and no wait helps.
     no_quota: bool,
 }
@@ -106,7 +106,7 @@ impl BodyError {
     }
 
     /// How much the quotas are that were exceeded.
-    pub(crate) fn meters(&self) -> impl Iterator<Item = Meter> {
+    pub(crate) fn meters(&self) -> impl Iterator<Item = LimitReading> {
         self.quotas.iter().filter_map(|(_, meter)| *meter)
     }
 
@@ -149,7 +149,8 @@ impl BodyError {
             let value = text("quotaValue").and_then(meters::count);
             self.no_quota |= value == Some(0);
             let meter = unit.zip(value.filter(|value| *value > 0));
-            self.quotas.push((id.to_owned(), meter.map(|(unit, limit)| Meter::new(unit).with_limit(limit))));
+            self.quotas
+                .push((id.to_owned(), meter.map(|(unit, limit)| LimitReading::new(unit).with_limit(limit))));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::headers::Headers;
 use crate::meters::{self, METERS_MAX};
-use crate::{Meter, Unit, wait};
+use crate::{LimitReading, LimitUnit, wait};
 
 /// How many bytes of a field are read.
 const FIELD_MAX: usize = 2_048;
@@ -16,23 +16,23 @@ const FIELD_MAX: usize = 2_048;
 const PARAMETERS_MAX: usize = 16;
 
 /// All limits that the two fields tell of.
-pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<Meter> {
+pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<LimitReading> {
     let policies: Vec<ListItem<'_>> = headers.all_of("ratelimit-policy").flat_map(items).collect();
     let standing: Vec<ListItem<'_>> = headers.all_of("ratelimit").flat_map(items).collect();
     if let Some(meter) = dictionary(&standing, sent_at) {
         return vec![meter];
     }
     let named = |name: &str| policies.iter().find(|policy| policy.name == name);
-    let mut meters: Vec<Meter> =
+    let mut meters: Vec<LimitReading> =
         standing.iter().filter_map(|item| meter(item, named(item.name), sent_at)).collect();
     let alone = policies.iter().filter(|policy| !standing.iter().any(|item| item.name == policy.name));
     meters.extend(alone.filter_map(|policy| Some(policy.unit()?.with(policy.number("q")))));
-    meters.retain(Meter::says_something);
+    meters.retain(LimitReading::says_something);
     meters.truncate(METERS_MAX);
     meters
 }
 
-fn meter(item: &ListItem<'_>, policy: Option<&ListItem<'_>>, sent_at: SystemTime) -> Option<Meter> {
+fn meter(item: &ListItem<'_>, policy: Option<&ListItem<'_>>, sent_at: SystemTime) -> Option<LimitReading> {
     let mut meter = policy.unwrap_or(item).unit()?.with(policy.and_then(|it| it.number("q")));
     meter.remaining = item.number("r");
     meter.reset = item.parameter("t").and_then(|text| wait::parse(text, sent_at));
@@ -40,18 +40,18 @@ fn meter(item: &ListItem<'_>, policy: Option<&ListItem<'_>>, sent_at: SystemTime
 }
 
 /// `limit=100, remaining=50, reset=5`.
-fn dictionary(items: &[ListItem<'_>], sent_at: SystemTime) -> Option<Meter> {
+fn dictionary(items: &[ListItem<'_>], sent_at: SystemTime) -> Option<LimitReading> {
     let value = |key: &str| items.iter().find_map(|item| item.name.strip_prefix(key)?.strip_prefix('='));
-    let mut meter = Meter::new(Unit::Requests);
+    let mut meter = LimitReading::new(LimitUnit::Requests);
     meter.remaining = Some(meters::count(value("remaining")?)?);
     meter.limit = value("limit").and_then(meters::count);
     meter.reset = value("reset").and_then(|text| wait::parse(text, sent_at));
     Some(meter)
 }
 
-impl Unit {
-    fn with(self, limit: Option<u64>) -> Meter {
-        Meter { limit, ..Meter::new(self) }
+impl LimitUnit {
+    fn with(self, limit: Option<u64>) -> LimitReading {
+        LimitReading { limit, ..LimitReading::new(self) }
     }
 }
 
@@ -71,10 +71,10 @@ impl<'a> ListItem<'a> {
     }
 
     /// The draft has a parameter for the unit, and requests if it is not there; a name may say more.
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<LimitUnit> {
         match self.parameter("qu") {
             Some(unit) => meters::unit(&unit.to_ascii_lowercase()),
-            None => Some(meters::unit(&self.name.to_ascii_lowercase()).unwrap_or(Unit::Requests)),
+            None => Some(meters::unit(&self.name.to_ascii_lowercase()).unwrap_or(LimitUnit::Requests)),
         }
     }
 }
@@ -127,12 +127,15 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn read_all(headers: &[(&str, &str)]) -> Vec<Meter> {
+    fn read_all(headers: &[(&str, &str)]) -> Vec<LimitReading> {
         read(Headers::new(headers), SystemTime::UNIX_EPOCH)
     }
 
-    fn meter(unit: Unit, limit: u64, remaining: u64, reset: u64) -> Meter {
-        Meter::new(unit).with_limit(limit).with_remaining(remaining).with_reset(Duration::from_secs(reset))
+    fn meter(unit: LimitUnit, limit: u64, remaining: u64, reset: u64) -> LimitReading {
+        LimitReading::new(unit)
+            .with_limit(limit)
+            .with_remaining(remaining)
+            .with_reset(Duration::from_secs(reset))
     }
 
     #[test]
@@ -141,7 +144,10 @@ mod tests {
             ("RateLimit-Policy", r#""rpm";q=1000;w=60, "tpm";q=100000;w=60"#),
             ("RateLimit", r#""rpm";r=998;t=1, "tpm";r=99000;t=2"#),
         ]);
-        assert_eq!(meters, [meter(Unit::Requests, 1_000, 998, 1), meter(Unit::Tokens, 100_000, 99_000, 2)]);
+        assert_eq!(
+            meters,
+            [meter(LimitUnit::Requests, 1_000, 998, 1), meter(LimitUnit::Tokens, 100_000, 99_000, 2)]
+        );
     }
 
     #[test]
@@ -151,14 +157,14 @@ mod tests {
             ("ratelimit-policy", r#""c,;\"tokens";q=7;pk=:c2VjcmV0:"#),
             ("ratelimit", r#"b;r=1;t=1"#),
         ]);
-        let of = |unit| Meter::new(unit);
-        assert_eq!(meters, [of(Unit::Requests).with_limit(5), of(Unit::Tokens).with_limit(7)]);
+        let of = |unit| LimitReading::new(unit);
+        assert_eq!(meters, [of(LimitUnit::Requests).with_limit(5), of(LimitUnit::Tokens).with_limit(7)]);
     }
 
     #[test]
     fn the_dictionary_of_earlier_drafts_is_read() {
         let meters = read_all(&[("ratelimit", "limit=100, remaining=50, reset=5")]);
-        assert_eq!(meters, [meter(Unit::Requests, 100, 50, 5)]);
+        assert_eq!(meters, [meter(LimitUnit::Requests, 100, 50, 5)]);
     }
 
     #[test]

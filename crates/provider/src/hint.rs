@@ -17,7 +17,7 @@ pub struct Hint {
     /// How long it asks to wait, if it does.
     pub advice: Option<Duration>,
     /// What it said of its limits. Several may be of one unit: a project's tokens beside an account's.
-    pub meters: Vec<Meter>,
+    pub meters: Vec<LimitReading>,
     /// What the call used, if the body says so.
     pub usage: Option<Tokens>,
     /// Why, in the provider's own words, cut to [`REASON_MAX`] characters and free of secrets.
@@ -75,7 +75,7 @@ impl Hint {
 
     /// The same with how one of the limits stands.
     #[must_use]
-    pub fn with_meter(mut self, meter: Meter) -> Self {
+    pub fn with_meter(mut self, meter: LimitReading) -> Self {
         self.meters.push(meter);
         self
     }
@@ -155,9 +155,9 @@ impl Until {
 /// How one of the provider's limits stands, as far as it says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Meter {
+pub struct LimitReading {
     /// What it counts.
-    pub unit: Unit,
+    pub unit: LimitUnit,
     /// How much there is when it is full.
     pub limit: Option<u64>,
     /// How much is left. Some round it.
@@ -166,10 +166,10 @@ pub struct Meter {
     pub reset: Option<Duration>,
 }
 
-impl Meter {
+impl LimitReading {
     /// A meter of which nothing is known yet.
     #[must_use]
-    pub fn new(unit: Unit) -> Self {
+    pub fn new(unit: LimitUnit) -> Self {
         Self { unit, limit: None, remaining: None, reset: None }
     }
 
@@ -199,7 +199,7 @@ impl Meter {
 /// What a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Unit {
+pub enum LimitUnit {
     /// Calls.
     Requests,
     /// Tokens in both directions.

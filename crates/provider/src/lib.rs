@@ -37,6 +37,6 @@ mod usage;
 mod wait;
 
 pub use estimate::{Accuracy, Estimate, Estimator, MODELS_MAX};
-pub use hint::{Class, FatalKind, Hint, Meter, REASON_MAX, Tokens, Unit, Until, WAIT_MAX};
+pub use hint::{Class, FatalKind, Hint, LimitReading, LimitUnit, REASON_MAX, Tokens, Until, WAIT_MAX};
 pub use read::{read, read_failure};
 pub use response::{Failure, Response};

@@ -7,7 +7,7 @@
 use std::time::SystemTime;
 
 use crate::headers::Headers;
-use crate::{Meter, Unit, fields, wait};
+use crate::{LimitReading, LimitUnit, fields, wait};
 
 /// How many limits a reply may tell of.
 pub(crate) const METERS_MAX: usize = 16;
@@ -16,23 +16,23 @@ pub(crate) const METERS_MAX: usize = 16;
 const NAME_MAX: usize = 100;
 
 /// All limits that the headers tell of.
-pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<Meter> {
-    let mut found: Vec<(String, Meter)> = Vec::new();
+pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<LimitReading> {
+    let mut found: Vec<(String, LimitReading)> = Vec::new();
     for (name, value) in headers.iter() {
         let Some((what, scope)) = parts(name) else { continue };
         let Some(unit) = unit(&scope) else { continue };
         let at = match found.iter().position(|(known, _)| *known == scope) {
             Some(at) => at,
             None if found.len() < METERS_MAX => {
-                found.push((scope, Meter::new(unit)));
+                found.push((scope, LimitReading::new(unit)));
                 found.len() - 1
             }
             None => continue,
         };
         what.put(value, sent_at, &mut found[at].1);
     }
-    let mut meters: Vec<Meter> =
-        found.into_iter().map(|(_, meter)| meter).filter(Meter::says_something).collect();
+    let mut meters: Vec<LimitReading> =
+        found.into_iter().map(|(_, meter)| meter).filter(LimitReading::says_something).collect();
     meters.extend(fields::read(headers, sent_at));
     meters.truncate(METERS_MAX);
     meters
@@ -56,7 +56,7 @@ impl What {
     }
 
     /// What comes first counts: a proxy adds its own at the end.
-    fn put(self, value: &str, sent_at: SystemTime, meter: &mut Meter) {
+    fn put(self, value: &str, sent_at: SystemTime, meter: &mut LimitReading) {
         match self {
             What::Limit => meter.limit = meter.limit.or_else(|| count(value)),
             What::Remaining => meter.remaining = meter.remaining.or_else(|| count(value)),
@@ -80,15 +80,15 @@ fn parts(name: &str) -> Option<(What, String)> {
 }
 
 /// What is counted by a limit of that name; nothing if it is not of ours.
-pub(crate) fn unit(scope: &str) -> Option<Unit> {
+pub(crate) fn unit(scope: &str) -> Option<LimitUnit> {
     let has = |part: &str| scope.contains(part);
     let tokens = has("token") || has("tpm");
     Some(match () {
         () if has("concurren") || has("byte") || has("image") || has("audio") => return None,
-        () if tokens && (has("input") || has("prompt")) => Unit::InputTokens,
-        () if tokens && (has("output") || has("completion")) => Unit::OutputTokens,
-        () if tokens => Unit::Tokens,
-        () if scope.is_empty() || has("req") || has("rpm") || has("call") => Unit::Requests,
+        () if tokens && (has("input") || has("prompt")) => LimitUnit::InputTokens,
+        () if tokens && (has("output") || has("completion")) => LimitUnit::OutputTokens,
+        () if tokens => LimitUnit::Tokens,
+        () if scope.is_empty() || has("req") || has("rpm") || has("call") => LimitUnit::Requests,
         () => return None,
     })
 }
@@ -106,13 +106,13 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn read_all(headers: &[(&str, &str)]) -> Vec<Meter> {
+    fn read_all(headers: &[(&str, &str)]) -> Vec<LimitReading> {
         // 2026-11-15T12:00:00Z
         read(Headers::new(headers), SystemTime::UNIX_EPOCH + Duration::from_secs(1_794_744_000))
     }
 
-    fn meter(unit: Unit, limit: u64, remaining: u64, reset_ms: u64) -> Meter {
-        Meter::new(unit)
+    fn meter(unit: LimitUnit, limit: u64, remaining: u64, reset_ms: u64) -> LimitReading {
+        LimitReading::new(unit)
             .with_limit(limit)
             .with_remaining(remaining)
             .with_reset(Duration::from_millis(reset_ms))
@@ -132,9 +132,9 @@ mod tests {
             ("x-ratelimit-reset-project-tokens", "12ms"),
         ]);
         let expected = [
-            meter(Unit::Requests, 60, 59, 1_000),
-            meter(Unit::Tokens, 150_000, 149_984, 360_000),
-            meter(Unit::Tokens, 9_000, 10, 12),
+            meter(LimitUnit::Requests, 60, 59, 1_000),
+            meter(LimitUnit::Tokens, 150_000, 149_984, 360_000),
+            meter(LimitUnit::Tokens, 9_000, 10, 12),
         ];
         assert_eq!(meters, expected);
     }
@@ -154,9 +154,9 @@ mod tests {
             ("anthropic-ratelimit-unified-status", "allowed"),
         ]);
         let expected = [
-            meter(Unit::Requests, 50, 49, 1_000),
-            meter(Unit::InputTokens, 40_000, 39_000, 2_000),
-            meter(Unit::OutputTokens, 8_000, 0, 60_000),
+            meter(LimitUnit::Requests, 50, 49, 1_000),
+            meter(LimitUnit::InputTokens, 40_000, 39_000, 2_000),
+            meter(LimitUnit::OutputTokens, 8_000, 0, 60_000),
         ];
         assert_eq!(meters, expected);
     }
@@ -164,22 +164,25 @@ mod tests {
     #[test]
     fn headers_of_others_are_read_by_their_syntax() {
         let azure = read_all(&[("x-ratelimit-remaining-tokens", "9500"), ("x-ratelimit-reset-tokens", "7")]);
-        let tokens = Meter::new(Unit::Tokens).with_remaining(9_500);
+        let tokens = LimitReading::new(LimitUnit::Tokens).with_remaining(9_500);
         assert_eq!(azure, [tokens.with_reset(Duration::from_secs(7))]);
         let plain = read_all(&[
             ("X-RateLimit-Limit", "20"),
             ("X-RateLimit-Remaining", "0"),
             ("X-RateLimit-Reset", "1794744060000"),
         ]);
-        assert_eq!(plain, [meter(Unit::Requests, 20, 0, 60_000)]);
+        assert_eq!(plain, [meter(LimitUnit::Requests, 20, 0, 60_000)]);
         let fields = read_all(&[("ratelimit-limit", "10, 10;w=1"), ("rate_limit_reset_after", "0.5")]);
         assert_eq!(
             fields,
-            [Meter::new(Unit::Requests).with_limit(10).with_reset(Duration::from_millis(500))]
+            [LimitReading::new(LimitUnit::Requests).with_limit(10).with_reset(Duration::from_millis(500))]
         );
         let minute =
             read_all(&[("x-ratelimit-limit-req-minute", "60"), ("x-ratelimit-limit-tokens-minute", "5")]);
-        assert_eq!(minute.iter().map(|it| it.unit).collect::<Vec<_>>(), [Unit::Requests, Unit::Tokens]);
+        assert_eq!(
+            minute.iter().map(|it| it.unit).collect::<Vec<_>>(),
+            [LimitUnit::Requests, LimitUnit::Tokens]
+        );
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use tollgate_provider::{
-    Class, Failure, FatalKind, Hint, Meter, REASON_MAX, Response, Tokens, Unit, Until, read, read_failure,
+    Class, Failure, FatalKind, Hint, LimitReading, LimitUnit, REASON_MAX, Response, Tokens, Until, read,
+    read_failure,
 };
 
 /// 2026-11-15T12:00:00Z.
@@ -41,9 +42,9 @@ fn openai_says_how_its_limits_stand_with_every_reply() {
     let hint = hint(200, &headers, body);
     assert_eq!((hint.class, hint.advice, hint.reason), (Class::Ok, None, None));
     assert_eq!(hint.usage, Some(Tokens::new(19, 10)));
-    let requests = Meter::new(Unit::Requests).with_limit(5_000).with_remaining(4_999);
+    let requests = LimitReading::new(LimitUnit::Requests).with_limit(5_000).with_remaining(4_999);
     assert_eq!(hint.meters[0], requests.with_reset(Duration::from_millis(12)));
-    assert_eq!(hint.meters[1].unit, Unit::Tokens);
+    assert_eq!(hint.meters[1].unit, LimitUnit::Tokens);
 }
 
 #[test]
@@ -104,7 +105,8 @@ fn azure_throttles_with_whole_seconds_and_something_left() {
     let body = r#"{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation have exceeded the call rate limit. Please retry after 7 seconds."}}"#;
     let hint = hint(429, &headers, body);
     assert_eq!((hint.class, hint.advice), (Class::Throttled, Some(Duration::from_millis(6_700))));
-    let requests = Meter::new(Unit::Requests).with_remaining(3).with_reset(Duration::from_secs(1));
+    let requests =
+        LimitReading::new(LimitUnit::Requests).with_remaining(3).with_reset(Duration::from_secs(1));
     assert_eq!(hint.meters, [requests]);
 }
 
@@ -119,7 +121,7 @@ fn anthropic_throttles_and_overloads() {
     let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 80,000 tokens per minute"},"request_id":"req_1"}"#;
     let throttled = hint(429, &headers, body);
     assert_eq!((throttled.class, throttled.advice), (Class::Throttled, Some(Duration::from_secs(13))));
-    let tokens = Meter::new(Unit::Tokens).with_limit(80_000).with_remaining(0);
+    let tokens = LimitReading::new(LimitUnit::Tokens).with_limit(80_000).with_remaining(0);
     assert_eq!(throttled.meters, [tokens.with_reset(Duration::from_secs(13))]);
     let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     for status in [529, 503, 500, 200] {
@@ -207,7 +209,7 @@ fn gemini_says_in_the_body_how_long_to_wait() {
         let hint = hint(429, &[], &body(minute, delay));
         assert_eq!(hint.class, Class::Throttled);
         assert_eq!(hint.advice.map(|it| it.as_millis()), ms, "{delay}");
-        assert_eq!(hint.meters, [Meter::new(Unit::Requests).with_limit(15)]);
+        assert_eq!(hint.meters, [LimitReading::new(LimitUnit::Requests).with_limit(15)]);
     }
     // A day of Google's ends at midnight in California, which is eight in the morning.
     let tomorrow = Class::Exhausted { until: Some(Until::at(at(NOON + 20 * 3_600))) };
@@ -309,9 +311,11 @@ fn the_fields_of_the_ietf_are_read_beside_a_problem() {
     let hint = hint(429, &headers, problem);
     assert_eq!((hint.class, hint.advice), (Class::Throttled, Some(Duration::from_secs(1))));
     assert_eq!(hint.reason.as_deref(), Some("rpm is exceeded"));
-    let rpm =
-        Meter::new(Unit::Requests).with_limit(1_000).with_remaining(0).with_reset(Duration::from_secs(1));
-    assert_eq!(hint.meters, [rpm, Meter::new(Unit::Tokens).with_limit(100_000)]);
+    let rpm = LimitReading::new(LimitUnit::Requests)
+        .with_limit(1_000)
+        .with_remaining(0)
+        .with_reset(Duration::from_secs(1));
+    assert_eq!(hint.meters, [rpm, LimitReading::new(LimitUnit::Tokens).with_limit(100_000)]);
 }
 
 #[test]

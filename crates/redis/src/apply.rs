@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{Denial, Status, Tick};
-use tollgate_store::ahead::Counted;
+use tollgate_store::ahead::UsageDelta;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
-    Applied, Call, Clock, Done, OpId, OwnedCall, QueuePlace, Step, StoreError, Taken, outcome_bytes,
-    outcome_from,
+    Clock, OpId, OwnedTransaction, QueuePlace, Step, StepOutcome, StoreError, Taken, Transaction, TxnOutcome,
+    outcome_bytes, outcome_from,
 };
 
-use crate::Trouble;
+use crate::ServerError;
 use crate::change::{Changes, Expiry};
 use crate::draft::{CommitPlan, DraftTxn, ValueSnapshot};
 use crate::inner::RedisInner;
@@ -57,11 +57,11 @@ impl RedisInner {
     /// None: it must be run to its end.
     pub(crate) async fn apply_told(
         &self,
-        call: &OwnedCall,
+        call: &OwnedTransaction,
         writes: &[Write],
         remembered: Duration,
-        told: &[Counted],
-    ) -> Result<Applied, RecordsError> {
+        told: &[UsageDelta],
+    ) -> Result<TxnOutcome, RecordsError> {
         self.apply_in_turn(call, writes, remembered, told, &QueuePlace::default()).await
     }
 
@@ -74,12 +74,12 @@ impl RedisInner {
     /// None: it must be run to its end.
     pub(crate) async fn apply_in_turn(
         &self,
-        call: &OwnedCall,
+        call: &OwnedTransaction,
         writes: &[Write],
         remembered: Duration,
-        told: &[Counted],
+        told: &[UsageDelta],
         place: &QueuePlace,
-    ) -> Result<Applied, RecordsError> {
+    ) -> Result<TxnOutcome, RecordsError> {
         call.with(|call| call.check(writes))?;
         let remembered = remembered.as_millis().to_string();
         let (watch, id) = (CallTimer::start(), call.id.unwrap_or_else(unique_id));
@@ -132,9 +132,9 @@ impl RedisInner {
                 CommitPlan::Guess => self.look_again(watch, id, &view, Vec::new()).await?,
                 CommitPlan::Look(more) => self.look_again(watch, id, &view, more).await?,
                 CommitPlan::Commit(applied, changes) => {
-                    let is_done = matches!(applied, Applied::Done(_));
+                    let is_done = matches!(applied, TxnOutcome::Done(_));
                     let outcome = match &applied {
-                        Applied::Done(done) if !done.is_empty() => outcome_bytes(done),
+                        TxnOutcome::Done(done) if !done.is_empty() => outcome_bytes(done),
                         _ => MADE.to_vec(),
                     };
                     // A denial is not remembered: whoever asks again is asking anew.
@@ -149,7 +149,7 @@ impl RedisInner {
                         }
                         ScriptReply::Done(outcome) => return done(&outcome, call),
                         ScriptReply::Seen(seen) => {
-                            let conflict = Trouble::Conflict(conflicts + 1);
+                            let conflict = ServerError::Conflict(conflicts + 1);
                             self.service
                                 .pause(watch, round(conflicts), conflict)
                                 .await
@@ -164,7 +164,7 @@ impl RedisInner {
                 ScriptReply::Seen((keys, seen)) => ValueSnapshot::of(&keys, seen),
             };
         }
-        Err(Trouble::Conflict(CONFLICTS_MAX).into_error(watch.waited()).into())
+        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(watch.waited()).into())
     }
 
     pub(crate) fn draft<'a>(&'a self, view: &'a ValueSnapshot) -> DraftTxn<'a> {
@@ -172,13 +172,13 @@ impl RedisInner {
         DraftTxn::new(&self.service.layout, view, expiry, &self.usage_retention)
     }
 
-    fn bucket_keys(&self, call: &Call<'_>) -> Vec<Vec<u8>> {
+    fn bucket_keys(&self, call: &Transaction<'_>) -> Vec<Vec<u8>> {
         let key = |step: &Step<'_>| self.service.layout.bucket(step.place.namespace, step.place.key);
         call.steps.iter().map(key).collect()
     }
 
     /// The script for a call and what it is told, if it is something for a script.
-    fn order(&self, call: &Call<'_>, remembered: &str, told: &[Counted]) -> Option<ScriptCall> {
+    fn order(&self, call: &Transaction<'_>, remembered: &str, told: &[UsageDelta]) -> Option<ScriptCall> {
         let now = self.service.time.clock().now();
         if now.as_micros() > NARROW_MAX {
             return None;
@@ -193,9 +193,9 @@ impl RedisInner {
     /// The script for a call that takes in turn and what it is told. What is nothing for a script is told without numbers.
     fn order_in_turn(
         &self,
-        call: &Call<'_>,
+        call: &Transaction<'_>,
         remembered: &str,
-        told: &[Counted],
+        told: &[UsageDelta],
         place: &QueuePlace,
     ) -> ScriptCall {
         let now = self.service.time.clock().now();
@@ -209,14 +209,14 @@ impl RedisInner {
     }
 
     /// The steps as the general script is told them, if they are something for it.
-    fn numbers(&self, call: &Call<'_>, told: &[Counted], now: Tick) -> Option<Vec<Vec<u8>>> {
+    fn numbers(&self, call: &Transaction<'_>, told: &[UsageDelta], now: Tick) -> Option<Vec<Vec<u8>>> {
         let of_step = |(index, step): (usize, &Step<'_>)| {
             numbers::of_step(step, StepMetering::of(call.metered, told.get(index)), now)
         };
         call.steps.iter().enumerate().map(of_step).collect()
     }
 
-    fn general(&self, call: &Call<'_>, remembered: &str, numbers: Vec<Vec<u8>>) -> ScriptCall {
+    fn general(&self, call: &Transaction<'_>, remembered: &str, numbers: Vec<Vec<u8>>) -> ScriptCall {
         let mut arguments = vec![self.service.now().into_bytes(), remembered.as_bytes().to_vec()];
         for (step, numbers) in call.steps.iter().zip(numbers) {
             arguments.extend([numbers, text_of(step.place.limits).into_bytes()]);
@@ -237,7 +237,7 @@ impl RedisInner {
     }
 
     /// As [`order`](Self::order), if it is the common case.
-    fn meters(&self, call: &Call<'_>, remembered: &str, now: Tick) -> Option<ScriptCall> {
+    fn meters(&self, call: &Transaction<'_>, remembered: &str, now: Tick) -> Option<ScriptCall> {
         let meters = &self.service.scripts.meters;
         if remembered != meters.remembered_ms() {
             return None;
@@ -316,7 +316,7 @@ impl RedisInner {
     }
 
     /// How every step that takes would fare.
-    pub(crate) async fn fare(&self, call: &OwnedCall) -> Result<Vec<Denial>, StoreError> {
+    pub(crate) async fn fare(&self, call: &OwnedTransaction) -> Result<Vec<Denial>, StoreError> {
         let view = self.see(call).await?;
         call.with(|call| {
             let mut denials = Vec::new();
@@ -329,7 +329,7 @@ impl RedisInner {
     }
 
     /// How the bucket of the first step stands.
-    pub(crate) async fn stand(&self, call: &OwnedCall) -> Result<Vec<Status>, StoreError> {
+    pub(crate) async fn stand(&self, call: &OwnedTransaction) -> Result<Vec<Status>, StoreError> {
         let view = self.see(call).await?;
         call.with(|call| match call.steps {
             [step, ..] => Ok(self.row(&view, step)?.kept.peek(step.place.limits, view.now)),
@@ -337,12 +337,12 @@ impl RedisInner {
         })
     }
 
-    async fn see(&self, call: &OwnedCall) -> Result<ValueSnapshot, StoreError> {
+    async fn see(&self, call: &OwnedTransaction) -> Result<ValueSnapshot, StoreError> {
         let keys = call.with(|call| self.bucket_keys(call));
         match self.look(CallTimer::start(), unique_id(), &keys).await? {
             ScriptReply::Seen((keys, seen)) => Ok(ValueSnapshot::of(&keys, seen)),
             ScriptReply::Done(_) => {
-                Err(Trouble::Garbage("nothing was seen".into()).into_error(Duration::ZERO))
+                Err(ServerError::Garbage("nothing was seen".into()).into_error(Duration::ZERO))
             }
         }
     }
@@ -365,7 +365,7 @@ struct ScriptCall {
     arguments: Vec<Vec<u8>>,
 }
 
-fn takes(call: &Call<'_>) -> bool {
+fn takes(call: &Transaction<'_>) -> bool {
     call.steps.iter().any(|step| step.takes().is_some())
 }
 
@@ -377,18 +377,18 @@ pub(crate) enum ScriptReply {
     Seen((Vec<Vec<u8>>, SeenValues)),
 }
 
-fn done(outcome: &[u8], call: &OwnedCall) -> Result<Applied, RecordsError> {
+fn done(outcome: &[u8], call: &OwnedTransaction) -> Result<TxnOutcome, RecordsError> {
     if outcome == MADE {
-        return Ok(Applied::Done(Vec::new()));
+        return Ok(TxnOutcome::Done(Vec::new()));
     }
     if let Some((&AT_ONE_TIME, at)) = outcome.split_first()
         && let Ok(at) = at.try_into().map(f64::from_le_bytes)
     {
-        let taken = Done::Taken(Taken { at: Tick::from_micros(at as u64), remarks: 0 });
-        return Ok(Applied::Done(call.steps().map(|_| taken).collect()));
+        let taken = StepOutcome::Taken(Taken { at: Tick::from_micros(at as u64), remarks: 0 });
+        return Ok(TxnOutcome::Done(call.steps().map(|_| taken).collect()));
     }
-    let unreadable = || Trouble::Unreadable("what came of a call".into()).into_error(Duration::ZERO);
-    Ok(Applied::Done(outcome_from(outcome).ok_or_else(unreadable)?))
+    let unreadable = || ServerError::Unreadable("what came of a call".into()).into_error(Duration::ZERO);
+    Ok(TxnOutcome::Done(outcome_from(outcome).ok_or_else(unreadable)?))
 }
 
 /// Pauses grow with every few conflicts: most are over at once.

@@ -4,8 +4,8 @@ use tollgate_core::Limits;
 use tollgate_store::ahead::bounds;
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use tollgate_store::{
-    Activity, Applied, Backend, BucketStatus, Call, Key, OwnedCall, QueuePlace, Rank, Reply, Scope,
-    StoreError, WaitQueues,
+    Activity, Backend, BucketStatus, Key, OwnedTransaction, QueuePlace, Rank, Reply, Scope, StoreError,
+    Transaction, TxnOutcome, WaitQueues,
 };
 
 use crate::inner::{RedisStore, without_tests};
@@ -13,10 +13,10 @@ use crate::inner::{RedisStore, without_tests};
 impl Backend for RedisStore {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
-        Reply::later(self.apply_call(OwnedCall::new(call), writes.to_vec(), QueuePlace::default()))
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
+        Reply::later(self.apply_call(OwnedTransaction::new(call), writes.to_vec(), QueuePlace::default()))
     }
 
     fn buckets<'a>(
@@ -47,10 +47,10 @@ impl Backend for RedisStore {
 
     fn apply_in_turn<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         place: QueuePlace,
-    ) -> Reply<'a, Result<Applied, StoreError>> {
-        let apply = self.apply_call(OwnedCall::new(call), Vec::new(), place);
+    ) -> Reply<'a, Result<TxnOutcome, StoreError>> {
+        let apply = self.apply_call(OwnedTransaction::new(call), Vec::new(), place);
         Reply::later(async move { apply.await.map_err(without_tests) })
     }
 

@@ -15,7 +15,7 @@ use crate::service::{
 };
 use crate::time::ServerTime;
 use crate::url::check_prefix;
-use crate::{OpenError, RedisUrl, Trouble, UrlError};
+use crate::{RedisOpenError, RedisUrl, ServerError, UrlError};
 
 /// What the threads of a store are called.
 const NAME: &str = "tollgate-redis";
@@ -115,25 +115,27 @@ impl RedisStoreBuilder {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] with what is wrong and what to do.
-    pub fn build(self) -> Reply<'static, Result<RedisStore, OpenError>> {
+    /// [`RedisOpenError`] with what is wrong and what to do.
+    pub fn build(self) -> Reply<'static, Result<RedisStore, RedisOpenError>> {
         let workers = match Workers::start(NAME) {
             Ok(workers) => workers,
-            Err(error) => return Reply::ready(Err(OpenError::Host(error.to_string()))),
+            Err(error) => return Reply::ready(Err(RedisOpenError::Host(error.to_string()))),
         };
         let opening = workers.handle().clone().spawn(self.open(workers));
         Reply::later(async {
             match opening.await {
                 Ok(opened) => opened,
-                Err(error) => Err(OpenError::Host(error.to_string())),
+                Err(error) => Err(RedisOpenError::Host(error.to_string())),
             }
         })
     }
 
-    async fn open(self, workers: Workers) -> Result<RedisStore, OpenError> {
+    async fn open(self, workers: Workers) -> Result<RedisStore, RedisOpenError> {
         let mut url = self.url?;
         if url.is_encrypted && !cfg!(feature = "tls") {
-            return Err(OpenError::BadSetting("rediss:// needs the feature `tls`, which is off here".into()));
+            return Err(RedisOpenError::BadSetting(
+                "rediss:// needs the feature `tls`, which is off here".into(),
+            ));
         }
         #[cfg(feature = "tls")]
         if url.is_encrypted {
@@ -141,7 +143,7 @@ impl RedisStoreBuilder {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let read = |path: &String| {
-            let why = |why| OpenError::BadSetting(format!("{path} cannot be read: {why}"));
+            let why = |why| RedisOpenError::BadSetting(format!("{path} cannot be read: {why}"));
             std::fs::read(path).map_err(why)
         };
         let roots = url.ca.as_ref().map(read).transpose()?;
@@ -189,12 +191,12 @@ impl ConnectionPlan {
 }
 
 /// Makes the connection, for as long as hosts that refuse it may take. Whatever else goes wrong is left to the first call.
-async fn connect(service: &RedisService, url: &RedisUrl, patience: Duration) -> Result<(), OpenError> {
+async fn connect(service: &RedisService, url: &RedisUrl, patience: Duration) -> Result<(), RedisOpenError> {
     const TRIES_MIN: u32 = 2;
     let watch = CallTimer::start();
     for tried in 1.. {
         let connected = tokio::time::timeout(service.timeout / 2, service.link.connected()).await;
-        let Ok(Err(trouble @ Trouble::NoConnection(..))) = connected else { break };
+        let Ok(Err(trouble @ ServerError::NoConnection(..))) = connected else { break };
         let pause = service.pause_of(tried).min(patience / TRIES_MIN);
         if tried >= TRIES_MIN && watch.waited() + pause >= patience {
             return Err(open_error(url, TimedError { trouble, waited: watch.waited() }));
@@ -209,14 +211,14 @@ async fn check_server(
     service: &RedisService,
     url: &RedisUrl,
     accepts_eviction: bool,
-) -> Result<(), OpenError> {
+) -> Result<(), RedisOpenError> {
     let mut ask = redis::cmd("INFO");
     ask.arg("server").arg("memory");
     let answer = service.with_retries(CallTimer::start(), &ask, None).await;
     let info: String = match answer {
         Ok(value) => redis::from_redis_value(value).unwrap_or_default(),
         // A user that may not ask this may well do all the rest; whoever may do nothing is told by the first script.
-        Err(TimedError { trouble: Trouble::AccessDenied(why), .. }) if why.contains("NOPERM") => {
+        Err(TimedError { trouble: ServerError::AccessDenied(why), .. }) if why.contains("NOPERM") => {
             String::new()
         }
         Err(failure) => return Err(open_error(url, failure)),
@@ -231,7 +233,7 @@ async fn check_server(
     if let Some(version) = field("redis_version")
         && version.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|it| it < OLDEST)
     {
-        return Err(OpenError::TooOld(url.to_string(), version.into()));
+        return Err(RedisOpenError::TooOld(url.to_string(), version.into()));
     }
     let (Some(most), Some(policy)) = (field("maxmemory"), field("maxmemory_policy")) else {
         tracing::warn!(
@@ -246,25 +248,26 @@ async fn check_server(
             tracing::warn!(store = %url, policy, "the server evicts; debts and leases may be forgotten");
             Ok(())
         }
-        true => Err(OpenError::Evicting(url.to_string(), most.into(), policy.into())),
+        true => Err(RedisOpenError::Evicting(url.to_string(), most.into(), policy.into())),
         false => Ok(()),
     }
 }
 
 /// Runs a script that looks at nothing, which tells the time, and whether scripts may be run.
-async fn learn_time(service: &RedisService, url: &RedisUrl) -> Result<(), OpenError> {
+async fn learn_time(service: &RedisService, url: &RedisUrl) -> Result<(), RedisOpenError> {
     let (script, asked) = (&service.scripts.look, Clock::system().now());
     let command = script.run(&[service.layout.outcome(0)], &[service.now()]);
     let value = service.with_retries(CallTimer::start(), &command, Some(script)).await;
     let seen = SeenValues::of(value.map_err(|failure| open_error(url, failure))?);
-    let garbage = |_| OpenError::Refused(url.to_string(), Trouble::Garbage("a script told no time".into()));
+    let garbage =
+        |_| RedisOpenError::Refused(url.to_string(), ServerError::Garbage("a script told no time".into()));
     service.time.learn(asked, seen.map_err(garbage)?.now);
     Ok(())
 }
 
-fn open_error(url: &RedisUrl, TimedError { trouble, waited }: TimedError) -> OpenError {
+fn open_error(url: &RedisUrl, TimedError { trouble, waited }: TimedError) -> RedisOpenError {
     match trouble.is_passing() {
-        true => OpenError::Unavailable { url: url.to_string(), waited, trouble },
-        false => OpenError::Refused(url.to_string(), trouble),
+        true => RedisOpenError::Unavailable { url: url.to_string(), waited, trouble },
+        false => RedisOpenError::Refused(url.to_string(), trouble),
     }
 }

@@ -1,7 +1,7 @@
 //! Changes that are made together, if what was seen still holds.
 
 use tollgate_core::Tick;
-use tollgate_store::Place;
+use tollgate_store::BucketRef;
 use tollgate_store::records::{Index, Item, ItemKey, item_text};
 
 use crate::layout::{Layout, millis, place_bytes, record_bytes};
@@ -60,12 +60,12 @@ impl Changes {
     pub(crate) fn put_bucket(
         &mut self,
         layout: &Layout,
-        place: &Place<'_>,
+        place: &BucketRef<'_>,
         row: &RedisRow,
         is_new: bool,
         now: Tick,
     ) {
-        let Place { namespace, key, .. } = *place;
+        let BucketRef { namespace, key, .. } = *place;
         let (name, value) = (layout.bucket(namespace, key), row.to_bytes());
         match row.lasts_until().filter(|_| self.expiry == Expiry::ByServer) {
             Some(until) => {

@@ -4,10 +4,10 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use tollgate_core::{Costs, Denial, Tick};
-use tollgate_store::ahead::Counted;
+use tollgate_store::ahead::UsageDelta;
 use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
 use tollgate_store::usage::{Sums, UsageRetention, Used};
-use tollgate_store::{Applied, Call, Done, Op, Place, Step, StoreError};
+use tollgate_store::{BucketRef, Op, Step, StepOutcome, StoreError, Transaction, TxnOutcome};
 
 use crate::change::{Changes, Expiry};
 use crate::layout::Layout;
@@ -56,11 +56,11 @@ pub(crate) enum CommitPlan {
     /// These have to be looked at first, with all that was.
     Look(Vec<Vec<u8>>),
     /// Nothing changes.
-    Answer(Applied),
+    Answer(TxnOutcome),
     /// Nothing changes if what was assumed is so.
     Guess,
     /// The changes, and what comes of the call if they are made.
-    Commit(Applied, Changes),
+    Commit(TxnOutcome, Changes),
 }
 
 /// A call, the writes that go with it, and what was seen.
@@ -71,7 +71,7 @@ pub(crate) struct DraftTxn<'a> {
     changes: Changes,
     missing: Vec<Vec<u8>>,
     /// What the steps used, where that is not what they say.
-    told: &'a [Counted],
+    told: &'a [UsageDelta],
     /// How the caller stands among waiters.
     standing: QueueStanding,
     /// The commands that remove the caller's claims if it is granted.
@@ -103,7 +103,7 @@ impl<'a> DraftTxn<'a> {
     }
 
     /// What the steps used is this; nothing is told of what they say themselves.
-    pub(crate) fn told(self, told: &'a [Counted]) -> DraftTxn<'a> {
+    pub(crate) fn told(self, told: &'a [UsageDelta]) -> DraftTxn<'a> {
         DraftTxn { told, ..self }
     }
 
@@ -127,7 +127,11 @@ impl<'a> DraftTxn<'a> {
         value
     }
 
-    pub(crate) fn plan(mut self, call: &Call<'_>, writes: &[Write]) -> Result<CommitPlan, RecordsError> {
+    pub(crate) fn plan(
+        mut self,
+        call: &Transaction<'_>,
+        writes: &[Write],
+    ) -> Result<CommitPlan, RecordsError> {
         let applied = self.apply(call, writes)?;
         if !self.missing.is_empty() {
             return Ok(CommitPlan::Look(self.missing));
@@ -146,7 +150,7 @@ impl<'a> DraftTxn<'a> {
     /// nothing to do.
     pub(crate) fn write_usage(
         mut self,
-        place: &Place<'_>,
+        place: &BucketRef<'_>,
         also_now: bool,
     ) -> Result<Option<CommitPlan>, RecordsError> {
         let Some(mut row) = self.row(place)? else { return Ok(self.looked()) };
@@ -158,14 +162,14 @@ impl<'a> DraftTxn<'a> {
         }
         self.changes.put_bucket(self.layout, place, &row, false, now);
         self.settle_records();
-        Ok(Some(CommitPlan::Commit(Applied::Done(Vec::new()), self.changes)))
+        Ok(Some(CommitPlan::Commit(TxnOutcome::Done(Vec::new()), self.changes)))
     }
 
     fn looked(self) -> Option<CommitPlan> {
         (!self.missing.is_empty()).then_some(CommitPlan::Look(self.missing))
     }
 
-    fn row(&mut self, place: &Place<'_>) -> Result<Option<RedisRow>, StoreError> {
+    fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<RedisRow>, StoreError> {
         let key = self.layout.bucket(place.namespace, place.key);
         match self.value(&key) {
             None | Some([]) => Ok(None),
@@ -182,14 +186,14 @@ impl<'a> DraftTxn<'a> {
         self.value(&key).is_some_and(|value| !value.is_empty())
     }
 
-    fn apply(&mut self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+    fn apply(&mut self, call: &Transaction<'_>, writes: &[Write]) -> Result<TxnOutcome, RecordsError> {
         let now = self.view.now;
         let mut rows = Vec::with_capacity(call.steps.len());
         for (index, step) in call.steps.iter().enumerate() {
             let row = self.row_for(step)?;
             let is_past = |row: &DraftBucket| row.row.kept.is_past(step.place.limits);
             if step.takes().is_some() && row.as_ref().is_some_and(is_past) {
-                return Ok(Applied::Stale(index));
+                return Ok(TxnOutcome::Stale(index));
             }
             rows.push(row);
         }
@@ -220,10 +224,10 @@ impl<'a> DraftTxn<'a> {
             for ((step, slot), _) in heeded {
                 self.put(step, slot, now)?;
             }
-            return Ok(Applied::Denied(denials));
+            return Ok(TxnOutcome::Denied(denials));
         }
         let steps = call.steps.iter().zip(&mut rows);
-        let done: Vec<Done> =
+        let done: Vec<StepOutcome> =
             steps.map(|(step, slot)| step.commit(slot.as_mut().map(|it| &mut it.row.kept), now)).collect();
         if call.metered {
             self.meter(call.steps, &mut rows, &done, now)?;
@@ -235,7 +239,7 @@ impl<'a> DraftTxn<'a> {
         for words in std::mem::take(&mut self.granting) {
             self.changes.command(&words.each_ref().map(Vec::as_slice));
         }
-        Ok(Applied::Done(done))
+        Ok(TxnOutcome::Done(done))
     }
 
     fn put(&mut self, step: &Step<'_>, slot: Option<DraftBucket>, now: Tick) -> Result<(), RecordsError> {
@@ -264,12 +268,12 @@ impl<'a> DraftTxn<'a> {
         &mut self,
         steps: &[Step<'_>],
         rows: &mut [Option<DraftBucket>],
-        done: &[Done],
+        done: &[StepOutcome],
         now: Tick,
     ) -> Result<(), RecordsError> {
         for (index, ((step, slot), done)) in steps.iter().zip(rows).zip(done).enumerate() {
             let (at, used) = match (&step.op, done) {
-                (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
+                (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => (taken.at, Used::Taken(costs)),
                 (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
                 _ => continue,
             };
@@ -355,7 +359,7 @@ fn put_in_force(step: &Step<'_>, slot: &mut DraftBucket, now: Tick, kept: &Usage
 fn count(
     used: &Used<'_>,
     row: &mut RedisRow,
-    place: &Place<'_>,
+    place: &BucketRef<'_>,
     at: Tick,
     kept: &UsageRetention,
 ) -> Vec<Write> {
@@ -366,7 +370,7 @@ fn count(
         return sums.writes_at(place, kept);
     }
     let mut over = Vec::new();
-    used.count(&mut row.usage, &Place { limits: in_force, ..*place }, at, kept, &mut over);
+    used.count(&mut row.usage, &BucketRef { limits: in_force, ..*place }, at, kept, &mut over);
     over
 }
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::{Trouble, UrlError};
+use crate::{ServerError, UrlError};
 
 /// Why a store could not be opened. It never tells a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum RedisOpenError {
     /// The address is none.
     #[error("the address of the store is not valid: {0}")]
     BadUrl(#[from] UrlError),
@@ -31,11 +31,11 @@ pub enum OpenError {
         /// For how long was tried.
         waited: Duration,
         /// What was in the way.
-        trouble: Trouble,
+        trouble: ServerError,
     },
     /// The server refuses.
     #[error("{0} refuses: {1}")]
-    Refused(String, Trouble),
+    Refused(String, ServerError),
     /// This host has no threads left, or something like it.
     #[error("the store cannot be started here: {0}")]
     Host(String),

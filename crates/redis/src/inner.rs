@@ -8,13 +8,13 @@ use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::Reopened;
-use tollgate_store::{Applied, OwnedCall, StoreError, WaitQueues};
+use tollgate_store::{OwnedTransaction, StoreError, TxnOutcome, WaitQueues};
 
 use crate::ahead::Prefetcher;
 use crate::builder::RedisStoreBuilder;
 use crate::later::DetachedCalls;
 use crate::queue::Claims;
-use crate::service::{RedisService, Troubles};
+use crate::service::{RedisService, ServerErrorCounts};
 
 /// Buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store. A process that is forked off connects by itself.
 #[derive(Clone)]
@@ -68,8 +68,8 @@ impl RedisInner {
     }
 
     /// A call was applied: whoever waits for what it gave back looks again.
-    pub(crate) fn after(&self, call: &OwnedCall, applied: &Applied) {
-        if matches!(applied, Applied::Done(_)) && !self.wait_queues.is_empty() {
+    pub(crate) fn after(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
+        if matches!(applied, TxnOutcome::Done(_)) && !self.wait_queues.is_empty() {
             call.with(|call| self.wait_queues.notify_freed(call));
         }
     }
@@ -79,7 +79,7 @@ impl RedisStore {
     /// A store at this address: `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`.
     ///
     /// ```no_run
-    /// # async fn open() -> Result<(), tollgate_redis::OpenError> {
+    /// # async fn open() -> Result<(), tollgate_redis::RedisOpenError> {
     /// use tollgate_redis::RedisStore;
     ///
     /// let store = RedisStore::builder("redis://127.0.0.1:6379").build().await?;
@@ -91,7 +91,7 @@ impl RedisStore {
     }
 
     /// What went wrong with calls since the store was opened, also where another try went well.
-    pub fn troubles(&self) -> Troubles {
+    pub fn troubles(&self) -> ServerErrorCounts {
         self.0.service.counts.troubles()
     }
 }

@@ -3,7 +3,7 @@
 use redis::Value;
 use tollgate_store::{Key, Reply, StoreError};
 
-use crate::Trouble;
+use crate::ServerError;
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::record_from;
 use crate::records::item_of;
@@ -140,7 +140,8 @@ fn record_name(rest: &[u8]) -> String {
 }
 
 fn garbage(command: &str) -> StoreError {
-    Trouble::Garbage(format!("{command} answered something of another form")).into_error(Default::default())
+    ServerError::Garbage(format!("{command} answered something of another form"))
+        .into_error(Default::default())
 }
 
 #[cfg(test)]

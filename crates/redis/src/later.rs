@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tollgate_store::ahead::Counted;
+use tollgate_store::ahead::UsageDelta;
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Applied, Mutex, OpId, OwnedCall, QueuePlace, StoreError, Told};
+use tollgate_store::{Mutex, OpId, OutcomeCallback, OwnedTransaction, QueuePlace, StoreError, TxnOutcome};
 
 use crate::apply::unique_id;
 use crate::change::Changes;
@@ -75,30 +75,35 @@ impl DetachedCalls {
 }
 
 impl RedisInner {
-    fn names(&self, call: &OwnedCall) -> Vec<Vec<u8>> {
+    fn names(&self, call: &OwnedTransaction) -> Vec<Vec<u8>> {
         call.steps().map(|step| self.service.layout.bucket(step.place.namespace, step.place.key)).collect()
     }
 
     /// Waits until what was handed over about the buckets of a call was tried, but not for longer than half of what a call may
     /// take: then it is told what there is.
-    pub(crate) async fn hear(&self, call: &OwnedCall) {
+    pub(crate) async fn hear(&self, call: &OwnedTransaction) {
         let none = self.unheard.none(|| self.names(call));
         let _ = tokio::time::timeout(self.service.timeout / 2, none).await;
     }
 
     /// Applies a call whose answer nobody waits for.
-    pub(crate) fn hand_over(&self, call: OwnedCall) {
+    pub(crate) fn hand_over(&self, call: OwnedTransaction) {
         self.hand_over_told(call, Vec::new());
     }
 
     /// As [`hand_over`](Self::hand_over), and what the steps used is counted as it is told. What is told was held ahead, so it
     /// is not served from that.
-    pub(crate) fn hand_over_told(&self, call: OwnedCall, counted: Vec<Counted>) {
+    pub(crate) fn hand_over_told(&self, call: OwnedTransaction, counted: Vec<UsageDelta>) {
         self.hand_over_counted(call, counted, Box::new(|_| ()));
     }
 
     /// As [`hand_over_told`](Self::hand_over_told), and `told` hears what came of it.
-    pub(crate) fn hand_over_counted(&self, mut call: OwnedCall, counted: Vec<Counted>, told: Told) {
+    pub(crate) fn hand_over_counted(
+        &self,
+        mut call: OwnedTransaction,
+        counted: Vec<UsageDelta>,
+        told: OutcomeCallback,
+    ) {
         // With an id, what was done is not done again with the next try.
         call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
         let Some(inner) = self.this.upgrade() else { return };
@@ -132,9 +137,9 @@ impl RedisInner {
     /// Applies a call again and again until the server answers, or for as long as anything is tried.
     pub(crate) async fn tried_for_long(
         &self,
-        call: &OwnedCall,
-        told: &[Counted],
-    ) -> Result<Applied, RecordsError> {
+        call: &OwnedTransaction,
+        told: &[UsageDelta],
+    ) -> Result<TxnOutcome, RecordsError> {
         let (mut rest, watch) = (FIRST_REST, CallTimer::start());
         loop {
             let applied = self.apply_told(call, &[], REMEMBERED, told).await;
@@ -148,8 +153,8 @@ impl RedisInner {
     }
 
     /// Undoes a call that was applied and whose caller is gone.
-    pub(crate) fn undo(&self, call: &OwnedCall, applied: &Applied) {
-        let Applied::Done(done) = applied else { return };
+    pub(crate) fn undo(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
+        let TxnOutcome::Done(done) = applied else { return };
         let Some(mut undo) = call.clone().undo(done) else { return };
         undo.id = Some(unique_id());
         self.hand_over(undo);
@@ -165,7 +170,7 @@ impl RedisInner {
     }
 
     /// Looks after what grows, once enough has been added to it.
-    pub(crate) fn after_changes(&self, call: &OwnedCall, changes: &Changes) {
+    pub(crate) fn after_changes(&self, call: &OwnedTransaction, changes: &Changes) {
         let is_due = |count: &std::sync::atomic::AtomicUsize, more: usize| {
             more > 0 && {
                 let before = count.fetch_add(more, Ordering::Relaxed);

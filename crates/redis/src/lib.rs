@@ -23,8 +23,8 @@ mod url;
 mod value;
 
 pub use builder::RedisStoreBuilder;
-pub use error::OpenError;
+pub use error::RedisOpenError;
 pub use inner::RedisStore;
-pub use service::Troubles;
-pub use trouble::Trouble;
+pub use service::ServerErrorCounts;
+pub use trouble::ServerError;
 pub use url::{RedisUrl, UrlError};

@@ -1,7 +1,7 @@
 //! A step as the numbers that the script works with, if all of them are small enough.
 
 use tollgate_core::{Limit, MachineView, Span, Tick};
-use tollgate_store::ahead::Counted;
+use tollgate_store::ahead::UsageDelta;
 use tollgate_store::usage::{Caller, marked_hour};
 use tollgate_store::{Op, Step};
 
@@ -45,12 +45,12 @@ pub(crate) enum StepMetering<'a> {
     /// As what it takes, and what its settlement changes.
     On,
     /// As this says, because what is taken is not what is used.
-    Told(&'a Counted),
+    Told(&'a UsageDelta),
 }
 
 impl<'a> StepMetering<'a> {
     /// For a step of a call that is metered or not, and for which it may be told.
-    pub(crate) fn of(is_metered: bool, told: Option<&'a Counted>) -> StepMetering<'a> {
+    pub(crate) fn of(is_metered: bool, told: Option<&'a UsageDelta>) -> StepMetering<'a> {
         match (is_metered, told) {
             (false, _) => StepMetering::Off,
             (true, None) => StepMetering::On,

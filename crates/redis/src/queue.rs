@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tokio::task::JoinHandle;
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Call, Clock, Mutex, OwnedCall, QueuePlace, Rank, Step};
+use tollgate_store::{Clock, Mutex, OwnedTransaction, QueuePlace, Rank, Step, Transaction};
 
 use crate::inner::RedisInner;
 use crate::service::CallTimer;
@@ -119,7 +119,7 @@ impl QueueStanding {
 }
 
 impl RedisInner {
-    fn limits_taken(&self, call: &Call<'_>) -> Vec<TakenLimit> {
+    fn limits_taken(&self, call: &Transaction<'_>) -> Vec<TakenLimit> {
         let of_step = |(index, step): (usize, &Step<'_>)| {
             let (place, layout) = (step.place, &self.service.layout);
             let costs = step.takes().into_iter().flat_map(|costs| costs.amounts().iter().copied());
@@ -143,7 +143,7 @@ impl RedisInner {
     }
 
     /// What the script is told of the caller's place. From here on the server may know of the claims.
-    pub(crate) fn in_turn(&self, call: &Call<'_>, place: &QueuePlace) -> InTurn {
+    pub(crate) fn in_turn(&self, call: &Transaction<'_>, place: &QueuePlace) -> InTurn {
         let taken = self.limits_taken(call);
         let own = |step: &Step<'_>| self.service.layout.claims(step.place.namespace, step.place.key);
         let mut keys: Vec<Vec<u8>> = call.steps.iter().map(own).collect();
@@ -169,7 +169,7 @@ impl RedisInner {
     }
 
     /// The commands that remove the claims of a waiter that is granted.
-    pub(crate) fn granting(&self, call: &Call<'_>, rank: Rank) -> Vec<[Vec<u8>; 3]> {
+    pub(crate) fn granting(&self, call: &Transaction<'_>, rank: Rank) -> Vec<[Vec<u8>; 3]> {
         let waiter = self.claims.waiter(rank);
         let removal = |TakenLimit { keys, .. }: TakenLimit| {
             let field = [&waiter[..], keys.limit.as_bytes()].concat();
@@ -185,7 +185,7 @@ impl RedisInner {
     }
 
     /// A waiter left while the server was being asked, which may have noted its claims after they were removed.
-    pub(crate) fn leave_late(&self, rank: Rank, call: &OwnedCall) {
+    pub(crate) fn leave_late(&self, rank: Rank, call: &OwnedTransaction) {
         self.claims.granted(Some(rank));
         let taken = call.with(|call| self.limits_taken(call));
         let claims: Vec<ClaimKeys> = taken.into_iter().map(|limit| limit.keys).collect();

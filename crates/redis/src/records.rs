@@ -5,9 +5,9 @@ use std::time::Duration;
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Records, RecordsError, Write, check_keys, item_from,
 };
-use tollgate_store::{OwnedCall, QueuePlace, Reply, StoreError};
+use tollgate_store::{OwnedTransaction, QueuePlace, Reply, StoreError};
 
-use crate::Trouble;
+use crate::ServerError;
 use crate::apply::{ScriptReply, remembered_by, unique_id};
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::{escaped, place_from, record_from};
@@ -16,7 +16,7 @@ use crate::service::{CallTimer, SeenValues, TimedError};
 /// The record that bytes say.
 pub(crate) fn item_of(key: &ItemKey, bytes: &[u8]) -> Result<Item, StoreError> {
     let item = str::from_utf8(bytes).ok().and_then(|text| item_from(key.clone(), text));
-    let unreadable = || Trouble::Unreadable(format!("the record {key:?}")).into_error(Duration::ZERO);
+    let unreadable = || ServerError::Unreadable(format!("the record {key:?}")).into_error(Duration::ZERO);
     item.ok_or_else(unreadable)
 }
 
@@ -77,7 +77,7 @@ impl RedisInner {
     async fn get_many(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
         let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.record(key)).collect();
         let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
-            return Err(Trouble::Garbage("nothing was seen".into()).into_error(Duration::ZERO).into());
+            return Err(ServerError::Garbage("nothing was seen".into()).into_error(Duration::ZERO).into());
         };
         let item = |(key, bytes): (&ItemKey, &Vec<u8>)| match bytes.is_empty() {
             true => Ok(None),
@@ -157,7 +157,9 @@ impl RedisInner {
             let Some(key) = record_from(&bytes) else { continue };
             // What has expired is not there, so it is deleted by a write that changes nothing.
             let write = [Write::Delete(key, vec![tollgate_store::records::Test::Absent])];
-            match self.apply_told(&OwnedCall::empty(), &write, remembered_by(self.service.timeout), &[]).await
+            match self
+                .apply_told(&OwnedTransaction::empty(), &write, remembered_by(self.service.timeout), &[])
+                .await
             {
                 Ok(_) | Err(RecordsError::Failed(_)) => {}
                 Err(RecordsError::Store(error)) => return Err(error),
@@ -169,7 +171,7 @@ impl RedisInner {
 }
 
 fn not_text() -> StoreError {
-    Trouble::Unreadable("the key of a record".into()).into_error(Duration::ZERO)
+    ServerError::Unreadable("the key of a record".into()).into_error(Duration::ZERO)
 }
 
 /// The least bytes that are greater than all that start with these, if there are any.
@@ -189,7 +191,7 @@ impl Records for RedisStore {
     }
 
     fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
-        let write = self.apply_call(OwnedCall::empty(), writes.to_vec(), QueuePlace::default());
+        let write = self.apply_call(OwnedTransaction::empty(), writes.to_vec(), QueuePlace::default());
         Reply::later(async move { write.await.map(drop) })
     }
 

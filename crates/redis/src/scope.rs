@@ -3,9 +3,9 @@
 use tollgate_core::{Limits, Tick};
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page, RecordsError};
 use tollgate_store::usage::{Sums, bucket_of_usage};
-use tollgate_store::{Activity, BucketStatus, FORGET_MAX, Freed, Key, Place, Scope, StoreError};
+use tollgate_store::{Activity, BucketRef, BucketStatus, FORGET_MAX, Freed, Key, Scope, StoreError};
 
-use crate::Trouble;
+use crate::ServerError;
 use crate::apply::{BRIEFLY, ScriptReply, unique_id};
 use crate::change::Changes;
 use crate::draft::{CommitPlan, ValueSnapshot};
@@ -133,7 +133,9 @@ impl RedisInner {
         let names: Vec<Vec<u8>> =
             keys.iter().map(|key| layout.record(key)).chain(keys.iter().map(bucket)).collect();
         let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
-            return Err(Trouble::Garbage("nothing was seen".into()).into_error(Default::default()).into());
+            return Err(ServerError::Garbage("nothing was seen".into())
+                .into_error(Default::default())
+                .into());
         };
         let (records, buckets) = seen.values.split_at(keys.len().min(seen.values.len()));
         let mut items = Vec::new();
@@ -249,7 +251,7 @@ impl RedisInner {
         let (watch, id) = (CallTimer::start(), unique_id());
         // Whatever its limits are, they are in what is stored.
         let limits = Limits::new::<[tollgate_core::Limit; 0]>([]).expect("no limits are valid limits");
-        let place = Place { namespace, key, limits: &limits };
+        let place = BucketRef { namespace, key, limits: &limits };
         let mut looked = self.look(watch, id, &[self.service.layout.bucket(namespace, key)]).await?;
         for _ in 0..CONFLICTS_MAX {
             let view = match looked {
@@ -265,7 +267,7 @@ impl RedisInner {
                 }
             };
         }
-        Err(Trouble::Conflict(CONFLICTS_MAX).into_error(watch.waited()))
+        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(watch.waited()))
     }
 
     /// Looks at a few buckets of a namespace, whichever: takes those out of the lists that are gone, and writes down what

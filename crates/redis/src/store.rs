@@ -6,7 +6,8 @@ use tollgate_core::{Denial, Status};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::workers::ToTheEnd;
 use tollgate_store::{
-    Applied, Call, Clock, Op, OwnedCall, Place, QueuePlace, Reach, Reply, Step, Store, StoreError, Told,
+    BucketRef, Clock, Op, OutcomeCallback, OwnedTransaction, QueuePlace, Reach, Reply, Step, Store,
+    StoreError, Transaction, TxnOutcome,
 };
 
 use crate::apply::remembered_by;
@@ -15,14 +16,14 @@ use crate::inner::{RedisStore, without_tests};
 impl RedisStore {
     pub(crate) fn apply_call(
         &self,
-        call: OwnedCall,
+        call: OwnedTransaction,
         writes: Vec<Write>,
         place: QueuePlace,
-    ) -> impl Future<Output = Result<Applied, RecordsError>> + Send + use<> {
+    ) -> impl Future<Output = Result<TxnOutcome, RecordsError>> + Send + use<> {
         let (inner, call) = (Arc::clone(&self.0), Arc::new(call));
         let unheard = {
             let (inner, call, rank) = (Arc::clone(&inner), Arc::clone(&call), place.rank);
-            move |applied: Result<Applied, _>| {
+            move |applied: Result<TxnOutcome, _>| {
                 applied.iter().for_each(|applied| inner.undo(&call, applied));
                 rank.into_iter().for_each(|rank| inner.leave_late(rank, &call));
             }
@@ -48,34 +49,34 @@ impl Store for RedisStore {
         self.0.service.time.clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
-        let apply = self.apply_call(OwnedCall::new(call), Vec::new(), QueuePlace::default());
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
+        let apply = self.apply_call(OwnedTransaction::new(call), Vec::new(), QueuePlace::default());
         Reply::later(async move { apply.await.map_err(without_tests) })
     }
 
     fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        let call = OwnedCall::new(&Call { id: None, steps, metered: false });
+        let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
         Reply::later(self.0.service.within(async move {
             self.0.hear(&call).await;
             self.0.fare(&call).await
         }))
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let steps = [Step { place: *place, op: Op::Reset }];
-        let call = OwnedCall::new(&Call { id: None, steps: &steps, metered: false });
+        let call = OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false });
         Reply::later(self.0.service.within(async move {
             self.0.hear(&call).await;
             self.0.stand(&call).await
         }))
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
-        self.0.hand_over(OwnedCall::new(call));
+    fn hand_over(&self, call: &Transaction<'_>) {
+        self.0.hand_over(OwnedTransaction::new(call));
     }
 
-    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
-        self.0.hand_over_counted(OwnedCall::new(call), Vec::new(), told);
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
+        self.0.hand_over_counted(OwnedTransaction::new(call), Vec::new(), told);
     }
 
     fn new_holder(&self) -> u128 {

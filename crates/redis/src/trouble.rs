@@ -8,7 +8,7 @@ use tollgate_store::StoreError;
 /// Why a call to the server failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum ServerError {
     /// No connection could be made.
     #[error("no connection to {0}: {1}; check the address and whether the server runs")]
     NoConnection(String, String),
@@ -50,29 +50,32 @@ pub enum Trouble {
     Other(String),
 }
 
-impl Trouble {
+impl ServerError {
     /// Whether it may be over in a moment, so that another try is worth it.
     pub fn is_passing(&self) -> bool {
-        !matches!(self, Trouble::AccessDenied(_) | Trouble::Unreadable(_) | Trouble::Other(_))
+        !matches!(self, ServerError::AccessDenied(_) | ServerError::Unreadable(_) | ServerError::Other(_))
     }
 
     /// Whether it says why there is no service, rather than that nothing was heard or where else to ask.
     pub(crate) fn is_telling(&self) -> bool {
-        !matches!(self, Trouble::Timeout | Trouble::NoScript | Trouble::Moved(_) | Trouble::Ask(_))
+        !matches!(
+            self,
+            ServerError::Timeout | ServerError::NoScript | ServerError::Moved(_) | ServerError::Ask(_)
+        )
     }
 
     /// Whether the connection is of no use any more.
     pub(crate) fn breaks(&self) -> bool {
         match self {
             // Those who say this will serve in a moment; all others who are busy are not who should be asked.
-            Trouble::Busy(why) => {
+            ServerError::Busy(why) => {
                 !["TRYAGAIN", "LOADING", "Script attempted"].iter().any(|it| why.contains(it))
             }
-            Trouble::NoConnection(..)
-            | Trouble::Lost(_)
-            | Trouble::Timeout
-            | Trouble::Garbage(_)
-            | Trouble::AccessDenied(_) => true,
+            ServerError::NoConnection(..)
+            | ServerError::Lost(_)
+            | ServerError::Timeout
+            | ServerError::Garbage(_)
+            | ServerError::AccessDenied(_) => true,
             _ => false,
         }
     }
@@ -85,7 +88,7 @@ impl Trouble {
     }
 
     /// What an error of the client says. It never quotes what was sent, so it names no secret.
-    pub(crate) fn of(error: &RedisError) -> Trouble {
+    pub(crate) fn of(error: &RedisError) -> ServerError {
         let code = error.code().unwrap_or_default();
         let text = || match (code, error.detail()) {
             ("", Some(detail)) => detail.to_owned(),
@@ -94,41 +97,43 @@ impl Trouble {
         };
         let node = || error.redirect_node().map(|(node, _)| node.to_owned()).unwrap_or_default();
         match error.kind() {
-            ErrorKind::Server(ServerErrorKind::NoScript) => Trouble::NoScript,
-            ErrorKind::Server(ServerErrorKind::Moved) => Trouble::Moved(node()),
-            ErrorKind::Server(ServerErrorKind::Ask) => Trouble::Ask(node()),
+            ErrorKind::Server(ServerErrorKind::NoScript) => ServerError::NoScript,
+            ErrorKind::Server(ServerErrorKind::Moved) => ServerError::Moved(node()),
+            ErrorKind::Server(ServerErrorKind::Ask) => ServerError::Ask(node()),
             ErrorKind::Server(
                 ServerErrorKind::BusyLoading
                 | ServerErrorKind::TryAgain
                 | ServerErrorKind::ClusterDown
                 | ServerErrorKind::MasterDown
                 | ServerErrorKind::ReadOnly,
-            ) => Trouble::Busy(text()),
+            ) => ServerError::Busy(text()),
             ErrorKind::Server(ServerErrorKind::NoPerm) | ErrorKind::AuthenticationFailed => {
-                Trouble::AccessDenied(text())
+                ServerError::AccessDenied(text())
             }
-            ErrorKind::Io if error.is_timeout() => Trouble::Timeout,
-            ErrorKind::Io => Trouble::Lost(error.to_string()),
-            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Trouble::Garbage(error.category().into()),
-            _ => Trouble::of_code(code, text()),
+            ErrorKind::Io if error.is_timeout() => ServerError::Timeout,
+            ErrorKind::Io => ServerError::Lost(error.to_string()),
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+                ServerError::Garbage(error.category().into())
+            }
+            _ => ServerError::of_code(code, text()),
         }
     }
 
-    fn of_code(code: &str, text: String) -> Trouble {
+    fn of_code(code: &str, text: String) -> ServerError {
         match code {
-            "NOAUTH" | "WRONGPASS" | "NOPERM" => Trouble::AccessDenied(text),
-            "OOM" => Trouble::OutOfMemory(text),
+            "NOAUTH" | "WRONGPASS" | "NOPERM" => ServerError::AccessDenied(text),
+            "OOM" => ServerError::OutOfMemory(text),
             "BUSY" | "UNKILLABLE" | "MISCONF" | "NOREPLICAS" | "FAILOVER" | "UNBLOCKED" => {
-                Trouble::Busy(text)
+                ServerError::Busy(text)
             }
             // How servers say it whose scripts wrap what their commands say.
-            _ if text.contains("ACL") || text.contains("NOPERM") => Trouble::AccessDenied(text),
-            _ if text.contains("OOM command not allowed") => Trouble::OutOfMemory(text),
+            _ if text.contains("ACL") || text.contains("NOPERM") => ServerError::AccessDenied(text),
+            _ if text.contains("OOM command not allowed") => ServerError::OutOfMemory(text),
             // A slot that is on its way, seen from within a script.
             _ if text.contains("READONLY") || text.contains("Script attempted to access") => {
-                Trouble::Busy(text)
+                ServerError::Busy(text)
             }
-            _ => Trouble::Other(text),
+            _ => ServerError::Other(text),
         }
     }
 }

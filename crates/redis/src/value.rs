@@ -10,10 +10,10 @@
 //! `N` is how the narrow form was before it had a head; it is read, and not written.
 
 use tollgate_core::{Bucket, Holder, Limit, Limits, MachineView, Span, StateView, Tick};
-use tollgate_store::Kept;
+use tollgate_store::StoredBucket;
 use tollgate_store::usage::Sums;
 
-use crate::Trouble;
+use crate::ServerError;
 
 /// No number of the narrow form is larger, so that two of them can be added in a double.
 pub(crate) const NARROW_MAX: u64 = 1 << 51;
@@ -32,7 +32,7 @@ const NO_HOUR: f64 = -1.0;
 /// A bucket under its limits, and what was used of it in the current hour.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RedisRow {
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredBucket,
     /// Counted in the limits that are in force.
     pub(crate) usage: Option<Sums>,
     /// Whether callers may wait for a limit of it: the scripts know.
@@ -64,7 +64,7 @@ fn digest(text: &[u8]) -> [u8; 16] {
 impl RedisRow {
     /// A bucket of which nothing was used.
     pub(crate) fn fresh(limits: &Limits) -> RedisRow {
-        RedisRow { kept: Kept::fresh(limits), usage: None, has_waiters: false }
+        RedisRow { kept: StoredBucket::fresh(limits), usage: None, has_waiters: false }
     }
 
     /// When it may be forgotten: it is as good as new by then, and nothing of it is left to be written down.
@@ -72,7 +72,7 @@ impl RedisRow {
         if self.usage.is_some() {
             return None;
         }
-        let Kept { limits, bucket, .. } = &self.kept;
+        let StoredBucket { limits, bucket, .. } = &self.kept;
         let stamp = bucket.stamp();
         let full = bucket.peek(limits, stamp).iter().try_fold(stamp, |latest, status| match status.full() {
             tollgate_core::Ready::Now => Some(latest),
@@ -94,8 +94,8 @@ impl RedisRow {
     }
 
     /// What is stored under these limits, which are probably those `expected`.
-    pub(crate) fn from_bytes(bytes: &[u8], expected: Option<&Limits>) -> Result<RedisRow, Trouble> {
-        let unreadable = |why: &str| Trouble::Unreadable(format!("a bucket: {why}"));
+    pub(crate) fn from_bytes(bytes: &[u8], expected: Option<&Limits>) -> Result<RedisRow, ServerError> {
+        let unreadable = |why: &str| ServerError::Unreadable(format!("a bucket: {why}"));
         let has_waiters = may_have_waiters(bytes);
         let unmarked;
         let bytes = match bytes {
@@ -129,7 +129,7 @@ impl RedisRow {
     }
 
     fn narrow(&self) -> Option<Vec<u8>> {
-        let Kept { limits, version, bucket } = &self.kept;
+        let StoredBucket { limits, version, bucket } = &self.kept;
         let text = text_of(limits);
         let mut out = head_of(&text, number(*version)?, self.usage.as_ref().map(Sums::hour));
         put(&mut out, number(bucket.stamp().as_micros())?);
@@ -146,7 +146,7 @@ impl RedisRow {
     }
 
     fn wide(&self) -> Vec<u8> {
-        let Kept { limits, version, bucket } = &self.kept;
+        let StoredBucket { limits, version, bucket } = &self.kept;
         let mut out = vec![WIDE];
         out.extend(version.to_le_bytes());
         out.push(u8::from(self.usage.is_some()));
@@ -282,7 +282,7 @@ fn narrow_from(body: &[u8], limits: Limits) -> Option<RedisRow> {
         Err(_) => None,
     };
     let bucket = Bucket::of_views(&limits, stamp, views).ok()?;
-    Some(RedisRow { kept: Kept { limits, version, bucket }, usage, has_waiters: false })
+    Some(RedisRow { kept: StoredBucket { limits, version, bucket }, usage, has_waiters: false })
 }
 
 fn state_from(reader: &mut ValueReader<'_>, limit: &Limit) -> Option<StateView> {
@@ -335,7 +335,7 @@ fn wide_from(body: &[u8], limits: Limits) -> Option<RedisRow> {
         }
     };
     let bucket = Bucket::from_bytes(&limits, reader.0).ok()?;
-    Some(RedisRow { kept: Kept { limits, version, bucket }, usage, has_waiters: false })
+    Some(RedisRow { kept: StoredBucket { limits, version, bucket }, usage, has_waiters: false })
 }
 
 #[cfg(test)]
@@ -424,13 +424,16 @@ mod tests {
     fn a_head_of_other_limits_is_refused() {
         let mut bytes = row(limits(), None).to_bytes();
         bytes[5] ^= 1;
-        assert!(matches!(RedisRow::from_bytes(&bytes, None), Err(Trouble::Unreadable(_))));
+        assert!(matches!(RedisRow::from_bytes(&bytes, None), Err(ServerError::Unreadable(_))));
     }
 
     #[test]
     fn what_is_none_of_ours_is_refused() {
         for bytes in [&b"hello"[..], b"", b"Nlimits/1 version=0\n", b"Xlimits/1 version=0\n"] {
-            assert!(matches!(RedisRow::from_bytes(bytes, None), Err(Trouble::Unreadable(_))), "{bytes:?}");
+            assert!(
+                matches!(RedisRow::from_bytes(bytes, None), Err(ServerError::Unreadable(_))),
+                "{bytes:?}"
+            );
         }
     }
 

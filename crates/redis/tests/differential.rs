@@ -6,7 +6,8 @@ use tollgate_core::{AMOUNT_MAX, Denial, Limit, Limits, PERIOD_MAX, Span, Status,
 use tollgate_redis::RedisStore;
 use tollgate_store::conformance;
 use tollgate_store::{
-    Applied, Call, Clock, Done, Key, ManualClock, Memory, Op, Place, Reach, Reply, Step, Store, StoreError,
+    BucketRef, Clock, Key, ManualClock, Memory, Op, Reach, Reply, Step, StepOutcome, Store, StoreError,
+    Transaction, TxnOutcome,
 };
 
 /// Two stores that must agree about everything.
@@ -47,7 +48,7 @@ impl Store for Twins {
         self.memory.clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         Reply::ready(Twins::both("apply", self.memory.apply(call), self.redis.apply(call)))
     }
 
@@ -55,11 +56,11 @@ impl Store for Twins {
         Reply::ready(Twins::both("ask", self.memory.ask(steps), self.redis.ask(steps)))
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         Reply::ready(Twins::both("peek", self.memory.peek(place), self.redis.peek(place)))
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         self.memory.hand_over(call);
         self.redis.hand_over(call);
     }
@@ -93,19 +94,19 @@ fn numbers_that_no_double_holds_are_exact() {
         Limit::per_minute("rpm", 100),
     ]);
     let (limits, key) = (limits.expect("they are valid"), Key::new(&["huge", "numbers"]));
-    let place = Place { namespace: "huge", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "huge", key: &key, limits: &limits };
     let amount = 123_456_789_012_345u64;
     let demand = demand! { odd: amount, window: amount, log: amount, spend: amount, rpm: 1 };
     let costs = limits.costs(&demand).expect("it fits");
     for round in 0..12 {
         let op = Op::Take { costs: &costs, term: None };
-        let took = twins.apply(&Call { id: None, steps: &[Step { place, op }], metered: true }).wait();
-        if let Ok(Applied::Done(done)) = took {
-            let [Done::Taken(taken)] = done[..] else { panic!("a take came to {done:?}") };
+        let took = twins.apply(&Transaction { id: None, steps: &[Step { place, op }], metered: true }).wait();
+        if let Ok(TxnOutcome::Done(done)) = took {
+            let [StepOutcome::Taken(taken)] = done[..] else { panic!("a take came to {done:?}") };
             let used = [AMOUNT_MAX / 3 + round, amount + round, amount - round, amount * 2, 1];
             let usage = Usage { at: taken.at, reserved: &costs, used: &used, holder: None };
             let steps = [Step { place, op: Op::Settle(usage) }];
-            twins.apply(&Call { id: None, steps: &steps, metered: true }).wait().expect("both answer");
+            twins.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().expect("both answer");
         }
         twins.peek(&place).wait().expect("both answer");
         hands.advance(Span::from_secs(86_400 * 97 + round));

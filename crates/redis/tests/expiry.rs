@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_core::{Costs, Demand, Limit, LimitBuilder, Limits, Ready, Usage};
 use tollgate_redis::RedisStore;
 use tollgate_redis_local::{Client, RespReply, Server, ServerKind};
-use tollgate_store::{Applied, Call, Done, Key, Op, Place, Step, Store, Term};
+use tollgate_store::{BucketRef, Key, LeaseTerm, Op, Step, StepOutcome, Store, Transaction, TxnOutcome};
 
 /// Keys of buckets, and for how many milliseconds each is still there; -1 for ever.
 fn lives(client: &mut Client) -> Vec<i64> {
@@ -31,18 +31,18 @@ impl Desk {
         Desk { store, limits: Limits::new([limit]).expect("it is valid"), key: Key::new(&[key, "resource"]) }
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { namespace: "expiry", key: &self.key, limits: &self.limits }
+    fn place(&self) -> BucketRef<'_> {
+        BucketRef { namespace: "expiry", key: &self.key, limits: &self.limits }
     }
 
     fn costs(&self, amount: u64) -> Costs {
         self.limits.costs(&Demand::new().with("it", amount)).expect("it fits")
     }
 
-    fn apply(&self, op: Op<'_>, metered: bool) -> Done {
+    fn apply(&self, op: Op<'_>, metered: bool) -> StepOutcome {
         let steps = [Step { place: self.place(), op }];
-        match self.store.apply(&Call { id: None, steps: &steps, metered }).wait() {
-            Ok(Applied::Done(done)) => done[0],
+        match self.store.apply(&Transaction { id: None, steps: &steps, metered }).wait() {
+            Ok(TxnOutcome::Done(done)) => done[0],
             other => panic!("it came to {other:?}"),
         }
     }
@@ -74,7 +74,8 @@ fn a_key_outlives_its_debt_whatever_the_machine() {
             // The first makes it, the others are made by the script, and the last go into debt.
             for used in [1, 1, 2, 30] {
                 let costs = desk.costs(1);
-                let Done::Taken(taken) = desk.apply(Op::Take { costs: &costs, term: None }, false) else {
+                let StepOutcome::Taken(taken) = desk.apply(Op::Take { costs: &costs, term: None }, false)
+                else {
                     panic!("it was taken")
                 };
                 let usage = Usage { at: taken.at, reserved: &costs, used: &[used], holder: None };
@@ -113,12 +114,12 @@ fn what_somebody_holds_is_kept_and_what_expires_is_kept_for_long_enough() {
         let usage = Usage { at: desk.store.clock().now(), reserved: &costs, used: &[0], holder: None };
         desk.apply(Op::Settle(usage), false);
     }
-    let term = Some(Term { holder: 7, ttl: tollgate_core::Span::from_secs(100_000) });
+    let term = Some(LeaseTerm { holder: 7, ttl: tollgate_core::Span::from_secs(100_000) });
     desk.apply(Op::Take { costs: &costs, term }, false);
     let life = lives(&mut server.client())[0];
     assert!((100_000_000..200_000_000).contains(&life), "{life}");
     // A second, shorter hold does not shorten the life of the first.
-    let term = Some(Term { holder: 8, ttl: tollgate_core::Span::from_secs(1) });
+    let term = Some(LeaseTerm { holder: 8, ttl: tollgate_core::Span::from_secs(1) });
     desk.apply(Op::Take { costs: &costs, term }, false);
     assert!(lives(&mut server.client())[0] >= 99_000_000);
 }

@@ -5,18 +5,18 @@ use std::time::Duration;
 use tollgate_core::{Limit, Limits, demand};
 use tollgate_redis::RedisStore;
 use tollgate_redis_local::{Server, ServerKind};
-use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store, StoreError};
+use tollgate_store::{BucketRef, Key, Op, Step, Store, StoreError, Transaction, TxnOutcome};
 
 fn open(server: &Server) -> RedisStore {
     RedisStore::builder(server.url()).timeout(Duration::from_secs(30)).build().wait().expect("it opens")
 }
 
-fn take(store: &RedisStore, entity: &str) -> Result<Applied, StoreError> {
+fn take(store: &RedisStore, entity: &str) -> Result<TxnOutcome, StoreError> {
     let limits = Limits::new([Limit::per_hour("rph", 10)]).expect("they are valid");
     let (key, costs) = (Key::new(&[entity, "gpt"]), limits.costs(&demand! { rph: 1 }).expect("it fits"));
-    let place = Place { namespace: "ns", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "ns", key: &key, limits: &limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-    store.apply(&Call { id: None, steps: &steps, metered: false }).wait()
+    store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()
 }
 
 /// The name of a bucket's key on the server.
@@ -30,7 +30,7 @@ fn garbage_in_the_place_of_a_bucket_is_found_and_refused() {
     for kind in ServerKind::ALL {
         let server = Server::start(kind);
         let store = open(&server);
-        assert!(matches!(take(&store, "good"), Ok(Applied::Done(_))));
+        assert!(matches!(take(&store, "good"), Ok(TxnOutcome::Done(_))));
         assert_eq!(store.damages().wait(), Ok(Vec::new()));
         server.say(&["SET", &name("garbage"), "M-but-nothing-else"]);
         server.say(&["SET", &name("empty"), ""]);

@@ -13,7 +13,7 @@ use tollgate_core::Tick;
 use tollgate_redis::{RedisStore, RedisStoreBuilder};
 use tollgate_redis_local::{Proxy, ProxyFault, Server, ServerKind};
 use tollgate_store::{
-    Applied, Backend, Call, Key, ManualClock, Op, OpId, Place, Scope, Step, Store, StoreError,
+    Backend, BucketRef, Key, ManualClock, Op, OpId, Scope, Step, Store, StoreError, Transaction, TxnOutcome,
 };
 
 const START: Tick = Tick::from_secs(1_800_000_000);
@@ -235,10 +235,10 @@ fn a_portion_that_nobody_heard_of_is_given_back() {
     let limits = Limits::new(limits).expect("they are valid");
     let (namespace, key) = (limiter.catalog().namespace_id(), Key::new(&["user", "gpt-4"]));
     let costs = limits.costs(&demand! { rpm: 1, tpm: 100 }).expect("it fits");
-    let place = Place { namespace, key: &key, limits: &limits };
+    let place = BucketRef { namespace, key: &key, limits: &limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-    let take = || match store.apply(&Call { id: None, steps: &steps, metered: true }).wait() {
-        Ok(Applied::Done(_)) => true,
+    let take = || match store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait() {
+        Ok(TxnOutcome::Done(_)) => true,
         Ok(other) => panic!("a take came to {other:?}"),
         Err(StoreError::Unavailable(..)) => false,
         Err(error) => panic!("a take failed: {error}"),
@@ -270,12 +270,12 @@ fn a_call_is_served_once_however_often_it_is_asked() {
     let store = builder(&hands, &server.url(), 50).build().wait().expect("the server is there");
     let limits = Limits::new([Limit::per_hour("rpm", 1_000)]).expect("it is valid");
     let (key, costs) = (Key::new(&["me", "gpt"]), limits.costs(&demand! { rpm: 1 }).expect("it fits"));
-    let place = Place { namespace: "ns", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "ns", key: &key, limits: &limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
     for number in 0..100 {
-        let call = Call { id: Some(OpId(number)), steps: &steps, metered: true };
+        let call = Transaction { id: Some(OpId(number)), steps: &steps, metered: true };
         let first = store.apply(&call).wait().expect("it answers");
-        assert!(matches!(first, Applied::Done(_)));
+        assert!(matches!(first, TxnOutcome::Done(_)));
         assert_eq!(store.apply(&call).wait().expect("it answers"), first);
     }
     let rest = || store.peek(&place).wait().expect("it answers")[0].available();

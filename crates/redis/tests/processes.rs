@@ -9,7 +9,7 @@ use tollgate::catalog::Level;
 use tollgate::{Limit, Limiter, Limits, demand};
 use tollgate_redis::RedisStore;
 use tollgate_redis_local::{Server, ServerKind};
-use tollgate_store::{Applied, Call, Clock, Done, Key, Op, Place, Step, Store};
+use tollgate_store::{BucketRef, Clock, Key, Op, Step, StepOutcome, Store, Transaction, TxnOutcome};
 
 const CROWD: usize = 10;
 const TRIES: usize = 20;
@@ -62,17 +62,17 @@ fn shared_limits() -> Limits {
 fn history(url: &str) -> Vec<u64> {
     let (store, limits, key) = (store(url), shared_limits(), Key::new(&["one", "key"]));
     let costs = limits.costs(&demand! { calls: 1 }).expect("it fits");
-    let place = Place { namespace: "history", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "history", key: &key, limits: &limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
     let mut taken = Vec::new();
     let until = Clock::system().now() + tollgate_core::Span::covering(LASTS);
     while Clock::system().now() < until {
-        match store.apply(&Call { id: None, steps: &steps, metered: false }).wait() {
-            Ok(Applied::Done(done)) => match done[..] {
-                [Done::Taken(it)] => taken.push(it.at.as_micros()),
+        match store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait() {
+            Ok(TxnOutcome::Done(done)) => match done[..] {
+                [StepOutcome::Taken(it)] => taken.push(it.at.as_micros()),
                 _ => panic!("a take came to {done:?}"),
             },
-            Ok(Applied::Denied(_)) => {}
+            Ok(TxnOutcome::Denied(_)) => {}
             other => panic!("a take came to {other:?}"),
         }
     }

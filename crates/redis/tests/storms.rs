@@ -126,10 +126,10 @@ fn a_call_that_nobody_stays_for_is_undone() {
     for _ in 0..5 {
         let key = tollgate_store::Key::new(&["entity", "resource"]);
         let costs = limits.costs(&tollgate_core::demand! { calls: 10, slots: 0 }).expect("it fits");
-        let place = tollgate_store::Place { namespace: "storm", key: &key, limits: &limits };
+        let place = tollgate_store::BucketRef { namespace: "storm", key: &key, limits: &limits };
         let op = tollgate_store::Op::Take { costs: &costs, term: None };
         let steps = [tollgate_store::Step { place, op }];
-        let call = tollgate_store::Call { id: None, steps: &steps, metered: true };
+        let call = tollgate_store::Transaction { id: None, steps: &steps, metered: true };
         // Begun and dropped: the answer is on its way.
         drop(tollgate_store::Reply::eager(tollgate_store::Store::apply(&store, &call)));
     }

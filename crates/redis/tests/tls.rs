@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tollgate_redis::{OpenError, RedisStore};
+use tollgate_redis::{RedisOpenError, RedisStore};
 use tollgate_redis_local::{Port, Server, ServerKind};
 
 const CANARY: &str = "hunter2-canary";
@@ -13,7 +13,7 @@ fn file(name: &str) -> String {
     format!("{}/tests/tls/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-fn open(url: &str) -> Result<RedisStore, OpenError> {
+fn open(url: &str) -> Result<RedisStore, RedisOpenError> {
     let store = RedisStore::builder(url).timeout(Duration::from_secs(5)).build().wait();
     if let Err(error) = &store {
         assert!(!format!("{error} {error:?}").contains(CANARY), "{error}");
@@ -34,6 +34,6 @@ fn a_server_is_talked_to_if_its_certificate_is_good() {
     let unknown = open(&format!("rediss://:{CANARY}@127.0.0.1:{port}"));
     assert!(unknown.is_err(), "nobody vouches for it");
     let error = open(&format!("rediss://:{CANARY}@127.0.0.1:{port}?ca=/no/such/file"));
-    assert!(matches!(error, Err(OpenError::BadSetting(_))));
+    assert!(matches!(error, Err(RedisOpenError::BadSetting(_))));
     assert!(open(&format!("redis://:{CANARY}@127.0.0.1:{port}")).is_err(), "it talks TLS only");
 }

@@ -4,7 +4,8 @@ use tollgate_core::{Costs, Denial, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::usage::{Sums, Used};
 use tollgate_store::{
-    Applied, Call, Census, Done, Op, Place, Step, StoreError, forgotten_keys, is_forgotten,
+    BucketRef, LivenessCache, Op, Step, StepOutcome, StoreError, Transaction, TxnOutcome, forgotten_keys,
+    is_forgotten,
 };
 
 use crate::error::TxnAbort;
@@ -29,24 +30,24 @@ struct HeldBucket {
 pub(crate) fn apply(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,
-    call: &Call<'_>,
+    call: &Transaction<'_>,
     writes: &[Write],
     now: Tick,
-) -> Result<Applied, TxnAbort> {
+) -> Result<TxnOutcome, TxnAbort> {
     if let Some(id) = call.id
         && let Some(done) = tx.find_call(id)?
     {
-        return Ok(Applied::Done(done));
+        return Ok(TxnOutcome::Done(done));
     }
     let wanted = if call.metered { RowParts::BucketAndUsage } else { RowParts::Bucket };
-    let (mut held, mut census) = (Vec::with_capacity(call.steps.len()), Census::default());
+    let (mut held, mut census) = (Vec::with_capacity(call.steps.len()), LivenessCache::default());
     for (index, step) in call.steps.iter().enumerate() {
         let mut bucket = hold(tx, known, step, wanted, now)?;
         bucket.row.iter_mut().for_each(|row| row.kept.keep_living(now, &mut census));
         if step.takes().is_some()
             && bucket.row.as_ref().is_some_and(|row| row.kept.is_past(step.place.limits))
         {
-            return Ok(Applied::Stale(index));
+            return Ok(TxnOutcome::Stale(index));
         }
         held.push(bucket);
     }
@@ -63,10 +64,10 @@ pub(crate) fn apply(
         for (step, held) in call.steps.iter().zip(held).filter(|(_, held)| held.is_heeded) {
             put(tx, known, step, held, wanted)?;
         }
-        return Ok(Applied::Denied(denials));
+        return Ok(TxnOutcome::Denied(denials));
     }
     let steps = call.steps.iter().zip(&mut held);
-    let done: Vec<Done> =
+    let done: Vec<StepOutcome> =
         steps.map(|(step, held)| step.commit(held.row.as_mut().map(|row| &mut row.kept), now)).collect();
     let mut usage = Vec::new();
     if call.metered {
@@ -87,7 +88,7 @@ pub(crate) fn apply(
         tx.remember_call(id, now, &done)?;
     }
     sweep::sweep(tx, known, made, now)?;
-    Ok(Applied::Done(done))
+    Ok(TxnOutcome::Done(done))
 }
 
 /// Whether no bucket is made in a namespace any more.
@@ -109,7 +110,7 @@ fn closed_key(namespace: &str) -> Key {
 
 /// Whether a settlement counts though its bucket is not there: that was dropped because it was idle, not forgotten.
 fn outlives_bucket(tx: &Tx<'_>, step: &Step<'_>, now: Tick) -> Result<bool, TxnAbort> {
-    let Place { namespace, key, .. } = step.place;
+    let BucketRef { namespace, key, .. } = step.place;
     match (&step.op, key.pair()) {
         (Op::Settle(_), _) => Ok(true),
         (Op::SettleIfThere(usage), Some((entity, resource))) if sweep::may_have_dropped(usage.at, now) => {
@@ -133,7 +134,7 @@ fn hold(
     wanted: RowParts,
     now: Tick,
 ) -> Result<HeldBucket, TxnAbort> {
-    let Place { namespace, key, limits } = step.place;
+    let BucketRef { namespace, key, limits } = step.place;
     let key = bucket_key(namespace, key);
     if let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? {
         let row = ShmRow::read(tx, known, entry, Some(limits), wanted)?;
@@ -171,18 +172,18 @@ fn meter(
     tx: &Tx<'_>,
     steps: &[Step<'_>],
     held: &mut [HeldBucket],
-    done: &[Done],
+    done: &[StepOutcome],
     now: Tick,
     writes: &mut Vec<Write>,
 ) -> Result<(), TxnAbort> {
     let kept = &tx.arena.usage_retention;
     for ((step, held), done) in steps.iter().zip(held).zip(done) {
         let (at, used) = match (&step.op, done) {
-            (Op::Take { costs, .. }, Done::Taken(taken)) => (taken.at, Used::Taken(costs)),
+            (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => (taken.at, Used::Taken(costs)),
             (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
             _ => continue,
         };
-        let Place { namespace, limits, .. } = step.place;
+        let BucketRef { namespace, limits, .. } = step.place;
         match &mut held.row {
             Some(row) => used.count(&mut row.usage, &step.place, at, kept, writes),
             // It is gone because it was full, but what was counted of it has to be corrected.
@@ -215,7 +216,7 @@ fn takes<'s>(steps: &'s [Step<'_>], held: &'s [HeldBucket]) -> impl Iterator<Ite
 
 /// Drops what is held by processes that are gone, and says whether anything was.
 fn reap(steps: &[Step<'_>], held: &mut [HeldBucket], now: Tick) -> bool {
-    let mut census = Census::default();
+    let mut census = LivenessCache::default();
     let takes = steps.iter().zip(held).filter(|(step, _)| step.takes().is_some());
     let kept = takes.filter_map(|(_, held)| held.row.as_mut()).map(|row| &mut row.kept);
     // All of them: one that is dropped must not leave the others as they are.

@@ -6,7 +6,8 @@ use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,
 };
 use tollgate_store::{
-    Activity, Applied, Backend, BucketStatus, Call, Freed, Key, Reply, Scope, Store, StoreError, WaitQueues,
+    Activity, Backend, BucketStatus, Freed, Key, Reply, Scope, Store, StoreError, Transaction, TxnOutcome,
+    WaitQueues,
 };
 
 use crate::apply;
@@ -27,7 +28,7 @@ impl Records for ShmStore {
     }
 
     fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
-        let call = Call { id: None, steps: &[], metered: false };
+        let call = Transaction { id: None, steps: &[], metered: false };
         Reply::ready(self.apply_now(&call, writes).map(drop))
     }
 
@@ -47,9 +48,9 @@ impl Records for ShmStore {
 impl Backend for ShmStore {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
         Reply::ready(self.apply_now(call, writes))
     }
 

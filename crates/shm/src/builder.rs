@@ -4,7 +4,7 @@ use std::time::Duration;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, HostClock};
 
-use crate::{OpenError, ShmStore};
+use crate::{ShmOpenError, ShmStore};
 
 /// The longest name of a store.
 const NAME_MAX: usize = 64;
@@ -89,12 +89,12 @@ impl ShmStoreBuilder {
     ///
     /// # Errors
     ///
-    /// [`OpenError::BadName`].
-    pub fn path(&self) -> Result<PathBuf, OpenError> {
+    /// [`ShmOpenError::BadName`].
+    pub fn path(&self) -> Result<PathBuf, ShmOpenError> {
         if let Some(file) = &self.file {
             return Ok(file.clone());
         }
-        let bad = |why| Err(OpenError::BadName(self.name.clone(), why));
+        let bad = |why| Err(ShmOpenError::BadName(self.name.clone(), why));
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         match self.name.as_bytes() {
             [] => bad("it is empty"),
@@ -108,8 +108,8 @@ impl ShmStoreBuilder {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
-    pub fn build(self) -> Result<ShmStore, OpenError> {
+    /// [`ShmOpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
+    pub fn build(self) -> Result<ShmStore, ShmOpenError> {
         ShmStore::from_settings(&self)
     }
 }

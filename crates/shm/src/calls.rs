@@ -1,7 +1,7 @@
 //! Calls that were applied, so that one that is sent again is not.
 
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Done, OpId};
+use tollgate_store::{OpId, StepOutcome};
 
 use crate::codec::{outcome_bytes, outcome_from};
 use crate::error::TxnAbort;
@@ -28,7 +28,7 @@ fn by_time(at: Tick, id: OpId) -> Key {
 
 impl Tx<'_> {
     /// What came of the call, if it was applied.
-    pub(crate) fn find_call(&self, id: OpId) -> Result<Option<Vec<Done>>, TxnAbort> {
+    pub(crate) fn find_call(&self, id: OpId) -> Result<Option<Vec<StepOutcome>>, TxnAbort> {
         let Some((node, _)) = self.find(&by_id(id))? else { return Ok(None) };
         let outcome = outcome_from(&self.bytes(self.block_of(node)?)?);
         let (_, done) = outcome.ok_or(TxnAbort::Damaged("what came of a call cannot be read"))?;
@@ -36,7 +36,12 @@ impl Tx<'_> {
     }
 
     /// Remembers a call, and forgets some that nobody asks for any more.
-    pub(crate) fn remember_call(&mut self, id: OpId, now: Tick, done: &[Done]) -> Result<(), TxnAbort> {
+    pub(crate) fn remember_call(
+        &mut self,
+        id: OpId,
+        now: Tick,
+        done: &[StepOutcome],
+    ) -> Result<(), TxnAbort> {
         let Some(outcome) = outcome_bytes(now, done) else { return Ok(()) };
         let block = self.alloc_bytes(&outcome)?;
         self.insert(&by_id(id), block)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tollgate_core::Tick;
 use tollgate_store::records::{Fields, Index, Item, ItemKey, Value};
-use tollgate_store::{Done, Taken};
+use tollgate_store::{StepOutcome, Taken};
 
 /// How deep the values of a record may be in each other.
 const DEPTH_MAX: u32 = 64;
@@ -172,20 +172,20 @@ fn value(reader: &mut RecordReader<'_>, depth: u32) -> Option<Value> {
 }
 
 /// When a call was made and what came of its steps; `None` if this version has no form for one of them.
-pub(crate) fn outcome_bytes(at: Tick, done: &[Done]) -> Option<Vec<u8>> {
+pub(crate) fn outcome_bytes(at: Tick, done: &[StepOutcome]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(8 + 13 * done.len());
     out.extend(at.as_micros().to_be_bytes());
     for done in done {
         match done {
-            Done::Taken(Taken { at, remarks }) => {
+            StepOutcome::Taken(Taken { at, remarks }) => {
                 out.push(b't');
                 out.extend(at.as_micros().to_be_bytes());
                 out.extend(remarks.to_be_bytes());
             }
-            Done::Settled => out.push(b's'),
-            Done::Changed => out.push(b'c'),
-            Done::Renewed(true) => out.push(b'y'),
-            Done::Renewed(false) => out.push(b'n'),
+            StepOutcome::Settled => out.push(b's'),
+            StepOutcome::Changed => out.push(b'c'),
+            StepOutcome::Renewed(true) => out.push(b'y'),
+            StepOutcome::Renewed(false) => out.push(b'n'),
             _ => return None,
         }
     }
@@ -193,7 +193,7 @@ pub(crate) fn outcome_bytes(at: Tick, done: &[Done]) -> Option<Vec<u8>> {
 }
 
 /// When the call was made and what came of its steps.
-pub(crate) fn outcome_from(bytes: &[u8]) -> Option<(Tick, Vec<Done>)> {
+pub(crate) fn outcome_from(bytes: &[u8]) -> Option<(Tick, Vec<StepOutcome>)> {
     let mut reader = RecordReader(bytes);
     let at = Tick::from_micros(reader.number()?);
     let mut outcome = Vec::new();
@@ -201,12 +201,12 @@ pub(crate) fn outcome_from(bytes: &[u8]) -> Option<(Tick, Vec<Done>)> {
         outcome.push(match reader.byte()? {
             b't' => {
                 let at = Tick::from_micros(reader.number()?);
-                Done::Taken(Taken { at, remarks: reader.count()? })
+                StepOutcome::Taken(Taken { at, remarks: reader.count()? })
             }
-            b's' => Done::Settled,
-            b'c' => Done::Changed,
-            b'y' => Done::Renewed(true),
-            b'n' => Done::Renewed(false),
+            b's' => StepOutcome::Settled,
+            b'c' => StepOutcome::Changed,
+            b'y' => StepOutcome::Renewed(true),
+            b'n' => StepOutcome::Renewed(false),
             _ => return None,
         });
     }
@@ -219,8 +219,14 @@ mod tests {
 
     #[test]
     fn what_came_of_a_call_is_read_as_it_was_written() {
-        let taken = Done::Taken(Taken { at: Tick::MAX, remarks: u32::MAX });
-        let done = [taken, Done::Settled, Done::Changed, Done::Renewed(true), Done::Renewed(false)];
+        let taken = StepOutcome::Taken(Taken { at: Tick::MAX, remarks: u32::MAX });
+        let done = [
+            taken,
+            StepOutcome::Settled,
+            StepOutcome::Changed,
+            StepOutcome::Renewed(true),
+            StepOutcome::Renewed(false),
+        ];
         let bytes = outcome_bytes(Tick::from_secs(7), &done).unwrap();
         assert_eq!(outcome_from(&bytes).unwrap(), (Tick::from_secs(7), done.to_vec()));
         for len in [0, 7, 9, 20] {

@@ -9,7 +9,7 @@ use tollgate_store::records::RecordsError;
 /// Why a store could not be opened. The file is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum ShmOpenError {
     /// The name is none that a store can have.
     #[error("{0:?} is no name of a store: {1}; use up to 64 letters, digits, '-', '_' and '.'")]
     BadName(String, &'static str),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tollgate_store::{Mutex, OwnedCall};
+use tollgate_store::{Mutex, OwnedTransaction};
 
 /// How many may be late. Beyond that they are lost; what they would have given back expires.
 const LATE_MAX: usize = 10_000;
@@ -12,7 +12,7 @@ const LATE_MAX: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct DeferredCalls {
     count: AtomicUsize,
-    calls: Mutex<VecDeque<OwnedCall>>,
+    calls: Mutex<VecDeque<OwnedTransaction>>,
 }
 
 impl DeferredCalls {
@@ -22,7 +22,7 @@ impl DeferredCalls {
         self.count.load(Ordering::Relaxed) != 0
     }
 
-    pub(crate) fn put(&self, call: OwnedCall) {
+    pub(crate) fn put(&self, call: OwnedTransaction) {
         let mut calls = self.calls.lock();
         if calls.len() < LATE_MAX {
             calls.push_back(call);
@@ -30,13 +30,13 @@ impl DeferredCalls {
         self.count.store(calls.len(), Ordering::Relaxed);
     }
 
-    pub(crate) fn put_back(&self, call: OwnedCall) {
+    pub(crate) fn put_back(&self, call: OwnedTransaction) {
         let mut calls = self.calls.lock();
         calls.push_front(call);
         self.count.store(calls.len(), Ordering::Relaxed);
     }
 
-    pub(crate) fn take(&self) -> Option<OwnedCall> {
+    pub(crate) fn take(&self) -> Option<OwnedTransaction> {
         let mut calls = self.calls.lock();
         let call = calls.pop_front();
         self.count.store(calls.len(), Ordering::Relaxed);

@@ -43,7 +43,7 @@ mod wait_queue;
 mod waiter_list;
 
 pub use builder::ShmStoreBuilder;
-pub use error::OpenError;
+pub use error::ShmOpenError;
 pub use store::ShmStore;
 pub use wait_queue::wait_queues;
 

@@ -15,7 +15,7 @@ use tollgate_store::Process;
 
 use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
-use crate::error::{OpenError, TxnAbort};
+use crate::error::{ShmOpenError, TxnAbort};
 use crate::layout::{
     ARENA, AT_ARENA, AT_CAPACITY, AT_CHECKSUM, AT_JOURNAL_MAX, AT_LAYOUT, AT_MAGIC, AT_PROCESSES_MAX,
     AT_SEED, AT_TAG, BUMP, CAPACITY_MAX, CHAINS, HEAD, JOURNAL_MAX, LAYOUT, MAGIC, PROCESSES_MAX, SIZE,
@@ -27,23 +27,27 @@ use crate::map::{self, SharedMap, WORD};
 const TRIES_MAX: u32 = 16;
 
 /// Opens the file, or makes it.
-pub(crate) fn open(settings: &ShmStoreBuilder) -> Result<Arena, OpenError> {
+pub(crate) fn open(settings: &ShmStoreBuilder) -> Result<Arena, ShmOpenError> {
     let mut arena = open_or_make(settings)?;
     arena.usage_retention = settings.usage_retention;
     Ok(arena)
 }
 
-fn open_or_make(settings: &ShmStoreBuilder) -> Result<Arena, OpenError> {
+fn open_or_make(settings: &ShmStoreBuilder) -> Result<Arena, ShmOpenError> {
     let path = settings.path()?;
     if Process::this_thread().is_none() {
-        return Err(OpenError::Unsupported("processes cannot be told apart, because /proc is not mounted"));
+        return Err(ShmOpenError::Unsupported(
+            "processes cannot be told apart, because /proc is not mounted",
+        ));
     }
     map::generation().map_err(|_| {
-        OpenError::Unsupported("a process that is forked off cannot be told from its parent by this kernel")
+        ShmOpenError::Unsupported(
+            "a process that is forked off cannot be told from its parent by this kernel",
+        )
     })?;
     let (least, most) = (SIZE_MIN * WORD, CAPACITY_MAX * WORD);
     if !(least..=most).contains(&settings.capacity) {
-        return Err(OpenError::BadCapacity { asked: settings.capacity, least, most });
+        return Err(ShmOpenError::BadCapacity { asked: settings.capacity, least, most });
     }
     for _ in 0..TRIES_MAX {
         match rustix::fs::open(&path, flags(), Mode::empty()) {
@@ -56,7 +60,7 @@ fn open_or_make(settings: &ShmStoreBuilder) -> Result<Arena, OpenError> {
             return Ok(arena);
         }
     }
-    Err(OpenError::Failed(path, "it is made and removed over and over".into()))
+    Err(ShmOpenError::Failed(path, "it is made and removed over and over".into()))
 }
 
 /// A link is not followed, and a pipe is not waited for.
@@ -64,38 +68,38 @@ fn flags() -> OFlags {
     OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY
 }
 
-fn failed(path: &Path, why: Errno) -> OpenError {
+fn failed(path: &Path, why: Errno) -> ShmOpenError {
     let path = path.to_path_buf();
     match why {
-        Errno::NOENT | Errno::NOTDIR => OpenError::NoFolder(path),
-        Errno::ISDIR => OpenError::IsFolder(path),
-        Errno::LOOP => OpenError::IsLink(path),
-        Errno::NXIO | Errno::NODEV => OpenError::NotAFile(path),
-        Errno::ACCESS | Errno::PERM | Errno::ROFS => OpenError::NoPermission(path),
-        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => OpenError::NoRoom(path),
-        why => OpenError::Failed(path, std::io::Error::from(why).to_string()),
+        Errno::NOENT | Errno::NOTDIR => ShmOpenError::NoFolder(path),
+        Errno::ISDIR => ShmOpenError::IsFolder(path),
+        Errno::LOOP => ShmOpenError::IsLink(path),
+        Errno::NXIO | Errno::NODEV => ShmOpenError::NotAFile(path),
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => ShmOpenError::NoPermission(path),
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => ShmOpenError::NoRoom(path),
+        why => ShmOpenError::Failed(path, std::io::Error::from(why).to_string()),
     }
 }
 
 /// Makes the file. `None` if somebody else was faster.
-fn make(path: &Path, settings: &ShmStoreBuilder) -> Result<Option<Arena>, OpenError> {
+fn make(path: &Path, settings: &ShmStoreBuilder) -> Result<Option<Arena>, ShmOpenError> {
     let failed = |why| failed(path, why);
     let folder = path.parent().unwrap_or(Path::new("."));
     if folder.is_file() || !folder.exists() {
-        return Err(OpenError::NoFolder(path.into()));
+        return Err(ShmOpenError::NoFolder(path.into()));
     }
     // It has no name until it is whole: who is killed while making it leaves nothing behind.
     let unnamed = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
     let file = match rustix::fs::open(folder, unnamed, Mode::RUSR | Mode::WUSR) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR) => {
             let why = "the file system of its folder has no files without a name";
-            return Err(OpenError::Failed(path.into(), why.into()));
+            return Err(ShmOpenError::Failed(path.into(), why.into()));
         }
         file => file.map_err(failed)?,
     };
     // Who exceeds this bound is not told no by the system, but ended.
     if getrlimit(Resource::Fsize).current.is_some_and(|bound| SIZE_MIN * WORD > bound) {
-        return Err(OpenError::NoRoom(path.into()));
+        return Err(ShmOpenError::NoRoom(path.into()));
     }
     fallocate(&file, FallocateFlags::empty(), 0, SIZE_MIN * WORD).map_err(failed)?;
     let (tag, seed) = (Process::this().tag, RandomState::new().hash_one("the seed of a store"));
@@ -112,8 +116,8 @@ fn make(path: &Path, settings: &ShmStoreBuilder) -> Result<Option<Arena>, OpenEr
     }
 }
 
-fn map_words(path: &Path, file: &OwnedFd, words: u64) -> Result<SharedMap, OpenError> {
-    let failed = |why: String| OpenError::Failed(path.into(), why);
+fn map_words(path: &Path, file: &OwnedFd, words: u64) -> Result<SharedMap, ShmOpenError> {
+    let failed = |why: String| ShmOpenError::Failed(path.into(), why);
     let len = usize::try_from(words).map_err(|_| failed("it is larger than this system can map".into()))?;
     SharedMap::new(file.as_fd(), len).map_err(|why| failed(format!("it cannot be mapped: {why}")))
 }
@@ -146,23 +150,23 @@ fn fill(arena: &Arena) -> Result<(), TxnAbort> {
     tx.commit()
 }
 
-fn opening(path: &Path, stop: TxnAbort) -> OpenError {
+fn opening(path: &Path, stop: TxnAbort) -> ShmOpenError {
     let path = path.to_path_buf();
     match stop {
-        TxnAbort::NoRoom => OpenError::NoRoom(path),
-        TxnAbort::Damaged(why) => OpenError::Damaged(path, why.into()),
-        TxnAbort::Locked(waited) => OpenError::Busy(path, waited),
-        TxnAbort::NoProcesses => OpenError::OtherHost(path),
-        stop => OpenError::Failed(path.clone(), stop.explain(&path).to_string()),
+        TxnAbort::NoRoom => ShmOpenError::NoRoom(path),
+        TxnAbort::Damaged(why) => ShmOpenError::Damaged(path, why.into()),
+        TxnAbort::Locked(waited) => ShmOpenError::Busy(path, waited),
+        TxnAbort::NoProcesses => ShmOpenError::OtherHost(path),
+        stop => ShmOpenError::Failed(path.clone(), stop.explain(&path).to_string()),
     }
 }
 
 /// Opens a file that is there.
-fn open_there(path: PathBuf, file: OwnedFd, timeout: Duration) -> Result<Arena, OpenError> {
+fn open_there(path: PathBuf, file: OwnedFd, timeout: Duration) -> Result<Arena, ShmOpenError> {
     let size = check_file(&path, &file)?;
     let header = read_header(&path, &file, size)?;
     let at = |at: u64| header[at as usize];
-    let damaged = |why: &str| Err(OpenError::Damaged(path.clone(), why.into()));
+    let damaged = |why: &str| Err(ShmOpenError::Damaged(path.clone(), why.into()));
     let expected = [(AT_JOURNAL_MAX, JOURNAL_MAX), (AT_PROCESSES_MAX, PROCESSES_MAX), (AT_ARENA, ARENA)];
     if expected.iter().any(|(place, value)| at(*place) != *value) {
         return damaged("its parts are said to be elsewhere than they are");
@@ -171,7 +175,7 @@ fn open_there(path: PathBuf, file: OwnedFd, timeout: Duration) -> Result<Arena, 
         return damaged("it is said to have room for less than nothing, or for more than there is");
     }
     if at(AT_TAG) != u64::from(Process::this().tag) {
-        return Err(OpenError::OtherHost(path));
+        return Err(ShmOpenError::OtherHost(path));
     }
     let map = map_words(&path, &file, at(AT_CAPACITY))?;
     let said = map.words(SIZE_MIN as usize)[SIZE as usize].load(Ordering::Relaxed);
@@ -181,7 +185,7 @@ fn open_there(path: PathBuf, file: OwnedFd, timeout: Duration) -> Result<Arena, 
     let length = || fstat(&file).map(|stat| stat.st_size as u64).map_err(|why| failed(&path, why));
     // It may have grown since it was looked at.
     if said * WORD > size && said * WORD > length()? {
-        return Err(OpenError::CutOff { found: length()?, said: said * WORD, path });
+        return Err(ShmOpenError::CutOff { found: length()?, said: said * WORD, path });
     }
     let arena = Arena::new(path.clone(), file, map, at(AT_SEED), at(AT_TAG) as u32, timeout);
     check_roots(&arena).map_err(|stop| opening(&path, stop))?;
@@ -189,43 +193,45 @@ fn open_there(path: PathBuf, file: OwnedFd, timeout: Duration) -> Result<Arena, 
 }
 
 /// Whether it is a file of this user that is nobody else's. Answers how large it is.
-fn check_file(path: &Path, file: &OwnedFd) -> Result<u64, OpenError> {
+fn check_file(path: &Path, file: &OwnedFd) -> Result<u64, ShmOpenError> {
     let stat = fstat(file).map_err(|why| failed(path, why))?;
     let (path, user) = (path.to_path_buf(), crate::user());
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {}
-        FileType::Directory => return Err(OpenError::IsFolder(path)),
-        _ => return Err(OpenError::NotAFile(path)),
+        FileType::Directory => return Err(ShmOpenError::IsFolder(path)),
+        _ => return Err(ShmOpenError::NotAFile(path)),
     }
     let mode = stat.st_mode & 0o777;
     match stat.st_size as u64 {
-        _ if stat.st_uid != user => Err(OpenError::OtherOwner { path, owner: stat.st_uid, user }),
-        _ if mode & 0o077 != 0 => Err(OpenError::OpenToOthers { path, mode }),
-        0 => Err(OpenError::Empty(path)),
+        _ if stat.st_uid != user => Err(ShmOpenError::OtherOwner { path, owner: stat.st_uid, user }),
+        _ if mode & 0o077 != 0 => Err(ShmOpenError::OpenToOthers { path, mode }),
+        0 => Err(ShmOpenError::Empty(path)),
         size => Ok(size),
     }
 }
 
 /// The words that were written once, if they are those of this layout.
-fn read_header(path: &Path, file: &OwnedFd, size: u64) -> Result<Vec<u64>, OpenError> {
+fn read_header(path: &Path, file: &OwnedFd, size: u64) -> Result<Vec<u64>, ShmOpenError> {
     let mut bytes = [0; (AT_CHECKSUM as usize + 1) * 8];
-    let reader = File::from(file.try_clone().map_err(|why| OpenError::Failed(path.into(), why.to_string()))?);
-    let _ = reader.read_at(&mut bytes, 0).map_err(|why| OpenError::Failed(path.into(), why.to_string()))?;
+    let reader =
+        File::from(file.try_clone().map_err(|why| ShmOpenError::Failed(path.into(), why.to_string()))?);
+    let _ =
+        reader.read_at(&mut bytes, 0).map_err(|why| ShmOpenError::Failed(path.into(), why.to_string()))?;
     let header: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
     let at = |at: u64| header[at as usize];
     let path = path.to_path_buf();
     if at(AT_MAGIC) != MAGIC {
-        return Err(OpenError::Foreign(path));
+        return Err(ShmOpenError::Foreign(path));
     }
     if at(AT_LAYOUT) != LAYOUT {
-        return Err(OpenError::OtherLayout { path, found: at(AT_LAYOUT), known: LAYOUT });
+        return Err(ShmOpenError::OtherLayout { path, found: at(AT_LAYOUT), known: LAYOUT });
     }
     if size < SIZE_MIN * WORD {
-        return Err(OpenError::CutOff { path, found: size, said: SIZE_MIN * WORD });
+        return Err(ShmOpenError::CutOff { path, found: size, said: SIZE_MIN * WORD });
     }
     let words: Vec<_> = header.iter().map(|word| (*word).into()).collect();
     if checksum(&words) != Some(at(AT_CHECKSUM)) {
-        return Err(OpenError::Damaged(path, "its header has another checksum than it says".into()));
+        return Err(ShmOpenError::Damaged(path, "its header has another checksum than it says".into()));
     }
     Ok(header)
 }

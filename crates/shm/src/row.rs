@@ -6,7 +6,7 @@
 
 use tollgate_core::{Bucket, Limits, Tick};
 use tollgate_store::usage::Sums;
-use tollgate_store::{Kept, Key as BucketKey};
+use tollgate_store::{Key as BucketKey, StoredBucket};
 
 use crate::error::TxnAbort;
 use crate::key::{Key, KeyKind};
@@ -34,7 +34,7 @@ const ROOM_MAX: u64 = tollgate_core::PLACES_MAX as u64;
 /// A bucket under its limits, and what was used of it in the current hour.
 #[derive(Clone, Debug)]
 pub(crate) struct ShmRow {
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredBucket,
     pub(crate) usage: Option<Sums>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn resource_key(namespace: &str, key: &BucketKey) -> Option<Key> {
 impl ShmRow {
     /// A bucket of which nothing was used.
     pub(crate) fn fresh(limits: &Limits) -> ShmRow {
-        ShmRow { kept: Kept::fresh(limits), usage: None }
+        ShmRow { kept: StoredBucket::fresh(limits), usage: None }
     }
 
     /// The bucket that an entry says; its limits are probably those `expected`.
@@ -78,7 +78,7 @@ impl ShmRow {
             RowParts::Bucket => None,
             RowParts::BucketAndUsage => read_usage(tx, known, entry, &limits)?,
         };
-        Ok(ShmRow { kept: Kept { limits, version: tx.get(entry + VERSION)?, bucket }, usage })
+        Ok(ShmRow { kept: StoredBucket { limits, version: tx.get(entry + VERSION)?, bucket }, usage })
     }
 
     /// Puts it into the entry, or into another one in its place that has more room. Answers which.
@@ -207,7 +207,7 @@ fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, TxnAb
 }
 
 #[inline]
-fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &Kept) -> Result<(), TxnAbort> {
+fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &StoredBucket) -> Result<(), TxnAbort> {
     let shape = tx.get(entry + SHAPE)?;
     let in_block = shape & IN_BLOCK != 0;
     let state = if in_block { tx.block_at(entry + STATE)? } else { 0 };

@@ -3,7 +3,9 @@
 use tollgate_core::Tick;
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
 use tollgate_store::usage::bucket_of_usage;
-use tollgate_store::{Activity, BucketStatus, Census, FORGET_MAX, Key as BucketKey, Scope, forgotten_write};
+use tollgate_store::{
+    Activity, BucketStatus, FORGET_MAX, Key as BucketKey, LivenessCache, Scope, forgotten_write,
+};
 
 use crate::apply;
 use crate::error::TxnAbort;
@@ -64,7 +66,7 @@ pub(crate) fn buckets(
     now: Tick,
 ) -> Result<Page<BucketStatus>, TxnAbort> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| BucketKey::new(&parts));
-    let (limit, mut statuses, mut census) = (limit.clamp(1, PAGE_MAX), Vec::new(), Census::default());
+    let (limit, mut statuses, mut census) = (limit.clamp(1, PAGE_MAX), Vec::new(), LivenessCache::default());
     each(tx, scope, after.as_ref(), |key, entry| {
         // Keys that are no pair are none of these.
         if let Some((entity, resource)) = key.pair() {
@@ -89,7 +91,7 @@ pub(crate) fn activity(
     after: Option<&BucketKey>,
     now: Tick,
 ) -> Result<(Vec<Activity>, Option<BucketKey>), TxnAbort> {
-    let (mut seen, mut found, mut last, mut census) = (0, Vec::new(), None, Census::default());
+    let (mut seen, mut found, mut last, mut census) = (0, Vec::new(), None, LivenessCache::default());
     each(tx, scope, after, |key, entry| {
         seen += 1;
         if let Some((entity, resource)) = key.pair() {

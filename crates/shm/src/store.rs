@@ -8,8 +8,8 @@ use std::time::Duration;
 use tollgate_core::{Denial, Status, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
-    Applied, Call, Census, Clock, Kept, Mutex, OwnedCall, PerProcess, Place, Reach, Reply, Step, Store,
-    StoreError, Told, WaitQueues,
+    BucketRef, Clock, LivenessCache, Mutex, OutcomeCallback, OwnedTransaction, PerProcess, Reach, Reply,
+    Step, Store, StoreError, StoredBucket, Transaction, TxnOutcome, WaitQueues,
 };
 
 use crate::apply;
@@ -17,7 +17,7 @@ use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
 use crate::check;
 use crate::clock;
-use crate::error::{OpenError, TxnAbort, without_tests};
+use crate::error::{ShmOpenError, TxnAbort, without_tests};
 use crate::late::DeferredCalls;
 use crate::layout::WAITING;
 use crate::limits::ShmLimitsCache;
@@ -44,15 +44,15 @@ const HAND_OVER_PATIENCE: Duration = Duration::from_millis(20);
 /// # std::fs::create_dir_all(&folder)?;
 /// use tollgate_core::{demand, Limit, Limits};
 /// use tollgate_shm::ShmStore;
-/// use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store};
+/// use tollgate_store::{TxnOutcome, Transaction, Key, Op, BucketRef, Step, Store};
 ///
 /// let store = ShmStore::builder("limits").folder(&folder).build()?;
 /// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
 /// let (key, costs) = (Key::new(&["user-1"]), limits.costs(&demand! { rpm: 1 })?);
-/// let place = Place { namespace: "app", key: &key, limits: &limits };
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
 /// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-/// let applied = store.apply(&Call { id: None, steps: &steps, metered: false }).wait()?;
-/// assert!(matches!(applied, Applied::Done(_)));
+/// let applied = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()?;
+/// assert!(matches!(applied, TxnOutcome::Done(_)));
 /// # drop(store);
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -77,8 +77,8 @@ impl ShmStore {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
-    pub fn open(name: &str) -> Result<ShmStore, OpenError> {
+    /// [`ShmOpenError`] with the path and what is wrong with it. A file that is not ours is left as it is.
+    pub fn open(name: &str) -> Result<ShmStore, ShmOpenError> {
         ShmStore::builder(name).build()
     }
 
@@ -101,7 +101,7 @@ impl ShmStore {
         self.work(|tx, known| check::check(tx, known)).map_err(without_tests)
     }
 
-    pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, OpenError> {
+    pub(crate) fn from_settings(settings: &ShmStoreBuilder) -> Result<ShmStore, ShmOpenError> {
         let arena = Arc::new(open::open(settings)?);
         let (queues, wait_queues) = ShmWaitQueues::open(Arc::clone(&arena), None);
         let (clock, known) = (clock::open(settings, &arena), Mutex::default());
@@ -126,7 +126,11 @@ impl ShmStore {
     }
 
     #[inline]
-    pub(crate) fn apply_now(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+    pub(crate) fn apply_now(
+        &self,
+        call: &Transaction<'_>,
+        writes: &[Write],
+    ) -> Result<TxnOutcome, RecordsError> {
         call.check(writes)?;
         if self.0.late().is_there() {
             self.make_up();
@@ -153,13 +157,18 @@ impl ShmShared {
 
     /// Applies a call, and notifies the waiters for what it frees.
     #[inline]
-    fn apply(&self, timeout: Duration, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+    fn apply(
+        &self,
+        timeout: Duration,
+        call: &Transaction<'_>,
+        writes: &[Write],
+    ) -> Result<TxnOutcome, RecordsError> {
         // Before the lock: a caller that begins to wait in this process from here on sees what is given back.
         let own = if self.queues.is_empty() { None } else { self.queues.slot() };
         let mut targets = Vec::new();
         let applied = self.work(timeout, |tx, known| {
             let applied = apply::apply(tx, known, call, writes, self.clock.now())?;
-            if tx.get(WAITING)? != 0 && matches!(applied, Applied::Done(_)) {
+            if tx.get(WAITING)? != 0 && matches!(applied, TxnOutcome::Done(_)) {
                 targets = self.queues.note(tx, call, own)?;
             }
             Ok(applied)
@@ -204,7 +213,7 @@ impl Drop for ShmShared {
     }
 }
 
-fn is_unavailable(made: &Result<Applied, RecordsError>) -> bool {
+fn is_unavailable(made: &Result<TxnOutcome, RecordsError>) -> bool {
     matches!(made, Err(RecordsError::Store(StoreError::Unavailable(..))))
 }
 
@@ -224,7 +233,7 @@ impl Store for ShmStore {
     }
 
     #[inline]
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         Reply::ready(self.apply_now(call, &[]).map_err(without_tests))
     }
 
@@ -241,7 +250,7 @@ impl Store for ShmStore {
         Reply::ready(asked.map_err(without_tests))
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let clock = &self.0.clock;
         let peeked = self.work(|tx, known| {
             let now = clock.now();
@@ -250,22 +259,22 @@ impl Store for ShmStore {
         Reply::ready(peeked.map_err(without_tests))
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         if call.check(&[]).is_err() {
             return;
         }
         // Behind those that came before it, if there are any.
         if self.0.late().is_there() {
-            self.0.late().put(OwnedCall::new(call));
+            self.0.late().put(OwnedTransaction::new(call));
             return self.make_up();
         }
         match self.0.apply(HAND_OVER_PATIENCE, call, &[]) {
             Ok(applied) => told(&applied),
-            made if is_unavailable(&made) => self.0.late().put(OwnedCall::new(call)),
+            made if is_unavailable(&made) => self.0.late().put(OwnedTransaction::new(call)),
             Err(_) => {}
         }
     }
@@ -280,10 +289,17 @@ impl Store for ShmStore {
 }
 
 /// The bucket at a place, without the holders that a take would find to be gone.
-fn kept(tx: &Tx<'_>, known: &mut ShmLimitsCache, place: &Place<'_>, now: Tick) -> Result<Kept, TxnAbort> {
+fn kept(
+    tx: &Tx<'_>,
+    known: &mut ShmLimitsCache,
+    place: &BucketRef<'_>,
+    now: Tick,
+) -> Result<StoredBucket, TxnAbort> {
     let key = bucket_key(place.namespace, place.key);
-    let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? else { return Ok(Kept::fresh(place.limits)) };
+    let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? else {
+        return Ok(StoredBucket::fresh(place.limits));
+    };
     Ok(ShmRow::read(tx, known, entry, Some(place.limits), RowParts::Bucket)?
         .kept
-        .as_seen(now, &mut Census::default()))
+        .as_seen(now, &mut LivenessCache::default()))
 }

@@ -45,7 +45,7 @@ pub(crate) fn sweep(
 fn sweep_bucket(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64, now: Tick) -> Result<(), TxnAbort> {
     // What cannot be read is left alone: whoever asks for it is told.
     let Ok(mut row) = ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage) else { return Ok(()) };
-    row.kept.keep_living(now, &mut tollgate_store::Census::default());
+    row.kept.keep_living(now, &mut tollgate_store::LivenessCache::default());
     let (bucket, limits) = (&row.kept.bucket, &row.kept.limits);
     let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
     let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));

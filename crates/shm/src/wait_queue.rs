@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use tollgate_core::{Span, Tick};
 use tollgate_store::{
-    Call, Clock, Freed, Mutex, PerProcess, Process, QueueFull, QueueKey, Rank, SharedQueues, WaitQueues,
+    Clock, Freed, Mutex, PerProcess, Process, QueueFull, QueueKey, Rank, SharedQueues, Transaction,
+    WaitQueues,
 };
 
-use crate::OpenError;
+use crate::ShmOpenError;
 use crate::arena::Arena;
 use crate::builder::ShmStoreBuilder;
 use crate::error::TxnAbort;
@@ -78,8 +79,8 @@ pub(crate) fn generation() -> u64 {
 ///
 /// # Errors
 ///
-/// [`OpenError`] with the path and what is wrong with it.
-pub fn wait_queues(path: &Path) -> Result<Arc<WaitQueues>, OpenError> {
+/// [`ShmOpenError`] with the path and what is wrong with it.
+pub fn wait_queues(path: &Path) -> Result<Arc<WaitQueues>, ShmOpenError> {
     let settings = ShmStoreBuilder::at(path).capacity(QUEUES_CAPACITY).timeout(LOCK_TIMEOUT);
     for _ in 0..OPENS_MAX {
         let arena = match open::open(&settings) {
@@ -94,18 +95,18 @@ pub fn wait_queues(path: &Path) -> Result<Arc<WaitQueues>, OpenError> {
             return Ok(ShmWaitQueues::open(Arc::new(arena), Some(generation())).1);
         }
     }
-    Err(OpenError::Failed(path.into(), "it is made and removed over and over".into()))
+    Err(ShmOpenError::Failed(path.into(), "it is made and removed over and over".into()))
 }
 
 /// Whether a file of wait queues can be replaced: it is of an earlier boot, of another version, or damaged.
-fn is_of_no_use(error: &OpenError) -> bool {
+fn is_of_no_use(error: &ShmOpenError) -> bool {
     matches!(
         error,
-        OpenError::OtherHost(_)
-            | OpenError::Damaged(..)
-            | OpenError::OtherLayout { .. }
-            | OpenError::CutOff { .. }
-            | OpenError::Empty(_)
+        ShmOpenError::OtherHost(_)
+            | ShmOpenError::Damaged(..)
+            | ShmOpenError::OtherLayout { .. }
+            | ShmOpenError::CutOff { .. }
+            | ShmOpenError::Empty(_)
     )
 }
 
@@ -152,7 +153,7 @@ impl ShmWaitQueues {
     pub(crate) fn note(
         &self,
         tx: &mut Tx<'_>,
-        call: &Call<'_>,
+        call: &Transaction<'_>,
         own: Option<ProcessSlot>,
     ) -> Result<Vec<(QueueKey, NotifyTarget)>, TxnAbort> {
         let mut targets = Vec::new();

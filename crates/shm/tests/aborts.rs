@@ -12,7 +12,9 @@ use support::{Folder, START, Tap, limits, open_at, queue};
 use tollgate_core::{Limit, Limits, Span, Usage, demand};
 use tollgate_shm::{ShmStore, points};
 use tollgate_store::records::{Change, Index, Item, ItemKey, Query, Records, Write};
-use tollgate_store::{Backend, Call, Key, ManualClock, Op, OpId, Place, Priority, Scope, Step, Store, Term};
+use tollgate_store::{
+    Backend, BucketRef, Key, LeaseTerm, ManualClock, Op, OpId, Priority, Scope, Step, Store, Transaction,
+};
 
 /// All that can be seen of a store.
 #[derive(Debug, PartialEq)]
@@ -127,12 +129,12 @@ fn a_take_of_several_buckets_with_a_holder_usage_an_id_and_records_is_one() {
     let work = |store: &ShmStore| {
         let (limits, keys) = (limits(), ["user", "new"].map(|entity| Key::new(&[entity, "gpt"])));
         let costs = limits.costs(&demand! { tpm: 5, slots: 1 }).unwrap();
-        let term = Some(Term { holder: 7, ttl: Span::from_secs(60) });
+        let term = Some(LeaseTerm { holder: 7, ttl: Span::from_secs(60) });
         let steps = keys.each_ref().map(|key| {
-            let place = Place { namespace: "tests", key, limits: &limits };
+            let place = BucketRef { namespace: "tests", key, limits: &limits };
             Step { place, op: Op::Take { costs: &costs, term } }
         });
-        let call = Call { id: Some(OpId(1)), steps: &steps, metered: true };
+        let call = Transaction { id: Some(OpId(1)), steps: &steps, metered: true };
         let writes = [Write::Put(Item::new(ItemKey::new("tests/a", "b")).with("x", 1), Vec::new())];
         store.apply_with(&call, &writes).wait().unwrap();
     };
@@ -229,9 +231,9 @@ fn the_file_and_the_table_grow_whole_or_not_at_all() {
     at_every_write(used, |store| {
         let limits = Limits::new((0..12).map(|n| Limit::per_minute(format!("limit-{n}"), 100))).unwrap();
         let costs = limits.costs(&demand! { "limit-3": 5 }).unwrap();
-        let place = Place { namespace: "tests", key: &Key::new(&["user", "gpt"]), limits: &limits };
+        let place = BucketRef { namespace: "tests", key: &Key::new(&["user", "gpt"]), limits: &limits };
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-        store.apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap();
+        store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().unwrap();
     });
 }
 
@@ -244,7 +246,7 @@ fn a_sweep_forgets_a_bucket_whole_and_writes_its_usage_with_it() {
             let tap = Tap::new(store, &format!("idle-{user}"));
             let costs = tap.costs(5, 0);
             let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-            store.apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap();
+            store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().unwrap();
         }
         // Full again, and idle for long.
         hands.set(START + Span::from_secs(8_000));
@@ -253,9 +255,9 @@ fn a_sweep_forgets_a_bucket_whole_and_writes_its_usage_with_it() {
         let (limits, keys) = (limits(), (0..).map(|n| Key::new(&[&format!("new-{n}"), "gpt"])));
         let costs = limits.costs(&demand! { tpm: 1, slots: 0 }).unwrap();
         for key in keys {
-            let place = Place { namespace: "elsewhere", key: &key, limits: &limits };
+            let place = BucketRef { namespace: "elsewhere", key: &key, limits: &limits };
             let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-            store.apply(&Call { id: None, steps: &steps, metered: false }).wait().unwrap();
+            store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait().unwrap();
             // The chain that is looked at next may be empty.
             if idle(store) < 100 {
                 return;
@@ -272,7 +274,7 @@ fn forgetting_writing_usage_and_closing_are_whole_or_not_at_all() {
         let tap = Tap::new(store, "user");
         let costs = tap.costs(5, 0);
         let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-        store.apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap();
+        store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().unwrap();
     };
     at_every_write(prepare, |store| assert_eq!(store.forget("tests", Scope::All).wait(), Ok(2)));
     at_every_write(prepare, |store| store.write_usage("tests", Scope::All).wait().unwrap());

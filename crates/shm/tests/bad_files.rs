@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use support::fork::{End, fork, lock_owner, one_at_a_time};
 use support::{Folder, Tap, open};
-use tollgate_shm::{OpenError, ShmStore};
+use tollgate_shm::{ShmOpenError, ShmStore};
 use tollgate_store::{Store, StoreError};
 
 /// Where the store `x` of a folder is.
@@ -21,7 +21,7 @@ fn path(folder: &Folder) -> PathBuf {
 }
 
 /// Opens the store, which must fail and leave the file as it is.
-fn refused(folder: &Folder) -> OpenError {
+fn refused(folder: &Folder) -> ShmOpenError {
     let before = fs::read(path(folder)).ok();
     let error = ShmStore::builder("x").folder(folder.path()).build().expect_err("it is no store of ours");
     assert_eq!(fs::read(path(folder)).ok(), before, "{error}");
@@ -49,7 +49,7 @@ fn word(folder: &Folder, at: u64) -> u64 {
 #[test]
 fn a_name_that_could_be_a_path_is_none() {
     for name in ["", "a/b", "../x", "ü", "a b", "nul\0", &"x".repeat(65)] {
-        assert!(matches!(ShmStore::open(name), Err(OpenError::BadName(..))), "{name:?}");
+        assert!(matches!(ShmStore::open(name), Err(ShmOpenError::BadName(..))), "{name:?}");
     }
 }
 
@@ -57,14 +57,14 @@ fn a_name_that_could_be_a_path_is_none() {
 fn a_folder_is_no_store_and_one_that_is_missing_is_not_made() {
     let folder = Folder::new();
     fs::create_dir(path(&folder)).unwrap();
-    assert_eq!(refused(&folder), OpenError::IsFolder(path(&folder)));
+    assert_eq!(refused(&folder), ShmOpenError::IsFolder(path(&folder)));
     let missing = folder.file("no/such");
     let error = ShmStore::builder("x").folder(&missing).build().unwrap_err();
-    assert!(matches!(error, OpenError::NoFolder(_)), "{error}");
+    assert!(matches!(error, ShmOpenError::NoFolder(_)), "{error}");
     assert!(!missing.exists());
     fs::write(folder.file("file"), "x").unwrap();
     let error = ShmStore::builder("x").folder(folder.file("file")).build().unwrap_err();
-    assert!(matches!(error, OpenError::NoFolder(_)), "{error}");
+    assert!(matches!(error, ShmOpenError::NoFolder(_)), "{error}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_link_is_not_followed_wherever_it_leads() {
     drop(open(elsewhere.path()));
     for to in [path(&elsewhere), "/dev/null".into(), "/no/such/file".into()] {
         symlink(&to, path(&folder)).unwrap();
-        assert_eq!(refused(&folder), OpenError::IsLink(path(&folder)), "{to:?}");
+        assert_eq!(refused(&folder), ShmOpenError::IsLink(path(&folder)), "{to:?}");
         fs::remove_file(path(&folder)).unwrap();
     }
 }
@@ -84,7 +84,7 @@ fn a_pipe_is_neither_a_store_nor_waited_for() {
     let folder = Folder::new();
     assert!(Command::new("mkfifo").arg(path(&folder)).status().unwrap().success());
     let error = ShmStore::builder("x").folder(folder.path()).build().unwrap_err();
-    assert_eq!(error, OpenError::NotAFile(path(&folder)));
+    assert_eq!(error, ShmOpenError::NotAFile(path(&folder)));
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn an_empty_file_a_text_and_rubbish_are_no_stores() {
         fs::set_permissions(path(&folder), Permissions::from_mode(0o600)).unwrap();
     };
     write(b"");
-    assert_eq!(refused(&folder), OpenError::Empty(path(&folder)));
+    assert_eq!(refused(&folder), ShmOpenError::Empty(path(&folder)));
     for bytes in [&b"x"[..], b"key = value\n", &rubbish, &[0; 4_096]] {
         write(bytes);
-        assert_eq!(refused(&folder), OpenError::Foreign(path(&folder)));
+        assert_eq!(refused(&folder), ShmOpenError::Foreign(path(&folder)));
     }
 }
 
@@ -108,14 +108,14 @@ fn a_file_that_others_may_use_or_that_is_another_s_is_refused() {
     let folder = changed(&[]);
     for mode in [0o644, 0o620, 0o601, 0o777] {
         fs::set_permissions(path(&folder), Permissions::from_mode(mode)).unwrap();
-        assert_eq!(refused(&folder), OpenError::OpenToOthers { path: path(&folder), mode });
+        assert_eq!(refused(&folder), ShmOpenError::OpenToOthers { path: path(&folder), mode });
     }
     fs::set_permissions(path(&folder), Permissions::from_mode(0o600)).unwrap();
     drop(open(folder.path()));
     // Only root may give files away.
     if std::os::unix::fs::chown(path(&folder), Some(12_345), None).is_ok() {
         let error = refused(&folder);
-        assert!(matches!(error, OpenError::OtherOwner { owner: 12_345, .. }), "{error}");
+        assert!(matches!(error, ShmOpenError::OtherOwner { owner: 12_345, .. }), "{error}");
     }
 }
 
@@ -134,7 +134,7 @@ fn a_store_that_was_cut_off_says_so() {
         let folder = changed(&[]);
         File::options().write(true).open(path(&folder)).unwrap().set_len(keep).unwrap();
         let error = refused(&folder);
-        assert!(matches!(error, OpenError::CutOff { found, .. } if found == keep), "{keep}: {error}");
+        assert!(matches!(error, ShmOpenError::CutOff { found, .. } if found == keep), "{keep}: {error}");
     }
     // Only what it has grown by is missing.
     let folder = Folder::new();
@@ -144,14 +144,14 @@ fn a_store_that_was_cut_off_says_so() {
     drop(store);
     assert!(fs::metadata(path(&folder)).unwrap().len() > new);
     File::options().write(true).open(path(&folder)).unwrap().set_len(new).unwrap();
-    assert!(matches!(refused(&folder), OpenError::CutOff { .. }));
+    assert!(matches!(refused(&folder), ShmOpenError::CutOff { .. }));
 }
 
 #[test]
 fn another_layout_and_a_broken_header_are_told_apart() {
     let layout = changed(&[(1, 7)]);
     let found = refused(&layout);
-    assert_eq!(found, OpenError::OtherLayout { path: path(&layout), found: 7, known: 3 });
+    assert_eq!(found, ShmOpenError::OtherLayout { path: path(&layout), found: 7, known: 3 });
     for at in 2..9 {
         let folder = changed(&[]);
         let value = word(&folder, at) ^ 1;
@@ -162,7 +162,7 @@ fn another_layout_and_a_broken_header_are_told_apart() {
             .write_all_at(&value.to_ne_bytes(), at * 8)
             .unwrap();
         let error = refused(&folder);
-        assert!(matches!(&error, OpenError::Damaged(_, why) if why.contains("checksum")), "{at}: {error}");
+        assert!(matches!(&error, ShmOpenError::Damaged(_, why) if why.contains("checksum")), "{at}: {error}");
     }
 }
 
@@ -175,7 +175,7 @@ fn where_process_ids_mean_other_processes_a_store_is_refused() {
         if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
             return;
         }
-        let inside = fork(|| assert_eq!(refused(&folder), OpenError::OtherHost(path(&folder))));
+        let inside = fork(|| assert_eq!(refused(&folder), ShmOpenError::OtherHost(path(&folder))));
         assert_eq!(inside.end(), End::Code(0));
     });
     assert_eq!(outside.end(), End::Code(0));
@@ -198,12 +198,15 @@ fn sizes_that_lie_and_offsets_that_lead_nowhere_are_damages() {
     for case in cases {
         let folder = changed(&[case]);
         let error = refused(&folder);
-        assert!(matches!(error, OpenError::Damaged(..) | OpenError::CutOff { .. }), "{case:?}: {error}");
+        assert!(
+            matches!(error, ShmOpenError::Damaged(..) | ShmOpenError::CutOff { .. }),
+            "{case:?}: {error}"
+        );
     }
     // A journal that names the lock, itself, or what is not there.
     for at in [16, 17, 40_000, u64::MAX] {
         let folder = changed(&[(17, 1), (512 + 8 * 4_096, at), (512 + 8 * 4_096 + 1, 1)]);
-        assert!(matches!(refused(&folder), OpenError::Damaged(..)), "{at}");
+        assert!(matches!(refused(&folder), ShmOpenError::Damaged(..)), "{at}");
     }
 }
 
@@ -230,7 +233,7 @@ fn a_capacity_that_is_none_is_refused() {
     let folder = Folder::new();
     for bytes in [0, 1, 100_000, u64::MAX] {
         let error = ShmStore::builder("x").folder(folder.path()).capacity(bytes).build().unwrap_err();
-        assert!(matches!(error, OpenError::BadCapacity { .. }), "{error}");
+        assert!(matches!(error, ShmOpenError::BadCapacity { .. }), "{error}");
     }
     assert!(!path(&folder).exists());
 }
@@ -247,7 +250,7 @@ fn a_lock_of_one_who_is_stopped_is_not_waited_for_for_ever() {
     let Err(StoreError::Unavailable(waited, why)) = tap.try_take(1, 0, None) else { panic!("it is locked") };
     assert!(waited == short && why.contains("another process"), "{why}");
     let busy = ShmStore::builder("x").folder(folder.path()).timeout(short).build().unwrap_err();
-    assert_eq!(busy, OpenError::Busy(path(&folder), short));
+    assert_eq!(busy, ShmOpenError::Busy(path(&folder), short));
     // What nobody waits for is made once it can be.
     tap_over(&store, &tap);
     assert_eq!(owner.kill(), End::Signal(libc::SIGKILL));
@@ -256,11 +259,11 @@ fn a_lock_of_one_who_is_stopped_is_not_waited_for_for_ever() {
 
 fn tap_over(store: &ShmStore, tap: &Tap<'_>) {
     use tollgate_core::{Tick, Usage};
-    use tollgate_store::{Call, Op, Step};
+    use tollgate_store::{Op, Step, Transaction};
     let reserved = tap.costs(1, 0);
     let usage = Usage { at: Tick::ZERO, reserved: &reserved, used: &[0, 0], holder: None };
     let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
-    store.hand_over(&Call { id: None, steps: &steps, metered: false });
+    store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
 }
 
 #[test]
@@ -277,7 +280,7 @@ fn one_who_has_no_permission_is_told() {
         // SAFETY: the process gives up what it may do, and ends.
         assert_eq!(unsafe { libc::setuid(65_534) }, 0);
         let error = ShmStore::builder("x").folder(outside.path()).build().unwrap_err();
-        assert!(matches!(error, OpenError::NoPermission(_)), "{error}");
+        assert!(matches!(error, ShmOpenError::NoPermission(_)), "{error}");
         assert!(Path::new(folder.path()).exists());
     });
     assert_eq!(stranger.end(), End::Code(0));

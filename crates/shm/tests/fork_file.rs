@@ -12,7 +12,7 @@ use support::Folder;
 use support::fork::{Board, End, fork, one_at_a_time};
 use tollgate_core::{Limit, Limits, Usage, demand};
 use tollgate_file::FileStore;
-use tollgate_store::{Applied, Call, Key, Op, Place, Step, Store, StoreError};
+use tollgate_store::{BucketRef, Key, Op, Step, Store, StoreError, Transaction, TxnOutcome};
 
 const QUOTA: u64 = 100;
 
@@ -28,15 +28,15 @@ impl Purse {
         Purse { limits: Limits::new([quota]).unwrap(), key: Key::new(&["all", "spend"]) }
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { namespace: "tests", key: &self.key, limits: &self.limits }
+    fn place(&self) -> BucketRef<'_> {
+        BucketRef { namespace: "tests", key: &self.key, limits: &self.limits }
     }
 
     fn spend(&self, store: &FileStore, amount: u64) -> Result<bool, StoreError> {
         let costs = self.limits.costs(&demand! { spend: amount }).unwrap();
         let steps = [Step { place: self.place(), op: Op::Take { costs: &costs, term: None } }];
-        let applied = store.apply(&Call { id: None, steps: &steps, metered: false }).wait()?;
-        Ok(matches!(applied, Applied::Done(_)))
+        let applied = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()?;
+        Ok(matches!(applied, TxnOutcome::Done(_)))
     }
 
     /// Charges more, and does not wait for it.
@@ -45,7 +45,7 @@ impl Purse {
         let usage =
             Usage { at: store.clock().now(), reserved: &reserved, used: &[amount as u64], holder: None };
         let steps = [Step { place: self.place(), op: Op::Settle(usage) }];
-        store.hand_over(&Call { id: None, steps: &steps, metered: false });
+        store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
     }
 
     fn left(&self, store: &FileStore) -> i64 {

@@ -8,9 +8,9 @@ use std::process::Command;
 
 use support::fork::{End, fork, one_at_a_time};
 use support::{Folder, Tap, open};
-use tollgate_shm::{OpenError, ShmStore};
+use tollgate_shm::{ShmOpenError, ShmStore};
 use tollgate_store::records::{Item, ItemKey, Records, RecordsError, Write};
-use tollgate_store::{Backend, Call, Op, Scope, Step, StoreError};
+use tollgate_store::{Backend, Op, Scope, Step, StoreError, Transaction};
 
 /// Takes from one new bucket after another, until there is no room for one.
 fn fill(store: &ShmStore) -> usize {
@@ -38,7 +38,7 @@ fn check_full(store: &ShmStore) {
     let big = Item::new(ItemKey::new("tests/ENTITY#a", "#META")).with("text", "x".repeat(1_000_000));
     let (costs, writes) = (tap.costs(10, 0), [Write::Put(big.clone(), Vec::new())]);
     let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term: None } }];
-    let refused = store.apply_with(&Call { id: None, steps: &steps, metered: false }, &writes).wait();
+    let refused = store.apply_with(&Transaction { id: None, steps: &steps, metered: false }, &writes).wait();
     assert!(matches!(refused, Err(RecordsError::Store(StoreError::Unavailable(..)))), "{refused:?}");
     assert_eq!(tap.left(), left, "nothing is left of what was refused");
     assert_eq!(store.get_many(&[big.key]).wait().unwrap(), [None]);
@@ -70,7 +70,7 @@ fn a_bound_on_the_size_of_files_is_an_error_and_not_a_signal() {
         };
         bound(1_000_000);
         let error = ShmStore::builder("x").folder(folder.path()).build().unwrap_err();
-        assert!(matches!(error, OpenError::NoRoom(_)), "{error}");
+        assert!(matches!(error, ShmOpenError::NoRoom(_)), "{error}");
         bound(1_600_000);
         check_full(&open(folder.path()));
     });
@@ -102,7 +102,7 @@ fn a_full_file_system_is_an_error_and_not_a_signal() {
     let _alone = one_at_a_time();
     let Some(small) = Mounted::new(600) else { return };
     let error = ShmStore::builder("x").folder(small.0.path()).build().unwrap_err();
-    assert!(matches!(error, OpenError::NoRoom(_)), "{error}");
+    assert!(matches!(error, ShmOpenError::NoRoom(_)), "{error}");
     assert_eq!(std::fs::read_dir(small.0.path()).unwrap().count(), 0, "nothing is left");
     let Some(room) = Mounted::new(1_400) else { return };
     let store = fork(|| check_full(&open(room.0.path())));

@@ -13,7 +13,7 @@ use support::{Folder, Tap, open, queue};
 use tollgate_core::Span;
 use tollgate_shm::ShmStore;
 use tollgate_store::records::{Index, Item, ItemKey, Query, Records, Write};
-use tollgate_store::{Backend, Call, Op, OpId, Priority, Scope, Step, Store, Term};
+use tollgate_store::{Backend, LeaseTerm, Op, OpId, Priority, Scope, Step, Store, Transaction};
 
 const HEADERS: u64 = 300;
 const BODIES: u64 = 400;
@@ -23,10 +23,10 @@ fn prepared(folder: &Folder) {
     let store = open(folder.path());
     for user in 0..40 {
         let tap = Tap::new(&store, &format!("user-{user}"));
-        let term = (user % 2 == 0).then_some(Term { holder: user, ttl: Span::from_secs(60) });
+        let term = (user % 2 == 0).then_some(LeaseTerm { holder: user, ttl: Span::from_secs(60) });
         let costs = tap.costs(1, 1);
         let steps = [Step { place: tap.place(), op: Op::Take { costs: &costs, term } }];
-        store.apply(&Call { id: Some(OpId(user)), steps: &steps, metered: true }).wait().unwrap();
+        store.apply(&Transaction { id: Some(OpId(user)), steps: &steps, metered: true }).wait().unwrap();
         let item = Item::new(ItemKey::new("tests/p", format!("{user}"))).with("x", 1).indexed(
             Index::Children,
             "tests/q",

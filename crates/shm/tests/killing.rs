@@ -12,7 +12,9 @@ use support::fork::{Board, End, Forked, fork, one_at_a_time};
 use tollgate_core::{AMOUNT_MAX, Costs, Limit, Limits, Span, Usage, demand};
 use tollgate_shm::ShmStore;
 use tollgate_store::records::{Change, ItemKey, Records, Write};
-use tollgate_store::{Applied, Backend, Call, Done, Key, Op, Place, Process, Step, Store, Term};
+use tollgate_store::{
+    Backend, BucketRef, Key, LeaseTerm, Op, Process, Step, StepOutcome, Store, Transaction, TxnOutcome,
+};
 
 const VICTIMS: u64 = 1_000;
 const AT_ONCE: usize = 4;
@@ -33,25 +35,25 @@ fn counter() -> ItemKey {
 }
 
 /// Takes a slot and counts the call, in the bucket and in a record.
-fn take(store: &ShmStore, costs: &Costs, term: Term) -> Option<Done> {
+fn take(store: &ShmStore, costs: &Costs, term: LeaseTerm) -> Option<StepOutcome> {
     let (limits, key) = (limits(), Key::new(&["all", "calls"]));
-    let place = Place { namespace: "tests", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
     let steps = [Step { place, op: Op::Take { costs, term: Some(term) } }];
     let count = [Write::Change(counter(), vec![Change::Add("calls".into(), 1)], Vec::new())];
-    let call = Call { id: None, steps: &steps, metered: true };
+    let call = Transaction { id: None, steps: &steps, metered: true };
     match store.apply_with(&call, &count).wait().expect("the store answers") {
-        Applied::Done(done) => Some(done[0]),
+        TxnOutcome::Done(done) => Some(done[0]),
         _ => None,
     }
 }
 
-fn give_back(store: &ShmStore, costs: &Costs, term: Term, done: Done) {
-    let Done::Taken(taken) = done else { panic!("it was a take") };
+fn give_back(store: &ShmStore, costs: &Costs, term: LeaseTerm, done: StepOutcome) {
+    let StepOutcome::Taken(taken) = done else { panic!("it was a take") };
     let (limits, key) = (limits(), Key::new(&["all", "calls"]));
-    let place = Place { namespace: "tests", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
     let usage = Usage { at: taken.at, reserved: costs, used: &[1, 0], holder: Some(term.holder) };
     let steps = [Step { place, op: Op::Settle(usage) }];
-    store.apply(&Call { id: None, steps: &steps, metered: true }).wait().expect("the store answers");
+    store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().expect("the store answers");
 }
 
 /// Sits down on a seat that nobody sits on who is alive. There are as many as slots.
@@ -70,7 +72,7 @@ fn sit(board: &Board) -> Option<&AtomicU64> {
 fn work(store: &ShmStore, board: &Board) {
     let costs = limits().costs(&demand! { calls: 1, slots: 1 }).expect("they are valid");
     loop {
-        let term = Term { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
+        let term = LeaseTerm { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
         board[TRIES].fetch_add(1, Ordering::SeqCst);
         let Some(done) = take(store, &costs, term) else {
             board[TRIES].fetch_sub(1, Ordering::SeqCst);
@@ -113,14 +115,14 @@ fn of_a_thousand_that_are_killed_none_leaves_a_trace() {
     store.check().expect("it is whole");
     assert_eq!(board[DOUBLES].load(Ordering::SeqCst), 0, "a slot was given twice");
     let costs = limits().costs(&demand! { calls: 1, slots: 1 }).unwrap();
-    let mut term = (0..).map(|_| Term { holder: store.new_holder(), ttl: Span::from_secs(3_600) });
+    let mut term = (0..).map(|_| LeaseTerm { holder: store.new_holder(), ttl: Span::from_secs(3_600) });
     for slot in 0..SLOTS {
         assert!(take(&store, &costs, term.next().unwrap()).is_some(), "slot {slot} is lost");
     }
     assert!(take(&store, &costs, term.next().unwrap()).is_none(), "there is one slot too many");
 
     let (limits, key) = (limits(), Key::new(&["all", "calls"]));
-    let place = Place { namespace: "tests", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
     let left = store.peek(&place).wait().unwrap()[0].available();
     let taken = AMOUNT_MAX - u64::try_from(left).unwrap() - SLOTS;
     let (tries, answers) = (board[TRIES].load(Ordering::SeqCst), board[ANSWERS].load(Ordering::SeqCst));

@@ -13,7 +13,10 @@ use support::{Folder, START, Tap, open, open_at};
 use tollgate_core::{AMOUNT_MAX, Limit, Limits, Span, Tick, demand};
 use tollgate_shm::ShmStore;
 use tollgate_store::records::{Item, ItemKey, Records, RecordsError, Test, Write};
-use tollgate_store::{Applied, Call, Clock, Done, Key, ManualClock, Op, OpId, Place, Step, Store, Term};
+use tollgate_store::{
+    BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, OpId, Step, StepOutcome, Store, Transaction,
+    TxnOutcome,
+};
 
 #[test]
 fn two_handles_on_one_memory_are_one_store() {
@@ -36,7 +39,7 @@ fn two_handles_on_one_memory_are_one_store() {
 
     let costs = here.costs(5, 0);
     let steps = [Step { place: here.place(), op: Op::Take { costs: &costs, term: None } }];
-    let call = Call { id: Some(OpId(1)), steps: &steps, metered: false };
+    let call = Transaction { id: Some(OpId(1)), steps: &steps, metered: false };
     assert_eq!(one.apply(&call).wait().unwrap(), two.apply(&call).wait().unwrap());
     assert_eq!(there.left(), [55, 1]);
 }
@@ -48,11 +51,15 @@ fn purse(amount: u64) -> Limits {
 
 fn spend(store: &ShmStore, limits: &Limits) -> Option<Tick> {
     let (key, costs) = (Key::new(&["all", "spend"]), limits.costs(&demand! { spend: 1 }).expect("it fits"));
-    let place = Place { namespace: "tests", key: &key, limits };
+    let place = BucketRef { namespace: "tests", key: &key, limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-    match store.apply(&Call { id: None, steps: &steps, metered: false }).wait().expect("the store answers") {
-        Applied::Done(done) => match done[0] {
-            Done::Taken(taken) => Some(taken.at),
+    match store
+        .apply(&Transaction { id: None, steps: &steps, metered: false })
+        .wait()
+        .expect("the store answers")
+    {
+        TxnOutcome::Done(done) => match done[0] {
+            StepOutcome::Taken(taken) => Some(taken.at),
             other => panic!("{other:?}"),
         },
         _ => None,
@@ -139,7 +146,7 @@ fn what_a_killed_process_held_is_back_at_once() {
     let store = open(folder.path());
     let tap = Tap::new(&store, "user");
     let holder = fork(|| {
-        let term = Term { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
+        let term = LeaseTerm { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
         assert!(Tap::new(&store, "user").try_take(0, 2, Some(term)).unwrap());
         board[0].store(1, Ordering::SeqCst);
         loop {
@@ -186,9 +193,9 @@ fn a_store_of_very_many_buckets_finds_each_of_them() {
     let costs = limits.costs(&demand! { spend: 1 }).unwrap();
     let apply = |user: u64| {
         let key = Key::new(&[&format!("user-{user}"), "gpt"]);
-        let place = Place { namespace: "tests", key: &key, limits: &limits };
+        let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-        store.apply(&Call { id: None, steps: &steps, metered: false }).wait().unwrap();
+        store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait().unwrap();
         store.peek(&place).wait().unwrap()[0].available()
     };
     for round in 1..=2 {

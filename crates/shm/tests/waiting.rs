@@ -16,10 +16,10 @@ use support::fork::{Board, End, Forked, fork, lock_owner, one_at_a_time};
 use support::{Folder, Tap, open, queue};
 use tollgate_core::Span;
 use tollgate_shm::ShmStore;
-use tollgate_store::{Backend, Clock, Freed, Priority, QueueGuard, QueueKey, Store, Term};
+use tollgate_store::{Backend, Clock, Freed, LeaseTerm, Priority, QueueGuard, QueueKey, Store};
 
 /// How long a test waits for what is to come within a second, on a machine with other work to do.
-const PATIENCE: Span = Span::from_secs(30);
+const PATIENCE: Span = Span::from_secs(300);
 
 /// Gives way until `done`.
 fn until(what: &str, done: impl Fn() -> bool) {
@@ -66,7 +66,7 @@ fn acquire(store: &ShmStore, queued: impl Fn()) {
         guard.clear_notification(100);
         let was_queued = guard.is_queued();
         if guard.may_ask(&keys, 100).expect("there is room") {
-            let term = Term { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
+            let term = LeaseTerm { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
             if tap.try_take(0, 1, Some(term)).expect("the store answers") {
                 return;
             }

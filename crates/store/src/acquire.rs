@@ -12,15 +12,15 @@ use crate::block_on::block_on;
 use crate::inner::LockedBucket;
 use crate::queue::{QueuedWaiter, Rank, WaitResult};
 use crate::sync::MutexGuard;
-use crate::{Cell, Clock, Priority, Term, WAITERS_MAX};
+use crate::{BucketCell, Clock, LeaseTerm, Priority, WAITERS_MAX};
 
 /// What somebody wants to wait for, and how long.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct WaitRequest {
     /// What to take.
     pub costs: Costs,
     /// Who will hold the resources, if it may vanish without a word.
-    pub term: Option<Term>,
+    pub term: Option<LeaseTerm>,
     /// Who goes first.
     pub priority: Priority,
     /// When to give up.
@@ -70,14 +70,20 @@ pub enum WaitError {
     Impossible(#[from] DemandError),
 }
 
-impl Request {
+impl WaitRequest {
     /// Waits for `costs`, for as long as it takes.
-    pub fn of(costs: Costs) -> Request {
-        Request { costs, term: None, priority: Priority::default(), deadline: None, waiters_max: WAITERS_MAX }
+    pub fn of(costs: Costs) -> WaitRequest {
+        WaitRequest {
+            costs,
+            term: None,
+            priority: Priority::default(),
+            deadline: None,
+            waiters_max: WAITERS_MAX,
+        }
     }
 }
 
-/// A wait in the queue of a [`Cell`]. Does nothing until it is polled.
+/// A wait in the queue of a [`BucketCell`]. Does nothing until it is polled.
 ///
 /// A waiter that is granted what it waits for takes it from then on, and is woken. If it is not polled within a second,
 /// others may have what it was granted; it keeps its rank, and waits again when it is polled.
@@ -87,10 +93,10 @@ impl Request {
 /// Dropping it at any time leaves no trace: its place in the queue is gone, what it was granted and has not
 /// heard of is given back, and the next waiter is looked at.
 #[must_use = "nobody waits until this is awaited"]
-pub struct Acquire<'a> {
-    cell: &'a Arc<Cell>,
+pub struct WaitFuture<'a> {
+    cell: &'a Arc<BucketCell>,
     clock: &'a Clock,
-    request: Request,
+    request: WaitRequest,
     under: Option<Limits>,
     stage: WaitStage,
 }
@@ -101,14 +107,14 @@ enum WaitStage {
     Done,
 }
 
-impl Cell {
+impl BucketCell {
     /// Waits until the request is granted, in the order of the queue.
-    pub fn acquire<'a>(self: &'a Arc<Self>, clock: &'a Clock, request: Request) -> Acquire<'a> {
-        Acquire { cell: self, clock, request, under: None, stage: WaitStage::New }
+    pub fn acquire<'a>(self: &'a Arc<Self>, clock: &'a Clock, request: WaitRequest) -> WaitFuture<'a> {
+        WaitFuture { cell: self, clock, request, under: None, stage: WaitStage::New }
     }
 }
 
-impl Acquire<'_> {
+impl WaitFuture<'_> {
     /// Puts `limits` in force when the wait begins, beside those of other names; the costs are counted in these.
     ///
     /// Without it they must be counted in the limits of the cell, and nobody may have changed which limits those
@@ -154,7 +160,7 @@ impl Acquire<'_> {
         if let Some(impossible) = inner.limits.impossible(&self.request.costs) {
             return Poll::Ready(Err(impossible.into()));
         }
-        let Request { costs, term, priority, .. } = &self.request;
+        let WaitRequest { costs, term, priority, .. } = &self.request;
         let denial = match inner.try_take(now, costs, *term, *priority) {
             Ok(at) => {
                 let costs = self.request.costs.clone();
@@ -189,7 +195,7 @@ impl Acquire<'_> {
     }
 
     fn enqueue(&mut self, inner: &mut LockedBucket, now: Tick, waker: Waker) -> Rank {
-        let Request { term, priority, deadline, .. } = self.request;
+        let WaitRequest { term, priority, deadline, .. } = self.request;
         let waiter = QueuedWaiter { costs: self.request.costs.clone(), term, since: now, deadline, waker };
         inner.side.get_or_insert_default().queue.push(priority, waiter)
     }
@@ -223,7 +229,7 @@ impl Acquire<'_> {
     }
 }
 
-impl Future for Acquire<'_> {
+impl Future for WaitFuture<'_> {
     type Output = Result<Granted, WaitError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -258,7 +264,7 @@ impl Future for Acquire<'_> {
     }
 }
 
-impl Drop for Acquire<'_> {
+impl Drop for WaitFuture<'_> {
     fn drop(&mut self) {
         if let WaitStage::Queued(rank, _) = self.stage {
             self.cell.cancel(self.clock, rank, self.request.term);

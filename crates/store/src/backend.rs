@@ -6,8 +6,8 @@ use tollgate_core::{Limits, Status};
 
 use crate::records::{Cursor, Item, ItemKey, Page, Records, RecordsError, Write};
 use crate::{
-    Activity, Applied, Call, Cell, Key, NamespaceTable, Place, QueuePlace, Rank, Reply, Store, StoreError,
-    Tally, WaitQueues,
+    Activity, BucketCell, BucketRef, Key, NamespaceTable, QueuePlace, Rank, Reply, Store, StoreError, Tally,
+    Transaction, TxnOutcome, WaitQueues,
 };
 
 /// How many buckets [`Backend::forget`] forgets at once.
@@ -20,9 +20,9 @@ pub trait Backend: Store + Records {
     /// Applies the call and makes the writes, or does neither. The writes of a call that is denied are not made.
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>>;
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>>;
 
     /// How buckets stand, under the limits they were used under last. Those that are full may be missing.
     fn buckets<'a>(
@@ -56,9 +56,9 @@ pub trait Backend: Store + Records {
     /// back others until it is granted, [leaves](Backend::leave_queues), or does not ask again for a second.
     fn apply_in_turn<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         place: QueuePlace,
-    ) -> Reply<'a, Result<Applied, StoreError>> {
+    ) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         drop(place);
         self.apply(call)
     }
@@ -88,7 +88,7 @@ pub trait Backend: Store + Records {
 
     /// The bucket itself, if there is one and it is in this process: whoever has it can take from it with nothing in
     /// between. Makes none: one that was never used would not be full under the limits that come next.
-    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
+    fn pin(&self, place: &BucketRef<'_>) -> Option<LocalBucket> {
         let _ = place;
         None
     }
@@ -120,16 +120,16 @@ pub struct BucketStatus {
 
 /// A bucket in this process, and where its usage is counted.
 #[derive(Clone)]
-pub struct Pin {
+pub struct LocalBucket {
     /// The bucket.
-    pub cell: Arc<Cell>,
+    pub cell: Arc<BucketCell>,
     /// Where its usage is counted.
     pub tally: Arc<Tally>,
     /// Where what was counted is written down.
     pub(crate) space: Arc<NamespaceTable>,
 }
 
-impl Pin {
+impl LocalBucket {
     /// The key of the bucket.
     pub fn key(&self) -> &Key {
         self.cell.key()

@@ -1,10 +1,10 @@
 //! A call that can be kept: whoever made it may be gone by the time it is applied.
 
 use crate::records::{Write, check_writes};
-use crate::{Call, Done, Key, Op, OpId, Place, Step, StoreError, Term};
+use crate::{BucketRef, Key, LeaseTerm, Op, OpId, Step, StepOutcome, StoreError, Transaction};
 use tollgate_core::{Costs, Limits, Tick, Usage};
 
-impl Call<'_> {
+impl Transaction<'_> {
     /// Refuses what no store accepts, of the call and of writes that are made with it.
     ///
     /// # Errors
@@ -42,9 +42,9 @@ impl Call<'_> {
     }
 }
 
-/// A [`Call`] that borrows nothing.
+/// A [`Transaction`] that borrows nothing.
 #[derive(Clone, Debug)]
-pub struct OwnedCall {
+pub struct OwnedTransaction {
     /// The id of the call.
     pub id: Option<OpId>,
     steps: Vec<OwnedStep>,
@@ -61,12 +61,12 @@ struct OwnedStep {
 
 #[derive(Clone, Debug)]
 enum OwnedOp {
-    Take { costs: Costs, term: Option<Term> },
+    Take { costs: Costs, term: Option<LeaseTerm> },
     Settle(OwnedUsage),
     SettleIfThere(OwnedUsage),
     TopUp(Costs),
     Reset,
-    Renew(Term),
+    Renew(LeaseTerm),
 }
 
 #[derive(Clone, Debug)]
@@ -77,10 +77,10 @@ struct OwnedUsage {
     holder: Option<u128>,
 }
 
-impl OwnedCall {
+impl OwnedTransaction {
     /// The same call, borrowing nothing.
-    pub fn new(call: &Call<'_>) -> OwnedCall {
-        OwnedCall {
+    pub fn new(call: &Transaction<'_>) -> OwnedTransaction {
+        OwnedTransaction {
             id: call.id,
             steps: call.steps.iter().map(OwnedStep::new).collect(),
             metered: call.metered,
@@ -88,14 +88,14 @@ impl OwnedCall {
     }
 
     /// A call of no steps.
-    pub fn empty() -> OwnedCall {
-        OwnedCall { id: None, steps: Vec::new(), metered: false }
+    pub fn empty() -> OwnedTransaction {
+        OwnedTransaction { id: None, steps: Vec::new(), metered: false }
     }
 
     /// Calls `use_call` with the call as it was made.
-    pub fn with<R>(&self, use_call: impl FnOnce(&Call<'_>) -> R) -> R {
+    pub fn with<R>(&self, use_call: impl FnOnce(&Transaction<'_>) -> R) -> R {
         let steps: Vec<Step<'_>> = self.steps().collect();
-        use_call(&Call { id: self.id, steps: &steps, metered: self.metered })
+        use_call(&Transaction { id: self.id, steps: &steps, metered: self.metered })
     }
 
     /// What it does, each to another bucket.
@@ -109,9 +109,9 @@ impl OwnedCall {
     }
 
     /// The call that gives back what this one took, when it was answered `done`; `None` if it took nothing.
-    pub fn undo(self, done: &[Done]) -> Option<OwnedCall> {
-        let undo = |(step, done): (OwnedStep, &Done)| match (step.op, done) {
-            (OwnedOp::Take { costs, term }, Done::Taken(taken)) => {
+    pub fn undo(self, done: &[StepOutcome]) -> Option<OwnedTransaction> {
+        let undo = |(step, done): (OwnedStep, &StepOutcome)| match (step.op, done) {
+            (OwnedOp::Take { costs, term }, StepOutcome::Taken(taken)) => {
                 let used = vec![0; costs.len()].into();
                 let holder = term.map(|term| term.holder);
                 let usage = OwnedUsage { at: taken.at, reserved: costs, used, holder };
@@ -120,13 +120,13 @@ impl OwnedCall {
             _ => None,
         };
         let steps: Vec<_> = self.steps.into_iter().zip(done).filter_map(undo).collect();
-        (!steps.is_empty()).then_some(OwnedCall { id: None, steps, metered: self.metered })
+        (!steps.is_empty()).then_some(OwnedTransaction { id: None, steps, metered: self.metered })
     }
 }
 
 impl OwnedStep {
     fn new(step: &Step<'_>) -> OwnedStep {
-        let Place { namespace, key, limits } = step.place;
+        let BucketRef { namespace, key, limits } = step.place;
         let op = match &step.op {
             Op::Take { costs, term } => OwnedOp::Take { costs: (*costs).clone(), term: *term },
             Op::Settle(usage) => OwnedOp::Settle(OwnedUsage::new(usage)),
@@ -139,7 +139,7 @@ impl OwnedStep {
     }
 
     fn step(&self) -> Step<'_> {
-        let place = Place { namespace: &self.namespace, key: &self.key, limits: &self.limits };
+        let place = BucketRef { namespace: &self.namespace, key: &self.key, limits: &self.limits };
         let op = match &self.op {
             OwnedOp::Take { costs, term } => Op::Take { costs, term: *term },
             OwnedOp::Settle(usage) => Op::Settle(usage.usage()),

@@ -9,40 +9,42 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
-use tollgate_core::{Bucket, Costs, Denial, Few, Holder, Limits, Packed, Ready, Span, Status, Tick, Usage};
+use tollgate_core::{
+    Bucket, Costs, Denial, Holder, Limits, Packed, Ready, SmallCosts, Span, Status, Tick, Usage,
+};
 
 use crate::inner::{LockedBucket, Wakeups};
 use crate::queue::{QueuedWaiter, Rank, WaitResult};
 use crate::sync::{Mutex, MutexGuard, order_of};
 use crate::{Alarm, Clock, Key, Priority};
 
-/// One bucket in memory with its queue. Made by [`Cell::new`] or by a [`Memory`](crate::Memory).
-pub struct Cell {
+/// One bucket in memory with its queue. Made by [`BucketCell::new`] or by a [`Memory`](crate::Memory).
+pub struct BucketCell {
     key: Key,
     inner: Mutex<LockedBucket>,
 }
 
 /// How long a holder of resources may be silent before they are taken from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct LeaseTerm {
     /// The holder, unique among all.
     pub holder: u128,
     /// How long it may be silent.
     pub ttl: Span,
 }
 
-impl Term {
+impl LeaseTerm {
     /// One who holds from `now` on.
     pub fn starting(self, now: Tick) -> Holder {
         Holder { id: self.holder, expires: now + self.ttl }
     }
 }
 
-impl Cell {
+impl BucketCell {
     /// A cell with a fresh bucket as of `then`; time before that does not count for it.
-    pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<Cell> {
+    pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<BucketCell> {
         let bucket = Bucket::fresh(&limits, then);
-        Arc::new(Cell { key, inner: Mutex::new(LockedBucket { limits, bucket, side: None }) })
+        Arc::new(BucketCell { key, inner: Mutex::new(LockedBucket { limits, bucket, side: None }) })
     }
 
     pub(crate) fn key(&self) -> &Key {
@@ -62,9 +64,9 @@ impl Cell {
     /// A cell like this one for a process that was forked off: with neither the waiters of the parent nor what its leases
     /// hold. `None` if a thread of the parent was about to change it at the instant of the fork, so that nothing can be said
     /// of it.
-    pub fn of_a_fork(&self) -> Option<Arc<Cell>> {
+    pub fn of_a_fork(&self) -> Option<Arc<BucketCell>> {
         let inner = self.inner.try_lock()?.of_a_fork();
-        Some(Arc::new(Cell { key: self.key.clone(), inner: Mutex::new(inner) }))
+        Some(Arc::new(BucketCell { key: self.key.clone(), inner: Mutex::new(inner) }))
     }
 
     /// Lets go of the lock, and does what must be done without it.
@@ -105,12 +107,12 @@ impl Cell {
     }
 
     /// Takes `costs` now if nobody waits, the bucket is plain and they fit, which is the common case; otherwise
-    /// does nothing, and [`try_take`](Cell::try_take) knows more.
+    /// does nothing, and [`try_take`](BucketCell::try_take) knows more.
     ///
     /// Inlined, because the call would be a tenth of all that it does. The time is read before the lock is taken, which so
     /// is held for less than half as long: if it had to be waited for, the bucket is later than that, and never goes back.
     #[inline(always)]
-    pub fn take_plain(&self, clock: &Clock, costs: &Few) -> Option<Tick> {
+    pub fn take_plain(&self, clock: &Clock, costs: &SmallCosts) -> Option<Tick> {
         let now = clock.now();
         let mut inner = self.lock();
         let LockedBucket { limits, bucket, side } = &mut *inner;
@@ -120,9 +122,9 @@ impl Cell {
         bucket.take_plain(limits, now, costs)
     }
 
-    /// As [`take_plain`](Cell::take_plain), if these very limits are in force, which the costs are counted in.
+    /// As [`take_plain`](BucketCell::take_plain), if these very limits are in force, which the costs are counted in.
     #[inline]
-    pub fn take_plain_under(&self, clock: &Clock, limits: &Limits, costs: &Few) -> Option<Tick> {
+    pub fn take_plain_under(&self, clock: &Clock, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
         let now = clock.now();
         let mut inner = self.lock();
         let LockedBucket { limits: in_force, bucket, side } = &mut *inner;
@@ -141,7 +143,7 @@ impl Cell {
         &self,
         clock: &Clock,
         costs: &Costs,
-        term: Option<Term>,
+        term: Option<LeaseTerm>,
         priority: Priority,
     ) -> Result<Tick, Box<Denial>> {
         let mut inner = self.lock();
@@ -162,7 +164,7 @@ impl Cell {
         }
     }
 
-    /// As [`settle`](Cell::settle), for the common case: nobody waits, nothing is over-used, and what was taken is
+    /// As [`settle`](BucketCell::settle), for the common case: nobody waits, nothing is over-used, and what was taken is
     /// packed. `false`, with nothing changed, if it is another.
     #[inline]
     pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
@@ -172,7 +174,7 @@ impl Cell {
     }
 
     /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
-    pub fn renew(&self, clock: &Clock, term: Term) -> bool {
+    pub fn renew(&self, clock: &Clock, term: LeaseTerm) -> bool {
         let now = clock.now();
         let LockedBucket { limits, bucket, .. } = &mut *self.lock();
         bucket.renew(limits, now, term.starting(now))
@@ -285,7 +287,7 @@ impl Cell {
     }
 
     /// Takes a waiter out of the queue. What it was granted and has not heard of is given back.
-    pub(crate) fn cancel(self: &Arc<Self>, clock: &Clock, rank: Rank, term: Option<Term>) {
+    pub(crate) fn cancel(self: &Arc<Self>, clock: &Clock, rank: Rank, term: Option<LeaseTerm>) {
         let now = clock.now();
         let mut inner = self.lock();
         let Some(side) = &mut inner.side else { return };
@@ -323,7 +325,7 @@ impl Cell {
     }
 }
 
-impl Alarm for Cell {
+impl Alarm for BucketCell {
     fn ring(self: Arc<Self>, at: Tick, clock: &Clock) {
         let now = clock.now();
         let mut inner = self.lock();
@@ -335,7 +337,7 @@ impl Alarm for Cell {
 
 /// Looks for grants of a cell that are not collected. It rings by the clock of the system; the cell may go by another.
 struct UncollectedAlarm {
-    cell: Weak<Cell>,
+    cell: Weak<BucketCell>,
     clock: Clock,
 }
 

@@ -6,7 +6,7 @@ use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
 
 use crate::inner::LockedBucket;
 use crate::sync::MutexGuard;
-use crate::{Cell, Clock, Priority, Term};
+use crate::{BucketCell, Clock, LeaseTerm, Priority};
 
 /// The most buckets that one chain may have.
 pub const CHAIN_MAX: usize = 8;
@@ -16,8 +16,8 @@ pub const CHAIN_MAX: usize = 8;
 /// Cells are locked in the order of their addresses, whatever their order in the chain, so two chains that
 /// share cells never wait for each other in a circle.
 #[derive(Clone)]
-pub struct Chain {
-    cells: Vec<Arc<Cell>>,
+pub struct CellChain {
+    cells: Vec<Arc<BucketCell>>,
     lock_order: Vec<usize>,
 }
 
@@ -33,13 +33,13 @@ pub enum ChainError {
     Repeated,
 }
 
-impl Chain {
+impl CellChain {
     /// A chain of these cells.
     ///
     /// # Errors
     ///
     /// Too many cells, or one of them twice.
-    pub fn new(cells: Vec<Arc<Cell>>) -> Result<Chain, ChainError> {
+    pub fn new(cells: Vec<Arc<BucketCell>>) -> Result<CellChain, ChainError> {
         if cells.len() > CHAIN_MAX {
             return Err(ChainError::TooLong(cells.len()));
         }
@@ -49,11 +49,11 @@ impl Chain {
         if lock_order.windows(2).any(|pair| address(&pair[0]) == address(&pair[1])) {
             return Err(ChainError::Repeated);
         }
-        Ok(Chain { cells, lock_order })
+        Ok(CellChain { cells, lock_order })
     }
 
     /// Its cells, in the order they were given.
-    pub fn cells(&self) -> &[Arc<Cell>] {
+    pub fn cells(&self) -> &[Arc<BucketCell>] {
         &self.cells
     }
 
@@ -70,7 +70,7 @@ impl Chain {
         &self,
         clock: &Clock,
         costs: &[&Costs],
-        term: Option<Term>,
+        term: Option<LeaseTerm>,
         priority: Priority,
     ) -> Result<[Tick; CHAIN_MAX], Vec<Denial>> {
         assert_eq!(costs.len(), self.cells.len(), "each cell of a chain wants its costs");
@@ -94,7 +94,7 @@ impl Chain {
         Ok(at)
     }
 
-    /// As [`try_take`](Chain::try_take), if nobody waits, these very limits are in force, which the costs are counted in,
+    /// As [`try_take`](CellChain::try_take), if nobody waits, these very limits are in force, which the costs are counted in,
     /// and all fits, which is the common case; otherwise does nothing.
     pub fn take_under<'l>(
         &self,

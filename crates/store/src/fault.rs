@@ -8,8 +8,8 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Place, QueuePlace, Rank, Reach, Reply, Scope,
-    Step, Store, StoreError, Told, WaitQueues,
+    Activity, Backend, BucketRef, BucketStatus, Clock, OutcomeCallback, QueuePlace, Rank, Reach, Reply,
+    Scope, Step, Store, StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
 /// How a call fails.
@@ -82,7 +82,7 @@ impl<S: Store> Store for FaultStore<S> {
         self.inner.clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         self.call(|inner| inner.apply(call))
     }
 
@@ -90,17 +90,17 @@ impl<S: Store> Store for FaultStore<S> {
         self.call(|inner| inner.ask(steps))
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         self.call(|inner| inner.peek(place))
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         if self.next_fault() != Some(Fault::LoseCall) {
             self.inner.hand_over(call);
         }
     }
 
-    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         if self.next_fault() != Some(Fault::LoseCall) {
             self.inner.hand_over_and_tell(call, told);
         }
@@ -145,9 +145,9 @@ impl<S: Records> Records for FaultStore<S> {
 impl<S: Backend> Backend for FaultStore<S> {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
         self.call(|inner| inner.apply_with(call, writes))
     }
 
@@ -171,9 +171,9 @@ impl<S: Backend> Backend for FaultStore<S> {
 
     fn apply_in_turn<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         place: QueuePlace,
-    ) -> Reply<'a, Result<Applied, StoreError>> {
+    ) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         self.call(|inner| inner.apply_in_turn(call, place))
     }
 

@@ -9,7 +9,7 @@ use std::task::Waker;
 use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
 
 use crate::queue::{CellQueue, QueuedWaiter, WaitResult};
-use crate::{Alarm, Priority, Term};
+use crate::{Alarm, LeaseTerm, Priority};
 
 pub(crate) struct LockedBucket {
     pub(crate) limits: Limits,
@@ -66,7 +66,7 @@ impl LockedBucket {
         &mut self,
         now: Tick,
         costs: &Costs,
-        term: Option<Term>,
+        term: Option<LeaseTerm>,
         priority: Priority,
     ) -> Result<Tick, Box<Denial>> {
         if !self.fits(now, costs, priority) {

@@ -2,14 +2,14 @@
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Span, Status, Take, Tick};
 
-use crate::{Census, Done, Op, Step, Taken};
+use crate::{LivenessCache, Op, Step, StepOutcome, Taken};
 
 /// For how long a holder that was seen to be there is believed to be by those who cannot see it, as after a heartbeat.
 const SEEN_FOR: Span = Span::from_secs(60);
 
 /// A bucket and the limits it is under.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct StoredBucket {
     /// The limits that are in force.
     pub limits: Limits,
     /// Of which version they were; it may be later than theirs, if later ones were equal.
@@ -18,11 +18,11 @@ pub struct Kept {
     pub bucket: Bucket,
 }
 
-impl Kept {
+impl StoredBucket {
     /// A bucket of which nothing was used.
-    pub fn fresh(limits: &Limits) -> Kept {
+    pub fn fresh(limits: &Limits) -> StoredBucket {
         let bucket = Bucket::fresh(limits, Tick::ZERO);
-        Kept { limits: limits.clone(), version: limits.version(), bucket }
+        StoredBucket { limits: limits.clone(), version: limits.version(), bucket }
     }
 
     /// Whether it was used under limits of a later version than these, if they have one.
@@ -35,7 +35,7 @@ impl Kept {
         self.limits.same(limits) || self.limits == *limits
     }
 
-    /// Puts limits in force that it is not [past](Kept::is_past).
+    /// Puts limits in force that it is not [past](StoredBucket::is_past).
     pub fn put_in_force(&mut self, limits: &Limits, now: Tick) {
         if !self.is_under(limits) {
             self.bucket.adopt(&self.limits, limits, now);
@@ -64,24 +64,24 @@ impl Kept {
 
     /// Has living holders of this host hold on, though by the clock they were silent for too long: they may be stopped, or
     /// have another clock. Called before anything is worked out.
-    pub fn keep_living(&mut self, now: Tick, census: &mut Census) {
+    pub fn keep_living(&mut self, now: Tick, census: &mut LivenessCache) {
         if self.limits.have_resources() {
-            let Kept { bucket, limits, .. } = self;
+            let StoredBucket { bucket, limits, .. } = self;
             bucket.revive_holders(limits, now, now + SEEN_FOR, |holder| census.lives(holder));
         }
     }
 
     /// The bucket as it stands at `now` without the holders whose processes are gone. What takes and what only asks judge
     /// holders alike, so that they answer alike.
-    pub fn as_seen(mut self, now: Tick, census: &mut Census) -> Kept {
+    pub fn as_seen(mut self, now: Tick, census: &mut LivenessCache) -> StoredBucket {
         self.keep_living(now, census);
         self.drop_dead(now, census);
         self
     }
 
     /// Drops what is held by processes of this host that are gone, and says whether anything was.
-    pub fn drop_dead(&mut self, now: Tick, census: &mut Census) -> bool {
-        let Kept { bucket, limits, .. } = self;
+    pub fn drop_dead(&mut self, now: Tick, census: &mut LivenessCache) -> bool {
+        let StoredBucket { bucket, limits, .. } = self;
         limits.have_resources() && bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0
     }
 
@@ -134,39 +134,39 @@ impl Step<'_> {
     }
 
     /// Does it to the bucket, if there is one. A take must have been found to fit, under limits that are in force.
-    pub fn commit(&self, kept: Option<&mut Kept>, now: Tick) -> Done {
+    pub fn commit(&self, kept: Option<&mut StoredBucket>, now: Tick) -> StepOutcome {
         let counted_in = self.place.limits;
         match (&self.op, kept) {
-            (Op::Take { costs, term }, Some(Kept { bucket, limits, .. })) => {
+            (Op::Take { costs, term }, Some(StoredBucket { bucket, limits, .. })) => {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+                StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
             }
             (Op::Settle(usage) | Op::SettleIfThere(usage), kept) => {
-                if let Some(Kept { bucket, limits, .. }) = kept {
+                if let Some(StoredBucket { bucket, limits, .. }) = kept {
                     bucket.settle_counted_in(counted_in, limits, now, usage);
                 }
-                Done::Settled
+                StepOutcome::Settled
             }
             (Op::TopUp(credit), kept) => {
                 kept.into_iter().for_each(|kept| kept.top_up(counted_in, credit, now));
-                Done::Changed
+                StepOutcome::Changed
             }
             (Op::Reset, kept) => {
-                if let Some(Kept { bucket, limits, .. }) = kept {
+                if let Some(StoredBucket { bucket, limits, .. }) = kept {
                     *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
                 }
-                Done::Changed
+                StepOutcome::Changed
             }
-            (Op::Renew(term), Some(Kept { bucket, limits, .. })) => {
-                Done::Renewed(bucket.renew(limits, now, term.starting(now)))
+            (Op::Renew(term), Some(StoredBucket { bucket, limits, .. })) => {
+                StepOutcome::Renewed(bucket.renew(limits, now, term.starting(now)))
             }
-            _ => Done::Renewed(false),
+            _ => StepOutcome::Renewed(false),
         }
     }
 }
 
-impl Kept {
+impl StoredBucket {
     fn top_up(&mut self, counted_in: &Limits, credit: &Costs, now: Tick) {
         if self.limits.has_places_of(counted_in) {
             return self.bucket.top_up(&self.limits, now, credit);

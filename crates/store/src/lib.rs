@@ -39,25 +39,28 @@ mod wait_queue;
 #[cfg(all(feature = "workers", not(loom)))]
 pub mod workers;
 
-pub use acquire::{Acquire, Granted, Request, WaitError};
+pub use acquire::{Granted, WaitError, WaitFuture, WaitRequest};
 pub use activity::Activity;
-pub use backend::{Backend, BucketStatus, FORGET_MAX, Pin, Scope};
+pub use backend::{Backend, BucketStatus, FORGET_MAX, LocalBucket, Scope};
 pub use block_on::may_block;
-pub use call::OwnedCall;
-pub use cell::{Cell, Term};
-pub use chain::{CHAIN_MAX, Chain, ChainError};
+pub use call::OwnedTransaction;
+pub use cell::{BucketCell, LeaseTerm};
+pub use chain::{CHAIN_MAX, CellChain, ChainError};
 pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, StoreClock};
 pub use fault::{Fault, FaultStore};
 pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
-pub use kept::Kept;
+pub use kept::StoredBucket;
 pub use key::Key;
 pub use memory::{Memory, MemoryBuilder, NamespaceTable, Tally};
 pub use outcome::{outcome_bytes, outcome_from};
 pub use per_process::PerProcess;
-pub use process::{Census, Process, new_holder, new_living_holder};
+pub use process::{LivenessCache, Process, new_holder, new_living_holder};
 pub use queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use random_id::random_id;
 pub use reply::Reply;
-pub use store::{Applied, Call, Done, Op, OpId, Place, Reach, Step, Store, StoreError, Taken, Told};
+pub use store::{
+    BucketRef, Op, OpId, OutcomeCallback, Reach, Step, StepOutcome, Store, StoreError, Taken, Transaction,
+    TxnOutcome,
+};
 pub use tollgate_sys::{Condvar, Mutex, MutexGuard, NoFork, generation, monotonic_nanos};
 pub use wait_queue::{Claim, Freed, QueueFull, QueueGuard, QueueKey, QueuePlace, SharedQueues, WaitQueues};

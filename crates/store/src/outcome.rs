@@ -2,7 +2,7 @@
 
 use tollgate_core::Tick;
 
-use crate::{Done, Taken};
+use crate::{StepOutcome, Taken};
 
 const TAKEN: u8 = 1;
 const SETTLED: u8 = 2;
@@ -11,25 +11,25 @@ const RENEWED: u8 = 4;
 const NOT_RENEWED: u8 = 5;
 
 /// What came of the steps of a call.
-pub fn outcome_bytes(done: &[Done]) -> Vec<u8> {
+pub fn outcome_bytes(done: &[StepOutcome]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(13 * done.len());
     for done in done {
         match done {
-            Done::Taken(Taken { at, remarks }) => {
+            StepOutcome::Taken(Taken { at, remarks }) => {
                 bytes.push(TAKEN);
                 bytes.extend(at.as_micros().to_le_bytes());
                 bytes.extend(remarks.to_le_bytes());
             }
-            Done::Settled => bytes.push(SETTLED),
-            Done::Changed => bytes.push(CHANGED),
-            Done::Renewed(known) => bytes.push(if *known { RENEWED } else { NOT_RENEWED }),
+            StepOutcome::Settled => bytes.push(SETTLED),
+            StepOutcome::Changed => bytes.push(CHANGED),
+            StepOutcome::Renewed(known) => bytes.push(if *known { RENEWED } else { NOT_RENEWED }),
         }
     }
     bytes
 }
 
 /// What bytes say came of the steps of a call; `None` if they say nothing.
-pub fn outcome_from(mut bytes: &[u8]) -> Option<Vec<Done>> {
+pub fn outcome_from(mut bytes: &[u8]) -> Option<Vec<StepOutcome>> {
     let mut outcome = Vec::new();
     while let Some((kind, rest)) = bytes.split_first() {
         bytes = rest;
@@ -39,12 +39,12 @@ pub fn outcome_from(mut bytes: &[u8]) -> Option<Vec<Done>> {
                 let (remarks, rest) = rest.split_first_chunk()?;
                 bytes = rest;
                 let at = Tick::from_micros(u64::from_le_bytes(*at));
-                Done::Taken(Taken { at, remarks: u32::from_le_bytes(*remarks) })
+                StepOutcome::Taken(Taken { at, remarks: u32::from_le_bytes(*remarks) })
             }
-            SETTLED => Done::Settled,
-            CHANGED => Done::Changed,
-            RENEWED => Done::Renewed(true),
-            NOT_RENEWED => Done::Renewed(false),
+            SETTLED => StepOutcome::Settled,
+            CHANGED => StepOutcome::Changed,
+            RENEWED => StepOutcome::Renewed(true),
+            NOT_RENEWED => StepOutcome::Renewed(false),
             _ => return None,
         });
     }
@@ -57,8 +57,14 @@ mod tests {
 
     #[test]
     fn what_came_of_a_call_is_read_as_it_was_written() {
-        let taken = Done::Taken(Taken { at: Tick::MAX, remarks: u32::MAX });
-        let done = [taken, Done::Settled, Done::Changed, Done::Renewed(true), Done::Renewed(false)];
+        let taken = StepOutcome::Taken(Taken { at: Tick::MAX, remarks: u32::MAX });
+        let done = [
+            taken,
+            StepOutcome::Settled,
+            StepOutcome::Changed,
+            StepOutcome::Renewed(true),
+            StepOutcome::Renewed(false),
+        ];
         let bytes = outcome_bytes(&done);
         assert_eq!(outcome_from(&bytes).unwrap(), done);
         assert_eq!(outcome_from(&bytes[..5]), None);

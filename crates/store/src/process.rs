@@ -45,9 +45,9 @@ pub fn new_living_holder() -> u128 {
 
 /// Who was found to be gone, or there. Each process is looked for once.
 #[derive(Debug, Default)]
-pub struct Census(HashMap<Process, bool>);
+pub struct LivenessCache(HashMap<Process, bool>);
 
-impl Census {
+impl LivenessCache {
     /// Whether the process of a [holder](new_holder) is gone.
     pub fn is_gone(&mut self, holder: u128) -> bool {
         let (tag, pid, started) = ((holder >> 96) as u32, (holder >> 64) as u32, (holder >> 32) as u32);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn this_process_is_there_and_those_of_other_hosts_are_not_judged() {
-        let mut census = Census::default();
+        let mut census = LivenessCache::default();
         assert!(!census.is_gone(new_holder()));
         for foreign in [0, 1, u128::MAX, new_holder() ^ 1 << 96] {
             assert!(!census.is_gone(foreign));
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn only_a_living_holder_of_a_process_that_is_seen_lives() {
-        let mut census = Census::default();
+        let mut census = LivenessCache::default();
         let living = new_living_holder();
         assert!(census.lives(living) && !census.lives(new_holder()));
         for other in [0, u128::MAX, living ^ 1 << 96] {
@@ -207,7 +207,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_process_that_never_was_or_started_at_another_time_is_gone() {
-        let mut census = Census::default();
+        let mut census = LivenessCache::default();
         let this = new_holder();
         assert!(census.is_gone(this ^ 1 << 40), "the process id is that of another process now");
         let no_such_pid = this & !(0xFFFF_FFFF << 64) | 0x7FFF_FFFE << 64;

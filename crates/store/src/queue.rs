@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, DemandError, Denial, Shortage, Span, Tick};
 
-use crate::cell::Term;
+use crate::cell::LeaseTerm;
 #[cfg(not(loom))]
 use crate::clock::Clock;
 
@@ -78,7 +78,7 @@ impl Rank {
 
 pub(crate) struct QueuedWaiter {
     pub(crate) costs: Costs,
-    pub(crate) term: Option<Term>,
+    pub(crate) term: Option<LeaseTerm>,
     pub(crate) since: Tick,
     pub(crate) deadline: Option<Tick>,
     pub(crate) waker: Waker,

@@ -6,8 +6,8 @@ use tollgate_core::{Denial, Limits, Status};
 
 use crate::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use crate::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Pin, Place, QueuePlace, Rank, Reach, Reply, Scope,
-    Step, Store, StoreError, Told, WaitQueues,
+    Activity, Backend, BucketRef, BucketStatus, Clock, LocalBucket, OutcomeCallback, QueuePlace, Rank, Reach,
+    Reply, Scope, Step, Store, StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -19,7 +19,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         (**self).apply(call)
     }
 
@@ -27,15 +27,15 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).ask(steps)
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         (**self).peek(place)
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         (**self).hand_over(call);
     }
 
-    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         (**self).hand_over_and_tell(call, told);
     }
 
@@ -77,9 +77,9 @@ impl<R: Records + ?Sized> Records for Arc<R> {
 impl<B: Backend + ?Sized> Backend for Arc<B> {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
         (**self).apply_with(call, writes)
     }
 
@@ -111,9 +111,9 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn apply_in_turn<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         place: QueuePlace,
-    ) -> Reply<'a, Result<Applied, StoreError>> {
+    ) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         (**self).apply_in_turn(call, place)
     }
 
@@ -138,7 +138,7 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).write_usage(namespace, scope)
     }
 
-    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
+    fn pin(&self, place: &BucketRef<'_>) -> Option<LocalBucket> {
         (**self).pin(place)
     }
 }

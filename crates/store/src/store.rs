@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, Denial, Limits, Status, Tick, Usage};
 
-use crate::{Clock, Key, Reply, Term};
+use crate::{Clock, Key, LeaseTerm, Reply};
 
 /// A store of buckets. Its only job is to make the functions of the core atomic.
 ///
@@ -18,7 +18,7 @@ pub trait Store: Send + Sync {
     fn clock(&self) -> &Clock;
 
     /// Applies all steps, or none if a take is denied.
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>>;
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>>;
 
     /// How every step that takes would fare now, in order, with nothing taken: one that would pass is ready now. Of a
     /// bucket that was used under limits of a later version it is said under those, by name.
@@ -26,15 +26,15 @@ pub trait Store: Send + Sync {
 
     /// How every limit of a bucket stands. A bucket that is not there is as a fresh one, and one that was used under
     /// limits of a later version stands under those.
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>>;
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>>;
 
     /// Applies a call whose answer nobody waits for, such as the end of a lease that was dropped. Never blocks.
-    fn hand_over(&self, call: &Call<'_>);
+    fn hand_over(&self, call: &Transaction<'_>);
 
     /// As [`hand_over`](Store::hand_over), and `told` hears what came of it once it is applied: in whatever thread, with no
     /// lock held. It is dropped unheard if the call came to nothing, or if the store is one that stands in for another and does
     /// not hear of it either.
-    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         self.hand_over(call);
         drop(told);
     }
@@ -50,7 +50,7 @@ pub trait Store: Send + Sync {
 }
 
 /// Hears what came of a call that was handed over.
-pub type Told = Box<dyn FnOnce(&Applied) + Send>;
+pub type OutcomeCallback = Box<dyn FnOnce(&TxnOutcome) + Send>;
 
 /// Who sees the buckets of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,7 +70,7 @@ pub struct OpId(pub u128);
 
 /// Steps that are applied together.
 #[derive(Clone, Debug)]
-pub struct Call<'a> {
+pub struct Transaction<'a> {
     /// With an id, the call is applied at most once however often it is sent.
     pub id: Option<OpId>,
     /// What to do, each to another bucket.
@@ -84,14 +84,14 @@ pub struct Call<'a> {
 #[derive(Clone, Debug)]
 pub struct Step<'a> {
     /// The bucket.
-    pub place: Place<'a>,
+    pub place: BucketRef<'a>,
     /// What to do.
     pub op: Op<'a>,
 }
 
 /// Which bucket, and under which limits.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct BucketRef<'a> {
     /// Namespaces have nothing in common.
     pub namespace: &'a str,
     /// The key within the namespace.
@@ -110,7 +110,7 @@ pub enum Op<'a> {
         /// What to take.
         costs: &'a Costs,
         /// Who holds resources, if it may vanish without a word.
-        term: Option<Term>,
+        term: Option<LeaseTerm>,
     },
     /// Settle what was taken with what was used. A bucket that is gone is full, so there is nothing to give
     /// back; but what was used beyond is charged to it all the same.
@@ -123,15 +123,15 @@ pub enum Op<'a> {
     /// Make it as if nothing had been used. Whoever holds a resource holds it no more.
     Reset,
     /// Keep a holder's resources for another term.
-    Renew(Term),
+    Renew(LeaseTerm),
 }
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Applied {
+pub enum TxnOutcome {
     /// Everything was applied.
-    Done(Vec<Done>),
+    Done(Vec<StepOutcome>),
     /// A take was denied and nothing was applied. The denial of every step that takes, in order.
     Denied(Vec<Denial>),
     /// The bucket of this step was used under limits of a later version, and nothing was applied. Find out which,
@@ -142,7 +142,7 @@ pub enum Applied {
 /// What came of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Done {
+pub enum StepOutcome {
     /// Taken.
     Taken(Taken),
     /// Settled.

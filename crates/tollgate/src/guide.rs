@@ -20,4 +20,4 @@ struct Unavailability;
 
 #[cfg(feature = "workers")]
 #[doc = include_str!("../../../docs/guide/workers.md")]
-struct Workers;
+struct WorkerPools;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 
 use tollgate_core::{Limits, Span, Tick};
 use tollgate_store::{
-    Alarm, Applied, Backend, Call, Clock, Done, Key, Op, Place, Step, StoreError, Term, generation,
+    Alarm, Backend, BucketRef, Clock, Key, LeaseTerm, Op, Step, StepOutcome, StoreError, Transaction,
+    TxnOutcome, generation,
 };
 
 use crate::Event;
@@ -21,7 +22,7 @@ pub(crate) struct Heartbeat {
     backend: Arc<dyn Backend>,
     namespace: Arc<str>,
     buckets: Vec<(Key, Limits)>,
-    term: Term,
+    term: LeaseTerm,
     reporter: Reporter,
     /// Whether the store was heard not to know the holder any more.
     is_lost: AtomicBool,
@@ -35,7 +36,7 @@ impl Heartbeat {
         backend: &Arc<dyn Backend>,
         namespace: &Arc<str>,
         buckets: Vec<(Key, Limits)>,
-        term: Term,
+        term: LeaseTerm,
         heartbeats: Heartbeats,
         reporter: &Reporter,
     ) -> Arc<Heartbeat> {
@@ -64,7 +65,7 @@ impl Heartbeat {
     /// The steps that keep what is held for another term.
     fn steps(&self) -> Vec<Step<'_>> {
         let step = |(key, limits)| {
-            let place = Place { namespace: &self.namespace, key, limits };
+            let place = BucketRef { namespace: &self.namespace, key, limits };
             Step { place, op: Op::Renew(self.term) }
         };
         self.buckets.iter().map(|(key, limits)| step((key, limits))).collect()
@@ -73,7 +74,7 @@ impl Heartbeat {
     /// Beats once, and says whether the store still knew the holder.
     pub(crate) async fn beat(&self, timeout: std::time::Duration) -> Result<bool, StoreError> {
         let steps = self.steps();
-        let call = Call { id: None, steps: &steps, metered: false };
+        let call = Transaction { id: None, steps: &steps, metered: false };
         Ok(self.hear(&within(self.backend.clock(), timeout, self.backend.apply(&call)).await?))
     }
 
@@ -83,9 +84,9 @@ impl Heartbeat {
     }
 
     /// Hears what came of a beat, and says whether the store knew the holder. That it did not is told once.
-    fn hear(&self, applied: &Applied) -> bool {
+    fn hear(&self, applied: &TxnOutcome) -> bool {
         let is_known = match applied {
-            Applied::Done(done) => done.iter().all(|done| *done == Done::Renewed(true)),
+            TxnOutcome::Done(done) => done.iter().all(|done| *done == StepOutcome::Renewed(true)),
             _ => false,
         };
         if !is_known && !self.is_lost.swap(true, Ordering::AcqRel) {
@@ -102,12 +103,12 @@ impl Alarm for Heartbeat {
         }
         let this = Arc::downgrade(&self);
         // A lease that has ended meanwhile has no heart any more, and is not lost.
-        let told = move |applied: &Applied| {
+        let told = move |applied: &TxnOutcome| {
             if let Some(heart) = this.upgrade() {
                 heart.hear(applied);
             }
         };
-        let call = Call { id: None, steps: &self.steps(), metered: false };
+        let call = Transaction { id: None, steps: &self.steps(), metered: false };
         self.backend.hand_over_and_tell(&call, Box::new(told));
         self.beat_later(clock.now());
     }

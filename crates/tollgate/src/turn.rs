@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, Denial, Limits, Ready, Span, Tick};
 use tollgate_store::{
-    Applied, Backend, Call, Claim, Clock, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach,
-    Reply, StoreError,
+    Backend, Claim, Clock, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach, Reply,
+    StoreError, Transaction, TxnOutcome,
 };
 
 use crate::within::within;
@@ -123,7 +123,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Asks the store, which is told where the caller stands if it keeps the order of the waiters of all processes.
-    pub(crate) fn apply<'c>(&'c self, call: &Call<'c>) -> Reply<'c, Result<Applied, StoreError>> {
+    pub(crate) fn apply<'c>(&'c self, call: &Transaction<'c>) -> Reply<'c, Result<TxnOutcome, StoreError>> {
         match self.backend.reach() {
             Reach::Fleet => self.backend.apply_in_turn(call, self.place()),
             _ => self.backend.apply(call),

@@ -1,6 +1,6 @@
 //! A demand of one's own, for calls that outlive the caller's.
 
-use tollgate_core::{AsDemand, BadAmount, Word};
+use tollgate_core::{AsDemand, BadAmount, HashedName};
 
 /// What somebody asked, kept.
 #[derive(Clone, Debug)]
@@ -25,9 +25,9 @@ impl AsDemand for OwnedDemand {
         self.parts.len()
     }
 
-    fn part(&self, index: usize) -> (Word<'_>, u64) {
+    fn part(&self, index: usize) -> (HashedName<'_>, u64) {
         let (name, amount) = &self.parts[index];
-        (Word::new(name), *amount)
+        (HashedName::new(name), *amount)
     }
 
     fn bad_amount(&self) -> Option<(&str, BadAmount)> {

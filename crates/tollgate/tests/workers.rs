@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use support::{advance_ms, hands, try_take, until};
 use tollgate::workers::{
-    Backoff, Balance, Bar, Handle, Jitter, JobError, Progress, Retry, Shutdown, SubmitError, Tally, Worker,
-    WorkerPool, WorkersError,
+    Backoff, Balance, Bar, Handle, Jitter, JobError, JobTally, ProgressObserver, Retry, Shutdown,
+    SubmitError, Worker, WorkerPool, WorkersError,
 };
 use tollgate::{AcquireError, Lease, Limit, LimitPool, LimitSet, Memory, demand};
 
@@ -456,12 +456,12 @@ fn a_gathering_tells_how_it_goes_on() {
         },
     );
     let mut heard = Vec::new();
-    let results = pool.unwrap().gather_with(0..3, |tally: Tally| heard.push(tally)).wait();
+    let results = pool.unwrap().gather_with(0..3, |tally: JobTally| heard.push(tally)).wait();
     assert_eq!(results, [Ok(0), Err(JobError::Failed("bad".into())), Ok(2)]);
-    let tally = |done, failed| Tally { done, failed, total: Some(3) };
+    let tally = |done, failed| JobTally { done, failed, total: Some(3) };
     assert_eq!(heard, [tally(0, 0), tally(1, 0), tally(2, 1), tally(3, 1)]);
     // Where standard error is no terminal, nothing is drawn; where it is, it does no harm.
-    Bar::stderr().tell(Tally { done: 1, failed: 0, total: None });
+    Bar::stderr().tell(JobTally { done: 1, failed: 0, total: None });
 }
 
 #[test]

@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How a run ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum ChildEnd {
     Passed,
     /// And why.
     Failed(String),
@@ -29,11 +29,11 @@ pub(super) enum Ended {
 }
 
 /// Runs a binary as cargo would, and keeps what it wrote in `log` unless it passes.
-pub(super) fn run(binary: &Binary, log: &Path, is_interrupted: &AtomicBool) -> Result<Ended> {
+pub(super) fn run(binary: &Binary, log: &Path, is_interrupted: &AtomicBool) -> Result<ChildEnd> {
     let child =
         start(binary, log).with_context(|| format!("cannot start {}", binary.executable.display()))?;
     let ended = wait(child, RUN_MAX, is_interrupted)?;
-    if !matches!(ended, Ended::Failed(_)) {
+    if !matches!(ended, ChildEnd::Failed(_)) {
         fs::remove_file(log).with_context(|| format!("cannot remove {}", log.display()))?;
     }
     Ok(ended)
@@ -48,19 +48,23 @@ fn start(binary: &Binary, log: &Path) -> Result<Child> {
     Ok(command.process_group(0).spawn()?)
 }
 
-fn wait(mut child: Child, limit: Duration, is_interrupted: &AtomicBool) -> Result<Ended> {
+fn wait(mut child: Child, limit: Duration, is_interrupted: &AtomicBool) -> Result<ChildEnd> {
     let clock = Stopwatch::start();
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(if status.success() { Ended::Passed } else { Ended::Failed(status.to_string()) });
+            return Ok(if status.success() {
+                ChildEnd::Passed
+            } else {
+                ChildEnd::Failed(status.to_string())
+            });
         }
         if is_interrupted.load(Ordering::Relaxed) {
             end(&mut child)?;
-            return Ok(Ended::Interrupted);
+            return Ok(ChildEnd::Interrupted);
         }
         if clock.elapsed() >= limit {
             end(&mut child)?;
-            return Ok(Ended::Failed(format!("it did not end within {limit:?}")));
+            return Ok(ChildEnd::Failed(format!("it did not end within {limit:?}")));
         }
         std::thread::park_timeout(LOOK_EVERY);
     }
@@ -102,10 +106,10 @@ mod tests {
     #[test]
     fn the_log_of_a_failure_is_kept_and_that_of_a_success_is_not() {
         let no = AtomicBool::new(false);
-        assert_eq!(run(&binary("/bin/true"), &log("true"), &no).unwrap(), Ended::Passed);
+        assert_eq!(run(&binary("/bin/true"), &log("true"), &no).unwrap(), ChildEnd::Passed);
         assert!(!log("true").exists());
         let failed = run(&binary("/bin/false"), &log("false"), &no).unwrap();
-        assert!(matches!(failed, Ended::Failed(_)) && log("false").exists());
+        assert!(matches!(failed, ChildEnd::Failed(_)) && log("false").exists());
         fs::remove_file(log("false")).unwrap();
         assert!(run(&binary("/no/such/program"), &log("none"), &no).is_err());
         fs::remove_file(log("none")).unwrap();
@@ -114,12 +118,12 @@ mod tests {
     #[test]
     fn a_run_that_hangs_is_ended_and_has_failed() {
         let ended = wait(shell("sleep 1000 & wait"), Duration::ZERO, &AtomicBool::new(false)).unwrap();
-        assert!(matches!(ended, Ended::Failed(why) if why.contains("did not end")));
+        assert!(matches!(ended, ChildEnd::Failed(why) if why.contains("did not end")));
     }
 
     #[test]
     fn an_interruption_ends_the_run() {
         let ended = wait(shell("exec sleep 1000"), RUN_MAX, &AtomicBool::new(true)).unwrap();
-        assert_eq!(ended, Ended::Interrupted);
+        assert_eq!(ended, ChildEnd::Interrupted);
     }
 }

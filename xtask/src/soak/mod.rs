@@ -19,20 +19,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 
 use crate::stopwatch::Stopwatch;
-use crate::{Outcome, metadata, repo, servers};
+use crate::{TaskOutcome, metadata, repo, servers};
 use binaries::Binary;
 use busy::Busy;
-use child::Ended;
+use child::ChildEnd;
 use options::Options;
-use state::State;
+use state::SoakState;
 
 pub(crate) use busy::{COMMAND as BUSY_COMMAND, keep_busy};
 
 /// Runs what the options say.
-pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     let options = match Options::parse(arguments) {
         Ok(options) => options,
-        Err(why) => return Ok(Outcome::Misused(why)),
+        Err(why) => return Ok(TaskOutcome::Misused(why)),
     };
     let root = repo::root()?;
     // Before the tests are built, which may replace this program by another at the same place.
@@ -42,11 +42,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let mut binaries = binaries::build(&root)?;
     binaries.retain(|binary| options.only.as_deref().is_none_or(|only| binary.name.contains(only)));
     if binaries.is_empty() {
-        return Ok(Outcome::Misused("no test binary has such a name; --list shows them".to_owned()));
+        return Ok(TaskOutcome::Misused("no test binary has such a name; --list shows them".to_owned()));
     }
     if options.list {
         binaries.iter().for_each(|binary| println!("{}", binary.name));
-        return Ok(Outcome::Passed);
+        return Ok(TaskOutcome::Passed);
     }
     let folder = metadata::load(&root)?.target_directory.join("soak-runs");
     Soak { folder, program, binaries, options }.run()
@@ -61,11 +61,11 @@ struct Soak {
 }
 
 impl Soak {
-    fn run(&self) -> Result<Outcome> {
+    fn run(&self) -> Result<TaskOutcome> {
         fs::create_dir_all(&self.folder).with_context(|| format!("cannot make {}", self.folder.display()))?;
         let hashes = self.binaries.iter().map(Binary::hash).collect::<Result<Vec<u64>>>()?;
         let keys = self.keys(&hashes);
-        let mut state = State::load(&self.state_file(), &keys)?;
+        let mut state = SoakState::load(&self.state_file(), &keys)?;
         let was_interrupted = self.run_what_is_left(&keys, &mut state)?;
         let (runs, millis) = state.done(&keys);
         let seconds = millis as f64 / 1_000.0;
@@ -75,11 +75,11 @@ impl Soak {
         if was_interrupted {
             println!("soak: interrupted; run it again to go on");
         }
-        Ok(if was_interrupted || !failures.is_empty() { Outcome::Failed } else { Outcome::Passed })
+        Ok(if was_interrupted || !failures.is_empty() { TaskOutcome::Failed } else { TaskOutcome::Passed })
     }
 
     /// Says whether it was interrupted.
-    fn run_what_is_left(&self, keys: &[String], state: &mut State) -> Result<bool> {
+    fn run_what_is_left(&self, keys: &[String], state: &mut SoakState) -> Result<bool> {
         let left = state.left(keys, self.options.times);
         if left == 0 {
             println!("soak: nothing is left to run; remove {} to begin anew", self.folder.display());
@@ -112,9 +112,9 @@ impl Soak {
             running.retain(|other| *other != place);
             let name = &binary.name;
             let failure = match ended {
-                Ended::Interrupted => return Ok(()),
-                Ended::Passed => None,
-                Ended::Failed(why) => Some(format!("{name}, run {round}: {why}, see {}", log.display())),
+                ChildEnd::Interrupted => return Ok(()),
+                ChildEnd::Passed => None,
+                ChildEnd::Failed(why) => Some(format!("{name}, run {round}: {why}, see {}", log.display())),
             };
             let said = if failure.is_none() { "passed" } else { "FAILED" };
             state.add(&keys[place], clock.millis(), failure);
@@ -141,7 +141,7 @@ impl Soak {
 
 /// What was run, and what is being run: no binary runs twice at once, because its log has one name for each run.
 struct Queue<'a> {
-    state: &'a mut State,
+    state: &'a mut SoakState,
     running: Vec<usize>,
 }
 
@@ -182,26 +182,26 @@ mod tests {
     fn runs(soak: &Soak) -> u64 {
         let hashes: Vec<u64> = soak.binaries.iter().map(|binary| binary.hash().unwrap()).collect();
         let keys = soak.keys(&hashes);
-        State::load(&soak.state_file(), &keys).unwrap().done(&keys).0
+        SoakState::load(&soak.state_file(), &keys).unwrap().done(&keys).0
     }
 
     #[test]
     fn a_flake_fails_the_soak_and_another_soak_goes_on_where_one_stopped() {
         let folder = std::env::temp_dir().join(format!("tollgate-soak-{}", std::process::id()));
         let good = soak(&folder, &["/bin/true"], 2);
-        assert!(matches!(good.run().unwrap(), Outcome::Passed));
+        assert!(matches!(good.run().unwrap(), TaskOutcome::Passed));
         assert_eq!(runs(&good), 2);
         // Nothing is left of the first, and the second is run twice.
         let both = soak(&folder, &["/bin/true", "/bin/false"], 2);
-        assert!(matches!(both.run().unwrap(), Outcome::Failed));
+        assert!(matches!(both.run().unwrap(), TaskOutcome::Failed));
         assert_eq!(runs(&both), 4);
         let logs = [1, 2].map(|round| both.log_of(&both.binaries[1], round));
         assert!(logs.iter().all(|log| log.exists()));
         // That it failed before is not forgotten.
-        assert!(matches!(both.run().unwrap(), Outcome::Failed));
+        assert!(matches!(both.run().unwrap(), TaskOutcome::Failed));
         assert_eq!(runs(&both), 4);
         let more = soak(&folder, &["/bin/true"], 3);
-        assert!(matches!(more.run().unwrap(), Outcome::Passed));
+        assert!(matches!(more.run().unwrap(), TaskOutcome::Passed));
         assert_eq!(runs(&more), 3);
         fs::remove_dir_all(&folder).unwrap();
     }

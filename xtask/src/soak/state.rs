@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// The runs of each binary, by its name and hash.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct State(BTreeMap<String, Runs>);
+pub(super) struct SoakState(BTreeMap<String, Runs>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Runs {
@@ -18,13 +18,13 @@ struct Runs {
     failures: Vec<String>,
 }
 
-impl State {
+impl SoakState {
     /// What a file says of these binaries; of others, or of others' builds, it is forgotten.
-    pub(super) fn load(path: &Path, keys: &[String]) -> Result<State> {
-        let Ok(text) = fs::read_to_string(path) else { return Ok(State::default()) };
+    pub(super) fn load(path: &Path, keys: &[String]) -> Result<SoakState> {
+        let Ok(text) = fs::read_to_string(path) else { return Ok(SoakState::default()) };
         let remedy = || format!("{} cannot be understood; remove it to begin anew", path.display());
         let value: Value = serde_json::from_str(&text).with_context(remedy)?;
-        let mut state = State::parse(&value).with_context(remedy)?;
+        let mut state = SoakState::parse(&value).with_context(remedy)?;
         let names: Vec<&str> = keys.iter().filter_map(|key| key.split(' ').next()).collect();
         // Those that were not chosen this time are kept, unless there is another build of them.
         state.0.retain(|key, _| {
@@ -33,14 +33,14 @@ impl State {
         Ok(state)
     }
 
-    fn parse(value: &Value) -> Option<State> {
+    fn parse(value: &Value) -> Option<SoakState> {
         let runs = |value: &Value| {
             let failures = value["failures"].as_array()?.iter().map(|it| it.as_str().map(String::from));
             let (count, millis) = (value["runs"].as_u64()?, value["millis"].as_u64()?);
             Some(Runs { count, millis, failures: failures.collect::<Option<_>>()? })
         };
         let all = value.as_object()?.iter().map(|(key, value)| Some((key.clone(), runs(value)?)));
-        all.collect::<Option<_>>().map(State)
+        all.collect::<Option<_>>().map(SoakState)
     }
 
     /// Writes the file in one step, so that it is there whole whatever ends this process.
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn each_binary_is_run_once_before_any_is_run_twice() {
-        let (keys, mut state) = (keys(&["a 1", "b 1"]), State::default());
+        let (keys, mut state) = (keys(&["a 1", "b 1"]), SoakState::default());
         let mut order = Vec::new();
         while let Some((place, round)) = state.next(&keys, 2, &[]) {
             order.push((place, round, state.left(&keys, 2)));
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_a_run_and_is_remembered() {
-        let (keys, mut state) = (keys(&["a 1", "b 1"]), State::default());
+        let (keys, mut state) = (keys(&["a 1", "b 1"]), SoakState::default());
         state.add("a 1", 5, Some("it hung".to_owned()));
         assert_eq!(
             (state.next(&keys, 1, &[]), state.failures(&keys)),
@@ -128,17 +128,17 @@ mod tests {
     #[test]
     fn another_process_goes_on_where_this_one_stopped_unless_the_binary_is_another() {
         let path = std::env::temp_dir().join(format!("tollgate-soak-{}.json", std::process::id()));
-        let mut state = State::default();
-        assert_eq!(State::load(&path, &keys(&["a 1"])).unwrap(), state);
+        let mut state = SoakState::default();
+        assert_eq!(SoakState::load(&path, &keys(&["a 1"])).unwrap(), state);
         state.add("a 1", 5, Some("it \"hung\"".to_owned()));
         state.add("b 1", 7, None);
         state.save(&path).unwrap();
-        assert_eq!(State::load(&path, &keys(&["a 1", "b 1"])).unwrap(), state);
+        assert_eq!(SoakState::load(&path, &keys(&["a 1", "b 1"])).unwrap(), state);
         // What was not chosen is kept, and what was built anew begins anew.
-        let chosen = State::load(&path, &keys(&["b 2"])).unwrap();
+        let chosen = SoakState::load(&path, &keys(&["b 2"])).unwrap();
         assert_eq!((chosen.done(&keys(&["a 1"])), chosen.done(&keys(&["b 1", "b 2"]))), ((1, 5), (0, 0)));
         fs::write(&path, "{ torn").unwrap();
-        assert!(State::load(&path, &[]).unwrap_err().to_string().contains("remove it"));
+        assert!(SoakState::load(&path, &[]).unwrap_err().to_string().contains("remove it"));
         fs::remove_file(&path).unwrap();
     }
 }

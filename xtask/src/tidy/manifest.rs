@@ -28,21 +28,21 @@ pub(crate) fn entries(text: &str) -> Vec<Entry<'_>> {
 
 /// One dependency, however it is written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Named<'a> {
+pub(crate) struct NamedEntry<'a> {
     pub(crate) name: &'a str,
     pub(crate) line: usize,
     pub(crate) from_workspace: bool,
 }
 
 /// All dependencies: normal, for tests, for build scripts, for one target.
-pub(crate) fn dependencies(text: &str) -> Vec<Named<'_>> {
-    let mut found: Vec<Named<'_>> = Vec::new();
+pub(crate) fn dependencies(text: &str) -> Vec<NamedEntry<'_>> {
+    let mut found: Vec<NamedEntry<'_>> = Vec::new();
     for entry in entries(text) {
         let Some((name, from_workspace)) = dependency(&entry) else { continue };
         match found.last_mut().filter(|last| last.name == name && !is_plain(entry.table)) {
             // A table of its own spreads one dependency over several lines.
             Some(last) => last.from_workspace |= from_workspace,
-            None => found.push(Named { name, line: entry.line, from_workspace }),
+            None => found.push(NamedEntry { name, line: entry.line, from_workspace }),
         }
     }
     found

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::Outcome;
+use crate::TaskOutcome;
 use crate::metadata::{self, Member};
 use crate::repo::{self, File};
 
@@ -44,13 +44,13 @@ impl fmt::Display for Violation {
 }
 
 /// Checks the repository around the current directory.
-pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
+pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     if let Some(argument) = arguments.first() {
-        return Ok(Outcome::Misused(format!("tidy takes no arguments, but was given {argument:?}")));
+        return Ok(TaskOutcome::Misused(format!("tidy takes no arguments, but was given {argument:?}")));
     }
     let count = check_and_print(&repo::root()?)?;
     println!("xtask tidy: {count} violations");
-    Ok(if count == 0 { Outcome::Passed } else { Outcome::Failed })
+    Ok(if count == 0 { TaskOutcome::Passed } else { TaskOutcome::Failed })
 }
 
 /// Prints every violation on a line of its own and counts them.

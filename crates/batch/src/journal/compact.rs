@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::line::Status;
+use super::line::LineStatus;
 use super::scan::Scan;
 use super::{IdMap, JournalError, OnFailed, lock, sync_folder};
 
@@ -59,7 +59,7 @@ fn copy(
     let (mut writer, mut len) = (BufWriter::new(new), 0);
     let mut scan = Scan::new(path, old)?;
     while let Some(known) = scan.next()? {
-        let is_retried = known.status == Status::Failed && on_failed == OnFailed::Retry;
+        let is_retried = known.status == LineStatus::Failed && on_failed == OnFailed::Retry;
         if is_retried || repeated.get(&known.id).is_some_and(|last| last != scan.end()) {
             continue;
         }

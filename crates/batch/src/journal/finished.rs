@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::ids::IdMap;
-use super::line::{Status, fingerprint_of};
+use super::line::{LineStatus, fingerprint_of};
 use super::recognise::LineFacts;
 use super::scan::Scan;
 use super::{JournalError, OnFailed};
@@ -36,7 +36,7 @@ impl FinishedEntry {
     fn of(known: &LineFacts) -> FinishedEntry {
         let fingerprint = known.fingerprint.as_deref().and_then(fingerprint_of);
         let has_fingerprint = if fingerprint.is_some() { HAS_FINGERPRINT } else { 0 };
-        let has_failed = if known.status == Status::Failed { HAS_FAILED } else { 0 };
+        let has_failed = if known.status == LineStatus::Failed { HAS_FAILED } else { 0 };
         let fingerprint = fingerprint.unwrap_or_default().to_ne_bytes();
         FinishedEntry { fingerprint, flags: has_fingerprint | has_failed }
     }

@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Failed, Outcome};
+use crate::{ItemError, Outcome};
 
 /// One finished item, as it is written down.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
-pub struct Line {
+pub struct JournalLine {
     /// The item.
     pub id: String,
     /// `done` or `failed`.
-    pub status: Status,
+    pub status: LineStatus,
     /// The output, if it is done; of a failed item, what the provider replied last, if that is known. It is the JSON that was
     /// written, byte for byte.
     #[serde(default)]
@@ -41,17 +41,17 @@ pub struct Line {
 /// How an item was finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum LineStatus {
     /// With an output.
     Done,
     /// Without, for good.
     Failed,
 }
 
-impl Line {
+impl JournalLine {
     /// Whether there is an output.
     pub fn is_done(&self) -> bool {
-        self.status == Status::Done
+        self.status == LineStatus::Done
     }
 }
 
@@ -61,7 +61,7 @@ struct NewLine<'a, O> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     custom_id: Option<&'a str>,
-    status: Status,
+    status: LineStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a O>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,11 +80,11 @@ struct NewLine<'a, O> {
 /// Encodes an outcome as a line with its end; `None` if a later run is to try it again.
 pub(crate) fn encode<O: Serialize>(outcome: &Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let (status, output, class, reason) = match &outcome.result {
-        Ok(output) => (Status::Done, Some(output), None, None),
-        Err(Failed::Item { class, reason }) => {
-            (Status::Failed, outcome.rejected.as_ref(), Some(class.name()), Some(&**reason))
+        Ok(output) => (LineStatus::Done, Some(output), None, None),
+        Err(ItemError::Item { class, reason }) => {
+            (LineStatus::Failed, outcome.rejected.as_ref(), Some(class.name()), Some(&**reason))
         }
-        Err(Failed::Unfinished(_)) => return Ok(None),
+        Err(ItemError::Unfinished(_)) => return Ok(None),
     };
     let label = outcome.label;
     let line = NewLine {

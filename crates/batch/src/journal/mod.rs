@@ -23,7 +23,7 @@ use std::path::Path;
 pub use error::JournalError;
 pub use finished::{Finished, SeenBefore};
 pub use ids::IdMap;
-pub use line::Line;
+pub use line::JournalLine;
 pub(crate) use line::encode;
 pub use read::Lines;
 use scan::Scan;

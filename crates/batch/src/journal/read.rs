@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::scan::Scan;
-use super::{JournalError, Line};
+use super::{JournalError, JournalLine};
 
 /// The lines of a journal, in the order in which they were written. What is torn is left out.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ impl Lines {
         Ok(Lines { scan: Scan::new(path, file)?, ended: false })
     }
 
-    fn read(&mut self) -> Result<Option<Line>, JournalError> {
+    fn read(&mut self) -> Result<Option<JournalLine>, JournalError> {
         while self.scan.next()?.is_some() {
             // What is a result for the scan has all that a line needs, unless a field is of another type.
             if let Ok(line) = serde_json::from_slice(self.scan.line()) {
@@ -30,7 +30,7 @@ impl Lines {
 }
 
 impl Iterator for Lines {
-    type Item = Result<Line, JournalError>;
+    type Item = Result<JournalLine, JournalError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {

@@ -7,7 +7,7 @@
 
 use serde::Deserialize;
 
-use super::line::Status;
+use super::line::LineStatus;
 
 /// What one line of a file is.
 pub(super) enum LineKind {
@@ -25,7 +25,7 @@ pub(super) enum LineKind {
 #[derive(Deserialize)]
 pub(super) struct LineFacts {
     pub(super) id: String,
-    pub(super) status: Status,
+    pub(super) status: LineStatus,
     #[serde(rename = "index")]
     _index: u64,
     #[serde(rename = "attempts")]

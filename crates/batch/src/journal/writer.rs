@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::task::JoinHandle;
 
 use super::{Finished, GROUP_BYTES_MAX, GROUP_MAX, Journal, LINE_BYTES_MAX, SeenBefore};
-use crate::{Failed, FailureClass, Outcome, Why};
+use crate::{FailureClass, ItemError, Outcome, StopReason};
 
 type Encode<O> = fn(&Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error>;
 
@@ -81,7 +81,7 @@ impl<O> GroupWriter<O> {
             // What was replied to a failed item is worth less than why it failed.
             return self.encode(Outcome { rejected: None, ..outcome });
         }
-        let failed = Failed::Item { class: FailureClass::Invalid, reason };
+        let failed = ItemError::Item { class: FailureClass::Invalid, reason };
         let outcome = Outcome { result: Err(failed), ..outcome };
         let line = (self.encode)(&outcome).unwrap_or_default();
         (outcome, line)
@@ -168,14 +168,14 @@ fn append(mut file: File, start: u64, bytes: &[u8]) -> (File, io::Result<()>) {
 }
 
 fn unwritten<O>(outcome: Outcome<O>, cause: &Arc<str>) -> Outcome<O> {
-    let result = Err(Failed::Unfinished(Why::Journal(Arc::clone(cause))));
+    let result = Err(ItemError::Unfinished(StopReason::Journal(Arc::clone(cause))));
     Outcome { result, rejected: None, ..outcome }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, Item, Reply, Try};
+    use crate::{Batch, CallReply, Item, ItemAttempt};
     use tollgate_provider::Hint;
 
     #[tokio::test]
@@ -189,11 +189,11 @@ mod tests {
         let run = Batch::new()
             .workers(2)
             .buffer(0)
-            .resume(journal, items, |_: Try<u64>| async { Reply::done(0_u64, Hint::ok()) });
+            .resume(journal, items, |_: ItemAttempt<u64>| async { CallReply::done(0_u64, Hint::ok()) });
         let (outcomes, summary) = run.collect().await.expect("the batch ends by itself");
         let _ = std::fs::remove_file(&path);
-        assert!(matches!(summary.stopped, Some(Why::Journal(_))));
-        assert!(outcomes.iter().all(|outcome| matches!(outcome.result, Err(Failed::Unfinished(_)))));
+        assert!(matches!(summary.stopped, Some(StopReason::Journal(_))));
+        assert!(outcomes.iter().all(|outcome| matches!(outcome.result, Err(ItemError::Unfinished(_)))));
         assert_eq!(summary.progress.accepted, outcomes.len() as u64);
     }
 }

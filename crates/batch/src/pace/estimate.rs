@@ -14,13 +14,13 @@
 //! time is the limit; the other one goes up and down with the sizes of the calls, and hardly holds any call back.
 
 use tollgate::{Span, Tick};
-use tollgate_provider::{Meter, Unit};
+use tollgate_provider::{LimitReading, LimitUnit};
 
 use super::gauge::{News, ProbeDelay, UnitPace};
 use super::history::History;
 use super::mark::{Measured, Saturation, StartCounts};
 use super::ramp::{self, Ramp};
-use super::{Load, Rate, Start};
+use super::{Load, PaceRate, PaceStart};
 
 /// Fewer calls than this measure nothing.
 const CALLS_MIN: u64 = 4;
@@ -44,7 +44,7 @@ const ROUND_TRIP_MIN: Span = Span::from_millis(500);
 const ROUND_TRIP_MAX: Span = Span::from_secs(30);
 
 /// The slowest pace that is guessed, for the same reason.
-const SLOWEST_GUESS: Rate = Rate::of(1, Span::from_secs(60));
+const SLOWEST_GUESS: PaceRate = PaceRate::of(1, Span::from_secs(60));
 
 /// The longest term of a limit that few calls speak for.
 const TERM_UNSURE: Span = Span::from_secs(60);
@@ -117,12 +117,12 @@ impl Default for LimitEstimate {
 
 impl LimitEstimate {
     /// The rate of calls that is thought to be the limit, once a refusal has shown one.
-    pub(super) fn calls(&self) -> Option<Rate> {
+    pub(super) fn calls(&self) -> Option<PaceRate> {
         self.gauges[0].found().map(|found| found.rate)
     }
 
     /// The rate of tokens that is thought to be the limit, once a refusal has shown one.
-    pub(super) fn tokens(&self) -> Option<Rate> {
+    pub(super) fn tokens(&self) -> Option<PaceRate> {
         self.gauges[1].found().map(|found| found.rate)
     }
 
@@ -195,7 +195,7 @@ impl LimitEstimate {
     }
 
     /// A call was answered.
-    pub(super) fn accepted(&mut self, now: Tick, start: &Start, meters: &[Meter]) {
+    pub(super) fn accepted(&mut self, now: Tick, start: &PaceStart, meters: &[LimitReading]) {
         self.ended();
         self.time(now.since(start.at));
         if let Some(ramp) = &mut self.ramp {
@@ -208,7 +208,7 @@ impl LimitEstimate {
     }
 
     /// A call was refused, and it is not known whether a limit was met.
-    pub(super) fn refused(&mut self, now: Tick, start: &Start, meters: &[Meter]) {
+    pub(super) fn refused(&mut self, now: Tick, start: &PaceStart, meters: &[LimitReading]) {
         self.ended();
         self.latency.get_or_insert(now.since(start.at).max(Span::from_millis(1)));
         self.learn_burst(start);
@@ -216,7 +216,7 @@ impl LimitEstimate {
     }
 
     /// What is done with a refusal by which no limit was met: it is not counted as passed.
-    pub(super) fn discount(&mut self, start: &Start) {
+    pub(super) fn discount(&mut self, start: &PaceStart) {
         if let Some(mark) = self.mark.as_mut().filter(|mark| mark.precedes(start.at)) {
             mark.discount(start.load);
         }
@@ -228,7 +228,7 @@ impl LimitEstimate {
     }
 
     /// Goes at this pace for a while.
-    pub(super) fn try_at(&mut self, pace: Rate) {
+    pub(super) fn try_at(&mut self, pace: PaceRate) {
         let each = self.tokens_each();
         self.gauges[0].guess(pace);
         if each > 0 {
@@ -238,7 +238,7 @@ impl LimitEstimate {
     }
 
     /// Takes what passed for measured.
-    pub(super) fn trust(&mut self, (rate, calls): (Rate, u64)) {
+    pub(super) fn trust(&mut self, (rate, calls): (PaceRate, u64)) {
         let each = self.tokens_each();
         self.gauges[0].trust(rate, calls);
         if each > 0 {
@@ -257,7 +257,7 @@ impl LimitEstimate {
     }
 
     /// How fast calls start.
-    pub(super) fn pace(&self) -> Option<Rate> {
+    pub(super) fn pace(&self) -> Option<PaceRate> {
         let found = self.gauges[0]
             .pace(self.growth, self.term())
             .map(|pace| pace.scaled(self.held.unwrap_or(1_000), 1_000));
@@ -278,10 +278,10 @@ impl LimitEstimate {
     pub(super) fn met(
         &mut self,
         now: Tick,
-        start: &Start,
+        start: &PaceStart,
         cooldown: Span,
         advice: Span,
-        pace: Option<Rate>,
+        pace: Option<PaceRate>,
         history: &History,
     ) {
         let mut mark = Saturation::new(start.at, start.before, start.load);
@@ -327,7 +327,7 @@ impl LimitEstimate {
 
     /// A call was refused as others were that started about then, by which a limit was met. Returns whether that changes what the
     /// limit is thought to be.
-    pub(super) fn met_again(&mut self, start: &Start) -> bool {
+    pub(super) fn met_again(&mut self, start: &PaceStart) -> bool {
         let Some(mark) = self.mark.as_mut().filter(|mark| mark.precedes(start.at)) else { return false };
         mark.reject(start.at, start.before, start.load);
         let (mark, guessed) = (*mark, self.gauges[0].is_a_guess());
@@ -341,7 +341,7 @@ impl LimitEstimate {
             }
         } else if guessed && mark.refusals() >= REFUSALS_MANY && tail[0].span > Span::ZERO {
             // Hardly any passed: the limit is lower than any guess.
-            let most = Rate::of(tail[0].amount + 2, tail[0].span);
+            let most = PaceRate::of(tail[0].amount + 2, tail[0].span);
             let found = self.gauges[0].found().map_or(most, |found| found.rate);
             if most < found {
                 let (parts, whole) = (most.millionths() / 1_000, (found.millionths() / 1_000).max(1));
@@ -368,22 +368,28 @@ impl LimitEstimate {
         }
     }
 
-    pub(super) fn is_of_the_first(&self, start: &Start) -> bool {
+    pub(super) fn is_of_the_first(&self, start: &PaceStart) -> bool {
         start.before[0] < ramp::FIRST && start.at == self.first_start
     }
 
     /// A refusal among the first calls, which started together, shows the size of the bucket.
-    fn learn_burst(&mut self, start: &Start) {
+    fn learn_burst(&mut self, start: &PaceStart) {
         if self.is_of_the_first(start) {
             self.burst = Some(self.burst.unwrap_or(ramp::FIRST).saturating_sub(1));
         }
     }
 
     /// The first refusal measures nothing: the bucket was full at first, of a size that is not known.
-    fn first_guess(&mut self, now: Tick, start: &Start, pace: Option<Rate>, passed: Option<Rate>) -> News {
+    fn first_guess(
+        &mut self,
+        now: Tick,
+        start: &PaceStart,
+        pace: Option<PaceRate>,
+        passed: Option<PaceRate>,
+    ) -> News {
         let latency = self.latency.unwrap_or(now.since(start.at));
         let ramp = self.ramp.and_then(|ramp| ramp.pace());
-        let half = pace.unwrap_or(Rate::of(ramp::FIRST, latency)).scaled(1, 2);
+        let half = pace.unwrap_or(PaceRate::of(ramp::FIRST, latency)).scaled(1, 2);
         let calls = passed.map_or(half, |passed| passed.max(half));
         let each = self.tokens_each();
         for (unit, guess) in [calls, calls.scaled(each, 1)].into_iter().enumerate() {
@@ -402,14 +408,14 @@ impl LimitEstimate {
 
     /// Too little passed to measure anything by it. If nothing did in this generation, the cooldown was too short, which
     /// says nothing of the pace.
-    fn slow_down(&mut self, start: &Start, measured: [Measured; 2]) {
+    fn slow_down(&mut self, start: &PaceStart, measured: [Measured; 2]) {
         if start.before[0] <= self.begun {
             return;
         }
         let term = self.term();
         for (gauge, measured) in self.gauges.iter_mut().zip(measured) {
             let Some(pace) = gauge.pace(self.growth, term) else { continue };
-            let little = Rate::of(measured.amount.saturating_mul(2).max(1), measured.span);
+            let little = PaceRate::of(measured.amount.saturating_mul(2).max(1), measured.span);
             gauge.guess(pace.scaled(3, 4).min(little.max(SLOWEST_GUESS)));
         }
     }
@@ -514,9 +520,9 @@ impl LimitEstimate {
         self.latency = Some(Span::from_micros(smooth));
     }
 
-    fn hear(&mut self, start: &Start, meters: &[Meter], passed: bool) {
+    fn hear(&mut self, start: &PaceStart, meters: &[LimitReading], passed: bool) {
         let latency = self.latency.unwrap_or(Span::ZERO);
-        for (unit, name) in [Unit::Requests, Unit::Tokens].into_iter().enumerate() {
+        for (unit, name) in [LimitUnit::Requests, LimitUnit::Tokens].into_iter().enumerate() {
             // Of several limits on one unit the one counts of which least is left.
             let tightest = meters.iter().filter(|meter| meter.unit == name && meter.remaining.is_some());
             let Some(meter) = tightest.min_by_key(|meter| meter.remaining) else { continue };
@@ -530,6 +536,6 @@ impl LimitEstimate {
 }
 
 /// Whether what a provider says of a rate fits what was measured.
-fn is_likely(told: Rate, measured: Rate) -> bool {
+fn is_likely(told: PaceRate, measured: PaceRate) -> bool {
     told >= measured.scaled(1, 2) && told <= measured.scaled(2, 1)
 }

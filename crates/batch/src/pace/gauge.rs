@@ -1,11 +1,11 @@
 //! The pace of one unit: calls, or tokens.
 
 use tollgate::{Span, Tick};
-use tollgate_provider::Meter;
+use tollgate_provider::LimitReading;
 
 use super::mark::Measured;
 use super::told::AdvertisedLimit;
-use super::{Rate, TIMER};
+use super::{PaceRate, TIMER};
 
 /// How much of what is measured is tried first, of a thousand.
 const START_AT: u64 = 990;
@@ -53,7 +53,7 @@ pub(super) struct UnitPace {
 /// A limit that was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundLimit {
-    pub(super) rate: Rate,
+    pub(super) rate: PaceRate,
     /// How many calls it was measured by; 0 if it is a guess.
     weight: u64,
     /// Whether a bucket so small was measured that a call is refused as soon as the pace is too high.
@@ -86,7 +86,7 @@ impl UnitPace {
     }
 
     /// Hears what the provider says of this limit in a reply that took about `latency`.
-    pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64, latency: Span, passed: bool) {
+    pub(super) fn hear(&mut self, meter: &LimitReading, at: Tick, started: u64, latency: Span, passed: bool) {
         match &mut self.told {
             Some(told) => told.hear(meter, at, started, passed),
             none => *none = AdvertisedLimit::first(meter, at, started, passed),
@@ -105,7 +105,7 @@ impl UnitPace {
     }
 
     /// The pace after `growth` of a term. A guess is not worth much patience, and doubles within a round trip.
-    pub(super) fn pace(&self, growth: Span, term: ProbeDelay) -> Option<Rate> {
+    pub(super) fn pace(&self, growth: Span, term: ProbeDelay) -> Option<PaceRate> {
         let found = self.found?;
         let latency = term.latency;
         let (term, probe) = match found.weight {
@@ -135,7 +135,7 @@ impl UnitPace {
         if self.found.is_some() { told.max(self.next) } else { told }
     }
 
-    pub(super) fn start(&mut self, now: Tick, load: u64, pace: Option<Rate>) {
+    pub(super) fn start(&mut self, now: Tick, load: u64, pace: Option<PaceRate>) {
         let Some(pace) = pace else { return };
         let one = pace.time_of(load);
         let late = now.since(self.next).as_micros();
@@ -149,22 +149,22 @@ impl UnitPace {
     }
 
     /// Sets a limit nobody measured.
-    pub(super) fn guess(&mut self, rate: Rate) {
+    pub(super) fn guess(&mut self, rate: PaceRate) {
         self.found = Some(FoundLimit { rate, weight: 0, is_sharp: false });
     }
 
     /// Sets a limit the provider told.
-    pub(super) fn believe(&mut self, rate: Rate) {
+    pub(super) fn believe(&mut self, rate: PaceRate) {
         self.found = Some(FoundLimit { rate, weight: WEIGHT_MAX, is_sharp: false });
     }
 
     /// Takes a guess for measured, by so many calls.
-    pub(super) fn trust(&mut self, rate: Rate, calls: u64) {
+    pub(super) fn trust(&mut self, rate: PaceRate, calls: u64) {
         self.found = Some(FoundLimit { rate, weight: calls.clamp(1, WEIGHT_MAX), is_sharp: false });
     }
 
     /// Takes over what `calls` calls measured. The limit lies below the `pace` that was too much.
-    pub(super) fn learn(&mut self, measured: Measured, calls: u64, pace: Rate) -> News {
+    pub(super) fn learn(&mut self, measured: Measured, calls: u64, pace: PaceRate) -> News {
         let rate = measured.rate().min(pace).max(pace.scaled(1, 4));
         let resumed_at = self.found.map_or(rate, |found| found.rate.scaled(START_AT, 1_000));
         let by_few =
@@ -173,7 +173,7 @@ impl UnitPace {
             // It was below the limit for a while, when the bucket may have been full: the limit lies between what was
             // measured and what was too much.
             let between = u128::from(rate.millionths()).midpoint(u128::from(pace.millionths()));
-            let between = Rate::from_millionths(between).min(rate.scaled(BETWEEN_MAX, 1_000));
+            let between = PaceRate::from_millionths(between).min(rate.scaled(BETWEEN_MAX, 1_000));
             self.found = Some(FoundLimit { rate: between, weight: CALLS_UNSURE.min(calls), is_sharp: false });
             return News::Differs;
         }
@@ -188,7 +188,7 @@ impl UnitPace {
         let sum = u128::from(old.rate.millionths()) * u128::from(weight)
             + u128::from(rate.millionths()) * u128::from(calls);
         let mean = sum / u128::from(weight + calls);
-        let rate = Rate::from_millionths(mean);
+        let rate = PaceRate::from_millionths(mean);
         self.found =
             Some(FoundLimit { rate, weight: (weight + calls).min(WEIGHT_MAX), is_sharp: measured.is_exact });
         News::Confirms
@@ -196,7 +196,7 @@ impl UnitPace {
 }
 
 /// Whether two rates are the same as far as so few calls can tell.
-fn is_close(old: Rate, new: Rate, calls: u64) -> bool {
+fn is_close(old: PaceRate, new: PaceRate, calls: u64) -> bool {
     let slack = old.scaled(30 + 2_000 / (calls + 1), 1_000).millionths();
     old.millionths().abs_diff(new.millionths()) <= slack
 }

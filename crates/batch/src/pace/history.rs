@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tollgate::{Span, Tick};
 
-use super::Rate;
+use super::PaceRate;
 
 /// How many are kept.
 const KEPT: usize = 2_048;
@@ -84,7 +84,7 @@ impl History {
     }
 
     /// How fast the calls before this number started, without long pauses.
-    pub(super) fn rate(&self, before: u64) -> Rate {
+    pub(super) fn rate(&self, before: u64) -> PaceRate {
         let end = usize::try_from(before.saturating_sub(self.first))
             .map_or(self.starts.len(), |end| end.min(self.starts.len()));
         let (mut calls, mut span) = (0, 0);
@@ -94,15 +94,15 @@ impl History {
             let gap = if next.after_pause { gap.min(PAUSE_MAX) } else { gap };
             (calls, span) = (calls + 1, span + gap.as_micros());
         }
-        Rate::of(calls.max(1), Span::from_micros(span.max(1)))
+        PaceRate::of(calls.max(1), Span::from_micros(span.max(1)))
     }
 
     /// How fast these calls passed, and how many they were.
-    pub(super) fn passed(&self, calls: Range<u64>) -> (Rate, u64) {
+    pub(super) fn passed(&self, calls: Range<u64>) -> (PaceRate, u64) {
         let span = self.span(calls.start, calls.end.saturating_sub(1)).max(Span::from_micros(1));
         let (refused, all) = self.refused(calls);
         let passed = all.saturating_sub(refused).max(1);
-        (Rate::of(passed, span), passed)
+        (PaceRate::of(passed, span), passed)
     }
 
     /// The fastest that calls passed before the last of these, which was refused, where `burst` calls may pass at once: a bucket
@@ -113,7 +113,9 @@ impl History {
             let (refused, all) = self.refused(from..calls.end);
             (all.saturating_sub(refused + burst.saturating_sub(1)), self.span(from, calls.end))
         });
-        passed.filter(|(_, span)| *span > Span::ZERO).max_by_key(|(amount, span)| Rate::of(*amount, *span))
+        passed
+            .filter(|(_, span)| *span > Span::ZERO)
+            .max_by_key(|(amount, span)| PaceRate::of(*amount, *span))
     }
 
     /// When a call started, if it is kept.
@@ -146,12 +148,12 @@ mod tests {
         assert_eq!(history.refused(12..12), (0, 0));
         assert_eq!(history.first_passed(10..20), Some(11));
         assert_eq!(history.since(Tick::from_secs(15)), 15);
-        assert_eq!(history.passed(10..20), (Rate::of(7, Span::from_secs(9)), 7));
-        assert_eq!(history.rate(100), Rate::of(1, Span::from_secs(1)));
+        assert_eq!(history.passed(10..20), (PaceRate::of(7, Span::from_secs(9)), 7));
+        assert_eq!(history.rate(100), PaceRate::of(1, Span::from_secs(1)));
         history.start(Tick::from_secs(10_000), true);
         assert_eq!(
             history.rate(KEPT as u64 + 11),
-            Rate::of(23, Span::from_secs(24)),
+            PaceRate::of(23, Span::from_secs(24)),
             "two seconds of a pause count"
         );
     }

@@ -2,7 +2,7 @@
 
 use tollgate::{Span, Tick};
 
-use super::{Load, Rate};
+use super::{Load, PaceRate};
 
 /// So many calls pass of what fills up steadily.
 const SILENT_CALLS: u64 = 3;
@@ -42,8 +42,8 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    pub(super) fn rate(self) -> Rate {
-        Rate::of(self.amount, self.span)
+    pub(super) fn rate(self) -> PaceRate {
+        PaceRate::of(self.amount, self.span)
     }
 }
 
@@ -91,7 +91,7 @@ impl Saturation {
 
     /// How long nothing passed, if that is so long that something would have passed of what fills up steadily at this rate: it
     /// fills up at the end of a window.
-    pub(super) fn silence(&self, rate: Rate) -> Option<Span> {
+    pub(super) fn silence(&self, rate: PaceRate) -> Option<Span> {
         let is_window = rate.amount_in(self.silent_until.since(self.at)) >= SILENT_CALLS;
         self.passed_at.filter(|_| is_window).map(|passed| passed.since(self.at))
     }

@@ -15,7 +15,7 @@ mod told;
 mod trial;
 
 use tollgate::{Span, Tick};
-use tollgate_provider::Meter;
+use tollgate_provider::LimitReading;
 
 use estimate::LimitEstimate;
 use history::History;
@@ -23,7 +23,7 @@ use mark::StartCounts;
 use noise::NoiseRate;
 use trial::{SlowTrial, TrialVerdict};
 
-pub use rate::Rate;
+pub use rate::PaceRate;
 
 /// How late a timer may ring. What should have started meanwhile starts then, or a thousand a second were the most there is.
 const TIMER: Span = Span::from_millis(2);
@@ -87,7 +87,7 @@ impl Load {
 
 /// A call that has started, to be given back with its reply.
 #[derive(Clone, Copy, Debug)]
-pub struct Start {
+pub struct PaceStart {
     at: Tick,
     before: StartCounts,
     load: Load,
@@ -95,7 +95,7 @@ pub struct Start {
     epoch: u64,
 }
 
-impl Start {
+impl PaceStart {
     /// What the call puts on its provider.
     pub fn load(&self) -> Load {
         self.load
@@ -131,19 +131,19 @@ pub struct Pace {
     /// How long a refusal takes to come.
     refusal: Span,
     /// The pace at which the limit was met.
-    too_fast: Option<Rate>,
+    too_fast: Option<PaceRate>,
     /// And at the first of several times in a row.
-    at_first: Option<Rate>,
+    at_first: Option<PaceRate>,
 }
 
 impl Pace {
     /// The rate of calls that is thought to be the limit, once a refusal has shown one.
-    pub fn calls(&self) -> Option<Rate> {
+    pub fn calls(&self) -> Option<PaceRate> {
         self.estimate.calls()
     }
 
     /// The rate of tokens that is thought to be the limit, once a refusal has shown one.
-    pub fn tokens(&self) -> Option<Rate> {
+    pub fn tokens(&self) -> Option<PaceRate> {
         self.estimate.tokens()
     }
 
@@ -163,10 +163,10 @@ impl Pace {
     }
 
     /// A call starts, which may be the first after a cooldown.
-    pub fn start(&mut self, now: Tick, load: Load, after_cooldown: bool) -> Start {
+    pub fn start(&mut self, now: Tick, load: Load, after_cooldown: bool) -> PaceStart {
         self.judge(now);
         self.doubt_noise();
-        let start = Start { at: now, before: self.estimate.started(), load, epoch: self.epoch };
+        let start = PaceStart { at: now, before: self.estimate.started(), load, epoch: self.epoch };
         self.history.start(now, after_cooldown);
         // What is refused anyway takes nothing from a limit; but calls on trial are to show whether that is so.
         let noise =
@@ -186,7 +186,7 @@ impl Pace {
     }
 
     /// A call was answered.
-    pub fn accepted(&mut self, now: Tick, start: &Start, meters: &[Meter]) {
+    pub fn accepted(&mut self, now: Tick, start: &PaceStart, meters: &[LimitReading]) {
         self.accepted += 1;
         if let Some((first, _)) = self.run.take_if(|(first, _)| start.number() >= *first) {
             self.recover(first, start.number());
@@ -196,7 +196,13 @@ impl Pace {
 
     /// A call was refused, because of a limit or because the provider has too much to do. Returns whether enough speaks for a
     /// limit that was met.
-    pub fn refused(&mut self, now: Tick, start: &Start, meters: &[Meter], is_advised: bool) -> bool {
+    pub fn refused(
+        &mut self,
+        now: Tick,
+        start: &PaceStart,
+        meters: &[LimitReading],
+        is_advised: bool,
+    ) -> bool {
         let took = now.since(start.at).max(Span::from_millis(1)).as_micros();
         let known = self.refusal.as_micros();
         self.refusal = Span::from_micros(if known == 0 { took } else { (known * 3 + took) / 4 });
@@ -304,7 +310,7 @@ impl Pace {
 
     /// A limit was met, by a call that was refused. Those who share the scope now wait for `cooldown`, and the
     /// provider advised to wait for `advice`.
-    pub fn met(&mut self, now: Tick, start: &Start, cooldown: Span, advice: Span) {
+    pub fn met(&mut self, now: Tick, start: &PaceStart, cooldown: Span, advice: Span) {
         let first = self.noise.first().min(start.number());
         let is_news = self.trial.is_none();
         let chain = self.trial.as_ref().map(|(trial, _)| *trial);
@@ -355,7 +361,7 @@ impl Pace {
     }
 
     /// How fast calls start, which may be slower than they might.
-    fn running_at(&self) -> Option<Rate> {
+    fn running_at(&self) -> Option<PaceRate> {
         self.estimate.pace().map(|pace| pace.min(self.history.rate(self.started())))
     }
 
@@ -455,8 +461,9 @@ impl Pace {
 }
 
 /// How many times slower one pace is than another, in thousandths.
-fn slower(fast: Option<Rate>, slow: Option<Rate>) -> u64 {
-    let times =
-        |(fast, slow): (Rate, Rate)| u128::from(fast.millionths()) * 1_000 / u128::from(slow.millionths());
+fn slower(fast: Option<PaceRate>, slow: Option<PaceRate>) -> u64 {
+    let times = |(fast, slow): (PaceRate, PaceRate)| {
+        u128::from(fast.millionths()) * 1_000 / u128::from(slow.millionths())
+    };
     fast.zip(slow).map_or(0, |paces| u64::try_from(times(paces)).unwrap_or(u64::MAX).min(1_000_000))
 }

@@ -2,7 +2,7 @@
 
 use tollgate::{Span, Tick};
 
-use super::{Rate, TIMER};
+use super::{PaceRate, TIMER};
 
 /// How many calls may start before the first reply.
 pub(super) const FIRST: u64 = 10;
@@ -12,7 +12,7 @@ pub(super) const FIRST: u64 = 10;
 const PATIENCE: Span = Span::from_secs(2);
 
 /// The pace of those calls: slow enough that a provider that takes long to refuse does not refuse too many of them.
-const WITHOUT_REPLY: Rate = Rate::of(7, PATIENCE);
+const WITHOUT_REPLY: PaceRate = PaceRate::of(7, PATIENCE);
 
 /// By how much the pace grows with every round trip.
 const GROWTH: u64 = 2;
@@ -24,13 +24,13 @@ const GROWTH: u64 = 2;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ramp {
     started: u64,
-    pace: Option<Rate>,
+    pace: Option<PaceRate>,
     next: Tick,
     rises: Tick,
 }
 
 impl Ramp {
-    pub(super) fn pace(&self) -> Option<Rate> {
+    pub(super) fn pace(&self) -> Option<PaceRate> {
         self.pace
     }
 
@@ -61,7 +61,7 @@ impl Ramp {
     /// A first reply says how long a round trip is.
     pub(super) fn reply(&mut self, now: Tick, latency: Span) {
         if self.pace.is_none() {
-            self.pace = Some(Rate::of(self.started.max(1) * GROWTH, latency));
+            self.pace = Some(PaceRate::of(self.started.max(1) * GROWTH, latency));
             self.next = now;
             self.rises = now + latency;
         }

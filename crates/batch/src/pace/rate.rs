@@ -9,28 +9,28 @@ pub(crate) const SECOND: u128 = 1_000_000;
 ///
 /// A pace is an estimate, so it is rounded, down and to a millionth; what is promised to people is counted by the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rate(u64);
+pub struct PaceRate(u64);
 
-impl Rate {
+impl PaceRate {
     /// The slowest there is: something still happens, every eleven days.
-    pub const MIN: Rate = Rate(1);
+    pub const MIN: PaceRate = PaceRate(1);
 
     /// This much a second.
-    pub const fn per_second(amount: u64) -> Rate {
-        Rate::of(amount, Span::from_secs(1))
+    pub const fn per_second(amount: u64) -> PaceRate {
+        PaceRate::of(amount, Span::from_secs(1))
     }
 
-    /// This much in that time, at least [`MIN`](Rate::MIN).
-    pub const fn of(amount: u64, span: Span) -> Rate {
+    /// This much in that time, at least [`MIN`](PaceRate::MIN).
+    pub const fn of(amount: u64, span: Span) -> PaceRate {
         let micros = if span.as_micros() == 0 { 1 } else { span.as_micros() as u128 };
         let millionths = amount as u128 * SECOND * SECOND / micros;
         let most = if millionths > u64::MAX as u128 { u64::MAX } else { millionths as u64 };
-        Rate(if most == 0 { 1 } else { most })
+        PaceRate(if most == 0 { 1 } else { most })
     }
 
-    /// So many millionths a second, at least [`MIN`](Rate::MIN).
-    pub(crate) fn from_millionths(millionths: u128) -> Rate {
-        Rate(u64::try_from(millionths).unwrap_or(u64::MAX).max(1))
+    /// So many millionths a second, at least [`MIN`](PaceRate::MIN).
+    pub(crate) fn from_millionths(millionths: u128) -> PaceRate {
+        PaceRate(u64::try_from(millionths).unwrap_or(u64::MAX).max(1))
     }
 
     /// Millionths a second.
@@ -39,9 +39,9 @@ impl Rate {
     }
 
     /// This part of it: `parts` of `whole`.
-    pub(crate) fn scaled(self, parts: u64, whole: u64) -> Rate {
+    pub(crate) fn scaled(self, parts: u64, whole: u64) -> PaceRate {
         let scaled = u128::from(self.0) * u128::from(parts) / u128::from(whole.max(1));
-        Rate(u64::try_from(scaled).unwrap_or(u64::MAX).max(1))
+        PaceRate(u64::try_from(scaled).unwrap_or(u64::MAX).max(1))
     }
 
     /// How long it takes for `amount` to come.
@@ -63,19 +63,19 @@ mod tests {
 
     #[test]
     fn time_and_amount_are_each_other_s_inverse() {
-        let rate = Rate::per_second(10);
+        let rate = PaceRate::per_second(10);
         assert_eq!(rate.time_of(1), Span::from_millis(100));
         assert_eq!(rate.amount_in(Span::from_secs(7)), 70);
-        assert_eq!(Rate::of(7, Span::from_secs(3)).amount_in(Span::from_secs(3_000)), 6_999);
-        assert_eq!(rate.scaled(1, 2), Rate::per_second(5));
+        assert_eq!(PaceRate::of(7, Span::from_secs(3)).amount_in(Span::from_secs(3_000)), 6_999);
+        assert_eq!(rate.scaled(1, 2), PaceRate::per_second(5));
     }
 
     #[test]
     fn extremes_saturate() {
-        assert_eq!(Rate::of(0, Span::from_secs(1)), Rate::MIN);
-        assert_eq!(Rate::of(u64::MAX, Span::ZERO).millionths(), u64::MAX);
-        assert_eq!(Rate::MIN.scaled(0, 0), Rate::MIN);
-        assert_eq!(Rate::MIN.time_of(u64::MAX).as_micros(), u64::MAX);
-        assert_eq!(Rate::of(u64::MAX, Span::ZERO).amount_in(Span::from_micros(u64::MAX)), u64::MAX);
+        assert_eq!(PaceRate::of(0, Span::from_secs(1)), PaceRate::MIN);
+        assert_eq!(PaceRate::of(u64::MAX, Span::ZERO).millionths(), u64::MAX);
+        assert_eq!(PaceRate::MIN.scaled(0, 0), PaceRate::MIN);
+        assert_eq!(PaceRate::MIN.time_of(u64::MAX).as_micros(), u64::MAX);
+        assert_eq!(PaceRate::of(u64::MAX, Span::ZERO).amount_in(Span::from_micros(u64::MAX)), u64::MAX);
     }
 }

@@ -1,9 +1,9 @@
 //! What a provider says of its own limits, and what follows for now.
 
 use tollgate::{Span, Tick};
-use tollgate_provider::Meter;
+use tollgate_provider::LimitReading;
 
-use super::Rate;
+use super::PaceRate;
 
 /// How far apart two words must be to tell a rate from them.
 const BASE_MIN: Span = Span::from_secs(2);
@@ -21,7 +21,7 @@ pub(super) struct AdvertisedLimit {
     full_at: Option<Tick>,
     /// The longest time until it is full that was told.
     longest: Span,
-    rate: Option<Rate>,
+    rate: Option<PaceRate>,
     fills: Fills,
     /// Whether more passed than it said was left.
     is_false: bool,
@@ -50,7 +50,12 @@ enum Fills {
 
 impl AdvertisedLimit {
     /// What a first word says, if it says enough.
-    pub(super) fn first(meter: &Meter, at: Tick, started: u64, passed: bool) -> Option<AdvertisedLimit> {
+    pub(super) fn first(
+        meter: &LimitReading,
+        at: Tick,
+        started: u64,
+        passed: bool,
+    ) -> Option<AdvertisedLimit> {
         let (limit, remaining) = (meter.limit?, meter.remaining?);
         // Nothing passes where the limit is 0.
         let is_false = passed && limit == 0;
@@ -70,7 +75,7 @@ impl AdvertisedLimit {
     }
 
     /// Hears another word; an older one than the last is no news.
-    pub(super) fn hear(&mut self, meter: &Meter, at: Tick, started: u64, passed: bool) {
+    pub(super) fn hear(&mut self, meter: &LimitReading, at: Tick, started: u64, passed: bool) {
         let (Some(limit), Some(remaining)) = (meter.limit, meter.remaining) else { return };
         if at < self.word.at {
             return;
@@ -90,7 +95,7 @@ impl AdvertisedLimit {
     /// says, nothing that it says is believed any more.
     fn check(&mut self, limit: u64, at: Tick, started: u64) {
         let used = started.saturating_sub(self.base.started);
-        let rate = self.claimed().max(self.bound()).unwrap_or(Rate::MIN);
+        let rate = self.claimed().max(self.bound()).unwrap_or(PaceRate::MIN);
         let filled = rate.amount_in(at.since(self.base.at)).saturating_mul(2);
         let is_over = self.full_at.is_some_and(|full| at >= full);
         self.is_false |=
@@ -111,7 +116,7 @@ impl AdvertisedLimit {
             let filled = word.remaining.saturating_add(used).saturating_sub(self.base.remaining);
             let due = self.claimed().map_or(1, |rate| rate.amount_in(span) / 2).max(1);
             if filled >= due {
-                (self.fills, self.rate) = (Fills::Steadily, Some(Rate::of(filled, span)));
+                (self.fills, self.rate) = (Fills::Steadily, Some(PaceRate::of(filled, span)));
             } else if self.fills == Fills::Unknown {
                 self.fills = Fills::AtOnce;
             }
@@ -122,14 +127,14 @@ impl AdvertisedLimit {
     }
 
     /// The rate at which it says that it fills up.
-    fn claimed(&self) -> Option<Rate> {
+    fn claimed(&self) -> Option<PaceRate> {
         let span = self.full_at?.since(self.word.at);
         let missing = self.limit.saturating_sub(self.word.remaining);
-        (missing > 0 && span > Span::ZERO).then(|| Rate::of(missing, span))
+        (missing > 0 && span > Span::ZERO).then(|| PaceRate::of(missing, span))
     }
 
     /// The rate at which it fills up on average, as far as that is known.
-    pub(super) fn rate(&self) -> Option<Rate> {
+    pub(super) fn rate(&self) -> Option<PaceRate> {
         match self.fills {
             Fills::Unknown => None,
             Fills::Steadily => self.rate,
@@ -138,8 +143,8 @@ impl AdvertisedLimit {
     }
 
     /// A rate that it cannot exceed. Whether it fills up steadily or at once, it is full after the longest time told.
-    pub(super) fn bound(&self) -> Option<Rate> {
-        (self.longest > Span::ZERO).then(|| Rate::of(self.limit, self.longest))
+    pub(super) fn bound(&self) -> Option<PaceRate> {
+        (self.longest > Span::ZERO).then(|| PaceRate::of(self.limit, self.longest))
     }
 
     /// How long it takes to fill up from nothing, as far as that is known.
@@ -169,10 +174,10 @@ impl AdvertisedLimit {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use tollgate_provider::Unit;
+    use tollgate_provider::LimitUnit;
 
-    fn meter(limit: u64, remaining: u64) -> Meter {
-        Meter::new(Unit::Requests)
+    fn meter(limit: u64, remaining: u64) -> LimitReading {
+        LimitReading::new(LimitUnit::Requests)
             .with_limit(limit)
             .with_remaining(remaining)
             .with_reset(Duration::from_secs(60))

@@ -19,15 +19,15 @@ use super::place::Accounts;
 use super::run::Run;
 use super::shared::CooldownLink;
 use crate::histogram::Histogram;
-use crate::item::{Reply, Try};
+use crate::item::{CallReply, ItemAttempt};
 use crate::journal::{self, GroupWriter, Journal};
-use crate::observe::Observer;
+use crate::observe::BatchObserver;
 use crate::policy::{Policy, Retry};
 use crate::random::JitterRandom;
-use crate::scope::Rules;
+use crate::scope::CooldownPolicy;
 use crate::shared::SharedCooldown;
-use crate::source::Source;
-use crate::summary::Progress;
+use crate::source::ItemSource;
+use crate::summary::BatchProgress;
 use crate::time::Time;
 use crate::{FailureClass, Item};
 
@@ -36,12 +36,12 @@ pub struct Batch {
     sizes: BatchSizes,
     order: Order,
     policy: Policy,
-    rules: Rules,
+    rules: CooldownPolicy,
     accounts: Vec<(Arc<str>, Option<LimitSet>)>,
     demand: DemandOf,
     clock: Option<Clock>,
     shared: Option<SharedCooldown>,
-    observer: Option<Box<dyn Observer>>,
+    observer: Option<Box<dyn BatchObserver>>,
     seed: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ impl Batch {
             },
             order: Order::default(),
             policy: Policy::default(),
-            rules: Rules::default(),
+            rules: CooldownPolicy::default(),
             accounts: Vec::new(),
             demand: Arc::new(|_| Demand::new()),
             clock: None,
@@ -123,7 +123,7 @@ impl Batch {
 
     /// What holds for cooldowns.
     #[must_use]
-    pub fn rules(self, rules: Rules) -> Batch {
+    pub fn rules(self, rules: CooldownPolicy) -> Batch {
         Batch { rules, ..self }
     }
 
@@ -255,7 +255,7 @@ impl Batch {
 
     /// Hears of everything that happens.
     #[must_use]
-    pub fn observer(self, observer: impl Observer + 'static) -> Batch {
+    pub fn observer(self, observer: impl BatchObserver + 'static) -> Batch {
         Batch { observer: Some(Box::new(observer)), ..self }
     }
 
@@ -269,30 +269,30 @@ impl Batch {
     pub fn run<P, S, O, F>(
         self,
         items: impl IntoIterator<Item = Item<P>, IntoIter: Send + 'static>,
-        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+        handler: impl Fn(ItemAttempt<P, S>) -> F + Send + Sync + 'static,
     ) -> Run<O>
     where
         P: Send + Sync + 'static,
         S: Default + Send + 'static,
         O: Send + 'static,
-        F: Future<Output = Reply<O>> + Send + 'static,
+        F: Future<Output = CallReply<O>> + Send + 'static,
     {
-        self.begin(Source::Iterator(Box::new(items.into_iter())), handler, None)
+        self.begin(ItemSource::Iterator(Box::new(items.into_iter())), handler, None)
     }
 
     /// Runs the batch over a stream. To be called from within a runtime.
     pub fn run_stream<P, S, O, F>(
         self,
         items: impl Stream<Item = Item<P>> + Send + 'static,
-        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+        handler: impl Fn(ItemAttempt<P, S>) -> F + Send + Sync + 'static,
     ) -> Run<O>
     where
         P: Send + Sync + 'static,
         S: Default + Send + 'static,
         O: Send + 'static,
-        F: Future<Output = Reply<O>> + Send + 'static,
+        F: Future<Output = CallReply<O>> + Send + 'static,
     {
-        self.begin(Source::Stream(Box::pin(items)), handler, None)
+        self.begin(ItemSource::Stream(Box::pin(items)), handler, None)
     }
 
     /// As [`run`](Batch::run), with a journal: outcomes are on disk before they are told, and what is finished there is
@@ -301,16 +301,16 @@ impl Batch {
         self,
         journal: Journal,
         items: impl IntoIterator<Item = Item<P>, IntoIter: Send + 'static>,
-        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+        handler: impl Fn(ItemAttempt<P, S>) -> F + Send + Sync + 'static,
     ) -> Run<O>
     where
         P: Send + Sync + 'static,
         S: Default + Send + 'static,
         O: Serialize + Send + 'static,
-        F: Future<Output = Reply<O>> + Send + 'static,
+        F: Future<Output = CallReply<O>> + Send + 'static,
     {
         let writer = GroupWriter::new(journal, journal::encode::<O>);
-        self.begin(Source::Iterator(Box::new(items.into_iter())), handler, Some(writer))
+        self.begin(ItemSource::Iterator(Box::new(items.into_iter())), handler, Some(writer))
     }
 
     /// As [`resume`](Batch::resume), over a stream.
@@ -318,29 +318,29 @@ impl Batch {
         self,
         journal: Journal,
         items: impl Stream<Item = Item<P>> + Send + 'static,
-        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+        handler: impl Fn(ItemAttempt<P, S>) -> F + Send + Sync + 'static,
     ) -> Run<O>
     where
         P: Send + Sync + 'static,
         S: Default + Send + 'static,
         O: Serialize + Send + 'static,
-        F: Future<Output = Reply<O>> + Send + 'static,
+        F: Future<Output = CallReply<O>> + Send + 'static,
     {
         let writer = GroupWriter::new(journal, journal::encode::<O>);
-        self.begin(Source::Stream(Box::pin(items)), handler, Some(writer))
+        self.begin(ItemSource::Stream(Box::pin(items)), handler, Some(writer))
     }
 
     fn begin<P, S, O, F>(
         self,
-        source: Source<P>,
-        handler: impl Fn(Try<P, S>) -> F + Send + Sync + 'static,
+        source: ItemSource<P>,
+        handler: impl Fn(ItemAttempt<P, S>) -> F + Send + Sync + 'static,
         journal: Option<GroupWriter<O>>,
     ) -> Run<O>
     where
         P: Send + Sync + 'static,
         S: Default + Send + 'static,
         O: Send + 'static,
-        F: Future<Output = Reply<O>> + Send + 'static,
+        F: Future<Output = CallReply<O>> + Send + 'static,
     {
         let time = self.clock.map_or_else(Time::runtime, Time::Clock);
         let seed = self.seed.unwrap_or_else(JitterRandom::seed);
@@ -373,7 +373,7 @@ impl Batch {
             random: JitterRandom::new(seed),
             next_index: 0,
             settled: 0,
-            progress: Progress::default(),
+            progress: BatchProgress::default(),
             call_times: Histogram::default(),
             item_times: Histogram::default(),
             stopped: None,

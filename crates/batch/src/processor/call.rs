@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tollgate::{Attempt, Demand, Lease, LimitSet, Reach};
 
-use crate::item::{Reply, Try, Usage};
+use crate::item::{CallReply, ItemAttempt, TokenUsage};
 
 /// Not yet started: something has to be reserved first.
 pub(super) const ADMITTING: u8 = 0;
@@ -22,7 +22,7 @@ pub(super) type DemandOf = Arc<dyn Fn(u64) -> Demand<'static> + Send + Sync>;
 /// How a call ended.
 pub(super) enum End<O> {
     /// The handler answered.
-    Replied(Reply<O>),
+    Replied(CallReply<O>),
     /// It did not start, and has given back what it had reserved.
     GaveBack,
     /// What it asks can never be reserved.
@@ -84,9 +84,12 @@ pub(super) fn room(set: &LimitSet, demand: Demand<'static>) -> LimitRoom {
 /// # Cancel safety
 ///
 /// That of the handler.
-pub(super) async fn make<P, S, O, F>(attempt: Try<P, S>, handler: Arc<impl Fn(Try<P, S>) -> F>) -> End<O>
+pub(super) async fn make<P, S, O, F>(
+    attempt: ItemAttempt<P, S>,
+    handler: Arc<impl Fn(ItemAttempt<P, S>) -> F>,
+) -> End<O>
 where
-    F: Future<Output = Reply<O>>,
+    F: Future<Output = CallReply<O>>,
 {
     End::Replied(handler(attempt).await)
 }
@@ -98,12 +101,12 @@ where
 /// Dropping it while it waits for its reservation leaves no trace; dropping it later keeps the estimate charged, since
 /// the call may have been made.
 pub(super) async fn reserve_and_make<P, S, O, F>(
-    attempt: Try<P, S>,
-    handler: Arc<impl Fn(Try<P, S>) -> F>,
+    attempt: ItemAttempt<P, S>,
+    handler: Arc<impl Fn(ItemAttempt<P, S>) -> F>,
     reservation: Reservation,
 ) -> End<O>
 where
-    F: Future<Output = Reply<O>>,
+    F: Future<Output = CallReply<O>>,
 {
     let Reservation { set, demand, tokens, stage, held } = reservation;
     let lease = match held.and_then(HeldReservation::into_lease) {
@@ -129,13 +132,13 @@ async fn give_back(lease: Lease<'static>) {
 }
 
 /// Settles with what was used: known, nothing, or unknown, in which case the estimate stays charged.
-async fn settle(lease: Lease<'static>, usage: Usage, demand: &DemandOf) {
+async fn settle(lease: Lease<'static>, usage: TokenUsage, demand: &DemandOf) {
     match usage {
-        Usage::Zero => give_back(lease).await,
-        Usage::Known(tokens) => {
+        TokenUsage::Zero => give_back(lease).await,
+        TokenUsage::Known(tokens) => {
             // A report that is not valid still ends the lease; the limits themselves warn of it.
             let _ = lease.settle(demand(tokens)).await;
         }
-        Usage::Unknown => drop(lease),
+        TokenUsage::Unknown => drop(lease),
     }
 }

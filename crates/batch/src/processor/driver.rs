@@ -20,22 +20,22 @@ use super::outbox::Outbox;
 use super::place::{Accounts, Announced};
 use super::shared::CooldownLink;
 use crate::histogram::Histogram;
-use crate::item::{ItemShared, Try};
+use crate::item::{ItemAttempt, ItemShared};
 use crate::journal::{GroupWriter, SeenBefore};
-use crate::observe::{Event, Observer, SkipReason};
+use crate::observe::{BatchEvent, BatchObserver, SkipReason};
 use crate::policy::Policy;
 use crate::random::JitterRandom;
-use crate::source::Source;
-use crate::summary::{Progress, Summary};
+use crate::source::ItemSource;
+use crate::summary::{BatchProgress, Summary};
 use crate::time::{Sleep, Time};
-use crate::{Failed, FailureClass, Item, Outcome, Why};
+use crate::{FailureClass, Item, ItemError, Outcome, StopReason};
 
 /// How often a poll goes round before others get their turn.
 const ROUNDS_MAX: usize = 64;
 
 /// Starts a call as a task of its own.
 pub(super) type Spawn<P, S, O> =
-    Box<dyn Fn(&mut JoinSet<End<O>>, Try<P, S>, Option<Reservation>) -> AbortHandle + Send>;
+    Box<dyn Fn(&mut JoinSet<End<O>>, ItemAttempt<P, S>, Option<Reservation>) -> AbortHandle + Send>;
 
 /// The sizes of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ pub(super) struct Driver<P, S, O> {
     pub(super) policy: Policy,
     pub(super) time: Time,
     pub(super) began: Tick,
-    pub(super) source: Option<Source<P>>,
+    pub(super) source: Option<ItemSource<P>>,
     pub(super) spawn: Spawn<P, S, O>,
     pub(super) demand: DemandOf,
     pub(super) places: Accounts,
@@ -67,15 +67,15 @@ pub(super) struct Driver<P, S, O> {
     pub(super) outbox: Arc<Outbox<O>>,
     pub(super) journal: Option<GroupWriter<O>>,
     pub(super) shared: Option<CooldownLink>,
-    pub(super) observer: Option<Box<dyn Observer>>,
+    pub(super) observer: Option<Box<dyn BatchObserver>>,
     pub(super) random: JitterRandom,
     pub(super) next_index: u64,
     /// How many items have come to an end, written down or not.
     pub(super) settled: u64,
-    pub(super) progress: Progress,
+    pub(super) progress: BatchProgress,
     pub(super) call_times: Histogram,
     pub(super) item_times: Histogram,
-    pub(super) stopped: Option<Why>,
+    pub(super) stopped: Option<StopReason>,
     pub(super) wake: Option<Tick>,
     pub(super) sleep: Option<(Tick, Sleep)>,
     pub(super) turn: usize,
@@ -156,7 +156,7 @@ where
         let broken = journal.broken().cloned();
         written.into_iter().for_each(|outcome| self.publish(outcome));
         if let Some(cause) = broken.filter(|_| self.stopped.is_none()) {
-            self.stop(Why::Journal(cause));
+            self.stop(StopReason::Journal(cause));
         }
     }
 
@@ -165,9 +165,9 @@ where
         let deadline = self.policy.batch_deadline.map(|span| self.began + span);
         let late = deadline.is_some_and(|deadline| deadline <= now);
         if self.outbox.is_shut_down() {
-            self.cut_short(now, Why::Shutdown);
+            self.cut_short(now, StopReason::Shutdown);
         } else if late {
-            self.cut_short(now, Why::Deadline);
+            self.cut_short(now, StopReason::Deadline);
         } else {
             self.wake_at(deadline);
         }
@@ -210,7 +210,7 @@ where
         self.next_index += 1;
         if let Some(reason) = self.skip_reason(&item) {
             self.progress.skipped += 1;
-            self.tell(&Event::Skipped { id: &item.id, index, reason });
+            self.tell(&BatchEvent::Skipped { id: &item.id, index, reason });
             self.outbox.skip(index);
             return;
         }
@@ -241,7 +241,7 @@ where
             Some(lane) => self.places.lanes[lane].line.put(slot),
             None => {
                 let reason = format!("a batch has at most {} scopes", super::SCOPES_MAX);
-                let failed = Failed::Item { class: FailureClass::Fatal, reason };
+                let failed = ItemError::Item { class: FailureClass::Fatal, reason };
                 return self.finish(now, slot, Err(failed));
             }
         }
@@ -301,7 +301,7 @@ where
 
     /// Finishes an item. This is the one place where outcomes are made: whatever an item fails by, its outcome has the last
     /// reply.
-    pub(super) fn finish(&mut self, now: Tick, slot: ItemSlot, result: Result<O, Failed>) {
+    pub(super) fn finish(&mut self, now: Tick, slot: ItemSlot, result: Result<O, ItemError>) {
         let Some(entry) = self.entries.remove(slot) else { return };
         if !matches!(entry.at, ItemPhase::Flying(_)) {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(entry.payload_bytes);
@@ -319,7 +319,7 @@ where
             cost_micros: entry.cost_spent,
             took: took.to_duration(),
             label: entry.label,
-            rejected: entry.rejected.filter(|_| matches!(result, Err(Failed::Item { .. }))),
+            rejected: entry.rejected.filter(|_| matches!(result, Err(ItemError::Item { .. }))),
             result,
         };
         let mut line = None;
@@ -336,7 +336,7 @@ where
             None => self.publish(outcome),
         }
         if let Some(class) = class.filter(|class| self.policy.stop_on.contains(class)) {
-            self.stop(Why::Stopped(class));
+            self.stop(StopReason::Stopped(class));
         }
     }
 
@@ -345,15 +345,15 @@ where
     fn publish(&mut self, outcome: Outcome<O>) {
         match &outcome.result {
             Ok(_) => self.progress.done += 1,
-            Err(Failed::Item { .. }) => self.progress.failed += 1,
-            Err(Failed::Unfinished(_)) => self.progress.unfinished += 1,
+            Err(ItemError::Item { .. }) => self.progress.failed += 1,
+            Err(ItemError::Unfinished(_)) => self.progress.unfinished += 1,
         }
         let (failed, done) = (class_of(&outcome.result), outcome.result.is_ok());
-        self.tell(&Event::Finished { id: &outcome.id, failed, done });
+        self.tell(&BatchEvent::Finished { id: &outcome.id, failed, done });
         self.outbox.push(outcome);
     }
 
-    pub(super) fn tell(&mut self, event: &Event<'_>) {
+    pub(super) fn tell(&mut self, event: &BatchEvent<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(event);
         }
@@ -366,7 +366,7 @@ where
         }
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> BatchProgress {
         let mut progress = self.progress;
         progress.in_flight = self.by_task.len() as u64;
         progress.waiting = self.places.waiting() as u64;
@@ -410,7 +410,7 @@ impl<P, S, O> Driver<P, S, O> {
             self.cooled_down(now, place);
         }
         if let Some(observer) = &mut self.observer {
-            observer.observe(&Event::Ended);
+            observer.observe(&BatchEvent::Ended);
         }
         self.outbox.close();
     }
@@ -425,7 +425,12 @@ impl<P, S, O> Driver<P, S, O> {
         let participants = place.scope.counters().participants.last().copied().unwrap_or(0);
         place.participants += participants;
         if let Some(observer) = &mut self.observer {
-            observer.observe(&Event::CooledDown { scope: &place.name, generation, participants, paused });
+            observer.observe(&BatchEvent::CooledDown {
+                scope: &place.name,
+                generation,
+                participants,
+                paused,
+            });
         }
     }
 }
@@ -451,9 +456,9 @@ pub(super) fn at_least_a_tick(span: Span) -> Span {
     span.max(Span::from_micros(1))
 }
 
-fn class_of<O>(result: &Result<O, Failed>) -> Option<FailureClass> {
+fn class_of<O>(result: &Result<O, ItemError>) -> Option<FailureClass> {
     match result {
-        Err(Failed::Item { class, .. }) => Some(*class),
+        Err(ItemError::Item { class, .. }) => Some(*class),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use tollgate::Tick;
 use super::dues::{Due, DueFor};
 use crate::item::{ItemShared, Label};
 use crate::pace::Load;
-use crate::scope::Call;
+use crate::scope::StartedCall;
 
 /// Where an item of the batch is kept.
 pub(super) type ItemSlot = u32;
@@ -53,7 +53,7 @@ pub(super) enum ItemPhase {
 
 /// A call under way.
 pub(super) struct InFlight {
-    pub(super) call: Call,
+    pub(super) call: StartedCall,
     pub(super) place: usize,
     pub(super) started: Tick,
     pub(super) abort: AbortHandle,

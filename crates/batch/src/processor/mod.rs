@@ -17,4 +17,4 @@ mod start;
 pub use builder::Batch;
 pub use outbox::Order;
 pub use place::SCOPES_MAX;
-pub use run::{Lost, Run, Stopper};
+pub use run::{DriverGone, Run, Stopper};

@@ -8,7 +8,7 @@ use tollgate_store::Mutex;
 
 use crate::Outcome;
 use crate::status::ScopeStatus;
-use crate::summary::Progress;
+use crate::summary::BatchProgress;
 
 /// In which order outcomes are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ struct OutboxState<O> {
     outcomes: Outcomes<O>,
     closed: bool,
     shutdown: bool,
-    progress: Progress,
+    progress: BatchProgress,
     scopes: Vec<ScopeStatus>,
     /// Whether the reader wants to know how the scopes stand, which is not worth working out for each poll.
     wants_scopes: bool,
@@ -82,7 +82,7 @@ impl<O> Outbox<O> {
             outcomes,
             closed: false,
             shutdown: false,
-            progress: Progress::default(),
+            progress: BatchProgress::default(),
             scopes: Vec::new(),
             wants_scopes: true,
             reader: None,
@@ -161,13 +161,13 @@ impl<O> Outbox<O> {
     }
 
     /// Sets the progress. Returns true if the reader has asked for the status of the scopes, too.
-    pub(super) fn set_progress(&self, progress: Progress) -> bool {
+    pub(super) fn set_progress(&self, progress: BatchProgress) -> bool {
         let mut inside = self.0.lock();
         inside.progress = progress;
         inside.wants_scopes
     }
 
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> BatchProgress {
         self.0.lock().progress
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate::{LimitSet, Tick};
 
 use super::entry::ItemSlot;
-use crate::scope::{Line, Rules, Scope};
+use crate::scope::{CooldownPolicy, PaceScope, StartQueue};
 use crate::status::{CooldownStatus, Learned, ScopeStatus};
 
 /// How many scopes a batch may have.
@@ -22,7 +22,7 @@ const DEFAULT: &str = "default";
 /// A scope with its name and its limits.
 pub(super) struct Account {
     pub(super) name: Arc<str>,
-    pub(super) scope: Scope,
+    pub(super) scope: PaceScope,
     pub(super) limits: Option<LimitSet>,
     /// The cooldown whose beginning was reported, and whose end was not.
     pub(super) announced: Option<Announced>,
@@ -67,7 +67,7 @@ impl Account {
 /// Items that wait for the same scopes.
 #[derive(Default)]
 pub(super) struct AccountQueue {
-    pub(super) line: Line<ItemSlot>,
+    pub(super) line: StartQueue<ItemSlot>,
     pub(super) places: Vec<usize>,
 }
 
@@ -76,13 +76,17 @@ pub(super) struct Accounts {
     pub(super) all: Vec<Account>,
     pub(super) lanes: Vec<AccountQueue>,
     names: HashMap<Arc<str>, usize>,
-    rules: Rules,
+    rules: CooldownPolicy,
     seed: u64,
 }
 
 impl Accounts {
     /// These accounts; one of no name in particular if there is none.
-    pub(super) fn new(accounts: Vec<(Arc<str>, Option<LimitSet>)>, rules: Rules, seed: u64) -> Accounts {
+    pub(super) fn new(
+        accounts: Vec<(Arc<str>, Option<LimitSet>)>,
+        rules: CooldownPolicy,
+        seed: u64,
+    ) -> Accounts {
         let common = AccountQueue::default();
         let mut places =
             Accounts { all: Vec::new(), lanes: vec![common], names: HashMap::new(), rules, seed };
@@ -109,7 +113,7 @@ impl Accounts {
             return None;
         }
         let place = self.all.len();
-        let scope = Scope::new(self.rules, self.seed.wrapping_add(place as u64));
+        let scope = PaceScope::new(self.rules, self.seed.wrapping_add(place as u64));
         self.all.push(Account {
             name: Arc::clone(&name),
             scope,
@@ -119,7 +123,7 @@ impl Accounts {
             participants: 0,
             resumed: None,
         });
-        self.lanes.push(AccountQueue { line: Line::default(), places: vec![place] });
+        self.lanes.push(AccountQueue { line: StartQueue::default(), places: vec![place] });
         self.names.insert(name, place);
         Some(place + 1)
     }

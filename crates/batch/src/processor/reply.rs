@@ -8,10 +8,10 @@ use super::driver::{Driver, at_least_a_tick, cost_of};
 use super::dues::{Due, DueFor};
 use super::entry::{AbortReason, InFlight, ItemPhase, ItemSlot};
 use super::place::Announced;
-use crate::item::{Answer, Reply, Usage};
-use crate::observe::Event;
-use crate::scope::{Effect, Line};
-use crate::{Failed, FailureClass, Why};
+use crate::item::{CallAnswer, CallReply, TokenUsage};
+use crate::observe::BatchEvent;
+use crate::scope::{Effect, StartQueue};
+use crate::{FailureClass, ItemError, StopReason};
 
 /// Stands for the reason that a provider did not give.
 const NO_REASON: &str = "the provider gave no reason";
@@ -60,7 +60,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                 self.fail(now, slot, CallFailed::new(FailureClass::Deadline, ITEM_DEADLINE));
             }
             (Err(false), _) => {
-                self.spend(slot, Usage::Unknown, None);
+                self.spend(slot, TokenUsage::Unknown, None);
                 let hint = Hint::transient().with_reason(TOO_LONG);
                 self.hear(now, slot, &flight, &hint);
                 self.failed(now, slot, flight.place, hint);
@@ -76,7 +76,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.calls -= 1;
         match self.stopped.clone() {
-            Some(why) => self.finish(now, slot, Err(Failed::Unfinished(why))),
+            Some(why) => self.finish(now, slot, Err(ItemError::Unfinished(why))),
             None => self.places.lanes[entry.lane].line.put_back(slot),
         }
     }
@@ -84,7 +84,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     /// A call ended and nobody knows what it used, so what was estimated counts.
     fn lost(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight) {
         self.places.all[flight.place].scope.abandon();
-        self.spend(slot, Usage::Unknown, None);
+        self.spend(slot, TokenUsage::Unknown, None);
         self.replied_event(now, slot, flight, Class::Transient, None);
     }
 
@@ -97,31 +97,31 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.shut_out(now, slot);
     }
 
-    fn replied(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight, reply: Reply<O>) {
+    fn replied(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight, reply: CallReply<O>) {
         if !reply.was_sent {
             return self.not_sent(now, slot, flight);
         }
         self.call_times.record(now.since(flight.started).to_duration());
         self.spend(slot, reply.usage, reply.cost_micros);
-        let Reply { hint, rejected, .. } = reply;
+        let CallReply { hint, rejected, .. } = reply;
         if let (Some(entry), Some(rejected)) = (self.entries.get_mut(slot), rejected) {
             entry.rejected = Some(rejected);
         }
         self.hear(now, slot, flight, &hint);
         match (reply.result, hint.class) {
-            (Answer::Done(output), _) => self.finish(now, slot, Ok(output)),
-            (Answer::Invalid(why), _) => {
+            (CallAnswer::Done(output), _) => self.finish(now, slot, Ok(output)),
+            (CallAnswer::Invalid(why), _) => {
                 self.places.all[flight.place].scope.counters_mut().wasted += 1;
                 self.again(now, slot, CallFailed::new(FailureClass::Invalid, why), Span::ZERO);
             }
-            (Answer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint),
-            (Answer::Refused, Class::Exhausted { .. } | Class::Fatal(FatalKind::Auth)) => {
+            (CallAnswer::Refused, Class::Throttled) => self.park(now, slot, flight.place, &hint),
+            (CallAnswer::Refused, Class::Exhausted { .. } | Class::Fatal(FatalKind::Auth)) => {
                 self.shut_out(now, slot)
             }
-            (Answer::Refused, Class::Fatal(_)) => {
+            (CallAnswer::Refused, Class::Fatal(_)) => {
                 self.fail(now, slot, CallFailed::new(FailureClass::Fatal, reason(hint)));
             }
-            (Answer::Refused, _) => self.failed(now, slot, flight.place, hint),
+            (CallAnswer::Refused, _) => self.failed(now, slot, flight.place, hint),
         }
     }
 
@@ -132,7 +132,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             return self.shut_out(now, slot);
         }
         if scope.is_out() {
-            return self.stand_in_line(now, slot, place, Line::park_behind);
+            return self.stand_in_line(now, slot, place, StartQueue::park_behind);
         }
         let advised = hint.advice.map_or(Span::ZERO, Span::covering);
         let class = match hint.class {
@@ -167,18 +167,18 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let (Some(observer), Some(entry)) = (&mut self.observer, self.entries.get(slot)) else { return };
         let scope = &self.places.all[flight.place].name;
         let took = now.since(flight.started).to_duration();
-        observer.observe(&Event::Replied { id: &entry.card.id, scope, class, took, reason });
+        observer.observe(&BatchEvent::Replied { id: &entry.card.id, scope, class, took, reason });
     }
 
-    fn spend(&mut self, slot: ItemSlot, usage: Usage, cost: Option<u64>) {
+    fn spend(&mut self, slot: ItemSlot, usage: TokenUsage, cost: Option<u64>) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let tokens = match usage {
-            Usage::Known(tokens) => tokens,
-            Usage::Zero => 0,
-            Usage::Unknown => entry.load,
+            TokenUsage::Known(tokens) => tokens,
+            TokenUsage::Zero => 0,
+            TokenUsage::Unknown => entry.load,
         };
         let cost = cost.unwrap_or(match usage {
-            Usage::Zero => 0,
+            TokenUsage::Zero => 0,
             _ => cost_of(entry.cost_micros, entry.load, tokens),
         });
         entry.tokens_used = entry.tokens_used.saturating_add(tokens);
@@ -201,7 +201,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             }
             Effect::Closed(closed) => {
                 let scope = self.places.all[place].name.clone();
-                self.tell(&Event::Closed { scope: &scope, closed: &closed });
+                self.tell(&BatchEvent::Closed { scope: &scope, closed: &closed });
             }
             Effect::None | Effect::Joined | Effect::Old => {}
         }
@@ -219,7 +219,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         here.announced = Some(Announced { generation, since: since.unwrap_or(now), reason: reason.into() });
         let scope = here.name.clone();
         let left = until.since(now).to_duration();
-        self.tell(&Event::CoolingDown { scope: &scope, generation, left, reason });
+        self.tell(&BatchEvent::CoolingDown { scope: &scope, generation, left, reason });
     }
 
     /// An item met a 429.
@@ -236,7 +236,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             );
             return self.fail(now, slot, CallFailed::new(FailureClass::Throttled, reason));
         }
-        self.stand_in_line(now, slot, place, Line::park);
+        self.stand_in_line(now, slot, place, StartQueue::park);
     }
 
     /// An item goes back in line with all it knows, and its worker is free.
@@ -245,7 +245,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         now: Tick,
         slot: ItemSlot,
         place: usize,
-        put: fn(&mut Line<ItemSlot>, ItemSlot),
+        put: fn(&mut StartQueue<ItemSlot>, ItemSlot),
     ) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         entry.at = ItemPhase::Parked;
@@ -254,10 +254,10 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let here = &mut self.places.all[place];
         here.scope.counters_mut().parked += 1;
         let scope = here.name.clone();
-        self.tell(&Event::Parked { id: &id, scope: &scope });
+        self.tell(&BatchEvent::Parked { id: &id, scope: &scope });
         if let Some(why) = self.stopped.clone() {
             self.places.lanes[lane].line.remove(|other| *other == slot);
-            self.finish(now, slot, Err(Failed::Unfinished(why)));
+            self.finish(now, slot, Err(ItemError::Unfinished(why)));
         }
     }
 
@@ -270,15 +270,17 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         let last = closed.flatten().next().cloned();
         match (open, last, self.stopped.clone()) {
             (true, _, None) => lane.line.put_back(slot),
-            (true, _, Some(why)) => self.finish(now, slot, Err(Failed::Unfinished(why))),
-            (false, Some(closed), _) => self.finish(now, slot, Err(Failed::Unfinished(Why::Closed(closed)))),
+            (true, _, Some(why)) => self.finish(now, slot, Err(ItemError::Unfinished(why))),
+            (false, Some(closed), _) => {
+                self.finish(now, slot, Err(ItemError::Unfinished(StopReason::Closed(closed))))
+            }
             (false, None, _) => {}
         }
     }
 
     fn fail(&mut self, now: Tick, slot: ItemSlot, failure: CallFailed) {
         let CallFailed { class, reason } = failure;
-        self.finish(now, slot, Err(Failed::Item { class, reason }));
+        self.finish(now, slot, Err(ItemError::Item { class, reason }));
     }
 
     /// Tries again after a pause, or gives up.
@@ -294,14 +296,14 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             return self.fail(now, slot, failure);
         };
         if let Some(why) = self.stopped.clone() {
-            return self.finish(now, slot, Err(Failed::Unfinished(why)));
+            return self.finish(now, slot, Err(ItemError::Unfinished(why)));
         }
         entry.failures[which] += 1;
         entry.at = ItemPhase::Pausing;
         let pause = at_least_a_tick(pause.max(advised));
         let (id, index) = (entry.card.id.clone(), entry.index);
         self.dues.push(Due { at: now + pause, slot, index, what: DueFor::Retry });
-        self.tell(&Event::Retrying { id: &id, class, pause: pause.to_duration() });
+        self.tell(&BatchEvent::Retrying { id: &id, class, pause: pause.to_duration() });
     }
 
     /// Does what is due.
@@ -344,7 +346,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 
     /// Starts nothing more. Calls under way go on to their end.
-    pub(super) fn stop(&mut self, why: Why) {
+    pub(super) fn stop(&mut self, why: StopReason) {
         if self.stopped.is_some() {
             return;
         }
@@ -354,19 +356,19 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         for slot in self.entries.slots() {
             let flying = self.entries.get(slot).is_some_and(|entry| matches!(entry.at, ItemPhase::Flying(_)));
             if !flying {
-                self.finish(now, slot, Err(Failed::Unfinished(why.clone())));
+                self.finish(now, slot, Err(ItemError::Unfinished(why.clone())));
             }
         }
         self.places.lanes.iter_mut().for_each(|lane| lane.line.remove(|_| true));
     }
 
     /// Ends at once: calls under way are called off.
-    pub(super) fn cut_short(&mut self, now: Tick, why: Why) {
+    pub(super) fn cut_short(&mut self, now: Tick, why: StopReason) {
         self.stop(why.clone());
         self.calls.abort_all();
         self.by_task.clear();
         for slot in self.entries.slots() {
-            self.finish(now, slot, Err(Failed::Unfinished(why.clone())));
+            self.finish(now, slot, Err(ItemError::Unfinished(why.clone())));
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::outbox::Outbox;
 use crate::Outcome;
 use crate::status::ScopeStatus;
-use crate::summary::{Progress, Summary};
+use crate::summary::{BatchProgress, Summary};
 
 /// A batch that runs: a stream of outcomes. Dropping it ends the batch and all calls under way.
 pub struct Run<O> {
@@ -26,7 +26,7 @@ pub struct Stopper<O>(Arc<Outbox<O>>);
 /// The task of a batch ended before the batch did: an observer panicked, or the runtime is going down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the task of the batch ended early; an observer panicked, or the runtime was shut down")]
-pub struct Lost;
+pub struct DriverGone;
 
 impl<O: Send + 'static> Run<O> {
     pub(super) fn new(
@@ -48,7 +48,7 @@ impl<O: Send + 'static> Run<O> {
     }
 
     /// How the batch stands.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> BatchProgress {
         self.outbox.progress()
     }
 
@@ -76,8 +76,8 @@ impl<O: Send + 'static> Run<O> {
     ///
     /// # Errors
     ///
-    /// [`Lost`] if the task of the batch is gone.
-    pub async fn finish(mut self) -> Result<Summary, Lost> {
+    /// [`DriverGone`] if the task of the batch is gone.
+    pub async fn finish(mut self) -> Result<Summary, DriverGone> {
         while self.next().await.is_some() {}
         self.summary().await
     }
@@ -90,8 +90,8 @@ impl<O: Send + 'static> Run<O> {
     ///
     /// # Errors
     ///
-    /// [`Lost`] if the task of the batch is gone.
-    pub async fn collect(mut self) -> Result<(Vec<Outcome<O>>, Summary), Lost> {
+    /// [`DriverGone`] if the task of the batch is gone.
+    pub async fn collect(mut self) -> Result<(Vec<Outcome<O>>, Summary), DriverGone> {
         let mut outcomes = Vec::new();
         while let Some(outcome) = self.next().await {
             outcomes.push(outcome);
@@ -100,10 +100,10 @@ impl<O: Send + 'static> Run<O> {
         Ok((outcomes, self.summary().await?))
     }
 
-    async fn summary(&mut self) -> Result<Summary, Lost> {
+    async fn summary(&mut self) -> Result<Summary, DriverGone> {
         match self.task.join_next().await {
             Some(Ok(summary)) => Ok(summary),
-            _ => Err(Lost),
+            _ => Err(DriverGone),
         }
     }
 }

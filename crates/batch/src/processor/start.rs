@@ -11,11 +11,11 @@ use super::driver::{Driver, at_least_a_tick};
 use super::dues::{Due, DueFor};
 use super::entry::{AbortReason, InFlight, ItemPhase, ItemSlot};
 use super::ledger::Fit;
-use crate::item::Try;
+use crate::item::ItemAttempt;
 use crate::journal::GroupWriter;
-use crate::observe::Event;
+use crate::observe::BatchEvent;
 use crate::scope::Permit;
-use crate::{Failed, Why};
+use crate::{ItemError, StopReason};
 
 /// Whether the head of a lane may start.
 enum StartVerdict {
@@ -26,7 +26,7 @@ enum StartVerdict {
     /// When something has come back.
     Later,
     /// Nowhere, ever.
-    Never(Why),
+    Never(StopReason),
 }
 
 impl<P, S: Default, O: 'static> Driver<P, S, O> {
@@ -44,7 +44,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
                     StartVerdict::In(place, held) => self.launch(now, lane, place, held),
                     StartVerdict::Never(why) => {
                         self.places.lanes[lane].line.take();
-                        self.finish(now, slot, Err(Failed::Unfinished(why)));
+                        self.finish(now, slot, Err(ItemError::Unfinished(why)));
                     }
                     StartVerdict::At(at) => {
                         self.wake_at(Some(at));
@@ -96,7 +96,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             Fit::Fits => {}
             Fit::Perhaps if !self.by_task.is_empty() => return StartVerdict::Later,
             Fit::Perhaps | Fit::Never => {
-                self.stop(Why::Budget);
+                self.stop(StopReason::Budget);
                 return StartVerdict::Later;
             }
         }
@@ -132,7 +132,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         match (in_line, soonest, closed) {
             (Some(place), _, _) => StartVerdict::In(place, None),
             (None, Some(at), _) => StartVerdict::At(at),
-            (None, None, Some(closed)) => StartVerdict::Never(Why::Closed(closed)),
+            (None, None, Some(closed)) => StartVerdict::Never(StopReason::Closed(closed)),
             (None, None, None) => StartVerdict::Later,
         }
     }
@@ -186,12 +186,12 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         if matches!(entry.at, ItemPhase::Parked) {
             here.scope.counters_mut().handed_out += 1;
             if let Some(observer) = &mut self.observer {
-                observer.observe(&Event::HandedOut { id: &entry.card.id, scope: &here.name });
+                observer.observe(&BatchEvent::HandedOut { id: &entry.card.id, scope: &here.name });
             }
         }
         entry.calls += 1;
         let call = here.scope.start(now, entry.load());
-        let attempt = Try {
+        let attempt = ItemAttempt {
             card: Arc::clone(&entry.card),
             scope: Arc::clone(&here.name),
             attempt: entry.attempt(),
@@ -216,7 +216,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
         if let Some(observer) = &mut self.observer {
             let attempt = entry.attempt();
-            observer.observe(&Event::Started { id: &entry.card.id, scope: &here.name, attempt });
+            observer.observe(&BatchEvent::Started { id: &entry.card.id, scope: &here.name, attempt });
         }
     }
 

@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 
 /// Who starts next: those that met a 429 first, in the order in which they did, then those that came.
 #[derive(Clone, Debug)]
-pub struct Line<T> {
+pub struct StartQueue<T> {
     parked: VecDeque<T>,
     fresh: VecDeque<T>,
 }
 
-impl<T> Default for Line<T> {
-    fn default() -> Line<T> {
-        Line { parked: VecDeque::new(), fresh: VecDeque::new() }
+impl<T> Default for StartQueue<T> {
+    fn default() -> StartQueue<T> {
+        StartQueue { parked: VecDeque::new(), fresh: VecDeque::new() }
     }
 }
 
-impl<T> Line<T> {
+impl<T> StartQueue<T> {
     /// A new item, behind all others.
     pub fn put(&mut self, item: T) {
         self.fresh.push_back(item);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn parked_items_go_first_and_in_order() {
-        let mut line = Line::default();
+        let mut line = StartQueue::default();
         (0..3).for_each(|item| line.put(item));
         line.park(10);
         line.park(11);

@@ -17,13 +17,13 @@ use std::time::Duration;
 use tollgate::{Span, Tick};
 use tollgate_provider::{Class, FatalKind, Hint};
 
-use crate::pace::{Load, Pace, Start};
+use crate::pace::{Load, Pace, PaceStart};
 use crate::random::JitterRandom;
 
 pub use counters::{Counters, GENERATIONS_KEPT};
-pub use line::Line;
+pub use line::StartQueue;
 use outage::OutageCircuit;
-pub use rules::Rules;
+pub use rules::CooldownPolicy;
 
 /// How many calls a cooldown gives back, where nothing is advised and the rate is known.
 const FEW_CALLS: u64 = 2;
@@ -58,8 +58,8 @@ const SLACK: Span = Span::from_millis(20);
 
 /// The machine of one scope.
 #[derive(Clone, Debug)]
-pub struct Scope {
-    rules: Rules,
+pub struct PaceScope {
+    rules: CooldownPolicy,
     pace: Pace,
     generation: u64,
     until: Option<Tick>,
@@ -109,10 +109,10 @@ pub enum Permit {
 
 /// A call under way: the stamp it got when it started.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct StartedCall {
     generation: u64,
     at: Tick,
-    start: Start,
+    start: PaceStart,
 }
 
 /// What a reply meant for the scope.
@@ -132,10 +132,10 @@ pub enum Effect {
     Closed(Closed),
 }
 
-impl Scope {
+impl PaceScope {
     /// A scope of which nothing is known. The seed is for jitter.
-    pub fn new(rules: Rules, seed: u64) -> Scope {
-        Scope {
+    pub fn new(rules: CooldownPolicy, seed: u64) -> PaceScope {
+        PaceScope {
             rules,
             pace: Pace::default(),
             generation: 0,
@@ -227,10 +227,14 @@ impl Scope {
     }
 
     /// A call starts. Whoever starts one has a permit for now.
-    pub fn start(&mut self, now: Tick, load: Load) -> Call {
+    pub fn start(&mut self, now: Tick, load: Load) -> StartedCall {
         self.counters.calls += 1;
         let after_cooldown = self.last_start.replace(now).is_none();
-        Call { generation: self.generation, at: now, start: self.pace.start(now, load, after_cooldown) }
+        StartedCall {
+            generation: self.generation,
+            at: now,
+            start: self.pace.start(now, load, after_cooldown),
+        }
     }
 
     /// A call that was stamped never reached the provider.
@@ -247,7 +251,7 @@ impl Scope {
 
     /// A call was answered. `is_blameless` says that its item had not failed before, unless in
     /// the run of failures that is on.
-    pub fn reply(&mut self, now: Tick, call: &Call, hint: &Hint, is_blameless: bool) -> Effect {
+    pub fn reply(&mut self, now: Tick, call: &StartedCall, hint: &Hint, is_blameless: bool) -> Effect {
         self.counters.wasted += u64::from(hint.class != Class::Ok);
         match hint.class {
             Class::Ok => {
@@ -276,7 +280,7 @@ impl Scope {
 
     /// A call failed, or took too long. If all do, that is an outage: calls go one by one until one passes, or it has lasted
     /// too long.
-    fn failed(&mut self, now: Tick, call: &Call, hint: &Hint, is_blameless: bool) -> Effect {
+    fn failed(&mut self, now: Tick, call: &StartedCall, hint: &Hint, is_blameless: bool) -> Effect {
         self.pace.ended();
         self.outage.fail(now, call.at, is_blameless);
         let Some(lasts) = self.outage.lasts(now) else { return Effect::None };
@@ -311,7 +315,7 @@ impl Scope {
         Effect::Joined
     }
 
-    fn throttled(&mut self, now: Tick, call: &Call, hint: &Hint) -> Effect {
+    fn throttled(&mut self, now: Tick, call: &StartedCall, hint: &Hint) -> Effect {
         self.counters.rejected += 1;
         self.refusal = now.since(call.at);
         let is_first = call.generation == self.generation;
@@ -366,7 +370,7 @@ impl Scope {
         let calls = if is_met { FEW_CALLS } else { 1 };
         let known = self.pace.calls().map(|rate| rate.time_of(calls));
         let first = if is_met { Span::from_micros(self.refusal.as_micros() * 2) } else { Span::ZERO };
-        known.unwrap_or(first).clamp(LEAST, Rules::FIRST)
+        known.unwrap_or(first).clamp(LEAST, CooldownPolicy::FIRST)
     }
 
     /// Whether hardly any call is refused but the last.
@@ -398,7 +402,7 @@ impl Scope {
 
     /// A call passed. If it started after the one that was refused, and is no smaller, what was advised to all is too long.
     /// Returns when the cooldown ends then.
-    fn doubt(&mut self, now: Tick, call: &Call) -> Option<Tick> {
+    fn doubt(&mut self, now: Tick, call: &StartedCall) -> Option<Tick> {
         let (at, load, advice) = self.advised?;
         // In the second half of it one may pass: what is advised is rounded up.
         if call.at <= at || call.start.load() < load || call.at.since(at) >= advice {

@@ -9,20 +9,25 @@ const REFUSED_PART: u64 = 8;
 
 /// What holds for a cooldown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct CooldownPolicy {
     default: Option<Span>,
     cap: Span,
     jitter: u64,
     outage_max: Span,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules { default: None, cap: Rules::CAP, jitter: Rules::JITTER, outage_max: Rules::OUTAGE_MAX }
+impl Default for CooldownPolicy {
+    fn default() -> CooldownPolicy {
+        CooldownPolicy {
+            default: None,
+            cap: CooldownPolicy::CAP,
+            jitter: CooldownPolicy::JITTER,
+            outage_max: CooldownPolicy::OUTAGE_MAX,
+        }
     }
 }
 
-impl Rules {
+impl CooldownPolicy {
     /// The longest cooldown, unless it is set.
     pub const CAP: Span = Span::from_secs(600);
 
@@ -41,26 +46,26 @@ impl Rules {
     /// How long to cool down where the provider advises nothing. Unless it is set that is learned: a second at first, what
     /// gives back a few calls once the rate is known, and twice as long each time nothing has gone through since.
     #[must_use]
-    pub fn default_cooldown(self, default: Duration) -> Rules {
-        Rules { default: Some(Span::covering(default)), ..self }
+    pub fn default_cooldown(self, default: Duration) -> CooldownPolicy {
+        CooldownPolicy { default: Some(Span::covering(default)), ..self }
     }
 
     /// How long to cool down at most, whatever is advised.
     #[must_use]
-    pub fn cap(self, cap: Duration) -> Rules {
-        Rules { cap: Span::covering(cap), ..self }
+    pub fn cap(self, cap: Duration) -> CooldownPolicy {
+        CooldownPolicy { cap: Span::covering(cap), ..self }
     }
 
     /// Up to how much is added to a cooldown by chance, in thousandths of it. Nothing is ever subtracted.
     #[must_use]
-    pub fn jitter(self, thousandths: u64) -> Rules {
-        Rules { jitter: thousandths.min(1_000), ..self }
+    pub fn jitter(self, thousandths: u64) -> CooldownPolicy {
+        CooldownPolicy { jitter: thousandths.min(1_000), ..self }
     }
 
     /// For how long every call may fail before the scope is closed.
     #[must_use]
-    pub fn outage_max(self, longest: Duration) -> Rules {
-        Rules { outage_max: Span::covering(longest), ..self }
+    pub fn outage_max(self, longest: Duration) -> CooldownPolicy {
+        CooldownPolicy { outage_max: Span::covering(longest), ..self }
     }
 
     pub(super) fn longest_outage(&self) -> Span {
@@ -85,7 +90,8 @@ impl Rules {
             (None, Some(default)) => doubled(default, streak, self.cap),
             (None, None) => {
                 let part = Span::from_micros(refused_for.as_micros() / REFUSED_PART);
-                doubled(learned, streak.min(1), Rules::UNADVISED_MAX).max(part.min(Rules::UNADVISED_MAX))
+                doubled(learned, streak.min(1), CooldownPolicy::UNADVISED_MAX)
+                    .max(part.min(CooldownPolicy::UNADVISED_MAX))
             }
         };
         length.min(self.cap)

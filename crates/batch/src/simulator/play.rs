@@ -8,7 +8,7 @@ use tollgate_provider::{Class, Hint};
 
 use super::SimProvider;
 use crate::pace::Load;
-use crate::scope::{Call, Line, Permit, Rules, Scope};
+use crate::scope::{CooldownPolicy, PaceScope, Permit, StartQueue, StartedCall};
 
 /// After so many calls for each item it ends, whatever is left: a pace that lets nothing pass would never end.
 const CALLS_MAX: u64 = 50;
@@ -25,19 +25,19 @@ pub struct Played {
     /// Cooldowns.
     pub generations: u64,
     /// The machine, at the end.
-    pub scope: Scope,
+    pub scope: PaceScope,
 }
 
 struct SimReply {
     item: usize,
-    call: Call,
+    call: StartedCall,
     hint: Hint,
 }
 
 /// Calls `provider` for items of these sizes with so many workers until all are done.
 pub fn play(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed: u64) -> Played {
-    let mut scope = Scope::new(Rules::default(), seed);
-    let mut line = Line::default();
+    let mut scope = PaceScope::new(CooldownPolicy::default(), seed);
+    let mut line = StartQueue::default();
     (0..sizes.len()).for_each(|item| line.put(item));
     let mut replies: BinaryHeap<Reverse<(Tick, u64)>> = BinaryHeap::new();
     let mut under_way: HashMap<u64, SimReply> = HashMap::new();

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use tollgate::{Span, Tick};
-use tollgate_provider::{Hint, Meter, Tokens, Unit};
+use tollgate_provider::{Hint, LimitReading, LimitUnit, Tokens};
 
 use crate::random::JitterRandom;
 
@@ -208,9 +208,9 @@ impl SimBucket {
         }
     }
 
-    fn meter(&self, unit: Unit, minutes: bool) -> Meter {
+    fn meter(&self, unit: LimitUnit, minutes: bool) -> LimitReading {
         let remaining = u64::try_from(self.credit / PART).unwrap_or(u64::MAX);
-        let meter = Meter::new(unit);
+        let meter = LimitReading::new(unit);
         match self.limit {
             SimLimit::Bucket { burst, .. } => meter
                 .with_limit(burst)
@@ -399,13 +399,13 @@ impl SimProvider {
     fn with_meters(&self, hint: Hint) -> Hint {
         if let Some(lie) = self.lie {
             let limit = if lie == Lie::LimitZero { 0 } else { 1_000 };
-            let meter = Meter::new(Unit::Requests).with_limit(limit).with_remaining(0);
+            let meter = LimitReading::new(LimitUnit::Requests).with_limit(limit).with_remaining(0);
             return hint.with_meter(meter.with_reset(Duration::from_secs(60)));
         }
         if !self.manners.headers {
             return hint;
         }
-        let meters = [(Unit::Requests, &self.calls), (Unit::Tokens, &self.tokens)];
+        let meters = [(LimitUnit::Requests, &self.calls), (LimitUnit::Tokens, &self.tokens)];
         meters.into_iter().fold(hint, |hint, (unit, bucket)| match bucket {
             Some(bucket) => hint.with_meter(bucket.meter(unit, self.manners.minutes)),
             None => hint,

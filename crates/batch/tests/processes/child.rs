@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tollgate::file::FileStore;
 use tollgate_batch::journal::{Journal, OnFailed};
-use tollgate_batch::{Batch, Event, Item, Reply, SharedCooldown, Try};
+use tollgate_batch::{Batch, BatchEvent, CallReply, Item, ItemAttempt, SharedCooldown};
 use tollgate_provider::Hint;
 
 const ROLE: &str = "TOLLGATE_BATCH_CHILD";
@@ -88,13 +88,13 @@ fn say(line: String) {
 async fn resume(folder: &Path) {
     let journal = Journal::open(folder.join("results.jsonl"), OnFailed::Keep).unwrap();
     let items = (0..ITEMS).map(|at| Item::new(at.to_string(), at));
-    let mut run = Batch::new().workers(16).resume(journal, items, |call: Try<u64>| async move {
+    let mut run = Batch::new().workers(16).resume(journal, items, |call: ItemAttempt<u64>| async move {
         say(format!("call {}", call.id()));
         tokio::task::yield_now().await;
         if call.number() == 1 && call.payload().is_multiple_of(1_000) {
-            return Reply::refused(Hint::throttled(Some(Duration::from_millis(1))));
+            return CallReply::refused(Hint::throttled(Some(Duration::from_millis(1))));
         }
-        Reply::done(*call.payload(), Hint::ok())
+        CallReply::done(*call.payload(), Hint::ok())
     });
     while let Some(outcome) = run.next().await {
         say(format!("told {}", outcome.id));
@@ -109,8 +109,8 @@ fn shared(folder: &Path) -> SharedCooldown {
 
 /// Meets a 429, tells the others, and is killed.
 async fn meet(folder: &Path) {
-    let run = Batch::new().share(shared(folder)).run([Item::new("0", ())], |_: Try<()>| async {
-        Reply::<()>::refused(Hint::throttled(Some(Duration::from_secs(2))))
+    let run = Batch::new().share(shared(folder)).run([Item::new("0", ())], |_: ItemAttempt<()>| async {
+        CallReply::<()>::refused(Hint::throttled(Some(Duration::from_secs(2))))
     });
     let looking = shared(folder);
     while looking.look(&["default".into()]).await.unwrap()[0].is_none() {
@@ -124,18 +124,18 @@ async fn meet(folder: &Path) {
 async fn hear(folder: &Path) {
     let (ended, mut end) = tokio::sync::mpsc::unbounded_channel();
     let batch =
-        Batch::new().workers(2).share(shared(folder)).observer(move |event: &Event<'_>| match event {
-            Event::Started { .. } => say("start".into()),
-            Event::CoolingDown { .. } => say("cooling".into()),
-            Event::CooledDown { .. } => {
+        Batch::new().workers(2).share(shared(folder)).observer(move |event: &BatchEvent<'_>| match event {
+            BatchEvent::Started { .. } => say("start".into()),
+            BatchEvent::CoolingDown { .. } => say("cooling".into()),
+            BatchEvent::CooledDown { .. } => {
                 say("cooled".into());
                 let _ = ended.send(());
             }
             _ => {}
         });
-    let mut run = batch.run((0_u64..).map(|at| Item::new(at.to_string(), ())), |_: Try<()>| async {
+    let mut run = batch.run((0_u64..).map(|at| Item::new(at.to_string(), ())), |_: ItemAttempt<()>| async {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        Reply::done((), Hint::ok())
+        CallReply::done((), Hint::ok())
     });
     loop {
         tokio::select! {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_batch::{Event, Item, Observer, Outcome, Reply, Rules, Run, Try};
+use tollgate_batch::{BatchEvent, BatchObserver, CallReply, CooldownPolicy, Item, ItemAttempt, Outcome, Run};
 use tollgate_provider::Hint;
 use tollgate_store::Mutex;
 
@@ -15,18 +15,18 @@ pub(crate) fn items(count: u64) -> impl Iterator<Item = Item<u64>> + Send {
 }
 
 /// Rules with no chance in them.
-pub(crate) fn exact() -> Rules {
-    Rules::default().jitter(0)
+pub(crate) fn exact() -> CooldownPolicy {
+    CooldownPolicy::default().jitter(0)
 }
 
 /// A 429 that advises so many seconds.
-pub(crate) fn not_now<O>(seconds: u64) -> Reply<O> {
-    Reply::refused(Hint::throttled(Some(Duration::from_secs(seconds))))
+pub(crate) fn not_now<O>(seconds: u64) -> CallReply<O> {
+    CallReply::refused(Hint::throttled(Some(Duration::from_secs(seconds))))
 }
 
 /// It went well.
-pub(crate) fn fine<O>(output: O) -> Reply<O> {
-    Reply::done(output, Hint::ok())
+pub(crate) fn fine<O>(output: O) -> CallReply<O> {
+    CallReply::done(output, Hint::ok())
 }
 
 /// What happened, in words.
@@ -34,18 +34,20 @@ pub(crate) fn fine<O>(output: O) -> Reply<O> {
 pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
 
 impl Diary {
-    pub(crate) fn observer(&self) -> impl Observer + 'static {
+    pub(crate) fn observer(&self) -> impl BatchObserver + 'static {
         let diary = self.clone();
-        move |event: &Event<'_>| {
+        move |event: &BatchEvent<'_>| {
             let line = match event {
-                Event::Started { id, scope, attempt } => format!("start {id} {scope} {attempt}"),
-                Event::CoolingDown { scope, left, .. } => format!("cooling {scope} {}ms", left.as_millis()),
-                Event::CooledDown { scope, .. } => format!("cooled {scope}"),
-                Event::Parked { id, .. } => format!("parked {id}"),
-                Event::Finished { id, done, .. } => format!("finished {id} {done}"),
-                Event::Closed { scope, closed } => format!("closed {scope} {}", closed.reason),
-                Event::Skipped { id, .. } => format!("skipped {id}"),
-                Event::Ended => "ended".into(),
+                BatchEvent::Started { id, scope, attempt } => format!("start {id} {scope} {attempt}"),
+                BatchEvent::CoolingDown { scope, left, .. } => {
+                    format!("cooling {scope} {}ms", left.as_millis())
+                }
+                BatchEvent::CooledDown { scope, .. } => format!("cooled {scope}"),
+                BatchEvent::Parked { id, .. } => format!("parked {id}"),
+                BatchEvent::Finished { id, done, .. } => format!("finished {id} {done}"),
+                BatchEvent::Closed { scope, closed } => format!("closed {scope} {}", closed.reason),
+                BatchEvent::Skipped { id, .. } => format!("skipped {id}"),
+                BatchEvent::Ended => "ended".into(),
                 _ => return,
             };
             diary.0.lock().push(line);
@@ -67,7 +69,7 @@ pub(crate) struct Calls(Arc<Mutex<HashMap<String, u32>>>);
 
 impl Calls {
     /// Counts a call, and says which one of the item it is.
-    pub(crate) fn count<P, S>(&self, call: &Try<P, S>) -> u32 {
+    pub(crate) fn count<P, S>(&self, call: &ItemAttempt<P, S>) -> u32 {
         let mut calls = self.0.lock();
         let count = calls.entry(call.id().to_owned()).or_default();
         *count += 1;

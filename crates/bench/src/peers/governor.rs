@@ -8,7 +8,7 @@ use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLim
 
 use crate::company::{SharedOperation, shared};
 use crate::keys::{self, KeyWalk};
-use crate::side::{Operation, each};
+use crate::side::{BenchOperation, each};
 
 pub(crate) const NAME: &str = "governor";
 
@@ -16,25 +16,25 @@ pub(crate) const NAME: &str = "governor";
 const CELLS_PER_SECOND: u32 = 1_000_000_000;
 
 /// `check` on one limiter.
-pub(crate) fn one_limit() -> Result<Operation> {
+pub(crate) fn one_limit() -> Result<BenchOperation> {
     let limiter = direct()?;
     Ok(each(move || limiter.check().is_ok()))
 }
 
 /// Three limiters one after the other. Not atomic: a refusal by the last leaves the first two charged.
-pub(crate) fn three_limits_in_a_row() -> Result<Operation> {
+pub(crate) fn three_limits_in_a_row() -> Result<BenchOperation> {
     let limiters = [direct()?, direct()?, direct()?];
     Ok(each(move || limiters.iter().all(|limiter| limiter.check().is_ok())))
 }
 
 /// A map of limiters, always the same key.
-pub(crate) fn one_hot_key() -> Result<Operation> {
+pub(crate) fn one_hot_key() -> Result<BenchOperation> {
     let (limiter, key) = (keyed()?, keys::key(0));
     Ok(each(move || limiter.check_key(&key).is_ok()))
 }
 
 /// A map of a million limiters, in random order.
-pub(crate) fn million_keys() -> Result<Operation> {
+pub(crate) fn million_keys() -> Result<BenchOperation> {
     let limiter = keyed()?;
     for key in keys::million() {
         limiter.check_key(key).ok().context("governor refused a new key")?;

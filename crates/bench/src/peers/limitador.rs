@@ -9,7 +9,7 @@ use limitador::RateLimiter;
 use limitador::limit::{Context, Limit, Namespace};
 use limitador::reservation::ReservationId;
 
-use crate::side::{Operation, each};
+use crate::side::{BenchOperation, each};
 
 pub(crate) const NAME: &str = "limitador";
 
@@ -22,7 +22,7 @@ const CACHE_SIZE: u64 = 1_000;
 const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 
 /// `check_rate_limited_and_update` with three limits.
-pub(crate) fn three_limits() -> Result<Operation> {
+pub(crate) fn three_limits() -> Result<BenchOperation> {
     let (limiter, namespace) = limiter();
     let context = Context::default();
     Ok(each(move || {
@@ -31,7 +31,7 @@ pub(crate) fn three_limits() -> Result<Operation> {
 }
 
 /// `reserve`, then `commit_reservation` with a little less: its nearest to a lease that is settled.
-pub(crate) fn reserve_and_commit_three_limits() -> Result<Operation> {
+pub(crate) fn reserve_and_commit_three_limits() -> Result<BenchOperation> {
     let (limiter, namespace) = limiter();
     let context = Context::default();
     let reserve =

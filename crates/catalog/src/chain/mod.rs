@@ -9,14 +9,14 @@ use tollgate_core::{Limits, Tick};
 use tollgate_store::{Key, Reply};
 
 use crate::cache::CacheEpoch;
-use crate::{Catalog, CatalogError, OnUnavailable, Result, Source, name};
+use crate::{Catalog, CatalogError, LimitsSource, OnUnavailable, Result, name};
 
 /// What a call of an entity to a resource takes from: the entity's bucket first, then its parent's while each
 /// cascades, with the limits in force for each.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct EntityChain {
     /// The buckets, the entity's own first.
-    pub links: Vec<Link>,
+    pub links: Vec<ChainLink>,
     /// What the system says about a store that does not answer.
     pub on_unavailable: Option<OnUnavailable>,
     moment: CacheEpoch,
@@ -25,7 +25,7 @@ pub struct Chain {
 
 /// A bucket of a chain, and the limits in force for it.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct ChainLink {
     /// The entity.
     pub entity: String,
     /// The bucket: the entity and the resource.
@@ -33,7 +33,7 @@ pub struct Link {
     /// The limits, as of a version of the namespace's config.
     pub limits: Limits,
     /// The level that they come from.
-    pub source: Source,
+    pub source: LimitsSource,
 }
 
 impl Catalog {
@@ -50,7 +50,7 @@ impl Catalog {
     /// [`NoLimits`](crate::CatalogError::NoLimits), [`Disabled`](crate::CatalogError::Disabled) and
     /// [`ChainTooLong`](crate::CatalogError::ChainTooLong), a [`Cycle`](crate::CatalogError::Cycle) that another program
     /// made, a name that is not valid, a record that cannot be read, or the store's.
-    pub fn chain<'a>(&'a self, entity: &'a str, resource: &'a str) -> Reply<'a, Result<Arc<Chain>>> {
+    pub fn chain<'a>(&'a self, entity: &'a str, resource: &'a str) -> Reply<'a, Result<Arc<EntityChain>>> {
         Reply::later(async move {
             name::ENTITY.check(entity)?;
             name::RESOURCE.check(resource)?;
@@ -74,7 +74,7 @@ impl Catalog {
         entity: &'a str,
         resource: &'a str,
         limits: &'a Limits,
-    ) -> Reply<'a, Result<Arc<Chain>>> {
+    ) -> Reply<'a, Result<Arc<EntityChain>>> {
         Reply::later(async move {
             name::ENTITY.check(entity)?;
             name::RESOURCE.check(resource)?;
@@ -89,7 +89,7 @@ impl Catalog {
     /// Whether a chain is still what [`chain`](Catalog::chain) or [`chain_with`](Catalog::chain_with) would answer, as
     /// far as that is known. Costs a few comparisons.
     #[inline]
-    pub fn is_current(&self, chain: &Chain, now: Tick) -> bool {
+    pub fn is_current(&self, chain: &EntityChain, now: Tick) -> bool {
         let shared = self.shared();
         shared.cache.holds(&chain.moment, chain.expires, shared.backend.revision(), now)
     }

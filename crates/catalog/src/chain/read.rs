@@ -11,15 +11,15 @@ use tollgate_store::records::{Item, ItemKey};
 use crate::cache::{CacheEntry, CacheEpoch, CachedRecord};
 use crate::limits::read_config;
 use crate::switch::Switches;
-use crate::{Catalog, DEFAULT_RESOURCE, Result, Source, keys};
+use crate::{Catalog, DEFAULT_RESOURCE, LimitsSource, Result, keys};
 
 /// How often the records are read when the config keeps changing. After that they are of several versions, of which the
 /// earliest counts; that is true, but may be refused as stale once more.
 const READS_MAX: usize = 3;
 
 /// Where limits come from, in the order in which they are looked for.
-pub(super) const SOURCES: [Source; 4] =
-    [Source::Entity, Source::EntityDefault, Source::Resource, Source::System];
+pub(super) const SOURCES: [LimitsSource; 4] =
+    [LimitsSource::Entity, LimitsSource::EntityDefault, LimitsSource::Resource, LimitsSource::System];
 
 /// What is known of an entity and a resource.
 pub(super) struct ChainRecords {

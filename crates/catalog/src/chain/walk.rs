@@ -4,11 +4,11 @@ use tollgate_core::{Limits, Tick};
 use tollgate_store::{CHAIN_MAX, Key};
 
 use super::read::{ChainRecords, SOURCES};
-use super::{Chain, Link};
+use super::{ChainLink, EntityChain};
 use crate::cache::{CacheEntry, CacheEpoch, CachedRecord};
 use crate::error::Switchable;
 use crate::switch::{Access, Switches};
-use crate::{Catalog, CatalogError, OnUnavailable, Result, Source};
+use crate::{Catalog, CatalogError, LimitsSource, OnUnavailable, Result};
 
 /// How often the way up is walked if there is something wrong with it.
 const WALKS_MAX: usize = 3;
@@ -23,7 +23,7 @@ impl Catalog {
         entity: &str,
         resource: &str,
         given: Option<&Limits>,
-    ) -> Result<Chain> {
+    ) -> Result<EntityChain> {
         for _ in 1..WALKS_MAX {
             match self.try_walk_up(entity, resource, given).await {
                 Err(CatalogError::Cycle { .. } | CatalogError::ChainTooLong(_)) => {
@@ -35,9 +35,14 @@ impl Catalog {
         self.try_walk_up(entity, resource, given).await
     }
 
-    async fn try_walk_up(&self, entity: &str, resource: &str, mut given: Option<&Limits>) -> Result<Chain> {
+    async fn try_walk_up(
+        &self,
+        entity: &str,
+        resource: &str,
+        mut given: Option<&Limits>,
+    ) -> Result<EntityChain> {
         let moment = self.moment();
-        let (mut links, mut expires, mut on_unavailable) = (Vec::<Link>::new(), moment.expires, None);
+        let (mut links, mut expires, mut on_unavailable) = (Vec::<ChainLink>::new(), moment.expires, None);
         let (mut next, mut is_exempt) = (Some(entity.to_owned()), None);
         while let Some(entity) = next {
             if let Some(last) = links.last()
@@ -55,15 +60,15 @@ impl Catalog {
             expires = expires.min(facts.expires());
             on_unavailable = facts.on_unavailable();
             next = facts.cascades_to(resource);
-            let given = given.take().map(|limits| (limits.clone(), Source::Call));
+            let given = given.take().map(|limits| (limits.clone(), LimitsSource::Call));
             links.push(facts.link(entity, resource, given)?);
         }
         self.shared().cache.saw_on_unavailable(on_unavailable);
-        Ok(Chain { links, on_unavailable, moment, expires })
+        Ok(EntityChain { links, on_unavailable, moment, expires })
     }
 
     /// The entity's own link, whether it is disabled or not.
-    pub(crate) async fn own_link(&self, entity: &str, resource: &str) -> Result<Link> {
+    pub(crate) async fn own_link(&self, entity: &str, resource: &str) -> Result<ChainLink> {
         let facts = self.facts(&self.moment(), entity, resource).await?;
         facts.link(entity.to_owned(), resource, None)
     }
@@ -119,17 +124,22 @@ impl ChainRecords {
     }
 
     /// The limits given, or those of the first level that has some.
-    fn link(&self, entity: String, resource: &str, given: Option<(Limits, Source)>) -> Result<Link> {
+    fn link(
+        &self,
+        entity: String,
+        resource: &str,
+        given: Option<(Limits, LimitsSource)>,
+    ) -> Result<ChainLink> {
         let Some((limits, source)) = given.or_else(|| self.limits()) else {
             return Err(CatalogError::NoLimits { entity, resource: resource.into() });
         };
         let key = Key::new(&[entity.as_str(), resource]);
-        Ok(Link { entity, key, limits, source })
+        Ok(ChainLink { entity, key, limits, source })
     }
 
     /// The limits and where they come from. Their version is the least of what they were found by: that a level above
     /// has no limits may be older news than what the level itself says.
-    fn limits(&self) -> Option<(Limits, Source)> {
+    fn limits(&self) -> Option<(Limits, LimitsSource)> {
         let mut version = u64::MAX;
         for (entry, source) in self.configs.iter().zip(SOURCES) {
             version = version.min(entry.version);

@@ -5,7 +5,7 @@ use tollgate_store::{CHAIN_MAX, Key};
 
 use super::fixture::{Fixture, Suite, rpm};
 use crate::error::Switchable;
-use crate::{Action, Cascade, CatalogError, Level, NewEntity, PageRequest, Source, Subject};
+use crate::{Action, Cascade, CatalogError, Level, LimitsSource, NewEntity, PageRequest, Subject};
 
 super::promises![
     a_chain_goes_up_for_as_long_as_each_cascades,
@@ -56,8 +56,8 @@ fn each_link_has_limits_of_its_own(suite: &Suite<'_>) {
     catalog.set_limits(Level::EntityResource("key", "gpt-4"), &rpm(50)).wait().unwrap();
     let chain = catalog.chain("key", "gpt-4").wait().unwrap();
     let [key, project] = &chain.links[..] else { panic!("{chain:?}") };
-    assert_eq!((key.limits[0].amount(), key.source), (50, Source::Entity));
-    assert_eq!((project.limits[0].amount(), project.source), (100, Source::EntityDefault));
+    assert_eq!((key.limits[0].amount(), key.source), (50, LimitsSource::Entity));
+    assert_eq!((project.limits[0].amount(), project.source), (100, LimitsSource::EntityDefault));
     assert_eq!((&key.key, &project.key), (&Key::new(&["key", "gpt-4"]), &Key::new(&["project", "gpt-4"])));
     assert_eq!((key.limits.version(), project.limits.version()), (2, 2));
 }
@@ -162,7 +162,10 @@ fn limits_of_the_call_come_before_all_that_are_stored(suite: &Suite<'_>) {
     let catalog = &fixture.catalog;
     let chain = |entity| catalog.chain_with(entity, "gpt-4", &rpm(3)).wait();
     // Nothing need be stored for that.
-    assert_eq!((chain("e").unwrap().links[0].source, chain("e").unwrap().links.len()), (Source::Call, 1));
+    assert_eq!(
+        (chain("e").unwrap().links[0].source, chain("e").unwrap().links.len()),
+        (LimitsSource::Call, 1)
+    );
     catalog.create_entity(NewEntity::new("p")).wait().unwrap();
     catalog.create_entity(NewEntity::new("e").parent("p").cascades(true)).wait().unwrap();
     assert!(matches!(chain("e"), Err(CatalogError::NoLimits { entity, .. }) if entity == "p"));
@@ -170,7 +173,7 @@ fn limits_of_the_call_come_before_all_that_are_stored(suite: &Suite<'_>) {
     catalog.set_limits(Level::EntityResource("e", "gpt-4"), &rpm(40)).wait().unwrap();
     let links = chain("e").unwrap().links.clone();
     let seen = links.iter().map(|link| (link.limits[0].amount(), link.source)).collect::<Vec<_>>();
-    assert_eq!(seen, [(3, Source::Call), (10, Source::System)]);
+    assert_eq!(seen, [(3, LimitsSource::Call), (10, LimitsSource::System)]);
     catalog.disable_entity("p").wait().unwrap();
     assert!(matches!(chain("e"), Err(CatalogError::Disabled { .. })));
     let none = tollgate_core::Limits::new::<[tollgate_core::Limit; 0]>([]).unwrap();

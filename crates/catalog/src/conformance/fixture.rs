@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{AsDemand, Limit, Limits, Span, Tick};
 use tollgate_store::records::{Index, Item, ItemKey, PAGE_MAX, Query};
-use tollgate_store::{Applied, Backend, Call, Clock, ManualClock, Op, Place, Step};
+use tollgate_store::{Backend, BucketRef, Clock, ManualClock, Op, Step, Transaction, TxnOutcome};
 
 use super::spy::Spy;
 use crate::{Catalog, Registry};
@@ -79,17 +79,18 @@ impl Fixture {
         let link = &chain.links[0];
         let costs = link.limits.costs(demand).unwrap();
         let namespace = self.catalog.namespace_id();
-        let place = Place { namespace, key: &link.key, limits: &link.limits };
+        let place = BucketRef { namespace, key: &link.key, limits: &link.limits };
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
         let applied =
-            self.spy.inner().apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap();
-        matches!(applied, Applied::Done(_))
+            self.spy.inner().apply(&Transaction { id: None, steps: &steps, metered: true }).wait().unwrap();
+        matches!(applied, TxnOutcome::Done(_))
     }
 
     /// How much is left of the first limit of an entity.
     pub(super) fn available(&self, entity: &str, resource: &str) -> i64 {
         let link = self.catalog.chain(entity, resource).wait().unwrap().links[0].clone();
-        let place = Place { namespace: self.catalog.namespace_id(), key: &link.key, limits: &link.limits };
+        let place =
+            BucketRef { namespace: self.catalog.namespace_id(), key: &link.key, limits: &link.limits };
         self.spy.inner().peek(&place).wait().unwrap()[0].available()
     }
 }

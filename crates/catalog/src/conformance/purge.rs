@@ -5,10 +5,10 @@ use std::thread;
 
 use tollgate_core::demand;
 use tollgate_store::records::{Query, Records};
-use tollgate_store::{Applied, Call, Op, Place, Scope, Step, StoreError};
+use tollgate_store::{BucketRef, Op, Scope, Step, StoreError, Transaction, TxnOutcome};
 
 use super::fixture::{Fixture, Suite, keys_in, rpm};
-use crate::{CatalogError, Level, Link, NewEntity, PurgeProgress};
+use crate::{CatalogError, ChainLink, Level, NewEntity, PurgeProgress};
 
 super::promises![
     only_a_deleted_namespace_can_be_purged,
@@ -144,12 +144,12 @@ fn write_something(fixture: &Fixture, entity: &str, round: u64) {
     }
 }
 
-fn take(fixture: &Fixture, link: &Link) -> Result<Applied, StoreError> {
+fn take(fixture: &Fixture, link: &ChainLink) -> Result<TxnOutcome, StoreError> {
     let costs = link.limits.costs(&demand! { rpm: 1 }).unwrap();
     let namespace = fixture.catalog.namespace_id();
-    let place = Place { namespace, key: &link.key, limits: &link.limits };
+    let place = BucketRef { namespace, key: &link.key, limits: &link.limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-    fixture.spy.inner().apply(&Call { id: None, steps: &steps, metered: true }).wait()
+    fixture.spy.inner().apply(&Transaction { id: None, steps: &steps, metered: true }).wait()
 }
 
 fn a_namespace_that_is_being_purged_cannot_be_recovered(suite: &Suite<'_>) {

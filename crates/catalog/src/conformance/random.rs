@@ -1,11 +1,11 @@
 //! Numbers that look random and can be replayed.
 
 /// A generator of numbers; the same seed gives the same ones.
-pub(super) struct Random(u64);
+pub(super) struct CatalogRandom(u64);
 
-impl Random {
-    pub(super) fn new(seed: u64) -> Random {
-        Random(seed)
+impl CatalogRandom {
+    pub(super) fn new(seed: u64) -> CatalogRandom {
+        CatalogRandom(seed)
     }
 
     /// A number below `bound`.

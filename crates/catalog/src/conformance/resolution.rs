@@ -3,7 +3,7 @@
 use tollgate_core::{Limit, Limits};
 
 use super::fixture::{Fixture, Suite, rpm};
-use crate::{CatalogError, Level, OnUnavailable, Source};
+use crate::{CatalogError, Level, LimitsSource, OnUnavailable};
 
 super::promises![
     limits_of_the_first_level_that_has_some_win,
@@ -13,7 +13,7 @@ super::promises![
 ];
 
 /// The amount in force and where it comes from, or the error.
-fn resolved(fixture: &Fixture) -> Result<(u64, Source), CatalogError> {
+fn resolved(fixture: &Fixture) -> Result<(u64, LimitsSource), CatalogError> {
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait()?;
     Ok((chain.links[0].limits[0].amount(), chain.links[0].source))
 }
@@ -21,10 +21,10 @@ fn resolved(fixture: &Fixture) -> Result<(u64, Source), CatalogError> {
 fn limits_of_the_first_level_that_has_some_win(suite: &Suite<'_>) {
     for fixture in [suite.fixture(), suite.fixture_without_revision()] {
         let levels = [
-            (Level::System, 10, Source::System),
-            (Level::Resource("gpt-4"), 20, Source::Resource),
-            (Level::Entity("user-1"), 30, Source::EntityDefault),
-            (Level::EntityResource("user-1", "gpt-4"), 40, Source::Entity),
+            (Level::System, 10, LimitsSource::System),
+            (Level::Resource("gpt-4"), 20, LimitsSource::Resource),
+            (Level::Entity("user-1"), 30, LimitsSource::EntityDefault),
+            (Level::EntityResource("user-1", "gpt-4"), 40, LimitsSource::Entity),
         ];
         let no_limits = CatalogError::NoLimits { entity: "user-1".into(), resource: "gpt-4".into() };
         assert_eq!(resolved(&fixture), Err(no_limits.clone()));
@@ -33,9 +33,9 @@ fn limits_of_the_first_level_that_has_some_win(suite: &Suite<'_>) {
             assert_eq!(resolved(&fixture), Ok((amount, source)));
         }
         let other = fixture.catalog.chain("user-1", "gpt-3").wait().unwrap();
-        assert_eq!(other.links[0].source, Source::EntityDefault);
+        assert_eq!(other.links[0].source, LimitsSource::EntityDefault);
         let other = fixture.catalog.chain("user-2", "gpt-4").wait().unwrap();
-        assert_eq!(other.links[0].source, Source::Resource);
+        assert_eq!(other.links[0].source, LimitsSource::Resource);
         for (level, amount, source) in levels.into_iter().rev() {
             assert_eq!(resolved(&fixture), Ok((amount, source)));
             assert!(fixture.catalog.delete_limits(level).wait().unwrap());

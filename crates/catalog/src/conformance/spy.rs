@@ -7,8 +7,8 @@ use std::time::Duration;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use tollgate_store::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Mutex, Pin, Place, Reach, Reply, Scope, Step,
-    Store, StoreError, WaitQueues,
+    Activity, Backend, BucketRef, BucketStatus, Clock, LocalBucket, Mutex, Reach, Reply, Scope, Step, Store,
+    StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
 /// Something to be done once, between what somebody reads and what they write.
@@ -151,7 +151,7 @@ impl Store for Spy {
         self.inner.clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         self.called().apply(call)
     }
 
@@ -159,11 +159,11 @@ impl Store for Spy {
         self.called().ask(steps)
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         self.called().peek(place)
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         self.called().hand_over(call);
     }
 
@@ -225,11 +225,11 @@ impl Records for Spy {
 impl Backend for Spy {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
         if self.is_stale.swap(false, Ordering::SeqCst) {
-            return Reply::ready(Ok(Applied::Stale(0)));
+            return Reply::ready(Ok(TxnOutcome::Stale(0)));
         }
         match self.writing() {
             Ok(inner) => inner.apply_with(call, writes),
@@ -276,7 +276,7 @@ impl Backend for Spy {
         self.called().write_usage(namespace, scope)
     }
 
-    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
+    fn pin(&self, place: &BucketRef<'_>) -> Option<LocalBucket> {
         self.inner.pin(place)
     }
 }

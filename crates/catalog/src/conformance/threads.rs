@@ -6,7 +6,7 @@ use std::thread;
 use tollgate_store::records::{Item, Value};
 
 use super::fixture::{Fixture, Suite, rpm};
-use super::random::Random;
+use super::random::CatalogRandom;
 use crate::{
     Action, Catalog, CatalogError, DEFAULT_RESOURCE, Level, NewEntity, PageRequest, Result, Subject,
 };
@@ -39,7 +39,7 @@ fn everything_adds_up_after_many_changes_at_once(suite: &Suite<'_>) {
         let hammer = |thread| {
             scope.spawn({
                 let catalog = fixture.catalog.clone();
-                move || hammer(&catalog, Random::new(seed << 8 | thread))
+                move || hammer(&catalog, CatalogRandom::new(seed << 8 | thread))
             })
         };
         let threads: Vec<_> = (0..THREADS).map(hammer).collect();
@@ -72,7 +72,7 @@ fn a_hundred_who_change_one_record_all_get_their_turn(suite: &Suite<'_>) {
     assert_eq!(fixture.catalog.resources_with_entity_limits().wait().unwrap(), [("gpt-4".into(), 1)].into());
 }
 
-fn hammer(catalog: &Catalog, mut random: Random) -> MadeChanges {
+fn hammer(catalog: &Catalog, mut random: CatalogRandom) -> MadeChanges {
     let mut made = MadeChanges::new();
     for _ in 0..CHANGES {
         if let Some(change) = change(catalog, &mut random) {
@@ -83,7 +83,7 @@ fn hammer(catalog: &Catalog, mut random: Random) -> MadeChanges {
 }
 
 /// Makes some change; the event it must have left, if it was made.
-fn change(catalog: &Catalog, random: &mut Random) -> Option<(String, &'static str)> {
+fn change(catalog: &Catalog, random: &mut CatalogRandom) -> Option<(String, &'static str)> {
     let (entity, other) = (*random.pick(&ENTITIES), *random.pick(&ENTITIES));
     let resource = *random.pick(&RESOURCES);
     let of_entity = [Level::Entity(entity), Level::EntityResource(entity, resource)];
@@ -107,7 +107,11 @@ fn change(catalog: &Catalog, random: &mut Random) -> Option<(String, &'static st
     made.then(|| (entity.to_owned(), action))
 }
 
-fn change_resource(catalog: &Catalog, random: &mut Random, resource: &str) -> Option<(String, &'static str)> {
+fn change_resource(
+    catalog: &Catalog,
+    random: &mut CatalogRandom,
+    resource: &str,
+) -> Option<(String, &'static str)> {
     let level = Level::Resource(resource);
     let (made, action) = match random.below(2) {
         0 => (told(catalog.set_limits(level, &rpm(1)).wait()), "limits_set"),

@@ -3,7 +3,7 @@
 use tollgate_core::Span;
 
 use super::fixture::{Fixture, START, Suite};
-use crate::{CatalogError, Counts, SeenWaiter, WAITERS_SEEN_MAX, Waiter};
+use crate::{CatalogError, Counts, SeenWaiter, WAITERS_SEEN_MAX, WaiterRecord};
 
 const SEEN_FOR: Span = Span::from_secs(5);
 
@@ -18,11 +18,11 @@ super::promises![
     a_waiter_that_is_none_is_refused,
 ];
 
-fn waiter(entity: &str) -> Waiter {
-    Waiter::new(entity, "gpt-4", START, 4711, "host-1")
+fn waiter(entity: &str) -> WaiterRecord {
+    WaiterRecord::new(entity, "gpt-4", START, 4711, "host-1")
 }
 
-fn show(fixture: &Fixture, waiter: &Waiter) -> Option<SeenWaiter> {
+fn show(fixture: &Fixture, waiter: &WaiterRecord) -> Option<SeenWaiter> {
     fixture.catalog.show_waiter(waiter, SEEN_FOR).wait().unwrap()
 }
 
@@ -76,7 +76,7 @@ fn one_whose_place_was_taken_cannot_withdraw_the_other(suite: &Suite<'_>) {
 fn who_waits_longest_comes_first(suite: &Suite<'_>) {
     let fixture = suite.fixture();
     for (entity, since) in [("c", 3), ("a", 1), ("d", 3), ("b", 2)] {
-        let waiter = Waiter { since: START + Span::from_secs(since), ..waiter(entity) };
+        let waiter = WaiterRecord { since: START + Span::from_secs(since), ..waiter(entity) };
         show(&fixture, &waiter).unwrap();
     }
     assert_eq!(seen(&fixture), ["a", "b", "c", "d"]);
@@ -122,12 +122,12 @@ fn a_waiter_that_is_none_is_refused(suite: &Suite<'_>) {
     let other = |index: u64| (format!("r{index}"), amounts(1));
     let bad = [
         waiter("#"),
-        Waiter { resource: "7".into(), ..waiter("a") },
-        Waiter { demand: [("a b".into(), 1)].into(), ..waiter("a") },
-        Waiter { demand: amounts(1_000), ..waiter("a") },
-        Waiter { also: (0..9).map(other).collect(), ..waiter("a") },
-        Waiter { also: [("#".into(), amounts(1))].into(), ..waiter("a") },
-        Waiter { host: "h".repeat(256), ..waiter("a") },
+        WaiterRecord { resource: "7".into(), ..waiter("a") },
+        WaiterRecord { demand: [("a b".into(), 1)].into(), ..waiter("a") },
+        WaiterRecord { demand: amounts(1_000), ..waiter("a") },
+        WaiterRecord { also: (0..9).map(other).collect(), ..waiter("a") },
+        WaiterRecord { also: [("#".into(), amounts(1))].into(), ..waiter("a") },
+        WaiterRecord { host: "h".repeat(256), ..waiter("a") },
     ];
     for bad in bad {
         assert!(fixture.catalog.show_waiter(&bad, SEEN_FOR).wait().is_err(), "{bad:?}");

@@ -8,7 +8,7 @@ use tollgate_store::CHAIN_MAX;
 use tollgate_store::records::{Item, Test, Value, Write};
 
 use super::DELETING;
-use crate::transaction::{Commit, Transaction};
+use crate::transaction::{Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys};
 
 /// The entities from a parent to the top, as they were read.
@@ -73,7 +73,7 @@ impl Ancestors {
     }
 
     /// Tests that nobody on the way was moved, but those whose records are written anyway.
-    pub(super) fn check_unmoved(&self, tx: &mut Transaction<'_>, written: &[&str]) {
+    pub(super) fn check_unmoved(&self, tx: &mut RecordTxn<'_>, written: &[&str]) {
         for (ancestor, parent) in &self.path {
             if !written.contains(&ancestor.as_str()) {
                 let key = keys::entity(tx.namespace_id(), ancestor);

@@ -9,7 +9,7 @@ use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, WRITES_MAX, W
 use super::managed::{LEVELS, REVISION};
 use super::{Level, OnUnavailable, refuse_empty};
 use crate::audit::Action;
-use crate::transaction::{ATTEMPTS_MAX, Commit, Transaction};
+use crate::transaction::{ATTEMPTS_MAX, Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys, name};
 
 /// What the changes of a transaction share: the check of the namespace, the version of the config, both lists of who
@@ -129,7 +129,7 @@ impl Catalog {
     /// Adds the writes of one change but for what is shared, and says whether there are any.
     fn add_change(
         &self,
-        tx: &mut Transaction<'_>,
+        tx: &mut RecordTxn<'_>,
         lists: &mut Lists,
         change: &LevelChange<'_>,
         before: Option<&Item>,

@@ -11,7 +11,7 @@ use tollgate_store::records::{Change, Fields, Index, Item, Test, Write};
 use super::codec::{put_limits, read_config};
 use super::{Level, OnUnavailable, StoredLimits, refuse_empty};
 use crate::audit::Action;
-use crate::transaction::{ATTEMPTS_MAX, Commit, Transaction};
+use crate::transaction::{ATTEMPTS_MAX, Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys};
 
 /// Fields of the system's record that are not limits, and stay when only its limits are set.
@@ -235,7 +235,7 @@ impl Catalog {
     }
 }
 
-impl Transaction<'_> {
+impl RecordTxn<'_> {
     /// One more or one less entity has limits for the resource.
     fn count_entity_config(&mut self, level: Level<'_>, by: i64) {
         if let Some((_, resource)) = level.entity() {

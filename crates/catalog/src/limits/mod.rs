@@ -36,7 +36,7 @@ pub enum Level<'a> {
 /// The level that the limits in force come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Source {
+pub enum LimitsSource {
     /// The entity, for this resource.
     Entity,
     /// The entity, for all resources.
@@ -144,14 +144,14 @@ impl fmt::Display for OnUnavailable {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for LimitsSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Source::Entity => "entity",
-            Source::EntityDefault => "entity_default",
-            Source::Resource => "resource",
-            Source::System => "system",
-            Source::Call => "call",
+            LimitsSource::Entity => "entity",
+            LimitsSource::EntityDefault => "entity_default",
+            LimitsSource::Resource => "resource",
+            LimitsSource::System => "system",
+            LimitsSource::Call => "call",
         })
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use tollgate_mock_provider::{Change, Outage, Style};
+use tollgate_mock_provider::{LimitChange, Outage, Style};
 
 use crate::mock_text;
 
@@ -35,7 +35,7 @@ pub(crate) struct MockProviderArgs {
     pub(crate) latency: RangeInclusive<Duration>,
     /// Change limits at a time: 30s:rps=5,tpm=1000; may be repeated
     #[arg(long, value_name = "CHANGE", value_parser = mock_text::change)]
-    pub(crate) change: Vec<Change>,
+    pub(crate) change: Vec<LimitChange>,
     /// Let calls fail: 503@10s..20s, hang@5s..6s, every 7th as reset/7; may be repeated
     #[arg(long, value_name = "OUTAGE", value_parser = mock_text::outage)]
     pub(crate) outage: Vec<Outage>,

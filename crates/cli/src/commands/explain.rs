@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::catalog::Catalog;
-use tollgate::limiter::Standing;
+use tollgate::limiter::ChainStatus;
 use tollgate::store::usage::iso;
 use tollgate::{Limit, Limits, Ready};
 
@@ -100,7 +100,7 @@ impl Answer for ExplainAnswer {
 }
 
 /// The most that one process may hold ahead of the entity's own bucket, of each limit.
-fn held_ahead(catalog: &Catalog, standing: &Standing) -> Option<BTreeMap<String, u64>> {
+fn held_ahead(catalog: &Catalog, standing: &ChainStatus) -> Option<BTreeMap<String, u64>> {
     let own = standing.parts.first()?;
     let limits: Vec<Limit> = own.denial.statuses().map(|status| status.limit().clone()).collect();
     let limits = Limits::new(limits).ok()?;

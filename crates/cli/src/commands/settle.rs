@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tollgate::Limiter;
 use tollgate::catalog::{Namespace, NamespaceStatus};
-use tollgate::limiter::{Ended, Ending, Lease, TicketError};
+use tollgate::limiter::{Lease, LeaseEnd, TicketEnd, TicketError};
 
 use crate::args::SettleArgs;
 use crate::context::Context;
@@ -29,9 +29,9 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
     let ended = if reported.is_err() || context.dry_run {
         // Dropped, the lease of a ticket stays as it is.
         drop(lease);
-        Ended::Now
+        TicketEnd::Now
     } else {
-        lease.end_once(if cancel { Ending::Cancel } else { Ending::Commit }).wait()?
+        lease.end_once(if cancel { LeaseEnd::Cancel } else { LeaseEnd::Commit }).wait()?
     };
     let ending = match (cancel, amounts.is_empty()) {
         (true, _) => "cancel",
@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
     let (used, units) = reported?;
     let used = used.into_iter().map(|it| (it.limit, it.amount)).collect();
     let namespace = context.settings.namespace.value.clone();
-    let (dry_run, settled_before) = (context.dry_run, ended == Ended::Before);
+    let (dry_run, settled_before) = (context.dry_run, ended == TicketEnd::Before);
     Ok(Output::new(SettleAnswer { dry_run, namespace, ticket, ending, used, units, settled_before }))
 }
 

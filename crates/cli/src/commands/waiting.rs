@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tollgate::catalog::{SeenWaiter, Waiter};
+use tollgate::catalog::{SeenWaiter, WaiterRecord};
 use tollgate::{Catalog, Span};
 
 use super::call::LimiterCall;
@@ -50,7 +50,7 @@ impl Drop for VisibleWait {
 
 struct Teller {
     catalog: Catalog,
-    waiter: Waiter,
+    waiter: WaiterRecord,
     seen: Option<SeenWaiter>,
 }
 
@@ -79,9 +79,9 @@ impl Teller {
     }
 }
 
-fn waiter_of(catalog: &Catalog, call: &LimiterCall<'_>) -> Waiter {
+fn waiter_of(catalog: &Catalog, call: &LimiterCall<'_>) -> WaiterRecord {
     let since = catalog.backend().clock().now();
-    let mut waiter = Waiter::new(call.entity, call.resource, since, std::process::id(), &host());
+    let mut waiter = WaiterRecord::new(call.entity, call.resource, since, std::process::id(), &host());
     waiter.demand = asked(call.amounts);
     waiter.also = call.also.iter().map(|(resource, amounts)| (resource.clone(), asked(amounts))).collect();
     waiter

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::store::Backend;
-use tollgate_dynamo::{Chains, DynamoStore, DynamoStoreBuilder, OpenError};
+use tollgate_dynamo::{Chains, DynamoOpenError, DynamoStore, DynamoStoreBuilder};
 
 use crate::settings::{CliSettings, DynamodbUrl};
 
@@ -15,7 +15,7 @@ pub(super) fn open(url: &DynamodbUrl, settings: &CliSettings) -> Result<Arc<dyn 
 /// Whether the table is there. If that cannot be known, whoever opens it is told why.
 pub(super) fn is_there(url: &DynamodbUrl, settings: &CliSettings) -> bool {
     let opened = builder(url, settings).create_table(false).build().wait();
-    !matches!(opened, Err(OpenError::NoTable(..)))
+    !matches!(opened, Err(DynamoOpenError::NoTable(..)))
 }
 
 /// What the table lacks.
@@ -27,7 +27,7 @@ pub(super) fn damages(url: &DynamodbUrl, settings: &CliSettings) -> Result<Vec<S
 /// Opens the table, or says how to make one.
 pub(super) fn open_table(url: &DynamodbUrl, settings: &CliSettings) -> Result<DynamoStore, String> {
     builder(url, settings).build().wait().map_err(|error| match error {
-        OpenError::NoTable(table, whereabouts) => {
+        DynamoOpenError::NoTable(table, whereabouts) => {
             let with_create = DynamodbUrl { creates: true, ..url.clone() };
             format!(
                 "there is no table {table:?} in {whereabouts}; name another one, or make it: by the template in \

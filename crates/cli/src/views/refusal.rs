@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tollgate::Ready;
-use tollgate::limiter::{AcquireError, Standing};
+use tollgate::limiter::{AcquireError, ChainStatus};
 
 use super::WaitTime;
 use super::moment::micros;
@@ -83,7 +83,7 @@ impl RefusalView {
     }
 
     /// The same of how a call stands.
-    pub(crate) fn of(standing: &Standing) -> RefusalView {
+    pub(crate) fn of(standing: &ChainStatus) -> RefusalView {
         let limited_by = standing.limited_by().map(|(part, status)| LimitedBy {
             entity: part.entity.clone(),
             resource: part.resource.clone(),
@@ -110,7 +110,7 @@ impl RefusalView {
 }
 
 /// When a call would pass. Who is refused by what others hold depends on them, whatever else refuses it.
-fn moment(standing: &Standing) -> WaitTime {
+fn moment(standing: &ChainStatus) -> WaitTime {
     let held = standing.violations().any(|(_, status)| status.limit().is_resource());
     match (standing.ready(), standing.retry_after()) {
         (Ready::Now, _) => WaitTime::Now,
@@ -123,14 +123,14 @@ fn moment(standing: &Standing) -> WaitTime {
 }
 
 /// How long a call takes at least, whatever others give back; `None` if time alone refuses nothing.
-fn earliest(standing: &Standing) -> Option<Duration> {
+fn earliest(standing: &ChainStatus) -> Option<Duration> {
     let now = standing.parts.first()?.denial.now();
     let earliest = standing.parts.iter().map(|part| part.denial.earliest()).fold(Ready::Now, Ready::later);
     if earliest == Ready::Now { None } else { earliest.wait(now) }
 }
 
 /// Which limit refuses, with numbers as people write them.
-fn reason(standing: &Standing) -> String {
+fn reason(standing: &ChainStatus) -> String {
     let Some((part, status)) = standing.limited_by() else { return standing.to_string() };
     let shown = |amount: u64| limit_text::shown(status.limit(), amount);
     let (name, asked) = (status.limit().name(), shown(status.requested()));

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate::catalog::Source;
-use tollgate::limiter::{Part, Standing};
+use tollgate::catalog::LimitsSource;
+use tollgate::limiter::{ChainStatus, LinkStatus};
 use tollgate::{Status, Tick};
 
 use super::WaitTime;
@@ -50,16 +50,16 @@ struct StandText {
 }
 
 /// How a demand stands towards every limit, bucket by bucket.
-pub(crate) fn standing_views(standing: &Standing) -> Vec<StandingView> {
+pub(crate) fn standing_views(standing: &ChainStatus) -> Vec<StandingView> {
     let decides = standing.limited_by().map(|(part, status)| {
         (part.entity.clone(), part.resource.clone(), status.limit().name().to_string())
     });
-    let is_it = |part: &Part, name: &str| {
+    let is_it = |part: &LinkStatus, name: &str| {
         decides.as_ref().is_some_and(|(entity, resource, limit)| {
             *entity == part.entity && *resource == part.resource && *limit == name
         })
     };
-    let view = |part: &Part| {
+    let view = |part: &LinkStatus| {
         let now = part.denial.now();
         let stand = |status: Status| {
             let decides = is_it(part, status.limit().name().as_str());
@@ -147,23 +147,23 @@ pub(crate) fn millis_up(wait: Duration) -> u64 {
     u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
-fn source_name(source: Option<Source>) -> &'static str {
+fn source_name(source: Option<LimitsSource>) -> &'static str {
     match source {
-        Some(Source::Entity) => "entity",
-        Some(Source::EntityDefault) => "entity_default",
-        Some(Source::Resource) => "resource",
-        Some(Source::System) => "system",
+        Some(LimitsSource::Entity) => "entity",
+        Some(LimitsSource::EntityDefault) => "entity_default",
+        Some(LimitsSource::Resource) => "resource",
+        Some(LimitsSource::System) => "system",
         _ => "call",
     }
 }
 
-fn level_of(part: &Part) -> String {
-    let Part { entity, resource, .. } = part;
+fn level_of(part: &LinkStatus) -> String {
+    let LinkStatus { entity, resource, .. } = part;
     match part.source {
-        Some(Source::Entity) => format!("entity {entity}, resource {resource}"),
-        Some(Source::EntityDefault) => format!("entity {entity}"),
-        Some(Source::Resource) => format!("resource {resource}"),
-        Some(Source::System) => "the system".into(),
+        Some(LimitsSource::Entity) => format!("entity {entity}, resource {resource}"),
+        Some(LimitsSource::EntityDefault) => format!("entity {entity}"),
+        Some(LimitsSource::Resource) => format!("resource {resource}"),
+        Some(LimitsSource::System) => "the system".into(),
         _ => "the call".into(),
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollgate::store::records::{Change, Item, ItemKey, Query, Records, Value, Write};
-use tollgate::store::{Applied, Backend, Call, Key, Op, Place, Scope, Step, Store};
+use tollgate::store::{Backend, BucketRef, Key, Op, Scope, Step, Store, Transaction, TxnOutcome};
 use tollgate::{
     Level, Limit, LimitSet, Limiter, Limits, ManualClock, NewEntity, SETS_NAMESPACE, Span, Tick, demand,
 };
@@ -50,11 +50,11 @@ pub fn take_once_each(store: &Arc<dyn Backend>, limiter: &Limiter, entities: usi
 fn take(store: &Arc<dyn Backend>, limiter: &Limiter, keys: &[Key]) {
     let (limits, namespace) = (limits(), limiter.catalog().namespace_id());
     let costs = limits.costs(&demand! { rpm: 1, tpm: 10 }).expect("it fits");
-    let place = |key| Place { namespace, key, limits: &limits };
+    let place = |key| BucketRef { namespace, key, limits: &limits };
     let step = |key| Step { place: place(key), op: Op::Take { costs: &costs, term: None } };
     let steps: Vec<Step<'_>> = keys.iter().map(step).collect();
-    let taken = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();
-    assert!(matches!(taken, Ok(Applied::Done(_))), "{taken:?}");
+    let taken = store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait();
+    assert!(matches!(taken, Ok(TxnOutcome::Done(_))), "{taken:?}");
 }
 
 /// Takes 1,500,000 tokens of `user-1`, now.

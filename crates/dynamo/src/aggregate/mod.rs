@@ -27,6 +27,6 @@ mod sdk;
 
 pub use aggregator::Aggregator;
 pub use archive::{Archive, ArchiveError, Folder};
-pub use outcome::{BatchOutcome, Failed};
-pub use reader::{Progress, Start, StreamBatch, StreamReader};
+pub use outcome::{BatchOutcome, FailedRecord};
+pub use reader::{StreamBatch, StreamProgress, StreamReader, StreamStart};
 pub use record::{EventKind, StreamRecord};

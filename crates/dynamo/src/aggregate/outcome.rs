@@ -18,13 +18,13 @@ pub struct BatchOutcome {
     /// not fail.
     pub unreadable: Vec<String>,
     /// What has to be delivered again.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedRecord>,
 }
 
 /// A record that has to be delivered again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Failed {
+pub struct FailedRecord {
     /// Its number.
     pub sequence: String,
     /// What went wrong.
@@ -45,6 +45,6 @@ impl BatchOutcome {
 
     /// Notes that these records failed, in the order of the batch, each once.
     pub(super) fn fail(&mut self, failures: BTreeMap<usize, (String, String)>) {
-        self.failed.extend(failures.into_values().map(|(sequence, why)| Failed { sequence, why }));
+        self.failed.extend(failures.into_values().map(|(sequence, why)| FailedRecord { sequence, why }));
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tollgate_store::records::ItemKey;
 use tollgate_store::usage::bucket_of_usage;
-use tollgate_store::{Key, Place, StoreError};
+use tollgate_store::{BucketRef, Key, StoreError};
 
 /// How long the partition key of an item may be, and the sort key of an index, in bytes.
 const KEY_MAX: usize = 1_024;
@@ -20,7 +20,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    pub(crate) fn of(place: &Place<'_>) -> Result<Address, StoreError> {
+    pub(crate) fn of(place: &BucketRef<'_>) -> Result<Address, StoreError> {
         let address = Address { namespace: place.namespace.into(), key: place.key.clone() };
         let len = address.partition(0).len();
         if len > KEY_MAX {

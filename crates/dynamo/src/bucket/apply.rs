@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tollgate_store::records::{RecordsError, Write, check_writes};
-use tollgate_store::{Applied, Call, Done, OwnedCall, StoreError};
+use tollgate_store::{OwnedTransaction, StepOutcome, StoreError, Transaction, TxnOutcome};
 
 use super::Chains;
 use super::address::Address;
@@ -14,7 +14,7 @@ use crate::inner::DynamoInner;
 
 /// A call on its way, with the bucket of each of its steps.
 pub(super) struct PendingTxn {
-    pub(super) call: Arc<OwnedCall>,
+    pub(super) call: Arc<OwnedTransaction>,
     pub(super) addresses: Vec<Address>,
     pub(super) writes: Vec<Write>,
 }
@@ -27,9 +27,9 @@ impl DynamoInner {
     /// None: it must be run to its end.
     pub(crate) async fn apply(
         &self,
-        call: Arc<OwnedCall>,
+        call: Arc<OwnedTransaction>,
         writes: Vec<Write>,
-    ) -> Result<Applied, RecordsError> {
+    ) -> Result<TxnOutcome, RecordsError> {
         let addresses = call.with(|call| check(call, &writes))?;
         let trip = PendingTxn { call, addresses, writes };
         let steps = trip.addresses.len();
@@ -39,17 +39,21 @@ impl DynamoInner {
                 let progress = self.buckets.progress(id);
                 let mut course = progress.lock().await;
                 if course.is_done {
-                    return Ok(Applied::Done(course.steps.iter().flatten().copied().collect()));
+                    return Ok(TxnOutcome::Done(course.steps.iter().flatten().copied().collect()));
                 }
                 course.steps.resize(steps, None);
                 let applied = self.travel(&trip, &mut course.steps).await?;
-                course.is_done = matches!(applied, Applied::Done(_));
+                course.is_done = matches!(applied, TxnOutcome::Done(_));
                 Ok(applied)
             }
         }
     }
 
-    async fn travel(&self, trip: &PendingTxn, done: &mut [Option<Done>]) -> Result<Applied, RecordsError> {
+    async fn travel(
+        &self,
+        trip: &PendingTxn,
+        done: &mut [Option<StepOutcome>],
+    ) -> Result<TxnOutcome, RecordsError> {
         let is_whole = trip.addresses.len() > 1 && self.buckets.settings.chains == Chains::Transaction;
         let applied = if !trip.writes.is_empty() || trip.addresses.is_empty() || is_whole {
             self.together(trip).await?
@@ -62,23 +66,27 @@ impl DynamoInner {
         } else {
             self.together(trip).await?
         };
-        if let Applied::Done(all) = &applied {
+        if let TxnOutcome::Done(all) = &applied {
             done.iter_mut().zip(all).for_each(|(place, done)| *place = Some(*done));
         }
         Ok(applied)
     }
 
     /// A call of one step.
-    async fn alone(&self, trip: &PendingTxn) -> Result<Applied, StoreError> {
+    async fn alone(&self, trip: &PendingTxn) -> Result<TxnOutcome, StoreError> {
         Ok(match self.run(trip, 0).await? {
-            OpResult::Done(done) => Applied::Done(vec![done]),
-            OpResult::Denied(denial) => Applied::Denied(vec![*denial]),
-            OpResult::Stale | OpResult::Moved | OpResult::Whole => Applied::Stale(0),
+            OpResult::Done(done) => TxnOutcome::Done(vec![done]),
+            OpResult::Denied(denial) => TxnOutcome::Denied(vec![*denial]),
+            OpResult::Stale | OpResult::Moved | OpResult::Whole => TxnOutcome::Stale(0),
         })
     }
 
     /// Steps that nothing can deny: each for itself, and those that were done are not done again.
-    async fn each(&self, trip: &PendingTxn, done: &mut [Option<Done>]) -> Result<Applied, StoreError> {
+    async fn each(
+        &self,
+        trip: &PendingTxn,
+        done: &mut [Option<StepOutcome>],
+    ) -> Result<TxnOutcome, StoreError> {
         let left: Vec<usize> = (0..done.len()).filter(|step| done[*step].is_none()).collect();
         let runs = left.iter().map(|step| self.run(trip, *step));
         let mut trouble = None;
@@ -91,7 +99,7 @@ impl DynamoInner {
         }
         match trouble {
             Some(error) => Err(error),
-            None => Ok(Applied::Done(done.iter().flatten().copied().collect())),
+            None => Ok(TxnOutcome::Done(done.iter().flatten().copied().collect())),
         }
     }
 
@@ -114,15 +122,15 @@ impl DynamoInner {
     }
 
     /// Takes from all buckets at once. Should one of them deny, the others get back what was taken.
-    async fn at_once(&self, trip: &PendingTxn) -> Result<Applied, RecordsError> {
+    async fn at_once(&self, trip: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
         let runs = (0..trip.addresses.len()).map(|step| self.run(trip, step));
         let verdicts = join_all(runs.collect()).await;
-        let all: Option<Vec<Done>> = verdicts
+        let all: Option<Vec<StepOutcome>> = verdicts
             .iter()
             .map(|verdict| if let Ok(OpResult::Done(done)) = verdict { Some(*done) } else { None })
             .collect();
         if let Some(done) = all {
-            return Ok(Applied::Done(done));
+            return Ok(TxnOutcome::Done(done));
         }
         let taken = verdicts.iter().enumerate().filter_map(|(step, verdict)| {
             let errand = trip.errand(step).reversed(verdict.as_ref().ok()?)?;
@@ -153,7 +161,7 @@ impl DynamoInner {
             if lane.state.try_lock().is_ok_and(|state| state.image().is_some()) {
                 lane.saw(self.service.clock.now());
             }
-            return Ok(OpResult::Done(Done::Settled));
+            return Ok(OpResult::Done(StepOutcome::Settled));
         }
         self.route(address, errand).await
     }
@@ -167,7 +175,7 @@ impl PendingTxn {
 }
 
 /// The addresses of the steps.
-fn check(call: &Call<'_>, writes: &[Write]) -> Result<Vec<Address>, StoreError> {
+fn check(call: &Transaction<'_>, writes: &[Write]) -> Result<Vec<Address>, StoreError> {
     check_writes(writes)?;
     if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
         return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));

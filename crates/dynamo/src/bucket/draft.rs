@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use tollgate_core::{Costs, Denial, Limits, Tick, Usage};
-use tollgate_store::ahead::Counted;
+use tollgate_store::ahead::UsageDelta;
 use tollgate_store::usage::Caller;
-use tollgate_store::{Done, Op, Step};
+use tollgate_store::{Op, Step, StepOutcome};
 
 use super::image::ItemSnapshot;
 
@@ -51,13 +51,17 @@ pub(crate) enum UsageMode {
     /// It undoes a take, which was an event and then is none.
     Undo,
     /// As this says: what a process used of what it had taken ahead.
-    Counted(Arc<Counted>),
+    Counted(Arc<UsageDelta>),
 }
 
 impl UsageMode {
     /// What it says was used.
-    fn counted(&self) -> Counted {
-        if let UsageMode::Counted(counted) = self { Counted::clone(counted) } else { Counted::default() }
+    fn counted(&self) -> UsageDelta {
+        if let UsageMode::Counted(counted) = self {
+            UsageDelta::clone(counted)
+        } else {
+            UsageDelta::default()
+        }
     }
 
     /// For what undoes something that was metered or not.
@@ -147,7 +151,7 @@ impl ItemDraft {
     }
 
     /// Does the step, which must fit if it takes.
-    pub(crate) fn commit(&mut self, step: &Step<'_>, metering: &UsageMode) -> Done {
+    pub(crate) fn commit(&mut self, step: &Step<'_>, metering: &UsageMode) -> StepOutcome {
         if self.after.is_none() && step.creates() {
             self.create(step.place.limits);
         }

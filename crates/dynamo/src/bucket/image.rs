@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_core::{Bucket, Limits, Part, Ready, Span, Tick};
-use tollgate_store::Kept;
+use tollgate_store::StoredBucket;
 
 use super::BadItem;
 use super::address::{Address, STATE};
@@ -40,7 +40,7 @@ pub(crate) struct ItemSnapshot {
     /// The limits of the whole bucket.
     pub(crate) whole: Limits,
     /// The states, under the part of the limits that this item keeps to.
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredBucket,
     /// The thousandths of each meter as the item has them. `kept` may have less: the core counts whole units, and never
     /// more than is full.
     pub(crate) credits: Vec<i128>,
@@ -61,7 +61,7 @@ impl ItemSnapshot {
     /// A bucket of which nothing was used, or one of `shards` parts of it; `None` if the limits cannot be shared out.
     pub(crate) fn fresh(whole: &Limits, shard: u32, shards: u32) -> Option<ItemSnapshot> {
         let part = whole.part(shard.into(), shards.into())?;
-        let kept = Kept::fresh(&part);
+        let kept = StoredBucket::fresh(&part);
         Some(ItemSnapshot {
             whole: whole.clone(),
             credits: credits(&kept.bucket.parts(&part)),
@@ -118,7 +118,7 @@ impl ItemSnapshot {
         let counters = UsageCounters::read(&part, attributes);
         let writers = attributes.iter().filter(|(name, _)| name.starts_with("w_"));
         Ok(ItemSnapshot {
-            kept: Kept { limits: part, version, bucket },
+            kept: StoredBucket { limits: part, version, bucket },
             credits,
             whole,
             shard,

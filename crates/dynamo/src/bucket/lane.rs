@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use tokio::sync::{Notify, oneshot};
 use tollgate_core::{Denial, MILLIS, Tick};
-use tollgate_store::ahead::Stash;
-use tollgate_store::{Done, Mutex, OpId, OwnedCall, StoreError};
+use tollgate_store::ahead::PrefetchBuffer;
+use tollgate_store::{Mutex, OpId, OwnedTransaction, StepOutcome, StoreError};
 
 use super::draft::UsageMode;
 use super::image::{ItemSnapshot, WCU_FULL};
@@ -37,7 +37,7 @@ pub(crate) struct ItemQueue {
     /// What was handed over and not yet tried.
     pub(crate) handed_over: Arc<PendingDetached>,
     /// What this process holds ahead, at the first item.
-    pub(crate) stash: tokio::sync::Mutex<Stash>,
+    pub(crate) stash: tokio::sync::Mutex<PrefetchBuffer>,
     /// Whether somebody sees to it that it is given back.
     pub(crate) is_watched: AtomicBool,
 }
@@ -81,7 +81,7 @@ pub(crate) struct ItemState {
     pub(crate) unsure: Option<UnknownWrite>,
     /// Steps that were done though whoever asked was told that nothing is known, by the id of their call: should they be
     /// asked for again, they are not done again.
-    done_unheard: VecDeque<(OpId, usize, Done)>,
+    done_unheard: VecDeque<(OpId, usize, StepOutcome)>,
     pressure: Pressure,
 }
 
@@ -139,7 +139,7 @@ impl ItemState {
     }
 
     /// A step was done, and nobody heard of it.
-    pub(crate) fn remember(&mut self, errand: &ItemOp, done: Done) {
+    pub(crate) fn remember(&mut self, errand: &ItemOp, done: StepOutcome) {
         let Some(id) = errand.call.id else { return };
         if self.done_unheard.len() >= UNHEARD_MAX {
             self.done_unheard.pop_front();
@@ -148,9 +148,9 @@ impl ItemState {
     }
 
     /// What came of an errand that was done though nobody heard of it.
-    pub(crate) fn remembered(&self, errand: &ItemOp) -> Option<Done> {
+    pub(crate) fn remembered(&self, errand: &ItemOp) -> Option<StepOutcome> {
         let is_it =
-            |(id, step, _): &&(OpId, usize, Done)| Some(*id) == errand.call.id && *step == errand.step;
+            |(id, step, _): &&(OpId, usize, StepOutcome)| Some(*id) == errand.call.id && *step == errand.step;
         self.done_unheard.iter().find(is_it).map(|(_, _, done)| *done)
     }
 
@@ -188,7 +188,7 @@ pub(crate) struct UnknownWrite {
 /// One step for a bucket.
 #[derive(Clone)]
 pub(crate) struct ItemOp {
-    pub(crate) call: Arc<OwnedCall>,
+    pub(crate) call: Arc<OwnedTransaction>,
     /// Which of its steps.
     pub(crate) step: usize,
     /// In how many items it takes the bucket to be.
@@ -199,7 +199,7 @@ pub(crate) struct ItemOp {
 /// What came of it.
 #[derive(Clone, Debug)]
 pub(crate) enum OpResult {
-    Done(Done),
+    Done(StepOutcome),
     Denied(Box<Denial>),
     Stale,
     /// The bucket is in another number of items.
@@ -211,7 +211,7 @@ pub(crate) enum OpResult {
 impl OpResult {
     /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does who goes on holding.
     pub(crate) fn is_use(&self) -> bool {
-        matches!(self, OpResult::Done(done) if !matches!(done, Done::Renewed(_)))
+        matches!(self, OpResult::Done(done) if !matches!(done, StepOutcome::Renewed(_)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate_core::Span;
-use tollgate_store::{Applied, Clock, Freed, Mutex, OpId, OwnedCall, StoreError, Told};
+use tollgate_store::{Clock, Freed, Mutex, OpId, OutcomeCallback, OwnedTransaction, StoreError, TxnOutcome};
 
 use super::address::Address;
 use super::draft::UsageMode;
@@ -24,7 +24,7 @@ const FIRST_REST: Duration = Duration::from_millis(50);
 /// Something that nobody waits for.
 enum BackgroundJob {
     /// Who hears what came of it is told once.
-    Apply(Arc<OwnedCall>, Mutex<Option<Told>>),
+    Apply(Arc<OwnedTransaction>, Mutex<Option<OutcomeCallback>>),
     GiveBack(Address, ItemOp),
     /// What came of a write, also if nobody writes to the bucket any more.
     FindOut(Address, u32),
@@ -35,12 +35,12 @@ enum BackgroundJob {
 
 impl DynamoInner {
     /// Applies a call whose answer nobody waits for.
-    pub(crate) fn hand_over(&self, call: OwnedCall) {
+    pub(crate) fn hand_over(&self, call: OwnedTransaction) {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
     /// As [`hand_over`](DynamoInner::hand_over), and `told` hears what came of it.
-    pub(crate) fn hand_over_and_tell(&self, mut call: OwnedCall, told: Told) {
+    pub(crate) fn hand_over_and_tell(&self, mut call: OwnedTransaction, told: OutcomeCallback) {
         // With an id, what was done of it is not done again with the next try.
         call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
         let unheard = self.hear_later(&call);
@@ -48,7 +48,7 @@ impl DynamoInner {
     }
 
     /// Has whoever asks after the buckets of a call wait until it was tried.
-    fn hear_later(&self, call: &OwnedCall) -> Vec<Arc<PendingDetached>> {
+    fn hear_later(&self, call: &OwnedTransaction) -> Vec<Arc<PendingDetached>> {
         let addresses = call.steps().filter_map(|step| Address::of(&step.place).ok());
         let lanes = addresses.map(|address| Arc::clone(&self.buckets.lane(&address).handed_over));
         let unheard: Vec<Arc<PendingDetached>> =
@@ -58,7 +58,7 @@ impl DynamoInner {
     }
 
     /// Waits until what was handed over about the buckets of a call was tried.
-    pub(crate) async fn hear(&self, call: &OwnedCall) {
+    pub(crate) async fn hear(&self, call: &OwnedTransaction) {
         for address in call.steps().filter_map(|step| Address::of(&step.place).ok()).collect::<Vec<_>>() {
             let handed_over = Arc::clone(&self.buckets.lane(&address).handed_over);
             handed_over.none().await;
@@ -71,8 +71,8 @@ impl DynamoInner {
     }
 
     /// Undoes a call that was applied and whose caller is gone.
-    pub(crate) fn undo(&self, call: &OwnedCall, applied: &Applied) {
-        let Applied::Done(done) = applied else { return };
+    pub(crate) fn undo(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
+        let TxnOutcome::Done(done) = applied else { return };
         let Some(mut undo) = call.clone().undo(done) else { return };
         undo.id = Some(unique_id());
         if let Some(id) = call.id {

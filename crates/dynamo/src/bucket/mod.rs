@@ -34,7 +34,7 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::ahead::Prefetch;
 use tollgate_store::records::RecordsError;
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::{Done, Mutex, OpId, StoreError};
+use tollgate_store::{Mutex, OpId, StepOutcome, StoreError};
 
 #[cfg(feature = "aggregate")]
 pub(crate) use stream::Seen;
@@ -126,7 +126,7 @@ pub(crate) type CallProgressLock = tokio::sync::Mutex<TxnProgress>;
 pub(crate) struct TxnProgress {
     pub(crate) is_done: bool,
     /// What came of each of its steps so far.
-    pub(crate) steps: Vec<Option<Done>>,
+    pub(crate) steps: Vec<Option<StepOutcome>>,
 }
 
 impl Buckets {

@@ -1,7 +1,7 @@
 //! A bucket that is in several items: put together, and shared out again.
 
 use tollgate_core::{Bucket, Limits, MILLIS, Part, Tick};
-use tollgate_store::Kept;
+use tollgate_store::StoredBucket;
 
 use super::counters::UsageCounters;
 use super::image::ItemSnapshot;
@@ -30,7 +30,7 @@ pub(super) fn merged(images: &[Option<ItemSnapshot>], last: Tick, now: Tick) -> 
     let bucket = Bucket::of_parts(&whole, time, &sums).ok()?;
     let image = ItemSnapshot::fresh(&whole, 0, 1)?;
     Some(ItemSnapshot {
-        kept: Kept { limits: whole.clone(), version, bucket },
+        kept: StoredBucket { limits: whole.clone(), version, bucket },
         counters: UsageCounters::of(&whole),
         generation: first.generation,
         ..image
@@ -46,7 +46,7 @@ fn add(sum: &mut Part, part: &Part, unit: u64) {
 }
 
 /// The states of the items that a bucket is shared out to, by how much each may have. `None` if it cannot be.
-pub(super) fn shared_out(kept: &Kept, whole: &Limits, shards: u32) -> Option<Vec<Kept>> {
+pub(super) fn shared_out(kept: &StoredBucket, whole: &Limits, shards: u32) -> Option<Vec<StoredBucket>> {
     if shards == 1 {
         return Some(vec![kept.clone()]);
     }
@@ -65,7 +65,7 @@ pub(super) fn shared_out(kept: &Kept, whole: &Limits, shards: u32) -> Option<Vec
     let stamp = kept.bucket.stamp();
     let kept = |(share, column): (&Limits, Vec<Part>)| {
         let bucket = Bucket::of_parts(share, stamp, &column).ok()?;
-        Some(Kept { limits: share.clone(), version: kept.version, bucket })
+        Some(StoredBucket { limits: share.clone(), version: kept.version, bucket })
     };
     shares.iter().zip(columns).map(kept).collect()
 }
@@ -98,18 +98,18 @@ mod tests {
         let limits = limits.expect("they are valid");
         let now = Tick::from_secs(1_000);
         for (rpm, tpm) in [(0, 0), (1, 1), (999, 332), (1_000, 333)] {
-            let mut kept = Kept::fresh(&limits);
+            let mut kept = StoredBucket::fresh(&limits);
             let costs = limits.costs(&demand! { rpm: rpm, tpm: tpm }).expect("it fits");
             kept.bucket.take(&limits, now, &Take::of(&costs)).expect("it fits");
             for shards in [1, 2, 4, 8, 16, 32] {
                 let parts = shared_out(&kept, &limits, shards).expect("they are meters");
-                let image = |(shard, kept): (usize, Kept)| {
+                let image = |(shard, kept): (usize, StoredBucket)| {
                     let image = ItemSnapshot::fresh(&limits, shard as u32, shards).expect("it is a part");
                     Some(ItemSnapshot { kept, ..image })
                 };
                 let images: Vec<Option<ItemSnapshot>> = parts.into_iter().enumerate().map(image).collect();
                 let whole = merged(&images, now, now).expect("there are some");
-                let left = |kept: &Kept| {
+                let left = |kept: &StoredBucket| {
                     let statuses = kept.bucket.peek(&kept.limits, now);
                     statuses.iter().map(tollgate_core::Status::available).collect::<Vec<_>>()
                 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_core::{Denial, Status};
-use tollgate_store::{Kept, OwnedCall, Place, Step, StoreError};
+use tollgate_store::{BucketRef, OwnedTransaction, Step, StoreError, StoredBucket};
 
 use super::address::Address;
 use super::image::ItemSnapshot;
@@ -14,7 +14,7 @@ use crate::inner::DynamoInner;
 
 impl DynamoInner {
     /// How every step that takes would fare now.
-    pub(crate) async fn ask(&self, call: Arc<OwnedCall>) -> Result<Vec<Denial>, StoreError> {
+    pub(crate) async fn ask(&self, call: Arc<OwnedTransaction>) -> Result<Vec<Denial>, StoreError> {
         self.hear(&call).await;
         let takes: Vec<Step<'_>> = call.steps().filter(|step| step.takes().is_some()).collect();
         let mut denials = Vec::new();
@@ -25,7 +25,7 @@ impl DynamoInner {
     }
 
     /// How every limit of the bucket of a call's only step stands.
-    pub(crate) async fn peek(&self, call: Arc<OwnedCall>) -> Result<Vec<Status>, StoreError> {
+    pub(crate) async fn peek(&self, call: Arc<OwnedTransaction>) -> Result<Vec<Status>, StoreError> {
         self.hear(&call).await;
         let steps: Vec<Step<'_>> = call.steps().collect();
         let kept = self.kept(&steps).await?;
@@ -34,12 +34,12 @@ impl DynamoInner {
     }
 
     /// The buckets of steps as they are, or fresh ones, and the time that they are seen at.
-    async fn kept(&self, steps: &[Step<'_>]) -> Result<Vec<(Kept, tollgate_core::Tick)>, StoreError> {
-        let places: Vec<Place<'_>> = steps.iter().map(|step| step.place).collect();
+    async fn kept(&self, steps: &[Step<'_>]) -> Result<Vec<(StoredBucket, tollgate_core::Tick)>, StoreError> {
+        let places: Vec<BucketRef<'_>> = steps.iter().map(|step| step.place).collect();
         let addresses = places.iter().map(Address::of).collect::<Result<Vec<_>, _>>()?;
         let mut seen = Vec::new();
         for (place, image) in places.iter().zip(self.wholes(&addresses).await?) {
-            let fresh = || Kept::fresh(place.limits);
+            let fresh = || StoredBucket::fresh(place.limits);
             seen.push((image.map_or_else(fresh, |image| image.kept), self.service.clock.now()));
         }
         Ok(seen)

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use tollgate_core::{Costs, Limits};
-use tollgate_store::ahead::{Counted, bounds, with_ahead};
-use tollgate_store::{Call, Clock, Done, Op, OwnedCall, Place, Step, StoreError, Taken};
+use tollgate_store::ahead::{UsageDelta, bounds, with_ahead};
+use tollgate_store::{
+    BucketRef, Clock, Op, OwnedTransaction, Step, StepOutcome, StoreError, Taken, Transaction,
+};
 
 use super::address::Address;
 use super::draft::UsageMode;
@@ -51,7 +53,7 @@ impl DynamoInner {
                 counted.add_take(&costs);
                 let portion = self.portion(errand, &more, counted.clone());
                 match self.routed(address, portion).await {
-                    Ok(verdict @ OpResult::Done(Done::Taken(Taken { at, .. }))) => {
+                    Ok(verdict @ OpResult::Done(StepOutcome::Taken(Taken { at, .. }))) => {
                         stash.fill(&limits, &costs, &ahead, at, now);
                         drop(stash);
                         self.return_when_idle(address, prefetch.idle);
@@ -69,7 +71,7 @@ impl DynamoInner {
             PrefetchRequest::Settle(reserved, used) => {
                 let events = if errand.metering == UsageMode::Undo { -1 } else { 0 };
                 let is_settled = stash.settle(&limits, (&reserved, &used), &bounds, events);
-                Ok(is_settled.then_some(OpResult::Done(Done::Settled)))
+                Ok(is_settled.then_some(OpResult::Done(StepOutcome::Settled)))
             }
             PrefetchRequest::Other => {
                 // What is done to the whole is done to what is held as well.
@@ -80,10 +82,10 @@ impl DynamoInner {
         }
     }
 
-    fn portion(&self, errand: &ItemOp, costs: &Costs, counted: Counted) -> ItemOp {
+    fn portion(&self, errand: &ItemOp, costs: &Costs, counted: UsageDelta) -> ItemOp {
         errand.with_step(|step| {
             let steps = [Step { place: step.place, op: Op::Take { costs, term: None } }];
-            let call = OwnedCall::new(&Call { id: None, steps: &steps, metered: true });
+            let call = OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: true });
             ItemOp {
                 call: Arc::new(call),
                 step: 0,
@@ -97,7 +99,7 @@ impl DynamoInner {
     pub(super) async fn give_back_ahead(
         &self,
         address: &Address,
-        held: Option<(Limits, Vec<u64>, Counted)>,
+        held: Option<(Limits, Vec<u64>, UsageDelta)>,
     ) -> Result<(), StoreError> {
         let Some((limits, held, counted)) = held else { return Ok(()) };
         if counted.is_nothing() && held.iter().all(|held| *held == 0) {
@@ -111,9 +113,10 @@ impl DynamoInner {
             used: &used,
             holder: None,
         };
-        let place = Place { namespace: &address.namespace, key: &address.key, limits: &limits };
+        let place = BucketRef { namespace: &address.namespace, key: &address.key, limits: &limits };
         let steps = [Step { place, op: Op::SettleIfThere(usage) }];
-        let call = OwnedCall::new(&Call { id: Some(unique_id()), steps: &steps, metered: true });
+        let call =
+            OwnedTransaction::new(&Transaction { id: Some(unique_id()), steps: &steps, metered: true });
         let metering = UsageMode::Counted(Arc::new(counted));
         let errand = ItemOp { call: Arc::new(call), step: 0, shards: 1, metering };
         if self.routed(address, errand.clone()).await.is_err() {
@@ -139,5 +142,5 @@ enum PrefetchRequest {
 }
 
 fn taken(at: tollgate_core::Tick) -> OpResult {
-    OpResult::Done(Done::Taken(Taken { at, remarks: 0 }))
+    OpResult::Done(StepOutcome::Taken(Taken { at, remarks: 0 }))
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::Tick;
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Call, Done, Op, OwnedCall, Place, Step, StoreError, Taken};
+use tollgate_store::{BucketRef, Op, OwnedTransaction, Step, StepOutcome, StoreError, Taken, Transaction};
 
 use super::address::Address;
 use super::image::ItemSnapshot;
@@ -141,9 +141,10 @@ impl ItemOp {
         self.with_step(|step| match &step.op {
             Op::Take { costs, term } => {
                 let share = step.place.limits.part(turn.into(), shards.into())?;
-                let place = Place { limits: &share, ..step.place };
+                let place = BucketRef { limits: &share, ..step.place };
                 let steps = [Step { place, op: Op::Take { costs, term: *term } }];
-                let call = OwnedCall::new(&Call { id: self.call.id, steps: &steps, metered: false });
+                let call =
+                    OwnedTransaction::new(&Transaction { id: self.call.id, steps: &steps, metered: false });
                 Some((
                     turn,
                     ItemOp { call: Arc::new(call), step: 0, shards, metering: self.metering.clone() },
@@ -162,10 +163,10 @@ impl OpResult {
     /// The verdict with the item that something was taken from.
     fn marked(self, shard: u32, shards: u32) -> OpResult {
         match self {
-            OpResult::Done(Done::Taken(Taken { at, remarks })) if shards > 1 => {
+            OpResult::Done(StepOutcome::Taken(Taken { at, remarks })) if shards > 1 => {
                 let of_max = u64::from(SHARDS_MAX);
                 let at = Tick::from_micros(at.as_micros() / of_max * of_max + u64::from(shard));
-                OpResult::Done(Done::Taken(Taken { at, remarks }))
+                OpResult::Done(StepOutcome::Taken(Taken { at, remarks }))
             }
             verdict => verdict,
         }

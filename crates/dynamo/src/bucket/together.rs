@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use tokio::sync::MutexGuard;
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Applied, Done, StoreError};
+use tollgate_store::{StepOutcome, StoreError, TxnOutcome};
 
 use super::address::Address;
 use super::apply::PendingTxn;
@@ -36,7 +36,7 @@ enum TransactOutcome {
 
 impl DynamoInner {
     /// Applies a call to all its buckets and makes its writes in one go.
-    pub(super) async fn together(&self, trip: &PendingTxn) -> Result<Applied, RecordsError> {
+    pub(super) async fn together(&self, trip: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
         let lanes: Vec<Arc<ItemQueue>> =
             trip.addresses.iter().map(|address| self.buckets.lane(address)).collect();
         let mut seats = self.sit(trip, &lanes).await?;
@@ -56,7 +56,7 @@ impl DynamoInner {
             let drafts = seats.iter().map(|seat| ItemDraft::new(seat.state.image(), seat.lane.last(), now));
             let mut drafts: Vec<ItemDraft> = drafts.collect();
             if let Some(stale) = trip.stale(&drafts) {
-                return Ok(Applied::Stale(stale));
+                return Ok(TxnOutcome::Stale(stale));
             }
             if !trip.fits(&mut drafts) {
                 let is_old = |seat: &LockedItem<'_>| {
@@ -70,7 +70,7 @@ impl DynamoInner {
             }
             let done = trip.commit(&mut drafts);
             // Whether a holder is gone is nothing that an old look can say.
-            if !has_looked && done.contains(&Done::Renewed(false)) {
+            if !has_looked && done.contains(&StepOutcome::Renewed(false)) {
                 seats.iter_mut().for_each(|seat| seat.state.forget());
                 continue;
             }
@@ -80,7 +80,7 @@ impl DynamoInner {
                 for (seat, draft) in seats.iter().zip(&drafts) {
                     self.count_loose(seat.address, draft).await?;
                 }
-                return Ok(Applied::Done(done));
+                return Ok(TxnOutcome::Done(done));
             }
             misses += 1;
             if self.pause_after(misses, watch).await? {
@@ -91,12 +91,12 @@ impl DynamoInner {
 
     /// Applies a call with buckets that are in several items: one after the other, and should one deny, those before get
     /// back what was taken.
-    async fn in_turn(&self, trip: &PendingTxn) -> Result<Applied, RecordsError> {
+    async fn in_turn(&self, trip: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
         if let ([address], [_, ..]) = (&*trip.addresses, &*trip.writes) {
             return match self.whole(address, MergedOp::Do(&trip.errand(0), &trip.writes)).await? {
-                OpResult::Done(done) => Ok(Applied::Done(vec![done])),
-                OpResult::Denied(denial) => Ok(Applied::Denied(vec![*denial])),
-                OpResult::Stale | OpResult::Moved | OpResult::Whole => Ok(Applied::Stale(0)),
+                OpResult::Done(done) => Ok(TxnOutcome::Done(vec![done])),
+                OpResult::Denied(denial) => Ok(TxnOutcome::Denied(vec![*denial])),
+                OpResult::Stale | OpResult::Moved | OpResult::Whole => Ok(TxnOutcome::Stale(0)),
             };
         }
         if !trip.writes.is_empty() {
@@ -113,8 +113,10 @@ impl DynamoInner {
                         }
                     }
                     return match stopped? {
-                        OpResult::Denied(_) => Ok(Applied::Denied(self.ask(Arc::clone(&trip.call)).await?)),
-                        _ => Ok(Applied::Stale(index)),
+                        OpResult::Denied(_) => {
+                            Ok(TxnOutcome::Denied(self.ask(Arc::clone(&trip.call)).await?))
+                        }
+                        _ => Ok(TxnOutcome::Stale(index)),
                     };
                 }
             }
@@ -122,7 +124,7 @@ impl DynamoInner {
         let done = verdicts
             .iter()
             .filter_map(|verdict| if let OpResult::Done(done) = verdict { Some(*done) } else { None });
-        Ok(Applied::Done(done.collect()))
+        Ok(TxnOutcome::Done(done.collect()))
     }
 
     /// Waits until nobody else in this process writes to the buckets. Everybody waits in the same order.
@@ -170,7 +172,7 @@ impl DynamoInner {
         mut drafts: Vec<ItemDraft>,
         watch: Elapsed,
         tried: &mut Tried,
-    ) -> Result<Applied, RecordsError> {
+    ) -> Result<TxnOutcome, RecordsError> {
         if let Some(failed) = records::failing(&self.service, &trip.writes).await? {
             return Err(RecordsError::Failed(failed));
         }
@@ -189,7 +191,7 @@ impl DynamoInner {
                 }
             }
         }
-        Ok(Applied::Denied(denials))
+        Ok(TxnOutcome::Denied(denials))
     }
 
     async fn transact(
@@ -197,7 +199,7 @@ impl DynamoInner {
         trip: &PendingTxn,
         seats: &mut [LockedItem<'_>],
         drafts: &[ItemDraft],
-        done: &[Done],
+        done: &[StepOutcome],
         watch: Elapsed,
         tried: &mut Tried,
     ) -> Result<TransactOutcome, RecordsError> {
@@ -290,7 +292,7 @@ impl DynamoInner {
         trip: &PendingTxn,
         seats: &mut [LockedItem<'_>],
         changed: &[usize],
-        done: &[Done],
+        done: &[StepOutcome],
         seq: u64,
     ) {
         for index in changed {
@@ -316,7 +318,7 @@ impl PendingTxn {
         self.call.steps().zip(drafts).filter_map(|(step, draft)| draft.denial(&step)).collect()
     }
 
-    fn commit(&self, drafts: &mut [ItemDraft]) -> Vec<Done> {
+    fn commit(&self, drafts: &mut [ItemDraft]) -> Vec<StepOutcome> {
         let steps = self.call.steps().zip(drafts).enumerate();
         steps.map(|(index, (step, draft))| draft.commit(&step, &self.errand(index).metering)).collect()
     }

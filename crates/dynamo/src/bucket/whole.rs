@@ -12,7 +12,7 @@ use tokio::sync::MutexGuard;
 use tollgate_core::{Limits, Tick};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::usage::Caller;
-use tollgate_store::{Done, StoreError};
+use tollgate_store::{StepOutcome, StoreError};
 
 use super::address::Address;
 use super::draft::ItemDraft;
@@ -67,7 +67,7 @@ impl DynamoInner {
                 MergedOp::Do(errand, writes) => (errand.act(&mut draft), shards, *writes),
                 MergedOp::ShareOut(wanted) => {
                     draft.is_changed = draft.after.is_some();
-                    (OpResult::Done(Done::Changed), *wanted, &[][..])
+                    (OpResult::Done(StepOutcome::Changed), *wanted, &[][..])
                 }
             };
             if !matches!(verdict, OpResult::Done(_))

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_store::{Done, Op, OpId, Step, StoreError};
+use tollgate_store::{Op, OpId, Step, StepOutcome, StoreError};
 
 use super::address::Address;
 use super::draft::{ItemDraft, UsageMode};
@@ -186,7 +186,7 @@ impl DynamoInner {
     fn is_believed(&self, verdict: &OpResult, draft: &ItemDraft, state: &ItemState) -> bool {
         match verdict {
             OpResult::Denied(_) => draft.now.since(state.seen_at) < self.buckets.settings.refusal_kept,
-            OpResult::Done(Done::Renewed(false)) => false,
+            OpResult::Done(StepOutcome::Renewed(false)) => false,
             // Versions only grow.
             OpResult::Done(_) | OpResult::Stale | OpResult::Moved | OpResult::Whole => true,
         }
@@ -298,14 +298,17 @@ impl ItemOp {
 
     /// The errand that gives back what this one took.
     pub(super) fn reversed(&self, verdict: &OpResult) -> Option<ItemOp> {
-        let OpResult::Done(Done::Taken(taken)) = verdict else { return None };
+        let OpResult::Done(StepOutcome::Taken(taken)) = verdict else { return None };
         let call = self.with_step(|step| {
             let steps = [Step { place: step.place, op: step.op.clone() }];
-            let call =
-                tollgate_store::Call { id: None, steps: &steps, metered: self.metering != UsageMode::Off };
-            tollgate_store::OwnedCall::new(&call)
+            let call = tollgate_store::Transaction {
+                id: None,
+                steps: &steps,
+                metered: self.metering != UsageMode::Off,
+            };
+            tollgate_store::OwnedTransaction::new(&call)
         });
-        let mut call = call.undo(&[Done::Taken(*taken)])?;
+        let mut call = call.undo(&[StepOutcome::Taken(*taken)])?;
         // It is tried until it is heard of, and may have been done before.
         call.id = Some(unique_id());
         let metering = UsageMode::undo(self.metering != UsageMode::Off);

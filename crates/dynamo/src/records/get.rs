@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{Get, KeysAndAttributes, TransactGetItem};
 use tollgate_store::StoreError;
 use tollgate_store::records::{Item, ItemKey};
 
-use crate::Trouble;
+use crate::ServiceError;
 use crate::attributes::{item_of, key_attributes, key_of};
 use crate::service::{Attributes, CallFailure, Elapsed, TableService, Tried};
 
@@ -52,7 +52,7 @@ async fn together(service: &TableService, keys: &[&ItemKey]) -> Result<Vec<Attri
     let get = || service.client.transact_get_items().set_transact_items(Some(gets.clone())).send();
     match service.with_retries(get).await {
         Ok(answer) => Ok(answer.responses.unwrap_or_default().into_iter().filter_map(|it| it.item).collect()),
-        Err(CallFailure::Trouble(Trouble::Invalid(_), _)) => batch(service, keys, None).await,
+        Err(CallFailure::Trouble(ServiceError::Invalid(_), _)) => batch(service, keys, None).await,
         Err(failure) => Err(failure),
     }
 }
@@ -111,12 +111,12 @@ async fn read_batch(
             tried = Tried::default();
         }
         request = rest;
-        service.counts.met(&Trouble::Unprocessed);
-        service.pause(watch, &mut tried, Trouble::Unprocessed).await?;
+        service.counts.met(&ServiceError::Unprocessed);
+        service.pause(watch, &mut tried, ServiceError::Unprocessed).await?;
     }
 }
 
 pub(super) fn incomplete(error: aws_sdk_dynamodb::error::BuildError) -> CallFailure {
-    let trouble = Trouble::Invalid(format!("the request cannot be made: {error}"));
+    let trouble = ServiceError::Invalid(format!("the request cannot be made: {error}"));
     CallFailure::Trouble(trouble, std::time::Duration::ZERO)
 }

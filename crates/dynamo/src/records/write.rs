@@ -127,7 +127,7 @@ impl Assumptions<'_> {
     ///
     /// # Errors
     ///
-    /// [`RecordsError::Failed`] if the test of one is known to fail, and [`StoreError::BadCall`] for what cannot be made.
+    /// [`RecordsError::FailedRecord`] if the test of one is known to fail, and [`StoreError::BadCall`] for what cannot be made.
     pub(crate) fn items(&self, table: &str, now: Tick) -> Result<Vec<TransactWriteItem>, RecordsError> {
         let mut items = Vec::with_capacity(self.writes.len());
         for (index, (write, assumed)) in self.writes.iter().zip(&self.assumed).enumerate() {
@@ -144,7 +144,7 @@ impl Assumptions<'_> {
     ///
     /// # Errors
     ///
-    /// [`RecordsError::Failed`] if it was the test of a write.
+    /// [`RecordsError::FailedRecord`] if it was the test of a write.
     pub(crate) fn reconsider(
         &mut self,
         reasons: impl IntoIterator<Item = CancelReason>,

@@ -2,25 +2,25 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Trouble;
+use crate::ServiceError;
 
 /// How often each kind of trouble was met since the store was opened, also where another try went well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Troubles {
-    /// [`Trouble::Throttled`].
+pub struct ServiceErrorCounts {
+    /// [`ServiceError::Throttled`].
     pub throttled: u64,
-    /// [`Trouble::Conflict`] and [`Trouble::InProgress`].
+    /// [`ServiceError::Conflict`] and [`ServiceError::InProgress`].
     pub conflicts: u64,
-    /// [`Trouble::Unprocessed`].
+    /// [`ServiceError::Unprocessed`].
     pub unprocessed: u64,
-    /// [`Trouble::Server`].
+    /// [`ServiceError::Server`].
     pub server: u64,
-    /// [`Trouble::Timeout`].
+    /// [`ServiceError::Timeout`].
     pub timeouts: u64,
-    /// [`Trouble::Lost`].
+    /// [`ServiceError::Lost`].
     pub lost: u64,
-    /// [`Trouble::Skewed`].
+    /// [`ServiceError::Skewed`].
     pub skewed: u64,
     /// What does not pass: a missing table or permission, a call that is not valid.
     pub refused: u64,
@@ -32,20 +32,20 @@ const KINDS: usize = 9;
 const REFUSED: usize = 7;
 const RETRIES: usize = 8;
 
-/// The counters behind [`Troubles`].
+/// The counters behind [`ServiceErrorCounts`].
 #[derive(Debug, Default)]
 pub(crate) struct ServiceErrorCounters([AtomicU64; KINDS]);
 
 impl ServiceErrorCounters {
-    pub(crate) fn met(&self, trouble: &Trouble) {
+    pub(crate) fn met(&self, trouble: &ServiceError) {
         let kind = match trouble {
-            Trouble::Throttled => 0,
-            Trouble::Conflict | Trouble::InProgress => 1,
-            Trouble::Unprocessed => 2,
-            Trouble::Server(_) => 3,
-            Trouble::Timeout => 4,
-            Trouble::Lost(_) => 5,
-            Trouble::Skewed => 6,
+            ServiceError::Throttled => 0,
+            ServiceError::Conflict | ServiceError::InProgress => 1,
+            ServiceError::Unprocessed => 2,
+            ServiceError::Server(_) => 3,
+            ServiceError::Timeout => 4,
+            ServiceError::Lost(_) => 5,
+            ServiceError::Skewed => 6,
             _ => REFUSED,
         };
         self.0[kind].fetch_add(1, Ordering::Relaxed);
@@ -55,9 +55,19 @@ impl ServiceErrorCounters {
         self.0[RETRIES].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn troubles(&self) -> Troubles {
+    pub(crate) fn troubles(&self) -> ServiceErrorCounts {
         let [throttled, conflicts, unprocessed, server, timeouts, lost, skewed, refused, retries] =
             self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
-        Troubles { throttled, conflicts, unprocessed, server, timeouts, lost, skewed, refused, retries }
+        ServiceErrorCounts {
+            throttled,
+            conflicts,
+            unprocessed,
+            server,
+            timeouts,
+            lost,
+            skewed,
+            refused,
+            retries,
+        }
     }
 }

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use tollgate_store::StoreError;
 
-use crate::Trouble;
+use crate::ServiceError;
 
 /// The attributes of an item.
 pub(crate) type Attributes = HashMap<String, AttributeValue>;
@@ -18,7 +18,7 @@ pub(crate) type Attributes = HashMap<String, AttributeValue>;
 #[derive(Debug)]
 pub(crate) enum CallFailure {
     /// Something went wrong, after this long.
-    Trouble(Trouble, Duration),
+    Trouble(ServiceError, Duration),
     /// The condition of a single write did not hold. The item as it is, if there is one and it was asked for.
     Condition(Option<Attributes>),
     /// Conditions of a transaction did not hold: what came of each of its items.
@@ -65,32 +65,32 @@ where
                 error => by_code(error.code().unwrap_or_default(), error.message(), status, table),
             }
         }
-        SdkError::TimeoutError(_) => Trouble::Timeout,
+        SdkError::TimeoutError(_) => ServiceError::Timeout,
         SdkError::DispatchFailure(failure) => {
-            failure.as_connector_error().map_or(Trouble::Lost("no connection".into()), dispatch)
+            failure.as_connector_error().map_or(ServiceError::Lost("no connection".into()), dispatch)
         }
         SdkError::ResponseError(context) => unreadable(context.raw().status().as_u16()),
         SdkError::ConstructionFailure(failure) => construction(&format!("{failure:?}")),
-        _ => Trouble::Other("the SDK failed in a way that this version does not know".into()),
+        _ => ServiceError::Other("the SDK failed in a way that this version does not know".into()),
     };
     CallFailure::Trouble(trouble, waited)
 }
 
 /// An answer that is none of the service's: that of something in between, or one that was cut off.
-fn unreadable(status: u16) -> Trouble {
+fn unreadable(status: u16) -> ServiceError {
     if status >= 500 {
-        return Trouble::Server(status);
+        return ServiceError::Server(status);
     }
-    Trouble::Lost(format!("the answer with status {status} could not be read"))
+    ServiceError::Lost(format!("the answer with status {status} could not be read"))
 }
 
-fn dispatch(error: &ConnectorError) -> Trouble {
+fn dispatch(error: &ConnectorError) -> ServiceError {
     // Looked at and never shown: the text of what went wrong with credentials does not say that it is about them.
     if is_about_credentials(&format!("{error:?}")) {
-        return Trouble::NoCredentials;
+        return ServiceError::NoCredentials;
     }
     if error.is_timeout() {
-        return Trouble::Timeout;
+        return ServiceError::Timeout;
     }
     if error.is_user() {
         return construction(&format!("{error:?}"));
@@ -100,18 +100,18 @@ fn dispatch(error: &ConnectorError) -> Trouble {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    Trouble::Lost(cause.to_string())
+    ServiceError::Lost(cause.to_string())
 }
 
 /// A request that could not even be made.
-fn construction(debug: &str) -> Trouble {
+fn construction(debug: &str) -> ServiceError {
     if is_about_credentials(debug) {
-        return Trouble::NoCredentials;
+        return ServiceError::NoCredentials;
     }
     if debug.contains("MissingRegion") || debug.contains("region must be set") {
-        return Trouble::Invalid("no region is set; name one, or set AWS_REGION".into());
+        return ServiceError::Invalid("no region is set; name one, or set AWS_REGION".into());
     }
-    Trouble::Invalid("the request could not be made; check the endpoint and the region".into())
+    ServiceError::Invalid("the request could not be made; check the endpoint and the region".into())
 }
 
 fn is_about_credentials(text: &str) -> bool {
@@ -121,13 +121,13 @@ fn is_about_credentials(text: &str) -> bool {
 }
 
 /// What came of each item, if it was about their conditions.
-fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<CancelReason>, Trouble> {
+fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<CancelReason>, ServiceError> {
     let code = |reason: &CancellationReason| reason.code.clone().unwrap_or_default();
     let failed = |reason: &CancellationReason| code(reason) == "ConditionalCheckFailed";
     if !reasons.iter().any(failed) {
         let stop = reasons.iter().find(|reason| !matches!(code(reason).as_str(), "" | "None"));
         // Without a word on the items it is as good as a conflict: nothing was written.
-        return Err(stop.map_or(Trouble::Conflict, |reason| {
+        return Err(stop.map_or(ServiceError::Conflict, |reason| {
             by_code(&code(reason), reason.message.as_deref(), 400, table)
         }));
     }
@@ -138,7 +138,7 @@ fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<CancelRe
 }
 
 /// What an error code means, also those of the items of a transaction.
-fn by_code(code: &str, message: Option<&str>, status: u16, table: &str) -> Trouble {
+fn by_code(code: &str, message: Option<&str>, status: u16, table: &str) -> ServiceError {
     let message = message.unwrap_or("it gives no reason");
     match code {
         "ProvisionedThroughputExceededException"
@@ -148,36 +148,36 @@ fn by_code(code: &str, message: Option<&str>, status: u16, table: &str) -> Troub
         | "RequestLimitExceeded"
         | "LimitExceededException"
         | "TooManyRequestsException"
-        | "SlowDown" => Trouble::Throttled,
+        | "SlowDown" => ServiceError::Throttled,
         "TransactionConflictException" | "TransactionConflict" | "ReplicatedWriteConflictException" => {
-            Trouble::Conflict
+            ServiceError::Conflict
         }
-        "TransactionInProgressException" => Trouble::InProgress,
-        "ResourceNotFoundException" | "TableNotFoundException" => Trouble::NoTable(table.into()),
-        "ResourceInUseException" | "TableInUseException" => Trouble::TableBusy(table.into()),
-        "InvalidSignatureException" if is_about_time(message) => Trouble::Skewed,
-        "RequestTimeTooSkewed" | "RequestExpired" | "RequestInTheFuture" => Trouble::Skewed,
+        "TransactionInProgressException" => ServiceError::InProgress,
+        "ResourceNotFoundException" | "TableNotFoundException" => ServiceError::NoTable(table.into()),
+        "ResourceInUseException" | "TableInUseException" => ServiceError::TableBusy(table.into()),
+        "InvalidSignatureException" if is_about_time(message) => ServiceError::Skewed,
+        "RequestTimeTooSkewed" | "RequestExpired" | "RequestInTheFuture" => ServiceError::Skewed,
         // Its message repeats the request with the session's token, so it is not passed on.
         "InvalidSignatureException" | "SignatureDoesNotMatch" | "IncompleteSignatureException" => {
-            Trouble::AccessDenied("the signature does not match; check the secret key".into())
+            ServiceError::AccessDenied("the signature does not match; check the secret key".into())
         }
         "UnrecognizedClientException" | "InvalidClientTokenId" | "MissingAuthenticationTokenException" => {
-            Trouble::AccessDenied("AWS does not know the access key or its session".into())
+            ServiceError::AccessDenied("AWS does not know the access key or its session".into())
         }
         "ExpiredTokenException" | "ExpiredToken" => {
-            Trouble::AccessDenied("the session of the credentials has expired; get new ones".into())
+            ServiceError::AccessDenied("the session of the credentials has expired; get new ones".into())
         }
-        "AccessDeniedException" | "AccessDenied" => Trouble::AccessDenied(message.into()),
+        "AccessDeniedException" | "AccessDenied" => ServiceError::AccessDenied(message.into()),
         "ValidationException" | "ValidationError" | "SerializationException" => {
-            Trouble::Invalid(message.into())
+            ServiceError::Invalid(message.into())
         }
         "IdempotentParameterMismatchException"
         | "ItemCollectionSizeLimitExceededException"
-        | "ItemCollectionSizeLimitExceeded" => Trouble::Invalid(message.into()),
-        _ if status == 429 => Trouble::Throttled,
-        _ if status >= 500 && status != 501 => Trouble::Server(status),
-        "" => Trouble::Other(format!("status {status}: {message}")),
-        code => Trouble::Other(format!("{code}: {message}")),
+        | "ItemCollectionSizeLimitExceeded" => ServiceError::Invalid(message.into()),
+        _ if status == 429 => ServiceError::Throttled,
+        _ if status >= 500 && status != 501 => ServiceError::Server(status),
+        "" => ServiceError::Other(format!("status {status}: {message}")),
+        code => ServiceError::Other(format!("{code}: {message}")),
     }
 }
 
@@ -189,7 +189,7 @@ fn is_about_time(message: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn trouble(code: &str) -> Trouble {
+    fn trouble(code: &str) -> ServiceError {
         by_code(code, Some("the message"), 400, "limits")
     }
 
@@ -203,21 +203,21 @@ mod tests {
             "ProvisionedThroughputExceeded",
         ];
         for code in throttled {
-            assert_eq!(trouble(code), Trouble::Throttled, "{code}");
+            assert_eq!(trouble(code), ServiceError::Throttled, "{code}");
         }
         for code in ["TransactionConflictException", "TransactionConflict"] {
-            assert_eq!(trouble(code), Trouble::Conflict, "{code}");
+            assert_eq!(trouble(code), ServiceError::Conflict, "{code}");
         }
-        assert_eq!(trouble("TransactionInProgressException"), Trouble::InProgress);
-        assert_eq!(trouble("ResourceNotFoundException"), Trouble::NoTable("limits".into()));
-        assert_eq!(trouble("ResourceInUseException"), Trouble::TableBusy("limits".into()));
-        assert_eq!(trouble("RequestTimeTooSkewed"), Trouble::Skewed);
-        assert_eq!(trouble("AccessDeniedException"), Trouble::AccessDenied("the message".into()));
-        assert_eq!(trouble("ValidationException"), Trouble::Invalid("the message".into()));
+        assert_eq!(trouble("TransactionInProgressException"), ServiceError::InProgress);
+        assert_eq!(trouble("ResourceNotFoundException"), ServiceError::NoTable("limits".into()));
+        assert_eq!(trouble("ResourceInUseException"), ServiceError::TableBusy("limits".into()));
+        assert_eq!(trouble("RequestTimeTooSkewed"), ServiceError::Skewed);
+        assert_eq!(trouble("AccessDeniedException"), ServiceError::AccessDenied("the message".into()));
+        assert_eq!(trouble("ValidationException"), ServiceError::Invalid("the message".into()));
         assert!(!trouble("UnknownOperationException").is_passing());
-        assert_eq!(by_code("InternalServerError", None, 500, "limits"), Trouble::Server(500));
-        assert_eq!(by_code("", None, 503, "limits"), Trouble::Server(503));
-        assert_eq!(by_code("", None, 429, "limits"), Trouble::Throttled);
+        assert_eq!(by_code("InternalServerError", None, 500, "limits"), ServiceError::Server(500));
+        assert_eq!(by_code("", None, 503, "limits"), ServiceError::Server(503));
+        assert_eq!(by_code("", None, 429, "limits"), ServiceError::Throttled);
     }
 
     #[test]
@@ -225,11 +225,11 @@ mod tests {
         let message = "The Canonical String should have been 'POST x-amz-security-token:SECRET'";
         for code in ["InvalidSignatureException", "UnrecognizedClientException", "ExpiredTokenException"] {
             let trouble = by_code(code, Some(message), 400, "limits");
-            assert!(matches!(trouble, Trouble::AccessDenied(_)), "{trouble}");
+            assert!(matches!(trouble, ServiceError::AccessDenied(_)), "{trouble}");
             assert!(!trouble.to_string().contains("SECRET"), "{trouble}");
         }
         let expired = "Signature expired: 20260101T000000Z is now earlier than 20260101T000500Z";
-        assert_eq!(by_code("InvalidSignatureException", Some(expired), 400, "limits"), Trouble::Skewed);
+        assert_eq!(by_code("InvalidSignatureException", Some(expired), 400, "limits"), ServiceError::Skewed);
     }
 
     #[test]
@@ -239,16 +239,18 @@ mod tests {
         let told = reasons(vec![reason(fine), reason(conflict), reason(failed)], "limits").unwrap();
         assert!(matches!(told[..], [CancelReason::Fine, CancelReason::Fine, CancelReason::Condition(None)]));
         let told = reasons(vec![reason(fine), reason(conflict)], "limits");
-        assert!(matches!(told, Err(Trouble::Conflict)));
-        assert!(matches!(reasons(vec![reason("ThrottlingError")], "limits"), Err(Trouble::Throttled)));
-        assert!(matches!(reasons(vec![reason("ValidationError")], "limits"), Err(Trouble::Invalid(_))));
-        assert!(matches!(reasons(vec![], "limits"), Err(Trouble::Conflict)));
+        assert!(matches!(told, Err(ServiceError::Conflict)));
+        assert!(matches!(reasons(vec![reason("ThrottlingError")], "limits"), Err(ServiceError::Throttled)));
+        assert!(matches!(reasons(vec![reason("ValidationError")], "limits"), Err(ServiceError::Invalid(_))));
+        assert!(matches!(reasons(vec![], "limits"), Err(ServiceError::Conflict)));
     }
 
     #[test]
     fn a_host_without_credentials_or_region_is_told_so() {
-        assert_eq!(construction("CredentialsNotLoaded(..)"), Trouble::NoCredentials);
-        assert!(matches!(construction("MissingRegion"), Trouble::Invalid(why) if why.contains("AWS_REGION")));
-        assert!(matches!(construction("other"), Trouble::Invalid(_)));
+        assert_eq!(construction("CredentialsNotLoaded(..)"), ServiceError::NoCredentials);
+        assert!(
+            matches!(construction("MissingRegion"), ServiceError::Invalid(why) if why.contains("AWS_REGION"))
+        );
+        assert!(matches!(construction("other"), ServiceError::Invalid(_)));
     }
 }

@@ -17,11 +17,11 @@ use tollgate_core::Tick;
 use tollgate_store::Clock;
 use tollgate_store::workers::{Within, Workers};
 
-use crate::Trouble;
+use crate::ServiceError;
 
 pub(crate) use bounded::Bounded;
 use counts::ServiceErrorCounters;
-pub use counts::Troubles;
+pub use counts::ServiceErrorCounts;
 pub(crate) use failure::{Attributes, CallFailure, CancelReason};
 pub(crate) use pause::{RetryPolicy, Tried};
 
@@ -88,7 +88,7 @@ impl TableService {
         &self,
         watch: Elapsed,
         tried: &mut Tried,
-        trouble: Trouble,
+        trouble: ServiceError,
     ) -> Result<(), CallFailure> {
         let left = self.timeout.saturating_sub(watch.waited());
         let pause = tried.pause(&trouble, self.patience).filter(|pause| *pause < left);
@@ -110,7 +110,7 @@ impl TableService {
         let failure = match tokio::time::timeout(most, send).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => failure::failure(error, &self.table, watch.waited()),
-            Err(_) => CallFailure::Trouble(Trouble::Timeout, watch.waited()),
+            Err(_) => CallFailure::Trouble(ServiceError::Timeout, watch.waited()),
         };
         if let CallFailure::Trouble(trouble, _) = &failure {
             self.counts.met(trouble);

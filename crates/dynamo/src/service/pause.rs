@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Trouble;
+use crate::ServiceError;
 
 /// How often to try, and how long to wait in between.
 #[derive(Clone, Copy, Debug)]
@@ -34,12 +34,12 @@ pub(crate) struct Tried {
 
 impl Tried {
     /// How long to wait after another try that failed like this; `None` if that was the last.
-    pub(crate) fn pause(&mut self, trouble: &Trouble, patience: RetryPolicy) -> Option<Duration> {
+    pub(crate) fn pause(&mut self, trouble: &ServiceError, patience: RetryPolicy) -> Option<Duration> {
         if !trouble.is_passing() {
             return None;
         }
         let (tried, course) = match trouble {
-            Trouble::Conflict | Trouble::InProgress => (&mut self.conflicts, CONFLICT),
+            ServiceError::Conflict | ServiceError::InProgress => (&mut self.conflicts, CONFLICT),
             _ => (&mut self.troubles, patience.course()),
         };
         *tried += 1;
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn tries_are_bounded_and_pauses_grow() {
         let mut tried = Tried::default();
-        let pauses: Vec<_> = std::iter::from_fn(|| tried.pause(&Trouble::Throttled, PATIENCE)).collect();
+        let pauses: Vec<_> = std::iter::from_fn(|| tried.pause(&ServiceError::Throttled, PATIENCE)).collect();
         assert_eq!(pauses.len(), 4);
         for (round, pause) in pauses.into_iter().enumerate() {
             assert!(pause <= Duration::from_millis(20 << round), "{pause:?}");
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn a_conflict_is_no_trouble_of_the_service() {
         let mut tried = Tried::default();
-        let conflicts = std::iter::from_fn(|| tried.pause(&Trouble::Conflict, PATIENCE)).count();
+        let conflicts = std::iter::from_fn(|| tried.pause(&ServiceError::Conflict, PATIENCE)).count();
         assert_eq!(conflicts, CONFLICT.tries as usize - 1);
-        assert!(tried.pause(&Trouble::Server(500), PATIENCE).is_some());
+        assert!(tried.pause(&ServiceError::Server(500), PATIENCE).is_some());
     }
 
     #[test]
     fn what_does_not_pass_is_not_tried_again() {
-        assert_eq!(Tried::default().pause(&Trouble::NoCredentials, PATIENCE), None);
+        assert_eq!(Tried::default().pause(&ServiceError::NoCredentials, PATIENCE), None);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tollgate::store::records::{Index, Item, Query, Records, Value};
 use tollgate::{Level, Limit, Limiter, Limits, ManualClock, Span, Tick, demand};
 use tollgate_dynamo::DynamoStore;
-use tollgate_dynamo::aggregate::{Aggregator, BatchOutcome, Start, StreamReader, StreamRecord};
+use tollgate_dynamo::aggregate::{Aggregator, BatchOutcome, StreamReader, StreamRecord, StreamStart};
 use tollgate_dynamo_local::Engine;
 
 use crate::common;
@@ -55,7 +55,8 @@ impl World {
 
     /// All that the stream has.
     pub(crate) fn stream(&self) -> Vec<StreamRecord> {
-        let mut reader = StreamReader::open(&self.other, Start::Oldest).wait().expect("there is a stream");
+        let mut reader =
+            StreamReader::open(&self.other, StreamStart::Oldest).wait().expect("there is a stream");
         let mut records = Vec::new();
         while let Some(batch) = reader.next_batch().wait().expect("it can be read") {
             reader.pass(&batch);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::catalog::{Level, NewEntity, UsageQuery, Waiter, Window};
-use tollgate::limiter::Ending;
+use tollgate::catalog::{Level, NewEntity, UsageQuery, WaiterRecord, Window};
+use tollgate::limiter::LeaseEnd;
 use tollgate::{Limit, LimitSet, Limiter, Limits, demand};
 use tollgate_core::{LimitBuilder, Span, Tick};
-use tollgate_dynamo::aggregate::{Aggregator, Start, StreamReader};
+use tollgate_dynamo::aggregate::{Aggregator, StreamReader, StreamStart};
 use tollgate_dynamo::{Chains, DynamoStore};
 use tollgate_dynamo_local::{CallFault, Engine, Faults};
 use tollgate_store::{Backend, ManualClock};
@@ -97,7 +97,7 @@ fn use_ticket(limiter: &Limiter) {
     let lease = limiter.redeem(&used).wait().expect("it is a ticket");
     lease.settle(demand! { tpm: 70 }).wait().expect("it answers");
     let lease = limiter.redeem(&unused).wait().expect("it is a ticket");
-    lease.end_once(Ending::Cancel).wait().expect("it answers");
+    lease.end_once(LeaseEnd::Cancel).wait().expect("it answers");
 }
 
 /// Everything that a program does which calls something expensive.
@@ -123,7 +123,7 @@ fn acquire(world: &World, shards: u32, chains: Chains) {
     assert!(refused.is_ok() && again.is_err_and(|error| error.refusal().is_some()));
     limiter.available("user", "gpt-4").wait().expect("it answers");
     let catalog = limiter.catalog();
-    let waiter = Waiter::new("user", "gpt-4", world.hands.clock().now(), 7, "host");
+    let waiter = WaiterRecord::new("user", "gpt-4", world.hands.clock().now(), 7, "host");
     let seen = catalog.show_waiter(&waiter, SEEN_FOR).wait().expect("it answers").expect("there is a place");
     assert!(catalog.renew_waiter(&seen, SEEN_FOR).wait().expect("it answers"));
     catalog.withdraw_waiter(&seen).wait().expect("it answers");
@@ -266,7 +266,7 @@ fn the_function_writes_usage_with_the_role_of_its_own() {
     let world = World::new();
     acquire(&world, 1, Chains::Parallel);
     let other = common::builder(world.hands.clock()).http_client(world.engine.http_client()).build().wait();
-    let mut reader = StreamReader::open(&other.expect("the table is there"), Start::Oldest)
+    let mut reader = StreamReader::open(&other.expect("the table is there"), StreamStart::Oldest)
         .wait()
         .expect("it has a stream");
     let aggregator = Aggregator::new(world.store(1, Chains::Parallel));

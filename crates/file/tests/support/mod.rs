@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Costs, Limit, Limits, Tick, Usage, demand};
 use tollgate_file::FileStore;
-use tollgate_store::{Applied, Call, Done, Key, ManualClock, Op, Place, Step, Store, StoreError, Term};
+use tollgate_store::{
+    BucketRef, Key, LeaseTerm, ManualClock, Op, Step, StepOutcome, Store, StoreError, Transaction, TxnOutcome,
+};
 
 pub const START: Tick = Tick::from_secs(1_800_000_000);
 
@@ -73,22 +75,22 @@ impl<'a> Tap<'a> {
         Tap { store, limits: limits(), key: Key::new(&[entity, "gpt"]) }
     }
 
-    pub fn place(&self) -> Place<'_> {
-        Place { namespace: "tests", key: &self.key, limits: &self.limits }
+    pub fn place(&self) -> BucketRef<'_> {
+        BucketRef { namespace: "tests", key: &self.key, limits: &self.limits }
     }
 
     pub fn costs(&self, tpm: u64, slots: u64) -> Costs {
         self.limits.costs(&demand! { tpm: tpm, slots: slots }).expect("it is within the capacities")
     }
 
-    pub fn apply(&self, op: Op<'_>) -> Result<Applied, StoreError> {
+    pub fn apply(&self, op: Op<'_>) -> Result<TxnOutcome, StoreError> {
         let steps = [Step { place: self.place(), op }];
-        self.store.apply(&Call { id: None, steps: &steps, metered: false }).wait()
+        self.store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()
     }
 
-    pub fn try_take(&self, tpm: u64, slots: u64, term: Option<Term>) -> Result<bool, StoreError> {
+    pub fn try_take(&self, tpm: u64, slots: u64, term: Option<LeaseTerm>) -> Result<bool, StoreError> {
         let costs = self.costs(tpm, slots);
-        Ok(matches!(self.apply(Op::Take { costs: &costs, term })?, Applied::Done(_)))
+        Ok(matches!(self.apply(Op::Take { costs: &costs, term })?, TxnOutcome::Done(_)))
     }
 
     pub fn take(&self, tpm: u64, slots: u64) -> bool {
@@ -100,7 +102,7 @@ impl<'a> Tap<'a> {
         let reserved = self.costs(tpm, slots);
         let usage = Usage { at, reserved: &reserved, used: &[0, 0], holder: None };
         let applied = self.apply(Op::Settle(usage)).expect("the store answers");
-        assert_eq!(applied, Applied::Done(vec![Done::Settled]));
+        assert_eq!(applied, TxnOutcome::Done(vec![StepOutcome::Settled]));
     }
 
     pub fn left(&self) -> Vec<i64> {

@@ -1,15 +1,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tollgate_store::ahead::Stash;
-use tollgate_store::{Key, Mutex, Place, Scope};
+use tollgate_store::ahead::PrefetchBuffer;
+use tollgate_store::{BucketRef, Key, Mutex, Scope};
 
 /// What is held ahead of one bucket.
 pub(super) struct PrefetchedBucket {
     pub(super) namespace: String,
     pub(super) key: Key,
     /// Whoever comes while a portion is being taken waits for it, rather than taking one as well.
-    pub(super) stash: Arc<tokio::sync::Mutex<Stash>>,
+    pub(super) stash: Arc<tokio::sync::Mutex<PrefetchBuffer>>,
 }
 
 /// What is held ahead, by the names of the buckets.
@@ -22,7 +22,7 @@ impl PrefetchedBuckets {
     }
 
     /// What is held ahead of a bucket, and whether that is a new one, which somebody has to look after.
-    pub(super) fn make(&self, name: &[u8], place: &Place<'_>) -> (Arc<PrefetchedBucket>, bool) {
+    pub(super) fn make(&self, name: &[u8], place: &BucketRef<'_>) -> (Arc<PrefetchedBucket>, bool) {
         let mut holdings = self.0.lock();
         if let Some(holding) = holdings.get(name) {
             return (Arc::clone(holding), false);

@@ -1,6 +1,6 @@
 use std::collections::{HashMap, VecDeque};
 
-use tollgate_store::{Done, Mutex, OpId};
+use tollgate_store::{Mutex, OpId, StepOutcome};
 
 /// How many calls are remembered.
 const CALLS_MAX: usize = 65_536;
@@ -20,7 +20,7 @@ struct LoggedCalls {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CallProgress {
     /// It was served from what is held.
-    Served(Vec<Done>),
+    Served(Vec<StepOutcome>),
     /// It was sent, and the answer was lost.
     Sent,
 }
@@ -60,8 +60,8 @@ mod tests {
         (0..=CALLS_MAX).for_each(|number| known.note(id(number), CallProgress::Sent));
         assert_eq!(known.get(id(0)), None);
         assert_eq!(known.get(id(1)), Some(CallProgress::Sent));
-        known.note(id(1), CallProgress::Served(vec![Done::Settled]));
-        assert_eq!(known.get(id(1)), Some(CallProgress::Served(vec![Done::Settled])));
+        known.note(id(1), CallProgress::Served(vec![StepOutcome::Settled]));
+        assert_eq!(known.get(id(1)), Some(CallProgress::Served(vec![StepOutcome::Settled])));
         known.forget(1);
         assert_eq!((known.get(id(1)), known.get(None)), (None, None));
     }

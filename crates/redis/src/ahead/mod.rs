@@ -8,8 +8,10 @@ mod known;
 mod serve;
 
 use tollgate_core::{Costs, Limits, Usage};
-use tollgate_store::ahead::{Counted, Prefetch, with_ahead};
-use tollgate_store::{Applied, Call, Key, Op, OwnedCall, Place, Scope, Step, StoreError};
+use tollgate_store::ahead::{Prefetch, UsageDelta, with_ahead};
+use tollgate_store::{
+    BucketRef, Key, Op, OwnedTransaction, Scope, Step, StoreError, Transaction, TxnOutcome,
+};
 
 use crate::apply::unique_id;
 use crate::inner::{RedisInner, without_tests};
@@ -25,7 +27,7 @@ pub(crate) struct Prefetcher {
 }
 
 /// What is held ahead of a bucket and was used of it: its limits, what there is to give back, and what there is to count.
-type PrefetchedAmounts = (Limits, Vec<u64>, Counted);
+type PrefetchedAmounts = (Limits, Vec<u64>, UsageDelta);
 
 impl Prefetcher {
     pub(crate) fn new(prefetch: Option<Prefetch>) -> Prefetcher {
@@ -58,13 +60,19 @@ impl RedisInner {
     }
 
     /// The call that gives so much back.
-    fn returning(&self, namespace: &str, key: &Key, limits: &Limits, held: &[u64]) -> Option<OwnedCall> {
+    fn returning(
+        &self,
+        namespace: &str,
+        key: &Key,
+        limits: &Limits,
+        held: &[u64],
+    ) -> Option<OwnedTransaction> {
         let reserved = with_ahead(limits, &Costs::none(limits.len()), held)?;
         let used = vec![0; limits.len()];
         let at = self.service.time.clock().now();
         let usage = Usage { at, reserved: &reserved, used: &used, holder: None };
-        let steps = [Step { place: Place { namespace, key, limits }, op: Op::SettleIfThere(usage) }];
-        Some(OwnedCall::new(&Call { id: Some(unique_id()), steps: &steps, metered: true }))
+        let steps = [Step { place: BucketRef { namespace, key, limits }, op: Op::SettleIfThere(usage) }];
+        Some(OwnedTransaction::new(&Transaction { id: Some(unique_id()), steps: &steps, metered: true }))
     }
 
     /// Gives back all that is held ahead of buckets of a namespace.
@@ -108,19 +116,19 @@ impl RedisInner {
 
     /// Finds out what came of a portion whose answer was lost. Should it have been taken it is given back; what was used
     /// before it, and was to be counted with it, is counted in any case.
-    fn find_out(&self, portion: OwnedCall, told: Vec<Counted>, asked: Vec<Costs>) {
+    fn find_out(&self, portion: OwnedTransaction, told: Vec<UsageDelta>, asked: Vec<Costs>) {
         let Some(inner) = self.this.upgrade() else { return };
         self.service.workers.handle().spawn(async move {
             let found = inner.tried_for_long(&portion, &told).await.map_err(without_tests);
             let is_taken = match found {
-                Ok(Applied::Done(_)) => true,
+                Ok(TxnOutcome::Done(_)) => true,
                 Ok(_) => false,
                 // Nobody knows. What was taken fills up again by itself.
                 Err(StoreError::Unavailable(..)) => return,
                 Err(_) => false,
             };
             for ((step, told), asked) in portion.steps().zip(told).zip(asked) {
-                let mut counted = Counted::default();
+                let mut counted = UsageDelta::default();
                 counted.remove_take(&asked);
                 let (held, counted) = match step.op {
                     Op::Take { costs, .. } if is_taken => (costs.amounts().to_vec(), counted),
@@ -130,7 +138,7 @@ impl RedisInner {
                         (vec![0; step.place.limits.len()], before)
                     }
                 };
-                let Place { namespace, key, limits } = step.place;
+                let BucketRef { namespace, key, limits } = step.place;
                 if let Some(call) = inner.returning(namespace, key, limits, &held) {
                     inner.hand_over_told(call, vec![counted]);
                 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 use tollgate_core::{Costs, Limits};
-use tollgate_store::ahead::{Prefetch, Stash, bounds, with_ahead};
+use tollgate_store::ahead::{Prefetch, PrefetchBuffer, bounds, with_ahead};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Applied, Call, Clock, Done, Op, OwnedCall, QueuePlace, Step, StoreError, Taken};
+use tollgate_store::{
+    Clock, Op, OwnedTransaction, QueuePlace, Step, StepOutcome, StoreError, Taken, Transaction, TxnOutcome,
+};
 
 use super::known::CallProgress;
 use crate::apply::unique_id;
@@ -38,27 +40,27 @@ impl RedisInner {
     /// Applies a call by what is held ahead if that can be done, or on the server.
     pub(crate) async fn apply_ahead(
         &self,
-        call: &OwnedCall,
+        call: &OwnedTransaction,
         writes: &[Write],
         remembered: std::time::Duration,
         place: &QueuePlace,
-    ) -> Result<Applied, RecordsError> {
+    ) -> Result<TxnOutcome, RecordsError> {
         let Some(prefetch) = self.ahead.prefetch else {
             return self.apply_in_turn(call, writes, remembered, &[], place).await;
         };
         match self.ahead.known.get(call.id) {
-            Some(CallProgress::Served(done)) => return Ok(Applied::Done(done)),
+            Some(CallProgress::Served(done)) => return Ok(TxnOutcome::Done(done)),
             Some(CallProgress::Sent) => {}
             None => {
                 if let Some(done) = self.serve(call, writes, prefetch, place).await? {
                     place.rank.into_iter().for_each(|rank| drop(self.leave_queues(rank)));
                     self.ahead.known.note(call.id, CallProgress::Served(done.clone()));
-                    return Ok(Applied::Done(done));
+                    return Ok(TxnOutcome::Done(done));
                 }
             }
         }
         let applied = self.apply_in_turn(call, writes, remembered, &[], place).await;
-        if matches!(&applied, Ok(Applied::Denied(denials)) if denials.iter().any(|it| it.claimed() != 0)) {
+        if matches!(&applied, Ok(TxnOutcome::Denied(denials)) if denials.iter().any(|it| it.claimed() != 0)) {
             // Waiters of other processes are ahead, and may be short of what is held here.
             self.return_held(call).await;
         }
@@ -70,11 +72,11 @@ impl RedisInner {
 
     async fn serve(
         &self,
-        call: &OwnedCall,
+        call: &OwnedTransaction,
         writes: &[Write],
         prefetch: Prefetch,
         place: &QueuePlace,
-    ) -> Result<Option<Vec<Done>>, StoreError> {
+    ) -> Result<Option<Vec<StepOutcome>>, StoreError> {
         match self.asked(call, writes, prefetch.percent) {
             PrefetchOp::Take(parts) => self.serve_take(call, parts, prefetch, place).await,
             PrefetchOp::Settle(parts) => Ok(self.serve_settlement(&parts).await),
@@ -88,7 +90,7 @@ impl RedisInner {
     }
 
     /// Gives back what is held of the buckets of a call.
-    async fn return_held(&self, call: &OwnedCall) {
+    async fn return_held(&self, call: &OwnedTransaction) {
         for step in call.steps() {
             let name = self.service.layout.bucket(step.place.namespace, step.place.key);
             if let Some(holding) = self.ahead.holdings.get(&name) {
@@ -99,7 +101,7 @@ impl RedisInner {
         }
     }
 
-    fn asked(&self, call: &OwnedCall, writes: &[Write], percent: u8) -> PrefetchOp {
+    fn asked(&self, call: &OwnedTransaction, writes: &[Write], percent: u8) -> PrefetchOp {
         let is_usual = |step: &Step<'_>| matches!(step.op, Op::Take { .. }) || settlement(step).is_some();
         if !call.steps().all(|step| is_usual(&step)) {
             return PrefetchOp::Other;
@@ -131,7 +133,7 @@ impl RedisInner {
     async fn lock<'p>(
         &self,
         parts: impl Iterator<Item = &'p PrefetchStep>,
-    ) -> Option<Vec<OwnedMutexGuard<Stash>>> {
+    ) -> Option<Vec<OwnedMutexGuard<PrefetchBuffer>>> {
         let mut wanted: Vec<(usize, &[u8])> = parts.map(|part| part.name.as_slice()).enumerate().collect();
         wanted.sort_by_key(|(_, name)| *name);
         let mut locked = Vec::with_capacity(wanted.len());
@@ -143,11 +145,12 @@ impl RedisInner {
         Some(locked.into_iter().map(|(_, stash)| stash).collect())
     }
 
-    async fn serve_settlement(&self, parts: &[(PrefetchStep, Box<[u64]>)]) -> Option<Vec<Done>> {
+    async fn serve_settlement(&self, parts: &[(PrefetchStep, Box<[u64]>)]) -> Option<Vec<StepOutcome>> {
         let mut stashes = self.lock(parts.iter().map(|(part, _)| part)).await?;
-        let fits = |((part, used), stash): (&(PrefetchStep, Box<[u64]>), &OwnedMutexGuard<Stash>)| {
-            stash.settled(&part.limits, (&part.costs, used), &part.bounds).is_some()
-        };
+        let fits =
+            |((part, used), stash): (&(PrefetchStep, Box<[u64]>), &OwnedMutexGuard<PrefetchBuffer>)| {
+                stash.settled(&part.limits, (&part.costs, used), &part.bounds).is_some()
+            };
         if !parts.iter().zip(&stashes).all(fits) {
             return None;
         }
@@ -155,16 +158,16 @@ impl RedisInner {
             // An undone take stays an event, as on the server.
             stash.settle(&part.limits, (&part.costs, used), &part.bounds, 0);
         }
-        Some(vec![Done::Settled; parts.len()])
+        Some(vec![StepOutcome::Settled; parts.len()])
     }
 
     async fn serve_take(
         &self,
-        call: &OwnedCall,
+        call: &OwnedTransaction,
         parts: Vec<PrefetchStep>,
         prefetch: Prefetch,
         place: &QueuePlace,
-    ) -> Result<Option<Vec<Done>>, StoreError> {
+    ) -> Result<Option<Vec<StepOutcome>>, StoreError> {
         // Whoever has one at hand keeps it from being forgotten.
         let holdings: Vec<_> = call
             .steps()
@@ -182,7 +185,7 @@ impl RedisInner {
         if parts.iter().zip(&stashes).all(|(part, stash)| stash.has(&part.limits, &part.costs)) {
             let taken = parts.iter().zip(&mut stashes).map(|(part, stash)| {
                 stash.take(&part.limits, &part.costs, now);
-                Done::Taken(Taken { at: stash.filled(), remarks: 0 })
+                StepOutcome::Taken(Taken { at: stash.filled(), remarks: 0 })
             });
             return Ok(Some(taken.collect()));
         }
@@ -214,10 +217,10 @@ impl RedisInner {
         let applied = self.apply_in_turn(&portion, &[], REMEMBERED, &told, place).await;
         let applied = applied.map_err(without_tests);
         match applied {
-            Ok(Applied::Done(done)) => {
+            Ok(TxnOutcome::Done(done)) => {
                 let rows = parts.iter().zip(&mut stashes).zip(wanted.iter().zip(&done));
                 for ((part, stash), ((_, ahead), done)) in rows {
-                    let at = if let Done::Taken(taken) = done { taken.at } else { stash.filled() };
+                    let at = if let StepOutcome::Taken(taken) = done { taken.at } else { stash.filled() };
                     stash.fill(&part.limits, &part.costs, ahead, at, now);
                 }
                 Ok(Some(done))
@@ -249,11 +252,11 @@ fn settlement<'s>(step: &'s Step<'_>) -> Option<(&'s Costs, &'s [u64])> {
 }
 
 /// The call that takes these of the same buckets.
-fn portion<'c>(call: &OwnedCall, totals: impl Iterator<Item = &'c Costs>) -> OwnedCall {
+fn portion<'c>(call: &OwnedTransaction, totals: impl Iterator<Item = &'c Costs>) -> OwnedTransaction {
     let steps: Vec<Step<'_>> = call
         .steps()
         .zip(totals)
         .map(|(step, costs)| Step { place: step.place, op: Op::Take { costs, term: None } })
         .collect();
-    OwnedCall::new(&Call { id: Some(unique_id()), steps: &steps, metered: true })
+    OwnedTransaction::new(&Transaction { id: Some(unique_id()), steps: &steps, metered: true })
 }

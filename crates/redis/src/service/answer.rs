@@ -6,7 +6,7 @@ use redis::Value;
 use tollgate_core::Tick;
 use tollgate_store::StoreError;
 
-use crate::Trouble;
+use crate::ServerError;
 
 /// What came of a script that changes something.
 #[derive(Debug)]
@@ -56,5 +56,5 @@ pub(crate) fn bulks(value: Value) -> Result<Vec<Vec<u8>>, StoreError> {
 }
 
 fn garbage() -> StoreError {
-    Trouble::Garbage("a script answered something of another form".into()).into_error(Duration::ZERO)
+    ServerError::Garbage("a script answered something of another form".into()).into_error(Duration::ZERO)
 }

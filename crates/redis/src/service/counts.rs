@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Trouble;
+use crate::ServerError;
 
 /// How often what went wrong since a store was opened, also where another try went well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Troubles {
+pub struct ServerErrorCounts {
     /// Connections that broke or could not be made.
     pub connections: u64,
     /// Answers that did not come in time.
@@ -33,12 +33,12 @@ pub(crate) struct ServerErrorCounters {
 }
 
 impl ServerErrorCounters {
-    pub(crate) fn met(&self, trouble: &Trouble) {
+    pub(crate) fn met(&self, trouble: &ServerError) {
         let count = match trouble {
-            Trouble::NoConnection(..) | Trouble::Lost(_) => &self.connections,
-            Trouble::Timeout => &self.timeouts,
-            Trouble::Busy(_) | Trouble::Moved(_) | Trouble::Ask(_) => &self.busy,
-            Trouble::NoScript => &self.scripts,
+            ServerError::NoConnection(..) | ServerError::Lost(_) => &self.connections,
+            ServerError::Timeout => &self.timeouts,
+            ServerError::Busy(_) | ServerError::Moved(_) | ServerError::Ask(_) => &self.busy,
+            ServerError::NoScript => &self.scripts,
             _ => &self.others,
         };
         count.fetch_add(1, Ordering::Relaxed);
@@ -48,9 +48,9 @@ impl ServerErrorCounters {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn troubles(&self) -> Troubles {
+    pub(crate) fn troubles(&self) -> ServerErrorCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Troubles {
+        ServerErrorCounts {
             connections: of(&self.connections),
             timeouts: of(&self.timeouts),
             busy: of(&self.busy),

@@ -12,7 +12,7 @@ use redis::{
 };
 use tollgate_store::Mutex;
 
-use crate::Trouble;
+use crate::ServerError;
 use crate::url::{Deployment, RedisUrl};
 
 type Node = (String, u16);
@@ -66,23 +66,23 @@ impl RedisConnection {
     /// # Cancel safety
     ///
     /// The command may be carried out or not.
-    pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Trouble> {
+    pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, ServerError> {
         let Connected { number, mut connection } = self.connected().await?;
         let answer = connection.send_packed_command(command).await.and_then(Value::extract_error);
         let trouble = match answer {
             Ok(value) => return Ok(value),
-            Err(error) => Trouble::of(&error),
+            Err(error) => ServerError::of(&error),
         };
         match &trouble {
-            Trouble::Moved(_) | Trouble::Ask(_) if self.url.service != Deployment::Cluster => {
+            ServerError::Moved(_) | ServerError::Ask(_) if self.url.service != Deployment::Cluster => {
                 let why = "it is a node of a cluster; write redis+cluster:// in the address";
-                return Err(Trouble::Other(why.into()));
+                return Err(ServerError::Other(why.into()));
             }
-            Trouble::Moved(node) => {
+            ServerError::Moved(node) => {
                 *self.told.lock() = node_of(node, &self.url);
                 self.drop_connection(number);
             }
-            Trouble::Ask(node) => return self.ask(node, command).await,
+            ServerError::Ask(node) => return self.ask(node, command).await,
             trouble if trouble.breaks() => {
                 *self.told.lock() = None;
                 self.drop_connection(number);
@@ -107,7 +107,7 @@ impl RedisConnection {
     }
 
     /// The connection, which is made if there is none.
-    pub(crate) async fn connected(&self) -> Result<Connected, Trouble> {
+    pub(crate) async fn connected(&self) -> Result<Connected, ServerError> {
         if let Some(connected) = self.current.lock().clone() {
             return Ok(connected);
         }
@@ -129,7 +129,7 @@ impl RedisConnection {
     }
 
     /// Connects to the master that the sentinels name.
-    async fn master(&self, name: &str, number: usize) -> Result<MultiplexedConnection, Trouble> {
+    async fn master(&self, name: &str, number: usize) -> Result<MultiplexedConnection, ServerError> {
         let sentinel = &self.url.hosts[number % self.url.hosts.len()];
         let password = self.url.sentinel_password.as_deref();
         let settings = password.map_or_else(RedisConnectionInfo::default, |password| {
@@ -139,14 +139,17 @@ impl RedisConnection {
         let mut ask = redis::cmd("SENTINEL");
         ask.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
         let answer: Option<(String, u16)> =
-            ask.query_async(&mut connection).await.map_err(|why| Trouble::of(&why))?;
+            ask.query_async(&mut connection).await.map_err(|why| ServerError::of(&why))?;
         let Some(node) = answer else {
-            return Err(Trouble::Busy(format!("the sentinel {} knows no master {name:?}", shown(sentinel))));
+            return Err(ServerError::Busy(format!(
+                "the sentinel {} knows no master {name:?}",
+                shown(sentinel)
+            )));
         };
         self.connect(&node).await
     }
 
-    async fn connect(&self, node: &Node) -> Result<MultiplexedConnection, Trouble> {
+    async fn connect(&self, node: &Node) -> Result<MultiplexedConnection, ServerError> {
         let mut settings = RedisConnectionInfo::default().set_db(self.url.database);
         if let Some(user) = &self.url.user {
             settings = settings.set_username(user);
@@ -161,14 +164,14 @@ impl RedisConnection {
         &self,
         node: &Node,
         settings: RedisConnectionInfo,
-    ) -> Result<MultiplexedConnection, Trouble> {
+    ) -> Result<MultiplexedConnection, ServerError> {
         let (host, port) = node.clone();
         let address = match self.url.is_encrypted {
             true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
             false => ConnectionAddr::Tcp(host, port),
         };
-        let of = |error: redis::RedisError| match Trouble::of(&error) {
-            Trouble::Lost(why) => Trouble::NoConnection(shown(node), why),
+        let of = |error: redis::RedisError| match ServerError::of(&error) {
+            ServerError::Lost(why) => ServerError::NoConnection(shown(node), why),
             trouble => trouble,
         };
         // Whoever connects says no more than it has to.
@@ -198,9 +201,9 @@ impl RedisConnection {
     }
 
     /// Sends a command to the node that the slot is on its way to, this once.
-    async fn ask(&self, node: &str, command: &Cmd) -> Result<Value, Trouble> {
+    async fn ask(&self, node: &str, command: &Cmd) -> Result<Value, ServerError> {
         let Some(node) = node_of(node, &self.url) else {
-            return Err(Trouble::Busy("a slot is on its way to nobody knows where".into()));
+            return Err(ServerError::Busy("a slot is on its way to nobody knows where".into()));
         };
         let known = self.asked.lock().clone().filter(|(there, _)| *there == node);
         let mut connection = match known {
@@ -216,7 +219,7 @@ impl RedisConnection {
         let answers = connection.send_packed_commands(&pipeline, 0, 2).await;
         let last = answers.and_then(|mut answers| answers.pop().unwrap_or(Value::Nil).extract_error());
         last.map_err(|error| {
-            let trouble = Trouble::of(&error);
+            let trouble = ServerError::of(&error);
             if trouble.breaks() {
                 *self.asked.lock() = None;
             }

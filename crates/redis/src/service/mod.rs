@@ -14,13 +14,13 @@ use tollgate_core::Tick;
 use tollgate_store::workers::{Within, Workers};
 use tollgate_store::{Clock, StoreError};
 
-use crate::Trouble;
+use crate::ServerError;
 use crate::layout::Layout;
 use crate::time::ServerTime;
 
 pub(crate) use answer::{ScriptAnswer, SeenValues, bulks};
 use counts::ServerErrorCounters;
-pub use counts::Troubles;
+pub use counts::ServerErrorCounts;
 pub(crate) use link::RedisConnection;
 pub(crate) use meters::ScriptClock;
 pub(crate) use scripts::{LoadedScript, Scripts};
@@ -50,7 +50,7 @@ pub(crate) struct CallTimer(Tick);
 /// What went wrong, after so long.
 #[derive(Debug)]
 pub(crate) struct TimedError {
-    pub(crate) trouble: Trouble,
+    pub(crate) trouble: ServerError,
     pub(crate) waited: Duration,
 }
 
@@ -101,20 +101,20 @@ impl RedisService {
             let trouble = match self.attempt(watch, command).await {
                 Ok(value) => return Ok(value),
                 // A last try that is cut short must not hide why those before it failed.
-                Err(Trouble::Timeout) => said.clone().unwrap_or(Trouble::Timeout),
+                Err(ServerError::Timeout) => said.clone().unwrap_or(ServerError::Timeout),
                 Err(trouble) => trouble,
             };
             if trouble.is_telling() {
                 said = Some(trouble.clone());
             }
             match (&trouble, script) {
-                (Trouble::NoScript, Some(script)) => {
+                (ServerError::NoScript, Some(script)) => {
                     // A server that forgot it, or never knew it. Should this fail, the next round says so.
                     let _ = self.attempt(watch, &script.load()).await;
                     round += 1;
                     self.pause(watch, round / 4, trouble).await?;
                 }
-                (Trouble::Moved(_), _) => {
+                (ServerError::Moved(_), _) => {
                     round += 1;
                     self.pause(watch, round / 4, trouble).await?;
                 }
@@ -126,7 +126,7 @@ impl RedisService {
         }
     }
 
-    async fn attempt(&self, watch: CallTimer, command: &Cmd) -> Result<Value, Trouble> {
+    async fn attempt(&self, watch: CallTimer, command: &Cmd) -> Result<Value, ServerError> {
         // An answer that is lost must leave time for another try.
         let most = self.timeout.saturating_sub(watch.waited()).min(self.timeout / 2);
         let sent = tokio::time::timeout(most, self.link.send(command)).await;
@@ -135,7 +135,7 @@ impl RedisService {
             Ok(Err(trouble)) => trouble,
             Err(_) => {
                 self.link.give_up();
-                Trouble::Timeout
+                ServerError::Timeout
             }
         };
         self.counts.met(&trouble);
@@ -153,7 +153,7 @@ impl RedisService {
         &self,
         watch: CallTimer,
         round: u32,
-        trouble: Trouble,
+        trouble: ServerError,
     ) -> Result<(), TimedError> {
         let pause = self.pause_of(round);
         let left = self.timeout.saturating_sub(watch.waited());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_core::{Limit, Limits, demand};
 use tollgate_redis::RedisStore;
-use tollgate_store::{Applied, Call, Key, Op, OpId, Place, Step, Store, StoreError};
+use tollgate_store::{BucketRef, Key, Op, OpId, Step, Store, StoreError, Transaction, TxnOutcome};
 
 /// More than is ever taken.
 pub(crate) const PLENTY: i64 = 1_000_000;
@@ -45,11 +45,11 @@ pub(crate) fn limits() -> Limits {
 pub(crate) fn take(store: &RedisStore, limits: &Limits) -> Option<()> {
     let key = Key::new(&["entity", "resource"]);
     let costs = limits.costs(&demand! { calls: 1, slots: 0 }).expect("it fits");
-    let place = Place { namespace: "storm", key: &key, limits };
+    let place = BucketRef { namespace: "storm", key: &key, limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
     let id = Some(OpId(store.new_holder()));
-    match store.apply(&Call { id, steps: &steps, metered: true }).wait() {
-        Ok(Applied::Done(_)) => Some(()),
+    match store.apply(&Transaction { id, steps: &steps, metered: true }).wait() {
+        Ok(TxnOutcome::Done(_)) => Some(()),
         Ok(other) => panic!("a take came to {other:?}"),
         Err(StoreError::Unavailable(..)) => None,
         Err(error) => panic!("a take failed: {error}"),
@@ -58,7 +58,7 @@ pub(crate) fn take(store: &RedisStore, limits: &Limits) -> Option<()> {
 
 pub(crate) fn left(store: &RedisStore, limits: &Limits) -> i64 {
     let key = Key::new(&["entity", "resource"]);
-    let place = Place { namespace: "storm", key: &key, limits };
+    let place = BucketRef { namespace: "storm", key: &key, limits };
     store.peek(&place).wait().expect("the server is there")[0].available()
 }
 

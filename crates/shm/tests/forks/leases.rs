@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate::limiter::{Ending, TicketError};
+use tollgate::limiter::{LeaseEnd, TicketError};
 use tollgate::store::Backend;
 use tollgate::{Attempt, Lease, Level, Limit, LimitSet, Limiter, Limits, demand, limiter};
 
@@ -66,7 +66,7 @@ const LIMITER_ENDS: [fn(limiter::Lease<'static>); 7] = [
         assert_eq!(refused, TicketError::OtherProcess);
     },
     |lease| {
-        lease.end_once(Ending::Cancel).wait().expect("a copy does nothing");
+        lease.end_once(LeaseEnd::Cancel).wait().expect("a copy does nothing");
     },
     |mut lease| drop(lease.consume(demand! { tpm: 1 }).wait().expect_err("nothing is added to a copy")),
 ];
@@ -148,7 +148,7 @@ fn tickets_of_a_parent_and_of_its_child_are_not_alike() {
     let tickets = [ticket(), std::fs::read_to_string(&file).expect("it was written")];
     for ticket in &tickets {
         let lease = limiter.redeem(ticket).wait().expect("it is a ticket");
-        lease.end_once(Ending::Cancel).wait().expect("it answers");
+        lease.end_once(LeaseEnd::Cancel).wait().expect("it answers");
     }
     let available = limiter.available("user", "gpt").wait().expect("it answers").available("tpm");
     assert_eq!(available, Some(1_000), "both were given back");

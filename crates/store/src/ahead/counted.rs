@@ -4,7 +4,7 @@ use crate::usage::Caller;
 
 /// Takes and what they used of each limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct UsageDelta {
     /// How many takes there were.
     pub events: i64,
     /// What was used, for each limit; nothing of those that are not there.
@@ -13,7 +13,7 @@ pub struct Counted {
     pub caller: Caller,
 }
 
-impl Counted {
+impl UsageDelta {
     /// Whether there is nothing to count.
     pub fn is_nothing(&self) -> bool {
         self.events == 0 && self.amounts.iter().all(|amount| *amount == 0)

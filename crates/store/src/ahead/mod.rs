@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, Demand, Limit, Limits, Span};
 
-pub use counted::Counted;
+pub use counted::UsageDelta;
 use counted::signed;
-pub use stash::Stash;
+pub use stash::PrefetchBuffer;
 
 /// How far ahead a process may take, and for how long it keeps what nobody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

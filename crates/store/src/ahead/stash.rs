@@ -2,7 +2,7 @@
 
 use tollgate_core::{Costs, Limits, Span, Tick};
 
-use super::{Counted, signed};
+use super::{UsageDelta, signed};
 use crate::usage::Caller;
 
 /// How long a portion should last.
@@ -13,13 +13,13 @@ const PORTION_MAX: u64 = 1 << 20;
 
 /// What is held ahead of one bucket.
 #[derive(Debug, Default)]
-pub struct Stash {
+pub struct PrefetchBuffer {
     limits: Option<Limits>,
     /// Whose takes are served from it: what was used of it is counted as that of one kind of callers.
     caller: Caller,
     held: Vec<u64>,
     /// What was used of it and is not yet counted.
-    pub uncounted: Counted,
+    pub uncounted: UsageDelta,
     /// How many times what is asked for the next portion is.
     portion: u64,
     /// When the last portion was taken, and when something was last taken of it.
@@ -27,7 +27,7 @@ pub struct Stash {
     touched: Tick,
 }
 
-impl Stash {
+impl PrefetchBuffer {
     /// Whether what is held is of these limits, and for whom these costs are.
     pub fn is_of(&self, limits: &Limits, costs: &Costs) -> bool {
         let is_equal =
@@ -123,7 +123,7 @@ impl Stash {
             (self.limits, self.caller) = (Some(limits.clone()), Caller::of(costs));
         }
         self.held.iter_mut().zip(ahead).for_each(|(held, more)| *held = held.saturating_add(*more));
-        self.uncounted = Counted::default();
+        self.uncounted = UsageDelta::default();
         (self.filled, self.touched) = (at, now);
     }
 
@@ -133,7 +133,7 @@ impl Stash {
     }
 
     /// What there is to give back, and what to count with it; nothing is held after that.
-    pub fn empty(&mut self) -> Option<(Limits, Vec<u64>, Counted)> {
+    pub fn empty(&mut self) -> Option<(Limits, Vec<u64>, UsageDelta)> {
         let limits = self.limits.take()?;
         self.shrink();
         Some((limits, std::mem::take(&mut self.held), std::mem::take(&mut self.uncounted)))
@@ -158,7 +158,7 @@ mod tests {
         let bounds = bounds(&limits, 5).expect("they are meters");
         assert_eq!(bounds, [50, 5_000]);
         let costs = limits.costs(&demand! { rpm: 1, tpm: 30 }).expect("it fits");
-        let mut stash = Stash::default();
+        let mut stash = PrefetchBuffer::default();
         let mut now = Tick::from_secs(1);
         let mut calls = 0;
         for _ in 0..2_000 {
@@ -177,7 +177,7 @@ mod tests {
     fn what_is_settled_stays_within_what_may_be_held() {
         let (limits, now) = (limits(), Tick::from_secs(1));
         let costs = limits.costs(&demand! { rpm: 1, tpm: 100 }).expect("it fits");
-        let mut stash = Stash::default();
+        let mut stash = PrefetchBuffer::default();
         stash.fill(&limits, &costs, &[10, 150], now, now);
         let bounds = [50, 180];
         assert!(stash.settle(&limits, (&costs, &[1, 80]), &bounds, 0), "20 come back");
@@ -194,7 +194,7 @@ mod tests {
     fn other_limits_or_another_version_of_them_are_not_served() {
         let (limits, now) = (limits(), Tick::from_secs(1));
         let costs = limits.costs(&demand! { rpm: 1, tpm: 1 }).expect("it fits");
-        let mut stash = Stash::default();
+        let mut stash = PrefetchBuffer::default();
         stash.fill(&limits, &costs, &[10, 10], now, now);
         assert!(!stash.take(&limits.clone().at_version(2), &costs, now));
         assert!(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tollgate_core::{Bucket, Denial, Limits, Link, Status, Tick, take_all};
 
-use crate::{Applied, Call, Done, Key, Op, OpId, Place, Step, Taken, Term};
+use crate::{BucketRef, Key, LeaseTerm, Op, OpId, Step, StepOutcome, Taken, Transaction, TxnOutcome};
 
 type ModelKey = (String, Key);
 
@@ -14,28 +14,28 @@ type ModelBucket = (Limits, Bucket);
 #[derive(Default)]
 pub(super) struct Model {
     buckets: HashMap<ModelKey, ModelBucket>,
-    applied: HashMap<OpId, Applied>,
+    applied: HashMap<OpId, TxnOutcome>,
 }
 
 impl Model {
-    pub(super) fn apply(&mut self, call: &Call<'_>, now: Tick) -> Applied {
+    pub(super) fn apply(&mut self, call: &Transaction<'_>, now: Tick) -> TxnOutcome {
         if let Some(applied) = call.id.and_then(|id| self.applied.get(&id)) {
             return applied.clone();
         }
         let is_stale = |step: &Step<'_>| matches!(step.op, Op::Take { .. }) && self.is_past(&step.place);
         if let Some(stale) = call.steps.iter().position(is_stale) {
-            return Applied::Stale(stale);
+            return TxnOutcome::Stale(stale);
         }
         let applied = self.apply_steps(call.steps, now);
         match (&applied, call.id) {
-            (Applied::Done(_), Some(id)) => drop(self.applied.insert(id, applied.clone())),
-            (Applied::Denied(_), _) => self.heed(call.steps, now),
+            (TxnOutcome::Done(_), Some(id)) => drop(self.applied.insert(id, applied.clone())),
+            (TxnOutcome::Denied(_), _) => self.heed(call.steps, now),
             _ => {}
         }
         applied
     }
 
-    fn apply_steps(&mut self, steps: &[Step<'_>], now: Tick) -> Applied {
+    fn apply_steps(&mut self, steps: &[Step<'_>], now: Tick) -> TxnOutcome {
         let mut places: Vec<Option<ModelBucket>> =
             steps.iter().map(|step| self.place_for(step, now)).collect();
         let takes = steps.iter().zip(&mut places).filter_map(|(step, place)| match (&step.op, place) {
@@ -44,11 +44,11 @@ impl Model {
             }
             _ => None,
         });
-        let (mut links, terms): (Vec<Link<'_>>, Vec<Option<Term>>) = takes.unzip();
+        let (mut links, terms): (Vec<Link<'_>>, Vec<Option<LeaseTerm>>) = takes.unzip();
         let holder = terms.into_iter().flatten().next().map(|term| term.starting(now));
         let mut taken = Vec::new();
         if let Err(denials) = take_all(&mut links, now, holder, |_, at| taken.push(at)) {
-            return Applied::Denied(denials);
+            return TxnOutcome::Denied(denials);
         }
         let mut taken = taken.into_iter();
         let done = steps.iter().zip(&mut places).map(|(step, place)| {
@@ -59,7 +59,7 @@ impl Model {
         for (step, place) in steps.iter().zip(places) {
             self.buckets.extend(place.map(|place| (address(&step.place), place)));
         }
-        Applied::Done(done)
+        TxnOutcome::Done(done)
     }
 
     /// What a denied call leaves behind: limits that are heeded all the same.
@@ -83,7 +83,7 @@ impl Model {
     }
 
     /// The bucket as it is under the limits of a place, or under those in force if they are later.
-    fn under(&self, place: &Place<'_>, now: Tick) -> ModelBucket {
+    fn under(&self, place: &BucketRef<'_>, now: Tick) -> ModelBucket {
         match self.buckets.get(&address(place)) {
             None => (place.limits.clone(), Bucket::fresh(place.limits, Tick::ZERO)),
             Some((limits, bucket)) if limits == place.limits => {
@@ -100,22 +100,22 @@ impl Model {
     }
 
     /// Whether the bucket was used under limits of a later version.
-    pub(super) fn is_past(&self, place: &Place<'_>) -> bool {
+    pub(super) fn is_past(&self, place: &BucketRef<'_>) -> bool {
         let is_later = |limits: &Limits| limits.version() > place.limits.version();
         place.limits.version() != 0 && self.in_force(place).is_some_and(is_later)
     }
 
     /// The limits that are in force, if there is a bucket.
-    pub(super) fn in_force(&self, place: &Place<'_>) -> Option<&Limits> {
+    pub(super) fn in_force(&self, place: &BucketRef<'_>) -> Option<&Limits> {
         self.buckets.get(&address(place)).map(|(limits, _)| limits)
     }
 
     /// Whether there is a bucket, and it says nothing.
-    pub(super) fn is_forgettable(&self, place: &Place<'_>, now: Tick) -> bool {
+    pub(super) fn is_forgettable(&self, place: &BucketRef<'_>, now: Tick) -> bool {
         self.buckets.get(&address(place)).is_some_and(|(limits, bucket)| bucket.is_fresh(limits, now))
     }
 
-    pub(super) fn peek(&self, place: &Place<'_>, now: Tick) -> Vec<Status> {
+    pub(super) fn peek(&self, place: &BucketRef<'_>, now: Tick) -> Vec<Status> {
         let (limits, bucket) = self.under(place, now);
         bucket.peek(&limits, now)
     }
@@ -130,34 +130,34 @@ impl Model {
     }
 }
 
-fn do_step(step: &Step<'_>, place: Option<&mut ModelBucket>, at: Option<Tick>, now: Tick) -> Done {
+fn do_step(step: &Step<'_>, place: Option<&mut ModelBucket>, at: Option<Tick>, now: Tick) -> StepOutcome {
     let counted_in = step.place.limits;
     match (&step.op, place) {
         (Op::Take { .. }, Some((limits, bucket))) => {
             let at = at.expect("one for each take");
-            Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+            StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
         }
         (Op::Settle(usage) | Op::SettleIfThere(usage), Some((limits, bucket))) => {
             bucket.settle_counted_in(counted_in, limits, now, usage);
-            Done::Settled
+            StepOutcome::Settled
         }
         (Op::TopUp(credit), Some((limits, bucket))) => {
             bucket.top_up(limits, now, &credit.moved(counted_in, limits));
-            Done::Changed
+            StepOutcome::Changed
         }
         (Op::Reset, Some((limits, bucket))) => {
             *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
-            Done::Changed
+            StepOutcome::Changed
         }
         (Op::Renew(term), Some((limits, bucket))) => {
-            Done::Renewed(bucket.renew(limits, now, term.starting(now)))
+            StepOutcome::Renewed(bucket.renew(limits, now, term.starting(now)))
         }
-        (Op::Settle(_) | Op::SettleIfThere(_), None) => Done::Settled,
-        (Op::TopUp(_) | Op::Reset, None) => Done::Changed,
-        (Op::Take { .. } | Op::Renew(_), None) => Done::Renewed(false),
+        (Op::Settle(_) | Op::SettleIfThere(_), None) => StepOutcome::Settled,
+        (Op::TopUp(_) | Op::Reset, None) => StepOutcome::Changed,
+        (Op::Take { .. } | Op::Renew(_), None) => StepOutcome::Renewed(false),
     }
 }
 
-fn address(place: &Place<'_>) -> ModelKey {
+fn address(place: &BucketRef<'_>) -> ModelKey {
     (place.namespace.into(), place.key.clone())
 }

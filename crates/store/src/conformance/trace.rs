@@ -5,7 +5,10 @@ use tollgate_core::{Costs, Limits, Ready, Span, Tick, Usage};
 use super::model::Model;
 use super::random::Random;
 use super::scenery::{anchor_costs, random_costs, random_credit, random_usage, variants};
-use crate::{Applied, Call, Clock, Done, Key, ManualClock, Op, OpId, Place, Step, Store, Taken, Term};
+use crate::{
+    BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, OpId, Step, StepOutcome, Store, Taken, Transaction,
+    TxnOutcome,
+};
 
 const STEPS: u64 = 120;
 const START: Tick = Tick::from_secs(1_000_000);
@@ -115,8 +118,8 @@ impl<'a, S: Store> Trace<'a, S> {
         self.random.below(self.variants.len() as u64) as usize
     }
 
-    fn place(&self, key: usize, variant: usize) -> Place<'a> {
-        Place { namespace: "trace", key: &self.keys[key], limits: &self.variants[variant] }
+    fn place(&self, key: usize, variant: usize) -> BucketRef<'a> {
+        BucketRef { namespace: "trace", key: &self.keys[key], limits: &self.variants[variant] }
     }
 
     fn random_links(&mut self) -> Vec<(usize, usize, Costs)> {
@@ -133,30 +136,35 @@ impl<'a, S: Store> Trace<'a, S> {
     fn take(&mut self) {
         let links = self.random_links();
         let ttl = Span::from_millis(1 + self.random.below(20_000));
-        let term = self.random.one_in(3).then_some(Term { holder: self.ids, ttl });
+        let term = self.random.one_in(3).then_some(LeaseTerm { holder: self.ids, ttl });
         let step =
             |(key, variant, costs): &'_ (usize, usize, Costs)| (self.place(*key, *variant), costs.clone());
-        let takes: Vec<(Place<'a>, Costs)> = links.iter().map(step).collect();
+        let takes: Vec<(BucketRef<'a>, Costs)> = links.iter().map(step).collect();
         let op = |costs| Op::Take { costs, term };
         let steps: Vec<Step<'_>> =
             takes.iter().map(|(place, costs)| Step { place: *place, op: op(costs) }).collect();
         let id = self.random.one_in(2).then(|| self.new_id());
         let applied = self.apply_both(id, &steps);
         match applied {
-            Applied::Done(done) => self.keep_receipts(&links, &done, term),
-            Applied::Denied(denials) => {
+            TxnOutcome::Done(done) => self.keep_receipts(&links, &done, term),
+            TxnOutcome::Denied(denials) => {
                 let ready = denials.iter().fold(Ready::Now, |latest, denial| latest.later(denial.ready()));
                 if let Ready::At(tick) = ready {
                     self.retry_at = Some(tick);
                 }
             }
-            Applied::Stale(_) => {}
+            TxnOutcome::Stale(_) => {}
         }
     }
 
-    fn keep_receipts(&mut self, links: &[(usize, usize, Costs)], done: &[Done], term: Option<Term>) {
+    fn keep_receipts(
+        &mut self,
+        links: &[(usize, usize, Costs)],
+        done: &[StepOutcome],
+        term: Option<LeaseTerm>,
+    ) {
         for ((key, variant, costs), done) in links.iter().zip(done) {
-            let Done::Taken(Taken { at, .. }) = done else { continue };
+            let StepOutcome::Taken(Taken { at, .. }) = done else { continue };
             let holder = term.map(|term| term.holder);
             let receipt = Receipt { key: *key, variant: *variant, at: *at, costs: costs.clone(), holder };
             self.receipts.push(receipt);
@@ -179,8 +187,9 @@ impl<'a, S: Store> Trace<'a, S> {
         }
         let used = random_usage(&mut self.random, place.limits, costs);
         let usage = Usage { at: *at, reserved: costs, used: &used, holder: *holder };
-        let renew =
-            holder.filter(|_| self.random.one_in(3)).map(|holder| Term { holder, ttl: Span::from_secs(5) });
+        let renew = holder
+            .filter(|_| self.random.one_in(3))
+            .map(|holder| LeaseTerm { holder, ttl: Span::from_secs(5) });
         let op = match renew {
             Some(term) => Op::Renew(term),
             None if may_be_gone || self.random.one_in(2) => Op::Settle(usage),
@@ -209,8 +218,8 @@ impl<'a, S: Store> Trace<'a, S> {
         }
     }
 
-    fn apply_both(&mut self, id: Option<OpId>, steps: &[Step<'_>]) -> Applied {
-        let call = Call { id, steps, metered: self.random.one_in(2) };
+    fn apply_both(&mut self, id: Option<OpId>, steps: &[Step<'_>]) -> TxnOutcome {
+        let call = Transaction { id, steps, metered: self.random.one_in(2) };
         let applied = self.compare_applied(&call);
         // A call that is sent again changes nothing more.
         if id.is_some() && self.random.one_in(3) {
@@ -225,7 +234,7 @@ impl<'a, S: Store> Trace<'a, S> {
         applied
     }
 
-    fn compare_applied(&mut self, call: &Call<'_>) -> Applied {
+    fn compare_applied(&mut self, call: &Transaction<'_>) -> TxnOutcome {
         let now = self.hands.now();
         let expected = self.model.apply(call, now);
         let actual = self.store.apply(call).wait().expect("a store that is there answers");

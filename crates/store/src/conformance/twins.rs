@@ -2,7 +2,7 @@ use std::fmt::Debug;
 
 use tollgate_core::{Denial, Status};
 
-use crate::{Applied, Call, Clock, Memory, Place, Reach, Reply, Step, Store, StoreError};
+use crate::{BucketRef, Clock, Memory, Reach, Reply, Step, Store, StoreError, Transaction, TxnOutcome};
 
 /// Memory and another store as one, which must agree about everything: the same verdicts, remainders and waits.
 pub struct Twins<S> {
@@ -37,7 +37,7 @@ impl<S: Store> Store for Twins<S> {
         self.memory.clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         Reply::ready(both("apply", self.memory.apply(call), self.other.apply(call)))
     }
 
@@ -45,11 +45,11 @@ impl<S: Store> Store for Twins<S> {
         Reply::ready(both("ask", self.memory.ask(steps), self.other.ask(steps)))
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         Reply::ready(both("peek", self.memory.peek(place), self.other.peek(place)))
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         self.memory.hand_over(call);
         self.other.hand_over(call);
     }

@@ -11,7 +11,10 @@ use super::{Afters, Memory};
 use crate::inner::LockedBucket;
 use crate::records::{self, RecordsError, Write};
 use crate::sync::MutexGuard;
-use crate::{Applied, Call, Cell, Done, Op, Place, Step, StoreError, Taken, forgotten_keys, is_forgotten};
+use crate::{
+    BucketCell, BucketRef, Op, Step, StepOutcome, StoreError, Taken, Transaction, TxnOutcome, forgotten_keys,
+    is_forgotten,
+};
 
 /// How often a call looks for its cells. It does so again only if one was forgotten between being found and being
 /// locked.
@@ -22,7 +25,11 @@ pub(super) type LockedBuckets<'a> = [Option<MutexGuard<'a, LockedBucket>>];
 
 impl Memory {
     /// Applies the call and makes the writes, or neither; once if the call has an id.
-    pub(super) fn apply_once(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+    pub(super) fn apply_once(
+        &self,
+        call: &Transaction<'_>,
+        writes: &[Write],
+    ) -> Result<TxnOutcome, RecordsError> {
         records::check_writes(writes)?;
         check_metered(call)?;
         call.check_limits()?;
@@ -34,7 +41,7 @@ impl Memory {
         };
         // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
         self.follow_up(afters);
-        if matches!(applied, Ok(Applied::Done(_))) {
+        if matches!(applied, Ok(TxnOutcome::Done(_))) {
             self.wait_queues.notify_freed(call);
         }
         applied
@@ -43,15 +50,15 @@ impl Memory {
     /// Applies the call; one that comes to nothing leaves nothing behind, not even an empty bucket.
     fn apply_or_leave_nothing(
         &self,
-        call: &Call<'_>,
+        call: &Transaction<'_>,
         writes: &[Write],
         afters: &mut Afters,
-    ) -> Result<Applied, RecordsError> {
+    ) -> Result<TxnOutcome, RecordsError> {
         let space = |step: &Step<'_>| self.space(step.place.namespace);
         let is_new = |step: &&Step<'_>| take_of(step).is_some() && space(step).find(step.place.key).is_none();
         let new: Vec<&Step<'_>> = call.steps.iter().filter(is_new).collect();
         let applied = self.apply_to_cells(call, writes, afters);
-        if !matches!(applied, Ok(Applied::Done(_))) {
+        if !matches!(applied, Ok(TxnOutcome::Done(_))) {
             new.into_iter().for_each(|step| space(step).drop_unused(step.place.key, self.clock.now()));
         }
         applied
@@ -59,10 +66,10 @@ impl Memory {
 
     fn apply_to_cells(
         &self,
-        call: &Call<'_>,
+        call: &Transaction<'_>,
         writes: &[Write],
         afters: &mut Afters,
-    ) -> Result<Applied, RecordsError> {
+    ) -> Result<TxnOutcome, RecordsError> {
         for _ in 0..LOOKUPS_MAX {
             let cells = call.steps.iter().map(|step| self.cell_for(step)).collect::<Result<Vec<_>, _>>()?;
             let order = lock_order(&cells)?;
@@ -87,7 +94,7 @@ impl Memory {
                 }
             }
             drop(locked);
-            if let (Applied::Done(done), true) = (&applied, call.metered) {
+            if let (TxnOutcome::Done(done), true) = (&applied, call.metered) {
                 self.count(call.steps, &cells, done, now);
             }
             return Ok(applied);
@@ -96,7 +103,7 @@ impl Memory {
     }
 
     /// The cell of a step. Only what charges makes one: a refund or a renewal must create nothing.
-    fn cell_for(&self, step: &Step<'_>) -> Result<Option<Arc<Cell>>, StoreError> {
+    fn cell_for(&self, step: &Step<'_>) -> Result<Option<Arc<BucketCell>>, StoreError> {
         if step.creates() {
             return self.cell(&step.place).map(Some);
         }
@@ -108,7 +115,7 @@ impl Memory {
 
     /// Whether a settlement counts though its cell is not there: that was dropped because it was idle, not forgotten.
     fn outlives_cell(&self, step: &Step<'_>) -> bool {
-        let Place { namespace, key, .. } = step.place;
+        let BucketRef { namespace, key, .. } = step.place;
         match (&step.op, key.pair()) {
             (Op::Settle(_), _) => true,
             (Op::SettleIfThere(usage), Some((entity, resource)))
@@ -124,9 +131,9 @@ impl Memory {
     }
 
     /// Counts what the steps used. No lock is held: what is counted may have to be written down first.
-    fn count(&self, steps: &[Step<'_>], cells: &[Option<Arc<Cell>>], done: &[Done], now: Tick) {
+    fn count(&self, steps: &[Step<'_>], cells: &[Option<Arc<BucketCell>>], done: &[StepOutcome], now: Tick) {
         for ((step, cell), done) in steps.iter().zip(cells).zip(done) {
-            let Place { namespace, key, limits } = step.place;
+            let BucketRef { namespace, key, limits } = step.place;
             let space = self.space(namespace);
             let tally = || match (cell, &step.op) {
                 (Some(cell), _) => space.tally(cell, limits, now),
@@ -134,7 +141,7 @@ impl Memory {
                 (None, _) => space.find_tally(key),
             };
             match (&step.op, done) {
-                (Op::Take { costs, .. }, Done::Taken(Taken { at, .. })) => {
+                (Op::Take { costs, .. }, StepOutcome::Taken(Taken { at, .. })) => {
                     tally().iter().for_each(|tally| tally.count_take(&space, *at, limits, costs));
                 }
                 (Op::Settle(usage) | Op::SettleIfThere(usage), _) => {
@@ -150,7 +157,7 @@ fn forgotten_too_fast() -> StoreError {
     StoreError::Unavailable(Duration::ZERO, "its buckets are forgotten faster than they are found".into())
 }
 
-fn check_metered(call: &Call<'_>) -> Result<(), StoreError> {
+fn check_metered(call: &Transaction<'_>) -> Result<(), StoreError> {
     let is_pair = |step: &Step<'_>| step.place.key.pair().is_some();
     if call.metered && !call.steps.iter().all(is_pair) {
         return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
@@ -158,7 +165,7 @@ fn check_metered(call: &Call<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn lock_order(cells: &[Option<Arc<Cell>>]) -> Result<Vec<usize>, StoreError> {
+fn lock_order(cells: &[Option<Arc<BucketCell>>]) -> Result<Vec<usize>, StoreError> {
     let address = |index: &usize| cells[*index].as_ref().map(|cell| cell.lock_order());
     let mut order: Vec<usize> = (0..cells.len()).filter(|index| cells[*index].is_some()).collect();
     order.sort_by_key(address);
@@ -174,9 +181,9 @@ fn apply_locked(
     records: Option<LockedRecords<'_>>,
     writes: &[Write],
     now: Tick,
-) -> Result<Applied, RecordsError> {
+) -> Result<TxnOutcome, RecordsError> {
     if let Some(stale) = stale(steps, locked) {
-        return Ok(Applied::Stale(stale));
+        return Ok(TxnOutcome::Stale(stale));
     }
     records.iter().try_for_each(|records| records.test(writes))?;
     let denials = denials(steps, locked, now);
@@ -186,14 +193,14 @@ fn apply_locked(
                 inner.heed(now, step.place.limits);
             }
         }
-        return Ok(Applied::Denied(denials));
+        return Ok(TxnOutcome::Denied(denials));
     }
     records.into_iter().for_each(|mut records| records.make(writes));
     let done = steps.iter().zip(locked).map(|(step, inner)| commit(step, inner.as_deref_mut(), now));
-    Ok(Applied::Done(done.collect()))
+    Ok(TxnOutcome::Done(done.collect()))
 }
 
-fn commit(step: &Step<'_>, inner: Option<&mut LockedBucket>, now: Tick) -> Done {
+fn commit(step: &Step<'_>, inner: Option<&mut LockedBucket>, now: Tick) -> StepOutcome {
     let limits = step.place.limits;
     match (&step.op, inner) {
         (Op::Take { costs, term }, Some(inner)) => {
@@ -201,23 +208,23 @@ fn commit(step: &Step<'_>, inner: Option<&mut LockedBucket>, now: Tick) -> Done 
             let LockedBucket { limits, bucket, .. } = inner;
             let holder = term.map(|term| term.starting(now));
             let at = bucket.commit(limits, now, &Take { costs, holder });
-            Done::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+            StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
         }
         (Op::Settle(usage) | Op::SettleIfThere(usage), inner) => {
             inner.into_iter().for_each(|inner| inner.settle(now, limits, usage));
-            Done::Settled
+            StepOutcome::Settled
         }
         (Op::TopUp(credit), inner) => {
             inner.into_iter().for_each(|inner| inner.top_up(now, limits, credit));
-            Done::Changed
+            StepOutcome::Changed
         }
         (Op::Reset, inner) => {
             inner.into_iter().for_each(|inner| inner.reset(now));
-            Done::Changed
+            StepOutcome::Changed
         }
         (Op::Renew(term), Some(LockedBucket { limits, bucket, .. })) => {
-            Done::Renewed(bucket.renew(limits, now, term.starting(now)))
+            StepOutcome::Renewed(bucket.renew(limits, now, term.starting(now)))
         }
-        (Op::Take { .. } | Op::Renew(_), None) => Done::Renewed(false),
+        (Op::Take { .. } | Op::Renew(_), None) => StepOutcome::Renewed(false),
     }
 }

@@ -5,13 +5,14 @@ use tollgate_core::{Bucket, Costs, Denial, Limits, Tick};
 use super::Memory;
 use super::apply::LockedBuckets;
 use crate::inner::LockedBucket;
-use crate::{Op, Place, Priority, Step};
+use crate::{BucketRef, Op, Priority, Step};
 
 impl Memory {
     /// How every take would fare, each by itself.
     pub(super) fn ask_each(&self, steps: &[Step<'_>]) -> Vec<Denial> {
         let now = self.clock.now();
-        let ask = |(costs, place): (&Costs, &Place<'_>)| match self.space(place.namespace).find(place.key) {
+        let ask = |(costs, place): (&Costs, &BucketRef<'_>)| match self.space(place.namespace).find(place.key)
+        {
             Some(cell) => denial(&cell.lock(), place.limits, now, costs),
             None => Bucket::fresh(place.limits, Tick::ZERO).denial(place.limits, now, costs),
         };

@@ -12,7 +12,7 @@ use super::tally::Tally;
 use crate::records::{Cursor, Page};
 use crate::sync::{Mutex, MutexGuard};
 use crate::usage::Sums;
-use crate::{Activity, Cell, Clock, Key, Scope, StoreError};
+use crate::{Activity, BucketCell, Clock, Key, Scope, StoreError};
 
 /// How many places are looked at for each new tally. Two keep pace with any growth.
 const SWEPT_PER_INSERT: usize = 2;
@@ -21,11 +21,11 @@ const SWEPT_PER_INSERT: usize = 2;
 const SWEPT_WHEN_FULL: usize = 16;
 
 /// The cell and the tally of a key, as far as they are there.
-type CellAndTally = (Option<Arc<Cell>>, Option<Arc<Tally>>);
+type CellAndTally = (Option<Arc<BucketCell>>, Option<Arc<Tally>>);
 
 impl NamespaceTable {
     /// The tally of a cell, made if there is none; `None` if the bucket was forgotten.
-    pub(super) fn tally(&self, cell: &Cell, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
+    pub(super) fn tally(&self, cell: &BucketCell, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
         self.tally_if(cell.key(), limits, at, || !cell.is_gone())
     }
 

@@ -21,7 +21,7 @@ use tollgate_core::{Costs, Denial, Limits, Tick};
 use crate::inner::Wakeups;
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
-use crate::{Cell, Clock, Key, PerProcess, Place, Priority, StoreError, WaitQueues, generation};
+use crate::{BucketCell, BucketRef, Clock, Key, PerProcess, Priority, StoreError, WaitQueues, generation};
 
 use recent::Dedup;
 use records::RecordTable;
@@ -48,7 +48,7 @@ pub struct Memory {
 type NamespaceTables = HashMap<Box<str>, Arc<NamespaceTable>>;
 
 /// What is to be done for each cell once no lock is held.
-type Afters = Vec<(Arc<Cell>, Wakeups)>;
+type Afters = Vec<(Arc<BucketCell>, Wakeups)>;
 
 /// Settings of a [`Memory`].
 #[derive(Clone, Debug)]
@@ -135,7 +135,7 @@ impl Memory {
     /// # Errors
     ///
     /// [`StoreError::NamespaceFull`], [`StoreError::NamespaceGone`].
-    pub fn cell(&self, place: &Place<'_>) -> Result<Arc<Cell>, StoreError> {
+    pub fn cell(&self, place: &BucketRef<'_>) -> Result<Arc<BucketCell>, StoreError> {
         self.space(place.namespace).cell(place.key, place.limits, self.clock.now())
     }
 

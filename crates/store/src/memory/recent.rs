@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use tollgate_core::{Span, Tick};
 
 use crate::sync::Mutex;
-use crate::{Applied, OpId};
+use crate::{OpId, TxnOutcome};
 
 /// How many calls are remembered.
 const REMEMBERED_MAX: usize = 100_000;
@@ -15,7 +15,7 @@ const REMEMBERED_FOR: Span = Span::from_secs(600);
 
 #[derive(Default)]
 struct RecentCalls {
-    applied: HashMap<OpId, Applied>,
+    applied: HashMap<OpId, TxnOutcome>,
     order: VecDeque<(Tick, OpId)>,
 }
 
@@ -36,14 +36,14 @@ impl Dedup {
         &self,
         id: OpId,
         now: Tick,
-        apply: impl FnOnce() -> Result<Applied, E>,
-    ) -> Result<Applied, E> {
+        apply: impl FnOnce() -> Result<TxnOutcome, E>,
+    ) -> Result<TxnOutcome, E> {
         let mut calls = self.0.lock();
         if let Some(applied) = calls.applied.get(&id) {
             return Ok(applied.clone());
         }
         let applied = apply()?;
-        if matches!(applied, Applied::Done(_)) {
+        if matches!(applied, TxnOutcome::Done(_)) {
             calls.applied.insert(id, applied.clone());
             calls.order.push_back((now, id));
             calls.forget_old(now);

@@ -10,7 +10,7 @@ use tollgate_core::Tick;
 use super::Afters;
 use super::space::{NamespaceTable, SHARDS, shard_of};
 use crate::records::{Cursor, PAGE_MAX, Page};
-use crate::{BucketStatus, Cell, Clock, FORGET_MAX, Key, Scope, StoreError, forgotten_write};
+use crate::{BucketCell, BucketStatus, Clock, FORGET_MAX, Key, Scope, StoreError, forgotten_write};
 
 impl Scope<'_> {
     /// Whether the bucket of a key is one of them. A key that is no pair is of no entity and of no resource.
@@ -80,7 +80,7 @@ impl NamespaceTable {
             found.pop_last();
         }
         let last = found.last_key_value().map(|((entity, resource), _)| Cursor::of(&[entity, resource]));
-        let status = |((entity, resource), cell): ((String, String), Arc<Cell>)| BucketStatus {
+        let status = |((entity, resource), cell): ((String, String), Arc<BucketCell>)| BucketStatus {
             entity,
             resource,
             limits: cell.peek(clock),
@@ -105,7 +105,7 @@ impl NamespaceTable {
         scope: Scope<'_>,
         after: Option<[&str; 2]>,
         most: usize,
-    ) -> BTreeMap<(String, String), Arc<Cell>> {
+    ) -> BTreeMap<(String, String), Arc<BucketCell>> {
         let mut found = BTreeMap::new();
         for shard in &self.shards()[self.shards_of(scope)] {
             for cell in shard.lock().iter() {

@@ -11,7 +11,7 @@ use super::table::CellTable;
 use super::tallies::Tallies;
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
-use crate::{Cell, Key, PerProcess, StoreError, generation};
+use crate::{BucketCell, Key, PerProcess, StoreError, generation};
 
 /// Seeded, so that nobody can choose keys that meet in one place.
 #[cfg(not(loom))]
@@ -89,12 +89,12 @@ impl NamespaceTable {
     ///
     /// [`StoreError::NamespaceFull`] for a new key where there is no room, [`StoreError::NamespaceGone`] for one in a
     /// namespace that was closed.
-    pub fn cell(&self, key: &Key, limits: &Limits, now: Tick) -> Result<Arc<Cell>, StoreError> {
+    pub fn cell(&self, key: &Key, limits: &Limits, now: Tick) -> Result<Arc<BucketCell>, StoreError> {
         self.with(key.as_bytes(), limits, now, Arc::clone)
     }
 
     /// The cell of a key, if there is one.
-    pub fn find(&self, key: &Key) -> Option<Arc<Cell>> {
+    pub fn find(&self, key: &Key) -> Option<Arc<BucketCell>> {
         let hash = self.hash(key.as_bytes());
         self.shard(hash).lock().find(hash, key.as_bytes()).cloned()
     }
@@ -135,7 +135,7 @@ impl NamespaceTable {
         key: &[u8],
         limits: &Limits,
         now: Tick,
-        use_cell: impl FnOnce(&Arc<Cell>) -> R,
+        use_cell: impl FnOnce(&Arc<BucketCell>) -> R,
     ) -> Result<R, StoreError> {
         let hash = self.hash(key);
         let mut table = self.shard(hash).lock();
@@ -157,7 +157,7 @@ impl NamespaceTable {
                 return Err(gone);
             }
         }
-        let cell = Cell::new(Key::from_bytes(key), limits.clone(), table.fresh_as_of());
+        let cell = BucketCell::new(Key::from_bytes(key), limits.clone(), table.fresh_as_of());
         let result = use_cell(&cell);
         table.insert(hash, cell, |key| self.hash(key));
         Ok(result)

@@ -8,8 +8,8 @@ use super::ask::under;
 use super::{Afters, Memory};
 use crate::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use crate::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Freed, Key, Pin, Place, Reach, Reply, Scope, Step,
-    Store, StoreError, Told, WaitQueues,
+    Activity, Backend, BucketRef, BucketStatus, Clock, Freed, Key, LocalBucket, OutcomeCallback, Reach,
+    Reply, Scope, Step, Store, StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
 impl Store for Memory {
@@ -21,7 +21,7 @@ impl Store for Memory {
         &self.clock
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         Reply::ready(self.apply_once(call, &[]).map_err(|error| match error {
             RecordsError::Store(error) => error,
             RecordsError::Failed(_) => StoreError::BadCall(error.to_string()),
@@ -32,7 +32,7 @@ impl Store for Memory {
         Reply::ready(Ok(self.ask_each(steps)))
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let now = self.clock.now();
         let statuses = match self.space(place.namespace).find(place.key) {
             Some(cell) => under(&cell.lock(), place.limits, now, |bucket, limits| bucket.peek(limits, now)),
@@ -41,12 +41,12 @@ impl Store for Memory {
         Reply::ready(Ok(statuses))
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         // Nobody is left to hear of an error.
         drop(self.apply_once(call, &[]));
     }
 
-    fn hand_over_and_tell(&self, call: &Call<'_>, told: Told) {
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         if let Ok(applied) = self.apply_once(call, &[]) {
             told(&applied);
         }
@@ -60,9 +60,9 @@ impl Store for Memory {
 impl Backend for Memory {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
         Reply::ready(self.apply_once(call, writes))
     }
 
@@ -113,10 +113,10 @@ impl Backend for Memory {
         Reply::ready(Ok(()))
     }
 
-    fn pin(&self, place: &Place<'_>) -> Option<Pin> {
+    fn pin(&self, place: &BucketRef<'_>) -> Option<LocalBucket> {
         let space = self.space(place.namespace);
         let cell = space.find(place.key)?;
         let tally = space.tally(&cell, place.limits, self.clock.now())?;
-        Some(Pin { cell, tally, space })
+        Some(LocalBucket { cell, tally, space })
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use tollgate_core::Tick;
 
-use crate::{Cell, Key};
+use crate::{BucketCell, Key};
 
 #[derive(Default)]
 pub(crate) struct CellTable {
-    cells: HashTable<Arc<Cell>>,
+    cells: HashTable<Arc<BucketCell>>,
     /// Where the next sweep goes on.
     hand: usize,
     /// When a bucket was last dropped. New ones are as of then: should the clock have gone back since, they
@@ -19,11 +19,11 @@ pub(crate) struct CellTable {
 
 impl CellTable {
     #[inline]
-    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<&Arc<Cell>> {
+    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<&Arc<BucketCell>> {
         self.cells.find(hash, |cell| cell.key().as_bytes() == key)
     }
 
-    pub(crate) fn insert(&mut self, hash: u64, cell: Arc<Cell>, hash_of: impl Fn(&[u8]) -> u64) {
+    pub(crate) fn insert(&mut self, hash: u64, cell: Arc<BucketCell>, hash_of: impl Fn(&[u8]) -> u64) {
         self.cells.insert_unique(hash, cell, |cell| hash_of(cell.key().as_bytes()));
     }
 
@@ -67,7 +67,7 @@ impl CellTable {
         now: Tick,
         is_wanted: impl Fn(&Key) -> bool,
         hash_of: impl Fn(&[u8]) -> u64,
-    ) -> Vec<Arc<Cell>> {
+    ) -> Vec<Arc<BucketCell>> {
         let removed: Vec<_> = self.cells.extract_if(|cell| is_wanted(cell.key())).take(most).collect();
         if !removed.is_empty() {
             self.dropped_at = self.dropped_at.max(now);
@@ -76,7 +76,7 @@ impl CellTable {
         removed
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Cell>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<BucketCell>> {
         self.cells.iter()
     }
 
@@ -101,6 +101,6 @@ impl CellTable {
 ///
 /// Handles are only ever given out under the lock of the shard, so a cell that only the table has stays alone
 /// for as long as that lock is held.
-fn is_forgettable(cell: &Arc<Cell>, now: Tick) -> bool {
+fn is_forgettable(cell: &Arc<BucketCell>, now: Tick) -> bool {
     Arc::strong_count(cell) == 1 && cell.is_idle(now)
 }

@@ -8,7 +8,7 @@ use super::NamespaceTable;
 use crate::records::{Item, ItemKey};
 use crate::sync::Mutex;
 use crate::usage::{Caller, Sums, UsageRetention};
-use crate::{Key, Pin};
+use crate::{Key, LocalBucket};
 
 /// What was used of one bucket in the current hour, and is not yet in the records.
 ///
@@ -114,7 +114,7 @@ impl Tally {
     }
 }
 
-impl Pin {
+impl LocalBucket {
     /// Counts what was taken of the bucket at `at`.
     #[inline]
     pub fn count_take(&self, at: Tick, limits: &Limits, costs: &Costs) {

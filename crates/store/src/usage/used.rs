@@ -3,7 +3,7 @@
 use tollgate_core::{Costs, Tick, Usage};
 
 use super::{Caller, Sums, UsageRetention};
-use crate::Place;
+use crate::BucketRef;
 use crate::records::Write;
 
 /// Something that counts as usage.
@@ -23,7 +23,7 @@ impl Used<'_> {
     pub fn count(
         &self,
         usage: &mut Option<Sums>,
-        place: &Place<'_>,
+        place: &BucketRef<'_>,
         at: Tick,
         kept: &UsageRetention,
         writes: &mut Vec<Write>,
@@ -57,7 +57,7 @@ impl Used<'_> {
 
 impl Sums {
     /// The writes that add them to the records, if the place is one whose usage is told.
-    pub fn writes_at(&self, place: &Place<'_>, kept: &UsageRetention) -> Vec<Write> {
+    pub fn writes_at(&self, place: &BucketRef<'_>, kept: &UsageRetention) -> Vec<Write> {
         match place.key.pair().filter(|_| !self.is_empty()) {
             Some((entity, resource)) => self.writes(place.namespace, entity, resource, kept),
             None => Vec::new(),

@@ -2,7 +2,7 @@
 
 use tollgate_core::{Costs, Limits, Usage};
 
-use crate::{Key, Op, Place, Step};
+use crate::{BucketRef, Key, Op, Step};
 
 /// A limit of a bucket. Callers that are short of it wait in a queue of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +61,7 @@ impl Freed {
     }
 
     /// Returns what is free once what was taken is settled with what was used, if anything.
-    pub(super) fn by_settling(place: &Place<'_>, usage: &Usage<'_>) -> Option<Freed> {
+    pub(super) fn by_settling(place: &BucketRef<'_>, usage: &Usage<'_>) -> Option<Freed> {
         Freed::named(place, |index| {
             let reserved = usage.reserved.amount(index);
             let used = usage.used.get(index).copied().unwrap_or(0);
@@ -69,7 +69,7 @@ impl Freed {
         })
     }
 
-    fn named(place: &Place<'_>, is_freed: impl Fn(usize) -> bool) -> Option<Freed> {
+    fn named(place: &BucketRef<'_>, is_freed: impl Fn(usize) -> bool) -> Option<Freed> {
         let freed = place.limits.iter().enumerate().filter(|(index, _)| is_freed(*index));
         let limits: Vec<Box<str>> = freed.map(|(_, limit)| limit.name().as_str().into()).collect();
         (!limits.is_empty()).then(|| Freed { limits: Some(limits), ..Freed::all(place.namespace, place.key) })

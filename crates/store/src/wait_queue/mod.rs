@@ -34,7 +34,7 @@ pub use place::{Claim, QueuePlace};
 pub use shared::SharedQueues;
 
 use crate::queue::Rank;
-use crate::{Call, Clock, Key, PerProcess, Place, Priority, generation};
+use crate::{BucketRef, Clock, Key, PerProcess, Priority, Transaction, generation};
 
 /// The wait queues in front of the limits of one store.
 pub struct WaitQueues {
@@ -159,7 +159,7 @@ impl WaitQueues {
     }
 
     /// Notifies the heads of the queues of what a call has freed that was applied.
-    pub fn notify_freed(&self, call: &Call<'_>) {
+    pub fn notify_freed(&self, call: &Transaction<'_>) {
         if !self.is_empty() {
             call.steps.iter().filter_map(Freed::by).for_each(|freed| self.notify(&freed));
         }
@@ -168,7 +168,7 @@ impl WaitQueues {
     /// Notifies those that wait for what is free once what was taken is settled with what was used. Costs next to nothing if
     /// none waits.
     #[inline]
-    pub fn notify_settled(&self, place: &Place<'_>, usage: &Usage<'_>) {
+    pub fn notify_settled(&self, place: &BucketRef<'_>, usage: &Usage<'_>) {
         if !self.is_empty() {
             Freed::by_settling(place, usage).iter().for_each(|freed| self.notify(freed));
         }

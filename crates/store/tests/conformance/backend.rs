@@ -3,13 +3,13 @@
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, Records, RecordsError, Write};
 use tollgate_store::usage::{Caller, Sums, UsageRetention};
 use tollgate_store::{
-    Activity, Applied, Backend, BucketStatus, Call, Op, Reply, Scope, Store, StoreError, WaitQueues,
+    Activity, Backend, BucketStatus, Op, Reply, Scope, Store, StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
 use crate::faulty::{Fault, Faulty};
 
 impl Faulty {
-    pub(crate) fn is_metered(&self, call: &Call<'_>) -> bool {
+    pub(crate) fn is_metered(&self, call: &Transaction<'_>) -> bool {
         let settles = call.steps.iter().any(|step| matches!(step.op, Op::Settle(_) | Op::SettleIfThere(_)));
         match self.fault {
             Fault::MetersNothing => false,
@@ -20,8 +20,12 @@ impl Faulty {
     }
 
     /// Counts what a call used as if it had been sent twice.
-    pub(crate) fn count_again(&self, call: &Call<'_>, applied: Applied) -> Result<Applied, StoreError> {
-        for step in call.steps.iter().filter(|_| call.metered && matches!(applied, Applied::Done(_))) {
+    pub(crate) fn count_again(
+        &self,
+        call: &Transaction<'_>,
+        applied: TxnOutcome,
+    ) -> Result<TxnOutcome, StoreError> {
+        for step in call.steps.iter().filter(|_| call.metered && matches!(applied, TxnOutcome::Done(_))) {
             let (Op::Take { costs, .. }, Some((entity, resource))) = (&step.op, step.place.key.pair()) else {
                 continue;
             };
@@ -34,7 +38,11 @@ impl Faulty {
         Ok(applied)
     }
 
-    fn apply_with_faulty(&self, call: &Call<'_>, writes: &[Write]) -> Result<Applied, RecordsError> {
+    fn apply_with_faulty(
+        &self,
+        call: &Transaction<'_>,
+        writes: &[Write],
+    ) -> Result<TxnOutcome, RecordsError> {
         let apply = || self.apply_faulty(call).map_err(RecordsError::from);
         match self.fault {
             Fault::WritesBeforeItApplies => {
@@ -43,7 +51,7 @@ impl Faulty {
             }
             Fault::AppliesBeforeItWrites => {
                 let applied = apply()?;
-                if matches!(applied, Applied::Done(_)) {
+                if matches!(applied, TxnOutcome::Done(_)) {
                     self.memory.write(writes).wait()?;
                 }
                 Ok(applied)
@@ -54,7 +62,7 @@ impl Faulty {
                     Write::Change(key, changes, _) => Write::Change(key, changes, vec![]),
                     write => write,
                 };
-                if matches!(applied, Applied::Done(_)) {
+                if matches!(applied, TxnOutcome::Done(_)) {
                     self.memory.write(&writes.iter().map(untested).collect::<Vec<_>>()).wait()?;
                 }
                 Ok(applied)
@@ -66,7 +74,7 @@ impl Faulty {
             }
             _ => self
                 .memory
-                .apply_with(&Call { metered: self.is_metered(call), ..call.clone() }, writes)
+                .apply_with(&Transaction { metered: self.is_metered(call), ..call.clone() }, writes)
                 .wait(),
         }
     }
@@ -112,9 +120,9 @@ impl Faulty {
 impl Backend for Faulty {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
         Reply::ready(self.apply_with_faulty(call, writes))
     }
 

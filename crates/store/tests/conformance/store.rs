@@ -1,13 +1,15 @@
 //! Faults of a store of buckets.
 
 use tollgate_core::{Costs, Demand, Denial, Limits, Status};
-use tollgate_store::{Applied, Call, Clock, Done, Op, Place, Reach, Reply, Step, Store, StoreError, Taken};
+use tollgate_store::{
+    BucketRef, Clock, Op, Reach, Reply, Step, StepOutcome, Store, StoreError, Taken, Transaction, TxnOutcome,
+};
 
 use crate::faulty::{Fault, Faulty};
 
 impl Faulty {
     /// Changes each call before it is applied, and what came of it after.
-    pub(crate) fn apply_faulty(&self, call: &Call<'_>) -> Result<Applied, StoreError> {
+    pub(crate) fn apply_faulty(&self, call: &Transaction<'_>) -> Result<TxnOutcome, StoreError> {
         let unversioned: Vec<Limits> =
             call.steps.iter().map(|step| step.place.limits.clone().at_version(0)).collect();
         let whole: Vec<Costs> = call.steps.iter().map(|step| whole(step.place.limits)).collect();
@@ -33,44 +35,45 @@ impl Faulty {
             _ => false,
         };
         if is_dropped {
-            return Ok(Applied::Done(steps.iter().map(|step| nothing_done(&step.op)).collect()));
+            return Ok(TxnOutcome::Done(steps.iter().map(|step| nothing_done(&step.op)).collect()));
         }
         let id = call.id.filter(|_| !self.has(Fault::ForgetsIds));
         let metered = self.is_metered(call) && !self.has(Fault::MetersAnyKey);
-        let call = Call { id, steps: &steps, metered };
+        let call = Transaction { id, steps: &steps, metered };
         if self.has(Fault::MetersTwice) {
             // Sent again without its id, and put right but for what was counted.
             let applied = self.memory.apply(&call).wait()?;
             return self.count_again(&call, applied);
         }
         if self.has(Fault::TakesChainsLinkByLink) {
-            let one =
-                |step| self.memory.apply(&Call { steps: std::slice::from_ref(step), ..call.clone() }).wait();
+            let one = |step| {
+                self.memory.apply(&Transaction { steps: std::slice::from_ref(step), ..call.clone() }).wait()
+            };
             return steps.iter().map(one).last().expect("a call has a step");
         }
         let applied = self.memory.apply(&call).wait()?;
         Ok(match applied {
-            Applied::Stale(_) if self.has(Fault::DeniesBeforeItLooksAtVersions) => {
+            TxnOutcome::Stale(_) if self.has(Fault::DeniesBeforeItLooksAtVersions) => {
                 self.deny_first(&call, applied)
             }
-            Applied::Done(done) if self.has(Fault::RemarksNothing) => {
-                Applied::Done(done.into_iter().map(without_remarks).collect())
+            TxnOutcome::Done(done) if self.has(Fault::RemarksNothing) => {
+                TxnOutcome::Done(done.into_iter().map(without_remarks).collect())
             }
             applied => applied,
         })
     }
 
     /// What a store says that looks whether a take fits before it looks at versions.
-    fn deny_first(&self, call: &Call<'_>, stale: Applied) -> Applied {
+    fn deny_first(&self, call: &Transaction<'_>, stale: TxnOutcome) -> TxnOutcome {
         let asked = self.memory.ask(call.steps).wait().unwrap_or_default();
         let is_denied = asked.iter().any(|denial| denial.ready() != tollgate_core::Ready::Now);
-        if is_denied { Applied::Denied(asked) } else { stale }
+        if is_denied { TxnOutcome::Denied(asked) } else { stale }
     }
 
     fn ask_faulty(&self, steps: &[Step<'_>]) -> Result<Vec<Denial>, StoreError> {
         if self.has(Fault::AsksByTaking) {
-            return match self.memory.apply(&Call { id: None, steps, metered: false }).wait()? {
-                Applied::Denied(denials) => Ok(denials),
+            return match self.memory.apply(&Transaction { id: None, steps, metered: false }).wait()? {
+                TxnOutcome::Denied(denials) => Ok(denials),
                 _ => self.memory.ask(steps).wait(),
             };
         }
@@ -88,16 +91,16 @@ fn whole(limits: &Limits) -> Costs {
     limits.costs(&demand).expect("the capacity fits")
 }
 
-fn nothing_done(op: &Op<'_>) -> Done {
+fn nothing_done(op: &Op<'_>) -> StepOutcome {
     match op {
-        Op::Settle(_) | Op::SettleIfThere(_) => Done::Settled,
-        _ => Done::Changed,
+        Op::Settle(_) | Op::SettleIfThere(_) => StepOutcome::Settled,
+        _ => StepOutcome::Changed,
     }
 }
 
-fn without_remarks(done: Done) -> Done {
+fn without_remarks(done: StepOutcome) -> StepOutcome {
     match done {
-        Done::Taken(taken) => Done::Taken(Taken { remarks: 0, ..taken }),
+        StepOutcome::Taken(taken) => StepOutcome::Taken(Taken { remarks: 0, ..taken }),
         done => done,
     }
 }
@@ -111,22 +114,22 @@ impl Store for Faulty {
         self.memory.clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         Reply::ready(self.apply_faulty(call))
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let namespace = if self.has(Fault::MixesNamespaces) { "all" } else { place.namespace };
         let unversioned = place.limits.clone().at_version(0);
         let limits = if self.has(Fault::LooksUnderOldLimits) { &unversioned } else { place.limits };
-        Reply::ready(self.memory.peek(&Place { namespace, limits, ..*place }).wait())
+        Reply::ready(self.memory.peek(&BucketRef { namespace, limits, ..*place }).wait())
     }
 
     fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         Reply::ready(self.ask_faulty(steps))
     }
 
-    fn hand_over(&self, call: &Call<'_>) {
+    fn hand_over(&self, call: &Transaction<'_>) {
         if !self.has(Fault::LosesWhatIsHandedOver) {
             drop(self.apply_faulty(call));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loom::sync::Mutex;
 use loom::thread;
 use tollgate_core::{Costs, Limit, Limits, Usage, demand};
-use tollgate_store::{Cell, Chain, Clock, Key, ManualClock, Priority};
+use tollgate_store::{BucketCell, CellChain, Clock, Key, ManualClock, Priority};
 
 use crate::gate::START;
 use crate::{check, must_fail};
@@ -14,28 +14,28 @@ struct Pair {
     clock: Clock,
     limits: Limits,
     one: Costs,
-    a: Arc<Cell>,
-    b: Arc<Cell>,
+    a: Arc<BucketCell>,
+    b: Arc<BucketCell>,
 }
 
 impl Pair {
     fn new(of_a: u64, of_b: u64) -> Pair {
         let limits = |capacity| Limits::new([Limit::resource("slots", capacity)]).unwrap();
-        let cell = |name, capacity| Cell::new(Key::new(&[name]), limits(capacity), START);
+        let cell = |name, capacity| BucketCell::new(Key::new(&[name]), limits(capacity), START);
         let one = limits(1).costs(&demand! {}).unwrap();
         let clock = ManualClock::at(START).clock();
         Pair { clock, one, limits: limits(1), a: cell("a", of_a), b: cell("b", of_b) }
     }
 
-    fn chain(&self, order: [&Arc<Cell>; 2]) -> Chain {
-        Chain::new(order.map(Arc::clone).into()).unwrap()
+    fn chain(&self, order: [&Arc<BucketCell>; 2]) -> CellChain {
+        CellChain::new(order.map(Arc::clone).into()).unwrap()
     }
 
-    fn take(&self, chain: &Chain) -> bool {
+    fn take(&self, chain: &CellChain) -> bool {
         chain.try_take(&self.clock, &[&self.one, &self.one], None, Priority::default()).is_ok()
     }
 
-    fn give_back(&self, chain: &Chain) {
+    fn give_back(&self, chain: &CellChain) {
         let usage = || Usage { at: START, reserved: &self.one, used: &[0], holder: None };
         let limits = [self.limits.clone(), self.limits.clone()];
         chain.settle(&self.clock, &limits, &[usage(), usage()]);
@@ -50,7 +50,7 @@ impl Pair {
 fn chains_in_opposite_orders_never_deadlock_and_lose_nothing() {
     check(|| {
         let pair = Arc::new(Pair::new(1, 1));
-        let run = |pair: Arc<Pair>, chain: Chain| {
+        let run = |pair: Arc<Pair>, chain: CellChain| {
             let taken = pair.take(&chain);
             if taken {
                 pair.give_back(&chain);

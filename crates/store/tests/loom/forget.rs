@@ -7,7 +7,8 @@ use tollgate_core::{Costs, Limit, Limits, demand};
 use tollgate_store::records::{Item, ItemKey, Records, Write};
 use tollgate_store::usage::{Window, iso, usage_key};
 use tollgate_store::{
-    Applied, Backend, Call, Key, ManualClock, Memory, Op, Place, Request, Scope, Step, Store, WaitError,
+    Backend, BucketRef, Key, ManualClock, Memory, Op, Scope, Step, Store, Transaction, TxnOutcome, WaitError,
+    WaitRequest,
 };
 
 use crate::block_on::block_on;
@@ -31,13 +32,13 @@ impl Shop {
         Arc::new(Shop { memory, limits, one, key: Key::new(&["user", "api"]) })
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { namespace: "shop", key: &self.key, limits: &self.limits }
+    fn place(&self) -> BucketRef<'_> {
+        BucketRef { namespace: "shop", key: &self.key, limits: &self.limits }
     }
 
-    fn take(&self) -> Applied {
+    fn take(&self) -> TxnOutcome {
         let steps = [Step { place: self.place(), op: Op::Take { costs: &self.one, term: None } }];
-        self.memory.apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap()
+        self.memory.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().unwrap()
     }
 
     fn used(&self) -> i64 {
@@ -56,7 +57,7 @@ fn what_a_bucket_says_is_what_is_counted_of_it_though_it_is_forgotten_meanwhile(
         let shop = Shop::new(Limit::per_day("calls", 10));
         let other = Arc::clone(&shop);
         let thread = thread::spawn(move || other.memory.forget("shop", BUCKET).wait().unwrap());
-        assert!(matches!(shop.take(), Applied::Done(_)));
+        assert!(matches!(shop.take(), TxnOutcome::Done(_)));
         let forgotten = thread.join().unwrap();
         let taken = 10 - shop.memory.peek(&shop.place()).wait().unwrap()[0].available();
         assert!(taken == 1 || forgotten == 1, "it is there unless it was forgotten");
@@ -90,7 +91,7 @@ fn who_waits_for_a_bucket_that_is_forgotten_is_told() {
         let cell = shop.memory.space("shop").find(&shop.key).unwrap();
         let other = Arc::clone(&shop);
         let thread = thread::spawn(move || other.memory.forget("shop", BUCKET).wait().unwrap());
-        let waited = block_on(cell.acquire(shop.memory.clock(), Request::of(shop.one.clone())));
+        let waited = block_on(cell.acquire(shop.memory.clock(), WaitRequest::of(shop.one.clone())));
         assert_eq!(waited, Err(WaitError::Gone));
         assert_eq!((thread.join().unwrap(), cell.waiting()), (1, 0));
     });
@@ -118,9 +119,9 @@ fn a_call_with_writes_and_the_writing_down_of_usage_never_wait_for_each_other() 
         let other = Arc::clone(&shop);
         let thread = thread::spawn(move || other.memory.write_usage("shop", BUCKET).wait().unwrap());
         let steps = [Step { place: shop.place(), op: Op::Take { costs: &shop.one, term: None } }];
-        let call = Call { id: None, steps: &steps, metered: true };
+        let call = Transaction { id: None, steps: &steps, metered: true };
         let writes = [Write::Put(Item::new(ItemKey::new("shop/A", "1")), vec![])];
-        assert!(matches!(shop.memory.apply_with(&call, &writes).wait(), Ok(Applied::Done(_))));
+        assert!(matches!(shop.memory.apply_with(&call, &writes).wait(), Ok(TxnOutcome::Done(_))));
         thread.join().unwrap();
         assert_eq!(shop.used(), 2);
     });

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tollgate_core::{Costs, Limit, Limits, Tick, Usage, demand};
-use tollgate_store::{Cell, Clock, Key, ManualClock, Priority, Request};
+use tollgate_store::{BucketCell, Clock, Key, ManualClock, Priority, WaitRequest};
 
 pub(crate) const START: Tick = Tick::from_secs(1_000);
 
@@ -24,14 +24,14 @@ pub(crate) struct OfCell {
     pub(crate) hands: ManualClock,
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
-    pub(crate) cell: Arc<Cell>,
+    pub(crate) cell: Arc<BucketCell>,
 }
 
 impl OfCell {
     pub(crate) fn new() -> OfCell {
         let limits = Limits::new([Limit::resource("slots", 1), Limit::per_day("rpd", 100)]).unwrap();
         let hands = ManualClock::at(START);
-        let cell = Cell::new(Key::new(&["gate"]), limits.clone(), START);
+        let cell = BucketCell::new(Key::new(&["gate"]), limits.clone(), START);
         OfCell { clock: hands.clock(), hands, limits, cell }
     }
 
@@ -56,7 +56,7 @@ impl Gate for OfCell {
 
     fn acquire(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let request = Request::of(self.one());
+            let request = WaitRequest::of(self.one());
             self.cell.acquire(&self.clock, request).await.unwrap();
         })
     }

@@ -10,7 +10,7 @@ use crate::gate::{Gate, OfCell, START};
 use crate::toy::{Fault, Toy};
 use crate::{check, must_fail};
 use tollgate_core::{Limit, Limits, Span, demand};
-use tollgate_store::{Cell, Key, Request};
+use tollgate_store::{BucketCell, Key, WaitRequest};
 
 /// `waiters` wait for what one has, each giving it on. A waiter that is not woken is a deadlock, which loom finds.
 fn every_waiter_is_woken<G: Gate>(waiters: usize, make: fn() -> G) -> impl Fn() + Send + Sync {
@@ -109,9 +109,9 @@ fn a_waiter_is_woken_by_the_clock_whenever_that_is_turned() {
     check(|| {
         let gate = Arc::new(OfCell::new());
         let limits = Limits::new([Limit::per_second("rps", 1)]).unwrap();
-        let cell = Cell::new(Key::new(&["clock"]), limits.clone(), START);
+        let cell = BucketCell::new(Key::new(&["clock"]), limits.clone(), START);
         let one = limits.costs(&demand! { rps: 1 }).unwrap();
-        let request = Request::of(one);
+        let request = WaitRequest::of(one);
         block_on(cell.acquire(&gate.clock, request.clone())).unwrap();
         let hands = gate.hands.clone();
         let turning = thread::spawn(move || hands.advance(Span::from_secs(1)));

@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 
 use loom::thread;
 use tollgate_core::{DemandError, Limit, Limits, demand};
-use tollgate_store::{Request, WaitError};
+use tollgate_store::{WaitError, WaitRequest};
 
 use crate::block_on::block_on;
 use crate::check;
@@ -40,7 +40,7 @@ fn a_waiter_that_can_never_pass_any_more_is_told_whatever_else_happens() {
         let held = both.clone();
         let lower = thread::spawn(move || lowering.cell.replace_limits(&lowering.clock, slots(1)));
         let release = thread::spawn(move || releasing.give_back_costs(&held));
-        match block_on(gate.cell.acquire(&gate.clock, Request::of(both.clone()))) {
+        match block_on(gate.cell.acquire(&gate.clock, WaitRequest::of(both.clone()))) {
             Ok(_) => gate.give_back_costs(&both),
             Err(error) => {
                 let impossible = matches!(error, WaitError::Impossible(DemandError::Impossible { .. }));

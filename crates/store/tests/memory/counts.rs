@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Limit, Usage, demand};
-use tollgate_store::{Key, Priority, Request};
+use tollgate_store::{Key, Priority, WaitRequest};
 
 use crate::fixture::{Random, START, each, limits, memory, place, together};
 
@@ -68,7 +68,7 @@ fn eight_threads_that_wait_for_their_turn_never_have_more_than_there_is() {
     let inside = AtomicU64::new(0);
     together(8, |_| {
         for _ in 0..500 {
-            let granted = cell.acquire(&clock, Request::of(one.clone())).wait().unwrap();
+            let granted = cell.acquire(&clock, WaitRequest::of(one.clone())).wait().unwrap();
             assert!(inside.fetch_add(1, Ordering::SeqCst) < SLOTS);
             inside.fetch_sub(1, Ordering::SeqCst);
             let usage = Usage { at: granted.at, reserved: &one, used: &[0], holder: None };

@@ -4,7 +4,7 @@ use std::panic::catch_unwind;
 use std::time::Duration;
 
 use tollgate_core::{Limit, LimitBuilder, Limits, Ready, Span, Tick, Usage};
-use tollgate_store::{Applied, Call, Done, Key, Memory, Op, Step, Store, Term};
+use tollgate_store::{Key, LeaseTerm, Memory, Op, Step, StepOutcome, Store, Transaction, TxnOutcome};
 
 use crate::fixture::{Outcome, Random, START, apply, each, give_back, hold, is_denied, is_taken, left};
 use crate::fixture::{limits, memory, place, take};
@@ -35,7 +35,7 @@ struct Twins {
 }
 
 impl Twins {
-    fn apply(&mut self, call: &Call<'_>, context: &str) -> Outcome {
+    fn apply(&mut self, call: &Transaction<'_>, context: &str) -> Outcome {
         let swept = self.swept.apply(call).wait();
         let kept = self.kept.apply(call).wait();
         assert_eq!(swept, kept, "{context}: {call:?}");
@@ -84,19 +84,21 @@ fn trace(seed: u64, ahead: Span) -> usize {
             let used: Vec<u64> = sets[index].iter().map(|_| random.below(8)).collect();
             let op = Op::Settle(Usage { at, reserved: &costs, used: &used, holder: None });
             let place = crate::fixture::place(&keys[index], &sets[index]);
-            twins.apply(&Call { id: None, steps: &[Step { place, op }], metered: false }, &context).unwrap();
+            twins
+                .apply(&Transaction { id: None, steps: &[Step { place, op }], metered: false }, &context)
+                .unwrap();
         } else {
             let costs = each(limits, 1 + random.below(2));
             let op = Op::Take { costs: &costs, term: None };
             match twins
-                .apply(&Call { id: None, steps: &[Step { place, op }], metered: false }, &context)
+                .apply(&Transaction { id: None, steps: &[Step { place, op }], metered: false }, &context)
                 .unwrap()
             {
-                Applied::Done(done) => match done[0] {
-                    Done::Taken(taken) => open.push((index, taken.at, costs)),
+                TxnOutcome::Done(done) => match done[0] {
+                    StepOutcome::Taken(taken) => open.push((index, taken.at, costs)),
                     _ => panic!("{context}: {done:?}"),
                 },
-                Applied::Denied(denials) => retry = Some(denials[0].ready()),
+                TxnOutcome::Denied(denials) => retry = Some(denials[0].ready()),
                 other => panic!("{context}: {other:?}"),
             }
         }
@@ -166,7 +168,7 @@ fn a_holder_is_not_forgotten_before_its_term_is_over() {
     let limits = limits([Limit::resource("slots", 1)]);
     let (key, space, one) = (Key::new(&["k"]), memory.space("test"), each(&limits, 1));
     let place = place(&key, &limits);
-    hold(&memory, place, &one, Term { holder: 1, ttl: Span::from_secs(5) }).unwrap();
+    hold(&memory, place, &one, LeaseTerm { holder: 1, ttl: Span::from_secs(5) }).unwrap();
     hands.set(START + Span::from_micros(4_999_999));
     assert_eq!(space.sweep(hands.now()), 0);
     assert!(is_denied(&take(&memory, None, place, &one)));
@@ -201,6 +203,6 @@ fn a_denied_call_leaves_no_bucket_behind() {
     take(&memory, None, place(&full, &limits), &five).unwrap();
     let op = || Op::Take { costs: &five, term: None };
     let steps = [&fresh, &full].map(|key| Step { place: place(key, &limits), op: op() });
-    assert!(is_denied(&memory.apply(&Call { id: None, steps: &steps, metered: false }).wait()));
+    assert!(is_denied(&memory.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()));
     assert_eq!(memory.space("test").len(), 1);
 }

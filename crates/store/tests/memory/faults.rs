@@ -2,7 +2,9 @@
 
 use tollgate_core::Limit;
 use tollgate_store::records::{Item, ItemKey, Query, Records, RecordsError, Write};
-use tollgate_store::{Backend, Call, Fault, FaultStore, Key, Memory, Op, Scope, Step, Store, StoreError};
+use tollgate_store::{
+    Backend, Fault, FaultStore, Key, Memory, Op, Scope, Step, Store, StoreError, Transaction,
+};
 
 use crate::fixture::{each, is_taken, left, limits, memory, place, take};
 
@@ -68,7 +70,7 @@ fn what_is_handed_over_is_lost_with_the_call_and_not_with_the_reply() {
         let limits = limits([Limit::per_day("calls", 10)]);
         let (key, one) = (Key::new(&["k"]), each(&limits, 1));
         let steps = [Step { place: place(&key, &limits), op: Op::Take { costs: &one, term: None } }];
-        store.hand_over(&Call { id: None, steps: &steps, metered: false });
+        store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
         assert_eq!(left(store.inner(), place(&key, &limits)), left_after, "{fault:?}");
         assert_eq!(store.calls(), 1);
     }
@@ -94,7 +96,7 @@ fn every_call_of_a_backend_may_fail() {
     let (limits, key) = (limits([Limit::per_day("calls", 10)]), Key::new(&["k", "r"]));
     let one = each(&limits, 1);
     let steps = [Step { place: place(&key, &limits), op: Op::Take { costs: &one, term: None } }];
-    let call = Call { id: None, steps: &steps, metered: true };
+    let call = Transaction { id: None, steps: &steps, metered: true };
     let lost = [
         store.apply_with(&call, &[]).wait().is_err(),
         store.ask(&steps).wait().is_err(),

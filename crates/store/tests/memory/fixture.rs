@@ -2,7 +2,8 @@
 
 use tollgate_core::{Costs, Demand, Limit, LimitBuilder, Limits, Tick, Usage};
 use tollgate_store::{
-    Applied, Call, Done, Key, ManualClock, Memory, Op, OpId, Place, Step, Store, StoreError, Term,
+    BucketRef, Key, LeaseTerm, ManualClock, Memory, Op, OpId, Step, StepOutcome, Store, StoreError,
+    Transaction, TxnOutcome,
 };
 
 pub(crate) const START: Tick = Tick::from_secs(1_000_000);
@@ -27,41 +28,46 @@ pub(crate) fn each(limits: &Limits, amount: u64) -> Costs {
     limits.costs(&demand).unwrap()
 }
 
-pub(crate) fn place<'a>(key: &'a Key, limits: &'a Limits) -> Place<'a> {
-    Place { namespace: "test", key, limits }
+pub(crate) fn place<'a>(key: &'a Key, limits: &'a Limits) -> BucketRef<'a> {
+    BucketRef { namespace: "test", key, limits }
 }
 
-pub(crate) type Outcome = Result<Applied, StoreError>;
+pub(crate) type Outcome = Result<TxnOutcome, StoreError>;
 
-pub(crate) fn apply(store: &impl Store, id: Option<u128>, place: Place<'_>, op: Op<'_>) -> Outcome {
-    store.apply(&Call { id: id.map(OpId), steps: &[Step { place, op }], metered: false }).wait()
+pub(crate) fn apply(store: &impl Store, id: Option<u128>, place: BucketRef<'_>, op: Op<'_>) -> Outcome {
+    store.apply(&Transaction { id: id.map(OpId), steps: &[Step { place, op }], metered: false }).wait()
 }
 
-pub(crate) fn take(store: &impl Store, id: Option<u128>, place: Place<'_>, costs: &Costs) -> Outcome {
+pub(crate) fn take(store: &impl Store, id: Option<u128>, place: BucketRef<'_>, costs: &Costs) -> Outcome {
     apply(store, id, place, Op::Take { costs, term: None })
 }
 
-pub(crate) fn hold(store: &impl Store, place: Place<'_>, costs: &Costs, term: Term) -> Outcome {
+pub(crate) fn hold(store: &impl Store, place: BucketRef<'_>, costs: &Costs, term: LeaseTerm) -> Outcome {
     apply(store, None, place, Op::Take { costs, term: Some(term) })
 }
 
 /// Settles with nothing used.
-pub(crate) fn give_back(store: &impl Store, id: Option<u128>, place: Place<'_>, costs: &Costs) -> Outcome {
+pub(crate) fn give_back(
+    store: &impl Store,
+    id: Option<u128>,
+    place: BucketRef<'_>,
+    costs: &Costs,
+) -> Outcome {
     let used = vec![0; costs.len()];
     let at = store.clock().now();
     apply(store, id, place, Op::Settle(Usage { at, reserved: costs, used: &used, holder: None }))
 }
 
 pub(crate) fn is_taken(outcome: &Outcome) -> bool {
-    matches!(outcome, Ok(Applied::Done(done)) if matches!(done[..], [Done::Taken(_)]))
+    matches!(outcome, Ok(TxnOutcome::Done(done)) if matches!(done[..], [StepOutcome::Taken(_)]))
 }
 
 pub(crate) fn is_denied(outcome: &Outcome) -> bool {
-    matches!(outcome, Ok(Applied::Denied(_)))
+    matches!(outcome, Ok(TxnOutcome::Denied(_)))
 }
 
 /// What is left of the first limit.
-pub(crate) fn left(store: &impl Store, place: Place<'_>) -> i64 {
+pub(crate) fn left(store: &impl Store, place: BucketRef<'_>) -> i64 {
     store.peek(&place).wait().unwrap()[0].available()
 }
 

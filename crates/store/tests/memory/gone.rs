@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use tollgate_core::Limit;
 use tollgate_store::{
-    Backend, Chain, Clock, Key, Memory, Priority, QueueKey, Request, Scope, Store, StoreError, WaitError,
+    Backend, CellChain, Clock, Key, Memory, Priority, QueueKey, Scope, Store, StoreError, WaitError,
+    WaitRequest,
 };
 
 use crate::fixture::{START, each, is_taken, limits, memory, place, take, together};
@@ -31,13 +32,17 @@ fn who_waits_for_a_bucket_that_is_forgotten_is_told() {
     let (cell, clock) = (memory.cell(&place(&key, &limits)).unwrap(), hands.clock());
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
-    let mut wait = pin!(cell.acquire(&clock, Request::of(one.clone())));
+    let mut wait = pin!(cell.acquire(&clock, WaitRequest::of(one.clone())));
     assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     assert_eq!(memory.forget("test", Scope::Entity("user")).wait(), Ok(1));
     assert_eq!(bell.0.load(Ordering::SeqCst), 1);
     let Poll::Ready(outcome) = wait.as_mut().poll(&mut Context::from_waker(&waker)) else { panic!("told") };
     assert_eq!(outcome, Err(WaitError::Gone));
-    assert_eq!(cell.acquire(&clock, Request::of(one.clone())).wait(), Err(WaitError::Gone), "late as well");
+    assert_eq!(
+        cell.acquire(&clock, WaitRequest::of(one.clone())).wait(),
+        Err(WaitError::Gone),
+        "late as well"
+    );
     assert_eq!(cell.waiting(), 0);
     assert!(is_taken(&take(&memory, None, place(&key, &limits), &one)));
 }
@@ -49,7 +54,7 @@ fn a_chain_with_a_forgotten_bucket_takes_nothing() {
     let (one, clock) = (each(&limits, 1), hands.clock());
     let keys = ["child", "parent"].map(|name| Key::new(&[name, "api"]));
     let cells = keys.each_ref().map(|key| memory.cell(&place(key, &limits)).unwrap());
-    let chain = Chain::new(cells.to_vec()).unwrap();
+    let chain = CellChain::new(cells.to_vec()).unwrap();
     memory.forget("test", Scope::Entity("parent")).wait().unwrap();
     assert!(chain.try_take(&clock, &[&one, &one], None, Priority::default()).is_err());
     assert_eq!(cells[0].peek(&clock)[0].available(), 10);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_core::{Limit, Limits, Span};
-use tollgate_store::{Key, Memory, Place, StoreError};
+use tollgate_store::{BucketRef, Key, Memory, StoreError};
 
 use crate::fixture::{START, each, is_taken, limits, memory, place, take, together, with_keys_max};
 
@@ -61,7 +61,7 @@ fn one_namespace_cannot_push_out_another() {
     hands.advance(Span::from_secs(1));
     for number in 0..10 {
         let foreign = key(number);
-        let other = Place { namespace: "other", key: &foreign, limits: &limits };
+        let other = BucketRef { namespace: "other", key: &foreign, limits: &limits };
         assert!(is_taken(&take(&memory, None, other, &one)));
     }
     assert_eq!((memory.space("test").len(), memory.space("other").len()), (10, 10));

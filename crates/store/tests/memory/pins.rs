@@ -6,8 +6,8 @@ use tollgate_core::{Limit, Limits, Span, Tick, Usage};
 use tollgate_store::records::Records;
 use tollgate_store::usage::{Window, iso, usage_key};
 use tollgate_store::{
-    Applied, Backend, Call, Key, ManualClock, Memory, Op, Pin, Place, Priority, Scope, Step, Store,
-    StoreError,
+    Backend, BucketRef, Key, LocalBucket, ManualClock, Memory, Op, Priority, Scope, Step, Store, StoreError,
+    Transaction, TxnOutcome,
 };
 
 use crate::fixture::{each, limits, memory, together};
@@ -28,17 +28,17 @@ impl Desk {
         Desk { hands, memory, limits, key: Key::new(&["user", "api"]) }
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { namespace: "test", key: &self.key, limits: &self.limits }
+    fn place(&self) -> BucketRef<'_> {
+        BucketRef { namespace: "test", key: &self.key, limits: &self.limits }
     }
 
-    fn take(&self) -> Result<Applied, StoreError> {
+    fn take(&self) -> Result<TxnOutcome, StoreError> {
         let costs = each(&self.limits, 1);
         let steps = [Step { place: self.place(), op: Op::Take { costs: &costs, term: None } }];
-        self.memory.apply(&Call { id: None, steps: &steps, metered: true }).wait()
+        self.memory.apply(&Transaction { id: None, steps: &steps, metered: true }).wait()
     }
 
-    fn pin(&self) -> Pin {
+    fn pin(&self) -> LocalBucket {
         self.memory.pin(&self.place()).unwrap()
     }
 
@@ -149,10 +149,10 @@ fn a_refund_to_a_bucket_that_was_dropped_because_it_was_full_is_counted() {
     let (hands, memory) = memory();
     let limits = limits([Limit::per_second("tpm", 10)]);
     let (key, costs, at) = (Key::new(&["user", "api"]), each(&limits, 10), hands.now());
-    let place = Place { namespace: "test", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "test", key: &key, limits: &limits };
     let apply = |op| {
         let steps = [Step { place, op }];
-        memory.apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap();
+        memory.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().unwrap();
     };
     apply(Op::Take { costs: &costs, term: None });
     hands.advance(Span::from_secs(2 * 3_600));
@@ -179,10 +179,10 @@ fn counts_of_earlier_hours_are_written_down_as_others_come_in() {
     let take = |number: u64| {
         let key = Key::new(&[format!("user-{number}"), "api".into()]);
         let steps = [Step {
-            place: Place { namespace: "test", key: &key, limits: &limits },
+            place: BucketRef { namespace: "test", key: &key, limits: &limits },
             op: Op::Take { costs: &one, term: None },
         }];
-        memory.apply(&Call { id: None, steps: &steps, metered: true }).wait().unwrap();
+        memory.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().unwrap();
     };
     let first = hands.now();
     (0..1_000).for_each(take);
@@ -228,7 +228,7 @@ fn a_take_and_a_forgetting_at_once_leave_a_bucket_or_none_but_no_count_of_nobody
         let outcomes = together(3, |thread| match thread {
             0 => desk.forget(),
             _ => {
-                assert!(matches!(desk.take(), Ok(Applied::Done(_))));
+                assert!(matches!(desk.take(), Ok(TxnOutcome::Done(_))));
                 0
             }
         });

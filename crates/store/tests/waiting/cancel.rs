@@ -1,7 +1,7 @@
 //! Leaving the queue: at any point, and without a trace.
 
 use tollgate_core::{Costs, Limit, Limits, Span, demand};
-use tollgate_store::{Key, ManualClock, Memory, Place, Priority, Request, Term};
+use tollgate_store::{BucketRef, Key, LeaseTerm, ManualClock, Memory, Priority, WaitRequest};
 
 use crate::fixture::{Desk, START, Wait};
 
@@ -108,8 +108,8 @@ fn a_large_waiter_that_leaves_lets_the_small_ones_behind_it_pass() {
 #[test]
 fn what_a_holder_was_granted_and_has_not_heard_of_is_no_longer_held() {
     let desk = Desk::with_taken_slots(1);
-    let term = Some(Term { holder: 7, ttl: Span::from_secs(60) });
-    let waiter = desk.wait(Request { term, ..Request::of(desk.slots(1)) });
+    let term = Some(LeaseTerm { holder: 7, ttl: Span::from_secs(60) });
+    let waiter = desk.wait(WaitRequest { term, ..WaitRequest::of(desk.slots(1)) });
     desk.release(&desk.slots(1));
     assert_eq!((waiter.woken(), desk.available()), (1, vec![0]));
     drop(waiter);
@@ -130,7 +130,7 @@ fn ten_thousand_cancellations_leave_a_queue_of_none_and_a_cell_that_can_be_dropp
     let hands = ManualClock::at(START);
     let memory = Memory::builder().clock(hands.clock()).build();
     let limits = Limits::new([Limit::per_second("rps", 1)]).unwrap();
-    let place = Place { namespace: "n", key: &Key::new(&["many"]), limits: &limits };
+    let place = BucketRef { namespace: "n", key: &Key::new(&["many"]), limits: &limits };
     let desk =
         Desk { cell: memory.cell(&place).unwrap(), clock: hands.clock(), hands, limits: limits.clone() };
     desk.try_take(&desk.rps(1), Priority::default()).unwrap();

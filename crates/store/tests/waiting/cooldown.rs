@@ -1,7 +1,7 @@
 //! A provider said "not now": nobody starts before the end of it.
 
 use tollgate_core::{Limit, Ready, Span, Tick};
-use tollgate_store::{Priority, Request};
+use tollgate_store::{Priority, WaitRequest};
 
 use crate::fixture::{Desk, START, Wait};
 
@@ -92,7 +92,7 @@ fn a_release_in_a_cooldown_lets_nobody_pass() {
 #[test]
 fn a_deadline_before_its_end_is_told_at_once() {
     let desk = cooling(3);
-    let request = |deadline| Request { deadline: Some(deadline), ..Request::of(desk.rps(1)) };
+    let request = |deadline| WaitRequest { deadline: Some(deadline), ..WaitRequest::of(desk.rps(1)) };
     let just_short = second(3) - Span::from_micros(1);
     assert!(matches!(desk.enter(request(just_short)).poll(), std::task::Poll::Ready(Err(_))));
     let fits = desk.wait(request(second(3)));

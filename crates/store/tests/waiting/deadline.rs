@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tollgate_core::{Limit, Span, Tick};
-use tollgate_store::{Priority, Request, WaitError};
+use tollgate_store::{Priority, WaitError, WaitRequest};
 
 use crate::fixture::{Desk, START};
 
-fn until(desk: &Desk, amount: u64, deadline: Tick) -> Request {
-    Request { deadline: Some(deadline), ..Request::of(desk.rps(amount)) }
+fn until(desk: &Desk, amount: u64, deadline: Tick) -> WaitRequest {
+    WaitRequest { deadline: Some(deadline), ..WaitRequest::of(desk.rps(amount)) }
 }
 
 /// The wait it would have taken, and how long was waited.
@@ -19,7 +19,7 @@ fn timed_out(error: WaitError) -> (Option<Duration>, Duration) {
     }
 }
 
-fn refused_at_once(desk: &Desk, request: Request) -> WaitError {
+fn refused_at_once(desk: &Desk, request: WaitRequest) -> WaitError {
     match desk.enter(request).poll() {
         std::task::Poll::Ready(Err(error)) => error,
         other => panic!("{other:?}"),
@@ -50,9 +50,9 @@ fn those_ahead_count_towards_the_wait() {
 #[test]
 fn those_whom_it_may_pass_do_not_count_towards_the_wait() {
     let desk = Desk::with_spent_rate(10);
-    let batch = desk.wait(Request { priority: Priority::Batch, ..Request::of(desk.rps(10)) });
+    let batch = desk.wait(WaitRequest { priority: Priority::Batch, ..WaitRequest::of(desk.rps(10)) });
     let interactive =
-        Request { priority: Priority::Interactive, ..until(&desk, 1, START + Span::from_millis(100)) };
+        WaitRequest { priority: Priority::Interactive, ..until(&desk, 1, START + Span::from_millis(100)) };
     let interactive = desk.wait(interactive);
     desk.turn_to(100_000);
     interactive.granted();
@@ -83,7 +83,7 @@ fn whoever_waits_in_vain_is_told_at_the_deadline_and_not_before() {
     // Nobody can say when a place is given back, so the wait may fit.
     let desk = Desk::with_taken_slots(1);
     let deadline = Some(START + Span::from_millis(250));
-    let mut wait = desk.wait(Request { deadline, ..Request::of(desk.slots(1)) });
+    let mut wait = desk.wait(WaitRequest { deadline, ..WaitRequest::of(desk.slots(1)) });
     desk.turn_to(249_999);
     assert!(wait.sleeps());
     desk.turn_to(250_000);
@@ -98,7 +98,7 @@ fn whoever_waits_in_vain_is_told_at_the_deadline_and_not_before() {
 fn a_place_given_back_at_the_very_tick_of_the_deadline_is_too_late_if_the_clock_was_first() {
     let desk = Desk::with_taken_slots(1);
     let deadline = Some(START + Span::from_secs(1));
-    let wait = desk.wait(Request { deadline, ..Request::of(desk.slots(1)) });
+    let wait = desk.wait(WaitRequest { deadline, ..WaitRequest::of(desk.slots(1)) });
     desk.turn_to(1_000_000);
     desk.release(&desk.slots(1));
     assert!(wait.heard().is_err());
@@ -109,8 +109,8 @@ fn a_place_given_back_at_the_very_tick_of_the_deadline_is_too_late_if_the_clock_
 fn a_large_waiter_that_gives_up_lets_those_behind_it_pass_at_that_tick() {
     let desk = Desk::with_taken_slots(2);
     let deadline = Some(START + Span::from_secs(1));
-    let large = desk.wait(Request { deadline, ..Request::of(desk.slots(2)) });
-    let small = desk.wait(Request { deadline, ..Request::of(desk.slots(1)) });
+    let large = desk.wait(WaitRequest { deadline, ..WaitRequest::of(desk.slots(2)) });
+    let small = desk.wait(WaitRequest { deadline, ..WaitRequest::of(desk.slots(1)) });
     desk.release(&desk.slots(1));
     assert_eq!(small.woken(), 0);
     desk.turn_to(1_000_000);
@@ -123,7 +123,7 @@ fn deadlines_come_in_their_own_order_whatever_the_order_of_the_queue() {
     let desk = Desk::with_taken_slots(1);
     let wait = |second| {
         let deadline = Some(START + Span::from_secs(second));
-        desk.wait(Request { deadline, ..Request::of(desk.slots(1)) })
+        desk.wait(WaitRequest { deadline, ..WaitRequest::of(desk.slots(1)) })
     };
     let mut waits: Vec<_> = [3, 1, 2].map(|second| (second, wait(second))).into();
     for now in 1..=3 {
@@ -139,7 +139,7 @@ fn deadlines_come_in_their_own_order_whatever_the_order_of_the_queue() {
 #[test]
 fn a_full_queue_turns_the_next_one_away_and_has_room_again_when_one_leaves() {
     let desk = Desk::with_taken_slots(1);
-    let request = || Request { waiters_max: 2, ..Request::of(desk.slots(1)) };
+    let request = || WaitRequest { waiters_max: 2, ..WaitRequest::of(desk.slots(1)) };
     let first = desk.wait(request());
     let _second = desk.wait(request());
     let error = refused_at_once(&desk, request());

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use tollgate_core::{Costs, Limit, LimitBuilder, Limits, Span, Tick, Usage, demand};
-use tollgate_store::{Acquire, Cell, Clock, Granted, Key, ManualClock, Priority, Request, Term, WaitError};
+use tollgate_store::{
+    BucketCell, Clock, Granted, Key, LeaseTerm, ManualClock, Priority, WaitError, WaitFuture, WaitRequest,
+};
 
 pub(crate) const START: Tick = Tick::from_secs(1_000);
 
@@ -15,7 +17,7 @@ pub(crate) const START: Tick = Tick::from_secs(1_000);
 pub(crate) struct Desk {
     pub(crate) hands: ManualClock,
     pub(crate) clock: Clock,
-    pub(crate) cell: Arc<Cell>,
+    pub(crate) cell: Arc<BucketCell>,
     pub(crate) limits: Limits,
 }
 
@@ -23,7 +25,7 @@ impl Desk {
     pub(crate) fn new(limits: impl IntoIterator<Item = LimitBuilder>) -> Desk {
         let limits = Limits::new(limits).unwrap();
         let hands = ManualClock::at(START);
-        let cell = Cell::new(Key::new(&["desk"]), limits.clone(), START);
+        let cell = BucketCell::new(Key::new(&["desk"]), limits.clone(), START);
         Desk { clock: hands.clock(), hands, cell, limits }
     }
 
@@ -58,7 +60,7 @@ impl Desk {
         self.try_take(&self.slots(amount), Priority::default()).unwrap();
     }
 
-    pub(crate) fn hold_slots(&self, amount: u64, term: Term) {
+    pub(crate) fn hold_slots(&self, amount: u64, term: LeaseTerm) {
         self.cell.try_take(&self.clock, &self.slots(amount), Some(term), Priority::default()).unwrap();
     }
 
@@ -72,18 +74,18 @@ impl Desk {
     }
 
     /// Stands in the queue.
-    pub(crate) fn wait(&self, request: Request) -> Wait<'_> {
+    pub(crate) fn wait(&self, request: WaitRequest) -> Wait<'_> {
         let mut wait = self.enter(request);
         assert!(wait.poll().is_pending(), "there was nothing to wait for");
         wait
     }
 
     pub(crate) fn wait_for(&self, costs: Costs) -> Wait<'_> {
-        self.wait(Request::of(costs))
+        self.wait(WaitRequest::of(costs))
     }
 
     /// A wait that was not polled yet.
-    pub(crate) fn enter(&self, request: Request) -> Wait<'_> {
+    pub(crate) fn enter(&self, request: WaitRequest) -> Wait<'_> {
         Wait { future: Box::pin(self.cell.acquire(&self.clock, request)), bell: Arc::default() }
     }
 
@@ -99,7 +101,7 @@ impl Desk {
 
 /// A wait in the queue, and how often it was woken.
 pub(crate) struct Wait<'a> {
-    future: Pin<Box<Acquire<'a>>>,
+    future: Pin<Box<WaitFuture<'a>>>,
     bell: Arc<Bell>,
 }
 

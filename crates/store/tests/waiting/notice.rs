@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tollgate_core::{DemandError, Limit, Limits, Span, demand};
 use tollgate_store::{
-    Applied, Call, Key, ManualClock, Memory, Op, Place, Priority, Request, Step, Store, WaitError,
+    BucketRef, Key, ManualClock, Memory, Op, Priority, Step, Store, Transaction, TxnOutcome, WaitError,
+    WaitRequest,
 };
 
 use crate::fixture::{Desk, START, Wait};
@@ -95,7 +96,7 @@ fn a_demand_that_can_never_fit_does_not_wait() {
     let desk = Desk::new([Limit::resource("slots", 10)]);
     let all = desk.slots(10);
     desk.cell.replace_limits(&desk.clock, Limits::new([Limit::resource("slots", 9)]).unwrap());
-    let mut wait = desk.enter(Request::of(all));
+    let mut wait = desk.enter(WaitRequest::of(all));
     assert!(matches!(wait.poll(), std::task::Poll::Ready(Err(WaitError::Impossible(_)))));
     assert_eq!(desk.cell.waiting(), 0);
 }
@@ -127,7 +128,7 @@ impl Shop {
         let memory = Memory::builder().clock(hands.clock()).build();
         let limits = Limits::new([Limit::resource("slots", capacity)]).unwrap();
         let key = Key::new(&["k"]);
-        let cell = memory.cell(&Place { namespace: "n", key: &key, limits: &limits }).unwrap();
+        let cell = memory.cell(&BucketRef { namespace: "n", key: &key, limits: &limits }).unwrap();
         let desk = Desk { clock: hands.clock(), hands, cell, limits };
         desk.take_slots(capacity);
         Shop { memory, desk, key }
@@ -137,9 +138,9 @@ impl Shop {
     fn adopt(&self, capacity: u64) {
         let limits = Limits::new([Limit::resource("slots", capacity)]).unwrap();
         let nothing = limits.costs(&demand! { slots: 0 }).unwrap();
-        let place = Place { namespace: "n", key: &self.key, limits: &limits };
+        let place = BucketRef { namespace: "n", key: &self.key, limits: &limits };
         let steps = [Step { place, op: Op::Take { costs: &nothing, term: None } }];
-        let _ = self.memory.apply(&Call { id: None, steps: &steps, metered: false }).wait().unwrap();
+        let _ = self.memory.apply(&Transaction { id: None, steps: &steps, metered: false }).wait().unwrap();
     }
 }
 
@@ -157,7 +158,8 @@ fn limits_raised_by_a_call_to_the_store_let_the_head_pass_at_once() {
 #[test]
 fn limits_lowered_by_a_call_to_the_store_tell_a_waiter_who_can_never_pass() {
     let shop = Shop::new(4);
-    let patient = |amount| Request { priority: Priority::Batch, ..Request::of(shop.desk.slots(amount)) };
+    let patient =
+        |amount| WaitRequest { priority: Priority::Batch, ..WaitRequest::of(shop.desk.slots(amount)) };
     let wait = shop.desk.wait(patient(3));
     shop.adopt(2);
     assert!(matches!(wait.heard(), Err(WaitError::Impossible(_))));
@@ -175,15 +177,15 @@ fn a_call_to_the_store_is_told_the_wait_of_those_ahead_of_it() {
     let memory = Memory::builder().clock(hands.clock()).build();
     let limits = Limits::new([Limit::per_second("rps", 10)]).unwrap();
     let key = Key::new(&["k"]);
-    let place = Place { namespace: "n", key: &key, limits: &limits };
+    let place = BucketRef { namespace: "n", key: &key, limits: &limits };
     let cell = memory.cell(&place).unwrap();
     let desk = Desk { clock: hands.clock(), hands, cell, limits: limits.clone() };
     desk.try_take(&desk.rps(5), Priority::default()).unwrap();
     let _wait = desk.wait_for(desk.rps(10));
     let one = desk.rps(1);
     let steps = [Step { place, op: Op::Take { costs: &one, term: None } }];
-    match memory.apply(&Call { id: None, steps: &steps, metered: false }).wait().unwrap() {
-        Applied::Denied(denials) => {
+    match memory.apply(&Transaction { id: None, steps: &steps, metered: false }).wait().unwrap() {
+        TxnOutcome::Denied(denials) => {
             assert_eq!(denials[0].wait(), Some(Duration::from_millis(600)));
         }
         other => panic!("{other:?}"),
@@ -195,7 +197,7 @@ fn a_wait_under_its_own_limits_puts_them_in_force_when_it_begins() {
     let desk = Desk::new([Limit::per_second("rps", 1)]);
     let other = Limits::new([Limit::per_day("rpd", 10), Limit::per_second("rps", 1)]).unwrap();
     let costs = other.costs(&demand! { rps: 1 }).unwrap();
-    let wait = || desk.cell.acquire(&desk.clock, Request::of(costs.clone())).under(other.clone());
+    let wait = || desk.cell.acquire(&desk.clock, WaitRequest::of(costs.clone())).under(other.clone());
     // Whatever others do before it begins is nothing to it.
     let waits = (wait(), wait());
     desk.cell.replace_limits(&desk.clock, desk.limits.clone());
@@ -216,7 +218,7 @@ fn a_wait_that_brings_higher_limits_lets_those_before_it_pass_first() {
     let desk = Desk::with_taken_slots(1);
     let first = desk.wait_for(desk.slots(1));
     let higher = Limits::new([Limit::resource("slots", 2)]).unwrap();
-    let mut second = Box::pin(desk.cell.acquire(&desk.clock, Request::of(desk.slots(1))).under(higher));
+    let mut second = Box::pin(desk.cell.acquire(&desk.clock, WaitRequest::of(desk.slots(1))).under(higher));
     assert!(second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     first.granted();
     assert_eq!(desk.cell.waiting(), 1);

@@ -1,12 +1,12 @@
 //! Who goes first.
 
 use tollgate_core::{Limit, Span, demand};
-use tollgate_store::{PATIENCE, Priority, Request};
+use tollgate_store::{PATIENCE, Priority, WaitRequest};
 
 use crate::fixture::{Desk, START, Wait};
 
 fn of_priority<'a>(desk: &'a Desk, priority: Priority) -> Wait<'a> {
-    desk.wait(Request { priority, ..Request::of(desk.rps(1)) })
+    desk.wait(WaitRequest { priority, ..WaitRequest::of(desk.rps(1)) })
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_interactive_pass_before_the_normal_and_those_before_the_batch() {
 #[test]
 fn a_newcomer_of_a_higher_priority_may_take_while_lower_ones_wait() {
     let desk = Desk::with_taken_slots(2);
-    let mut batch = desk.wait(Request { priority: Priority::Batch, ..Request::of(desk.slots(2)) });
+    let mut batch = desk.wait(WaitRequest { priority: Priority::Batch, ..WaitRequest::of(desk.slots(2)) });
     desk.release(&desk.slots(1));
     assert!(desk.try_take(&desk.slots(1), Priority::Batch).is_err());
     desk.try_take(&desk.slots(1), Priority::Interactive).unwrap();

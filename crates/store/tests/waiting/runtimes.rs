@@ -11,25 +11,25 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate_core::{Costs, Limit, Limits, Span, Tick, Usage, demand};
-use tollgate_store::{Alarm, Cell, Clock, Key, ManualClock, Priority, Request, WaitError};
+use tollgate_store::{Alarm, BucketCell, Clock, Key, ManualClock, Priority, WaitError, WaitRequest};
 
-fn slots(capacity: u64) -> (Arc<Cell>, Clock, Limits) {
+fn slots(capacity: u64) -> (Arc<BucketCell>, Clock, Limits) {
     let limits = Limits::new([Limit::resource("slots", capacity)]).unwrap();
     let clock = Clock::system();
-    (Cell::new(Key::new(&["shared"]), limits.clone(), clock.now()), clock, limits)
+    (BucketCell::new(Key::new(&["shared"]), limits.clone(), clock.now()), clock, limits)
 }
 
 fn one(limits: &Limits) -> Costs {
     limits.costs(&demand! {}).unwrap()
 }
 
-fn release(cell: &Arc<Cell>, clock: &Clock, limits: &Limits) {
+fn release(cell: &Arc<BucketCell>, clock: &Clock, limits: &Limits) {
     let usage = Usage { at: clock.now(), reserved: &one(limits), used: &[0], holder: None };
     cell.settle(clock, limits, &usage);
 }
 
 /// Comes back when `count` stand in the queue.
-fn until_waiting(cell: &Cell, count: usize) {
+fn until_waiting(cell: &BucketCell, count: usize) {
     while cell.waiting() != count {
         thread::yield_now();
     }
@@ -45,7 +45,7 @@ fn threads_and_tasks_wait_in_one_queue_and_pass_in_order() {
     let mut tasks = Vec::new();
     for number in 0..8 {
         let (cell_too, clock, request, passed) =
-            (Arc::clone(&cell), clock.clone(), Request::of(one(&limits)), passed.clone());
+            (Arc::clone(&cell), clock.clone(), WaitRequest::of(one(&limits)), passed.clone());
         if number % 2 == 0 {
             threads.push(thread::spawn(move || {
                 cell_too.acquire(&clock, request).wait().unwrap();
@@ -74,7 +74,7 @@ fn a_task_that_is_aborted_leaves_the_queue_and_the_next_passes() {
     let (cell, clock, limits) = slots(1);
     cell.try_take(&clock, &one(&limits), None, Priority::default()).unwrap();
     let wait = |place| {
-        let (cell_too, clock, request) = (Arc::clone(&cell), clock.clone(), Request::of(one(&limits)));
+        let (cell_too, clock, request) = (Arc::clone(&cell), clock.clone(), WaitRequest::of(one(&limits)));
         let task = runtime.spawn(async move { cell_too.acquire(&clock, request).await });
         until_waiting(&cell, place);
         task
@@ -92,14 +92,14 @@ fn a_task_that_is_aborted_leaves_the_queue_and_the_next_passes() {
 fn a_waiter_on_the_clock_of_the_system_is_woken_by_its_timer() {
     let clock = Clock::system();
     let limits = Limits::new([Limit::per_second("rps", 500)]).unwrap();
-    let cell = Cell::new(Key::new(&["timer"]), limits.clone(), clock.now());
+    let cell = BucketCell::new(Key::new(&["timer"]), limits.clone(), clock.now());
     let all = limits.costs(&demand! { rps: 500 }).unwrap();
     let taken = cell.try_take(&clock, &all, None, Priority::default()).unwrap();
     let ten = limits.costs(&demand! { rps: 10 }).unwrap();
     let mut last = taken;
     for _ in 0..5 {
         // Each takes what comes in within 20 ms, so there is a wait unless the machine stalls for as long.
-        let granted = cell.acquire(&clock, Request::of(ten.clone())).wait().unwrap();
+        let granted = cell.acquire(&clock, WaitRequest::of(ten.clone())).wait().unwrap();
         assert!(granted.at >= last, "granted before the one before it");
         last = granted.at;
     }
@@ -111,7 +111,7 @@ fn a_thread_that_waits_in_vain_is_told_by_the_timer() {
     let (cell, clock, limits) = slots(1);
     cell.try_take(&clock, &one(&limits), None, Priority::default()).unwrap();
     let deadline = clock.now() + Span::from_millis(5);
-    let request = Request { deadline: Some(deadline), ..Request::of(one(&limits)) };
+    let request = WaitRequest { deadline: Some(deadline), ..WaitRequest::of(one(&limits)) };
     match cell.acquire(&clock, request).wait() {
         Err(WaitError::TimedOut { .. }) => assert!(clock.now() >= deadline),
         other => panic!("{other:?}"),
@@ -132,9 +132,10 @@ fn alarms_of_cells_that_are_gone_do_nothing_and_those_after_them_ring() {
     let (_, clock, limits) = slots(1);
     let soon = clock.now() + Span::from_millis(2);
     for _ in 0..100 {
-        let cell = Cell::new(Key::new(&["gone"]), limits.clone(), clock.now());
+        let cell = BucketCell::new(Key::new(&["gone"]), limits.clone(), clock.now());
         cell.try_take(&clock, &one(&limits), None, Priority::default()).unwrap();
-        let request = Request { deadline: Some(soon + Span::from_secs(1)), ..Request::of(one(&limits)) };
+        let request =
+            WaitRequest { deadline: Some(soon + Span::from_secs(1)), ..WaitRequest::of(one(&limits)) };
         let mut wait = pin!(cell.acquire(&clock, request));
         assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         clock.alarm(soon, Weak::<Ring>::new());
@@ -150,10 +151,10 @@ fn a_cell_that_is_dropped_takes_its_alarm_with_it() {
     let hands = ManualClock::at(Tick::from_secs(1_000));
     let clock = hands.clock();
     let limits = Limits::new([Limit::per_second("rps", 1)]).unwrap();
-    let cell = Cell::new(Key::new(&["gone"]), limits.clone(), clock.now());
+    let cell = BucketCell::new(Key::new(&["gone"]), limits.clone(), clock.now());
     let one = limits.costs(&demand! { rps: 1 }).unwrap();
     cell.try_take(&clock, &one, None, Priority::default()).unwrap();
-    let mut wait = Box::pin(cell.acquire(&clock, Request::of(one)));
+    let mut wait = Box::pin(cell.acquire(&clock, WaitRequest::of(one)));
     assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     drop(wait);
     let watch = Arc::downgrade(&cell);
@@ -168,9 +169,9 @@ fn an_alarm_that_rings_a_tick_early_because_the_clock_stepped_back_is_set_again(
     let limits = Limits::new([Limit::per_second("rps", 1)]).unwrap();
     let one = limits.costs(&demand! { rps: 1 }).unwrap();
     let clock = ManualClock::at(Tick::from_secs(1_000)).clock();
-    let cell = Cell::new(Key::new(&["early"]), limits, clock.now());
+    let cell = BucketCell::new(Key::new(&["early"]), limits, clock.now());
     cell.try_take(&clock, &one, None, Priority::default()).unwrap();
-    let mut wait = pin!(cell.acquire(&clock, Request::of(one)));
+    let mut wait = pin!(cell.acquire(&clock, WaitRequest::of(one)));
     let mut context = Context::from_waker(Waker::noop());
     assert!(wait.as_mut().poll(&mut context).is_pending());
     let stepped_back = ManualClock::at(due - Span::from_micros(1));
@@ -186,11 +187,11 @@ fn short_waits_beside_a_long_one_pile_up_no_alarms() {
     let clock = hands.clock();
     let limits = Limits::new([Limit::resource("slots", 1)]).unwrap();
     let one = limits.costs(&demand! { slots: 1 }).unwrap();
-    let cell = Cell::new(Key::new(&["pile"]), limits, clock.now());
+    let cell = BucketCell::new(Key::new(&["pile"]), limits, clock.now());
     cell.try_take(&clock, &one, None, Priority::default()).unwrap();
-    let until = |seconds| Request {
+    let until = |seconds| WaitRequest {
         deadline: Some(clock.now() + Span::from_secs(seconds)),
-        ..Request::of(one.clone())
+        ..WaitRequest::of(one.clone())
     };
     let mut context = Context::from_waker(Waker::noop());
     let mut long = Box::pin(cell.acquire(&clock, until(10_000)));

@@ -1,12 +1,12 @@
 //! Holders that vanish without a word, and those who wait for what they held.
 
 use tollgate_core::{Span, Usage};
-use tollgate_store::{Request, Term};
+use tollgate_store::{LeaseTerm, WaitRequest};
 
 use crate::fixture::{Desk, START};
 
-fn term(holder: u128, secs: u64) -> Term {
-    Term { holder, ttl: Span::from_secs(secs) }
+fn term(holder: u128, secs: u64) -> LeaseTerm {
+    LeaseTerm { holder, ttl: Span::from_secs(secs) }
 }
 
 fn desk_held_for(secs: u64) -> Desk {
@@ -58,7 +58,7 @@ fn a_holder_that_is_heard_of_keeps_what_it_has() {
 #[test]
 fn a_holder_that_has_expired_cannot_renew_nor_give_back_what_is_another_s() {
     let desk = desk_held_for(5);
-    let waiter = desk.wait(Request { term: Some(term(3, 60)), ..Request::of(desk.slots(1)) });
+    let waiter = desk.wait(WaitRequest { term: Some(term(3, 60)), ..WaitRequest::of(desk.slots(1)) });
     desk.turn_to(5_000_000);
     waiter.granted();
     assert!(!desk.cell.renew(&desk.clock, term(1, 5)));
@@ -73,7 +73,7 @@ fn a_holder_that_has_expired_cannot_renew_nor_give_back_what_is_another_s() {
 #[test]
 fn the_term_of_a_waiter_starts_with_its_grant() {
     let desk = desk_held_for(5);
-    let waiter = desk.wait(Request { term: Some(term(3, 10)), ..Request::of(desk.slots(2)) });
+    let waiter = desk.wait(WaitRequest { term: Some(term(3, 10)), ..WaitRequest::of(desk.slots(2)) });
     desk.turn_to(6_000_000);
     waiter.granted();
     let next = desk.wait_for(desk.slots(1));

@@ -1,11 +1,10 @@
 //! Counts of checks: looked at, charged without a check, and given back.
 
-use tollgate_core::{AsDemand, Bucket, Costs, Limits, Status, Takings as _, Tick, Usage};
-use tollgate_store::{Call, Key, Op, OpId, Place, Reach, Reply, Step, StoreError};
+use tollgate_core::{AsDemand, Bucket, CostSink as _, Costs, Limits, Status, Tick, Usage};
+use tollgate_store::{BucketRef, Key, Op, OpId, Reach, Reply, Step, StoreError, Transaction};
 
 use super::remote::{CheckPart, StoredChecker, parts};
 use super::{Checker, CheckerBacking, LocalChecker};
-use crate::limiter::STORE_TIMEOUT;
 use crate::within::within;
 use crate::{AcquireError, CheckError};
 
@@ -168,7 +167,7 @@ impl StoredChecker {
         let nothing: Vec<Costs> = parts.iter().map(|part| Costs::none(part.limits.len())).collect();
         let take = |(part, costs)| self.step(part, Op::Take { costs, term: None });
         let steps: Vec<Step<'_>> = parts.iter().zip(&nothing).map(take).collect();
-        let asked = within(self.backend.clock(), STORE_TIMEOUT, self.backend.ask(&steps)).await?;
+        let asked = within(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
         Ok(asked.iter().flat_map(|denial| denial.statuses().collect::<Vec<_>>()).collect())
     }
 
@@ -181,12 +180,12 @@ impl StoredChecker {
         let steps: Vec<Step<'_>> = parts.iter().map(op).collect();
         // A reply is only ever lost on the way from another host.
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
-        let call = Call { id, steps: &steps, metered: false };
-        within(self.backend.clock(), STORE_TIMEOUT, self.backend.apply(&call)).await.map(drop)
+        let call = Transaction { id, steps: &steps, metered: false };
+        within(self.backend.clock(), self.timeout, self.backend.apply(&call)).await.map(drop)
     }
 
     fn step<'s>(&'s self, part: &'s CheckPart, op: Op<'s>) -> Step<'s> {
-        Step { place: Place { namespace: &self.namespace, key: &part.key, limits: &part.limits }, op }
+        Step { place: BucketRef { namespace: &self.namespace, key: &part.key, limits: &part.limits }, op }
     }
 }
 

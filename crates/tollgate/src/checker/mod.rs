@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Denial, Limits, Name, Span};
 use tollgate_store::{
-    Backend, Clock, Granted, Key, Memory, NamespaceTable, Priority, Reply, Request, WAITERS_MAX,
+    Backend, Clock, Granted, Key, Memory, NamespaceTable, Priority, Reply, WAITERS_MAX, WaitRequest,
 };
 
 use remote::StoredChecker;
@@ -122,6 +122,30 @@ impl Checker {
     /// ```
     pub fn in_store(store: Arc<dyn Backend>, namespace: &str) -> Checker {
         Checker::at(CheckerBacking::There(Arc::new(StoredChecker::new(store, namespace))))
+    }
+
+    /// The same checker, with another time that its store may take to answer. It is 5 s unless this says otherwise, by the clock
+    /// of the store; a check that has no answer by then fails with [`CheckError::Store`]. A checker in memory asks no store.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use tollgate::{Checker, Memory};
+    ///
+    /// let checker = Checker::in_store(Arc::new(Memory::default()), "checks").store_timeout(Duration::from_millis(200));
+    /// # drop(checker);
+    /// ```
+    #[must_use]
+    pub fn store_timeout(self, timeout: Duration) -> Checker {
+        let home = match self.home {
+            CheckerBacking::There(stored) => CheckerBacking::There(Arc::new(StoredChecker {
+                backend: Arc::clone(&stored.backend),
+                namespace: stored.namespace.clone(),
+                timeout,
+            })),
+            here @ CheckerBacking::Here(_) => here,
+        };
+        Checker { home, ..self }
     }
 
     /// The same checker, with an observer that is told what was allowed, denied and waited for, and of
@@ -304,8 +328,13 @@ impl Checker {
             Err(error) => return Reply::ready(Err(AcquireError::from(error).into())),
         };
         let deadline = max_wait.map(|wait| now + Span::covering(wait));
-        let request =
-            Request { costs, term: None, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX };
+        let request = WaitRequest {
+            costs,
+            term: None,
+            priority: Priority::default(),
+            deadline,
+            waiters_max: WAITERS_MAX,
+        };
         let limits = limits.clone();
         Reply::later(async move {
             let granted = cell.acquire(&here.clock, request).under(limits).await;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Name, Span, Tick};
 use tollgate_store::{
-    Applied, Backend, Call, Key, Op, OpId, Place, Priority, Reach, Reply, Step, StoreError, WAITERS_MAX,
+    Backend, BucketRef, Key, Op, OpId, Priority, Reach, Reply, Step, StoreError, Transaction, TxnOutcome,
+    WAITERS_MAX,
 };
 
 use super::{Verdict, Waited};
@@ -21,6 +22,8 @@ use crate::{AcquireError, CheckError};
 pub(super) struct StoredChecker {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) namespace: Box<str>,
+    /// How long the store may take to answer.
+    pub(super) timeout: Duration,
 }
 
 /// What is charged to the bucket of one limit.
@@ -41,7 +44,7 @@ type CheckDenied = (Box<Denial>, Duration);
 
 impl StoredChecker {
     pub(super) fn new(backend: Arc<dyn Backend>, namespace: &str) -> StoredChecker {
-        StoredChecker { backend, namespace: namespace.into() }
+        StoredChecker { backend, namespace: namespace.into(), timeout: STORE_TIMEOUT }
     }
 
     pub(super) fn check(
@@ -99,11 +102,11 @@ impl StoredChecker {
                 }
             } else {
                 match self.apply(parts, &turn).await? {
-                    Applied::Done(_) => {
+                    TxnOutcome::Done(_) => {
                         let waited = turn.waited().map(|duration| Waited { limit: limited_by, duration });
                         return Ok(Ok(waited));
                     }
-                    Applied::Denied(denials) => {
+                    TxnOutcome::Denied(denials) => {
                         limited_by = limited_by.or_else(|| slowest(&denials));
                         (turn.denied(&takes, &denials)?, denials)
                     }
@@ -112,7 +115,7 @@ impl StoredChecker {
             };
             match turned {
                 AfterDenial::InVain => {
-                    let denial = Denial::joined(&denials).ok_or_else(|| odd(&Applied::Denied(denials)))?;
+                    let denial = Denial::joined(&denials).ok_or_else(|| odd(&TxnOutcome::Denied(denials)))?;
                     let waited = turn.so_far();
                     turn.leave().await;
                     return Ok(Err((Box::new(denial), waited)));
@@ -125,22 +128,22 @@ impl StoredChecker {
 
     fn steps<'s>(&'s self, parts: &'s [CheckPart]) -> Vec<Step<'s>> {
         let step = |part: &'s CheckPart| {
-            let place = Place { namespace: &self.namespace, key: &part.key, limits: &part.limits };
+            let place = BucketRef { namespace: &self.namespace, key: &part.key, limits: &part.limits };
             Step { place, op: Op::Take { costs: &part.costs, term: None } }
         };
         parts.iter().map(step).collect()
     }
 
-    async fn apply(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<Applied, StoreError> {
+    async fn apply(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<TxnOutcome, StoreError> {
         // A reply is only ever lost on the way from another host.
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
-        let call = Call { id, steps: &self.steps(parts), metered: false };
-        within(self.backend.clock(), STORE_TIMEOUT, turn.apply(&call)).await
+        let call = Transaction { id, steps: &self.steps(parts), metered: false };
+        within(self.backend.clock(), self.timeout, turn.apply(&call)).await
     }
 
     async fn ask(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<Vec<Denial>, StoreError> {
         let steps = self.steps(parts);
-        let denials = within(self.backend.clock(), STORE_TIMEOUT, self.backend.ask(&steps)).await?;
+        let denials = within(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
         Ok(parts.iter().zip(denials).map(|(part, denial)| turn.behind(&part.key, denial)).collect())
     }
 }
@@ -167,6 +170,6 @@ fn slowest(denials: &[Denial]) -> Option<Name> {
     Some(Denial::joined(denials)?.limited_by()?.limit().name().clone())
 }
 
-fn odd(answer: &Applied) -> StoreError {
+fn odd(answer: &TxnOutcome) -> StoreError {
     StoreError::BadCall(format!("the store answered a check with {answer:?}"))
 }

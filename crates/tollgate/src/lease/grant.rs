@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{Costs, Limits, Tick, Usage};
-use tollgate_store::{Call, Op, Reply, StoreError, Term};
+use tollgate_store::{LeaseTerm, Op, Reply, StoreError, Transaction};
 
 use super::report::UsageReport;
 use super::{Cold, ColdState, Flag32, HeldLease, Lease};
@@ -19,7 +19,7 @@ pub(crate) struct Grant {
     pub(super) limits: Limits,
     /// One bit for each of them that the program does not name, and that no report is charged to.
     pub(super) foreign: u64,
-    term: Option<Term>,
+    term: Option<LeaseTerm>,
     heart: Option<Arc<Heartbeat>>,
     origin: Origin,
 }
@@ -40,10 +40,10 @@ impl Grant {
         set: &LimitSet,
         remote: &StoredBacking,
         in_force: InForce,
-        term: Option<Term>,
+        term: Option<LeaseTerm>,
     ) -> Grant {
         let InForce { limits, foreign, .. } = in_force;
-        let beats = |term: Term| {
+        let beats = |term: LeaseTerm| {
             let buckets = vec![(remote.key.clone(), limits.clone())];
             let (heartbeats, reporter) = (remote.settings.heartbeats, set.reporter());
             Heartbeat::start(&remote.backend, &remote.namespace, buckets, term, heartbeats, reporter)
@@ -92,7 +92,7 @@ impl Settlement {
     async fn send(self) -> Result<(), StoreError> {
         let Some(remote) = self.remote() else { return Ok(()) };
         let steps = [remote.step(&self.grant.limits, self.op())];
-        let call = Call { id: None, steps: &steps, metered: false };
+        let call = Transaction { id: None, steps: &steps, metered: false };
         let store = remote.store_of(self.grant.origin == Origin::StandIn);
         within(remote.clock(), remote.settings.timeout, store.apply(&call)).await.map(drop)
     }
@@ -100,7 +100,7 @@ impl Settlement {
     fn hand_over(self) {
         let Some(remote) = self.remote() else { return };
         let steps = [remote.step(&self.grant.limits, self.op())];
-        let call = Call { id: None, steps: &steps, metered: false };
+        let call = Transaction { id: None, steps: &steps, metered: false };
         remote.store_of(self.grant.origin == Origin::StandIn).hand_over(&call);
     }
 }

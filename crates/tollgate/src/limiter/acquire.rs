@@ -4,14 +4,14 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_catalog::Link;
+use tollgate_catalog::ChainLink;
 use tollgate_core::{AsDemand, Costs, Limits, Span, Tick};
 use tollgate_store::{Priority, Reply};
 
 use super::lease::{Lease, StoredGrant};
 use super::plan::{AnyDemand, LimiterRequest, costs_of};
-use super::route::{Pins, Route};
-use super::{AcquireError, Limiter, Standing};
+use super::route::{LocalBuckets, Route};
+use super::{AcquireError, ChainStatus, Limiter};
 
 type Boxed<'a> = Box<dyn AsDemand + Send + Sync + 'a>;
 
@@ -63,7 +63,7 @@ pub enum Attempt<'a> {
     /// Admitted.
     Admitted(Lease<'a>),
     /// Refused: the status of every limit of every entity, and the exact wait. Nothing was taken.
-    Refused(Box<Standing>),
+    Refused(Box<ChainStatus>),
 }
 
 impl<'a> Attempt<'a> {
@@ -76,7 +76,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Why it was refused, if it was.
-    pub fn refused(self) -> Option<Standing> {
+    pub fn refused(self) -> Option<ChainStatus> {
         match self {
             Attempt::Admitted(_) => None,
             Attempt::Refused(standing) => Some(*standing),
@@ -200,14 +200,15 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
     #[inline(never)]
     fn take_pinned_chain(&self, route: Arc<Route>) -> Option<Lease<'a>> {
         let shared = &*self.limiter.0;
-        let Pins { pins, cells } = route.pins.as_ref()?;
+        let LocalBuckets { pins, cells } = route.pins.as_ref()?;
         let links = &route.chain.links;
         let expires = shared.settings.lease_ttl.is_some();
-        let is_uncommon = |link: &Link| link.limits.have_remarks() || expires && link.limits.have_resources();
+        let is_uncommon =
+            |link: &ChainLink| link.limits.have_remarks() || expires && link.limits.have_resources();
         if links.iter().any(is_uncommon) {
             return None;
         }
-        let costs = |(index, link): (usize, &Link)| costs_of(&link.limits, index, &self.demand).ok();
+        let costs = |(index, link): (usize, &ChainLink)| costs_of(&link.limits, index, &self.demand).ok();
         let costs: Vec<Costs> = links.iter().enumerate().map(costs).collect::<Option<_>>()?;
         let at = cells.as_ref()?.take_under(&shared.clock, links.iter().map(|link| &link.limits), &costs)?;
         for (((pin, link), costs), at) in pins.iter().zip(links).zip(&costs).zip(at) {

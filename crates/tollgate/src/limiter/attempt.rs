@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{Denial, Name, Tick};
-use tollgate_store::{Applied, Call, Done, OpId, Reach, Step, StoreError, Term};
+use tollgate_store::{LeaseTerm, OpId, Reach, Step, StepOutcome, StoreError, Transaction, TxnOutcome};
 
 use super::lease::{Lease, StoredGrant};
 use super::plan::{LimiterRequest, PlannedTake, standing};
 use super::route::Route;
 use super::ticket::detached_term;
-use super::{AcquireError, Limiter, LimiterShared, Standing};
+use super::{AcquireError, ChainStatus, Limiter, LimiterShared};
 use crate::Event;
 use crate::turn::{Admission, AfterDenial, Takes, WaitPolicy, behind};
 use crate::within::within;
@@ -112,9 +112,9 @@ impl<'a> AcquireLoop<'a, '_> {
             applied => applied,
         };
         match applied? {
-            Applied::Done(done) => Ok(LoopStep::Return(self.admit(plan, &done, term))),
-            Applied::Denied(denials) => self.denied(&plan, denials),
-            Applied::Stale(step) => {
+            TxnOutcome::Done(done) => Ok(LoopStep::Return(self.admit(plan, &done, term))),
+            TxnOutcome::Denied(denials) => self.denied(&plan, denials),
+            TxnOutcome::Stale(step) => {
                 self.stale += 1;
                 if self.stale > STALE_MAX {
                     let why = "limits change faster than they can be read";
@@ -145,7 +145,7 @@ impl<'a> AcquireLoop<'a, '_> {
         })
     }
 
-    fn refuse(&self, standing: Box<Standing>) -> AcquireError {
+    fn refuse(&self, standing: Box<ChainStatus>) -> AcquireError {
         let slowest = standing.limited_by().map(|(_, status)| status.limit().name().clone());
         self.shared().reporter.report_if_watched(&Event::Denied { limit: slowest.as_ref() });
         if self.request.waits {
@@ -154,7 +154,7 @@ impl<'a> AcquireLoop<'a, '_> {
         AcquireError::Refused(standing)
     }
 
-    fn admit(&mut self, plan: Vec<PlannedTake>, done: &[Done], term: Option<Term>) -> Lease<'a> {
+    fn admit(&mut self, plan: Vec<PlannedTake>, done: &[StepOutcome], term: Option<LeaseTerm>) -> Lease<'a> {
         let shared = self.shared();
         let waited = self.turn.waited();
         shared.pin_route(self.request, &plan);
@@ -191,9 +191,9 @@ impl LimiterShared {
     pub(super) async fn apply_takes(
         &self,
         plan: &[PlannedTake],
-        term: Option<Term>,
+        term: Option<LeaseTerm>,
         turn: Option<&Admission<'_>>,
-    ) -> Result<Applied, StoreError> {
+    ) -> Result<TxnOutcome, StoreError> {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, term)).collect();
         let Some(turn) = turn else { return self.apply(&steps).await };
         let call = self.call(&steps);
@@ -201,15 +201,15 @@ impl LimiterShared {
     }
 
     /// Applies steps, as part of what is used.
-    pub(super) async fn apply(&self, steps: &[Step<'_>]) -> Result<Applied, StoreError> {
+    pub(super) async fn apply(&self, steps: &[Step<'_>]) -> Result<TxnOutcome, StoreError> {
         let call = self.call(steps);
         within(&self.clock, self.settings.timeout, self.backend.apply(&call)).await
     }
 
-    fn call<'s>(&self, steps: &'s [Step<'s>]) -> Call<'s> {
+    fn call<'s>(&self, steps: &'s [Step<'s>]) -> Transaction<'s> {
         // A reply is only ever lost on the way from another host.
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
-        Call { id, steps, metered: true }
+        Transaction { id, steps, metered: true }
     }
 
     /// How a request would fare, behind those who wait already.
@@ -217,7 +217,7 @@ impl LimiterShared {
         &self,
         request: &LimiterRequest<'_>,
         plan: &[PlannedTake],
-    ) -> Result<Box<Standing>, StoreError> {
+    ) -> Result<Box<ChainStatus>, StoreError> {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, None)).collect();
         let denials = within(&self.clock, self.settings.timeout, self.backend.ask(&steps)).await?;
         let behind = plan.iter().zip(denials).map(|(planned, denial)| {
@@ -227,7 +227,7 @@ impl LimiterShared {
     }
 
     /// For how long resources are held if nothing is heard of the holder, if the plan holds any.
-    fn term(&self, request: &LimiterRequest<'_>, plan: &[PlannedTake]) -> Option<Term> {
+    fn term(&self, request: &LimiterRequest<'_>, plan: &[PlannedTake]) -> Option<LeaseTerm> {
         if !plan.iter().any(PlannedTake::holds_resources) {
             return None;
         }
@@ -235,6 +235,6 @@ impl LimiterShared {
             return Some(detached_term(ttl));
         }
         let (ttl, backend) = (self.settings.lease_ttl?, &*self.backend);
-        Some(Term { holder: self.settings.heartbeats.new_holder(backend), ttl })
+        Some(LeaseTerm { holder: self.settings.heartbeats.new_holder(backend), ttl })
     }
 }

@@ -2,7 +2,7 @@
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{Call, Op, OpId, Pin, Place, Reply, Step, StoreError};
+use tollgate_store::{BucketRef, LocalBucket, Op, OpId, Reply, Step, StoreError, Transaction};
 
 use super::lease::{HeldTake, Lease, LimiterGrant, StoredGrant};
 use super::ticket::Ticket;
@@ -30,7 +30,7 @@ impl Deltas {
 
 /// What is said at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum LeaseEnd {
     /// It counts as it was taken and adjusted.
     Commit,
     /// Nothing of it happened.
@@ -59,7 +59,7 @@ impl Lease<'_> {
             return Reply::ready(result);
         }
         let reported = self.report(usage);
-        let ended = self.finish(Ending::Commit);
+        let ended = self.finish(LeaseEnd::Commit);
         match reported {
             Ok(()) => ended,
             Err(error) => Reply::later(async move { ended.await.and(Err(error)) }),
@@ -193,7 +193,7 @@ impl Lease<'_> {
     ///
     /// [`LeaseError::Store`] if it could not be written down.
     pub fn commit(self) -> Reply<'static, Result<(), LeaseError>> {
-        self.finish(Ending::Commit)
+        self.finish(LeaseEnd::Commit)
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
@@ -206,7 +206,7 @@ impl Lease<'_> {
     ///
     /// [`LeaseError::Store`] if it could not be written down.
     pub fn cancel(self) -> Reply<'static, Result<(), LeaseError>> {
-        self.finish(Ending::Cancel)
+        self.finish(LeaseEnd::Cancel)
     }
 
     /// Lets go of a copy in a process that was forked off, with nothing ended.
@@ -216,7 +216,7 @@ impl Lease<'_> {
         Reply::ready(Ok(()))
     }
 
-    fn finish(mut self, ending: Ending) -> Reply<'static, Result<(), LeaseError>> {
+    fn finish(mut self, ending: LeaseEnd) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
             return self.let_go();
         }
@@ -244,7 +244,7 @@ impl Lease<'_> {
     /// Sends the end to the store, what was taken at first together with these writes.
     pub(super) async fn send_end(
         &mut self,
-        ending: Ending,
+        ending: LeaseEnd,
         writes: impl FnOnce(&StoredGrant) -> Vec<Write>,
     ) -> Result<(), RecordsError> {
         let extra = self.extra.take().unwrap_or_default();
@@ -254,7 +254,7 @@ impl Lease<'_> {
         for (index, group) in stored.groups.iter().enumerate() {
             let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
             let steps = settlements(&shared, stored, group, &used);
-            let call = Call { id: stored.id_of(index), steps: &steps, metered: true };
+            let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
             let writes = std::mem::take(&mut writes);
             // That a ticket has ended is to be remembered though there is nothing to settle.
             if !writes.is_empty() {
@@ -271,7 +271,7 @@ impl Lease<'_> {
 
     /// Ends a lease on buckets that are all in this process, with nothing in between. `false`, with nothing changed, if
     /// they are not.
-    fn end_here(&mut self, ending: Ending) -> bool {
+    fn end_here(&mut self, ending: LeaseEnd) -> bool {
         let shared = self.shared().clone();
         self.as_stored();
         let LimiterGrant::Stored(stored) = &self.grant else { return false };
@@ -295,15 +295,15 @@ impl Lease<'_> {
         }
         self.stop_beating();
         let ending = match self.shared().settings.on_drop {
-            OnDrop::Keep => Ending::Commit,
-            OnDrop::Refund => Ending::Cancel,
+            OnDrop::Keep => LeaseEnd::Commit,
+            OnDrop::Refund => LeaseEnd::Cancel,
         };
         if let LimiterGrant::Pinned { route, at, taken } = &self.grant
             && let Some(pin) = route.only_pin()
         {
-            let used = if ending == Ending::Cancel { [0; 4] } else { taken.amounts() };
+            let used = if ending == LeaseEnd::Cancel { [0; 4] } else { taken.amounts() };
             let limits = &route.chain.links[0].limits;
-            if end_pinned(self.shared(), pin, limits, (*at, taken), &used, ending == Ending::Cancel) {
+            if end_pinned(self.shared(), pin, limits, (*at, taken), &used, ending == LeaseEnd::Cancel) {
                 return;
             }
         }
@@ -317,7 +317,7 @@ impl Lease<'_> {
             let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
             let steps = settlements(&shared, stored, group, &used);
             if !steps.is_empty() {
-                let call = Call { id: stored.id_of(index), steps: &steps, metered: true };
+                let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
                 shared.store_of(stored.is_local).hand_over(&call);
             }
         }
@@ -367,7 +367,7 @@ impl StoredGrant {
 #[inline]
 fn end_pinned(
     shared: &LimiterShared,
-    pin: &Pin,
+    pin: &LocalBucket,
     limits: &Limits,
     (at, taken): (Tick, &Packed),
     used: &[u64; 4],
@@ -387,7 +387,7 @@ fn end_pinned(
         if differs {
             pin.count_settlement(shared.clock.now(), limits, &usage);
         }
-        let place = Place { namespace: &shared.namespace, key: pin.key(), limits };
+        let place = BucketRef { namespace: &shared.namespace, key: pin.key(), limits };
         queues.notify_settled(&place, &usage);
     }
     true
@@ -410,7 +410,7 @@ fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, us
 }
 
 /// What was used of each limit of each bucket.
-fn used_of(group: &[HeldTake], deltas: Option<&Deltas>, ending: Ending) -> Vec<Vec<u64>> {
+fn used_of(group: &[HeldTake], deltas: Option<&Deltas>, ending: LeaseEnd) -> Vec<Vec<u64>> {
     let of_limit = |held: &HeldTake, index: usize| {
         let reserved = i128::from(held.planned.costs.amount(index));
         let delta =
@@ -418,8 +418,8 @@ fn used_of(group: &[HeldTake], deltas: Option<&Deltas>, ending: Ending) -> Vec<V
         u64::try_from((reserved + delta).clamp(0, AMOUNT_MAX.into())).unwrap_or(AMOUNT_MAX)
     };
     let of_bucket = |held: &HeldTake| match ending {
-        Ending::Cancel => vec![0; held.planned.costs.len()],
-        Ending::Commit => (0..held.planned.costs.len()).map(|index| of_limit(held, index)).collect(),
+        LeaseEnd::Cancel => vec![0; held.planned.costs.len()],
+        LeaseEnd::Commit => (0..held.planned.costs.len()).map(|index| of_limit(held, index)).collect(),
     };
     group.iter().map(of_bucket).collect()
 }

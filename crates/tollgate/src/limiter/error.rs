@@ -4,7 +4,7 @@ use tollgate_catalog::CatalogError;
 use tollgate_core::DemandError;
 use tollgate_store::{QueueFull, StoreError};
 
-use super::Standing;
+use super::ChainStatus;
 
 /// Why a limiter gave no lease.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -12,12 +12,12 @@ use super::Standing;
 pub enum AcquireError {
     /// A limit refuses, now. Nothing was taken, from nobody.
     #[error("refused: {0}")]
-    Refused(Box<Standing>),
+    Refused(Box<ChainStatus>),
     /// Not admitted in time. Told at once if it can be told at once.
     #[error("not admitted in time, after waiting {waited:?}: {standing}")]
     TimedOut {
         /// What refuses, and how long it would have taken.
-        standing: Box<Standing>,
+        standing: Box<ChainStatus>,
         /// How long was waited in vain.
         waited: Duration,
     },
@@ -50,7 +50,7 @@ pub enum AcquireError {
 
 impl AcquireError {
     /// Why it was refused, if it was.
-    pub fn refusal(&self) -> Option<&Standing> {
+    pub fn refusal(&self) -> Option<&ChainStatus> {
         match self {
             AcquireError::Refused(standing) | AcquireError::TimedOut { standing, .. } => Some(standing),
             _ => None,

@@ -6,7 +6,7 @@ use tollgate_core::{AsDemand, Demand};
 use tollgate_store::Reply;
 
 use super::plan::{AnyDemand, LimiterRequest};
-use super::{AcquireError, Limiter, Standing};
+use super::{AcquireError, ChainStatus, Limiter};
 
 impl Limiter {
     /// How every limit of the entity and of its parents stands. Changes nothing.
@@ -18,7 +18,7 @@ impl Limiter {
         &'a self,
         entity: &'a str,
         resource: &'a str,
-    ) -> Reply<'a, Result<Standing, AcquireError>> {
+    ) -> Reply<'a, Result<ChainStatus, AcquireError>> {
         Reply::later(async move {
             let chain = self.0.route(entity, resource).await?;
             let asked: Demand<'_> =
@@ -38,7 +38,7 @@ impl Limiter {
         entity: &'a str,
         resource: &'a str,
         demand: D,
-    ) -> Reply<'a, Result<Standing, AcquireError>>
+    ) -> Reply<'a, Result<ChainStatus, AcquireError>>
     where
         D: AsDemand + Send + Sync + 'a,
     {
@@ -55,7 +55,7 @@ impl Limiter {
         &'a self,
         entity: &'a str,
         demands: Vec<(&'a str, D)>,
-    ) -> Reply<'a, Result<Standing, AcquireError>>
+    ) -> Reply<'a, Result<ChainStatus, AcquireError>>
     where
         D: AsDemand + Send + Sync + 'a,
     {
@@ -88,11 +88,11 @@ impl Limiter {
         entity: &str,
         resource: &str,
         demand: &(dyn AsDemand + Send + Sync),
-    ) -> Result<Standing, AcquireError> {
+    ) -> Result<ChainStatus, AcquireError> {
         self.stand_all(LimiterRequest::now(entity, vec![(resource, demand)])).await
     }
 
-    async fn stand_all(&self, request: LimiterRequest<'_>) -> Result<Standing, AcquireError> {
+    async fn stand_all(&self, request: LimiterRequest<'_>) -> Result<ChainStatus, AcquireError> {
         let shared = &self.0;
         let plan = shared.plan(&request).await?;
         Ok(*shared.stand(&request, &plan).await?)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
-use tollgate_store::{Applied, Done, Pin, Reply, StoreError, Term, generation};
+use tollgate_store::{LeaseTerm, LocalBucket, Reply, StepOutcome, StoreError, TxnOutcome, generation};
 
 use super::end::Deltas;
 use super::plan::{LimiterRequest, PlannedTake};
@@ -71,7 +71,7 @@ pub(super) struct StoredGrant {
     pub(super) groups: Vec<Vec<HeldTake>>,
     pub(super) resources: Vec<Box<str>>,
     pub(super) entity: Box<str>,
-    pub(super) term: Option<Term>,
+    pub(super) term: Option<LeaseTerm>,
     heart: Option<Arc<Heartbeat>>,
     remarks: Vec<Name>,
     /// Whether the buckets are those that stand in for a store that is away.
@@ -88,7 +88,7 @@ pub(super) struct HeldTake {
     pub(super) at: Tick,
     /// The bucket, if it is in this process. While somebody has it, it is not forgotten, so that it is there to be
     /// charged.
-    pub(super) pin: Option<Pin>,
+    pub(super) pin: Option<LocalBucket>,
 }
 
 impl HeldTake {
@@ -108,8 +108,8 @@ impl StoredGrant {
         shared: &Arc<LimiterShared>,
         request: &LimiterRequest<'_>,
         plan: Vec<PlannedTake>,
-        done: &[Done],
-        term: Option<Term>,
+        done: &[StepOutcome],
+        term: Option<LeaseTerm>,
     ) -> StoredGrant {
         let remarks = remarks(&plan, done);
         let held = hold(shared, plan, done);
@@ -155,7 +155,11 @@ impl StoredGrant {
     }
 
     /// What was taken while the store was away, from the memory that stands in for it.
-    pub(super) fn local(request: &LimiterRequest<'_>, plan: Vec<PlannedTake>, done: &[Done]) -> StoredGrant {
+    pub(super) fn local(
+        request: &LimiterRequest<'_>,
+        plan: Vec<PlannedTake>,
+        done: &[StepOutcome],
+    ) -> StoredGrant {
         let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
         let held =
             plan.into_iter().zip(at).map(|(planned, at)| HeldTake { planned, at, pin: None }).collect();
@@ -177,7 +181,7 @@ impl StoredGrant {
         groups: Vec<Vec<HeldTake>>,
         resources: Vec<Box<str>>,
         entity: Box<str>,
-        term: Option<Term>,
+        term: Option<LeaseTerm>,
     ) -> StoredGrant {
         let (heart, remarks) = (None, Vec::new());
         StoredGrant {
@@ -199,22 +203,22 @@ impl StoredGrant {
     }
 }
 
-fn taken_at(done: &Done) -> Option<Tick> {
+fn taken_at(done: &StepOutcome) -> Option<Tick> {
     match done {
-        Done::Taken(taken) => Some(taken.at),
+        StepOutcome::Taken(taken) => Some(taken.at),
         _ => None,
     }
 }
 
-fn hold(shared: &LimiterShared, plan: Vec<PlannedTake>, done: &[Done]) -> Vec<HeldTake> {
+fn hold(shared: &LimiterShared, plan: Vec<PlannedTake>, done: &[StepOutcome]) -> Vec<HeldTake> {
     let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
     plan.into_iter().zip(at).map(|(planned, at)| HeldTake::new(shared, planned, at)).collect()
 }
 
 /// The limits that had something to remark.
-fn remarks(plan: &[PlannedTake], done: &[Done]) -> Vec<Name> {
-    let of_step = |(planned, done): (&PlannedTake, &Done)| {
-        let Done::Taken(taken) = done else { return Vec::new() };
+fn remarks(plan: &[PlannedTake], done: &[StepOutcome]) -> Vec<Name> {
+    let of_step = |(planned, done): (&PlannedTake, &StepOutcome)| {
+        let StepOutcome::Taken(taken) = done else { return Vec::new() };
         let limits = planned.limits().iter().enumerate();
         let remarked = limits.filter(|(index, _)| taken.remarks >> index & 1 == 1);
         remarked.map(|(_, limit)| limit.name().clone()).collect()
@@ -372,11 +376,11 @@ impl<'a> Lease<'a> {
             let request = LimiterRequest::now(&stored.entity, demands);
             let plan = limiter.0.plan(&request).await?;
             match limiter.0.apply_takes(&plan, stored.term, None).await? {
-                Applied::Done(done) => {
+                TxnOutcome::Done(done) => {
                     stored.groups.push(hold(&limiter.0, plan, &done));
                     Ok(())
                 }
-                Applied::Denied(denials) => {
+                TxnOutcome::Denied(denials) => {
                     Err(AcquireError::Refused(super::plan::standing(&request, &plan, denials)))
                 }
                 _ => {

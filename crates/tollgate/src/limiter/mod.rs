@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_catalog::{Catalog, CatalogError, Chain, OnUnavailable, Registry};
+use tollgate_catalog::{Catalog, CatalogError, EntityChain, OnUnavailable, Registry};
 use tollgate_core::{AsDemand, Span};
 use tollgate_store::{Backend, Clock, Memory, PerProcess, Reply, generation};
 
@@ -34,12 +34,12 @@ use crate::observe::Reporter;
 
 pub use acquire::{Acquire, Attempt, TryAcquire};
 pub use builder::{Heartbeats, LEASE_TTL, LimiterBuilder, STORE_TIMEOUT};
-pub use end::Ending;
+pub use end::LeaseEnd;
 pub use error::{AcquireError, LeaseError};
 pub use lease::Lease;
 pub use plan::RESOURCES_MAX;
-pub use standing::{Part, Standing};
-pub use ticket::{Ended, TicketError};
+pub use standing::{ChainStatus, LinkStatus};
+pub use ticket::{TicketEnd, TicketError};
 
 /// Decides for entities whose limits are stored. Cloning shares it.
 ///
@@ -196,7 +196,7 @@ impl Limiter {
 impl LimiterShared {
     /// Whether somebody waits for a bucket of the chain.
     #[inline]
-    fn is_waited_for(&self, chain: &Chain) -> bool {
+    fn is_waited_for(&self, chain: &EntityChain) -> bool {
         let queues = self.backend.wait_queues();
         !queues.is_empty() && chain.links.iter().any(|link| queues.has_waiter(&self.namespace, &link.key))
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tollgate_catalog::{CatalogError, Chain, Link, Source};
+use tollgate_catalog::{CatalogError, ChainLink, EntityChain, LimitsSource};
 use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Span, Tick};
-use tollgate_store::{Applied, Key, Op, Place, Priority, Step, Term};
+use tollgate_store::{BucketRef, Key, LeaseTerm, Op, Priority, Step, TxnOutcome};
 
 use super::route::Route;
-use super::standing::Part;
-use super::{AcquireError, LimiterShared, Standing};
+use super::standing::LinkStatus;
+use super::{AcquireError, ChainStatus, LimiterShared};
 use crate::turn::Takes;
 use crate::within::within;
 
@@ -64,14 +64,14 @@ pub(super) struct PlannedTake {
 #[derive(Clone)]
 enum PlannedBucket {
     /// Of a chain, the one at this place.
-    Link(Arc<Chain>, usize),
+    Link(Arc<EntityChain>, usize),
     /// The one that a ticket names: its entity and its key.
     Named(Box<str>, Key),
 }
 
 impl PlannedTake {
     fn new(
-        chain: &Arc<Chain>,
+        chain: &Arc<EntityChain>,
         link: usize,
         resource: usize,
         given: Option<Limits>,
@@ -80,7 +80,7 @@ impl PlannedTake {
         PlannedTake { bucket: PlannedBucket::Link(Arc::clone(chain), link), resource, given, costs }
     }
 
-    fn link(&self) -> Option<&Link> {
+    fn link(&self) -> Option<&ChainLink> {
         match &self.bucket {
             PlannedBucket::Link(chain, link) => chain.links.get(*link),
             PlannedBucket::Named(..) => None,
@@ -88,7 +88,7 @@ impl PlannedTake {
     }
 
     /// The chain it is a step of, if it is one.
-    pub(super) fn chain(&self) -> Option<&Arc<Chain>> {
+    pub(super) fn chain(&self) -> Option<&Arc<EntityChain>> {
         match &self.bucket {
             PlannedBucket::Link(chain, _) => Some(chain),
             PlannedBucket::Named(..) => None,
@@ -120,7 +120,7 @@ impl PlannedTake {
         }
     }
 
-    fn source(&self) -> Option<Source> {
+    fn source(&self) -> Option<LimitsSource> {
         self.link().filter(|_| self.given.is_none()).map(|link| link.source)
     }
 
@@ -142,7 +142,7 @@ impl PlannedTake {
 
     /// A step under other limits than those of the chain.
     pub(super) fn under(
-        chain: &Arc<Chain>,
+        chain: &Arc<EntityChain>,
         link: usize,
         resource: usize,
         limits: Limits,
@@ -151,11 +151,11 @@ impl PlannedTake {
         PlannedTake::new(chain, link, resource, Some(limits), costs)
     }
 
-    pub(super) fn place<'s>(&'s self, namespace: &'s str) -> Place<'s> {
-        Place { namespace, key: self.key(), limits: self.limits() }
+    pub(super) fn place<'s>(&'s self, namespace: &'s str) -> BucketRef<'s> {
+        BucketRef { namespace, key: self.key(), limits: self.limits() }
     }
 
-    pub(super) fn take<'s>(&'s self, namespace: &'s str, term: Option<Term>) -> Step<'s> {
+    pub(super) fn take<'s>(&'s self, namespace: &'s str, term: Option<LeaseTerm>) -> Step<'s> {
         // Only who holds something can vanish with it.
         let term = term.filter(|_| self.holds_resources());
         Step { place: self.place(namespace), op: Op::Take { costs: &self.costs, term } }
@@ -184,9 +184,9 @@ impl LimiterShared {
     }
 
     /// Keeps what was found out. Buckets in this process are pinned, if they are there by now.
-    pub(super) fn keep_route(&self, entity: &str, resource: &str, chain: Arc<Chain>) -> Arc<Route> {
-        let pin = |link: &Link| {
-            let place = Place { namespace: &self.namespace, key: &link.key, limits: &link.limits };
+    pub(super) fn keep_route(&self, entity: &str, resource: &str, chain: Arc<EntityChain>) -> Arc<Route> {
+        let pin = |link: &ChainLink| {
+            let place = BucketRef { namespace: &self.namespace, key: &link.key, limits: &link.limits };
             self.backend.pin(&place)
         };
         let pins = chain.links.iter().map(pin).collect();
@@ -212,7 +212,7 @@ impl LimiterShared {
         }
         // Every one is marked, also if the first is not new.
         let is_new = routes.iter().filter(|route| !route.is_heeded.swap(true, Ordering::AcqRel)).count() > 0;
-        if is_new && !matches!(self.apply_takes(&plan, None, None).await, Ok(Applied::Denied(_))) {
+        if is_new && !matches!(self.apply_takes(&plan, None, None).await, Ok(TxnOutcome::Denied(_))) {
             // The next one asks again. It decides nothing for this one, which fails in any case.
             routes.iter().for_each(|route| route.is_heeded.store(false, Ordering::Release));
         }
@@ -224,7 +224,7 @@ impl LimiterShared {
         let mut plan = Vec::new();
         for (resource, (name, demand)) in request.demands.iter().enumerate() {
             let given = request.limits.filter(|_| resource == 0);
-            let chain: Arc<Chain> = match given {
+            let chain: Arc<EntityChain> = match given {
                 None => Arc::clone(&self.route(request.entity, name).await?.chain),
                 Some(limits) => {
                     let chain = self.catalog.chain_with(request.entity, name, limits);
@@ -271,12 +271,12 @@ pub(super) fn standing(
     request: &LimiterRequest<'_>,
     plan: &[PlannedTake],
     denials: Vec<Denial>,
-) -> Box<Standing> {
-    let part = |(planned, denial): (&PlannedTake, Denial)| Part {
+) -> Box<ChainStatus> {
+    let part = |(planned, denial): (&PlannedTake, Denial)| LinkStatus {
         entity: planned.entity().into(),
         resource: request.demands[planned.resource].0.into(),
         source: planned.source(),
         denial,
     };
-    Box::new(Standing { parts: plan.iter().zip(denials).map(part).collect() })
+    Box::new(ChainStatus { parts: plan.iter().zip(denials).map(part).collect() })
 }

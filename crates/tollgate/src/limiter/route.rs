@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use tollgate_catalog::Chain;
-use tollgate_store::{Chain as Cells, Mutex, Pin};
+use tollgate_catalog::EntityChain;
+use tollgate_store::{CellChain as Cells, LocalBucket, Mutex};
 
 /// How many routes are kept. They only save time: one that is not kept is found again.
 pub(crate) const ROUTES_MAX: usize = 4_096;
@@ -18,16 +18,16 @@ const SHARDS: usize = 64;
 pub(crate) struct Route {
     entity: Box<str>,
     resource: Box<str>,
-    pub(crate) chain: Arc<Chain>,
+    pub(crate) chain: Arc<EntityChain>,
     /// The buckets themselves, if they are in this process.
-    pub(crate) pins: Option<Pins>,
+    pub(crate) pins: Option<LocalBuckets>,
     /// Whether the store was told of the limits by a demand that can never fit them.
     pub(crate) is_heeded: AtomicBool,
 }
 
 /// The buckets of a route, in the order of its links.
-pub(crate) struct Pins {
-    pub(crate) pins: Box<[Pin]>,
+pub(crate) struct LocalBuckets {
+    pub(crate) pins: Box<[LocalBucket]>,
     /// The same to be taken together, if there are several.
     pub(crate) cells: Option<Cells>,
 }
@@ -39,10 +39,15 @@ pub(crate) struct Routes {
 }
 
 impl Route {
-    pub(crate) fn new(entity: &str, resource: &str, chain: Arc<Chain>, pins: Option<Box<[Pin]>>) -> Route {
+    pub(crate) fn new(
+        entity: &str,
+        resource: &str,
+        chain: Arc<EntityChain>,
+        pins: Option<Box<[LocalBucket]>>,
+    ) -> Route {
         let pins = pins.map(|pins| {
             let cells = || Cells::new(pins.iter().map(|pin| Arc::clone(&pin.cell)).collect()).ok();
-            Pins { cells: if pins.len() > 1 { cells() } else { None }, pins }
+            LocalBuckets { cells: if pins.len() > 1 { cells() } else { None }, pins }
         });
         let is_heeded = AtomicBool::new(false);
         Route { entity: entity.into(), resource: resource.into(), chain, pins, is_heeded }
@@ -50,7 +55,7 @@ impl Route {
 
     /// The only bucket of the route, if it is in this process.
     #[inline]
-    pub(crate) fn only_pin(&self) -> Option<&Pin> {
+    pub(crate) fn only_pin(&self) -> Option<&LocalBucket> {
         match self.pins.as_ref().map(|pins| &*pins.pins) {
             Some([only]) => Some(only),
             _ => None,

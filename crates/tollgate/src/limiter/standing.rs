@@ -3,32 +3,32 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate_catalog::Source;
+use tollgate_catalog::LimitsSource;
 use tollgate_core::{Denial, Ready, Status};
 
 /// How a demand stands towards every limit of every entity it is charged to: why it was refused, or what would come of
 /// it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct ChainStatus {
     /// Each bucket: the entity first, then its parents; the resource of the call first, then the others.
-    pub parts: Vec<Part>,
+    pub parts: Vec<LinkStatus>,
 }
 
 /// How it stands towards the limits of one entity for one resource.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Part {
+pub struct LinkStatus {
     /// The entity.
     pub entity: String,
     /// The resource.
     pub resource: String,
     /// Where its limits come from; `None` if they came with the call.
-    pub source: Option<Source>,
+    pub source: Option<LimitsSource>,
     /// The status of each limit, and when all of them would admit the demand.
     pub denial: Denial,
 }
 
-impl Standing {
+impl ChainStatus {
     /// Whether the demand passes now.
     pub fn passes(&self) -> bool {
         self.ready() == Ready::Now
@@ -46,17 +46,17 @@ impl Standing {
     }
 
     /// The status of every limit, with the entity and the resource it belongs to.
-    pub fn statuses(&self) -> impl Iterator<Item = (&Part, Status)> {
+    pub fn statuses(&self) -> impl Iterator<Item = (&LinkStatus, Status)> {
         self.parts.iter().flat_map(|part| part.denial.statuses().map(move |status| (part, status)))
     }
 
     /// The limits that refuse.
-    pub fn violations(&self) -> impl Iterator<Item = (&Part, Status)> {
+    pub fn violations(&self) -> impl Iterator<Item = (&LinkStatus, Status)> {
         self.statuses().filter(|(_, status)| status.is_exceeded())
     }
 
     /// The limit that will take longest, and whose it is. `None` if no limit refuses.
-    pub fn limited_by(&self) -> Option<(&Part, Status)> {
+    pub fn limited_by(&self) -> Option<(&LinkStatus, Status)> {
         self.violations().reduce(|slowest, other| {
             let as_slow = slowest.1.ready().later(other.1.ready()) == slowest.1.ready();
             if as_slow { slowest } else { other }
@@ -75,7 +75,7 @@ impl Standing {
 }
 
 /// `user-1 on gpt-4: tpm has 200 of the 400 asked; retry in 12s`.
-impl fmt::Display for Standing {
+impl fmt::Display for ChainStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.limited_by() {
             Some((part, _)) => write!(f, "{} on {}: {}", part.entity, part.resource, part.denial),

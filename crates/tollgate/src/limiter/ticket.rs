@@ -7,9 +7,9 @@
 use tollgate_catalog::{CatalogError, TICKET_KEPT};
 use tollgate_core::{Span, Tick};
 use tollgate_store::records::RecordsError;
-use tollgate_store::{OpId, Reply, StoreError, Term, random_id};
+use tollgate_store::{LeaseTerm, OpId, Reply, StoreError, random_id};
 
-use super::end::Ending;
+use super::end::LeaseEnd;
 use super::lease::Lease;
 use super::ticket_text::parse;
 use super::{LeaseError, Limiter};
@@ -68,7 +68,7 @@ impl From<StoreError> for TicketError {
 
 /// Whether whoever ended a ticket was the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum TicketEnd {
     /// It was ended now.
     Now,
     /// It was ended before, and nothing was changed.
@@ -92,8 +92,8 @@ impl Ticket {
 }
 
 /// A holder that is no process, so that nobody can see it gone; it loses what it holds when its time is over.
-pub(super) fn detached_term(ttl: Span) -> Term {
-    Term { holder: random_id() >> 32, ttl }
+pub(super) fn detached_term(ttl: Span) -> LeaseTerm {
+    LeaseTerm { holder: random_id() >> 32, ttl }
 }
 
 impl<'a> Lease<'a> {
@@ -146,24 +146,24 @@ impl<'a> Lease<'a> {
     /// # Errors
     ///
     /// [`LeaseError::Store`] if it could not be written down, or if it is not known who ended it.
-    pub fn end_once(mut self, ending: Ending) -> Reply<'static, Result<Ended, LeaseError>> {
+    pub fn end_once(mut self, ending: LeaseEnd) -> Reply<'static, Result<TicketEnd, LeaseError>> {
         if !self.is_of_this_process() {
             self.is_open = false;
-            return Reply::ready(Ok(Ended::Before));
+            return Reply::ready(Ok(TicketEnd::Before));
         }
         let Some(ticket) = self.as_stored().and_then(|stored| stored.ticket) else {
             let ended = match ending {
-                Ending::Commit => self.commit(),
-                Ending::Cancel => self.cancel(),
+                LeaseEnd::Commit => self.commit(),
+                LeaseEnd::Cancel => self.cancel(),
             };
-            return Reply::later(async move { ended.await.map(|()| Ended::Now) });
+            return Reply::later(async move { ended.await.map(|()| TicketEnd::Now) });
         };
         self.close();
         let lease = self.into_owned();
         Reply::eager(async move { lease.end_ticket(ticket, ending).await })
     }
 
-    async fn end_ticket(mut self, ticket: Ticket, ending: Ending) -> Result<Ended, LeaseError> {
+    async fn end_ticket(mut self, ticket: Ticket, ending: LeaseEnd) -> Result<TicketEnd, LeaseError> {
         let shared = self.shared().clone();
         let by = format!("{:x}", random_id());
         let Ticket { id: OpId(id), expires } = ticket;
@@ -175,7 +175,7 @@ impl<'a> Lease<'a> {
             Err(RecordsError::Failed(0)) => {
                 return Err(StoreError::NamespaceGone(shared.namespace.to_string()).into());
             }
-            Err(_) => return Ok(Ended::Before),
+            Err(_) => return Ok(TicketEnd::Before),
         }
         // The store answers a call that it remembers as it did at first; so the record tells who made it.
         let found = shared.backend.get_many(record.as_slice());
@@ -185,7 +185,7 @@ impl<'a> Lease<'a> {
                 other => StoreError::BadCall(other.to_string()),
             })?;
         let is_ours = found.into_iter().flatten().any(|item| item.text("by") == Some(by.as_str()));
-        Ok(if is_ours { Ended::Now } else { Ended::Before })
+        Ok(if is_ours { TicketEnd::Now } else { TicketEnd::Before })
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use tollgate_core::{AMOUNT_MAX, Costs, Demand, Limit, Limits, Span, Tick};
-use tollgate_store::{Key, OpId, Term};
+use tollgate_store::{Key, LeaseTerm, OpId};
 
 use super::lease::{HeldTake, StoredGrant};
 use super::plan::PlannedTake;
@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str) -> Result<(StoredGrant, Ticket), &'static str> {
         "-" => None,
         holder => {
             let holder = u128::from_str_radix(holder, 16).map_err(|_| "its holder is no number")?;
-            Some(Term { holder, ttl: Span::covering(Duration::from_micros(1)) })
+            Some(LeaseTerm { holder, ttl: Span::covering(Duration::from_micros(1)) })
         }
     };
     let (entity, resources) = (section()?, section()?);

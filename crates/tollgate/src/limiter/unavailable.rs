@@ -2,7 +2,7 @@
 
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Costs, Limits};
-use tollgate_store::{Applied, Call, Step, Store};
+use tollgate_store::{Step, Store, Transaction, TxnOutcome};
 
 use super::lease::{Lease, StoredGrant};
 use super::plan::{LimiterRequest, PlannedTake};
@@ -43,9 +43,9 @@ impl Limiter {
     fn take_locally(&self, request: &LimiterRequest<'_>) -> Option<Lease<'_>> {
         let plan = self.plan_locally(request)?;
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.0.namespace, None)).collect();
-        let call = Call { id: None, steps: &steps, metered: false };
+        let call = Transaction { id: None, steps: &steps, metered: false };
         match self.0.away.local(&self.0.clock).apply(&call).wait() {
-            Ok(Applied::Done(done)) => {
+            Ok(TxnOutcome::Done(done)) => {
                 Some(Lease::stored(self, StoredGrant::local(request, plan.clone(), &done), None))
             }
             _ => None,

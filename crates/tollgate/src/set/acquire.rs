@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Span, Tick};
-use tollgate_store::{Cell, Granted, Priority, Reply, Request, WaitError};
+use tollgate_store::{BucketCell, Granted, Priority, Reply, WaitError, WaitRequest};
 
 use super::{Backing, LimitSet, StoredBacking, Uncommon};
 use crate::turn::WaitPolicy;
@@ -22,7 +22,7 @@ use crate::{AcquireError, Attempt, Event, Lease};
 /// let set = LimitSet::new([Limit::per_hour("jobs", 1)])?;
 /// let first = set.acquire(demand! { jobs: 1 }).priority(Priority::Interactive).wait()?;
 ///
-/// // The next fits in an hour. Told at once, because a second is not enough.
+/// // The next fits in an hour. OutcomeCallback at once, because a second is not enough.
 /// let error = set.acquire(demand! { jobs: 1 }).timeout(Duration::from_secs(1)).wait().unwrap_err();
 /// assert!(matches!(error, AcquireError::TimedOut { waited: Duration::ZERO, .. }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -52,7 +52,7 @@ pub struct Acquiring<'a> {
 }
 
 enum WaitingIn<'a> {
-    Here(tollgate_store::Acquire<'a>),
+    Here(tollgate_store::WaitFuture<'a>),
     There(Reply<'a, Result<Lease<'a>, AcquireError>>),
     Failed(Option<AcquireError>),
 }
@@ -98,7 +98,11 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
     }
 
     #[cold]
-    fn wait_in_queue(&self, cell: &'a Arc<Cell>, uncommon: Uncommon) -> Result<Lease<'a>, AcquireError> {
+    fn wait_in_queue(
+        &self,
+        cell: &'a Arc<BucketCell>,
+        uncommon: Uncommon,
+    ) -> Result<Lease<'a>, AcquireError> {
         let costs = match self.set.look_closer(&self.demand, uncommon)? {
             Ok(lease) => return Ok(lease),
             Err(costs) => costs,
@@ -130,13 +134,13 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
 
     fn request(
         &self,
-        cell: &'a Arc<Cell>,
+        cell: &'a Arc<BucketCell>,
         costs: Costs,
         holder: Option<NonZeroU64>,
-    ) -> tollgate_store::Acquire<'a> {
+    ) -> tollgate_store::WaitFuture<'a> {
         let Acquire { set, priority, deadline, .. } = *self;
         let (term, waiters_max) = (set.term(holder), set.0.waiters_max);
-        cell.acquire(&set.0.clock, Request { costs, term, priority, deadline, waiters_max })
+        cell.acquire(&set.0.clock, WaitRequest { costs, term, priority, deadline, waiters_max })
     }
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use tollgate_core::Limits;
-use tollgate_store::{Cell, PerProcess, generation};
+use tollgate_store::{BucketCell, PerProcess, generation};
 
 use super::remote::StoredBacking;
 
 /// Where the bucket of a set is.
 pub(crate) enum Backing<'a> {
     /// In this set, for the threads and tasks that share it.
-    Here(&'a Arc<Cell>),
+    Here(&'a Arc<BucketCell>),
     /// In a store, for everybody who opens the set there.
     There(&'a StoredBacking),
 }
@@ -18,12 +18,12 @@ pub(crate) enum Backing<'a> {
 /// What a set keeps of where it lives. Decided once, when the set is built.
 pub(super) enum SetAddress {
     /// A process that was forked off has a bucket of its own, which begins as that of its parent stood.
-    Here(PerProcess<Arc<Cell>>),
+    Here(PerProcess<Arc<BucketCell>>),
     There(Box<StoredBacking>),
 }
 
 impl SetAddress {
-    pub(super) fn here(cell: Arc<Cell>) -> SetAddress {
+    pub(super) fn here(cell: Arc<BucketCell>) -> SetAddress {
         SetAddress::Here(PerProcess::of(generation().into(), cell))
     }
 

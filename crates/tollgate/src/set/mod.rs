@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tollgate_core::{
-    AsDemand, Costs, DemandError, Denial, Few, Limit, LimitError, Limits, LimitsError, Packed, Ready, Span,
-    Status, Tick, UNBOUNDED,
+    AsDemand, Costs, DemandError, Denial, Limit, LimitError, Limits, LimitsError, Packed, Ready, SmallCosts,
+    Span, Status, Tick, UNBOUNDED,
 };
-use tollgate_store::{Cell, Clock, Key, Priority, Reach, Reply, StoreError, Term};
+use tollgate_store::{BucketCell, Clock, Key, LeaseTerm, Priority, Reach, Reply, StoreError};
 
 use crate::observe::Reporter;
 use crate::turn::WaitPolicy;
@@ -84,9 +84,9 @@ enum Uncommon {
     /// Nothing yet.
     Unasked,
     /// It was not taken.
-    Asked(Few),
+    Asked(SmallCosts),
     /// It was taken, and there is more to be done.
-    Taken(Tick, Few),
+    Taken(Tick, SmallCosts),
 }
 
 /// How a set stands at one instant.
@@ -139,7 +139,7 @@ impl LimitSet {
     }
 
     #[inline]
-    fn try_here(&self, cell: &Arc<Cell>, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
+    fn try_here(&self, cell: &Arc<BucketCell>, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
         match self.take_at_once(cell, demand)? {
             Ok((at, taken)) => Ok(Attempt::Admitted(Lease::bare(self, at, taken))),
             Err(uncommon) => self.try_uncommon(cell, demand, uncommon),
@@ -149,7 +149,7 @@ impl LimitSet {
     #[cold]
     fn try_uncommon(
         &self,
-        cell: &Arc<Cell>,
+        cell: &Arc<BucketCell>,
         demand: &impl AsDemand,
         uncommon: Uncommon,
     ) -> Result<Attempt<'_>, AcquireError> {
@@ -182,14 +182,14 @@ impl LimitSet {
     #[inline(always)]
     fn take_at_once(
         &self,
-        cell: &Cell,
+        cell: &BucketCell,
         demand: &impl AsDemand,
     ) -> Result<Result<(Tick, Packed), Uncommon>, DemandError> {
         let set = &*self.0;
-        if set.names.len() > Few::LIMITS || set.lease_ttl.is_some() {
+        if set.names.len() > SmallCosts::LIMITS || set.lease_ttl.is_some() {
             return Ok(Err(Uncommon::Unasked));
         }
-        let mut costs = Few::default();
+        let mut costs = SmallCosts::default();
         set.names.resolve_into(&mut costs, demand, |name| self.skip_unknown(name))?;
         let Some(at) = cell.take_plain(&set.clock, &costs) else { return Ok(Err(Uncommon::Asked(costs))) };
         match costs.pack() {
@@ -229,7 +229,7 @@ impl LimitSet {
     #[cold]
     fn denied(
         &self,
-        cell: &Arc<Cell>,
+        cell: &Arc<BucketCell>,
         costs: &Costs,
         denial: Box<Denial>,
     ) -> Result<Attempt<'_>, AcquireError> {
@@ -273,7 +273,7 @@ impl LimitSet {
         }
     }
 
-    fn ready_here(&self, cell: &Arc<Cell>, demand: &impl AsDemand) -> Result<Ready, AcquireError> {
+    fn ready_here(&self, cell: &Arc<BucketCell>, demand: &impl AsDemand) -> Result<Ready, AcquireError> {
         let costs = self.costs_of(demand)?;
         check_possible(cell, &costs)?;
         Ok(cell.ready(&self.0.clock, &costs, Priority::default()))
@@ -350,7 +350,7 @@ impl LimitSet {
         }
     }
 
-    fn replace_here(&self, cell: &Arc<Cell>, limit: Limit) -> Result<(), LimitsError> {
+    fn replace_here(&self, cell: &Arc<BucketCell>, limit: Limit) -> Result<(), LimitsError> {
         let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let limits = cell.limits().replacing(limit)?;
         cell.replace_limits(&self.0.clock, limits);
@@ -387,7 +387,7 @@ impl LimitSet {
         }
     }
 
-    fn remove_here(&self, cell: &Arc<Cell>, name: &str) -> Result<(), LimitsError> {
+    fn remove_here(&self, cell: &Arc<BucketCell>, name: &str) -> Result<(), LimitsError> {
         // Places never change here, because leases and demands are counted in them.
         match self.0.names.index(name) {
             Some(index) => self.replace_here(cell, self.0.names[index].without_bound()),
@@ -534,8 +534,8 @@ impl LimitSet {
     }
 
     #[inline]
-    pub(crate) fn term(&self, holder: Option<NonZeroU64>) -> Option<Term> {
-        Some(Term { holder: holder?.get().into(), ttl: self.0.lease_ttl? })
+    pub(crate) fn term(&self, holder: Option<NonZeroU64>) -> Option<LeaseTerm> {
+        Some(LeaseTerm { holder: holder?.get().into(), ttl: self.0.lease_ttl? })
     }
 
     /// Whether a lease that is dropped without a word has anything to end.
@@ -546,13 +546,13 @@ impl LimitSet {
 }
 
 /// A cell of a set of which nothing was used.
-fn fresh_cell(limits: &Limits) -> Arc<Cell> {
-    Cell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO)
+fn fresh_cell(limits: &Limits) -> Arc<BucketCell> {
+    BucketCell::new(Key::new::<&str>(&[]), limits.clone(), Tick::ZERO)
 }
 
 /// Tells a demand that was denied for now from one that can never pass.
 #[cold]
-fn check_possible(cell: &Cell, costs: &Costs) -> Result<(), AcquireError> {
+fn check_possible(cell: &BucketCell, costs: &Costs) -> Result<(), AcquireError> {
     cell.limits().impossible(costs).map_or(Ok(()), |why| Err(why.into()))
 }
 

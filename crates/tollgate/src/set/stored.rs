@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_catalog::{CatalogError, SharedSet};
 use tollgate_core::{Costs, Denial, Limits, LimitsError, Ready, Status, Tick};
 use tollgate_store::records::{Cursor, GETS_MAX, PAGE_MAX, Page, Query};
-use tollgate_store::{Backend, BucketStatus, Key, Op, Place, Reply, Scope, Step, StoreError};
+use tollgate_store::{Backend, BucketRef, BucketStatus, Key, Op, Reply, Scope, Step, StoreError};
 
 use super::remote::{KIND, store_error};
 use super::{LimitSet, SETS_NAMESPACE};
@@ -225,7 +225,7 @@ impl SetPlace {
     }
 
     fn step<'a>(&'a self, namespace: &'a str) -> Step<'a> {
-        let place = Place { namespace, key: &self.key, limits: &self.limits };
+        let place = BucketRef { namespace, key: &self.key, limits: &self.limits };
         Step { place, op: Op::Take { costs: &self.nothing, term: None } }
     }
 }

@@ -8,7 +8,7 @@ use tollgate_store::Reply;
 
 use super::handle::{FinishedJob, Handle, JobError};
 use super::pool::{SubmitError, WorkerPool};
-use super::progress::{Progress, Tally};
+use super::progress::{JobTally, ProgressObserver};
 
 /// Results as they come, each with the number of its input. Inputs are taken as there is room for them, so however many
 /// there are, only those are kept that wait or run.
@@ -46,7 +46,7 @@ where
         N: IntoIterator<Item = I>,
         N::IntoIter: Send + 'a,
     {
-        self.gather_with(inputs, |_: Tally| ())
+        self.gather_with(inputs, |_: JobTally| ())
     }
 
     /// As [`gather`](WorkerPool::gather), and tells how it goes on: to a [`Bar`](super::Bar), say.
@@ -57,7 +57,7 @@ where
     pub fn gather_with<'a, N>(
         &'a self,
         inputs: N,
-        mut progress: impl Progress + Send + 'a,
+        mut progress: impl ProgressObserver + Send + 'a,
     ) -> Reply<'a, Vec<Result<T, JobError<E>>>>
     where
         N: IntoIterator<Item = I>,
@@ -66,7 +66,7 @@ where
         let inputs = inputs.into_iter();
         Reply::later(async move {
             let (_, total) = inputs.size_hint();
-            let mut tally = Tally { done: 0, failed: 0, total };
+            let mut tally = JobTally { done: 0, failed: 0, total };
             progress.tell(tally);
             let mut completed = self.as_completed(inputs);
             let mut results = BTreeMap::new();

@@ -45,6 +45,6 @@ pub use limits::WorkerLimits;
 pub use pool::{PoolStats, Shutdown, SubmitError, WorkerPool};
 #[cfg(feature = "processes")]
 pub use process::{ProcessError, ServeError, serve};
-pub use progress::{Bar, Progress, Tally};
+pub use progress::{Bar, JobTally, ProgressObserver};
 pub use retry::{Backoff, Jitter, Retry};
 pub use worker::Worker;

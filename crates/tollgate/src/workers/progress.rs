@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 /// How far a gathering has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct JobTally {
     /// How many are done, whatever came of them.
     pub done: usize,
     /// How many of those have no result.
@@ -14,13 +14,13 @@ pub struct Tally {
 }
 
 /// Is told how a gathering goes on: at its beginning, and after every job.
-pub trait Progress {
+pub trait ProgressObserver {
     /// So far it has come.
-    fn tell(&mut self, tally: Tally);
+    fn tell(&mut self, tally: JobTally);
 }
 
-impl<F: FnMut(Tally)> Progress for F {
-    fn tell(&mut self, tally: Tally) {
+impl<F: FnMut(JobTally)> ProgressObserver for F {
+    fn tell(&mut self, tally: JobTally) {
         self(tally);
     }
 }
@@ -50,8 +50,8 @@ impl<W: Write> Bar<W> {
     }
 }
 
-impl<W: Write> Progress for Bar<W> {
-    fn tell(&mut self, tally: Tally) {
+impl<W: Write> ProgressObserver for Bar<W> {
+    fn tell(&mut self, tally: JobTally) {
         let Some(out) = &mut self.out else { return };
         let line = line(tally);
         // What looks the same need not be drawn again.
@@ -65,7 +65,7 @@ impl<W: Write> Progress for Bar<W> {
     }
 }
 
-fn line(Tally { done, failed, total }: Tally) -> String {
+fn line(JobTally { done, failed, total }: JobTally) -> String {
     let failures = if failed == 0 { String::new() } else { format!(", {failed} failed") };
     let Some(total) = total else { return format!("{done} done{failures}") };
     let filled = (done * WIDTH).checked_div(total).unwrap_or(WIDTH);
@@ -80,7 +80,7 @@ mod tests {
     fn a_bar_fills_up_and_says_what_failed() {
         let mut bar = Bar::on(Vec::new());
         for done in [0, 1, 1, 2] {
-            bar.tell(Tally { done, failed: usize::from(done == 2), total: Some(2) });
+            bar.tell(JobTally { done, failed: usize::from(done == 2), total: Some(2) });
         }
         let drawn = String::from_utf8(bar.out.expect("it is drawn on")).expect("it is text");
         let full = "#".repeat(30);
@@ -91,7 +91,7 @@ mod tests {
             ".".repeat(15)
         );
         assert_eq!(drawn, expected);
-        assert_eq!(line(Tally { done: 3, failed: 0, total: None }), "3 done");
-        assert_eq!(line(Tally { done: 0, failed: 0, total: Some(0) }), format!("[{full}] 0 of 0"));
+        assert_eq!(line(JobTally { done: 3, failed: 0, total: None }), "3 done");
+        assert_eq!(line(JobTally { done: 0, failed: 0, total: Some(0) }), format!("[{full}] 0 of 0"));
     }
 }

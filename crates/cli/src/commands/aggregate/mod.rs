@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tollgate_dynamo::aggregate::{
-    Aggregator, BatchOutcome, Failed, Folder, Start, StreamBatch, StreamReader, StreamRecord,
+    Aggregator, BatchOutcome, FailedRecord, Folder, StreamBatch, StreamReader, StreamRecord, StreamStart,
 };
 
 use self::ending::StopSignal;
@@ -31,9 +31,9 @@ const TRIES_MAX: u32 = 5;
 pub(super) fn run(context: &Context, args: AggregateArgs) -> Result<Output> {
     let store = open_dynamodb(&context.settings)?;
     let start = match (args.from_start, args.latest) {
-        (true, _) => Start::Oldest,
-        (_, true) => Start::Latest,
-        _ => Start::Checkpoint,
+        (true, _) => StreamStart::Oldest,
+        (_, true) => StreamStart::Latest,
+        _ => StreamStart::Checkpoint,
     };
     let mut aggregator = Aggregator::new(store.clone());
     if let Some(folder) = &args.archive {
@@ -106,7 +106,7 @@ impl Shift<'_> {
                 self.done.failed.extend(failed);
                 return Ok(false);
             }
-            if let Some(Failed { why, .. }) = failed.first() {
+            if let Some(FailedRecord { why, .. }) = failed.first() {
                 self.context.note(format_args!("{} records fail, and are tried again: {why}", failed.len()));
             }
             left.retain(|record| is_among(&failed, record));
@@ -128,6 +128,6 @@ impl Shift<'_> {
     }
 }
 
-fn is_among(failed: &[Failed], record: &StreamRecord) -> bool {
+fn is_among(failed: &[FailedRecord], record: &StreamRecord) -> bool {
     failed.iter().any(|failed| failed.sequence == record.sequence)
 }

@@ -1,5 +1,5 @@
 use serde::Serialize;
-use tollgate_dynamo::aggregate::{BatchOutcome, Failed};
+use tollgate_dynamo::aggregate::{BatchOutcome, FailedRecord};
 
 use crate::output::{Answer, TableCell, TextPage, TextTable, grouped, style};
 
@@ -12,11 +12,11 @@ pub(super) struct Aggregated {
     archived: usize,
     doubled: usize,
     unreadable: Vec<String>,
-    failed: Vec<FailedRecord>,
+    failed: Vec<FailedRecordView>,
 }
 
 #[derive(Serialize)]
-struct FailedRecord {
+struct FailedRecordView {
     sequence: String,
     why: String,
 }
@@ -24,7 +24,8 @@ struct FailedRecord {
 impl From<BatchOutcome> for Aggregated {
     fn from(outcome: BatchOutcome) -> Aggregated {
         let BatchOutcome { records, written, remains, archived, doubled, unreadable, failed, .. } = outcome;
-        let failed = failed.into_iter().map(|Failed { sequence, why, .. }| FailedRecord { sequence, why });
+        let failed =
+            failed.into_iter().map(|FailedRecord { sequence, why, .. }| FailedRecordView { sequence, why });
         Aggregated { records, written, remains, archived, doubled, unreadable, failed: failed.collect() }
     }
 }
@@ -45,7 +46,7 @@ impl Answer for Aggregated {
         if !self.failed.is_empty() {
             page.gap();
             let mut table = TextTable::new(["FAILED", "WHY"]).wrap(1);
-            for FailedRecord { sequence, why } in &self.failed {
+            for FailedRecordView { sequence, why } in &self.failed {
                 table.row([TableCell::styled(sequence, style::BAD), why.into()]);
             }
             page.table(&table);

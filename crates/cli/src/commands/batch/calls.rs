@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tollgate::Clock;
-use tollgate_batch::{Reply, Try};
+use tollgate_batch::{CallReply, ItemAttempt};
 use tollgate_provider::{Class, Estimator, FatalKind, Hint};
 
 use super::account::AccountConfig;
@@ -33,18 +33,18 @@ impl BatchCalls {
     /// # Cancel safety
     ///
     /// As [`HttpCaller::call`].
-    pub(super) async fn call(&self, attempt: &Try<PlannedRequest>) -> Reply<Answered> {
+    pub(super) async fn call(&self, attempt: &ItemAttempt<PlannedRequest>) -> CallReply<Answered> {
         let PlannedRequest { request, estimate } = attempt.payload();
         let (account, gate) = &self.accounts[attempt.scope()];
         let address = match endpoint::address(account, request.path.as_deref(), &request.model) {
             Ok(address) => address,
             // However often it is tried, it cannot be sent to this account.
-            Err(why) => return Reply::refused(Hint::fatal(FatalKind::Request).with_reason(why)),
+            Err(why) => return CallReply::refused(Hint::fatal(FatalKind::Request).with_reason(why)),
         };
         let call = self.caller.call(account, address, request.body.get());
         let replied = match gate.pass(call).await {
             Ok(replied) => replied,
-            Err(refusal) => return Reply::not_sent(refusal),
+            Err(refusal) => return CallReply::not_sent(refusal),
         };
         let (host, _) = key::host_of(&account.base_url);
         let is_last = attempt.attempt() >= self.attempts;
@@ -54,7 +54,7 @@ impl BatchCalls {
         }
         let hint = replied.hint.clone();
         if hint.class != Class::Ok {
-            let reply = with_rejected(Reply::refused(hint), account, &replied);
+            let reply = with_rejected(CallReply::refused(hint), account, &replied);
             return match replied.usage {
                 Some(usage) => reply.usage(usage),
                 None => reply,
@@ -65,8 +65,8 @@ impl BatchCalls {
             Some(self.prices.of(&request.model)?.micros(tokens))
         });
         let reply = match Answered::new(&account.name, &replied) {
-            Ok(answered) => Reply::done(answered, hint),
-            Err(why) => with_rejected(Reply::invalid(why, hint), account, &replied),
+            Ok(answered) => CallReply::done(answered, hint),
+            Err(why) => with_rejected(CallReply::invalid(why, hint), account, &replied),
         };
         match cost {
             Some(cost) => reply.cost_micros(cost),
@@ -76,7 +76,11 @@ impl BatchCalls {
 }
 
 /// Adds what a server replied, if one did, to what its request may fail by.
-fn with_rejected(reply: Reply<Answered>, account: &AccountConfig, replied: &Replied) -> Reply<Answered> {
+fn with_rejected(
+    reply: CallReply<Answered>,
+    account: &AccountConfig,
+    replied: &Replied,
+) -> CallReply<Answered> {
     match Answered::rejected(account, replied) {
         Some(rejected) => reply.rejected(rejected),
         None => reply,

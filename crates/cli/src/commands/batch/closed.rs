@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollgate_batch::Event;
+use tollgate_batch::BatchEvent;
 
 /// Collects accounts that were closed, with the reasons, until the command reports them.
 #[derive(Clone, Default)]
@@ -18,8 +18,8 @@ struct ClosedState {
 
 impl ClosedAccounts {
     /// Adds the account of an event that says that it was closed. Calls that were under way say so once more.
-    pub(super) fn observe(&self, event: &Event<'_>) {
-        let Event::Closed { scope, closed } = event else { return };
+    pub(super) fn observe(&self, event: &BatchEvent<'_>) {
+        let BatchEvent::Closed { scope, closed } = event else { return };
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.accounts.iter().any(|(name, _)| name == scope) {
             state.accounts.push(((*scope).to_owned(), closed.reason.to_string()));

@@ -4,45 +4,49 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_batch::Event;
+use tollgate_batch::BatchEvent;
 use tollgate_provider::Class;
 
 use crate::output::harmless_json;
 
 /// Writes an event to stdout. Whoever reads slowly slows the batch down, and loses nothing.
-pub(crate) fn write(event: &Event<'_>) {
+pub(crate) fn write(event: &BatchEvent<'_>) {
     if let Some(value) = line(event) {
         // Whoever closed the pipe wants no more of it; the results are in their file.
         let _ = writeln!(io::stdout().lock(), "{}", harmless_json(value.to_string()));
     }
 }
 
-fn line(event: &Event<'_>) -> Option<Value> {
+fn line(event: &BatchEvent<'_>) -> Option<Value> {
     Some(match event {
-        Event::Replied { id, scope, class, took, reason } => json!({
+        BatchEvent::Replied { id, scope, class, took, reason } => json!({
             "event": "replied", "id": id, "account": scope, "class": class_name(*class), "took_ms": ms(*took),
             "reason": reason,
         }),
-        Event::Parked { id, scope } => json!({ "event": "parked", "id": id, "account": scope }),
-        Event::HandedOut { id, scope } => json!({ "event": "redistributed", "id": id, "account": scope }),
-        Event::CoolingDown { scope, generation, left, reason } => json!({
+        BatchEvent::Parked { id, scope } => json!({ "event": "parked", "id": id, "account": scope }),
+        BatchEvent::HandedOut { id, scope } => {
+            json!({ "event": "redistributed", "id": id, "account": scope })
+        }
+        BatchEvent::CoolingDown { scope, generation, left, reason } => json!({
             "event": "cooling_down", "account": scope, "generation": generation, "left_ms": ms(*left),
             "reason": reason,
         }),
-        Event::CooledDown { scope, generation, participants, paused } => json!({
+        BatchEvent::CooledDown { scope, generation, participants, paused } => json!({
             "event": "cooled_down", "account": scope, "generation": generation,
             "participants": participants, "paused_ms": ms(*paused),
         }),
-        Event::Retrying { id, class, pause } => {
+        BatchEvent::Retrying { id, class, pause } => {
             json!({ "event": "retrying", "id": id, "class": class.name(), "pause_ms": ms(*pause) })
         }
-        Event::Finished { id, failed, done } => {
+        BatchEvent::Finished { id, failed, done } => {
             json!({ "event": "finished", "id": id, "done": done, "failed": failed.map(|class| class.name()) })
         }
-        Event::Closed { scope, closed } => {
+        BatchEvent::Closed { scope, closed } => {
             json!({ "event": "closed", "account": scope, "reason": &*closed.reason })
         }
-        Event::Skipped { id, reason, .. } => json!({ "event": "skipped", "id": id, "reason": reason.name() }),
+        BatchEvent::Skipped { id, reason, .. } => {
+            json!({ "event": "skipped", "id": id, "reason": reason.name() })
+        }
         _ => return None,
     })
 }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use serde::Deserialize;
 use tollgate_batch::Journal;
-use tollgate_batch::journal::{IdMap, JournalError, LINE_BYTES_MAX, Line};
+use tollgate_batch::journal::{IdMap, JournalError, JournalLine, LINE_BYTES_MAX};
 
 use super::files::has_text;
 use super::openai_line;
@@ -96,7 +96,7 @@ fn check_ours(path: &Path) -> Result<(), UsageError> {
         if read.map_err(cannot_be_read)? == 0 {
             return Ok(());
         }
-        if let Err(cause) = serde_json::from_slice::<Line>(&line)
+        if let Err(cause) = serde_json::from_slice::<JournalLine>(&line)
             && !openai_line::is_ours(&line)
         {
             let cause = cause.to_string();

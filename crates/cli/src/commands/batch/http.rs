@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, NoProxy, Proxy, redirect};
 use tollgate::Clock;
-use tollgate_batch::Usage;
+use tollgate_batch::TokenUsage;
 use tollgate_provider::{Failure, FatalKind, Hint, Response, read, read_failure};
 
 use super::account::AccountConfig;
@@ -31,7 +31,7 @@ pub(crate) struct Replied {
     /// `None` if no reply came, or one that is too long.
     pub(crate) status: Option<u16>,
     /// What the call used, where the hint cannot say it.
-    pub(crate) usage: Option<Usage>,
+    pub(crate) usage: Option<TokenUsage>,
     /// How the provider calls the request, for those who want to ask about it.
     pub(crate) request_id: Option<String>,
     pub(crate) body: Vec<u8>,
@@ -45,7 +45,7 @@ impl HttpCaller {
     ///
     /// # Errors
     ///
-    /// [`exit::Usage`] if the proxy has no valid address, which is not shown: it may have a password in it.
+    /// [`exit::TokenUsage`] if the proxy has no valid address, which is not shown: it may have a password in it.
     pub(crate) fn new(proxy: Option<&ApiKey>) -> Result<HttpCaller> {
         let agent = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
         // A key must not follow wherever a reply points.
@@ -80,14 +80,14 @@ impl HttpCaller {
 impl Replied {
     /// Returns true if there was a connection, whatever came of it.
     pub(super) fn has_connected(&self) -> bool {
-        self.usage != Some(Usage::Zero)
+        self.usage != Some(TokenUsage::Zero)
     }
 
     /// A reply that is longer than what can be stored. Another call would bring as much, and cost as much.
     fn too_long() -> Replied {
         let hint = Hint::fatal(FatalKind::Request)
             .with_reason(format!("the reply has more than {REPLY_BYTES_MAX} bytes, which cannot be stored"));
-        Replied { status: None, usage: Some(Usage::Unknown), request_id: None, body: Vec::new(), hint }
+        Replied { status: None, usage: Some(TokenUsage::Unknown), request_id: None, body: Vec::new(), hint }
     }
 
     fn none(why: &reqwest::Error) -> Replied {
@@ -95,7 +95,7 @@ impl Replied {
         let mut hint = read_failure(failure);
         hint.reason = Some(innermost(why));
         // Without a connection nothing was sent that the provider could count.
-        let usage = why.is_connect().then_some(Usage::Zero);
+        let usage = why.is_connect().then_some(TokenUsage::Zero);
         Replied { status: None, usage, request_id: None, body: Vec::new(), hint }
     }
 }

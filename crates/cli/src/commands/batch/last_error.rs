@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollgate_batch::Event;
+use tollgate_batch::BatchEvent;
 use tollgate_provider::Class;
 
 /// The last call that failed, other than by a 429: those are what the cooldown shows.
@@ -11,8 +11,8 @@ pub(crate) struct LastError(Arc<Mutex<Option<String>>>);
 
 impl LastError {
     /// Keeps the error of an event, if it has one.
-    pub(crate) fn observe(&self, event: &Event<'_>) {
-        let Event::Replied { class, reason, .. } = event else { return };
+    pub(crate) fn observe(&self, event: &BatchEvent<'_>) {
+        let BatchEvent::Replied { class, reason, .. } = event else { return };
         if matches!(class, Class::Ok | Class::Throttled) {
             return;
         }

@@ -1,12 +1,12 @@
 //! Cooldowns, slow start and time budgets of a batch, as the command line sets them.
 
-use tollgate_batch::{Batch, Rules};
+use tollgate_batch::{Batch, CooldownPolicy};
 
 use crate::args::BatchPatienceArgs;
 
 /// Applies the options to a batch. What is not given stays as the library has it.
 pub(super) fn apply(mut batch: Batch, args: &BatchPatienceArgs) -> Batch {
-    let mut rules = Rules::default();
+    let mut rules = CooldownPolicy::default();
     if let Some(cooldown) = args.cooldown {
         rules = rules.default_cooldown(cooldown);
     }

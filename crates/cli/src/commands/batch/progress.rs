@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anstyle::Style;
-use tollgate_batch::pace::Rate;
-use tollgate_batch::{Progress, ScopeStatus};
+use tollgate_batch::pace::PaceRate;
+use tollgate_batch::{BatchProgress, ScopeStatus};
 
 use crate::duration_text::roughly;
 use crate::output::style::{BAD, NAME, WARN, paint};
@@ -12,7 +12,7 @@ use crate::output::{grouped, harmless};
 
 /// The progress of a batch at one instant.
 pub(crate) struct Snapshot {
-    pub(crate) counts: Progress,
+    pub(crate) counts: BatchProgress,
     /// Lines of the input that have an end: done, failed, done by an earlier run, or no requests.
     pub(crate) finished: u64,
     /// Lines of the input, where that can be known.
@@ -137,7 +137,7 @@ fn account_facts(scope: &ScopeStatus) -> Vec<String> {
     facts
 }
 
-fn rate_text(rate: Rate, unit: &str) -> String {
+fn rate_text(rate: PaceRate, unit: &str) -> String {
     let tenths = rate.millionths() / 100_000;
     match tenths {
         0..1_000 => format!("{}.{}{unit}/s", tenths / 10, tenths % 10),
@@ -215,7 +215,7 @@ fn cut(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_batch::{Batch, Item, Reply, Try};
+    use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
     use tollgate_provider::Hint;
 
     use super::*;
@@ -223,7 +223,7 @@ mod tests {
     const WIDTHS: [usize; 4] = [20, 50, 80, 140];
 
     fn snapshot() -> Snapshot {
-        let mut counts = Progress::default();
+        let mut counts = BatchProgress::default();
         (counts.done, counts.failed, counts.calls, counts.rejected) = (3_097, 3, 3_200, 67);
         (counts.tokens, counts.cost_micros) = (1_284_000, 4_200_000);
         Snapshot {
@@ -267,14 +267,14 @@ mod tests {
         let mut scopes = runtime.block_on(async {
             let items = ["blue", "red", "green"].map(|scope| Item::new(scope, ()).scope(scope));
             let batch = ["blue", "red", "green"].into_iter().fold(Batch::new(), Batch::account);
-            let run = batch.run(items, |call: Try<()>| async move {
+            let run = batch.run(items, |call: ItemAttempt<()>| async move {
                 match call.scope() {
-                    "red" => Reply::refused(Hint::exhausted(None).with_reason("no\u{7} quota")),
+                    "red" => CallReply::refused(Hint::exhausted(None).with_reason("no\u{7} quota")),
                     "green" => {
                         let advice = Some(Duration::from_secs(36_000));
-                        Reply::refused(Hint::throttled(advice).with_reason("slow down"))
+                        CallReply::refused(Hint::throttled(advice).with_reason("slow down"))
                     }
-                    _ => Reply::done((), Hint::ok()),
+                    _ => CallReply::done((), Hint::ok()),
                 }
             });
             loop {
@@ -290,8 +290,8 @@ mod tests {
             }
         });
         (scopes[0].in_flight, scopes[0].counters.calls) = (3, 120);
-        scopes[0].learned.calls = Some(Rate::per_second(40));
-        scopes[0].learned.tokens = Some(Rate::per_second(8_000));
+        scopes[0].learned.calls = Some(PaceRate::per_second(40));
+        scopes[0].learned.tokens = Some(PaceRate::per_second(8_000));
         scopes
     }
 

@@ -79,13 +79,13 @@ impl Reachability {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_batch::Usage;
+    use tollgate_batch::TokenUsage;
     use tollgate_provider::Hint;
 
     use super::*;
 
     fn replied(has_connected: bool) -> Replied {
-        let usage = (!has_connected).then_some(Usage::Zero);
+        let usage = (!has_connected).then_some(TokenUsage::Zero);
         let hint = Hint::ok().with_reason("Connection refused");
         Replied { status: has_connected.then_some(200), usage, request_id: None, body: Vec::new(), hint }
     }

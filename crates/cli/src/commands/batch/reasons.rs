@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use tollgate_batch::{Failed, Outcome, Why};
+use tollgate_batch::{ItemError, Outcome, StopReason};
 
 /// How many reasons are told apart. Providers like to put an id into each.
 const REASONS_MAX: usize = 100;
@@ -29,7 +29,7 @@ impl Reasons {
     /// Counts the reason of an outcome that has one. That somebody ended the batch is none.
     pub(crate) fn count<O>(&mut self, outcome: &Outcome<O>) {
         let Err(failed) = &outcome.result else { return };
-        if matches!(failed, Failed::Unfinished(Why::Shutdown)) {
+        if matches!(failed, ItemError::Unfinished(StopReason::Shutdown)) {
             return;
         }
         let reason = failed.to_string();

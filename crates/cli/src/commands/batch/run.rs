@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use tollgate::store::records::Records;
 use tollgate::{Demand, Limit, LimitSet};
-use tollgate_batch::{Batch, Event, Run, SharedCooldown, SkipReason, Summary, Try};
+use tollgate_batch::{Batch, BatchEvent, ItemAttempt, Run, SharedCooldown, SkipReason, Summary};
 use tollgate_provider::Estimator;
 
 use super::account::{self, AccountConfig, AccountConfigs, Api, KeyAt};
@@ -73,10 +73,14 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
             reachability: Arc::clone(&reachability),
             attempts: args.attempts.into(),
         });
-        let run = batch.resume_stream(journal, Feed::new(requests)?, move |attempt: Try<PlannedRequest>| {
-            let caller = Arc::clone(&caller);
-            async move { caller.call(&attempt).await }
-        });
+        let run = batch.resume_stream(
+            journal,
+            Feed::new(requests)?,
+            move |attempt: ItemAttempt<PlannedRequest>| {
+                let caller = Arc::clone(&caller);
+                async move { caller.call(&attempt).await }
+            },
+        );
         let watch = ProgressView::new(context, total, Arc::clone(&bad), last_error);
         watched(watch, run, &mut ending, &mut reasons, &closed, &reachability).await
     })?;
@@ -141,16 +145,16 @@ fn observer(
     closed: &ClosedAccounts,
     last_error: &LastError,
     results: PathBuf,
-) -> impl Fn(&Event<'_>) + Send + use<> + 'static {
+) -> impl Fn(&BatchEvent<'_>) + Send + use<> + 'static {
     let (bad, closed, last_error) = (Arc::clone(bad), closed.clone(), last_error.clone());
     move |event| {
         closed.observe(event);
         last_error.observe(event);
         match event {
-            Event::Skipped { id, index, reason: SkipReason::Duplicate } => {
+            BatchEvent::Skipped { id, index, reason: SkipReason::Duplicate } => {
                 bad.put_item_aside(*index, id, &duplicate(id));
             }
-            Event::Skipped { id, index, reason: SkipReason::Changed } => {
+            BatchEvent::Skipped { id, index, reason: SkipReason::Changed } => {
                 bad.put_item_aside(*index, id, &changed(id, &results));
             }
             _ => {}

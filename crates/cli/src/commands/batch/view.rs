@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate_batch::pace::Rate;
+use tollgate_batch::pace::PaceRate;
 use tollgate_batch::{Histogram, ScopeStatus, Summary};
 
 use super::input::BadLines;
@@ -97,7 +97,7 @@ struct AccountLine {
 
 impl AccountLine {
     fn of(scope: &ScopeStatus) -> AccountLine {
-        let rate = |rate: Option<Rate>| rate.map(|rate| rate.millionths() as f64 / 1e6);
+        let rate = |rate: Option<PaceRate>| rate.map(|rate| rate.millionths() as f64 / 1e6);
         AccountLine {
             name: scope.name.to_string(),
             calls: scope.counters.calls,

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use anyhow::Result;
-use tollgate::limiter::Part;
+use tollgate::limiter::LinkStatus;
 use tollgate::{Limiter, Status};
 
 use super::fleet::{DemoKey, Fleet, RESOURCE};
@@ -80,11 +80,11 @@ impl DemoView {
 }
 
 impl DemoRow {
-    fn of_key(key: &DemoKey, part: &Part) -> DemoRow {
+    fn of_key(key: &DemoKey, part: &LinkStatus) -> DemoRow {
         DemoRow::of(part, format!("  {}", key.name), Some(key.tally.count()))
     }
 
-    fn of(part: &Part, name: String, count: Option<DemoCount>) -> DemoRow {
+    fn of(part: &LinkStatus, name: String, count: Option<DemoCount>) -> DemoRow {
         let level = |name: &str| {
             let status = part.denial.statuses().find(|status| status.limit().name() == name);
             status.map(|status: Status| DemoLimit::of(&status)).unwrap_or_default()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use tollgate::catalog::CatalogError;
-use tollgate::limiter::{AcquireError, Attempt, Lease, Standing};
+use tollgate::limiter::{AcquireError, Attempt, ChainStatus, Lease};
 use tollgate::{Demand, DemandError, Limiter, ManualClock, Span, Tick};
 
 use super::log::{LoggedCall, LoggedTime, Millis};
@@ -261,13 +261,13 @@ fn own_limits(limiter: &Limiter, limits: &LimitNames, (entity, resource): (&str,
     Some(own.filter_map(|limit| limits.number(limit.name().as_str())).collect())
 }
 
-fn refused(standing: &Standing) -> SimOutcome {
+fn refused(standing: &ChainStatus) -> SimOutcome {
     let wait = standing.retry_after().map(Span::covering);
     SimOutcome::Refused { limit: limit_of(standing).unwrap_or_default(), wait }
 }
 
 /// The limit that takes longest.
-fn limit_of(standing: &Standing) -> Option<String> {
+fn limit_of(standing: &ChainStatus) -> Option<String> {
     standing.limited_by().map(|(_, status)| status.limit().name().to_string())
 }
 

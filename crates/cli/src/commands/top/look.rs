@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use tollgate::catalog::{UsageQuery, Waiter, Window};
+use tollgate::catalog::{UsageQuery, WaiterRecord, Window};
 use tollgate::store::{Activity, Scope};
 use tollgate::{Catalog, Status, StoredSet, StoredSets, Tick};
 
@@ -22,7 +22,7 @@ pub(super) struct NamespaceSnapshot {
     /// The busiest of them: by calls since the last look, then in this hour, then by how little is left.
     pub(super) rows: Vec<TopRow>,
     /// Who waits longest comes first.
-    pub(super) waiters: Vec<Waiter>,
+    pub(super) waiters: Vec<WaiterRecord>,
     /// The limit sets that are not idle. They have a namespace of their own.
     pub(super) sets: Vec<StoredSet>,
     /// How often each was admitted in this hour, by a hash of its names: all that the next look wants to know of it.

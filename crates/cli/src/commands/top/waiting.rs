@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tollgate::Tick;
-use tollgate::catalog::Waiter;
+use tollgate::catalog::WaiterRecord;
 use tollgate::store::usage::iso;
 
 use crate::duration_text;
@@ -31,7 +31,7 @@ pub(super) struct WaiterView {
 }
 
 impl WaiterView {
-    pub(super) fn of(waiter: &Waiter, now: Tick) -> WaiterView {
+    pub(super) fn of(waiter: &WaiterRecord, now: Tick) -> WaiterView {
         let waited = now.since(waiter.since).to_duration();
         WaiterView {
             entity: waiter.entity.clone(),
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn what_is_wanted_names_every_resource() {
-        let mut waiter = Waiter::new("a", "gpt-4", Tick::ZERO, 1, "host");
-        let wants = |waiter: &Waiter| WaiterView::of(waiter, Tick::ZERO).wants();
+        let mut waiter = WaiterRecord::new("a", "gpt-4", Tick::ZERO, 1, "host");
+        let wants = |waiter: &WaiterRecord| WaiterView::of(waiter, Tick::ZERO).wants();
         assert_eq!(wants(&waiter), "");
         waiter.also = [("jobs".into(), BTreeMap::new())].into();
         assert_eq!(wants(&waiter), "and of jobs");

@@ -1,7 +1,7 @@
 use tollgate::store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write};
 use tollgate::store::{
-    Activity, Applied, Backend, BucketStatus, Call, Clock, Done, FORGET_MAX, Op, Pin, Place, Reach, Reply,
-    Scope, Step, Store, StoreError, Taken, WaitQueues,
+    Activity, Backend, BucketRef, BucketStatus, Clock, FORGET_MAX, LocalBucket, Op, Reach, Reply, Scope,
+    Step, StepOutcome, Store, StoreError, Taken, Transaction, TxnOutcome, WaitQueues,
 };
 use tollgate::{Denial, Limits, Ready, Status};
 
@@ -16,21 +16,21 @@ impl Store for DryRunStore {
         self.inner.clock()
     }
 
-    fn apply<'a>(&'a self, call: &Call<'a>) -> Reply<'a, Result<Applied, StoreError>> {
+    fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
         let (steps, clock) = (call.steps, self.clock().clone());
         Reply::later(async move {
             let denials = self.inner.ask(steps).await?;
             if denials.iter().any(|denial| denial.ready() != Ready::Now) {
-                return Ok(Applied::Denied(denials));
+                return Ok(TxnOutcome::Denied(denials));
             }
             let taken = Taken { at: clock.now(), remarks: 0 };
             let done = |step: &Step<'_>| match step.op {
-                Op::Take { .. } => Done::Taken(taken),
-                Op::Settle(_) | Op::SettleIfThere(_) => Done::Settled,
-                Op::Renew(_) => Done::Renewed(true),
-                _ => Done::Changed,
+                Op::Take { .. } => StepOutcome::Taken(taken),
+                Op::Settle(_) | Op::SettleIfThere(_) => StepOutcome::Settled,
+                Op::Renew(_) => StepOutcome::Renewed(true),
+                _ => StepOutcome::Changed,
             };
-            Ok(Applied::Done(steps.iter().map(done).collect()))
+            Ok(TxnOutcome::Done(steps.iter().map(done).collect()))
         })
     }
 
@@ -38,11 +38,11 @@ impl Store for DryRunStore {
         self.inner.ask(steps)
     }
 
-    fn peek<'a>(&'a self, place: &Place<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+    fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         self.inner.peek(place)
     }
 
-    fn hand_over(&self, _: &Call<'_>) {}
+    fn hand_over(&self, _: &Transaction<'_>) {}
 
     fn new_holder(&self) -> u128 {
         self.inner.new_holder()
@@ -56,13 +56,13 @@ impl Store for DryRunStore {
 impl Backend for DryRunStore {
     fn apply_with<'a>(
         &'a self,
-        call: &Call<'a>,
+        call: &Transaction<'a>,
         writes: &'a [Write],
-    ) -> Reply<'a, Result<Applied, RecordsError>> {
+    ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
         let applied = self.apply(call);
         Reply::later(async move {
             let applied = applied.await?;
-            if let Applied::Done(_) = applied {
+            if let TxnOutcome::Done(_) = applied {
                 self.keep(writes).await?;
             }
             Ok(applied)
@@ -126,7 +126,7 @@ impl Backend for DryRunStore {
         Reply::ready(Ok(()))
     }
 
-    fn pin(&self, _: &Place<'_>) -> Option<Pin> {
+    fn pin(&self, _: &BucketRef<'_>) -> Option<LocalBucket> {
         None
     }
 }

@@ -7,7 +7,7 @@ use tollgate_store::records::{Item, ItemKey, Query, Records, RecordsError, Write
 use tollgate_store::{Store as _, StoreError};
 
 use super::super::record::StreamRecord;
-use super::Start;
+use super::StreamStart;
 use super::shards::ShardPosition;
 use crate::inner::DynamoStore;
 
@@ -29,9 +29,9 @@ pub(super) fn is_one(record: &StreamRecord) -> bool {
 pub(super) struct Checkpoints(BTreeMap<String, String>);
 
 impl Checkpoints {
-    pub(super) async fn read(store: &DynamoStore, start: Start) -> Result<Checkpoints, StoreError> {
+    pub(super) async fn read(store: &DynamoStore, start: StreamStart) -> Result<Checkpoints, StoreError> {
         let mut checkpoints = Checkpoints::default();
-        if start != Start::Checkpoint {
+        if start != StreamStart::Checkpoint {
             return Ok(checkpoints);
         }
         let mut query = Query::prefix(PARTITION, PREFIX);
@@ -47,12 +47,12 @@ impl Checkpoints {
         }
     }
 
-    pub(super) fn position(&self, shard: &str, start: Start) -> ShardPosition {
+    pub(super) fn position(&self, shard: &str, start: StreamStart) -> ShardPosition {
         match (self.0.get(shard), start) {
             (Some(sequence), _) => ShardPosition::After(sequence.clone()),
-            (None, Start::Latest) => ShardPosition::Latest,
+            (None, StreamStart::Latest) => ShardPosition::Latest,
             // A shard that appears later is the child of one that was read: all of it is new.
-            (None, Start::Checkpoint | Start::Oldest) => ShardPosition::Oldest,
+            (None, StreamStart::Checkpoint | StreamStart::Oldest) => ShardPosition::Oldest,
         }
     }
 

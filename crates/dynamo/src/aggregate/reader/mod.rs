@@ -26,7 +26,7 @@ const EMPTY_PAGES: u32 = 3;
 
 /// Where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StreamStart {
     /// After what was done last, or with the oldest record if that is not known.
     Checkpoint,
     /// With the oldest record that there is.
@@ -57,7 +57,7 @@ pub struct StreamBatch {
 /// How far a reader has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Progress {
+pub struct StreamProgress {
     /// Shards that are being read.
     pub open: usize,
     /// Shards that are read to their ends.
@@ -74,7 +74,7 @@ impl StreamReader {
     /// # Errors
     ///
     /// [`StoreError`] if there is no stream, or it cannot be read.
-    pub fn open(store: &DynamoStore, start: Start) -> Reply<'_, Result<StreamReader, StoreError>> {
+    pub fn open(store: &DynamoStore, start: StreamStart) -> Reply<'_, Result<StreamReader, StoreError>> {
         let service = &store.0.service;
         Reply::later(service.within(async move {
             let table = table::describe(service).await.map_err(CallFailure::store_error)?;
@@ -127,7 +127,7 @@ impl StreamReader {
     }
 
     /// How far it has come.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> StreamProgress {
         self.shards.progress()
     }
 
@@ -147,7 +147,7 @@ impl StreamReader {
                     let has_ended = next.is_none();
                     self.shards.went_on(&shard, next, last);
                     if has_ended {
-                        self.look_for_shards(Start::Checkpoint).await?;
+                        self.look_for_shards(StreamStart::Checkpoint).await?;
                     }
                 }
                 StreamPage::Expired => self.shards.lost_iterator(&shard),
@@ -155,12 +155,12 @@ impl StreamReader {
             }
         }
         // Children appear when their parents end, which may be while nobody reads.
-        self.look_for_shards(Start::Checkpoint).await?;
+        self.look_for_shards(StreamStart::Checkpoint).await?;
         Ok(None)
     }
 
     /// Learns of shards that are new.
-    async fn look_for_shards(&mut self, start: Start) -> Result<(), StoreError> {
+    async fn look_for_shards(&mut self, start: StreamStart) -> Result<(), StoreError> {
         for shard in self.describe().await? {
             let position = self.checkpoints.position(&shard.id, start);
             self.shards.learn(shard, position);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Progress;
+use super::StreamProgress;
 
 /// A shard, as the service describes it.
 #[derive(Clone, Debug)]
@@ -112,9 +112,9 @@ impl Shards {
         });
     }
 
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> StreamProgress {
         let ended = self.0.values().filter(|shard| shard.has_ended).count();
-        Progress { open: self.0.len() - ended, ended }
+        StreamProgress { open: self.0.len() - ended, ended }
     }
 
     fn change(&mut self, id: &str, change: impl FnOnce(&mut Shard)) {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(shards.next_to_read(1), None);
         shards.went_on("1", None, Some("17".into()));
         assert_eq!(shards.next_to_read(1).as_deref(), Some("2"));
-        assert_eq!(shards.progress(), Progress { open: 2, ended: 1 });
+        assert_eq!(shards.progress(), StreamProgress { open: 2, ended: 1 });
     }
 
     #[test]
@@ -166,6 +166,6 @@ mod tests {
         let mut shards = family();
         shards.went_on("1", None, None);
         shards.settle();
-        assert_eq!(shards.progress(), Progress { open: 2, ended: 0 });
+        assert_eq!(shards.progress(), StreamProgress { open: 2, ended: 0 });
     }
 }

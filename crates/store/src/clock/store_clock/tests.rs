@@ -223,9 +223,9 @@ fn alarms_ring_by_store_time_also_while_it_is_slewed() {
 }
 
 /// Numbers that look random, the same for each seed.
-struct Random(u64);
+struct HostRandom(u64);
 
-impl Random {
+impl HostRandom {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
@@ -237,7 +237,7 @@ impl Random {
 #[test]
 fn random_walls_keep_both_bounds() {
     for seed in 0..500 {
-        let (mut random, mut host) = (Random(seed), TestHost::new());
+        let (mut random, mut host) = (HostRandom(seed), TestHost::new());
         let walls: Vec<_> = (0..3).map(|_| host.wall(TODAY)).collect();
         let mut processes: Vec<_> = (0..4).map(|index| host.process(&walls[index % 3])).collect();
         let mut offset_max = 0;

@@ -5,7 +5,7 @@ use tollgate_core::{Limit, Limits, Span, Usage};
 use super::{BackendFixture, BucketName, START, get, is_done, is_gone};
 use crate::records::{Item, ItemKey, Write};
 use crate::usage::Window;
-use crate::{Applied, Backend, Clock, Done, FORGET_MAX, Key, Op, Place, Scope, Term};
+use crate::{Backend, BucketRef, Clock, FORGET_MAX, Key, LeaseTerm, Op, Scope, StepOutcome, TxnOutcome};
 
 pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
     what_is_forgotten_is_full_and_the_others_are_as_they_were(open);
@@ -73,7 +73,7 @@ fn a_forgotten_bucket_has_no_version<B: Backend>(open: &impl Fn(Clock) -> B) {
         desk.apply_under(&limits, who, Op::Take { costs: &costs, term: None }, &[])
     };
     assert!(is_done(&take(5)));
-    assert_eq!(take(4), Ok(Applied::Stale(0)));
+    assert_eq!(take(4), Ok(TxnOutcome::Stale(0)));
     assert_eq!(desk.forget_all(NS, Scope::Entity("user")), 1);
     assert!(is_done(&take(4)));
 }
@@ -109,11 +109,11 @@ fn a_lease_that_outlives_its_idle_bucket_is_charged_and_counted<B: Backend>(open
     let (costs, now) = (desk.costs(100), desk.hands.now());
     for ((who, at), used) in [over, under].into_iter().zip(taken).zip([700, 30]) {
         let usage = Usage { at, reserved: &costs, used: &[used], holder: None };
-        assert_eq!(desk.apply(who, Op::SettleIfThere(usage)), Applied::Done(vec![Done::Settled]));
+        assert_eq!(desk.apply(who, Op::SettleIfThere(usage)), TxnOutcome::Done(vec![StepOutcome::Settled]));
     }
     for (who, left, counted) in [(over, 400, 600), (under, 1_000, -70)] {
         let key = Key::new(&[who.1, who.2]);
-        let place = Place { namespace: NS, key: &key, limits: &desk.limits };
+        let place = BucketRef { namespace: NS, key: &key, limits: &desk.limits };
         let statuses = desk.store.peek(&place).wait().expect("a store that is there answers");
         assert_eq!(statuses[0].available(), left, "{who:?}");
         assert_eq!(desk.used(who, Window::Hour, now), Some((counted, 0)), "{who:?}");
@@ -123,12 +123,12 @@ fn a_lease_that_outlives_its_idle_bucket_is_charged_and_counted<B: Backend>(open
 fn a_holder_of_a_forgotten_bucket_holds_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
     let desk = BackendFixture::open(open);
     let who = BucketName(NS, "user", "api");
-    let term = Term { holder: 1, ttl: Span::from_secs(60) };
+    let term = LeaseTerm { holder: 1, ttl: Span::from_secs(60) };
     let costs = desk.costs(10);
-    assert!(matches!(desk.apply(who, Op::Take { costs: &costs, term: Some(term) }), Applied::Done(_)));
-    assert_eq!(desk.apply(who, Op::Renew(term)), Applied::Done(vec![Done::Renewed(true)]));
+    assert!(matches!(desk.apply(who, Op::Take { costs: &costs, term: Some(term) }), TxnOutcome::Done(_)));
+    assert_eq!(desk.apply(who, Op::Renew(term)), TxnOutcome::Done(vec![StepOutcome::Renewed(true)]));
     desk.forget_all(NS, Scope::All);
-    assert_eq!(desk.apply(who, Op::Renew(term)), Applied::Done(vec![Done::Renewed(false)]));
+    assert_eq!(desk.apply(who, Op::Renew(term)), TxnOutcome::Done(vec![StepOutcome::Renewed(false)]));
     assert_eq!(desk.left(who), [1_000, 4]);
 }
 

@@ -14,7 +14,10 @@ use tollgate_core::{Costs, Demand, Limit, Limits, Status, Tick, Usage};
 use super::each_seed;
 use crate::records::{ItemKey, RecordsError, Write};
 use crate::usage::{Window, iso, usage_key};
-use crate::{Applied, Backend, Call, Clock, Done, Key, ManualClock, Op, OpId, Place, Step, StoreError};
+use crate::{
+    Backend, BucketRef, Clock, Key, ManualClock, Op, OpId, Step, StepOutcome, StoreError, Transaction,
+    TxnOutcome,
+};
 
 /// Midnight at the beginning of a month: 2026-03-01T00:00:00Z.
 const START: Tick = Tick::from_secs(1_772_323_200);
@@ -57,7 +60,7 @@ impl<B: Backend> BackendFixture<B> {
         whose: BucketName<'_>,
         op: Op<'_>,
         writes: &[Write],
-    ) -> Result<Applied, RecordsError> {
+    ) -> Result<TxnOutcome, RecordsError> {
         self.apply_under(&self.limits, whose, op, writes)
     }
 
@@ -67,26 +70,26 @@ impl<B: Backend> BackendFixture<B> {
         BucketName(namespace, entity, resource): BucketName<'_>,
         op: Op<'_>,
         writes: &[Write],
-    ) -> Result<Applied, RecordsError> {
+    ) -> Result<TxnOutcome, RecordsError> {
         self.ids.set(self.ids.get() + 1);
         let key = Key::new(&[entity, resource]);
-        let steps = [Step { place: Place { namespace, key: &key, limits }, op }];
-        let call = Call { id: Some(OpId(self.ids.get())), steps: &steps, metered: true };
+        let steps = [Step { place: BucketRef { namespace, key: &key, limits }, op }];
+        let call = Transaction { id: Some(OpId(self.ids.get())), steps: &steps, metered: true };
         if writes.is_empty() {
             return self.store.apply(&call).wait().map_err(RecordsError::from);
         }
         self.store.apply_with(&call, writes).wait()
     }
 
-    fn apply(&self, whose: BucketName<'_>, op: Op<'_>) -> Applied {
+    fn apply(&self, whose: BucketName<'_>, op: Op<'_>) -> TxnOutcome {
         self.apply_with(whose, op, &[]).expect("a store that is there answers")
     }
 
     /// Takes so much and 1 slot, which must fit. Answers when.
     fn take(&self, whose: BucketName<'_>, tpm: u64) -> Tick {
         match self.apply(whose, Op::Take { costs: &self.costs(tpm), term: None }) {
-            Applied::Done(done) => match done[..] {
-                [Done::Taken(taken)] => taken.at,
+            TxnOutcome::Done(done) => match done[..] {
+                [StepOutcome::Taken(taken)] => taken.at,
                 _ => panic!("{whose:?}: taking came to {done:?}"),
             },
             applied => panic!("{whose:?}: taking {tpm} came to {applied:?}"),
@@ -97,13 +100,13 @@ impl<B: Backend> BackendFixture<B> {
     fn settle(&self, whose: BucketName<'_>, at: Tick, reserved: u64, used: u64) {
         let costs = self.costs(reserved);
         let usage = Usage { at, reserved: &costs, used: &[used, 0], holder: None };
-        assert_eq!(self.apply(whose, Op::SettleIfThere(usage)), Applied::Done(vec![Done::Settled]));
+        assert_eq!(self.apply(whose, Op::SettleIfThere(usage)), TxnOutcome::Done(vec![StepOutcome::Settled]));
     }
 
     /// What is left of tpm and of slots.
     fn left(&self, BucketName(namespace, entity, resource): BucketName<'_>) -> [i64; 2] {
         let key = Key::new(&[entity, resource]);
-        let place = Place { namespace, key: &key, limits: &self.limits };
+        let place = BucketRef { namespace, key: &key, limits: &self.limits };
         let statuses = self.store.peek(&place).wait().expect("a store that is there answers");
         let [tpm, slots] = &statuses[..] else { panic!("{statuses:?} are not two") };
         [tpm, slots].map(Status::available)
@@ -135,10 +138,10 @@ fn get<B: Backend>(store: &B, key: &ItemKey) -> Option<crate::records::Item> {
     found.into_iter().next().flatten()
 }
 
-fn is_done(applied: &Result<Applied, RecordsError>) -> bool {
-    matches!(applied, Ok(Applied::Done(_)))
+fn is_done(applied: &Result<TxnOutcome, RecordsError>) -> bool {
+    matches!(applied, Ok(TxnOutcome::Done(_)))
 }
 
-fn is_gone(applied: &Result<Applied, RecordsError>) -> bool {
+fn is_gone(applied: &Result<TxnOutcome, RecordsError>) -> bool {
     matches!(applied, Err(RecordsError::Store(StoreError::NamespaceGone(_))))
 }

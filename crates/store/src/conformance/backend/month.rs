@@ -9,7 +9,7 @@ use crate::conformance::random::Random;
 use crate::conformance::records::query_all;
 use crate::records::{GETS_MAX, Item, ItemKey, Query};
 use crate::usage::{Window, iso, limit_of_field, usage_key, usage_partition};
-use crate::{Applied, Backend, Clock, Done, Op, Scope};
+use crate::{Backend, Clock, Op, Scope, StepOutcome, TxnOutcome};
 
 const STEPS: u64 = 250;
 const NAMESPACES: [&str; 2] = ["month", "other"];
@@ -92,8 +92,8 @@ impl<B: Backend> Month<B> {
         let costs = self.costs(set, &amounts);
         let take = Op::Take { costs: &costs, term: None };
         let at = match self.desk.apply_under(&self.sets[set], whose, take, &[]) {
-            Ok(Applied::Done(done)) => match done[..] {
-                [Done::Taken(taken)] => taken.at,
+            Ok(TxnOutcome::Done(done)) => match done[..] {
+                [StepOutcome::Taken(taken)] => taken.at,
                 _ => panic!("TOLLGATE_SEED={}: {done:?}", self.seed),
             },
             other => panic!("TOLLGATE_SEED={}: {other:?}", self.seed),
@@ -117,7 +117,7 @@ impl<B: Backend> Month<B> {
         let usage = Usage { at, reserved: &costs, used: &used, holder: None };
         // Its bucket is under whatever limits came last, and what is not limited any more counts all the same.
         let settled = self.desk.apply_under(&self.sets[set], whose, Op::Settle(usage), &[]);
-        assert_eq!(settled, Ok(Applied::Done(vec![Done::Settled])), "TOLLGATE_SEED={}", self.seed);
+        assert_eq!(settled, Ok(TxnOutcome::Done(vec![StepOutcome::Settled])), "TOLLGATE_SEED={}", self.seed);
         let now = self.desk.hands.now();
         self.count(whose, set, now, 0, |index| used[index] as i64 - costs.amount(index) as i64);
     }

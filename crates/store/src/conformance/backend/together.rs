@@ -6,7 +6,7 @@ use tollgate_core::Limits;
 
 use super::{BackendFixture, BucketName, get, is_done};
 use crate::records::{Change, Item, ItemKey, RecordsError, Test, Write};
-use crate::{Applied, Backend, Call, Clock, Key, Op, OpId, Place, Step, StoreError};
+use crate::{Backend, BucketRef, Clock, Key, Op, OpId, Step, StoreError, Transaction, TxnOutcome};
 
 const WHO: BucketName<'_> = BucketName("together", "user", "api");
 
@@ -46,7 +46,7 @@ fn the_writes_of_a_denied_call_are_not_made<B: Backend>(open: &impl Fn(Clock) ->
     let desk = BackendFixture::open(open);
     desk.take(WHO, 950);
     let denied = desk.apply_with(WHO, Op::Take { costs: &desk.costs(100), term: None }, &[count_up(vec![])]);
-    assert!(matches!(denied, Ok(Applied::Denied(_))), "{denied:?}");
+    assert!(matches!(denied, Ok(TxnOutcome::Denied(_))), "{denied:?}");
     assert_eq!((desk.left(WHO), counted(&desk)), ([50, 3], None));
 }
 
@@ -58,7 +58,7 @@ fn the_writes_of_a_stale_call_are_not_made<B: Backend>(open: &impl Fn(Clock) -> 
         desk.apply_under(limits, WHO, Op::Take { costs: &costs, term: None }, writes)
     };
     assert!(is_done(&take(&at_version(2), &[])));
-    assert_eq!(take(&at_version(1), &[count_up(vec![])]), Ok(Applied::Stale(0)));
+    assert_eq!(take(&at_version(1), &[count_up(vec![])]), Ok(TxnOutcome::Stale(0)));
     assert_eq!((desk.left(WHO), counted(&desk)), ([900, 3], None));
 }
 
@@ -94,9 +94,9 @@ fn a_call_whose_write_is_no_good_is_not_applied<B: Backend>(open: &impl Fn(Clock
 fn a_call_that_is_sent_again_writes_once<B: Backend>(open: &impl Fn(Clock) -> B) {
     let desk = BackendFixture::open(open);
     let (key, costs) = (Key::new(&["user", "api"]), desk.costs(100));
-    let place = Place { namespace: "together", key: &key, limits: &desk.limits };
+    let place = BucketRef { namespace: "together", key: &key, limits: &desk.limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-    let call = Call { id: Some(OpId(77)), steps: &steps, metered: true };
+    let call = Transaction { id: Some(OpId(77)), steps: &steps, metered: true };
     // A test that only holds the first time does not matter to a copy.
     let writes = [count_up(vec![Test::Absent])];
     let first = desk.store.apply_with(&call, &writes).wait();
@@ -114,13 +114,13 @@ fn as_many_are_admitted_as_are_written<B: Backend>(open: &impl Fn(Clock) -> B) {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 let (key, costs) = (Key::new(&["user", "api"]), super::costs(limits, 300));
-                let place = Place { namespace: "together", key: &key, limits };
+                let place = BucketRef { namespace: "together", key: &key, limits };
                 let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-                let call = Call { id: None, steps: &steps, metered: true };
+                let call = Transaction { id: None, steps: &steps, metered: true };
                 let writes = [count_up(vec![Test::AtMost("n".into(), 1)])];
                 match store.apply_with(&call, &writes).wait() {
-                    Ok(Applied::Done(_)) => admitted.fetch_add(1, Ordering::SeqCst),
-                    Ok(Applied::Denied(_)) | Err(RecordsError::Failed(0)) => 0,
+                    Ok(TxnOutcome::Done(_)) => admitted.fetch_add(1, Ordering::SeqCst),
+                    Ok(TxnOutcome::Denied(_)) | Err(RecordsError::Failed(0)) => 0,
                     other => panic!("{other:?}"),
                 };
             });

@@ -6,7 +6,7 @@ use super::{BackendFixture, BucketName, START, get};
 use crate::conformance::records::find_all;
 use crate::records::{Index, Item, Query};
 use crate::usage::{UsageRetention, Window, iso, usage_key};
-use crate::{Activity, Applied, Backend, Call, Clock, Key, Op, OpId, Place, Scope, Step};
+use crate::{Activity, Backend, BucketRef, Clock, Key, Op, OpId, Scope, Step, Transaction, TxnOutcome};
 
 const WHO: BucketName<'_> = BucketName("usage", "user", "api");
 
@@ -69,16 +69,16 @@ fn only_what_was_taken_is_counted<B: Backend>(open: &impl Fn(Clock) -> B) {
     desk.take(WHO, 700);
     let costs = desk.costs(600);
     let take = || Op::Take { costs: &costs, term: None };
-    assert!(matches!(desk.apply(WHO, take()), Applied::Denied(_)));
+    assert!(matches!(desk.apply(WHO, take()), TxnOutcome::Denied(_)));
     let (later, earlier) = (desk.limits.clone().at_version(2), desk.limits.clone().at_version(1));
     let small = desk.costs(1);
     let take = || Op::Take { costs: &small, term: None };
     assert!(super::is_done(&desk.apply_under(&later, WHO, take(), &[])));
-    assert_eq!(desk.apply_under(&earlier, WHO, take(), &[]), Ok(Applied::Stale(0)));
+    assert_eq!(desk.apply_under(&earlier, WHO, take(), &[]), Ok(TxnOutcome::Stale(0)));
     let (key, place) = (Key::new(&["user", "api"]), ("usage", &desk.limits));
-    let steps = [Step { place: Place { namespace: place.0, key: &key, limits: place.1 }, op: take() }];
-    let unmetered = desk.store.apply(&Call { id: None, steps: &steps, metered: false }).wait();
-    assert!(matches!(unmetered, Ok(Applied::Done(_))));
+    let steps = [Step { place: BucketRef { namespace: place.0, key: &key, limits: place.1 }, op: take() }];
+    let unmetered = desk.store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait();
+    assert!(matches!(unmetered, Ok(TxnOutcome::Done(_))));
     desk.apply(WHO, Op::TopUp(&small));
     desk.apply(WHO, Op::Reset);
     assert_eq!(used(&desk, START), [Some((701, 2)); 3]);
@@ -89,12 +89,12 @@ fn only_what_was_taken_is_counted<B: Backend>(open: &impl Fn(Clock) -> B) {
 fn a_call_that_is_sent_again_is_counted_once<B: Backend>(open: &impl Fn(Clock) -> B) {
     let desk = BackendFixture::open(open);
     let (key, costs) = (Key::new(&["user", "api"]), desk.costs(10));
-    let place = Place { namespace: "usage", key: &key, limits: &desk.limits };
+    let place = BucketRef { namespace: "usage", key: &key, limits: &desk.limits };
     let take = [Step { place, op: Op::Take { costs: &costs, term: None } }];
     let usage = Usage { at: START, reserved: &costs, used: &[3, 0], holder: None };
     let settle = [Step { place, op: Op::SettleIfThere(usage) }];
     for (id, steps) in [(501, &take), (501, &take), (502, &settle), (502, &settle)] {
-        let call = Call { id: Some(OpId(id)), steps, metered: true };
+        let call = Transaction { id: Some(OpId(id)), steps, metered: true };
         desk.store.apply(&call).wait().expect("a store that is there answers");
     }
     assert_eq!(used(&desk, START), [Some((3, 1)); 3]);
@@ -243,16 +243,16 @@ fn many_at_once_are_counted_exactly<B: Backend>(open: &impl Fn(Clock) -> B) {
         for thread in 0..THREADS {
             scope.spawn(move || {
                 let (key, costs) = (Key::new(&["user", "api"]), super::costs(limits, 3));
-                let place = Place { namespace: "usage", key: &key, limits };
+                let place = BucketRef { namespace: "usage", key: &key, limits };
                 for round in 0..ROUNDS {
                     let take = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-                    let call = Call { id: None, steps: &take, metered: true };
-                    while !matches!(store.apply(&call).wait(), Ok(Applied::Done(_))) {
+                    let call = Transaction { id: None, steps: &take, metered: true };
+                    while !matches!(store.apply(&call).wait(), Ok(TxnOutcome::Done(_))) {
                         std::thread::yield_now();
                     }
                     let usage = Usage { at: START, reserved: &costs, used: &[1, 0], holder: None };
                     let settle = [Step { place, op: Op::SettleIfThere(usage) }];
-                    let call = Call { id: None, steps: &settle, metered: true };
+                    let call = Transaction { id: None, steps: &settle, metered: true };
                     store.apply(&call).wait().expect("a store that is there answers");
                     if (thread + round) % 5 == 0 {
                         store.write_usage("usage", Scope::All).wait().expect("a store that is there answers");

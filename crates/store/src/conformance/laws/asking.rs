@@ -3,7 +3,7 @@
 use tollgate_core::{Denial, Ready, demand};
 
 use super::{apply, available, is_done, limits, open_at_start, place, take};
-use crate::{Applied, Clock, Key, Op, Step, Store};
+use crate::{Clock, Key, Op, Step, Store, TxnOutcome};
 
 pub(super) fn run<S: Store>(open: &impl Fn(Clock) -> S) {
     asking_takes_nothing_and_says_what_a_take_would(open);
@@ -26,7 +26,7 @@ fn asking_takes_nothing_and_says_what_a_take_would<S: Store>(open: &impl Fn(Cloc
     }
     assert!(is_done(&apply(&store, 1, &[take(place, &costs)])));
     let asked = ask(&store, &[take(place, &costs)]);
-    assert_eq!(apply(&store, 2, &[take(place, &costs)]), Applied::Denied(asked));
+    assert_eq!(apply(&store, 2, &[take(place, &costs)]), TxnOutcome::Denied(asked));
     assert_eq!(available(&store, &place), [40, 1]);
 }
 

@@ -3,7 +3,9 @@
 use tollgate_core::{CustomLimit, Limit, Limits, Ready, Tick, Usage, demand};
 
 use super::{START, apply, available, eventually, is_denied, is_done, limits, open_at_start, place, take};
-use crate::{Applied, Call, Clock, Key, ManualClock, Op, Place, Step, Store, StoreError, Term};
+use crate::{
+    BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, Step, Store, StoreError, Transaction, TxnOutcome,
+};
 
 pub(super) fn run<S: Store>(open: &impl Fn(Clock) -> S) {
     a_denied_chain_changes_nothing(open);
@@ -33,7 +35,7 @@ fn a_denied_chain_changes_nothing<S: Store>(open: &impl Fn(Clock) -> S) {
         let before: Vec<_> = keys.iter().map(|key| available(&store, &place(key))).collect();
         let chain: Vec<Step<'_>> = keys[..length].iter().map(|key| take(place(key), &large)).collect();
         let denied = apply(&store, 100 + length as u128, &chain);
-        assert!(matches!(&denied, Applied::Denied(denials) if denials.len() == length), "{denied:?}");
+        assert!(matches!(&denied, TxnOutcome::Denied(denials) if denials.len() == length), "{denied:?}");
         let after: Vec<_> = keys.iter().map(|key| available(&store, &place(key))).collect();
         assert_eq!(after, before, "a denied chain of {length} changed something");
     }
@@ -79,8 +81,8 @@ fn namespaces_have_nothing_in_common<S: Store>(open: &impl Fn(Clock) -> S) {
     let (limits, key) = (limits(), Key::new(&["same"]));
     let costs = limits.costs(&demand! { tpm: 100 }).expect("it fits");
     for namespace in ["one", "two"] {
-        let steps = [take(Place { namespace, ..place(&key, &limits) }, &costs)];
-        let applied = store.apply(&Call { id: None, steps: &steps, metered: false }).wait();
+        let steps = [take(BucketRef { namespace, ..place(&key, &limits) }, &costs)];
+        let applied = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait();
         assert!(applied.is_ok_and(|applied| is_done(&applied)), "{namespace} is not empty");
     }
 }
@@ -92,7 +94,8 @@ fn an_expired_holder_gives_back_once<S: Store>(open: &impl Fn(Clock) -> S) {
     let place = place(&key, &limits);
     let costs = limits.costs(&demand! { slots: 2 }).expect("it fits");
     let ttl = tollgate_core::Span::from_secs(10);
-    let hold = |holder| [Step { place, op: Op::Take { costs: &costs, term: Some(Term { holder, ttl }) } }];
+    let hold =
+        |holder| [Step { place, op: Op::Take { costs: &costs, term: Some(LeaseTerm { holder, ttl }) } }];
     assert!(is_done(&apply(&store, 1, &hold(1))));
     assert!(is_denied(&apply(&store, 2, &hold(2))));
     hands.advance(ttl);
@@ -109,7 +112,11 @@ fn a_call_handed_over_is_applied<S: Store>(open: &impl Fn(Clock) -> S) {
     let costs = limits.costs(&demand! { tpm: 40, slots: 1 }).expect("it fits");
     assert!(is_done(&apply(&store, 1, &[take(place, &costs)])));
     let usage = Usage { at: START, reserved: &costs, used: &[0, 0], holder: None };
-    store.hand_over(&Call { id: None, steps: &[Step { place, op: Op::Settle(usage) }], metered: true });
+    store.hand_over(&Transaction {
+        id: None,
+        steps: &[Step { place, op: Op::Settle(usage) }],
+        metered: true,
+    });
     // Whoever asks next comes after it, however long it took.
     let whole = limits.costs(&demand! { tpm: 100, slots: 2 }).expect("it fits");
     let mut id = 1;
@@ -137,7 +144,7 @@ fn two_steps_for_one_bucket_are_refused<S: Store>(open: &impl Fn(Clock) -> S) {
     let place = place(&key, &limits);
     let costs = limits.costs(&demand! { tpm: 40 }).expect("it fits");
     let steps = [take(place, &costs), take(place, &costs)];
-    let refused = store.apply(&Call { id: None, steps: &steps, metered: false }).wait();
+    let refused = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait();
     assert!(matches!(refused, Err(StoreError::BadCall(_))), "{refused:?}");
     assert_eq!(available(&store, &place), [100, 2]);
 }
@@ -148,7 +155,7 @@ fn a_metered_key_has_two_parts<S: Store>(open: &impl Fn(Clock) -> S) {
     let costs = limits.costs(&demand! { tpm: 40 }).expect("it fits");
     for key in [Key::new(&["one"]), Key::new(&["one", "two", "three"])] {
         let steps = [take(place(&key, &limits), &costs)];
-        let refused = store.apply(&Call { id: None, steps: &steps, metered: true }).wait();
+        let refused = store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait();
         assert!(matches!(refused, Err(StoreError::BadCall(_))), "{refused:?}");
     }
 }
@@ -185,7 +192,7 @@ fn a_custom_limit_is_refused<S: Store>(open: &impl Fn(Clock) -> S) {
     let custom = Limits::new(custom).expect("they are valid");
     let costs = custom.costs(&demand! { tpm: 40, own: 1 }).expect("it fits");
     let steps = [take(place(&key, &custom), &costs)];
-    let refused = store.apply(&Call { id: None, steps: &steps, metered: false }).wait();
+    let refused = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait();
     assert!(matches!(&refused, Err(StoreError::BadCall(why)) if why.contains("own")), "{refused:?}");
     assert_eq!(available(&store, &place(&key, &ordinary)), [100, 2]);
 }

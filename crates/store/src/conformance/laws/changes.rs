@@ -3,7 +3,7 @@
 use tollgate_core::{Limit, Limits, Span, Usage, demand};
 
 use super::{START, apply, available, is_denied, is_done, limits, open_at_start, place, take};
-use crate::{Applied, Clock, Done, Key, Op, Place, Step, Store, Term};
+use crate::{BucketRef, Clock, Key, LeaseTerm, Op, Step, StepOutcome, Store, TxnOutcome};
 
 pub(super) fn run<S: Store>(open: &impl Fn(Clock) -> S) {
     a_top_up_repays_debt_and_never_overfills(open);
@@ -14,8 +14,8 @@ pub(super) fn run<S: Store>(open: &impl Fn(Clock) -> S) {
     what_is_changed_where_there_is_no_bucket_makes_none(open);
 }
 
-fn change<S: Store>(store: &S, id: u128, place: Place<'_>, op: Op<'_>) {
-    assert_eq!(apply(store, id, &[Step { place, op }]), Applied::Done(vec![Done::Changed]));
+fn change<S: Store>(store: &S, id: u128, place: BucketRef<'_>, op: Op<'_>) {
+    assert_eq!(apply(store, id, &[Step { place, op }]), TxnOutcome::Done(vec![StepOutcome::Changed]));
 }
 
 fn a_top_up_repays_debt_and_never_overfills<S: Store>(open: &impl Fn(Clock) -> S) {
@@ -83,12 +83,12 @@ fn a_holder_is_forgotten_by_a_reset<S: Store>(open: &impl Fn(Clock) -> S) {
     let (limits, key) = (limits(), Key::new(&["re", "held"]));
     let place = place(&key, &limits);
     let costs = limits.costs(&demand! { slots: 2 }).expect("it fits");
-    let term = |holder| Term { holder, ttl: Span::from_secs(10) };
+    let term = |holder| LeaseTerm { holder, ttl: Span::from_secs(10) };
     let hold = |holder| [Step { place, op: Op::Take { costs: &costs, term: Some(term(holder)) } }];
     assert!(is_done(&apply(&store, 1, &hold(1))));
     change(&store, 2, place, Op::Reset);
     let renewed = apply(&store, 3, &[Step { place, op: Op::Renew(term(1)) }]);
-    assert_eq!(renewed, Applied::Done(vec![Done::Renewed(false)]));
+    assert_eq!(renewed, TxnOutcome::Done(vec![StepOutcome::Renewed(false)]));
     assert!(is_done(&apply(&store, 4, &hold(2))));
     let usage = Usage { at: START, reserved: &costs, used: &[0, 0], holder: Some(1) };
     apply(&store, 5, &[Step { place, op: Op::Settle(usage) }]);
@@ -102,7 +102,7 @@ fn what_is_changed_where_there_is_no_bucket_makes_none<S: Store>(open: &impl Fn(
     let costs = limits.costs(&demand! { tpm: 40 }).expect("it fits");
     let usage = Usage { at: START, reserved: &costs, used: &[90, 1], holder: None };
     let settled = apply(&store, 1, &[Step { place, op: Op::SettleIfThere(usage) }]);
-    assert_eq!(settled, Applied::Done(vec![Done::Settled]));
+    assert_eq!(settled, TxnOutcome::Done(vec![StepOutcome::Settled]));
     assert_eq!(available(&store, &place), [100, 2]);
     change(&store, 2, place, Op::TopUp(&costs));
     change(&store, 3, place, Op::Reset);

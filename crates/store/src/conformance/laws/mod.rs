@@ -7,7 +7,7 @@ mod versions;
 
 use tollgate_core::{Costs, Limit, Limits, Tick};
 
-use crate::{Applied, Call, Clock, Key, ManualClock, Op, OpId, Place, Step, Store};
+use crate::{BucketRef, Clock, Key, ManualClock, Op, OpId, Step, Store, Transaction, TxnOutcome};
 
 const START: Tick = Tick::from_secs(1_000_000);
 
@@ -26,30 +26,30 @@ fn open_at_start<S: Store>(open: &impl Fn(Clock) -> S) -> S {
     open(ManualClock::at(START).clock())
 }
 
-fn place<'a>(key: &'a Key, limits: &'a Limits) -> Place<'a> {
-    Place { namespace: "laws", key, limits }
+fn place<'a>(key: &'a Key, limits: &'a Limits) -> BucketRef<'a> {
+    BucketRef { namespace: "laws", key, limits }
 }
 
-fn take<'a>(place: Place<'a>, costs: &'a Costs) -> Step<'a> {
+fn take<'a>(place: BucketRef<'a>, costs: &'a Costs) -> Step<'a> {
     Step { place, op: Op::Take { costs, term: None } }
 }
 
-fn available<S: Store>(store: &S, place: &Place<'_>) -> Vec<i64> {
+fn available<S: Store>(store: &S, place: &BucketRef<'_>) -> Vec<i64> {
     let statuses = store.peek(place).wait().expect("a store that is there answers");
     statuses.iter().map(tollgate_core::Status::available).collect()
 }
 
-fn apply<S: Store>(store: &S, id: u128, steps: &[Step<'_>]) -> Applied {
-    let call = Call { id: Some(OpId(id)), steps, metered: false };
+fn apply<S: Store>(store: &S, id: u128, steps: &[Step<'_>]) -> TxnOutcome {
+    let call = Transaction { id: Some(OpId(id)), steps, metered: false };
     store.apply(&call).wait().expect("a store that is there answers")
 }
 
-fn is_done(applied: &Applied) -> bool {
-    matches!(applied, Applied::Done(_))
+fn is_done(applied: &TxnOutcome) -> bool {
+    matches!(applied, TxnOutcome::Done(_))
 }
 
-fn is_denied(applied: &Applied) -> bool {
-    matches!(applied, Applied::Denied(_))
+fn is_denied(applied: &TxnOutcome) -> bool {
+    matches!(applied, TxnOutcome::Denied(_))
 }
 
 /// Tries until it is so. What is handed over to another process takes its time, and each try is a call to it.

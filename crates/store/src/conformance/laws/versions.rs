@@ -3,7 +3,7 @@
 use tollgate_core::{Limit, Limits, Span, Status, demand};
 
 use super::{START, apply, available, is_denied, is_done, open_at_start, place, take};
-use crate::{Applied, Clock, Key, ManualClock, Store};
+use crate::{Clock, Key, ManualClock, Store, TxnOutcome};
 
 pub(super) fn run<S: Store>(open: &impl Fn(Clock) -> S) {
     limits_of_an_earlier_version_are_stale_and_change_nothing(open);
@@ -19,7 +19,7 @@ fn tpm(capacity: u64, version: u64) -> Limits {
 }
 
 /// Takes so much of the bucket under these limits.
-fn take_under<S: Store>(store: &S, id: u128, key: &Key, limits: &Limits, amount: u64) -> Applied {
+fn take_under<S: Store>(store: &S, id: u128, key: &Key, limits: &Limits, amount: u64) -> TxnOutcome {
     let costs = limits.costs(&demand! { tpm: amount }).expect("it fits");
     apply(store, id, &[take(place(key, limits), &costs)])
 }
@@ -29,7 +29,7 @@ fn limits_of_an_earlier_version_are_stale_and_change_nothing<S: Store>(open: &im
     let (key, old, new) = (Key::new(&["a", "version"]), tpm(100, 1), tpm(10, 2));
     assert!(is_done(&take_under(&store, 1, &key, &old, 10)));
     assert!(is_done(&take_under(&store, 2, &key, &new, 1)), "it was clamped to 10");
-    assert_eq!(take_under(&store, 3, &key, &old, 5), Applied::Stale(0));
+    assert_eq!(take_under(&store, 3, &key, &old, 5), TxnOutcome::Stale(0));
     assert_eq!(available(&store, &place(&key, &new)), [9]);
     assert!(is_done(&take_under(&store, 3, &key, &new, 5)), "what was stale has used up no id");
     assert_eq!(available(&store, &place(&key, &new)), [4]);
@@ -44,7 +44,7 @@ fn the_first_stale_step_is_named_also_where_another_is_denied<S: Store>(open: &i
     assert!(is_done(&take_under(&store, 3, &keys[2], &new, 1)));
     let costs = old.costs(&demand! { tpm: 1 }).expect("it fits");
     let chain = [0, 1, 2].map(|index| take(place(&keys[index], &old), &costs));
-    assert_eq!(apply(&store, 4, &chain), Applied::Stale(1));
+    assert_eq!(apply(&store, 4, &chain), TxnOutcome::Stale(1));
     assert_eq!(available(&store, &place(&keys[1], &new)), [9]);
 }
 
@@ -53,7 +53,7 @@ fn equal_limits_of_a_later_version_make_the_earlier_ones_stale<S: Store>(open: &
     let key = Key::new(&["same", "version"]);
     assert!(is_done(&take_under(&store, 1, &key, &tpm(10, 1), 1)));
     assert!(is_done(&take_under(&store, 2, &key, &tpm(10, 3), 1)));
-    assert_eq!(take_under(&store, 3, &key, &tpm(10, 2), 1), Applied::Stale(0));
+    assert_eq!(take_under(&store, 3, &key, &tpm(10, 2), 1), TxnOutcome::Stale(0));
     assert!(is_done(&take_under(&store, 4, &key, &tpm(10, 3), 1)));
     assert_eq!(available(&store, &place(&key, &tpm(10, 3))), [7]);
 }
@@ -65,7 +65,7 @@ fn limits_without_a_version_are_never_stale<S: Store>(open: &impl Fn(Clock) -> S
     assert!(is_done(&take_under(&store, 2, &key, &tpm(10, 0), 1)));
     assert_eq!(
         take_under(&store, 3, &key, &tpm(10, 4), 1),
-        Applied::Stale(0),
+        TxnOutcome::Stale(0),
         "equal ones left it as it was"
     );
     assert!(is_done(&take_under(&store, 4, &key, &tpm(6, 0), 1)));

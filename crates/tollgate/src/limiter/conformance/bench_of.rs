@@ -11,7 +11,7 @@ use tollgate_core::{AsDemand, Limit, LimitBuilder, Limits, Span, Tick};
 use tollgate_store::{Backend, Clock, ManualClock};
 
 use crate::Limiter;
-use crate::limiter::{Attempt, Lease, LimiterBuilder, Standing};
+use crate::limiter::{Attempt, ChainStatus, Lease, LimiterBuilder};
 
 /// Makes a store that tells time by the clock it is given, and that nobody else sees.
 pub type OpenStore<'a> = &'a dyn Fn(Clock) -> Arc<dyn Backend>;
@@ -78,7 +78,7 @@ impl LimiterFixture {
     }
 
     /// Why a demand is refused that must be.
-    pub fn refusal(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> Standing {
+    pub fn refusal(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> ChainStatus {
         let attempt = self.limiter.try_acquire(entity, RESOURCE, demand).wait().expect("the demand is valid");
         attempt.refused().expect("it is refused")
     }

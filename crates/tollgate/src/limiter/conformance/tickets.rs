@@ -9,7 +9,7 @@ use tollgate_core::{Limit, demand};
 use super::bench_of::{RESOURCE, built, limiter_on};
 use super::{LimiterFixture, OpenStore};
 use crate::Limiter;
-use crate::limiter::{Ended, Ending, TicketError};
+use crate::limiter::{LeaseEnd, TicketEnd, TicketError};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -20,7 +20,7 @@ fn ticket_of(bench: &LimiterFixture, entity: &str, tpm: u64) -> String {
     lease.into_ticket().wait().expect("it was detached")
 }
 
-fn end(limiter: &Limiter, ticket: &str, ending: Ending) -> Ended {
+fn end(limiter: &Limiter, ticket: &str, ending: LeaseEnd) -> TicketEnd {
     let lease = limiter.redeem(ticket).wait().expect("it is a ticket");
     lease.end_once(ending).wait().expect("a store that is there answers")
 }
@@ -91,11 +91,11 @@ pub fn a_ticket_is_refused_in_another_namespace(open: OpenStore<'_>) {
 pub fn who_ends_a_ticket_again_is_told(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
-    for (first, left) in [(Ending::Cancel, 100), (Ending::Commit, 90)] {
+    for (first, left) in [(LeaseEnd::Cancel, 100), (LeaseEnd::Commit, 90)] {
         let ticket = ticket_of(&bench, "user", 10);
-        assert_eq!(end(&bench.limiter, &ticket, first), Ended::Now);
-        for again in [Ending::Commit, Ending::Cancel] {
-            assert_eq!(end(&bench.limiter, &ticket, again), Ended::Before);
+        assert_eq!(end(&bench.limiter, &ticket, first), TicketEnd::Now);
+        for again in [LeaseEnd::Commit, LeaseEnd::Cancel] {
+            assert_eq!(end(&bench.limiter, &ticket, again), TicketEnd::Before);
             assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (left, 2));
         }
     }
@@ -103,10 +103,10 @@ pub fn who_ends_a_ticket_again_is_told(open: OpenStore<'_>) {
     let ticket = ticket_of(&bench, "user", 10);
     let lease = bench.limiter.redeem(&ticket).wait().expect("it is a ticket");
     lease.commit().wait().expect("the store is there");
-    assert_eq!(end(&bench.limiter, &ticket, Ending::Cancel), Ended::Before);
+    assert_eq!(end(&bench.limiter, &ticket, LeaseEnd::Cancel), TicketEnd::Before);
     assert_eq!(bench.available("user", "tpm"), 80);
     let lease = bench.take("user", demand! { tpm: 10 }).expect("there is room");
-    assert_eq!(lease.end_once(Ending::Cancel).wait(), Ok(Ended::Now));
+    assert_eq!(lease.end_once(LeaseEnd::Cancel).wait(), Ok(TicketEnd::Now));
     assert_eq!(bench.available("user", "tpm"), 80);
 }
 
@@ -127,7 +127,7 @@ pub fn a_ticket_changed_in_any_byte_is_refused_and_changes_nothing(open: OpenSto
         }
     }
     assert_eq!(bench.available("user", "tpm"), 9_990);
-    assert_eq!(end(&bench.limiter, &ticket, Ending::Cancel), Ended::Now);
+    assert_eq!(end(&bench.limiter, &ticket, LeaseEnd::Cancel), TicketEnd::Now);
     assert_eq!(bench.available("user", "tpm"), 10_000);
 }
 
@@ -158,7 +158,7 @@ pub fn a_ticket_outlives_one_rotation_and_not_two(open: OpenStore<'_>) {
     bench.set(Level::System, [Limit::per_hour("tpm", 100)]);
     let tickets = [ticket_of(&bench, "user", 10), ticket_of(&bench, "user", 20)];
     bench.catalog().rotate_secret().wait().expect("a store that is there answers");
-    assert_eq!(end(&bench.limiter, &tickets[0], Ending::Cancel), Ended::Now);
+    assert_eq!(end(&bench.limiter, &tickets[0], LeaseEnd::Cancel), TicketEnd::Now);
     assert_eq!(bench.available("user", "tpm"), 80);
     bench.catalog().rotate_secret().wait().expect("a store that is there answers");
     let another = limiter_on(&bench.backend, |builder| builder);
@@ -177,18 +177,18 @@ pub fn a_ticket_expires_and_counts_once_until_then(open: OpenStore<'_>) {
     let lease = call.detached(Duration::from_secs(48 * 3_600)).wait().expect("there is room");
     let of_two_days = lease.into_ticket().wait().expect("it was detached");
     let early = ticket_of(&bench, "user", 10);
-    assert_eq!(end(&bench.limiter, &early, Ending::Cancel), Ended::Now);
+    assert_eq!(end(&bench.limiter, &early, LeaseEnd::Cancel), TicketEnd::Now);
     bench.advance_ms(24 * HOUR_MS - 1);
-    assert_eq!(end(&bench.limiter, &early, Ending::Cancel), Ended::Before);
+    assert_eq!(end(&bench.limiter, &early, LeaseEnd::Cancel), TicketEnd::Before);
     assert!(bench.limiter.redeem(&of_a_day).wait().is_ok());
     bench.advance_ms(1);
     for ticket in [&early, &of_a_day] {
         let refused = refusal(&bench.limiter, ticket);
         assert!(matches!(refused, TicketError::Expired(_)), "{refused}");
     }
-    assert_eq!(end(&bench.limiter, &of_two_days, Ending::Cancel), Ended::Now);
+    assert_eq!(end(&bench.limiter, &of_two_days, LeaseEnd::Cancel), TicketEnd::Now);
     bench.advance_ms(24 * HOUR_MS - 1);
-    assert_eq!(end(&bench.limiter, &of_two_days, Ending::Cancel), Ended::Before);
+    assert_eq!(end(&bench.limiter, &of_two_days, LeaseEnd::Cancel), TicketEnd::Before);
     bench.advance_ms(1);
     assert!(matches!(refusal(&bench.limiter, &of_two_days), TicketError::Expired(_)));
 }
@@ -205,6 +205,6 @@ pub fn a_redeemed_lease_that_is_dropped_changes_nothing(open: OpenStore<'_>) {
     let lease = bench.limiter.redeem(&ticket).wait().expect("it is a ticket");
     let again = lease.into_ticket().wait().expect("it was one");
     assert_eq!(again, ticket);
-    assert_eq!(end(&bench.limiter, &again, Ending::Cancel), Ended::Now);
-    assert_eq!((left(), end(&bench.limiter, &ticket, Ending::Cancel)), ((100, 2), Ended::Before));
+    assert_eq!(end(&bench.limiter, &again, LeaseEnd::Cancel), TicketEnd::Now);
+    assert_eq!((left(), end(&bench.limiter, &ticket, LeaseEnd::Cancel)), ((100, 2), TicketEnd::Before));
 }

@@ -13,6 +13,9 @@ use tollgate_store::{Backend, Clock, ManualClock, Memory};
 use crate::set::Backing;
 use crate::{AcquireError, Checker, Event, Lease, LimitSet, LimitSetBuilder};
 
+/// How long a store may take to answer in a test: longer than any test turns its clock.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// Makes a store that tells time by the clock it is given, and that nobody else sees; `None` for sets that are in no
 /// store.
 pub type OpenSetStore<'a> = &'a dyn Fn(Clock) -> Option<Arc<dyn Backend>>;
@@ -43,7 +46,7 @@ impl SetFixture {
     /// The same, with more to say about it.
     pub fn builder<const N: usize>(&self, name: &str, limits: [LimitBuilder; N]) -> LimitSetBuilder {
         // By a clock that is turned by hours, a store that is asked a question meanwhile would seem to be away.
-        let builder = LimitSet::builder().limits(limits).timeout(Duration::from_secs(10 * 365 * 86_400));
+        let builder = LimitSet::builder().limits(limits).timeout(FOREVER);
         match &self.backend {
             Some(backend) => builder.store(Arc::clone(backend)).name(name),
             None => builder.clock(self.hands.clock()),
@@ -53,7 +56,8 @@ impl SetFixture {
     /// A checker.
     pub fn checker(&self) -> Checker {
         match &self.backend {
-            Some(backend) => Checker::in_store(Arc::clone(backend), "checks"),
+            // The clock is turned while the store is asked.
+            Some(backend) => Checker::in_store(Arc::clone(backend), "checks").store_timeout(FOREVER),
             None => Checker::in_memory(&Memory::builder().clock(self.hands.clock()).build(), "checks"),
         }
     }
@@ -100,7 +104,7 @@ pub(super) fn available(set: &LimitSet, limit: &str) -> i64 {
 }
 
 /// How long a law waits for what is to come within a second, on a machine with other work to do.
-const PATIENCE: Span = Span::from_secs(30);
+const PATIENCE: Span = Span::from_secs(300);
 
 /// Gives way to other threads until `done`. Time does not pass by the clock of the law, so this is no sleep.
 pub(super) fn until(done: impl Fn() -> bool) {

@@ -1,7 +1,7 @@
 //! Trying, and trying again: how a demand on a set in a store becomes a lease.
 
 use tollgate_core::{Costs, Denial, Name};
-use tollgate_store::{Applied, Done, Op, Reach, StoreError, Term};
+use tollgate_store::{LeaseTerm, Op, Reach, StepOutcome, StoreError, TxnOutcome};
 
 use super::{InForce, STALE_MAX, StoredBacking, unsettled};
 use crate::lease::Grant;
@@ -128,9 +128,9 @@ impl<'a> SetAcquireLoop<'a, '_> {
         let step = self.remote.step(limits, Op::Take { costs, term });
         let taken = self.remote.apply_in_turn(step, &self.turn).await?;
         match taken {
-            Applied::Done(done) => Ok(SetLoopStep::Admit(self.admit(priced, done.first(), term))),
-            Applied::Denied(denials) => self.denied(priced, denials),
-            Applied::Stale(_) => {
+            TxnOutcome::Done(done) => Ok(SetLoopStep::Admit(self.admit(priced, done.first(), term))),
+            TxnOutcome::Denied(denials) => self.denied(priced, denials),
+            TxnOutcome::Stale(_) => {
                 self.stale += 1;
                 if self.stale > STALE_MAX {
                     return Err(unsettled().into());
@@ -165,18 +165,18 @@ impl<'a> SetAcquireLoop<'a, '_> {
     }
 
     /// For how long resources are held if nothing is heard of the holder, if any are.
-    fn term(&self, Priced { in_force, costs }: &Priced) -> Option<Term> {
+    fn term(&self, Priced { in_force, costs }: &Priced) -> Option<LeaseTerm> {
         let limits = in_force.limits.iter();
         let holds = limits.zip(costs.amounts()).any(|(limit, cost)| limit.is_resource() && *cost > 0);
         let ttl = self.set.lease_ttl().filter(|_| holds)?;
         let (heartbeats, backend) = (self.remote.settings.heartbeats, &*self.remote.backend);
-        Some(Term { holder: heartbeats.new_holder(backend), ttl })
+        Some(LeaseTerm { holder: heartbeats.new_holder(backend), ttl })
     }
 
-    fn admit(&self, priced: &Priced, done: Option<&Done>, term: Option<Term>) -> Lease<'a> {
+    fn admit(&self, priced: &Priced, done: Option<&StepOutcome>, term: Option<LeaseTerm>) -> Lease<'a> {
         let reporter = self.set.reporter();
         let (at, remarks) = match done {
-            Some(Done::Taken(taken)) => (taken.at, taken.remarks),
+            Some(StepOutcome::Taken(taken)) => (taken.at, taken.remarks),
             _ => (self.remote.clock().now(), 0),
         };
         let waited = self.turn.waited();

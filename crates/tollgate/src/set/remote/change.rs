@@ -3,7 +3,7 @@
 use tollgate_catalog::SharedSet;
 use tollgate_core::{Costs, Limit, Limits, LimitsError, Span, Usage};
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Applied, Call, Freed, Op, StoreError};
+use tollgate_store::{Freed, Op, StoreError, Transaction, TxnOutcome};
 
 use super::{STALE_MAX, StoredBacking, unsettled};
 use crate::ReplaceError;
@@ -60,11 +60,11 @@ impl StoredBacking {
     ) -> Result<bool, StoreError> {
         let costs = Costs::none(limits.len());
         let steps = [self.step(limits, Op::Take { costs: &costs, term: None })];
-        let call = Call { id: self.call_id(), steps: &steps, metered: false };
+        let call = Transaction { id: self.call_id(), steps: &steps, metered: false };
         let writes = [after.write_after(before)];
         let applied = self.backend.apply_with(&call, &writes);
         match within(self.clock(), self.settings.timeout, applied).await {
-            Ok(Applied::Stale(_)) | Err(RecordsError::Failed(_)) => Ok(false),
+            Ok(TxnOutcome::Stale(_)) | Err(RecordsError::Failed(_)) => Ok(false),
             Ok(_) => Ok(true),
             Err(RecordsError::Store(error)) => Err(error),
             Err(other) => Err(StoreError::BadCall(other.to_string())),

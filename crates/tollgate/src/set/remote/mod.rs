@@ -15,8 +15,8 @@ pub(super) use join::{NamedLimits, store_error};
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limits, Tick};
 use tollgate_store::{
-    Applied, Backend, Call, Clock, Key, Mutex, Op, OpId, PerProcess, Place, Reach, Step, Store, StoreError,
-    generation,
+    Backend, BucketRef, Clock, Key, Mutex, Op, OpId, PerProcess, Reach, Step, Store, StoreError, Transaction,
+    TxnOutcome, generation,
 };
 
 use self::join::JoinedLimits;
@@ -106,7 +106,7 @@ impl StoredBacking {
     }
 
     pub(crate) fn step<'s>(&'s self, limits: &'s Limits, op: Op<'s>) -> Step<'s> {
-        Step { place: Place { namespace: &self.namespace, key: &self.key, limits }, op }
+        Step { place: BucketRef { namespace: &self.namespace, key: &self.key, limits }, op }
     }
 
     /// The store of a lease: the set's, or the memory that stands in for it.
@@ -115,16 +115,16 @@ impl StoredBacking {
     }
 
     /// Applies one step to the bucket of the set.
-    pub(crate) async fn apply(&self, step: Step<'_>) -> Result<Applied, StoreError> {
+    pub(crate) async fn apply(&self, step: Step<'_>) -> Result<TxnOutcome, StoreError> {
         let steps = [step];
-        let call = Call { id: self.call_id(), steps: &steps, metered: false };
+        let call = Transaction { id: self.call_id(), steps: &steps, metered: false };
         within(self.clock(), self.settings.timeout, self.backend.apply(&call)).await
     }
 
     /// As [`apply`](Self::apply), for a caller that waits its turn.
-    async fn apply_in_turn(&self, step: Step<'_>, turn: &Admission<'_>) -> Result<Applied, StoreError> {
+    async fn apply_in_turn(&self, step: Step<'_>, turn: &Admission<'_>) -> Result<TxnOutcome, StoreError> {
         let steps = [step];
-        let call = Call { id: self.call_id(), steps: &steps, metered: false };
+        let call = Transaction { id: self.call_id(), steps: &steps, metered: false };
         within(self.clock(), self.settings.timeout, turn.apply(&call)).await
     }
 
